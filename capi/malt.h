@@ -1,0 +1,362 @@
+/*
+ * malt.h: data-parallel training by one-sided updates.
+ *
+ * Every rank is a process that runs the same program on its own part of the
+ * data. A vector is the model (or the gradient) of one rank, in memory that
+ * your code reads and writes like any other array. Scattering it makes its
+ * present values available to the ranks that a dataflow graph names; gathering
+ * folds what the others have scattered into it. How far ranks may drift apart
+ * is the consistency of the vector.
+ *
+ *     malt_init(NULL, 60000);
+ *     malt_array a = { .count = dim, .dtype = MALT_FLOAT32 };
+ *     malt_handle v;
+ *     malt_vector_new(&a, 1, "w", "graph=halton consistency=ssp:2", 60000, &v);
+ *     void *p; uint64_t bytes;
+ *     malt_vector_data(v, 0, &p, &bytes);
+ *     float *w = p;
+ *     for (...) {
+ *         step(w, ...);                                 // your code
+ *         malt_vector_sync(v, 1.0, 60000, NULL);        // scatter + gather (mean)
+ *     }
+ *     malt_vector_allreduce(v, "mean", 60000);          // the same model everywhere
+ *     malt_vector_close(v);
+ *     malt_unmap(w);
+ *     malt_finalize(60000);
+ *
+ * Build and run:
+ *
+ *     cc train.c -lmalt -o train
+ *     malt run -n 3 -- ./train
+ *
+ * Without a launcher the same program runs as world size 1.
+ *
+ * CONVENTIONS
+ *
+ * Status. Every function that can fail returns a malt_status: 0, or one of the
+ * negative codes below. malt_errmsg() then gives the sentence: which value was
+ * wrong, what was expected, what to do. Each function lists its own codes;
+ * besides those every function may return MALT_EFORK (in a forked child),
+ * MALT_EINTERNAL (a defect of MALT: please report the message), and, if it
+ * needs the job, MALT_EINIT (malt_init has not been called).
+ *
+ * Handles are 64-bit numbers; 0 is never valid. A handle that was closed, or
+ * that is of another kind, is refused with MALT_EHANDLE; it never crashes.
+ *
+ * Timeouts are in milliseconds. 0 tries once and does not wait; a negative one
+ * means the job's own (MALT_TIMEOUT, else 300 s). A call that runs into its
+ * timeout returns MALT_ETIMEOUT and KEEPS ITS PLACE: the same call, made again,
+ * goes on with it. To give it up, call malt_cancel. Until one of the two is
+ * done, another call that waits on the same object is refused with MALT_EBUSY.
+ *
+ * Threads. Any thread may call, but an object serves one call at a time:
+ * MALT_EBUSY tells a second one. The functions of the job (malt_barrier and
+ * the like) count as one object.
+ *
+ * Collective calls must be made by every rank, in the same order: malt_init,
+ * malt_barrier, malt_allreduce, malt_broadcast, malt_allgather, making and
+ * configuring vectors and segments, malt_vector_allreduce and
+ * malt_vector_broadcast. All other calls are a rank's own business. A rank that
+ * waits inside a collective call, or has ended in good order, is not waited for
+ * by gathers and syncs of the others, so ranks need not make equally many.
+ *
+ * Options are one string of key=value pairs, separated by blanks. The same
+ * grammar is used in Python, on the command line and in the environment. An
+ * unknown key or value is MALT_EINVAL, and the message names the nearest one.
+ *
+ *     graph=        all  ring  chord  halton  halton-paper  random:K[:SEED]
+ *                   hypercube  star  one-peer  lists:1,2/2/0
+ *                   (lists: the receivers of rank 0, of rank 1, …)         [all]
+ *     allow_disconnected=   false  true: accept a graph in which some rank
+ *                   cannot reach some other                              [false]
+ *     consistency=  bsp  async  ssp:SLACK  notify-ack[:DEPTH]              [bsp]
+ *     fold=         mean  mean-received  sum  min  max  replace           [mean]
+ *     start=        same: every rank starts with rank 0's values
+ *                   own: each rank keeps what init gave it                [same]
+ */
+#ifndef MALT_H
+#define MALT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MALT_ABI_VERSION 1
+
+typedef int32_t malt_status;
+typedef uint64_t malt_handle;
+
+enum {
+	MALT_OK = 0,
+	MALT_EINVAL = -1,       /* an argument or option is wrong */
+	MALT_EINIT = -2,        /* malt_init first; or it was called twice */
+	MALT_EHANDLE = -3,      /* no such handle: null, closed, or another kind */
+	MALT_EBUSY = -4,        /* the object is in a call of another thread, a fold, or a call to be continued */
+	MALT_ETIMEOUT = -5,     /* the time is up; the call keeps its place */
+	MALT_EPEER = -6,        /* a rank that is needed is dead */
+	MALT_ELEFT = -7,        /* a rank that a collective needs has ended in good order, or gave the call up */
+	MALT_EMISMATCH = -8,    /* the ranks disagree: about a vector, or about which collective call this is */
+	MALT_ENOMEM = -9,       /* the memory is not there; nothing was reserved */
+	MALT_EUNSUPPORTED = -10,/* not with this transport, graph or consistency */
+	MALT_ESTATE = -11,      /* not now: e.g. too many scatters without a gather */
+	MALT_EFORK = -12,       /* this process is a forked child of a rank */
+	MALT_ECANCELLED = -13,  /* given up by malt_cancel */
+	MALT_EIO = -14,         /* the system refused something: the message says what */
+	MALT_EINTERNAL = -15    /* a defect of MALT */
+};
+
+/* Element types. */
+enum { MALT_FLOAT32 = 1, MALT_FLOAT64 = 2 };
+
+/* ------------------------------------------------------------- the library */
+
+/* The ABI of the library that is loaded; compare with MALT_ABI_VERSION. */
+int32_t malt_abi_version(void);
+
+/* The version, such as "0.1.0". Static memory. */
+const char *malt_version(void);
+
+/* Why the last call of this thread failed; "" after none. Valid until the next
+ * call of this thread. */
+const char *malt_errmsg(void);
+
+/* ----------------------------------------------------------------- the job */
+
+/* Joins the job. options: NULL takes everything from the environment, where
+ * malt run puts it; otherwise keys that override it:
+ *     rank=  size=  local_rank=  store=  token=  timeout= (seconds)
+ *     transport=  auto  shm  inmem
+ * Without any of those, here and in the environment, the job is this process
+ * alone: rank 0 of 1.
+ * MALT_EINVAL, MALT_EINIT (joined already), MALT_ETIMEOUT (the message names
+ * the ranks that have not arrived), MALT_EPEER, MALT_EIO, and MALT_ESTATE where
+ * another live process already is this rank. */
+malt_status malt_init(const char *options, int64_t timeout_ms);
+
+/* Leaves the job in good order: closes what is open and tells the others, who
+ * no longer wait for this rank. Memory from malt_vector_data stays valid until
+ * malt_unmap. Not collective. MALT_OK also when malt_init was never called. */
+malt_status malt_finalize(void);
+
+/* Publishes this rank's own death: waits of the others for it fail at once with
+ * MALT_EPEER and this reason. For a rank that is about to end after an error. */
+malt_status malt_abort(const char *reason);
+
+/* Who am I. Before malt_init: MALT_EINIT. */
+int32_t malt_rank(void);
+int32_t malt_size(void);
+int32_t malt_local_rank(void);
+/* The membership number: 1, and one more each time the set of ranks changes. */
+int64_t malt_generation(void);
+
+/* Waits until every rank is in its barrier.
+ * MALT_ETIMEOUT, MALT_EPEER, MALT_ELEFT, MALT_EMISMATCH, MALT_EBUSY. */
+malt_status malt_barrier(int64_t timeout_ms);
+
+/* Combines count elements of dtype over all ranks, in place, in rank order, to
+ * the same bits on every rank. op: mean, sum, min, max.
+ * MALT_EINVAL and the codes of malt_barrier; data is unchanged on an error. */
+malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char *op, int64_t timeout_ms);
+
+/* Gives every rank every rank's bytes, which may differ in length. Fetch them
+ * with malt_received. The codes of malt_barrier. */
+malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms);
+
+/* Gives every rank the bytes of root. data and bytes count at root only. Fetch
+ * them with malt_received(root, …). MALT_EINVAL and the codes of malt_barrier. */
+malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms);
+
+/* What the last malt_allgather or malt_broadcast brought from rank. Valid until
+ * the next of them. MALT_EINVAL, MALT_ESTATE (nothing was received). */
+malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes);
+
+/* Gives up the call that keeps its place on object (0: on the job). Others that
+ * need this rank in a collective call given up get MALT_ELEFT. MALT_OK also
+ * when there was none. */
+malt_status malt_cancel(malt_handle object);
+
+/* ----------------------------------------------------------------- vectors */
+
+/* One array of a vector. */
+typedef struct {
+	uint64_t count;    /* elements; 0 is allowed */
+	int32_t dtype;     /* MALT_FLOAT32 or MALT_FLOAT64 */
+	int32_t reserved;  /* 0 */
+	const void *init;  /* first values, copied; NULL: zeros */
+} malt_array;
+
+/* Makes a vector of n arrays that travel as one. Collective: all ranks must
+ * agree on the arrays' counts and types, the name and the options but start=.
+ * name: letters, digits and ._-/ ; NULL or "" numbers it. options: graph, allow_disconnected,
+ * consistency, fold, start.
+ * The arrays lie one after the other in one block of memory, each aligned to
+ * its element size: without gaps where all have one type.
+ * MALT_EINVAL, MALT_ENOMEM, MALT_EMISMATCH, and the codes of malt_barrier. */
+malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
+                            int64_t timeout_ms, malt_handle *out);
+
+/* The memory of array i, yours to read and write at any time but during a
+ * gather, sync, allreduce or broadcast of this vector in another thread. It
+ * stays valid, also after malt_vector_close and malt_finalize, until malt_unmap.
+ * MALT_EHANDLE, MALT_EINVAL. */
+malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes);
+
+/* Gives back the memory of a vector or segment that has been closed; data is
+ * what malt_vector_data gave for array 0. NULL is allowed.
+ * MALT_EINVAL (not such memory), MALT_EBUSY (not closed yet). */
+malt_status malt_unmap(void *data);
+
+/* Sends the present values. The clock of the vector, the number of its
+ * scatters, goes up by one. to: nto ranks among the receivers; NULL means all.
+ * weight: what they count in a mean. *sent: payload bytes times receivers; may
+ * be NULL. Only notify-ack waits (for receivers to have folded an earlier one).
+ * MALT_EHANDLE, MALT_EINVAL, MALT_ENOMEM, MALT_EBUSY, MALT_ESTATE (in bsp a second scatter, in
+ * notify-ack:d one after d, without a gather), MALT_ETIMEOUT and MALT_EPEER
+ * (notify-ack). */
+malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, double weight, int64_t timeout_ms,
+                                uint64_t *sent);
+
+/* Folds what has arrived into the vector, as its consistency says, with one of
+ * the folds above; fold NULL or "": the vector's own. *folded: how many updates;
+ * may be NULL.
+ * MALT_EHANDLE, MALT_EINVAL, MALT_EBUSY, MALT_ESTATE (bsp: nothing was scattered
+ * since the last gather), MALT_ETIMEOUT, MALT_EPEER. */
+malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded);
+
+/* malt_vector_scatter to all, then malt_vector_gather with the vector's fold. */
+malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded);
+
+/* One received update, read-only. */
+typedef struct {
+	const void *data;   /* laid out as the vector is; valid until gather_end */
+	uint64_t bytes;
+	int32_t rank;       /* who sent it */
+	int32_t reserved;
+	uint64_t clock;     /* the sender's clock when it did */
+	int64_t age;        /* this rank's clock minus that; negative: the sender is ahead */
+	double weight;
+} malt_update;
+
+/* A fold of your own. begin waits as malt_vector_gather does and tells how many
+ * updates there are; update describes one, in the order of ranks; end says that
+ * they have been folded into the vector (folded = 1) or not (0: the next gather
+ * gets them again). Every begin that returns MALT_OK needs its end, whatever *n;
+ * in between, other calls on the vector return MALT_EBUSY.
+ * begin: as malt_vector_gather; update: MALT_EINVAL, MALT_ESTATE (no begin). */
+malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n);
+malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u);
+malt_status malt_vector_gather_end(malt_handle v, int32_t folded);
+
+/* The same with a function that is called once, in this thread, if there are
+ * updates. own is the vector's memory, bytes long. A value other than 0 means
+ * that it failed: restore what you changed; the updates come again, and the
+ * call returns MALT_ESTATE. */
+typedef int32_t (*malt_fold)(void *own, uint64_t bytes, const malt_update *updates, uint32_t n, void *user);
+malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, int64_t timeout_ms, uint32_t *folded);
+
+/* Makes all replicas equal, in place, whatever graph and consistency. What was
+ * unseen counts as seen, and all clocks become the largest. Collective.
+ * op: mean, sum, min, max. The codes of malt_allreduce. */
+malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms);
+malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms);
+
+/* Changes graph, consistency or fold; what options does not name stays.
+ * Collective; what was unseen counts as seen.
+ * As malt_vector_new; on an error the vector is as it was. */
+malt_status malt_vector_configure(malt_handle v, const char *options, int64_t timeout_ms);
+
+/* How many times this vector has been scattered (or levelled up to). */
+malt_status malt_vector_clock(malt_handle v, uint64_t *clock);
+
+/* The options in force, in the grammar above: name, graph, consistency, fold.
+ * Copies at most cap bytes with a final 0; *need is what the whole takes. */
+malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need);
+
+/* Ranks that this one sends to (at the next scatter), and hears from, in the
+ * graph's order. Copies at most cap; *n is how many there are. */
+malt_status malt_vector_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n);
+malt_status malt_vector_senders(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n);
+
+/* What went over one edge to or from rank, since the vector was made. */
+typedef struct {
+	int32_t rank;
+	int32_t reserved;
+	uint64_t sent_messages, sent_bytes;         /* to rank */
+	uint64_t folded_messages, folded_bytes;     /* from rank */
+	uint64_t overwritten;   /* from rank, replaced by a newer one before it was seen */
+	int64_t age_sum;        /* over folded ones; mean age = age_sum / folded_messages */
+	int64_t age_max;
+	double waited;          /* seconds in which this rank was among those waited for */
+} malt_edge;
+
+typedef struct {
+	uint64_t scatters, gathers;
+	double scatter_seconds, wait_seconds, fold_seconds;
+} malt_vector_totals;
+
+/* totals may be NULL; edges: at most cap are filled; *n is how many there are. */
+malt_status malt_vector_stats(malt_handle v, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
+
+/* Leaves the vector: others no longer wait for this rank in it. Its memory
+ * stays until malt_unmap. Not collective. MALT_EHANDLE, MALT_EBUSY. */
+malt_status malt_vector_close(malt_handle v);
+
+/* ---------------------------------------------------------------- segments */
+
+/* Opaque bytes in place of numbers: graph and consistency as for a vector, no
+ * fold. The calls below mean what their namesakes mean. */
+malt_status malt_segment_new(uint64_t bytes, const char *name, const char *options, int64_t timeout_ms, malt_handle *out);
+malt_status malt_segment_data(malt_handle s, void **data, uint64_t *bytes);
+/* Sends the first n bytes. */
+malt_status malt_segment_scatter(malt_handle s, uint64_t n, const int32_t *to, uint32_t nto, int64_t timeout_ms,
+                                 uint64_t *sent);
+malt_status malt_segment_gather_begin(malt_handle s, int64_t timeout_ms, uint32_t *n);
+malt_status malt_segment_gather_update(malt_handle s, uint32_t i, malt_update *u);
+malt_status malt_segment_gather_end(malt_handle s, int32_t folded);
+malt_status malt_segment_clock(malt_handle s, uint64_t *clock);
+malt_status malt_segment_describe(malt_handle s, char *text, uint64_t cap, uint64_t *need);
+malt_status malt_segment_receivers(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n);
+malt_status malt_segment_senders(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n);
+malt_status malt_segment_stats(malt_handle s, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
+malt_status malt_segment_close(malt_handle s);
+
+/* ------------------------------------------------------------------ graphs */
+
+/* A dataflow graph, by itself; malt_init is not needed. spec as after graph=.
+ * MALT_EINVAL: no such graph, size out of range, or some rank cannot reach some
+ * other (allow_disconnected = 0). */
+malt_status malt_graph_new(const char *spec, int32_t size, int32_t allow_disconnected, malt_handle *out);
+
+/* Ranks that rank sends to at its clock-th scatter (clock matters for one-peer
+ * only), nearest to a priority first. */
+malt_status malt_graph_receivers(malt_handle g, int32_t rank, uint64_t clock, int32_t *ranks, uint32_t cap, uint32_t *n);
+
+typedef struct {
+	int32_t size;
+	int32_t edges;
+	int32_t degree_min, degree_max;   /* receivers per rank */
+	int32_t diameter;                 /* hops between the farthest two; -1: not connected */
+	int32_t connected;                /* 1: every rank reaches every other */
+	double second_eigenvalue;         /* modulus, of the averaging matrix: smaller mixes faster */
+	double smallest_real_part;        /* below 0: averaging gradients over it drifts apart */
+} malt_graph_measures;
+malt_status malt_graph_measure(malt_handle g, malt_graph_measures *m);
+
+/* format: "spec" (parses back), "text", "dot", "svg". As malt_vector_describe. */
+malt_status malt_graph_render(malt_handle g, const char *format, char *text, uint64_t cap, uint64_t *need);
+malt_status malt_graph_close(malt_handle g);
+
+/* ----------------------------------------------------------- this machine */
+
+/* What malt doctor and malt bench show, as JSON text; malt_init is not needed.
+ * what: "doctor" (memory, limits, cores, transports, kernels).
+ * As malt_vector_describe. */
+malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

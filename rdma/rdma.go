@@ -1,0 +1,169 @@
+package rdma
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Transport is one rank's access to the memory of the others. Ranks are dense,
+// 0 … Size()-1. Only Publish, PublishEach, Subscribe, Words, Share and Wait may
+// block, and each of them returns ctx.Err() (wrapped, naming the ranks it
+// waited for) when ctx is done.
+//
+// A Transport may be used by several goroutines; an Outbox or Inbox by one at a
+// time, but for the exceptions named there.
+type Transport interface {
+	// Name is the transport's key in the option grammar: "inmem", "shm", …
+	Name() string
+	Rank() int
+	Size() int
+
+	// Map returns zeroed, page-aligned memory outside the Go heap, private to
+	// this process (a forked child gets a copy). It fails with ErrNoMemory, and
+	// reserves nothing, where the machine or the control group could not back
+	// it. The memory outlives Close; Unmap gives it back.
+	Map(bytes int) ([]byte, error)
+	Unmap(b []byte) error
+
+	// Publish makes a box whose every update is for some or all of readers, and
+	// announces it under name. It does not wait for the readers.
+	Publish(ctx context.Context, name string, s Spec, readers []int) (Outbox, error)
+	// PublishEach makes one box per reader in one mapping, for payloads that
+	// differ by reader. Result i belongs to readers[i].
+	PublishEach(ctx context.Context, name string, s Spec, readers []int) ([]Outbox, error)
+	// Subscribe waits until every sender has published name with this rank among
+	// its readers. It fails with *MismatchError where a sender's Spec differs,
+	// and with *PeerError or ErrLeft where a sender is gone.
+	Subscribe(ctx context.Context, name string, s Spec, senders []int) ([]Inbox, error)
+
+	// Words makes n 64-bit words per rank that all ranks can read, zero at
+	// first. Collective: it waits until all ranks have made them.
+	Words(ctx context.Context, name string, n int) (Words, error)
+	// Share makes one memory block and some words per rank that all ranks map
+	// for reading and writing. ErrNotSupported where memory cannot be shared.
+	Share(ctx context.Context, name string, bytes, words int) (Shared, error)
+
+	// Wait runs step until it returns true: once at once, and again each time
+	// this rank's doorbell has been rung. step may do work; it must not block.
+	// The caller's goroutine runs it. Several goroutines may wait at once.
+	Wait(ctx context.Context, step func() bool) error
+	// Wake rings this rank's own doorbell: cancel, hand over, stop.
+	Wake()
+	// Sub returns the same rank with a doorbell of its own, for a goroutine that
+	// makes progress beside the caller's. Boxes made through it ring that one.
+	// Closing it leaves the parent open.
+	Sub() (Transport, error)
+
+	// State tells whether peer takes part: nil while it lives, ErrLeft when it
+	// has closed its transport in good order, *PeerError when it is dead.
+	// Both are final.
+	State(peer int) error
+	// Abort publishes this rank's own death with its reason: every wait of the
+	// others for it fails with a *PeerError that carries the reason.
+	Abort(reason string)
+
+	// Traffic counts exactly what went to and came from peer.
+	Traffic(peer int) Traffic
+
+	// Close leaves in good order: everything published so far can still be read
+	// by those who have mapped it. Boxes and words still open are closed.
+	Close() error
+}
+
+// Spec is what both ends of a box must agree on.
+type Spec struct {
+	Bytes    int    // largest payload
+	Depth    int    // 0: newest mode; d > 0: a queue of d
+	Lockstep bool   // newest mode with two latest words per reader, by clock & 1
+	About    string // anything else that both ends must agree on, for comparison and messages
+}
+
+// Stamp belongs to the layer above; a box only carries it.
+type Stamp struct {
+	Clock  uint64  // the sender's scatter count
+	Age    uint64  // oldest contribution inside, for layers that combine
+	Tag    uint64  // element offset, shard cursor, collective number
+	Kind   uint16  // what the payload is, to the layer above
+	Weight float64 // weight of the payload in a mean
+}
+
+// Update is one received payload.
+type Update struct {
+	Stamp
+	Seq  uint64 // the box's own count of commits, from 1
+	Data []byte // read-only, zero-copy; valid until released or replaced by the next; nil in queue mode where the update was not meant for this reader
+}
+
+// Outbox is the sending end of a box. One goroutine at a time.
+type Outbox interface {
+	// Begin returns the memory of the next slot, the same until Commit. In
+	// newest mode it never waits for a reader. In queue mode it returns nil, nil
+	// while a reader has yet to release the update that the slot still holds.
+	// It fails with ErrNoMemory when a slot that was never used cannot be backed.
+	Begin() ([]byte, error)
+	// Commit publishes the first n bytes of the slot to the readers in to, nil
+	// meaning all. In queue mode the others get an update whose Data is nil.
+	Commit(n int, s Stamp, to []int) error
+	// Advance raises the clock word that readers see, without a message.
+	Advance(clock uint64) error
+	// Acked is the last Seq that reader has released, in both modes; the largest
+	// uint64 once it has closed its end.
+	Acked(reader int) uint64
+	// Excuse treats everything committed so far as released by reader, so that
+	// Begin in queue mode does not wait for it. The caller knows that reader is
+	// not reading, and will release up to the head before it reads again.
+	Excuse(reader int)
+	// Close leaves the box: what was committed can still be read, then readers
+	// see ErrLeft.
+	Close() error
+}
+
+// Inbox is the receiving end of a box. One goroutine at a time, but for
+// Release in queue mode.
+type Inbox interface {
+	From() int
+	// Next returns the newest update that was not returned before, or in queue
+	// mode the one after the last returned. ok is false when there is none; what
+	// was returned last then stays valid. A slot whose header does not fit
+	// (magic, sender, length) is ErrCorrupt, never a wrong update.
+	Next() (u Update, ok bool, err error)
+	// At returns the update of exactly that clock (Lockstep only); ok is false
+	// when there was none for this reader.
+	At(clock uint64) (u Update, ok bool, err error)
+	// Release gives back all updates up to seq. In queue mode another goroutine
+	// may call it.
+	Release(seq uint64)
+	// Clock is how far the sender is, whether or not it sent to this reader.
+	// With ErrLeft or *PeerError the value is final, and everything that was
+	// published up to it can still be had from Next.
+	Clock() (uint64, error)
+	// Published counts the updates that were meant for this reader.
+	Published() uint64
+	Close() error
+}
+
+// Words are small values per rank that all ranks read: barrier epochs, marks.
+type Words interface {
+	// Set stores v in this rank's word i and rings every rank's doorbell.
+	Set(i int, v uint64)
+	// Put stores v in this rank's word i and rings nobody: for what others look
+	// at only when they happen to be awake.
+	Put(i int, v uint64)
+	// Get loads word i of rank. With ErrLeft or *PeerError the value is final.
+	Get(rank, i int) (uint64, error)
+	Close() error
+}
+
+// Shared is memory that every rank reads and writes.
+type Shared interface {
+	Bytes(rank int) []byte
+	Word(rank, i int) *atomic.Uint64
+	Close() error
+}
+
+// Traffic counts one peer's messages and payload bytes. Only updates that were
+// meant for the peer count.
+type Traffic struct {
+	SentMessages, SentBytes         uint64
+	ReceivedMessages, ReceivedBytes uint64
+}
