@@ -1,0 +1,111 @@
+# Every habit is a target; `make` alone lists them. Each target does its own
+# set-up: a virtual environment in .venv with the wheel built and installed.
+# Stamps keep the second run quick.
+
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON   ?= python3
+GO       ?= go
+FUZZTIME ?= 10s
+SOAK     ?= 10m
+DEMO     ?=
+TESTS    ?=
+
+VENV := .venv
+PY   := $(VENV)/bin/python
+OUT  := build/test
+
+# What the library and the wheel are made of.
+SOURCES := go.mod go.sum $(shell find capi graphs libmalt rdma python -type f \
+	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
+	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
+
+.PHONY: help build wheel test test-go test-py test-4 race fuzz soak bench check check-go check-py demo clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@echo
+	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
+	@echo "  TESTS='-k shard'   arguments for pytest         SOAK=$(SOAK)      length of the soak run"
+
+# ---- set-up
+
+$(VENV)/.tools: requirements-dev.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "MALT needs Python 3.10 or newer: make PYTHON=python3.x")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@touch $@
+
+build/wheel: $(VENV)/.tools $(SOURCES)
+	@mkdir -p build
+	rm -rf dist
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist ./python
+	@touch $@
+
+$(VENV)/.malt: build/wheel
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
+	@touch $@
+
+build: $(VENV)/.malt ## compile everything, install MALT into .venv
+	$(GO) build ./...
+
+wheel: build/wheel ## dist/*.whl, which installs without Go or a compiler
+	@ls -l dist/*.whl
+
+# ---- tests
+
+$(OUT):
+	@mkdir -p $@
+
+test: test-go test-py ## all tests; prints the transports that ran and the slowest tests
+	@$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml
+
+test-go: $(VENV)/.malt | $(OUT)
+	$(GO) test -json -timeout 6m ./... | $(PY) tests/report.py go $(OUT)/go.json
+
+test-py: $(VENV)/.malt | $(OUT)
+	$(PY) -m pytest tests/py --quiet --junitxml $(OUT)/py.xml $(TESTS)
+
+test-4: $(VENV)/.malt ## the Python tests that hold at any world size, as 4 ranks
+	$(VENV)/bin/malt run -n 4 -m pytest tests/py/anysize --quiet $(TESTS)
+
+race: ## the Go tests under the race detector
+	$(GO) test -race -timeout 10m ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	$(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | while read -r pkg; do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, then every fuzz target
+	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run Soak ./tests/go/...
+	$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAK)
+
+bench: $(VENV)/.malt ## Go benchmarks, then this machine's transports
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(VENV)/bin/malt bench
+
+# ---- checks
+
+check: check-go check-py ## gofmt, vet, staticcheck, ruff, mypy --strict, generated code up to date
+
+check-go:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w needed:"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+check-py: $(VENV)/.malt
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy --strict python/malt examples
+
+# ---- the rest
+
+demo: $(VENV)/.malt ## train a real model with 1, 2 and 4 ranks: table and picture in build/demo
+	$(PY) -m examples.demo $(DEMO)
+
+clean: ## remove all that make made
+	rm -rf build dist $(VENV) python/build python/*.egg-info .mypy_cache .ruff_cache .pytest_cache
