@@ -1,0 +1,104 @@
+package mem
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is memory that several processes can map, without a name in any file
+// system (memfd): it is gone with the last descriptor and mapping, however the
+// processes end. Its size never changes.
+type File struct{ fd, size int }
+
+// NewFile makes a File of size bytes, zeroed. No memory is taken until it is
+// written or reserved. name is for /proc/self/maps only.
+func NewFile(name string, size int) (*File, error) {
+	if size < 0 || pages(size) < size {
+		return nil, fmt.Errorf("mem: a file of %d bytes", size)
+	}
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("mem: memfd_create %s: %w", name, err)
+	}
+	track(fd)
+	f := &File{fd, size}
+	if err := unix.Ftruncate(fd, int64(pages(size))); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("mem: sizing %s to %d bytes: %w", name, size, err)
+	}
+	return f, nil
+}
+
+// OpenFile takes over a descriptor that another process sent, which must be of
+// a File of size bytes: sealed against shrinking, so that no access to it can
+// ever fault. On failure it closes fd.
+func OpenFile(fd, size int) (*File, error) {
+	track(fd)
+	f := &File{fd, size}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("mem: received descriptor: %w", err)
+	}
+	if size < 0 || st.Size != int64(pages(size)) {
+		f.Close()
+		return nil, fmt.Errorf("mem: received memory of %d bytes, expected %d", st.Size, pages(size))
+	}
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		f.Close()
+		return nil, fmt.Errorf("mem: received memory is not sealed against shrinking (seals %#x, %v)", seals, err)
+	}
+	return f, nil
+}
+
+// Size is the number of bytes asked for.
+func (f *File) Size() int { return f.size }
+
+// Fd is the descriptor, to be sent to another process; the File keeps it.
+func (f *File) Fd() int { return f.fd }
+
+// Map maps the whole File. A forked child does not inherit the mapping: it
+// could write where only this process may. The mapping outlives the File.
+func (f *File) Map(writable bool) ([]byte, error) {
+	prot := unix.PROT_READ
+	if writable {
+		prot |= unix.PROT_WRITE
+	}
+	b, err := mmap(f.fd, f.size, prot, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Madvise(b[:cap(b)], unix.MADV_DONTFORK); err != nil {
+		_ = Unmap(b)
+		return nil, fmt.Errorf("mem: madvise(DONTFORK): %w", err)
+	}
+	return b, nil
+}
+
+// Seal fixes the size for ever: who maps it need not fear SIGBUS. With readOnly
+// nobody can map it for writing any more, nor write to it; mappings that exist
+// stay writable.
+func (f *File) Seal(readOnly bool) error {
+	seals := unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
+	if readOnly {
+		seals |= unix.F_SEAL_FUTURE_WRITE
+	}
+	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_ADD_SEALS, seals); err != nil {
+		return fmt.Errorf("mem: sealing: %w", os.NewSyscallError("fcntl", err))
+	}
+	return nil
+}
+
+// Close gives up the descriptor. Closing twice does no harm.
+func (f *File) Close() error {
+	if f.fd < 0 {
+		return nil
+	}
+	fd := f.fd
+	f.fd = -1
+	untrack(fd)
+	return unix.Close(fd)
+}

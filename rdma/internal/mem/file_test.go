@@ -1,0 +1,201 @@
+package mem
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// received is a second descriptor of f, as another process would get it.
+func received(t *testing.T, f *File) int {
+	t.Helper()
+	fd, err := unix.FcntlInt(uintptr(f.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+func TestFileIsSharedAndSealed(t *testing.T) {
+	const size = 3*4096 + 7
+	f, err := NewFile("malt-test", size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := f.Map(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(ours)
+	if err := f.Seal(true); err != nil {
+		t.Fatal(err)
+	}
+	g, err := OpenFile(received(t, f), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	f.Close() // does no harm
+	theirs, err := g.Map(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(theirs)
+
+	if err := Reserve(ours[4096 : 2*4096]); err != nil {
+		t.Errorf("Reserve after sealing: %v", err)
+	}
+	ours[0], ours[size-1] = 1, 2
+	if theirs[0] != 1 || theirs[size-1] != 2 || len(theirs) != size {
+		t.Error("the other mapping does not show what was written")
+	}
+	if b, err := g.Map(true); err == nil {
+		Unmap(b)
+		t.Error("a reader could map a sealed file for writing")
+	}
+	if _, err := unix.Pwrite(g.Fd(), []byte{9}, 0); err != unix.EPERM {
+		t.Errorf("writing to a sealed file: %v, expected EPERM", err)
+	}
+	if err := unix.Ftruncate(g.Fd(), 0); err != unix.EPERM {
+		t.Errorf("shrinking a sealed file: %v, expected EPERM", err)
+	}
+	if err := unix.Mprotect(theirs[:cap(theirs)], unix.PROT_READ|unix.PROT_WRITE); err == nil {
+		t.Error("a reader could make its mapping writable")
+	}
+	g.Close()
+}
+
+func TestWritingAReadOnlyMappingFaults(t *testing.T) {
+	f, err := NewFile("malt-test", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := f.Map(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(b)
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() == nil {
+			t.Error("writing to a read-only mapping did not fault")
+		}
+	}()
+	b[0] = 1
+}
+
+func TestOpenFileRefusesWhatDoesNotFit(t *testing.T) {
+	f, err := NewFile("malt-test", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := OpenFile(received(t, f), 4096); err == nil || !strings.Contains(err.Error(), "not sealed") {
+		t.Errorf("unsealed: %v", err)
+	}
+	if err := f.Seal(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFile(received(t, f), 4097); err == nil || !strings.Contains(err.Error(), "expected 8192") {
+		t.Errorf("wrong size: %v", err)
+	}
+	if _, err := OpenFile(received(t, f), -1); err == nil {
+		t.Error("negative size accepted")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	fd, _ := unix.FcntlInt(r.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if _, err := OpenFile(fd, 0); err == nil {
+		t.Error("a pipe was taken for memory")
+	}
+	if _, err := OpenFile(99999, 0); err == nil {
+		t.Error("a descriptor that is not open was accepted")
+	}
+	if _, err := NewFile("malt-test", -1); err == nil {
+		t.Error("a negative size was accepted")
+	}
+}
+
+func TestSealedWritableForAll(t *testing.T) {
+	f, err := NewFile("malt-test", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Seal(false); err != nil {
+		t.Fatal(err)
+	}
+	g, err := OpenFile(received(t, f), 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	b, err := g.Map(true)
+	if err != nil {
+		t.Fatalf("a control block must be writable for all: %v", err)
+	}
+	b[0] = 1
+	Unmap(b)
+}
+
+// tracked tells whether the table for the fork handler holds fd.
+func tracked(fd int) bool {
+	d := Descriptors()
+	for i := range d {
+		if d[i].Load() == int32(fd)+1 {
+			return true
+		}
+	}
+	return false
+}
+
+func TestDescriptorsAreTracked(t *testing.T) {
+	f, err := NewFile("malt-test", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := f.Fd()
+	if !tracked(fd) {
+		t.Error("an open descriptor is not in the table")
+	}
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("descriptor flags %#x, %v: expected FD_CLOEXEC", flags, err)
+	}
+	f.Close()
+	if tracked(fd) {
+		t.Error("a closed descriptor is still in the table")
+	}
+	Track(7777)
+	if !tracked(7777) {
+		t.Error("Track had no effect")
+	}
+	Untrack(7777)
+	if tracked(7777) {
+		t.Error("Untrack had no effect")
+	}
+}
+
+func TestWholePages(t *testing.T) {
+	b, err := Map(5 * 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(b)
+	for _, c := range [][4]int{{0, 1, 0, 4096}, {4095, 4097, 0, 8192}, {4096, 8192, 4096, 8192}, {5000, 20000, 4096, 20480}} {
+		w := wholePages(b[c[0]:c[1]])
+		if &w[0] != &b[c[2]] || len(w) != c[3]-c[2] {
+			t.Errorf("pages of [%d:%d] are %d bytes, expected [%d:%d]", c[0], c[1], len(w), c[2], c[3])
+		}
+	}
+	if wholePages(nil) != nil || Reserve(nil) != nil {
+		t.Error("nothing has pages")
+	}
+}

@@ -1,0 +1,80 @@
+package mem
+
+import (
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// step is how much is populated at once. Between two steps a signal can get in
+// and the claim of what is still to come is lowered (see Claims).
+const step = 32 << 20
+
+// Map returns n bytes of zeroed, page-aligned memory outside the Go heap,
+// private to this process: a forked child gets a copy. The memory is there when
+// Map returns; where the machine or the control group cannot back it Map fails
+// with a *ShortError and has reserved nothing. Unmap gives it back.
+func Map(n int) ([]byte, error) { return new(Claims).Map(n) }
+
+// Unmap gives back what Map or File.Map returned: that very slice, once.
+func Unmap(b []byte) error {
+	if cap(b) == 0 {
+		return nil
+	}
+	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(cap(b))); err != nil {
+		return fmt.Errorf("mem: munmap of %d bytes: %w", cap(b), err)
+	}
+	return nil
+}
+
+// mmap maps n bytes, whole pages and at least one. The slice's capacity is what
+// was mapped, so that Unmap can tell.
+func mmap(fd, n, prot, flags int) ([]byte, error) {
+	if n < 0 {
+		return nil, fmt.Errorf("mem: cannot map %d bytes", n)
+	}
+	size := pages(n)
+	if size < n {
+		return nil, &ShortError{Want: uint64(n), Limit: "the address space"}
+	}
+	p, err := unix.MmapPtr(fd, 0, nil, uintptr(size), prot, flags)
+	if err == unix.ENOMEM {
+		return nil, &ShortError{Want: uint64(n), Limit: "what the system lets this process map (ulimit -v, vm.overcommit_memory)"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mem: mmap of %d bytes: %w", n, err)
+	}
+	return unsafe.Slice((*byte)(p), size)[:n], nil
+}
+
+// pages is n rounded up to whole pages, at least one; smaller than n where that
+// overflows.
+func pages(n int) int {
+	page := os.Getpagesize()
+	return (max(n, 1) + page - 1) / page * page
+}
+
+// populate makes the pages of b present and writable without changing them.
+// Kernels before 5.14 do not know MADV_POPULATE_WRITE; there every page is
+// touched.
+func populate(b []byte) error {
+	for {
+		err := unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+		switch err {
+		case nil:
+			return nil
+		case unix.EINTR, unix.EAGAIN:
+		case unix.EINVAL:
+			for i := 0; i < len(b); i += os.Getpagesize() {
+				WordAt(b, i).Or(0)
+			}
+			return nil
+		case unix.ENOMEM, unix.EFAULT:
+			return &ShortError{Want: uint64(len(b)), Limit: "what the kernel could find"}
+		default:
+			return fmt.Errorf("mem: populating %d bytes: %w", len(b), err)
+		}
+	}
+}

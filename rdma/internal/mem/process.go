@@ -1,0 +1,170 @@
+package mem
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cores is how many cores this process may use: its affinity mask.
+func Cores() int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() == 0 {
+		return 1
+	}
+	return set.Count()
+}
+
+// ErrNoProcess: no live process has that id, or another than the one meant has
+// it by now.
+var ErrNoProcess = errors.New("mem: no such process")
+
+// StartTime is when a process began, in clock ticks since the machine did.
+// Together with its id it names a process for ever; the id alone is used again.
+// A zombie is ErrNoProcess.
+func StartTime(pid int) (uint64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			return 0, ErrNoProcess
+		}
+		return 0, fmt.Errorf("mem: start time of process %d: %w", pid, err)
+	}
+	return parseStat(b)
+}
+
+// parseStat reads the start time, field 22 of /proc/pid/stat. Field 2 is the
+// program's name in parentheses, which may itself hold blanks and parentheses.
+func parseStat(b []byte) (uint64, error) {
+	end := bytes.LastIndexByte(b, ')')
+	f := bytes.Fields(b[end+1:])
+	if end < 0 || len(f) < 20 {
+		return 0, fmt.Errorf("mem: cannot read process state from %q", b)
+	}
+	if state := f[0][0]; state == 'Z' || state == 'X' {
+		return 0, ErrNoProcess
+	}
+	return strconv.ParseUint(string(f[19]), 10, 64)
+}
+
+// Process watches one process by a descriptor, which stays with that process
+// when its id is used again.
+type Process struct {
+	Pid   int
+	fd    int // -1: the kernel has no pidfd; the process is looked up by id
+	start uint64
+}
+
+// OpenProcess watches the process pid that began at start. It fails with
+// ErrNoProcess where that one is gone.
+func OpenProcess(pid int, start uint64) (*Process, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	switch err {
+	case nil:
+		track(fd)
+	case unix.ESRCH:
+		return nil, ErrNoProcess
+	case unix.ENOSYS, unix.EPERM: // before Linux 5.3, or a sandbox's filter
+		fd = -1
+	default:
+		return nil, fmt.Errorf("mem: pidfd_open %d: %w", pid, err)
+	}
+	p := &Process{Pid: pid, fd: fd, start: start}
+	// The descriptor holds the process, so that the id cannot be used again
+	// between this look and the next: whom we compare is whom we watch.
+	if now, err := StartTime(pid); err != nil || now != start {
+		p.Close()
+		if err == nil {
+			err = ErrNoProcess
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close gives up the descriptor.
+func (p *Process) Close() {
+	if p.fd >= 0 {
+		untrack(p.fd)
+		_ = unix.Close(p.fd)
+		p.fd = -1
+	}
+}
+
+// gone asks by id, for processes without a descriptor.
+func (p *Process) gone() bool {
+	now, err := StartTime(p.Pid)
+	return errors.Is(err, ErrNoProcess) || err == nil && now != p.start
+}
+
+// Bell is a descriptor that ends WaitExit from another goroutine.
+type Bell struct{ fd int }
+
+// NewBell makes one.
+func NewBell() (*Bell, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("mem: eventfd: %w", err)
+	}
+	track(fd)
+	return &Bell{fd}, nil
+}
+
+// Ring ends the WaitExit that runs, or else the next.
+func (b *Bell) Ring() { _, _ = unix.Write(b.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// Close gives up the descriptor; no WaitExit may run.
+func (b *Bell) Close() {
+	untrack(b.fd)
+	_ = unix.Close(b.fd)
+}
+
+// lookEvery is how often processes without a descriptor are looked up.
+const lookEvery = 100 * time.Millisecond
+
+// WaitExit sleeps until one of the processes has ended (all its threads: a
+// zombie counts as ended) or the bell was rung, and returns the indices of the
+// processes that have ended. nil entries are skipped.
+func WaitExit(bell *Bell, procs []*Process) (ended []int, err error) {
+	fds := []unix.PollFd{{Fd: int32(bell.fd), Events: unix.POLLIN}}
+	var index []int
+	timeout := -1
+	for i, p := range procs {
+		if p == nil {
+			continue
+		}
+		if p.fd < 0 {
+			timeout = int(lookEvery / time.Millisecond)
+		}
+		// poll skips negative descriptors.
+		fds = append(fds, unix.PollFd{Fd: int32(p.fd), Events: unix.POLLIN})
+		index = append(index, i)
+	}
+	for {
+		n, err := unix.Poll(fds, timeout)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("mem: poll of %d processes: %w", len(index), err)
+		}
+		for j, i := range index {
+			if fds[j+1].Revents != 0 || procs[i].fd < 0 && procs[i].gone() {
+				ended = append(ended, i)
+			}
+		}
+		if fds[0].Revents != 0 {
+			var count [8]byte
+			_, _ = unix.Read(bell.fd, count[:])
+			return ended, nil
+		}
+		if n > 0 || len(ended) > 0 {
+			return ended, nil
+		}
+	}
+}

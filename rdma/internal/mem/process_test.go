@@ -1,0 +1,106 @@
+package mem
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// child starts a process that ends when its standard input does.
+func child(t *testing.T) (cmd *exec.Cmd, start uint64, end func()) {
+	t.Helper()
+	cmd = exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	start, err = StartTime(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd, start, func() { in.Close() }
+}
+
+func TestWaitExitNamesTheDead(t *testing.T) {
+	for _, how := range []string{"pidfd", "by id"} {
+		t.Run(how, func(t *testing.T) {
+			bell, err := NewBell()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer bell.Close()
+			first, start1, _ := child(t)
+			second, start2, end2 := child(t)
+			p1, err := OpenProcess(first.Process.Pid, start1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p1.Close()
+			p2, err := OpenProcess(second.Process.Pid, start2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p2.Close()
+			if how == "by id" { // as on a kernel without pidfd
+				p1.Close()
+				p2.Close()
+			}
+			procs := []*Process{p1, nil, p2}
+
+			bell.Ring()
+			if ended, err := WaitExit(bell, procs); err != nil || ended != nil {
+				t.Errorf("rung: %v, %v", ended, err)
+			}
+			end2() // nobody reaps it: a zombie counts as dead
+			if ended, err := WaitExit(bell, procs); err != nil || !slices.Equal(ended, []int{2}) {
+				t.Errorf("ended %v, %v; expected [2]", ended, err)
+			}
+			first.Process.Kill()
+			if ended, err := WaitExit(bell, []*Process{p1, nil, nil}); err != nil || !slices.Equal(ended, []int{0}) {
+				t.Errorf("ended %v, %v; expected [0]", ended, err)
+			}
+		})
+	}
+}
+
+func TestOpenProcessGuardsAgainstReusedIds(t *testing.T) {
+	me, err := StartTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := OpenProcess(os.Getpid(), me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	if _, err := OpenProcess(os.Getpid(), me+1); !errors.Is(err, ErrNoProcess) {
+		t.Errorf("another start time: %v, expected ErrNoProcess", err)
+	}
+	cmd, start, end := child(t)
+	end()
+	cmd.Wait()
+	if _, err := OpenProcess(cmd.Process.Pid, start); !errors.Is(err, ErrNoProcess) {
+		t.Errorf("ended and reaped: %v, expected ErrNoProcess", err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const rest = " 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1\n"
+	if n, err := parseStat([]byte("12 (a b) c) S" + rest)); n != 4711 || err != nil {
+		t.Errorf("start %d, %v; expected 4711", n, err)
+	}
+	if _, err := parseStat([]byte("12 (x) Z" + rest)); !errors.Is(err, ErrNoProcess) {
+		t.Errorf("zombie: %v", err)
+	}
+	for _, bad := range []string{"", "12", "12 (x) S 1 2", "S" + rest} {
+		if _, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
