@@ -1,0 +1,74 @@
+package box
+
+import (
+	"fmt"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// Place is where a box lies in this process.
+type Place struct {
+	// Control is Layout.ControlBytes of memory that both ends may write, aligned
+	// to 64 bytes. The sender gets it zeroed.
+	Control []byte
+	// Slot finds a slot: Layout.Stride bytes, aligned to 64. At a reader it is
+	// asked only for slots that the sender has reserved, or says it has: it must
+	// return memory for every number below Layout.Slots, or nil.
+	Slot func(slot int) []byte
+}
+
+// End is what a transport tells either end of a box.
+type End struct {
+	Place
+	Layout     Layout
+	Name       string // for messages
+	Sender     int    // its rank
+	Member     uint32 // the sender's id, never reused
+	Generation uint32 // of the view
+	Bell       uint64 // this end's own doorbell, never 0
+
+	Ring  func(bell uint64)    // rings a doorbell; one that is unknown or gone is ignored
+	State func(rank int) error // rdma.Transport.State
+	Meter *Meter               // may be nil
+	Done  func() error         // called once, at the end of Close; may be nil
+}
+
+// attach checks what a transport gave.
+func (e *End) attach() error {
+	switch {
+	case len(e.Control) != e.Layout.ControlBytes:
+		return fmt.Errorf("box: %s: control block of %d bytes, expected %d", e.Name, len(e.Control), e.Layout.ControlBytes)
+	case e.Slot == nil || e.Ring == nil || e.State == nil || e.Bell == 0:
+		return fmt.Errorf("box: %s: an End needs Slot, Ring, State and Bell", e.Name)
+	}
+	return nil
+}
+
+func (e *End) done() error {
+	if e.Done == nil {
+		return nil
+	}
+	return e.Done()
+}
+
+func (e *End) id() uint64 { return uint64(e.Generation)<<32 | uint64(e.Member) }
+
+// format writes the first line of a fresh control block.
+func (e *End) format() {
+	for _, f := range e.Layout.description(e.Sender, e.id()) {
+		mem.WordAt(e.Control, f.off).Store(f.v)
+	}
+}
+
+// compare fails with ErrCorrupt unless the control block is the one that the
+// announcement described.
+func (e *End) compare() error {
+	for _, f := range e.Layout.description(e.Sender, e.id()) {
+		if v := mem.WordAt(e.Control, f.off).Load(); v != f.v {
+			return fmt.Errorf("box: %s from rank %d: %w: %s is %#x, expected %#x",
+				e.Name, e.Sender, rdma.ErrCorrupt, f.what, v, f.v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package box
+
+import (
+	"malt/rdma"
+)
+
+// Writer is the sender's side of the protocol, in terms of reader numbers
+// 0 … k-1. It does nothing that waits; one goroutine uses it.
+type Writer struct {
+	control control
+	layout  Layout
+	env     WriterEnv
+
+	header  Header // what is the same in every slot
+	seq     uint64 // of the last commit
+	clock   uint64 // what the clock word holds
+	slot    int    // begun and not committed, or -1
+	payload []byte // of that slot
+	closed  bool
+
+	// own is this side's copy of the slots that latest words name, plus 1; the
+	// words themselves are never read back, so that nobody can change them.
+	own       [][2]uint32
+	published []uint64
+	excused   []uint64 // seq up to which a reader counts as having released
+	member    []uint64 // member[r] == seq: the commit under way is meant for r
+	busy      []uint64 // busy[s] == look: slot s was found used in that look
+	look      uint64
+	backed    []bool // slots that were reserved
+}
+
+// WriterEnv is what a Writer needs of its surroundings.
+type WriterEnv struct {
+	Slot    func(slot int) []byte
+	Reserve func(slot int) error  // before the first use of a slot; may be nil
+	Ring    func(bell uint64)     // never called with 0
+	Gone    func(reader int) bool // dead or left: not waited for in queue mode
+}
+
+// NewWriter starts an empty box in zeroed memory. bell is the sender's own.
+func NewWriter(ctl []byte, l Layout, h Header, bell uint64, env WriterEnv) *Writer {
+	w := &Writer{
+		control: ctl, layout: l, env: env, header: h, slot: -1,
+		own:       make([][2]uint32, l.Readers),
+		published: make([]uint64, l.Readers),
+		excused:   make([]uint64, l.Readers),
+		member:    make([]uint64, l.Readers),
+		busy:      make([]uint64, l.Slots),
+		backed:    make([]bool, l.Slots),
+	}
+	w.control.senderBell().Store(bell)
+	return w
+}
+
+// Begin returns the payload of the slot that the next Commit publishes; nil, nil
+// when a reader has yet to release it (queue mode only).
+func (w *Writer) Begin() ([]byte, error) {
+	if w.closed {
+		return nil, rdma.ErrClosed
+	}
+	if w.slot >= 0 {
+		return w.payload, nil
+	}
+	if w.seq == 1<<(64-slotBits)-1 {
+		return nil, corrupt("%d updates were sent; a box cannot count further", w.seq)
+	}
+	var s int
+	if w.layout.Spec.Depth > 0 {
+		if !w.ringFree() {
+			return nil, nil
+		}
+		s = int(w.seq % uint64(w.layout.Slots))
+	} else if s = w.freeSlot(); s < 0 {
+		return nil, corrupt("no free slot among %d", w.layout.Slots)
+	}
+	if !w.backed[s] {
+		if w.env.Reserve != nil {
+			if err := w.env.Reserve(s); err != nil {
+				return nil, err
+			}
+		}
+		w.backed[s] = true
+	}
+	w.slot, w.payload = s, w.env.Slot(s)[headerBytes:headerBytes+w.layout.Spec.Bytes]
+	return w.payload, nil
+}
+
+// Commit publishes the first n bytes of the begun slot to the readers in to; all
+// says that it is for every reader. n and to have been checked.
+func (w *Writer) Commit(n int, s rdma.Stamp, to []int, all bool) {
+	w.seq++
+	h := w.header
+	h.Seq, h.Bytes, h.Stamp = w.seq, uint64(n), s
+	h.Encode(w.env.Slot(w.slot))
+
+	if all {
+		for r := range w.member {
+			w.member[r] = w.seq
+		}
+	}
+	for _, r := range to {
+		w.member[r] = w.seq
+	}
+	if w.layout.Spec.Depth > 0 {
+		w.publishQueue()
+	} else {
+		w.publishNewest(int(s.Clock & uint64(w.layout.parities()-1)))
+	}
+	w.slot, w.payload = -1, nil
+	w.tell(s.Clock)
+}
+
+// Advance raises the clock word without an update.
+func (w *Writer) Advance(clock uint64) {
+	if clock > w.clock {
+		w.tell(clock)
+	}
+}
+
+// tell publishes the clock to everybody, also to readers for whom there is no
+// update: they may be waiting for the clock alone.
+//
+// The exchange is the full fence that is needed twice: between the last latest
+// and this writer's next look at the pins, and between any word published here
+// and the look at the readers' bells (control.readerBell).
+func (w *Writer) tell(clock uint64) {
+	w.clock = max(w.clock, clock)
+	w.control.clock().Swap(w.clock)
+	w.ringReaders()
+}
+
+func (w *Writer) ringReaders() {
+	for r := range w.layout.Readers {
+		if b := w.control.readerBell(r).Load(); b != 0 {
+			w.env.Ring(b)
+		}
+	}
+}
+
+// note counts the commit under way as meant for r.
+func (w *Writer) note(r int) {
+	w.published[r]++
+	w.control.published(r).Store(w.published[r])
+}
+
+// Acked is the seq up to which reader r has released.
+func (w *Writer) Acked(r int) uint64 { return w.control.ack(r).Load() }
+
+// Excuse counts everything committed so far as released by reader r.
+func (w *Writer) Excuse(r int) { w.excused[r] = w.seq }
+
+// Close leaves the box. left comes after everything published, so that whoever
+// sees it can compare the final seq with what it has got: nothing is lost. The
+// exchange orders it before the look at the bells.
+func (w *Writer) Close() {
+	if w.closed {
+		return
+	}
+	w.closed, w.slot, w.payload = true, -1, nil
+	w.control.left().Swap(1 + w.seq)
+	w.ringReaders()
+}
