@@ -1,0 +1,134 @@
+package inmem
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"malt/rdma"
+)
+
+// job is what the ranks of one New have in common. mu guards the tables; the
+// bytes of boxes and words are guarded by their own protocols.
+type job struct {
+	size  int
+	mu    sync.Mutex
+	boxes map[boxName][]*publication
+	words map[string]*wordSet
+
+	bells atomic.Pointer[[]*bell] // bell i has id i+1; only grows, by copying, under mu
+	ranks []rankState
+}
+
+type boxName struct {
+	sender int
+	name   string
+}
+
+// publication is a box that can be subscribed to.
+type publication struct {
+	spec    rdma.Spec
+	readers []int
+	taken   []bool // who has subscribed, ever
+	open    []bool // and not closed again
+	left    bool   // closed by the sender: nobody else can subscribe
+
+	// The box itself, not guarded by job.mu. A slot is nil until it is reserved,
+	// which the sender does before any latest or head word leads there.
+	control []byte
+	slots   [][]byte
+}
+
+// rankState is nil while the rank takes part, then for ever rdma.ErrLeft or a
+// *rdma.PeerError.
+type rankState struct{ end atomic.Pointer[error] }
+
+func (j *job) state(rank int) error {
+	if end := j.ranks[rank].end.Load(); end != nil {
+		return *end
+	}
+	return nil
+}
+
+// finish sets the final state of rank, unless it has one, and tells everybody.
+func (j *job) finish(rank int, end error) {
+	if j.ranks[rank].end.CompareAndSwap(nil, &end) {
+		j.ringAll()
+	}
+}
+
+// ring is box.End.Ring.
+func (j *job) ring(id uint64) {
+	if bells := *j.bells.Load(); id-1 < uint64(len(bells)) {
+		bells[id-1].ring()
+	}
+}
+
+func (j *job) ringAll() {
+	for _, b := range *j.bells.Load() {
+		b.ring()
+	}
+}
+
+// ringRank rings all doorbells of one rank.
+func (j *job) ringRank(rank int) {
+	for _, b := range *j.bells.Load() {
+		if b.rank == rank {
+			b.ring()
+		}
+	}
+}
+
+// addBell makes a doorbell and its id.
+func (j *job) addBell(rank int) (*bell, uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b := newBell(rank)
+	bells := append(slices.Clone(*j.bells.Load()), b)
+	j.bells.Store(&bells)
+	return b, uint64(len(bells))
+}
+
+// slot is box.Place.Slot of both ends.
+func (p *publication) slot(i int) []byte { return p.slots[i] }
+
+// publish announces the boxes that one Publish made. A name is free again when
+// all of its boxes are closed.
+func (j *job) publish(sender int, name string, pubs []*publication) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	key := boxName{sender, name}
+	for _, p := range j.boxes[key] {
+		if !p.left {
+			return errors.New("this rank has published that name already; close it first, or take another")
+		}
+	}
+	j.boxes[key] = pubs
+	return nil
+}
+
+func (j *job) unpublish(p *publication) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p.left = true
+}
+
+// lookup finds the box of sender that rank reads, nil if there is none yet that
+// it has not had before. j.mu is held.
+func (j *job) lookup(sender int, name string, rank int) (p *publication, index int, err error) {
+	for _, p := range j.boxes[boxName{sender, name}] {
+		i := slices.Index(p.readers, rank)
+		switch {
+		case i < 0:
+		case p.open[i]:
+			return nil, 0, errors.New("this rank has subscribed to it already; close that Inbox first")
+		case !p.left && !p.taken[i]:
+			return p, i, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// errAborted is why a rank that called Abort is dead.
+func errAborted(reason string) error { return errors.New("it gave up: " + reason) }

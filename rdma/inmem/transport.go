@@ -1,0 +1,164 @@
+package inmem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"malt/rdma"
+	"malt/rdma/box"
+)
+
+// transport is one rank with one doorbell; Sub makes another one of the same
+// rank.
+type transport struct {
+	job    *job
+	rank   int
+	bell   *bell
+	bellID uint64
+	meter  *box.Meter
+	parent *transport // nil but for a Sub
+
+	mu     sync.Mutex
+	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
+	closed bool
+}
+
+var _ rdma.Transport = (*transport)(nil)
+
+// New returns the transports of n ranks in this process, by rank. n below 1 is
+// taken as 1.
+func New(n int) []rdma.Transport {
+	n = max(n, 1)
+	j := &job{size: n, boxes: map[boxName][]*publication{}, words: map[string]*wordSet{}, ranks: make([]rankState, n)}
+	j.bells.Store(new([]*bell))
+	all := make([]rdma.Transport, n)
+	for rank := range all {
+		all[rank] = newTransport(j, rank, box.NewMeter(n), nil)
+	}
+	return all
+}
+
+func newTransport(j *job, rank int, m *box.Meter, parent *transport) *transport {
+	b, id := j.addBell(rank)
+	return &transport{job: j, rank: rank, bell: b, bellID: id, meter: m, parent: parent, open: map[io.Closer]struct{}{}}
+}
+
+func (t *transport) Name() string { return "inmem" }
+func (t *transport) Rank() int    { return t.rank }
+func (t *transport) Size() int    { return t.job.size }
+
+func (t *transport) Share(context.Context, string, int, int) (rdma.Shared, error) {
+	return nil, fmt.Errorf("inmem: Share: %w", rdma.ErrNotSupported)
+}
+
+func (t *transport) Wait(ctx context.Context, step func() bool) error {
+	return t.wait(ctx, func() (bool, error) { return step(), nil })
+}
+
+// wait is bell.wait that also ends when this transport is closed.
+func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
+	err := t.bell.wait(ctx, func() (bool, error) {
+		if ok, err := step(); ok || err != nil {
+			return ok, err
+		}
+		return false, t.check()
+	})
+	if err != nil {
+		return fmt.Errorf("inmem: rank %d: %w", t.rank, err)
+	}
+	return nil
+}
+
+func (t *transport) Wake() { t.bell.ring() }
+
+func (t *transport) Sub() (rdma.Transport, error) {
+	s := newTransport(t.job, t.rank, t.meter, t)
+	if err := t.adopt(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (t *transport) State(peer int) error {
+	if peer < 0 || peer >= t.job.size {
+		return fmt.Errorf("inmem: no rank %d among %d", peer, t.job.size)
+	}
+	return t.job.state(peer)
+}
+
+func (t *transport) Abort(reason string) {
+	t.job.finish(t.rank, &rdma.PeerError{Rank: t.rank, Err: errAborted(reason)})
+}
+
+func (t *transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
+
+// Close closes what is open, and then the rank: whoever sees that it has left
+// sees that its boxes have.
+func (t *transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	open := t.open
+	t.open = nil
+	t.mu.Unlock()
+
+	var errs []error
+	for c := range open {
+		errs = append(errs, c.Close())
+	}
+	if t.parent == nil {
+		t.job.finish(t.rank, rdma.ErrLeft)
+	} else {
+		t.parent.forget(t)
+	}
+	t.bell.ring()
+	return errors.Join(errs...)
+}
+
+// check fails when t is closed.
+func (t *transport) check() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return rdma.ErrClosed
+	}
+	return nil
+}
+
+// adopt has c closed with t. It fails when that has happened already.
+func (t *transport) adopt(c ...io.Closer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fmt.Errorf("inmem: rank %d: %w", t.rank, rdma.ErrClosed)
+	}
+	for _, c := range c {
+		t.open[c] = struct{}{}
+	}
+	return nil
+}
+
+func (t *transport) forget(c io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, c)
+}
+
+// gone turns the state of a peer into an error of op, nil while it takes part.
+func (t *transport) gone(op string, peer int) error {
+	err := t.job.state(peer)
+	var dead *rdma.PeerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &dead):
+		return &rdma.PeerError{Rank: peer, Op: op, Err: dead.Err}
+	}
+	return fmt.Errorf("%s: rank %d: %w", op, peer, err)
+}
