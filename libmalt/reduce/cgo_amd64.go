@@ -1,0 +1,61 @@
+//go:build cgo
+
+package reduce
+
+// #cgo CFLAGS: -O2 -std=c11 -Wall -Wextra
+// #cgo noescape malt_fold
+// #cgo nocallback malt_fold
+// #include "kernels.h"
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// best is the best path of this CPU and operating system.
+func best() path {
+	if raceDetector {
+		return pathGo
+	}
+	return path(C.malt_best_path())
+}
+
+// foldC runs the C kernels.
+//
+// Addresses go over as numbers, in an array on this goroutine's stack: cgo does
+// not let C see Go pointers inside Go memory, and pinning them would cost more
+// than a small fold. The numbers stay right because the operands do not move:
+// mapped memory never does, the Go heap does not, and hold keeps callers from
+// having them on a goroutine's stack, which might. KeepAlive keeps them
+// allocated until C is done; C keeps nothing.
+func foldC(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
+	var room [onStack]C.uintptr_t
+	addresses := room[:0]
+	for _, s := range srcs {
+		hold(s)
+		addresses = append(addresses, C.uintptr_t(uintptr(unsafe.Pointer(&s[0]))))
+	}
+	hold(dst)
+	var w *C.double
+	if weights != nil {
+		w = (*C.double)(unsafe.Pointer(&weights[0]))
+	}
+	C.malt_fold(C.int(p), C.int(op), C.int(dt), C.uintptr_t(uintptr(unsafe.Pointer(&dst[0]))),
+		&addresses[0], w, C.double(total(weights)), C.size_t(len(srcs)), C.size_t(len(dst)))
+	runtime.KeepAlive(srcs)
+	runtime.KeepAlive(dst)
+}
+
+// hold makes the compiler believe that b outlives the call, so that it is never
+// placed on a stack. Nothing is stored.
+func hold(b []byte) {
+	if never {
+		held = b
+	}
+}
+
+var (
+	never bool
+	held  []byte
+)

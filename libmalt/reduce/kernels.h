@@ -1,0 +1,27 @@
+/*
+ * The C kernels. What they compute is documented in doc.go; kernels.go is the
+ * reference that they equal bit for bit.
+ */
+#ifndef MALT_KERNELS_H
+#define MALT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The values of path, Op and DType in Go. */
+enum { MALT_PATH_GO, MALT_PATH_AVX2, MALT_PATH_AVX512 };
+enum { MALT_OP_MEAN = 1, MALT_OP_MEAN_RECEIVED, MALT_OP_SUM, MALT_OP_MIN, MALT_OP_MAX };
+enum { MALT_F32 = 1, MALT_F64 };
+
+/* The best path that CPU and operating system support. */
+int malt_best_path(void);
+
+/*
+ * Folds the first bytes bytes of the k >= 2 operands at src[0 … k-1] into dst,
+ * which may be one of them. weights is NULL, or one per operand for a mean, with
+ * total their sum. bytes is a multiple of the element's size. Nothing is kept.
+ */
+void malt_fold(int path, int op, int dtype, uintptr_t dst, const uintptr_t *src, const double *weights, double total,
+               size_t k, size_t bytes);
+
+#endif

@@ -1,0 +1,112 @@
+//go:build cgo
+
+/*
+ * Kernels for AVX2 and AVX-512, and the choice between them. The loops are in
+ * kernels_body.h, which is compiled once for each pair of element type and
+ * instruction set.
+ *
+ * They are written with the vector types of GCC and clang, on which + * / mean
+ * one IEEE operation per element, and never a fused multiply-add, which AVX-512
+ * has: GCC leaves it out in strict C, clang when told so.
+ */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif !defined(__STRICT_ANSI__) || defined(__FAST_MATH__)
+#error "build with -std=c11 and without -ffast-math: results must not depend on the machine"
+#endif
+
+#include "kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+/*
+ * Up to GROUP operands are read side by side. More would be more streams than
+ * the prefetchers follow, and as all vectors start at the same offset in a page
+ * their lines would push each other out of L1; so with more operands, BLOCK
+ * elements at a time are accumulated in scratch memory, group after group. The
+ * order of the additions is the same.
+ */
+enum { GROUP = 8, BLOCK = 1024 };
+
+/* The tile's vectors must end up in registers, so this loop must go. */
+#ifdef __clang__
+#define EACH_OF_TILE(u) _Pragma("unroll") for (int u = 0; u < 4; u++)
+#else
+#define EACH_OF_TILE(u) _Pragma("GCC unroll 4") for (int u = 0; u < 4; u++)
+#endif
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* T: element, I: integer of its size, QUIET: the bits of its NaN, BYTES: of a
+ * vector, VMIN: the instruction, which returns its second operand where the two
+ * are zeros or one is NaN, WIDEN and NARROW: to a vector of double and back. */
+#define TARGET __attribute__((target("avx2")))
+#define BYTES 32
+
+#define NAME avx2_f32
+#define T float
+#define I int32_t
+#define QUIET 0x7fc00000
+#define VMIN _mm256_min_ps
+#define WIDEN _mm256_cvtps_pd
+#define NARROW _mm256_cvtpd_ps
+#include "kernels_body.h"
+
+#define NAME avx2_f64
+#define T double
+#define I int64_t
+#define QUIET 0x7ff8000000000000
+#define VMIN _mm256_min_pd
+#define WIDEN(h) (h)
+#define NARROW(w) (w)
+#include "kernels_body.h"
+
+#undef TARGET
+#undef BYTES
+#define TARGET __attribute__((target("avx512f")))
+#define BYTES 64
+
+#define NAME avx512_f32
+#define T float
+#define I int32_t
+#define QUIET 0x7fc00000
+#define VMIN _mm512_min_ps
+#define WIDEN _mm512_cvtps_pd
+#define NARROW _mm512_cvtpd_ps
+#include "kernels_body.h"
+
+#define NAME avx512_f64
+#define T double
+#define I int64_t
+#define QUIET 0x7ff8000000000000
+#define VMIN _mm512_min_pd
+#define WIDEN(h) (h)
+#define NARROW(w) (w)
+#include "kernels_body.h"
+
+int malt_best_path(void)
+{
+	/* Both ask the operating system too whether it saves the registers. */
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx512f"))
+		return MALT_PATH_AVX512;
+	if (__builtin_cpu_supports("avx2"))
+		return MALT_PATH_AVX2;
+	return MALT_PATH_GO;
+}
+
+void malt_fold(int path, int op, int dtype, uintptr_t dst, const uintptr_t *src, const double *weights, double total,
+               size_t k, size_t bytes)
+{
+	char *out = (char *)dst;
+	if (path == MALT_PATH_AVX512 && dtype == MALT_F32)
+		fold_avx512_f32(op, out, src, weights, total, k, bytes);
+	else if (path == MALT_PATH_AVX512)
+		fold_avx512_f64(op, out, src, weights, total, k, bytes);
+	else if (dtype == MALT_F32)
+		fold_avx2_f32(op, out, src, weights, total, k, bytes);
+	else
+		fold_avx2_f64(op, out, src, weights, total, k, bytes);
+}

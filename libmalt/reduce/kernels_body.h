@@ -1,0 +1,243 @@
+/*
+ * The loops, for one element type and one instruction set; see kernels_amd64.c,
+ * which defines what differs before each inclusion.
+ *
+ * A tile is 4 vectors of output. It stays in registers while all operands of a
+ * group are read, so nothing but operands and output moves.
+ */
+#define FN(f) JOIN(f, NAME)
+#define INLINE static inline __attribute__((always_inline)) TARGET
+#define V FN(vec)
+#define VI FN(bits)
+#define W FN(wide)
+#define H FN(part)
+#define HI FN(part_bits)
+
+typedef T V __attribute__((vector_size(BYTES)));
+typedef I VI __attribute__((vector_size(BYTES)));
+/* Weighted means are computed in double: H is as many elements as fit W. */
+typedef double W __attribute__((vector_size(BYTES)));
+typedef T H __attribute__((vector_size(BYTES / sizeof(double) * sizeof(T))));
+typedef I HI __attribute__((vector_size(BYTES / sizeof(double) * sizeof(T))));
+/* The same in memory: at any address, whatever the memory was declared as. */
+typedef T FN(vec_at) __attribute__((vector_size(BYTES), aligned(1), may_alias));
+typedef T FN(part_at) __attribute__((vector_size(BYTES / sizeof(double) * sizeof(T)), aligned(1), may_alias));
+typedef double FN(wide_at) __attribute__((vector_size(BYTES), aligned(1), may_alias));
+
+INLINE V FN(load)(const char *p)
+{
+	return *(const FN(vec_at) *)p;
+}
+
+/* A vector, or one element and zeros. */
+INLINE V FN(load_some)(const char *p, int whole)
+{
+	V v = {0};
+	if (whole)
+		return FN(load)(p);
+	memcpy(&v, p, sizeof(T));
+	return v;
+}
+
+INLINE W FN(load_wide)(const double *p)
+{
+	return *(const FN(wide_at) *)p;
+}
+
+/* Makes every NaN the same one. */
+INLINE V FN(settle)(V v)
+{
+	VI is_nan = (VI)(v != v), quiet = (VI){0} + (I)QUIET;
+	return (V)(((VI)v & ~is_nan) | (quiet & is_nan));
+}
+
+/* Both orders of VMIN together have the minus of either zero, and every bit of
+ * a NaN: "or" keeps them. */
+INLINE V FN(least)(V a, V b)
+{
+	return (V)((VI)VMIN(a, b) | (VI)VMIN(b, a));
+}
+
+INLINE V FN(combine)(const int op, V a, V b)
+{
+	switch (op) {
+	case MALT_OP_MIN:
+		return FN(least)(a, b);
+	case MALT_OP_MAX:
+		return -FN(least)(-a, -b);
+	default:
+		return a + b;
+	}
+}
+
+INLINE V FN(finish)(const int op, V v, T n)
+{
+	if (op == MALT_OP_MEAN)
+		v /= (V){0} + n;
+	return FN(settle)(v);
+}
+
+/* What tiles leaves over, from i on, a vector or an element at a time. */
+TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, char *out, const char *first,
+                                                      const uintptr_t *src, size_t k, size_t at, size_t i, size_t len,
+                                                      T n)
+{
+	while (i < len) {
+		int whole = len - i >= BYTES;
+		V a = FN(load_some)(first + i, whole);
+		for (size_t j = 0; j < k; j++)
+			a = FN(combine)(op, a, FN(load_some)((const char *)src[j] + at + i, whole));
+		if (last)
+			a = FN(finish)(op, a, n);
+		memcpy(out + i, &a, whole ? BYTES : sizeof(T));
+		i += whole ? BYTES : sizeof(T);
+	}
+}
+
+/*
+ * Combines first and the k operands src[…] + at into out, len bytes. last: these
+ * are the last operands, n in all.
+ */
+INLINE void FN(tiles)(const int op, const int last, char *out, const char *first, const uintptr_t *src, size_t k,
+                      size_t at, size_t len, T n)
+{
+	size_t i = 0;
+	for (; i + 4 * BYTES <= len; i += 4 * BYTES) {
+		V a[4];
+		EACH_OF_TILE(u)
+			a[u] = FN(load)(first + i + u * BYTES);
+		for (size_t j = 0; j < k; j++) {
+			const char *p = (const char *)src[j] + at + i;
+			EACH_OF_TILE(u)
+				a[u] = FN(combine)(op, a[u], FN(load)(p + u * BYTES));
+		}
+		EACH_OF_TILE(u)
+			*(FN(vec_at) *)(out + i + u * BYTES) = last ? FN(finish)(op, a[u], n) : a[u];
+	}
+	if (i < len)
+		FN(rest)(op, last, out, first, src, k, at, i, len, n);
+}
+
+/* One operation, as constants that the compiler folds into the loops. */
+INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k, size_t bytes)
+{
+	if (k <= GROUP) {
+		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, (T)k);
+		return;
+	}
+	_Alignas(64) char scratch[BLOCK * sizeof(T)];
+	for (size_t at = 0; at < bytes; at += sizeof scratch) {
+		size_t len = bytes - at < sizeof scratch ? bytes - at : sizeof scratch, j = GROUP;
+		FN(tiles)(op, 0, scratch, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, 0);
+		for (; k - j > GROUP; j += GROUP)
+			FN(tiles)(op, 0, scratch, scratch, src + j, GROUP, at, len, 0);
+		FN(tiles)(op, 1, dst + at, scratch, src + j, k - j, at, len, (T)k);
+	}
+}
+
+INLINE W FN(widen)(uintptr_t at)
+{
+	return (W)WIDEN(*(const FN(part_at) *)at);
+}
+
+INLINE H FN(narrow)(W v)
+{
+	H h = (H)NARROW(v);
+	HI is_nan = (HI)(h != h), quiet = (HI){0} + (I)QUIET;
+	return (H)(((HI)h & ~is_nan) | (quiet & is_nan));
+}
+
+/*
+ * The weighted sum of the k operands src[…] + at, len bytes of each, added to
+ * sum unless they are the first. It goes to sum, or if they are the last,
+ * divided by total, to out.
+ */
+TARGET static void FN(weigh)(const int first, const int last, char *out, double *sum, const uintptr_t *src,
+                      const double *weights, size_t k, size_t at, size_t len, double total)
+{
+	enum { PART = sizeof(H), LANES = sizeof(H) / sizeof(T) };
+	size_t i = 0, e = 0;
+	for (; i + 4 * PART <= len; i += 4 * PART, e += 4 * LANES) {
+		W a[4];
+		EACH_OF_TILE(u)
+			a[u] = first ? weights[0] * FN(widen)(src[0] + at + i + u * PART) : FN(load_wide)(sum + e + u * LANES);
+		for (size_t j = first; j < k; j++)
+			EACH_OF_TILE(u)
+				a[u] += weights[j] * FN(widen)(src[j] + at + i + u * PART);
+		EACH_OF_TILE(u)
+			if (last)
+				*(FN(part_at) *)(out + i + u * PART) = FN(narrow)(a[u] / total);
+			else
+				*(FN(wide_at) *)(sum + e + u * LANES) = a[u];
+	}
+	for (; i < len; i += sizeof(T), e++) { /* what is left, one by one */
+		T x;
+		double a = first ? 0 : sum[e];
+		for (size_t j = 0; j < k; j++) {
+			memcpy(&x, (const char *)src[j] + at + i, sizeof x);
+			a = first && j == 0 ? weights[0] * (double)x : a + weights[j] * (double)x;
+		}
+		if (last) {
+			H h = FN(narrow)((W){a / total});
+			memcpy(out + i, &h, sizeof(T));
+		} else {
+			sum[e] = a;
+		}
+	}
+}
+
+TARGET static void FN(fold_weighted)(char *dst, const uintptr_t *src, const double *weights, double total, size_t k,
+                                     size_t bytes)
+{
+	if (k <= GROUP) {
+		FN(weigh)(1, 1, dst, NULL, src, weights, k, 0, bytes, total);
+		return;
+	}
+	_Alignas(64) double sum[BLOCK];
+	const size_t block = BLOCK * sizeof(T);
+	for (size_t at = 0; at < bytes; at += block) {
+		size_t len = bytes - at < block ? bytes - at : block, j = GROUP;
+		FN(weigh)(1, 0, NULL, sum, src, weights, GROUP, at, len, 0);
+		for (; k - j > GROUP; j += GROUP)
+			FN(weigh)(0, 0, NULL, sum, src + j, weights + j, GROUP, at, len, 0);
+		FN(weigh)(0, 1, dst + at, sum, src + j, weights + j, k - j, at, len, total);
+	}
+}
+
+TARGET static void FN(fold)(int op, char *dst, const uintptr_t *src, const double *weights, double total, size_t k,
+                            size_t bytes)
+{
+	if (weights) {
+		FN(fold_weighted)(dst, src, weights, total, k, bytes);
+		return;
+	}
+	switch (op) {
+	case MALT_OP_MEAN:
+	case MALT_OP_MEAN_RECEIVED:
+		FN(fold_as)(MALT_OP_MEAN, dst, src, k, bytes);
+		return;
+	case MALT_OP_MIN:
+		FN(fold_as)(MALT_OP_MIN, dst, src, k, bytes);
+		return;
+	case MALT_OP_MAX:
+		FN(fold_as)(MALT_OP_MAX, dst, src, k, bytes);
+		return;
+	default:
+		FN(fold_as)(MALT_OP_SUM, dst, src, k, bytes);
+	}
+}
+
+#undef FN
+#undef INLINE
+#undef V
+#undef VI
+#undef W
+#undef H
+#undef HI
+#undef NAME
+#undef T
+#undef I
+#undef QUIET
+#undef VMIN
+#undef WIDEN
+#undef NARROW

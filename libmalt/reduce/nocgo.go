@@ -1,0 +1,10 @@
+//go:build !cgo || !amd64
+
+package reduce
+
+// There are no C kernels here.
+func best() path { return pathGo }
+
+func foldC(path, Op, DType, []byte, [][]byte, []float64) {
+	panic("reduce: no C kernels in this build")
+}

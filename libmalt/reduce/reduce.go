@@ -1,0 +1,103 @@
+package reduce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DType is the type of the elements. The values are those of malt.h.
+type DType uint8
+
+const (
+	Float32 DType = 1
+	Float64 DType = 2
+)
+
+var dtypeNames = []string{Float32: "float32", Float64: "float64"}
+
+// Size is the number of bytes of one element.
+func (d DType) Size() int {
+	switch d {
+	case Float32:
+		return 4
+	case Float64:
+		return 8
+	}
+	return 0
+}
+
+func (d DType) String() string { return nameOf(dtypeNames, int(d), "DType") }
+
+// ParseDType is the inverse of String.
+func ParseDType(s string) (DType, error) {
+	i, err := parse(dtypeNames, s, "element type")
+	return DType(i), err
+}
+
+// Op says how operands are combined.
+type Op uint8
+
+const (
+	Mean         Op = iota + 1 // the average of all operands
+	MeanReceived               // the same; the caller leaves its own value out of the operands
+	Sum
+	Min
+	Max
+	Replace // the last operand
+)
+
+var opNames = []string{
+	Mean: "mean", MeanReceived: "mean-received", Sum: "sum", Min: "min", Max: "max", Replace: "replace",
+}
+
+func (o Op) String() string { return nameOf(opNames, int(o), "Op") }
+
+// Weighted tells whether the weights of the operands matter.
+func (o Op) Weighted() bool { return o == Mean || o == MeanReceived }
+
+// ParseOp is the inverse of String.
+func ParseOp(s string) (Op, error) {
+	i, err := parse(opNames, s, "fold")
+	return Op(i), err
+}
+
+// nameOf and parse serve both types: index 0 of names is the invalid zero value.
+func nameOf(names []string, i int, kind string) string {
+	if i < 1 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, i)
+	}
+	return names[i]
+}
+
+func parse(names []string, s, what string) (int, error) {
+	if i := slices.Index(names[1:], s); i >= 0 {
+		return i + 1, nil
+	}
+	known := names[1:]
+	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, s) - distance(b, s) })
+	return 0, fmt.Errorf("reduce: unknown %s %q: it is one of %s; the nearest is %q",
+		what, s, strings.Join(known, ", "), nearest)
+}
+
+// distance is Levenshtein's: the fewest letters to insert, delete or change that
+// make a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
