@@ -8,25 +8,27 @@
  * folds what the others have scattered into it. How far ranks may drift apart
  * is the consistency of the vector.
  *
- *     malt_init(NULL, 60000);
+ *     malt_init(NULL, -1);
  *     malt_array a = { .count = dim, .dtype = MALT_FLOAT32 };
  *     malt_handle v;
- *     malt_vector_new(&a, 1, "w", "graph=halton consistency=ssp:2", 60000, &v);
- *     void *p; uint64_t bytes;
- *     malt_vector_data(v, 0, &p, &bytes);
+ *     malt_vector_new(&a, 1, "w", "graph=halton consistency=ssp:2", -1, &v);
+ *     void *p;
+ *     malt_vector_data(v, 0, &p, NULL);
  *     float *w = p;
- *     for (...) {
+ *     for (...) {                                       // rows rank, rank + size, …
  *         step(w, ...);                                 // your code
- *         malt_vector_sync(v, 1.0, 60000, NULL);        // scatter + gather (mean)
+ *         malt_vector_sync(v, 1.0, -1, NULL);           // scatter + gather (mean)
  *     }
- *     malt_vector_allreduce(v, "mean", 60000);          // the same model everywhere
+ *     malt_vector_allreduce(v, "mean", -1);             // the same model everywhere
  *     malt_vector_close(v);
  *     malt_unmap(w);
- *     malt_finalize(60000);
+ *     malt_finalize();
  *
- * Build and run:
+ * with every status looked at: examples/c/regress.c is the whole of it.
  *
- *     cc train.c -lmalt -o train
+ * Build and run, with malt.h in INC and libmalt.so in LIB:
+ *
+ *     cc train.c -IINC -LLIB -lmalt -Wl,-rpath,LIB -o train
  *     malt run -n 3 -- ./train
  *
  * Without a launcher the same program runs as world size 1.
@@ -35,23 +37,48 @@
  *
  * Status. Every function that can fail returns a malt_status: 0, or one of the
  * negative codes below. malt_errmsg() then gives the sentence: which value was
- * wrong, what was expected, what to do. Each function lists its own codes;
- * besides those every function may return MALT_EFORK (in a forked child),
- * MALT_EINTERNAL (a defect of MALT: please report the message), and, if it
- * needs the job, MALT_EINIT (malt_init has not been called).
+ * wrong, what was expected, what to do. On an error nothing is stored where
+ * results go. Each function lists its own codes; besides those every function
+ * may return MALT_EFORK (see Processes), MALT_EINTERNAL (a defect of MALT:
+ * please report the message), MALT_EINVAL (a result pointer that must not be
+ * NULL, a string without a final 0 in its first 64 KiB), and, if it needs the
+ * job, MALT_EINIT.
  *
  * Handles are 64-bit numbers; 0 is never valid. A handle that was closed, or
  * that is of another kind, is refused with MALT_EHANDLE; it never crashes.
+ * malt_finalize closes the handles of all vectors and segments.
+ *
+ * Memory. What MALT hands out (vectors, segments, updates, what was received)
+ * lies outside of malloc and is yours for as long as the function says. What
+ * you hand in is read before the call returns, and never afterwards.
  *
  * Timeouts are in milliseconds. 0 tries once and does not wait; a negative one
  * means the job's own (MALT_TIMEOUT, else 300 s). A call that runs into its
  * timeout returns MALT_ETIMEOUT and KEEPS ITS PLACE: the same call, made again,
- * goes on with it. To give it up, call malt_cancel. Until one of the two is
- * done, another call that waits on the same object is refused with MALT_EBUSY.
+ * goes on with it (a collective call with a buffer of the same length and
+ * contents, which need not lie where it lay). To give it up, call malt_cancel.
+ * Until one of the two is done, another call that waits on the same object is
+ * refused with MALT_EBUSY. So a program that must look up from its wait now and
+ * then makes the call in a loop, with a short timeout, until it returns anything
+ * but MALT_ETIMEOUT. Its message names the ranks waited for, and where they are.
  *
  * Threads. Any thread may call, but an object serves one call at a time:
  * MALT_EBUSY tells a second one. The functions of the job (malt_barrier and
- * the like) count as one object.
+ * the like) count as one object. Names, ranks, clocks and the like may be asked
+ * for at any time.
+ *
+ * Processes. The library runs threads of its own from the moment it is loaded,
+ * and they do not survive a fork. In a child that was forked afterwards every
+ * function returns MALT_EFORK at once, but for malt_rank, malt_size,
+ * malt_local_rank and malt_generation, which tell what they told in the parent,
+ * and those of "the library". Children that only exec are not concerned. A rank
+ * that is killed, or ends without malt_finalize, leaves nothing behind; the
+ * others get MALT_EPEER where they wait for it.
+ *
+ * Signals. MALT handles none but what its runtime needs (SIGURG, and SIGSEGV and
+ * the like to report its own faults, which it passes on to handlers set before).
+ * Handlers that a program sets must have SA_ONSTACK. Waits are not ended by
+ * signals: see Timeouts for how to look up from them.
  *
  * Collective calls must be made by every rank, in the same order: malt_init,
  * malt_barrier, malt_allreduce, malt_broadcast, malt_allgather, making and
@@ -119,8 +146,8 @@ int32_t malt_abi_version(void);
 /* The version, such as "0.1.0". Static memory. */
 const char *malt_version(void);
 
-/* Why the last call of this thread failed; "" after none. Valid until the next
- * call of this thread. */
+/* The sentence of the last call of this thread that failed; "" if none has.
+ * Valid until the next call of this thread. */
 const char *malt_errmsg(void);
 
 /* ----------------------------------------------------------------- the job */
@@ -131,9 +158,16 @@ const char *malt_errmsg(void);
  *     transport=  auto  shm  inmem
  * Without any of those, here and in the environment, the job is this process
  * alone: rank 0 of 1.
- * MALT_EINVAL, MALT_EINIT (joined already), MALT_ETIMEOUT (the message names
- * the ranks that have not arrived), MALT_EPEER, MALT_EIO, and MALT_ESTATE where
- * another live process already is this rank. */
+ * Afterwards MALT_RANK, MALT_SIZE and MALT_LOCAL_RANK in the environment of this
+ * process are those of a job of one, and MALT_STORE and MALT_TOKEN are gone, so
+ * that programs which it starts do not take themselves for ranks. (As this calls
+ * setenv, no other thread should be reading the environment.)
+ * A malt_init that ran into timeout_ms keeps its place, too; one that runs into
+ * the job's own timeout is over, and its message names the ranks that have not
+ * arrived.
+ * MALT_EINVAL, MALT_EINIT (joined already), MALT_ETIMEOUT, MALT_ECANCELLED,
+ * MALT_EBUSY (another thread is in it), MALT_EPEER, MALT_EIO, and MALT_ESTATE
+ * where another live process already is this rank. */
 malt_status malt_init(const char *options, int64_t timeout_ms);
 
 /* Leaves the job in good order: closes what is open and tells the others, who
@@ -145,7 +179,8 @@ malt_status malt_finalize(void);
  * MALT_EPEER and this reason. For a rank that is about to end after an error. */
 malt_status malt_abort(const char *reason);
 
-/* Who am I. Before malt_init: MALT_EINIT. */
+/* Who am I. Before malt_init and after malt_finalize: MALT_EINIT. They take a
+ * few nanoseconds. */
 int32_t malt_rank(void);
 int32_t malt_size(void);
 int32_t malt_local_rank(void);
@@ -162,15 +197,18 @@ malt_status malt_barrier(int64_t timeout_ms);
 malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char *op, int64_t timeout_ms);
 
 /* Gives every rank every rank's bytes, which may differ in length. Fetch them
- * with malt_received. The codes of malt_barrier. */
+ * with malt_received, one's own included. MALT_ENOMEM and the codes of
+ * malt_barrier. */
 malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms);
 
 /* Gives every rank the bytes of root. data and bytes count at root only. Fetch
- * them with malt_received(root, …). MALT_EINVAL and the codes of malt_barrier. */
+ * them with malt_received(root, …), also at root. MALT_EINVAL, MALT_ENOMEM and
+ * the codes of malt_barrier. */
 malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms);
 
 /* What the last malt_allgather or malt_broadcast brought from rank. Valid until
- * the next of them. MALT_EINVAL, MALT_ESTATE (nothing was received). */
+ * the next of them that succeeds, or malt_finalize. MALT_EINVAL, MALT_ESTATE
+ * (nothing was received, or nothing from that rank). */
 malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes);
 
 /* Gives up the call that keeps its place on object (0: on the job). Others that
@@ -184,7 +222,7 @@ malt_status malt_cancel(malt_handle object);
 typedef struct {
 	uint64_t count;    /* elements; 0 is allowed */
 	int32_t dtype;     /* MALT_FLOAT32 or MALT_FLOAT64 */
-	int32_t reserved;  /* 0 */
+	int32_t reserved;  /* must be 0 */
 	const void *init;  /* first values, copied; NULL: zeros */
 } malt_array;
 
@@ -226,7 +264,8 @@ malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, 
  * since the last gather), MALT_ETIMEOUT, MALT_EPEER. */
 malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded);
 
-/* malt_vector_scatter to all, then malt_vector_gather with the vector's fold. */
+/* malt_vector_scatter to all, then malt_vector_gather with the vector's fold.
+ * Their codes. */
 malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded);
 
 /* One received update, read-only. */
@@ -259,7 +298,7 @@ malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, i
 
 /* Makes all replicas equal, in place, whatever graph and consistency. What was
  * unseen counts as seen, and all clocks become the largest. Collective.
- * op: mean, sum, min, max. The codes of malt_allreduce. */
+ * op: mean, sum, min, max. MALT_EHANDLE and the codes of malt_allreduce. */
 malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms);
 malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms);
 
@@ -297,7 +336,9 @@ typedef struct {
 	double scatter_seconds, wait_seconds, fold_seconds;
 } malt_vector_totals;
 
-/* totals may be NULL; edges: at most cap are filled; *n is how many there are. */
+/* edges: the present neighbours and those of former graphs, by rank; at most cap
+ * are filled, *n is how many there are. totals, edges (with cap 0) and n may be
+ * NULL. MALT_EHANDLE, MALT_EBUSY. */
 malt_status malt_vector_stats(malt_handle v, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
 
 /* Leaves the vector: others no longer wait for this rank in it. Its memory
@@ -306,8 +347,10 @@ malt_status malt_vector_close(malt_handle v);
 
 /* ---------------------------------------------------------------- segments */
 
-/* Opaque bytes in place of numbers: graph and consistency as for a vector, no
- * fold. The calls below mean what their namesakes mean. */
+/* Opaque bytes in place of numbers: options graph, allow_disconnected and
+ * consistency as for a vector, no fold. The calls below mean what their
+ * namesakes above mean. All ranks must agree on bytes, the most that one scatter
+ * can send. */
 malt_status malt_segment_new(uint64_t bytes, const char *name, const char *options, int64_t timeout_ms, malt_handle *out);
 malt_status malt_segment_data(malt_handle s, void **data, uint64_t *bytes);
 /* Sends the first n bytes. */
