@@ -100,12 +100,14 @@ check-go:
 check-py: $(VENV)/.malt
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy --strict python/malt examples
+	$(VENV)/bin/mypy --strict --config-file python/pyproject.toml python/malt
+	cd examples && ../$(VENV)/bin/mypy --strict .
+	$(VENV)/bin/mypy --strict tests/report.py
 
 # ---- the rest
 
 demo: $(VENV)/.malt ## train a real model with 1, 2 and 4 ranks: table and picture in build/demo
-	$(PY) -m examples.demo $(DEMO)
+	cd examples && ../$(PY) -m demo --out ../build/demo $(DEMO)
 
 clean: ## remove all that make made
 	rm -rf build dist $(VENV) python/build python/*.egg-info .mypy_cache .ruff_cache .pytest_cache

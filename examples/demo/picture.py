@@ -1,0 +1,81 @@
+"""The picture of the demo: loss over time and over examples, and the graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import malt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from demo.table import Entry
+
+SHADES = {"all": "#1f6fb2", "halton": "#d1602b"}
+DASHES = {"bsp": "-", "async": ":"}
+
+
+def style(entry: Entry, ranks: Sequence[int]) -> dict[str, object]:
+    """Return colour by graph, dashes by consistency, weight by ranks."""
+    if not entry.graph:
+        return {"color": "black", "linewidth": 2.2}
+    return {
+        "color": SHADES.get(entry.graph, "#4f8f4f"),
+        "linestyle": DASHES.get(entry.consistency, "--"),
+        "linewidth": 1 + 0.8 * ranks.index(entry.ranks),
+        "alpha": 0.9,
+    }
+
+
+def curves(ax: Axes, entries: Sequence[Entry], goal: float, over: str) -> None:
+    """Draw the loss of each entry's first run over ``"seconds"`` or ``"examples"``."""
+    ranks = sorted({entry.ranks for entry in entries if entry.graph})
+    for entry in entries:
+        run = entry.runs[0]
+        ax.plot(getattr(run, over), run.loss, label=str(entry), **style(entry, ranks))  # type: ignore[arg-type]
+    ax.axhline(goal, color="grey", linewidth=0.8)
+    ax.annotate("target", (1, goal), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="grey")
+    ax.set(yscale="log", xlim=(0, None), ylabel="loss over all training windows")
+    ax.yaxis.set_minor_formatter("{x:.2f}")
+    ax.grid(alpha=0.2, which="both")
+
+
+def wheel(ax: Axes, spec: str, size: int) -> None:
+    """Draw a graph with its ranks on a circle; the arrows of rank 0 stand out."""
+    angle = np.pi / 2 - 2 * np.pi * np.arange(size) / size
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    graph = malt.Graph(spec, size)
+    for rank in reversed(range(size)):
+        for to in graph.receivers(rank):
+            arrow = {
+                "arrowstyle": "-|>",
+                "color": SHADES.get(spec, "#4f8f4f") if rank == 0 else "#c8c8c8",
+                "shrinkA": 9,
+                "shrinkB": 9,
+                "connectionstyle": "arc3,rad=0.12",
+            }
+            ax.annotate("", xy=place[to], xytext=place[rank], arrowprops=arrow)
+    for rank, (x, y) in enumerate(place):
+        ax.text(x, y, str(rank), ha="center", va="center", bbox={"boxstyle": "circle", "fc": "white", "ec": "black"})
+    ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", title=f"{spec}, {size} ranks")
+    ax.axis("off")
+
+
+def draw(entries: Sequence[Entry], goal: float, title: str, path: Path) -> None:
+    """Write the picture to `path`."""
+    wheels = sorted({(entry.graph, entry.ranks) for entry in entries if entry.graph})
+    figure = Figure(figsize=(11, 8.2), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    grid = figure.add_gridspec(2, 1, height_ratios=(2, 1))
+    above, below = grid[0].subgridspec(1, 2), grid[1].subgridspec(1, len(wheels))
+    left = figure.add_subplot(above[0])
+    right = figure.add_subplot(above[1], sharey=left)
+    curves(left, entries, goal, "seconds")
+    left.set_xlabel("seconds of training, communication included")
+    curves(right, entries, goal, "examples")
+    right.set(xlabel="examples, all ranks together", ylabel="")
+    right.legend(fontsize=8)
+    for place, (spec, size) in enumerate(wheels):
+        wheel(figure.add_subplot(below[place]), spec, size)
+    figure.savefig(path, dpi=100)

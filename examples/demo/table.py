@@ -1,0 +1,78 @@
+"""When a run reached the serial run's loss, and the table of all entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from demo.worker import Run
+
+COLUMNS = {
+    "ranks": "<6",
+    "graph": "<8",
+    "consistency": "<11",
+    "time to target": ">15",
+    "speed-up": ">9",
+    "in examples": ">12",
+    "final loss": ">11",
+    "accuracy": ">9",
+    "MB sent": ">8",
+    "age": ">6",
+    "oldest": ">7",
+}
+
+
+@dataclass
+class Entry:
+    """One line of the table: what ran, and one `Run` per shuffle of the data."""
+
+    ranks: int
+    graph: str
+    consistency: str
+    runs: list[Run]
+
+    def __str__(self) -> str:
+        return f"{self.ranks} ranks, {self.graph}, {self.consistency}" if self.graph else "serial"
+
+
+def target(serial: Run, examples: int) -> float:
+    """Return the loss to reach: that of the serial run after so many examples, plus 1 %."""
+    return 1.01 * serial.loss[serial.examples.index(examples)]
+
+
+def reached(run: Run, loss: float) -> tuple[float, int] | None:
+    """Return seconds and examples at the first copy of the model that is as good as `loss`; None if none is."""
+    copies = zip(run.seconds, run.examples, run.loss, strict=True)
+    return next(((seconds, examples) for seconds, examples, at in copies if at <= loss), None)
+
+
+def row(entry: Entry, serial: Entry, targets: Sequence[float], cores: int) -> dict[str, str]:
+    """Return one line of the table: medians over the shuffles, where a run that never arrives is the slowest."""
+    never = (float("inf"), float("inf"))
+    ours = [reached(*pair) or never for pair in zip(entry.runs, targets, strict=True)]
+    base = [reached(*pair) or never for pair in zip(serial.runs, targets, strict=True)]
+    seconds = median(hit[0] for hit in ours)
+    arrived = seconds < float("inf")
+    out = {
+        "ranks": f"{entry.ranks}{'*' if entry.ranks > cores else ''}" if entry.graph else "serial",
+        "graph": entry.graph,
+        "consistency": entry.consistency,
+        "time to target": f"{seconds:.3f} s" if arrived else "not reached",
+        "final loss": f"{median(run.loss[-1] for run in entry.runs):.4f}",
+        "accuracy": f"{median(run.accuracy for run in entry.runs):.4f}",
+    }
+    if arrived and entry.graph:
+        out["speed-up"] = f"{median(b[0] / o[0] for b, o in zip(base, ours, strict=True)):.2f}"
+        out["in examples"] = f"{median(entry.ranks * b[1] / o[1] for b, o in zip(base, ours, strict=True)):.2f}"
+    if entry.graph:
+        out["MB sent"] = f"{median(run.sent for run in entry.runs):.1f}"
+        out["age"] = f"{median(run.age for run in entry.runs):.2f}"
+        out["oldest"] = f"{max(run.oldest for run in entry.runs)}"
+    return out
+
+
+def text(rows: Iterable[dict[str, str]]) -> str:
+    """Return the table as text."""
+    lines = [dict(zip(COLUMNS, COLUMNS, strict=True)), *rows]
+    return "\n".join("".join(format(line.get(c, ""), w) for c, w in COLUMNS.items()).rstrip() for line in lines)

@@ -1,0 +1,168 @@
+"""Trains one entry of the demo's table, as the serial program or as a rank, and writes down what came of it.
+
+What is timed
+-------------
+The clock of a run starts when every rank has its data and ends when its last
+allreduce returns. So it holds the making of the vector, every step, every
+exchange and every wait; it does not hold the start of Python, nor the expansion
+of the features, which the serial program pays for as well. Copies of the model
+are taken as the run goes, with the clock stopped, and are judged afterwards.
+
+What is judged
+--------------
+The model that the job would have delivered, had it ended at that point with its
+allreduce: the mean of the copies that all ranks took after the same number of
+steps, at the time at which the last of them took it, plus what the allreduce
+costs. The loss is the whole objective over all training windows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import malt
+import numpy as np
+from numpy.typing import NDArray
+
+import splice
+import svm
+
+SPACING = 8000
+"""Examples, of all ranks together, between two copies of the model."""
+
+
+@dataclass
+class Run:
+    """One training run. The lists have one entry per copy of the model."""
+
+    seconds: list[float]
+    """Since the start, by the clock of the slowest rank."""
+    examples: list[int]
+    """Learnt by all ranks together."""
+    loss: list[float]
+    accuracy: float
+    """Of the final model, over the test windows."""
+    sent: float
+    """Megabytes per rank, in scatters."""
+    folded: int
+    """Updates, by all ranks together."""
+    age: float
+    """Mean of the folded updates' ages, in syncs."""
+    oldest: int
+
+
+@dataclass
+class Timed:
+    """What one rank saw while the clock ran."""
+
+    models: NDArray[np.float64]
+    seconds: list[float]
+    examples: list[int]
+    closing: float
+    traffic: list[tuple[int, int, int, int]]
+    """Per neighbour: bytes sent, updates folded, sum of their ages, largest age."""
+
+
+def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> Timed:
+    """Train with the clock running: `svm.main` with a stopwatch."""
+    per_pass = -(-int(malt.allreduce(len(rows), "min")) // svm.EVERY)
+    steps = round(opt.passes * per_pass)
+    spacing = max(1, round(SPACING / svm.EVERY / malt.size()))
+    keep = sorted({*range(spacing, steps, spacing), opt.goal * per_pass} - {steps})
+    models = np.ones((len(keep) + 1, splice.parameters(opt.k)))  # ones: has its memory before the clock starts
+    seconds: list[float] = []
+    examples: list[int] = []
+    seen = 0
+    malt.barrier()
+
+    start = time.perf_counter()
+    v = None if opt.serial else malt.Vector(models.shape[1], graph=opt.graph, consistency=opt.consistency)
+    w = np.zeros(models.shape[1]) if v is None else v.array
+    for step in range(1, steps + 1):
+        i = (step - 1) % per_pass
+        part = slice(i * svm.EVERY, (i + 1) * svm.EVERY if i + 1 < per_pass else None)
+        svm.sgd(w, rows[part], labels[part], seen)
+        seen += len(labels[part])
+        if v is not None:
+            v.sync()
+        if step in keep:
+            now = time.perf_counter()
+            models[len(seconds)] = w
+            seconds.append(now - start)
+            examples.append(seen)
+            start += time.perf_counter() - now
+    before = time.perf_counter()
+    if v is not None:
+        v.allreduce()
+    now = time.perf_counter()
+    models[-1] = w
+    traffic = []
+    if v is not None:
+        traffic = [(n.sent_bytes, n.folded, n.age_sum, n.age_max) for n in v.stats().neighbours]
+        v.close()
+    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, traffic)
+
+
+def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[splice.Rows, splice.Labels]) -> Run:
+    """Judge what all ranks kept; each goes through its own part of the data."""
+    losses = []
+    for own in run.models:
+        model = malt.allreduce(own)
+        hinge = np.maximum(0, 1 - labels * svm.scores(model, rows)).sum()
+        hinge, count = malt.allreduce(np.array([hinge, len(labels)]), "sum")
+        losses.append(float(hinge / count + svm.LAMBDA / 2 * (model @ model)))
+    closing = float(malt.allreduce(run.closing, "min"))
+    seconds = malt.allreduce(np.array(run.seconds), "max") + closing
+    examples = malt.allreduce(np.array(run.examples, np.float64), "sum")
+    accuracy = float((np.sign(svm.scores(model, test[0])) == test[1]).mean())
+    edges = np.array([edge for rank in malt.allgather(run.traffic) for edge in rank] or [(0, 0, 0, 0)])
+    sent, folded, ages, _ = edges.sum(axis=0)
+    return Run(
+        seconds=seconds.tolist(),
+        examples=examples.astype(int).tolist(),
+        loss=losses,
+        accuracy=accuracy,
+        sent=float(sent) / malt.size() / 1e6,
+        folded=int(folded),
+        age=float(ages / max(folded, 1)),
+        oldest=int(edges[:, 3].max()),
+    )
+
+
+def main() -> None:
+    """Train as often as asked, each time with another shuffle; rank 0 writes the runs."""
+    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument("out", type=Path, help="JSON file for the runs")
+    ask.add_argument("--serial", action="store_true", help="train without MALT")
+    ask.add_argument("--graph", default="all")
+    ask.add_argument("--consistency", default="bsp")
+    ask.add_argument("--k", type=int, default=3, help="longest k-mer")
+    ask.add_argument("--passes", type=float, default=2.5, help="over the data")
+    ask.add_argument("--goal", type=int, default=2, help="passes after which the serial run sets the target")
+    ask.add_argument("--repeats", type=int, default=3)
+    ask.add_argument("--rows", type=int, default=None, help="use only so many windows")
+    opt = ask.parse_args()
+
+    letters, labels = (a[: opt.rows] for a in splice.read("train"))
+    test_letters, test_labels = splice.read("test")
+    test = splice.features(test_letters, opt.k), test_labels
+    runs = []
+    for repeat in range(opt.repeats):
+        order = np.random.default_rng(repeat).permutation(len(labels))
+        own_letters, own_labels = malt.shard(letters[order], labels[order])
+        rows = splice.features(own_letters, opt.k)
+        timed = train(opt, rows, own_labels)
+        runs.append(judge(timed, rows, own_labels, test))
+        if malt.rank() == 0:
+            last = runs[-1]
+            print(f"  run {repeat + 1}: {last.seconds[-1]:.2f} s, loss {last.loss[-1]:.4f}", flush=True)
+    if malt.rank() == 0:
+        opt.out.write_text(json.dumps([asdict(run) for run in runs]))
+
+
+if __name__ == "__main__":
+    main()
