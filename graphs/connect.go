@@ -23,46 +23,45 @@ type DisconnectedError struct {
 
 func (e *DisconnectedError) Error() string {
 	name, _, _ := strings.Cut(e.Graph, ":")
-	var b strings.Builder
-	fmt.Fprintf(&b, "graphs: %s of %d ranks is not strongly connected: ", name, e.Size)
-	if e.Deaf < 0 {
-		fmt.Fprintf(&b, "it falls into %d groups that never exchange anything, %s", len(e.Groups), groups(e.Groups))
-	} else {
-		deaf := e.Groups[e.Deaf]
-		noun, verb := "ranks", "get"
-		if len(deaf) == 1 {
-			noun, verb = "rank", "gets"
-		}
-		fmt.Fprintf(&b, "%s %s never %s anything from the other ranks", noun, ranks(deaf), verb)
-	}
-	b.WriteString(", so the replicas would not agree; use halton, which is connected for any number of ranks")
+	remedy := "use halton, which is connected for any number of ranks"
 	if e.Deaf >= 0 {
-		from := e.Groups[(e.Deaf+1)%len(e.Groups)]
-		fmt.Fprintf(&b, ", or let another rank, such as %d, send to rank %d", from[0], e.Groups[e.Deaf][0])
+		other := e.Groups[(e.Deaf+1)%len(e.Groups)]
+		remedy += fmt.Sprintf(", or let another rank, such as %d, send to rank %d", other[0], e.Groups[e.Deaf][0])
 	}
-	b.WriteString(", or accept it with allow_disconnected=true")
-	return b.String()
+	return fmt.Sprintf("graphs: %s of %d ranks is not strongly connected: %s, so the replicas would not agree; %s, or accept it with allow_disconnected=true",
+		name, e.Size, e.finding(), remedy)
 }
 
-func groups(list [][]int) string {
-	const most = 4
-	var b strings.Builder
-	for i, group := range list[:min(len(list), most)] {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		fmt.Fprintf(&b, "{%s}", ranks(group))
+// finding says what is wrong, and with which ranks.
+func (e *DisconnectedError) finding() string {
+	switch {
+	case e.Deaf < 0:
+		return e.short() + ", " + groups(e.Groups)
+	case len(e.Groups[e.Deaf]) == 1:
+		return fmt.Sprintf("rank %d never gets anything from the others", e.Groups[e.Deaf][0])
 	}
-	if n := len(list) - most; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
+	return fmt.Sprintf("ranks %s never get anything from the others", phrase(e.Groups[e.Deaf], "", " "))
+}
+
+// short is finding in a line that fits below a drawing.
+func (e *DisconnectedError) short() string {
+	if e.Deaf < 0 {
+		return fmt.Sprintf("it falls into %d groups that exchange nothing", len(e.Groups))
 	}
-	return b.String()
+	return e.finding()
 }
 
 // CheckConnected returns a *DisconnectedError unless what any rank sends can
 // reach every other rank, directly or through others. On other graphs averaging
 // does not bring the replicas together.
 func (g *Graph) CheckConnected() error {
+	if e := g.disconnected(); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (g *Graph) disconnected() *DisconnectedError {
 	parts := g.components()
 	if len(parts) <= 1 {
 		return nil
@@ -73,10 +72,10 @@ func (g *Graph) CheckConnected() error {
 // components returns the strongly connected components, in the order of
 // DisconnectedError.Groups.
 func (g *Graph) components() [][]int {
-	var parts [][]int
 	if g.receivers == nil {
 		return g.residues()
 	}
+	var parts [][]int
 	for _, nodes := range topo.TarjanSCC(newDirected(g)) {
 		part := make([]int, len(nodes))
 		for i, n := range nodes {

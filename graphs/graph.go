@@ -3,7 +3,6 @@ package graphs
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -138,20 +137,4 @@ func (g *Graph) sends(from, to int) bool {
 		return slices.Contains(g.receivers[from], to)
 	}
 	return slices.Contains(g.offsets, (to-from+g.size)%g.size)
-}
-
-// ranks formats a list of ranks for a sentence; long lists end in a count.
-func ranks(list []int) string {
-	const most = 8
-	var b strings.Builder
-	for i, r := range list[:min(len(list), most)] {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(strconv.Itoa(r))
-	}
-	if n := len(list) - most; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
-	}
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package graphs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,8 @@ func elsewhere(name string) string {
 	return ""
 }
 
-// nearest returns the known name closest to what was written.
+// nearest returns the known name closest to what was written; among equals the
+// one that begins alike.
 func nearest(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
 	if hint := elsewhere(name); hint != "" {
@@ -88,10 +90,18 @@ func nearest(name string) string {
 	if len(name) > 40 { // no name is near; bounds the work
 		name = name[:40]
 	}
-	names := Names()
-	return slices.MinFunc(names, func(a, b string) int {
-		return distance(name, a) - distance(name, b)
+	return slices.MinFunc(Names(), func(a, b string) int {
+		return cmp.Or(distance(name, a)-distance(name, b), alike(name, b)-alike(name, a))
 	})
+}
+
+// alike counts the bytes with which two words begin in common.
+func alike(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // distance counts the inserted, removed and changed bytes between two words.

@@ -17,9 +17,10 @@ const maxRandomEdges = 1 << 20
 //
 //  1. Shuffle the ranks (Fisher and Yates, from the last place down) into p.
 //  2. Let p[i] send to p[i+1], …, p[i+k], indices mod N.
-//  3. 4·N·(k-1) times: take two edges other than those from p[i] to p[i+1], by
-//     sender and place, and exchange their receivers, unless a rank would then
-//     send to itself or twice to another.
+//  3. 4·N·(k-1) times: take the edges at places i of rank a and j of rank b,
+//     drawing a, b, i, j in this order, and never the first place, p[i] to
+//     p[i+1]; exchange their receivers unless a rank would then send to itself
+//     or twice to another.
 //
 // Equal numbers of senders make the plain mean of all ranks what averaging
 // converges to. The edges that step 3 leaves alone are a ring through all

@@ -27,7 +27,7 @@ func (g *Graph) spectrum() (spectrum, error) {
 	}
 	if g.size > MaxMeasured {
 		name, _, _ := strings.Cut(g.spec, ":")
-		return spectrum{}, fmt.Errorf("graphs: measuring %s takes at most %d ranks, got %d; measure a smaller one of its kind", name, MaxMeasured, g.size)
+		return spectrum{}, fmt.Errorf("graphs: %s of %d ranks is too large to measure; at most %d ranks", name, g.size, MaxMeasured)
 	}
 	values, err := eigenvalues(g.averaging())
 	if err != nil {
@@ -51,9 +51,10 @@ func summarise(values []complex128) spectrum {
 }
 
 // clean takes away the rounding of values that are exactly 0 or 1, so that a
-// sign means something.
+// sign means something. Where eigenvectors coincide, eigenvalues are exact only
+// to the square root of the machine's precision, or worse.
 func (s spectrum) clean() spectrum {
-	const rounding = 1e-9
+	const rounding = 1e-6
 	for _, v := range []*float64{&s.second, &s.smallest} {
 		for _, exact := range []float64{0, 1} {
 			if math.Abs(*v-exact) < rounding {

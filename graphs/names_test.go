@@ -1,0 +1,103 @@
+package graphs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestUnknownNameNamesTheNearest(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                     "all",
+		"haltn":                "halton",
+		"HALTON":               "halton",
+		" halton ":             "halton",
+		"halton_paper":         "halton-paper",
+		"one_peer":             "one-peer",
+		"onepeer":              "one-peer",
+		"hypercub":             "hypercube",
+		"rnig":                 "ring",
+		"exponential":          "chord",
+		"parameter-server":     "star",
+		"fully_connected":      "all",
+		"one-peer-exponential": "one-peer",
+		"butterfly":            "hypercube",
+		"circle":               "ring",
+		"custom":               "lists",
+		"list":                 "lists",
+		"rand":                 "random",
+		"ALL":                  "all",
+	} {
+		_, err := Parse(name, 4)
+		wantError(t, err, "did you mean \""+want+"\"?", "known: all ring chord")
+	}
+	_, err := Parse(strings.Repeat("x", 1<<20), 4)
+	wantError(t, err, "xxx...")
+	if len(err.Error()) > 400 {
+		t.Errorf("an absurd name makes an error of %d bytes", len(err.Error()))
+	}
+}
+
+func TestEveryNameParsesAndMeansItself(t *testing.T) {
+	arguments := map[string]string{"random": ":2", "lists": ":1/2/3/0"}
+	for _, name := range Names() {
+		spec := name + arguments[name]
+		if got := parse(t, spec, 4).String(); got != spec {
+			t.Errorf("%s is called %s", spec, got)
+		}
+		if nearest(name) != name {
+			t.Errorf("the name nearest to %q is %q", name, nearest(name))
+		}
+		if hint := elsewhere(name); hint != "" {
+			t.Errorf("%q is a name here and a hint for %q", name, hint)
+		}
+	}
+	if !slices.Contains(Names(), "halton") {
+		t.Errorf("Names misses halton: %v", Names())
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for spec, parts := range map[string][]string{
+		"ring:3":                      {`ring takes no argument, got "3"`, "write ring alone"},
+		"all:":                        {"all takes no argument"},
+		"random":                      {"random needs an argument", "random:K"},
+		"lists":                       {"lists needs an argument", "lists:1,2/2/0"},
+		"random:":                     {`"" is not a number of receivers`, "K from 1 to 3"},
+		"random:0":                    {`"0" is not a number of receivers`, "K from 1 to 3"},
+		"random:-2":                   {`"-2"`},
+		"random:two":                  {`"two"`},
+		"random:4":                    {"asks for 4 receivers", "a rank of 4 has only 3", "random:3 or all"},
+		"random:2:":                   {`seed ""`, "random:2:1"},
+		"random:2:-1":                 {`seed "-1"`},
+		"random:2:x":                  {`seed "x"`},
+		"random:2:1:":                 {`seed "1:"`},
+		"random:99999999999999999999": {"99999999999999999999"},
+	} {
+		_, err := Parse(spec, 4)
+		wantError(t, err, parts...)
+	}
+}
+
+// distance is checked against its recursive definition.
+func TestDistance(t *testing.T) {
+	var slow func(a, b string) int
+	slow = func(a, b string) int {
+		if a == "" || b == "" {
+			return len(a) + len(b)
+		}
+		change := slow(a[1:], b[1:])
+		if a[0] != b[0] {
+			change++
+		}
+		return min(change, 1+slow(a[1:], b), 1+slow(a, b[1:]))
+	}
+	words := []string{"", "a", "all", "ring", "rnig", "star", "tsar", "chord", "lists"}
+	for _, a := range words {
+		for _, b := range words {
+			if got, want := distance(a, b), slow(a, b); got != want {
+				t.Errorf("distance(%q, %q) = %d, want %d", a, b, got, want)
+			}
+		}
+	}
+}
