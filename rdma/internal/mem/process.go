@@ -102,36 +102,36 @@ func (p *Process) gone() bool {
 	return errors.Is(err, ErrNoProcess) || err == nil && now != p.start
 }
 
-// Bell is a descriptor that ends WaitExit from another goroutine.
-type Bell struct{ fd int }
+// Event is a descriptor that ends WaitExit from another goroutine.
+type Event struct{ fd int }
 
-// NewBell makes one.
-func NewBell() (*Bell, error) {
+// NewEvent makes one.
+func NewEvent() (*Event, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("mem: eventfd: %w", err)
 	}
 	track(fd)
-	return &Bell{fd}, nil
+	return &Event{fd}, nil
 }
 
-// Ring ends the WaitExit that runs, or else the next.
-func (b *Bell) Ring() { _, _ = unix.Write(b.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+// Set ends the WaitExit that runs, or else the next.
+func (e *Event) Set() { _, _ = unix.Write(e.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 // Close gives up the descriptor; no WaitExit may run.
-func (b *Bell) Close() {
-	untrack(b.fd)
-	_ = unix.Close(b.fd)
+func (e *Event) Close() {
+	untrack(e.fd)
+	_ = unix.Close(e.fd)
 }
 
 // lookEvery is how often processes without a descriptor are looked up.
 const lookEvery = 100 * time.Millisecond
 
 // WaitExit sleeps until one of the processes has ended (all its threads: a
-// zombie counts as ended) or the bell was rung, and returns the indices of the
+// zombie counts as ended) or e was set, and returns the indices of the
 // processes that have ended. nil entries are skipped.
-func WaitExit(bell *Bell, procs []*Process) (ended []int, err error) {
-	fds := []unix.PollFd{{Fd: int32(bell.fd), Events: unix.POLLIN}}
+func WaitExit(e *Event, procs []*Process) (ended []int, err error) {
+	fds := []unix.PollFd{{Fd: int32(e.fd), Events: unix.POLLIN}}
 	var index []int
 	timeout := -1
 	for i, p := range procs {
@@ -160,7 +160,7 @@ func WaitExit(bell *Bell, procs []*Process) (ended []int, err error) {
 		}
 		if fds[0].Revents != 0 {
 			var count [8]byte
-			_, _ = unix.Read(bell.fd, count[:])
+			_, _ = unix.Read(e.fd, count[:])
 			return ended, nil
 		}
 		if n > 0 || len(ended) > 0 {

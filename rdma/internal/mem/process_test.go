@@ -30,11 +30,11 @@ func child(t *testing.T) (cmd *exec.Cmd, start uint64, end func()) {
 func TestWaitExitNamesTheDead(t *testing.T) {
 	for _, how := range []string{"pidfd", "by id"} {
 		t.Run(how, func(t *testing.T) {
-			bell, err := NewBell()
+			e, err := NewEvent()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer bell.Close()
+			defer e.Close()
 			first, start1, _ := child(t)
 			second, start2, end2 := child(t)
 			p1, err := OpenProcess(first.Process.Pid, start1)
@@ -53,16 +53,16 @@ func TestWaitExitNamesTheDead(t *testing.T) {
 			}
 			procs := []*Process{p1, nil, p2}
 
-			bell.Ring()
-			if ended, err := WaitExit(bell, procs); err != nil || ended != nil {
-				t.Errorf("rung: %v, %v", ended, err)
+			e.Set()
+			if ended, err := WaitExit(e, procs); err != nil || ended != nil {
+				t.Errorf("set: %v, %v", ended, err)
 			}
 			end2() // nobody reaps it: a zombie counts as dead
-			if ended, err := WaitExit(bell, procs); err != nil || !slices.Equal(ended, []int{2}) {
+			if ended, err := WaitExit(e, procs); err != nil || !slices.Equal(ended, []int{2}) {
 				t.Errorf("ended %v, %v; expected [2]", ended, err)
 			}
 			first.Process.Kill()
-			if ended, err := WaitExit(bell, []*Process{p1, nil, nil}); err != nil || !slices.Equal(ended, []int{0}) {
+			if ended, err := WaitExit(e, []*Process{p1, nil, nil}); err != nil || !slices.Equal(ended, []int{0}) {
 				t.Errorf("ended %v, %v; expected [0]", ended, err)
 			}
 		})

@@ -1,0 +1,144 @@
+package rendezvous
+
+import (
+	"context"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// A doorbell is one word. All but the lowest bit count how often it was rung;
+// the lowest says that somebody sleeps on it, or is about to.
+//
+//	ring:  old = FETCH_ADD(b, 2); if old & 1: AND(b, ~1), wake all
+//	wait:  loop { d = FETCH_OR(b, 1) | 1; if condition: return; futex_wait(b, d) }
+//
+// Who rings has stored before what the waiter looks for. So either the waiter's
+// look after FETCH_OR sees it, or the ring comes after FETCH_OR: then it finds
+// the bit, clears it, which makes futex_wait(d) return, and wakes who already
+// sleeps. All are woken, since several goroutines may wait for different things
+// at one bell. A ringer that dies between the addition and the wake leaves
+// sleepers; its death rings (deaths.go). A waiter that dies or is stopped with
+// the bit set costs each ringer one wake that finds nobody.
+
+// ring rings b.
+func ring(b *mem.Word) {
+	if old := b.Add(2) - 2; old&1 != 0 {
+		b.And(^uint64(1))
+		mem.FutexWake(b)
+	}
+}
+
+// rung tells whether b was rung between two values of it.
+func rung(before, now uint64) bool { return (before^now)&^1 != 0 }
+
+// Policy says how to wait: first by looking at the bell Spin times, then by
+// giving the core away Yield times, then asleep.
+type Policy struct {
+	Spin  int
+	Yield int
+	// Sleep is how long one sleep lasts at most; 0 means until rung. Nothing
+	// depends on it: whatever ends a wait rings.
+	Sleep time.Duration
+}
+
+// Wait runs step until it is true, once at once and again each time bell i of
+// this rank has been rung. It returns ctx.Err() when ctx is done and
+// rdma.ErrClosed when the Host is closed meanwhile.
+func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) error {
+	if !h.guard.Enter() {
+		return rdma.ErrClosed
+	}
+	defer h.guard.Exit()
+	bell := h.page.bell(h.cfg.Rank, i)
+	seen := bell.Load()   // before step: a ring during it is not lost
+	if h.guard.Closed() { // after the load: Close rings after it has closed
+		return rdma.ErrClosed
+	}
+	if step() {
+		return nil
+	}
+	var stop func() bool
+	for {
+		now, ok := p.look(bell, seen)
+		if !ok {
+			// The end of ctx rings, but only a sleeper needs that.
+			if stop == nil {
+				stop = context.AfterFunc(ctx, func() { h.Ring(h.BellID(i)) })
+				defer stop()
+			}
+			now = p.sleep(bell, seen)
+		}
+		switch {
+		case h.guard.Closed():
+			return rdma.ErrClosed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if rung(seen, now) {
+			seen = now
+			if step() {
+				return nil
+			}
+		}
+	}
+}
+
+// look returns the bell's value once it was rung after seen; not ok if that did
+// not happen while looking.
+func (p Policy) look(bell *mem.Word, seen uint64) (now uint64, ok bool) {
+	for range p.Spin {
+		if now := bell.Load(); rung(seen, now) {
+			return now, true
+		}
+	}
+	for range p.Yield {
+		if now := bell.Load(); rung(seen, now) {
+			return now, true
+		}
+		mem.Yield()
+	}
+	return 0, false
+}
+
+// sleep returns the bell's value when it was rung after seen, when the time is
+// up, or, for no reason, earlier.
+func (p Policy) sleep(bell *mem.Word, seen uint64) (now uint64) {
+	now = bell.Or(1) | 1
+	if !rung(seen, now) {
+		mem.FutexWait(bell, now, p.Sleep)
+		now = bell.Load()
+	}
+	return now
+}
+
+// BellID is the number of this rank's bell i for Ring: never 0, so that 0 can
+// mean none.
+func (h *Host) BellID(i int) uint64 { return uint64(h.cfg.Rank*Bells+i) + 1 }
+
+// Ring rings a bell of any rank. Numbers that are no bell's are ignored: they
+// come from shared memory.
+func (h *Host) Ring(id uint64) {
+	if id-1 < uint64(h.cfg.Size*Bells) && h.guard.Enter() {
+		defer h.guard.Exit()
+		ring(h.page.bell(int(id-1)/Bells, int(id-1)%Bells))
+	}
+}
+
+// RingAll rings every bell of every rank.
+func (h *Host) RingAll() {
+	if h.guard.Enter() {
+		defer h.guard.Exit()
+		for rank := range h.cfg.Size {
+			h.ringRank(rank)
+		}
+	}
+}
+
+// ringRank rings every bell of one rank. The caller has entered the guard.
+func (h *Host) ringRank(rank int) {
+	for i := range Bells {
+		ring(h.page.bell(rank, i))
+	}
+}

@@ -1,0 +1,197 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// refusedError is a peer's refusal: asking again would not help.
+type refusedError struct {
+	rank int
+	why  string
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("rendezvous: rank %d refused: %s", e.rank, e.why)
+}
+
+// ask sends a request over a fresh connection and returns the reply. The caller
+// owns the descriptors.
+func (h *Host) ask(c *conn, kind uint16, name string, to int) (reply, []int, error) {
+	m := request{
+		version: protocol, kind: kind, rank: uint32(h.cfg.Rank), size: uint32(h.cfg.Size),
+		pid: uint32(os.Getpid()), token: h.cfg.Token, name: name,
+	}
+	if err := c.send(m.encode()); err != nil {
+		return reply{}, nil, err
+	}
+	b, fds, err := c.receive()
+	if err != nil {
+		return reply{}, nil, err
+	}
+	r, err := decodeReply(b)
+	if err == nil && r.refused != "" {
+		err = &refusedError{to, r.refused}
+	}
+	if err != nil {
+		closeAll(fds)
+		return reply{}, nil, err
+	}
+	return r, fds, nil
+}
+
+// fetching is one sender's region on its way to us.
+type fetching struct {
+	from   int
+	conn   *conn // to confirm on
+	region *Region
+	err    error // final
+	used   bool
+}
+
+// Fetch waits until each rank in from has announced name with this rank among
+// the readers, and calls use for each, in the caller's goroutine, as they come;
+// i is the place in from. Files are closed after use, which maps what it needs.
+//
+// When ctx ends or something fails all is as if Fetch had not been called: the
+// senders keep their regions for the next attempt. A sender that is gone before
+// it has announced gives *rdma.PeerError or rdma.ErrLeft. use must not block.
+func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from []int, use func(i int, r Region) error) error {
+	if !h.guard.Enter() {
+		return rdma.ErrClosed
+	}
+	defer h.guard.Exit()
+	for i, rank := range from {
+		if rank < 0 || rank >= h.cfg.Size || rank == h.cfg.Rank || slices.Contains(from[:i], rank) {
+			return fmt.Errorf("rendezvous: fetching %s: senders %v for rank %d; each must be another rank below %d, named once",
+				name, from, h.cfg.Rank, h.cfg.Size)
+		}
+	}
+	var (
+		mu      sync.Mutex // of what the goroutines hand over
+		all     = make([]fetching, len(from))
+		workers sync.WaitGroup
+	)
+	inner, cancel := context.WithCancel(h.ctx)
+	finish := func(confirm bool) {
+		cancel()
+		workers.Wait()
+		for i := range all {
+			all[i].finish(confirm)
+		}
+	}
+	for i, rank := range from {
+		f := &all[i]
+		f.from = rank
+		workers.Go(func() {
+			got := h.fetch(inner, name, rank)
+			mu.Lock()
+			f.conn, f.region, f.err = got.conn, got.region, got.err
+			mu.Unlock()
+			h.Ring(h.BellID(bell))
+		})
+	}
+	var missing []int
+	var failed error
+	err := h.Wait(ctx, bell, p, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		missing = missing[:0]
+		for i := range all {
+			f := &all[i]
+			if f.used {
+				continue
+			}
+			// The state first: a region that came before its sender went counts.
+			state := h.State(f.from)
+			switch {
+			case f.region != nil:
+				f.used = true
+				failed = use(i, *f.region)
+			case f.err != nil:
+				failed = f.err
+			case state == rdma.ErrLeft:
+				failed = fmt.Errorf("rendezvous: rank %d did not announce %s: %w", f.from, name, state)
+			case state != nil:
+				failed = peerError(state, "waiting for "+name)
+			default:
+				missing = append(missing, f.from)
+			}
+			if failed != nil {
+				return true
+			}
+		}
+		return len(missing) == 0
+	})
+	finish(err == nil && failed == nil)
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("rendezvous: rank %d waited for %s to announce %s: %w", h.cfg.Rank, Ranks(missing), name, err)
+	}
+	return nil
+}
+
+// fetch asks one sender until it answers, refuses, or ctx ends. A broken
+// connection says nothing: if the sender is gone its state will say so.
+func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
+	for wait := backoff(0); ; wait = wait.next() {
+		c, err := dial(ctx, h.job, from)
+		if err == nil {
+			stop := c.interruptible(ctx)
+			var m reply
+			var fds []int
+			m, fds, err = h.ask(c, wantRegion, name, from)
+			stop()
+			var files []*mem.File
+			if err == nil {
+				if files, err = m.files(fds); err != nil {
+					err = &refusedError{from, err.Error()}
+				}
+			}
+			if err == nil {
+				return fetching{conn: c, region: &Region{m.text, m.ranks(), files}}
+			}
+			c.Close()
+		}
+		var refused *refusedError
+		if errors.As(err, &refused) || errors.Is(err, errStranger) {
+			return fetching{err: err}
+		}
+		if wait.sleep(ctx) != nil {
+			return fetching{}
+		}
+	}
+}
+
+// finish gives back what fetch brought, and confirms that it is mapped.
+func (f *fetching) finish(confirm bool) {
+	if f.region != nil {
+		for _, file := range f.region.Files {
+			file.Close()
+		}
+	}
+	if f.conn != nil {
+		if confirm {
+			_ = f.conn.SetDeadline(noDeadline)
+			_, _ = f.conn.Write([]byte{1})
+		}
+		f.conn.Close()
+	}
+}
+
+func (m *reply) ranks() []int {
+	ranks := make([]int, len(m.readers))
+	for i, r := range m.readers {
+		ranks[i] = int(r)
+	}
+	return ranks
+}

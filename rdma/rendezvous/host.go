@@ -1,0 +1,163 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// Host is this rank's place among the ranks of one machine. Its methods may be
+// called by several goroutines, also after Close.
+type Host struct {
+	cfg      Config
+	job      string
+	listen   *net.UnixListener
+	listenFd int
+
+	page     page
+	pageFile *mem.File // rank 0: handed to whoever arrives
+	guard    mem.Guard // of page
+
+	regions regions
+	deaths  *deaths
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	serving sync.WaitGroup // every goroutine of this Host
+	abort   sync.Once
+}
+
+// Rank and Size are as configured.
+func (h *Host) Rank() int { return h.cfg.Rank }
+func (h *Host) Size() int { return h.cfg.Size }
+
+// Generation is the number of the membership, from 1.
+func (h *Host) Generation() uint64 {
+	if !h.guard.Enter() {
+		return 0
+	}
+	defer h.guard.Exit()
+	return h.page.view().Load()
+}
+
+// State is nil while rank takes part, rdma.ErrLeft once it has left and a
+// *rdma.PeerError once it is dead. After Close it is rdma.ErrClosed.
+func (h *Host) State(rank int) error {
+	if rank < 0 || rank >= h.cfg.Size {
+		return fmt.Errorf("rendezvous: rank %d; expected 0 to %d", rank, h.cfg.Size-1)
+	}
+	if !h.guard.Enter() {
+		return rdma.ErrClosed
+	}
+	defer h.guard.Exit()
+	switch h.page.state(rank).Load() {
+	case left:
+		return rdma.ErrLeft
+	case dead:
+		return &rdma.PeerError{Rank: rank, Err: fmt.Errorf("its process %d has ended without leaving", h.page.pid(rank).Load())}
+	case aborted:
+		return &rdma.PeerError{Rank: rank, Err: errors.New(h.page.reason(rank))}
+	}
+	return nil
+}
+
+// Abort makes this rank dead for all others, which get reason with their errors.
+// Only the first call counts; reason is cut at about 1,400 bytes.
+func (h *Host) Abort(reason string) {
+	if h.page == nil || !h.guard.Enter() { // nil: nobody has seen us
+		return
+	}
+	defer h.guard.Exit()
+	h.abort.Do(func() {
+		if reason == "" {
+			reason = "it gave up"
+		}
+		h.page.setReason(h.cfg.Rank, reason)
+		h.change(h.cfg.Rank, aborted)
+	})
+}
+
+// change moves a rank to a new state and lets everybody know. The caller has
+// entered the guard.
+func (h *Host) change(rank int, state uint64) {
+	if h.page.advance(rank, state) {
+		for r := range h.cfg.Size {
+			h.ringRank(r)
+		}
+	}
+}
+
+// Map returns n bytes of zeroed memory of this process alone, and Reserve makes
+// the pages of a shared mapping present. Both look first whether the memory is
+// there, less what other ranks are about to take, and fail with
+// rdma.ErrNoMemory otherwise.
+func (h *Host) Map(n int) (b []byte, err error) {
+	if !h.guard.Enter() {
+		return nil, rdma.ErrClosed
+	}
+	defer h.guard.Exit()
+	b, err = h.claims().Map(n)
+	return b, memory(err)
+}
+
+// Reserve: see Map.
+func (h *Host) Reserve(b []byte) error {
+	if !h.guard.Enter() {
+		return rdma.ErrClosed
+	}
+	defer h.guard.Exit()
+	return memory(h.claims().Reserve(b))
+}
+
+func (h *Host) claims() *mem.Claims {
+	return &mem.Claims{Mine: h.page.claim(h.cfg.Rank), Others: h.claimed}
+}
+
+// claimed is what the other live ranks are about to take.
+func (h *Host) claimed() (sum uint64) {
+	for rank := range h.cfg.Size {
+		if s := h.page.state(rank).Load(); rank != h.cfg.Rank && (s == joining || s == alive) {
+			sum += h.page.claim(rank).Load()
+		}
+	}
+	return sum
+}
+
+// Close leaves in good order and gives everything back. What was announced can
+// no longer be fetched; what others have mapped stays theirs.
+func (h *Host) Close() error {
+	if h.guard.Enter() {
+		h.change(h.cfg.Rank, left)
+		h.guard.Exit()
+	}
+	return h.release()
+}
+
+// release gives back everything that the Host holds, also one that is only half
+// made.
+func (h *Host) release() error {
+	first := h.guard.Close(func() { h.ringRank(h.cfg.Rank) })
+	if !first {
+		return nil
+	}
+	h.cancel()
+	mem.Untrack(h.listenFd)
+	err := h.listen.Close()
+	if h.deaths != nil {
+		h.deaths.event.Set()
+	}
+	h.serving.Wait()
+	h.regions.close()
+	if h.pageFile != nil {
+		h.pageFile.Close()
+	}
+	if h.page != nil {
+		err = errors.Join(err, mem.Unmap(h.page))
+	}
+	return err
+}

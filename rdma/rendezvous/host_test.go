@@ -1,0 +1,441 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+var jobs atomic.Int64
+
+// store is a job id that no other test uses.
+func store(t *testing.T) string {
+	return fmt.Sprintf("local:%x%04x", time.Now().UnixNano(), jobs.Add(1))
+}
+
+// within is a context that fails the test rather than hang.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// meet joins n ranks in this process. They are closed when the test ends.
+func meet(t *testing.T, n int) []*Host {
+	t.Helper()
+	c := Config{Size: n, Store: store(t), Token: "secret"}
+	hosts := make([]*Host, n)
+	var all sync.WaitGroup
+	for rank := range n {
+		c := c
+		c.Rank = rank
+		all.Go(func() {
+			h, err := Join(within(t, 10*time.Second), c)
+			if err != nil {
+				t.Errorf("rank %d: %v", c.Rank, err)
+				return
+			}
+			hosts[c.Rank] = h
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Cleanup(func() {
+		for _, h := range hosts {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return hosts
+}
+
+func TestJoinAndLeave(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			hosts := meet(t, n)
+			for _, h := range hosts {
+				for rank := range n {
+					if err := h.State(rank); err != nil {
+						t.Errorf("rank %d sees rank %d: %v", h.Rank(), rank, err)
+					}
+				}
+				if h.Generation() != 1 || h.Size() != n {
+					t.Errorf("generation %d, size %d", h.Generation(), h.Size())
+				}
+			}
+			hosts[n-1].Close()
+			for _, h := range hosts[:n-1] {
+				if err := h.State(n - 1); err != rdma.ErrLeft {
+					t.Errorf("rank %d sees the one that left: %v", h.Rank(), err)
+				}
+			}
+			if err := hosts[n-1].State(0); err != rdma.ErrClosed {
+				t.Errorf("State after Close: %v", err)
+			}
+		})
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		Config
+		want string
+	}{
+		{Config{0, 0, "local:1", ""}, "size 0"},
+		{Config{0, MaxSize + 1, "local:1", ""}, "expected 1 to 4096"},
+		{Config{2, 2, "local:1", ""}, "rank 2; expected 0 to 1"},
+		{Config{-1, 2, "local:1", ""}, "rank -1"},
+		{Config{0, 1, "", ""}, "local:5eed"},
+		{Config{0, 1, "local:", ""}, "hexadecimal"},
+		{Config{0, 1, "local:xyz", ""}, "hexadecimal"},
+		{Config{0, 1, "tcp:1", ""}, "expected local:"},
+		{Config{0, 1, "local:" + strings.Repeat("a", 65), ""}, "1 to 64"},
+		{Config{0, 1, "local:1", strings.Repeat("a", 257)}, "at most 256"},
+	} {
+		if h, err := Join(context.Background(), c.Config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, %v; expected %q", c.Config, h, err, c.want)
+		}
+	}
+}
+
+func TestRankTaken(t *testing.T) {
+	h := meet(t, 1)[0]
+	began := time.Now()
+	_, err := Join(within(t, 10*time.Second), h.cfg)
+	if !errors.Is(err, rdma.ErrRankTaken) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", h.page.pid(0).Load())) {
+		t.Errorf("second rank 0: %v; expected ErrRankTaken with the process", err)
+	}
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestMissingRanksAreNamed(t *testing.T) {
+	c := Config{Size: 4, Store: store(t)}
+	var all sync.WaitGroup
+	for _, rank := range []int{0, 2} {
+		c := c
+		c.Rank = rank
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			defer cancel()
+			_, err := Join(ctx, c)
+			var peer *rdma.PeerError // where the other gave up first
+			if errors.As(err, &peer) && strings.Contains(err.Error(), "waited for ranks 1, 3 to arrive") {
+				return
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for ranks 1, 3 to arrive") {
+				t.Errorf("rank %d: %v; expected ranks 1, 3 to be named", c.Rank, err)
+			}
+		})
+	}
+	all.Wait()
+
+	c.Rank, c.Store = 1, store(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Join(ctx, c); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ranks 0, 2, 3") {
+		t.Errorf("nobody there: %v; expected ranks 0, 2, 3 to be named", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	base := Config{Size: 3, Store: store(t), Token: "right"}
+	ctx, cancel := context.WithCancel(context.Background())
+	var zero sync.WaitGroup
+	zero.Go(func() { Join(ctx, base) })
+	defer zero.Wait()
+	defer cancel()
+	for _, c := range []struct {
+		change func(c *Config)
+		want   string
+	}{
+		{func(c *Config) { c.Token = "wrong" }, "token"},
+		{func(c *Config) { c.Token = "" }, "token"},
+		{func(c *Config) { c.Size = 2 }, "size 3, not 2"},
+	} {
+		other := base
+		other.Rank = 1
+		c.change(&other)
+		if _, err := Join(within(t, 10*time.Second), other); err == nil || !strings.Contains(err.Error(), "rank 0 refused") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v; expected a refusal with %q", other, err, c.want)
+		}
+	}
+}
+
+func TestAbortCarriesTheReason(t *testing.T) {
+	hosts := meet(t, 3)
+	waits := make(chan error)
+	for _, h := range hosts[:2] {
+		go func() {
+			var err error
+			werr := h.Wait(context.Background(), 0, Policy{}, func() bool { err = h.State(2); return err != nil })
+			waits <- errors.Join(err, werr)
+		}()
+	}
+	hosts[2].Abort("the loss is not a number")
+	hosts[2].Abort("only the first counts")
+	for range 2 {
+		err := <-waits
+		var peer *rdma.PeerError
+		if !errors.As(err, &peer) || peer.Rank != 2 || !strings.Contains(err.Error(), "the loss is not a number") {
+			t.Errorf("got %v; expected a PeerError of rank 2 with the reason", err)
+		}
+	}
+	hosts[2].Close()
+	if err := hosts[0].State(2); err == rdma.ErrLeft {
+		t.Error("a rank that had aborted has left in good order")
+	}
+	hosts[1].Abort(strings.Repeat("x", 1<<20))
+	if err := hosts[0].State(1); err == nil || len(err.Error()) > 2*maxReason {
+		t.Error("a long reason was not cut")
+	}
+}
+
+func TestNoComingBack(t *testing.T) {
+	hosts := meet(t, 2)
+	hosts[1].Close()
+	if _, err := Join(within(t, 10*time.Second), hosts[1].cfg); err == nil || !strings.Contains(err.Error(), "cannot come back") {
+		t.Errorf("a rank that had left: %v", err)
+	}
+	if err := hosts[0].State(1); err != rdma.ErrLeft {
+		t.Errorf("its state changed to %v", err)
+	}
+}
+
+// file is n bytes of sealed memory that begin with first.
+func file(t *testing.T, n int, first byte) *mem.File {
+	t.Helper()
+	f, err := mem.NewFile("malt-test", n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := f.Map(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[0] = first
+	if err := errors.Join(mem.Unmap(b), f.Seal(true)); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFetch(t *testing.T) {
+	hosts := meet(t, 3)
+	var all sync.WaitGroup
+	for _, h := range hosts {
+		all.Go(func() {
+			me := h.Rank()
+			others := []int{(me + 1) % 3, (me + 2) % 3}
+			if err := h.Announce("box", Region{fmt.Sprint("of ", me), others, []*mem.File{file(t, 100, byte(me)), file(t, 5000, byte(10+me))}}); err != nil {
+				t.Error(err)
+				return
+			}
+			seen := map[int]bool{}
+			err := h.Fetch(within(t, 10*time.Second), 0, patient, "box", others, func(i int, r Region) error {
+				from := others[i]
+				seen[from] = true
+				if r.Text != fmt.Sprint("of ", from) || len(r.Readers) != 2 || r.Readers[0] != (from+1)%3 || len(r.Files) != 2 || r.Files[1].Size() != 5000 {
+					return fmt.Errorf("rank %d got %+v from %d", me, r, from)
+				}
+				b, err := r.Files[1].Map(false)
+				if err != nil {
+					return err
+				}
+				defer mem.Unmap(b)
+				if b[0] != byte(10+from) {
+					return fmt.Errorf("rank %d got %d from %d", me, b[0], from)
+				}
+				return nil
+			})
+			if err != nil || len(seen) != 2 {
+				t.Errorf("rank %d: %v, %v", me, seen, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestFetchAgainAfterItsContextEnded(t *testing.T) {
+	hosts := meet(t, 3)
+	if err := hosts[1].Announce("x", Region{"", []int{0}, []*mem.File{file(t, 1, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	use := func(i int, r Region) error { return nil }
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	err := hosts[0].Fetch(ctx, 0, patient, "x", []int{1, 2}, use)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "rank 0 waited for rank 2 to announce x") {
+		t.Errorf("half announced: %v", err)
+	}
+	if err := hosts[2].Announce("x", Region{"", []int{0, 1}, []*mem.File{file(t, 1, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hosts[0].Fetch(within(t, 10*time.Second), 0, patient, "x", []int{1, 2}, use); err != nil {
+		t.Errorf("second attempt: %v", err)
+	}
+	// Rank 1 has been fetched by all its readers, rank 2 has not.
+	deadline := within(t, 10*time.Second)
+	for len(hosts[1].announcements()) != 0 && deadline.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if a := hosts[1].announcements(); len(a) != 0 {
+		t.Errorf("rank 1 still holds %v", a)
+	}
+	if a := hosts[2].announcements(); len(a) != 1 {
+		t.Errorf("rank 2 holds %v, expected what rank 1 has not fetched", a)
+	}
+	hosts[1].Close() // will never fetch it
+	hosts[2].sweep()
+	if a := hosts[2].announcements(); len(a) != 0 {
+		t.Errorf("rank 2 still holds %v for a rank that has left", a)
+	}
+}
+
+// announcements lists what is held for others.
+func (h *Host) announcements() (names []string) {
+	h.regions.mu.Lock()
+	defer h.regions.mu.Unlock()
+	for name := range h.regions.byName {
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestFetchFromThoseWhoAreGone(t *testing.T) {
+	hosts := meet(t, 4)
+	fetch := func(from int) error {
+		return hosts[0].Fetch(within(t, 10*time.Second), 0, Policy{}, "never", []int{1, from}, func(int, Region) error { return nil })
+	}
+	got := make(chan error)
+	go func() { got <- fetch(2) }()
+	go func() { got <- fetch(3) }()
+	hosts[2].Close()
+	hosts[3].Abort("enough")
+	for range 2 {
+		err := <-got
+		var peer *rdma.PeerError
+		switch {
+		case errors.As(err, &peer):
+			if peer.Rank != 3 || peer.Op != "waiting for never" {
+				t.Errorf("got %+v", peer)
+			}
+		case !errors.Is(err, rdma.ErrLeft) || !strings.Contains(err.Error(), "rank 2"):
+			t.Errorf("got %v", err)
+		}
+	}
+	mismatch := errors.New("not what I expected")
+	if err := hosts[1].Announce("odd", Region{Readers: []int{0}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hosts[0].Fetch(context.Background(), 0, Policy{}, "odd", []int{1}, func(int, Region) error { return mismatch }); err != mismatch {
+		t.Errorf("use failed, Fetch gave %v", err)
+	}
+}
+
+func TestBadAnnouncementsAndFetches(t *testing.T) {
+	h := meet(t, 2)[0]
+	for _, readers := range [][]int{{0}, {2}, {-1}, {1, 1}} {
+		if err := h.Announce("x", Region{Readers: readers}); err == nil {
+			t.Errorf("readers %v were accepted", readers)
+		}
+		if err := h.Fetch(context.Background(), 0, patient, "x", readers, nil); err == nil {
+			t.Errorf("senders %v were accepted", readers)
+		}
+	}
+	if err := h.Announce(strings.Repeat("x", maxString+1), Region{}); err == nil {
+		t.Error("a long name was accepted")
+	}
+	if err := h.Announce("x", Region{Readers: []int{1}}); err != nil {
+		t.Error(err)
+	}
+	if err := h.Announce("x", Region{Readers: []int{1}}); err == nil || !strings.Contains(err.Error(), "another name") {
+		t.Errorf("the same name twice: %v", err)
+	}
+	h.Close()
+	if err := h.Announce("y", Region{Readers: []int{1}}); err != rdma.ErrClosed {
+		t.Errorf("Announce after Close: %v", err)
+	}
+	if err := h.Fetch(context.Background(), 0, patient, "y", []int{1}, nil); err != rdma.ErrClosed {
+		t.Errorf("Fetch after Close: %v", err)
+	}
+}
+
+func TestWaitEnds(t *testing.T) {
+	hosts := meet(t, 2)
+	h := hosts[0]
+	never := func() bool { return false }
+	for _, p := range []Policy{{}, {Spin: 100}, {Yield: 10}, {Sleep: time.Millisecond}, {Spin: 1, Yield: 1, Sleep: time.Millisecond}} {
+		ctx, cancel := context.WithCancel(context.Background())
+		got := make(chan error)
+		steps := make(chan struct{}, 100)
+		go func() { got <- h.Wait(ctx, 1, p, func() bool { steps <- struct{}{}; return false }) }()
+		<-steps
+		hosts[1].Ring(h.BellID(1))
+		<-steps // a ring runs it again
+		cancel()
+		if err := <-got; err != context.Canceled {
+			t.Errorf("%+v: %v, expected Canceled", p, err)
+		}
+	}
+	if err := h.Wait(context.Background(), 0, Policy{}, func() bool { return true }); err != nil {
+		t.Error(err)
+	}
+	got := make(chan error)
+	in := make(chan struct{})
+	go func() {
+		got <- h.Wait(context.Background(), 0, Policy{}, func() bool {
+			select {
+			case in <- struct{}{}:
+			default:
+			}
+			return false
+		})
+	}()
+	<-in
+	h.Close()
+	if err := <-got; err != rdma.ErrClosed {
+		t.Errorf("closed while waiting: %v", err)
+	}
+	if err := h.Wait(context.Background(), 0, Policy{}, never); err != rdma.ErrClosed {
+		t.Errorf("Wait after Close: %v", err)
+	}
+	hosts[1].Ring(0) // no bell's number
+	hosts[1].Ring(1 << 60)
+	hosts[1].RingAll()
+	h.Ring(1)
+	h.RingAll()
+	h.Abort("too late")
+	if _, err := h.Map(1); err != rdma.ErrClosed {
+		t.Errorf("Map after Close: %v", err)
+	}
+}
+
+func TestMemoryErrors(t *testing.T) {
+	h := meet(t, 1)[0]
+	if _, err := h.Map(1 << 46); !errors.Is(err, rdma.ErrNoMemory) {
+		t.Errorf("64 TiB: %v", err)
+	}
+	b, err := h.Map(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Reserve(b); err != nil {
+		t.Error(err)
+	}
+	if err := mem.Unmap(b); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,295 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// patient is how this package waits: for others to start, which takes long.
+var patient = Policy{Sleep: 50 * time.Millisecond}
+
+// Join makes this process a rank and returns when all ranks have arrived. It
+// fails with rdma.ErrRankTaken where another live process already is this rank,
+// with a *rdma.PeerError where a rank dies meanwhile, and when ctx ends with an
+// error that names the ranks that have not arrived. A rank whose Join failed is
+// dead to the others.
+func Join(ctx context.Context, c Config) (*Host, error) {
+	job, err := c.job()
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: c, job: job}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	if err := h.bind(); err != nil {
+		h.cancel()
+		return nil, err
+	}
+	if err := h.join(ctx); err != nil {
+		h.Abort(fmt.Sprintf("it could not join: %v", err))
+		return nil, errors.Join(err, h.release())
+	}
+	return h, nil
+}
+
+// bind takes the rank's socket. The kernel lets one process only have it.
+func (h *Host) bind() error {
+	l, err := net.ListenUnix("unix", address(h.job, h.cfg.Rank))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return h.taken()
+	}
+	if err != nil {
+		return fmt.Errorf("rendezvous: rank %d: listening: %w", h.cfg.Rank, err)
+	}
+	h.listen = l
+	raw, err := l.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { h.listenFd = int(fd) })
+	}
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("rendezvous: rank %d: listening: %w", h.cfg.Rank, err)
+	}
+	mem.Track(h.listenFd)
+	return nil
+}
+
+// taken says who has the rank's socket.
+func (h *Host) taken() error {
+	const say = "rendezvous: rank %d of job %s: %w, by %s; give every rank a number of its own, and every job an id of its own"
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	c, err := dial(ctx, h.job, h.cfg.Rank)
+	if err != nil {
+		return fmt.Errorf(say, h.cfg.Rank, h.job, rdma.ErrRankTaken, err)
+	}
+	defer c.Close()
+	who := fmt.Sprintf("process %d", c.pid)
+	if _, err := mem.StartTime(c.pid); errors.Is(err, mem.ErrNoProcess) {
+		who += ", which has ended but has a forked child that still holds its socket"
+	}
+	return fmt.Errorf(say, h.cfg.Rank, h.job, rdma.ErrRankTaken, who)
+}
+
+// join gets the page, enters this rank in it, and waits for the others.
+func (h *Host) join(ctx context.Context) error {
+	started, err := mem.StartTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if h.cfg.Rank == 0 {
+		err = h.makePage()
+	} else {
+		err = h.fetchPage(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := h.watchDeaths(); err != nil {
+		return err
+	}
+	rank := h.cfg.Rank
+	if s := h.page.state(rank).Load(); s != absent {
+		h.abort.Do(func() {}) // the record is another's: leave it as it is
+		return fmt.Errorf("rendezvous: rank %d has been in this job before, as process %d, and cannot come back; start the job anew",
+			rank, h.page.pid(rank).Load())
+	}
+	h.page.pid(rank).Store(uint64(os.Getpid()))
+	h.page.start(rank).Store(started)
+	h.serving.Go(h.serve)
+	h.change(rank, joining)
+	if err := h.awaitAll(ctx); err != nil {
+		return err
+	}
+	h.change(rank, alive)
+	return nil
+}
+
+// makePage is rank 0's way to the page.
+func (h *Host) makePage() error {
+	f, err := mem.NewFile("malt-control", pageBytes(h.cfg.Size))
+	if err != nil {
+		return err
+	}
+	h.pageFile = f
+	b, err := f.Map(true)
+	if err != nil {
+		return memory(err)
+	}
+	h.page = b
+	if err := mem.Reserve(b); err != nil {
+		return memory(err)
+	}
+	h.page.format(h.cfg.Size)
+	return f.Seal(false)
+}
+
+// fetchPage is everybody else's: it asks rank 0 until that has arrived.
+func (h *Host) fetchPage(ctx context.Context) error {
+	for wait := backoff(0); ; wait = wait.next() {
+		err := h.fetchPageOnce(ctx)
+		var refused *refusedError
+		if err == nil || errors.As(err, &refused) {
+			return err
+		}
+		if wait.sleep(ctx) != nil {
+			return fmt.Errorf("rendezvous: rank %d of job %s waited for %s to arrive: %w",
+				h.cfg.Rank, h.job, Ranks(h.unreachable()), ctx.Err())
+		}
+	}
+}
+
+func (h *Host) fetchPageOnce(ctx context.Context) error {
+	c, err := dial(ctx, h.job, 0)
+	if errors.Is(err, errStranger) {
+		return &refusedError{0, err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer c.interruptible(ctx)()
+	m, fds, err := h.ask(c, wantPage, "", 0)
+	if err != nil {
+		return err
+	}
+	if len(fds) != 1 || len(m.sizes) != 1 {
+		closeAll(fds)
+		return &refusedError{0, fmt.Sprintf("it sent %d descriptors, expected 1", len(fds))}
+	}
+	f, err := mem.OpenFile(fds[0], pageBytes(h.cfg.Size))
+	if err != nil {
+		return &refusedError{0, err.Error()}
+	}
+	defer f.Close()
+	b, err := f.Map(true)
+	if err != nil {
+		return err
+	}
+	p := page(b)
+	err = p.check(h.cfg.Size)
+	if pid := p.pid(0).Load(); err == nil && pid != uint64(c.pid) {
+		err = fmt.Errorf("its process is %d to itself and %d to this one: %s", pid, c.pid, namespaces)
+	}
+	if err != nil {
+		_ = mem.Unmap(b)
+		return &refusedError{0, err.Error()}
+	}
+	h.page = p
+	return nil
+}
+
+const namespaces = "all ranks of a machine must run in the same process namespace (container)"
+
+// unreachable lists the ranks that nobody is: no process listens for them.
+func (h *Host) unreachable() (ranks []int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	for rank := range h.cfg.Size {
+		if rank == h.cfg.Rank {
+			continue
+		}
+		if c, err := dial(ctx, h.job, rank); err == nil {
+			c.Close()
+		} else {
+			ranks = append(ranks, rank)
+		}
+	}
+	if ranks == nil {
+		ranks = []int{0} // it listens but does not answer
+	}
+	return ranks
+}
+
+// awaitAll waits until every rank is at least joining, and watches each from
+// then on.
+func (h *Host) awaitAll(ctx context.Context) error {
+	var missing []int
+	var failed error
+	arrived := make([]bool, h.cfg.Size)
+	err := h.Wait(ctx, 0, patient, func() bool {
+		missing = missing[:0]
+		for rank := range h.cfg.Size {
+			s := h.page.state(rank).Load()
+			if s == absent {
+				missing = append(missing, rank)
+				continue
+			}
+			if !arrived[rank] {
+				arrived[rank] = true
+				if failed = h.deaths.watch(rank); failed != nil {
+					return true
+				}
+			}
+			if err := h.State(rank); err != nil && err != rdma.ErrLeft {
+				failed = peerError(err, "joining")
+				return true
+			}
+		}
+		return len(missing) == 0
+	})
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("rendezvous: rank %d of job %s waited for %s to arrive: %w", h.cfg.Rank, h.job, Ranks(slices.Clone(missing)), err)
+	}
+	return nil
+}
+
+// peerError adds what was being done to a *rdma.PeerError.
+func peerError(err error, op string) error {
+	var peer *rdma.PeerError
+	if errors.As(err, &peer) {
+		return &rdma.PeerError{Rank: peer.Rank, Op: op, Err: peer.Err}
+	}
+	return err
+}
+
+// memory turns a lack of memory into rdma's error.
+func memory(err error) error {
+	var short *mem.ShortError
+	if errors.As(err, &short) {
+		return fmt.Errorf("%w: %w", rdma.ErrNoMemory, err)
+	}
+	return err
+}
+
+// Ranks names ranks in a sentence: "rank 2", "ranks 0, 2".
+func Ranks(ranks []int) string {
+	words := make([]string, len(ranks))
+	for i, r := range ranks {
+		words[i] = fmt.Sprint(r)
+	}
+	if len(words) == 1 {
+		return "rank " + words[0]
+	}
+	return "ranks " + strings.Join(words, ", ")
+}
+
+// backoff is how long to wait before asking again: from a millisecond to fifty.
+type backoff time.Duration
+
+func (b backoff) next() backoff {
+	return max(min(2*b, backoff(50*time.Millisecond)), backoff(time.Millisecond))
+}
+
+func (b backoff) sleep(ctx context.Context) error {
+	t := time.NewTimer(time.Duration(b))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

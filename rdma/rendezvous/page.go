@@ -1,0 +1,144 @@
+package rendezvous
+
+import (
+	"fmt"
+
+	"malt/rdma/internal/mem"
+)
+
+// Bells is how many doorbells each rank has: one for its own calls, and one for
+// each of up to seven goroutines that make progress beside them.
+const Bells = 8
+
+// MaxSize is the largest number of ranks on one machine.
+const MaxSize = 4096
+
+// The control page: one per job and machine, mapped for reading and writing by
+// every rank. Fresh memory is zero, and zero is "none" everywhere.
+//
+//	   0 +----------------------------------------------------------+
+//	     | magic   version and size                                 | rank 0, before it hands the page out
+//	  64 +----------------------------------------------------------+
+//	     | view: the generation of the membership                   | rank 0, before it hands the page out
+//	 128 +----------------------------------------------------------+ member 0
+//	     | pid   start time   state                                 | +0
+//	     | claim   (room for heartbeat and step)                    | +64
+//	     | doorbells 0 … 7, a line each                             | +128
+//	     | length and text of the reason                            | +640
+//	2176 +----------------------------------------------------------+ member 1
+//	     | …                                                        |
+type page []byte
+
+const (
+	pageMagic   = 0x313045474150_4d // "MPAGE01"
+	pageVersion = 1
+
+	offMagic   = 0
+	offSize    = 8
+	offView    = 64
+	offMembers = 128
+	perMember  = 2048
+
+	// Within a member's record. What all look at often, what its owner writes
+	// often, and each doorbell have a cache line of their own.
+	offPid    = 0
+	offStart  = 8
+	offState  = 16
+	offClaim  = 64
+	offBell   = 128
+	offReason = offBell + Bells*64
+	maxReason = perMember - offReason - 8
+
+	firstGeneration = 1
+)
+
+// States of a member, in the order in which they may follow each other. left,
+// dead and aborted are final.
+const (
+	absent  = iota // has not arrived
+	joining        // has arrived: its pid, start time and socket are there
+	alive          // has seen that all have arrived
+	left           // has left in good order
+	dead           // the kernel says that its process has ended
+	aborted        // says of itself that it is as good as dead; see reason
+)
+
+// pageBytes is the size of the page for size ranks.
+func pageBytes(size int) int { return offMembers + size*perMember }
+
+// format makes a fresh page one for size ranks.
+func (p page) format(size int) {
+	p.view().Store(firstGeneration)
+	mem.WordAt(p, offSize).Store(pageVersion<<32 | uint64(size))
+	mem.WordAt(p, offMagic).Store(pageMagic)
+}
+
+// check fails unless p is a page of this version for size ranks.
+func (p page) check(size int) error {
+	if m := mem.WordAt(p, offMagic).Load(); m != pageMagic {
+		return fmt.Errorf("rendezvous: control page with magic %#x, expected %#x", m, uint64(pageMagic))
+	}
+	if v := mem.WordAt(p, offSize).Load(); v != pageVersion<<32|uint64(size) {
+		return fmt.Errorf("rendezvous: control page of version %d for %d ranks, expected version %d for %d",
+			v>>32, uint32(v), pageVersion, size)
+	}
+	return nil
+}
+
+// view is the generation of the membership. Written by rank 0 before anybody
+// else has the page; later, by compare-and-swap, by whoever changes the view.
+func (p page) view() *mem.Word { return mem.WordAt(p, offView) }
+
+func (p page) member(rank, off int) *mem.Word {
+	return mem.WordAt(p, offMembers+rank*perMember+off)
+}
+
+// pid and start name the process that is this rank. Written by it before its
+// state is joining, never again. Dies before that: it never arrived.
+func (p page) pid(rank int) *mem.Word   { return p.member(rank, offPid) }
+func (p page) start(rank int) *mem.Word { return p.member(rank, offStart) }
+
+// state goes up only, by compare-and-swap. The rank itself writes joining,
+// alive, left and aborted; dead is written by whoever noticed. What a rank wrote
+// before its state can be read by who has seen the state. Whoever changes it
+// rings afterwards; one that dies between the two is itself noticed by every
+// other, each of which rings its own bells (deaths.go).
+func (p page) state(rank int) *mem.Word { return p.member(rank, offState) }
+
+// claim is how much memory the rank is about to populate (mem.Claims). Written
+// by the rank alone. Dies with it set: dead members' claims do not count.
+// Stopped with it set: others may be refused memory that it will take.
+func (p page) claim(rank int) *mem.Word { return p.member(rank, offClaim) }
+
+// bell is one of the rank's doorbells; the protocol is in bell.go. Rung by all,
+// slept on by the rank.
+func (p page) bell(rank, i int) *mem.Word { return p.member(rank, offBell+64*i) }
+
+// setReason stores why the rank aborts. Written by the rank before its state is
+// aborted, once. Dies before that: nobody reads it.
+func (p page) setReason(rank int, text string) {
+	at := offMembers + rank*perMember + offReason
+	n := copy(p[at+8:at+8+maxReason], text)
+	mem.WordAt(p, at).Store(uint64(n))
+}
+
+// reason is to be read when the state is aborted.
+func (p page) reason(rank int) string {
+	at := offMembers + rank*perMember + offReason
+	n := min(mem.WordAt(p, at).Load(), maxReason)
+	return string(p[at+8 : at+8+int(n)])
+}
+
+// advance moves the rank's state up to next and tells whether it was this call
+// that did. It does nothing from a state that is final or not below next.
+func (p page) advance(rank int, next uint64) bool {
+	for {
+		now := p.state(rank).Load()
+		if now >= left || now >= next {
+			return false
+		}
+		if p.state(rank).CompareAndSwap(now, next) {
+			return true
+		}
+	}
+}
