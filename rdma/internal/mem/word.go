@@ -27,6 +27,5 @@ func (w *Word) CompareAndSwap(old, v uint64) bool { return atomic.CompareAndSwap
 // WordAt is the word at byte offset off of b, which must be a multiple of 8 in
 // memory that is itself aligned to 8.
 func WordAt(b []byte, off int) *Word {
-	_ = b[off+7]
-	return (*Word)(unsafe.Pointer(&b[off]))
+	return (*Word)(unsafe.Pointer(unsafe.SliceData(b[off : off+8])))
 }

@@ -1,0 +1,34 @@
+// Package nearest finds the word that was probably meant, for error messages.
+package nearest
+
+// Word is the entry of known with the smallest edit distance to word, or "" if
+// none is close enough to be worth suggesting.
+func Word(word string, known []string) string {
+	best, limit := "", len(word)/2+1
+	for _, k := range known {
+		if d := distance(word, k); d <= limit {
+			best, limit = k, d-1
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's: insertions, deletions and replacements.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

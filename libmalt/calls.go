@@ -1,0 +1,136 @@
+package libmalt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"malt/libmalt/reduce"
+)
+
+// Barrier waits until every rank is in its barrier.
+func (w *World) Barrier(ctx context.Context) error {
+	_, err := w.collect(ctx, "barrier", nil, &keep{make([][]byte, w.size)})
+	return err
+}
+
+// AllGather gives every rank every rank's bytes, which may differ in length.
+func (w *World) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
+	c, err := w.collect(ctx, "allgather", data, &keep{make([][]byte, w.size)})
+	if err != nil {
+		return nil, err
+	}
+	return c.sink.(*keep).parts, nil
+}
+
+// Broadcast gives every rank the bytes of root. data counts at root only.
+func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, error) {
+	if err := w.checkRoot(root); err != nil {
+		return nil, err
+	}
+	if w.rank != root {
+		data = nil
+	}
+	c, err := w.collect(ctx, fmt.Sprintf("broadcast from rank %d", root), data, &keep{make([][]byte, w.size)})
+	if err != nil {
+		return nil, err
+	}
+	return c.sink.(*keep).parts[root], nil
+}
+
+func (w *World) checkRoot(root int) error {
+	if root < 0 || root >= w.size {
+		return failf(ErrInvalid, "broadcast: root %d is not a rank; ranks are 0 … %d", root, w.size-1)
+	}
+	return nil
+}
+
+// AllReduce combines data, elements of dt, over all ranks in place, to the same
+// bits on every rank. op: mean, sum, min, max. On an error data is unchanged.
+func (w *World) AllReduce(ctx context.Context, data []byte, dt reduce.DType, op string) error {
+	if dt != reduce.Float32 && dt != reduce.Float64 {
+		return failf(ErrInvalid, "allreduce: element type %d: float32 (%d) or float64 (%d) is expected", dt, reduce.Float32, reduce.Float64)
+	}
+	if len(data)%dt.Size() != 0 {
+		return failf(ErrInvalid, "allreduce: %d bytes are no whole number of %s elements", len(data), dt)
+	}
+	return w.allReduce(ctx, "allreduce", data, []run{{dt, 0, len(data)}}, op)
+}
+
+// allReduce is AllReduce over runs of different types.
+func (w *World) allReduce(ctx context.Context, what string, data []byte, runs []run, op string) error {
+	o, err := reduce.ParseOp(op)
+	if err != nil {
+		return invalid(err)
+	}
+	if o == reduce.Replace || o == reduce.MeanReceived {
+		return failf(ErrInvalid, "%s: %s has no meaning over all ranks: it is one of mean, sum, min, max", what, op)
+	}
+	name := fmt.Sprintf("%s of %s with %s", what, describeRuns(runs), op)
+	_, err = w.start(ctx, name, func() (*collective, error) {
+		m := &combine{op: o, runs: runs, dst: data, chunks: make([][]byte, w.size)}
+		if w.size > 1 {
+			var err error
+			if m.scratch, err = w.scratchOf(len(data)); err != nil {
+				return nil, err
+			}
+		}
+		return w.collective(name, data, m), nil
+	})
+	return err
+}
+
+// scratchOf is memory for a result of n bytes, kept for the next call.
+func (w *World) scratchOf(n int) ([]byte, error) {
+	if n > len(w.scratch) {
+		b, err := w.t.Map(n)
+		if err != nil {
+			return nil, err
+		}
+		if w.scratch != nil {
+			if err := w.t.Unmap(w.scratch); err != nil {
+				return nil, err
+			}
+		}
+		w.scratch = b
+	}
+	return w.scratch[:n], nil
+}
+
+// collect makes the collective call op, or goes on with it.
+func (w *World) collect(ctx context.Context, op string, data []byte, s sink) (*collective, error) {
+	return w.start(ctx, op, func() (*collective, error) { return w.collective(op, data, s), nil })
+}
+
+func (w *World) start(ctx context.Context, key string, begin func() (*collective, error)) (*collective, error) {
+	op, err := w.run(ctx, key, func() (stepper, error) {
+		c, err := begin()
+		return c, err
+	})
+	c, _ := op.(*collective)
+	return c, err
+}
+
+// run is gate.run for the calls of the job.
+func (w *World) run(ctx context.Context, key string, begin func() (stepper, error)) (stepper, error) {
+	return w.gate.run(ctx, w.t, w, key, false, func() (stepper, error) {
+		w.mu.Lock()
+		closed := w.closed
+		w.mu.Unlock()
+		if closed {
+			return nil, failf(ErrClosed, "%s: the job has been left", key)
+		}
+		return begin()
+	})
+}
+
+// Cancel gives up the collective call that keeps its place after a timeout, if
+// there is one. Ranks that need this one in it get ErrLeft.
+func (w *World) Cancel() { w.gate.cancel() }
+
+// open lists the objects of this rank.
+func (w *World) open() []*Segment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.objects)
+}

@@ -1,0 +1,260 @@
+package libmalt_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"malt/libmalt"
+	"malt/rdma"
+)
+
+func TestBarrierHoldsUntilAllAreThere(t *testing.T) {
+	eachSize(t, func(t *testing.T, n int) {
+		var arrived atomic.Int64
+		job(t, n, func(ctx context.Context, w *libmalt.World) error {
+			for round := 1; round <= 20; round++ {
+				arrived.Add(1)
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				if got := arrived.Load(); got < int64(round*n) {
+					return fmt.Errorf("round %d: left the barrier when %d of %d had arrived", round, got, round*n)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// TestAllGather sends lengths around the borders: nothing, what travels with the
+// header, one chunk, several.
+func TestAllGather(t *testing.T) {
+	lengths := []int{0, 1, 64 << 10, 64<<10 + 1, 256 << 10, 3<<20 + 7}
+	eachSize(t, func(t *testing.T, n int) {
+		data := func(rank, i int) []byte {
+			return bytes.Repeat([]byte{byte(rank + 1)}, lengths[(rank+i)%len(lengths)])
+		}
+		job(t, n, func(ctx context.Context, w *libmalt.World) error {
+			for i := range lengths {
+				parts, err := w.AllGather(ctx, data(w.Rank(), i))
+				if err != nil {
+					return err
+				}
+				for r, p := range parts {
+					if !bytes.Equal(p, data(r, i)) {
+						return fmt.Errorf("from rank %d: %d bytes, want %d", r, len(p), len(data(r, i)))
+					}
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func TestBroadcast(t *testing.T) {
+	eachSize(t, func(t *testing.T, n int) {
+		job(t, n, func(ctx context.Context, w *libmalt.World) error {
+			for root := range n {
+				want := bytes.Repeat([]byte{byte(root)}, root*300_000)
+				got, err := w.Broadcast(ctx, bytes.Repeat([]byte{byte(w.Rank())}, w.Rank()*300_000), root)
+				if err != nil {
+					return err
+				}
+				if !bytes.Equal(got, want) {
+					return fmt.Errorf("root %d: got %d bytes", root, len(got))
+				}
+			}
+			_, err := w.Broadcast(ctx, nil, n)
+			return wantErr(err, libmalt.ErrInvalid)
+		})
+	})
+}
+
+// TestAllReduceSameBitsEverywhere compares the ranks' results bit for bit, and
+// with a plain loop over integer values, where order does not matter.
+func TestAllReduceSameBitsEverywhere(t *testing.T) {
+	eachSize(t, func(t *testing.T, n int) {
+		for _, count := range []int{0, 1, 1000, 16 << 10, 200_003} {
+			results := make([][]byte, n)
+			job(t, n, func(ctx context.Context, w *libmalt.World) error {
+				b := make([]byte, 4*count)
+				for i := range count {
+					binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(float32(math.Sin(float64(i*n+w.Rank())))))
+				}
+				results[w.Rank()] = b
+				return w.AllReduce(ctx, b, libmalt.Float32, "mean")
+			})
+			for r := range results {
+				if !bytes.Equal(results[r], results[0]) {
+					t.Errorf("count %d: rank %d has other bits than rank 0", count, r)
+				}
+			}
+		}
+		for op, want := range map[string]float64{
+			"sum": float64(n * (n + 1) / 2), "min": 1, "max": float64(n), "mean": float64(n+1) / 2,
+		} {
+			job(t, n, func(ctx context.Context, w *libmalt.World) error {
+				b := make([]byte, 8)
+				binary.LittleEndian.PutUint64(b, math.Float64bits(float64(w.Rank()+1)))
+				if err := w.AllReduce(ctx, b, libmalt.Float64, op); err != nil {
+					return err
+				}
+				if got := math.Float64frombits(binary.LittleEndian.Uint64(b)); got != want {
+					return fmt.Errorf("%s: got %v, want %v", op, got, want)
+				}
+				return nil
+			})
+		}
+	})
+}
+
+func TestAllReduceRefuses(t *testing.T) {
+	job(t, 1, func(ctx context.Context, w *libmalt.World) error {
+		return errors.Join(
+			wantErr(w.AllReduce(ctx, make([]byte, 6), libmalt.Float32, "mean"), libmalt.ErrInvalid),
+			wantErr(w.AllReduce(ctx, make([]byte, 8), 9, "mean"), libmalt.ErrInvalid),
+			wantErr(w.AllReduce(ctx, make([]byte, 8), libmalt.Float32, "replace"), libmalt.ErrInvalid),
+			wantErr(w.AllReduce(ctx, make([]byte, 8), libmalt.Float32, "maen"), libmalt.ErrInvalid),
+		)
+	})
+}
+
+// TestDifferentCallsAreNamedOnAllRanks: rank 0 is in a barrier, the others in an
+// allreduce.
+func TestDifferentCallsAreNamedOnAllRanks(t *testing.T) {
+	for _, n := range []int{2, 3, 5} {
+		errs := jobErrors(t, n, func(ctx context.Context, w *libmalt.World) error {
+			if w.Rank() == 0 {
+				return w.Barrier(ctx)
+			}
+			return w.AllReduce(ctx, make([]byte, 1<<20), libmalt.Float32, "sum")
+		})
+		for r, err := range errs {
+			if !errors.Is(err, libmalt.ErrMismatch) && !errors.Is(err, libmalt.ErrLeft) {
+				t.Errorf("n=%d rank %d: got %v", n, r, err)
+			}
+		}
+		if err := errs[0]; !errors.Is(err, libmalt.ErrMismatch) || !strings.Contains(err.Error(), "barrier") || !strings.Contains(err.Error(), "allreduce of float32[262144] with sum") {
+			t.Errorf("n=%d rank 0: %v, want both calls named", n, err)
+		}
+	}
+}
+
+// TestCollectiveOfARankThatHasEnded fails on those that need it.
+func TestCollectiveOfARankThatHasEnded(t *testing.T) {
+	errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		if w.Rank() == 1 {
+			return nil
+		}
+		return w.Barrier(ctx)
+	})
+	if errs[1] != nil {
+		t.Error(errs[1])
+	}
+	for _, r := range []int{0, 2} {
+		if err := errs[r]; !errors.Is(err, libmalt.ErrLeft) {
+			t.Errorf("rank %d: got %v, want that a rank has ended", r, err)
+		}
+	}
+}
+
+func TestCollectiveOfADeadRank(t *testing.T) {
+	errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		if w.Rank() == 1 {
+			w.Abort("division by zero")
+			return nil
+		}
+		return w.Barrier(ctx)
+	})
+	for _, r := range []int{0, 2} {
+		var dead *rdma.PeerError
+		if err := errs[r]; !errors.As(err, &dead) || dead.Rank != 1 || !strings.Contains(err.Error(), "division by zero") {
+			t.Errorf("rank %d: got %v, want the death of rank 1 with its reason", r, err)
+		}
+	}
+}
+
+// TestTimeoutKeepsItsPlace: rank 0 calls a barrier again and again with short
+// timeouts; it is one barrier all the same. Another call in between is refused.
+func TestTimeoutKeepsItsPlace(t *testing.T) {
+	gate := make(chan struct{})
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		if w.Rank() == 1 {
+			<-gate
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			_, err := w.AllGather(ctx, []byte("b"))
+			return err
+		}
+		for i := range 5 {
+			short, stop := context.WithTimeout(ctx, time.Millisecond)
+			err := w.Barrier(short)
+			stop()
+			if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+				return err
+			}
+			if err := wantErr(err, context.DeadlineExceeded); err != nil {
+				return err
+			}
+			if !strings.Contains(err.Error(), "rank 1") {
+				return fmt.Errorf("%q does not name rank 1", err)
+			}
+			if i == 2 {
+				_, err := w.AllGather(ctx, nil)
+				if err := wantErr(err, libmalt.ErrBusy); err != nil {
+					return err
+				}
+			}
+		}
+		close(gate)
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		parts, err := w.AllGather(ctx, []byte("a"))
+		if err == nil && (string(parts[0]) != "a" || string(parts[1]) != "b") {
+			err = fmt.Errorf("got %q", parts)
+		}
+		return err
+	})
+}
+
+// TestCancelTellsTheOthers: rank 0 gives up a barrier; the others, which had
+// its arrival or not, go on to the next call together.
+func TestCancelTellsTheOthers(t *testing.T) {
+	for _, n := range []int{2, 3, 5} {
+		gate := make(chan struct{})
+		job(t, n, func(ctx context.Context, w *libmalt.World) error {
+			data := make([]byte, 4<<20) // more than the queue takes: rank 0 cannot have sent it all
+			if w.Rank() == 0 {
+				short, stop := context.WithTimeout(ctx, time.Millisecond)
+				defer stop()
+				if err := wantErr(w.AllReduce(short, data, libmalt.Float32, "sum"), libmalt.ErrTimeout); err != nil {
+					return err
+				}
+				w.Cancel()
+				close(gate)
+			} else {
+				<-gate
+				if err := wantErr(w.AllReduce(ctx, data, libmalt.Float32, "sum"), libmalt.ErrLeft); err != nil {
+					return err
+				}
+			}
+			parts, err := w.AllGather(ctx, []byte{byte(w.Rank())})
+			for r, p := range parts {
+				if len(p) != 1 || int(p[0]) != r {
+					err = fmt.Errorf("after the cancelled call: rank %d gave %v", r, p)
+				}
+			}
+			return err
+		})
+	}
+}

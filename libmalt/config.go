@@ -1,0 +1,140 @@
+package libmalt
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"malt/rdma/auto"
+)
+
+// Config says who this process is in the job and where it meets the others.
+type Config struct {
+	// Rank is this process's number, 0 … Size-1, different in each.
+	Rank int
+	// Size is the number of ranks; 1 needs no store and no launcher.
+	Size int
+	// LocalRank numbers the ranks of one machine.
+	LocalRank int
+	// Store is where the ranks meet: "local:" and a job id that no other job on
+	// the machine has.
+	Store string
+	// Token is the job's secret; a process without it cannot join.
+	Token string
+	// Timeout bounds every wait whose caller names none. Too short, and a rank
+	// that merely loads its data late ends the job; too long, and a wrong script
+	// seems to hang.
+	Timeout time.Duration
+	// Transport is "auto", or one of rdma/auto by name.
+	Transport string
+}
+
+// DefaultTimeout is the Timeout of a Config that names none.
+const DefaultTimeout = 300 * time.Second
+
+var configKeys = []string{"rank", "size", "local_rank", "store", "token", "timeout", "transport"}
+
+// ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_LOCAL_RANK, MALT_STORE,
+// MALT_TOKEN, MALT_TIMEOUT (seconds) and MALT_TRANSPORT. Without any of them
+// the job is this process alone.
+func ConfigFromEnv(getenv func(string) string) (Config, error) {
+	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
+	for _, key := range configKeys {
+		name := "MALT_" + strings.ToUpper(key)
+		value := getenv(name)
+		if value == "" {
+			continue
+		}
+		if err := c.set(key, value); err != nil {
+			return c, failf(ErrInvalid, "environment variable %s: %s", name, err)
+		}
+	}
+	return c, nil
+}
+
+// Set applies "key=value …" on top of c: rank, size, local_rank, store, token,
+// timeout (seconds), transport.
+func (c *Config) Set(options string) error {
+	return parseOptions(options, configKeys, c.set)
+}
+
+func (c *Config) set(key, value string) (err error) {
+	whole := func(p *int, least int) error {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < least || n > maxSize {
+			return failf(ErrInvalid, "%s=%s: a whole number %d … %d is expected", key, value, least, maxSize)
+		}
+		*p = n
+		return nil
+	}
+	switch key {
+	case "rank":
+		return whole(&c.Rank, 0)
+	case "size":
+		return whole(&c.Size, 1)
+	case "local_rank":
+		return whole(&c.LocalRank, 0)
+	case "store":
+		c.Store = value
+	case "token":
+		c.Token = value
+	case "transport":
+		c.Transport = value
+	case "timeout":
+		s, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(s > 0) || s > 1e9 {
+			return failf(ErrInvalid, "timeout=%s: a positive number of seconds is expected", value)
+		}
+		c.Timeout = time.Duration(s * float64(time.Second))
+	}
+	return nil
+}
+
+// maxSize bounds ranks as a guard against typing errors; boxes have room for
+// more.
+const maxSize = 1024
+
+func (c Config) validate() error {
+	if c.Rank >= c.Size {
+		return failf(ErrInvalid, "rank %d of %d: ranks are numbered from 0, so below %d", c.Rank, c.Size, c.Size)
+	}
+	if c.Size > 1 && c.Store == "" {
+		return failf(ErrInvalid, "rank %d of %d has no store to meet the others at: start the program with \"malt run -n %d …\", or set MALT_STORE", c.Rank, c.Size, c.Size)
+	}
+	return nil
+}
+
+// Join makes this process a rank of the job: it meets the others, which may
+// take as long as they need to start, and returns when all are there.
+func Join(ctx context.Context, c Config) (*World, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	t, err := auto.Open(ctx, auto.Config{
+		Rank: c.Rank, Size: c.Size, LocalRank: c.LocalRank,
+		Store: c.Store, Token: c.Token, Transport: c.Transport,
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, expired(ctx, err.Error())
+		}
+		return nil, fmt.Errorf("malt: %w", err)
+	}
+	w, err := NewWorld(ctx, t, c)
+	if err != nil {
+		return nil, fmt.Errorf("malt: %w", firstOf(err, t.Close()))
+	}
+	return w, nil
+}
+
+// firstOf is the error worth telling when cleaning up may fail as well.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

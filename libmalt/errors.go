@@ -1,0 +1,69 @@
+package libmalt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"malt/rdma"
+)
+
+// What went wrong, for errors.Is. The sentence of the wrapping error names the
+// value, what was expected and what to do. A dead rank is an *rdma.PeerError.
+var (
+	// ErrInvalid: an argument or an option is wrong.
+	ErrInvalid = errors.New("malt: invalid argument")
+	// ErrBusy: the object is in a call of another goroutine, in a fold, or in a
+	// call that ran into its timeout and keeps its place.
+	ErrBusy = errors.New("malt: busy")
+	// ErrTimeout: the wait ran into its timeout. The call keeps its place.
+	ErrTimeout = errors.New("malt: timed out")
+	// ErrLeft: a rank that a collective call needs has ended, or gave it up.
+	ErrLeft = errors.New("malt: rank has left")
+	// ErrMismatch: the ranks disagree about an object, or about which collective
+	// call this is.
+	ErrMismatch = errors.New("malt: ranks disagree")
+	// ErrState: not now, for example a second scatter in bsp without a gather.
+	ErrState = errors.New("malt: not in this state")
+	// ErrCancelled: the call was given up by Cancel.
+	ErrCancelled = errors.New("malt: cancelled")
+	// ErrClosed: the object, or its world, was closed.
+	ErrClosed = errors.New("malt: closed")
+	// ErrUnsupported: not with this transport, graph or consistency.
+	ErrUnsupported = rdma.ErrNotSupported
+	// ErrNoMemory: the memory is not there; nothing was reserved.
+	ErrNoMemory = rdma.ErrNoMemory
+	// ErrRankTaken: another live process already is this rank.
+	ErrRankTaken = rdma.ErrRankTaken
+)
+
+// failure is a sentence with its kind.
+type failure struct {
+	kind error
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.kind }
+
+func failf(kind error, format string, args ...any) error {
+	return &failure{kind, fmt.Sprintf(format, args...)}
+}
+
+// timeout is ErrTimeout that errors.Is also finds as the context's error.
+type timeout struct {
+	text  string
+	cause error
+}
+
+func (t *timeout) Error() string   { return t.text }
+func (t *timeout) Unwrap() []error { return []error{ErrTimeout, t.cause} }
+
+// expired makes the error of a wait whose context ended.
+func expired(ctx context.Context, sentence string) error {
+	cause := ctx.Err()
+	if cause == nil {
+		cause = context.DeadlineExceeded
+	}
+	return &timeout{sentence, cause}
+}

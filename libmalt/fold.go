@@ -1,0 +1,43 @@
+package libmalt
+
+import (
+	"fmt"
+	"strings"
+
+	"malt/libmalt/reduce"
+)
+
+// run is consecutive elements of one type, at off in an object.
+type run struct {
+	dtype      reduce.DType
+	off, bytes int
+}
+
+// describeRuns is "float32[3] float64[2]".
+func describeRuns(runs []run) string {
+	parts := make([]string, len(runs))
+	for i, r := range runs {
+		parts[i] = fmt.Sprintf("%s[%d]", r.dtype, r.bytes/r.dtype.Size())
+	}
+	return strings.Join(parts, " ")
+}
+
+// foldRuns folds the n = len(dst) bytes that lie at off of an object made of
+// runs. srcs have n bytes each, or, where they are the whole object, dst and
+// srcs begin at off 0.
+func foldRuns(op reduce.Op, runs []run, off int, dst []byte, srcs [][]byte, weights []float64) {
+	if len(runs) == 1 {
+		reduce.Fold(op, runs[0].dtype, dst, srcs, weights)
+		return
+	}
+	cut := make([][]byte, len(srcs))
+	for _, r := range runs {
+		lo, hi := max(r.off, off), min(r.off+r.bytes, off+len(dst))
+		if lo < hi {
+			for i, s := range srcs {
+				cut[i] = s[lo-off : hi-off]
+			}
+			reduce.Fold(op, r.dtype, dst[lo-off:hi-off], cut, weights)
+		}
+	}
+}

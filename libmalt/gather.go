@@ -1,0 +1,262 @@
+package libmalt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"malt/libmalt/consistency"
+	"malt/rdma"
+)
+
+// Begin waits as the consistency says and returns the updates to fold, in the
+// order of ranks. Until End no other call on s is let in. An error needs no End.
+func (s *Segment) Begin(ctx context.Context) ([]Update, error) {
+	op := &s.gathering
+	err := s.run(ctx, "gather", true, op, func() error { return op.begin(s) })
+	if err != nil {
+		return nil, err
+	}
+	s.held = true
+	return s.updates, nil
+}
+
+// End ends what Begin began. With folded the updates count as seen and, in
+// notify-ack, are acknowledged: after the fold, since the sender reuses their
+// memory. Without, the next gather gets them again.
+func (s *Segment) End(folded bool) error {
+	if !s.held {
+		return failf(ErrState, "end of a gather of %s that was not begun", s)
+	}
+	s.held = false
+	if folded {
+		s.folded()
+	}
+	if s.mode.consistency.Kind == consistency.NotifyAck {
+		s.w.leaveQueue()
+	}
+	clear(s.updates)
+	s.updates = s.updates[:0]
+	s.gate.mu.Unlock()
+	return nil
+}
+
+// folded marks all held updates as seen.
+func (s *Segment) folded() {
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		if !src.has {
+			continue
+		}
+		if src.held.Data != nil {
+			src.folded++
+			src.edge.fold(s.age(src.held.Clock), len(src.held.Data))
+		}
+		src.release()
+	}
+	s.unfolds = 0
+	s.stats.Gathers++
+}
+
+func (s *Segment) age(clock uint64) int64 { return int64(s.Clock() - clock) }
+
+// gathering is a gather on its way to its updates.
+type gathering struct {
+	s     *Segment
+	late  []int
+	watch watch
+}
+
+func (o *gathering) begin(s *Segment) error {
+	if s.mode.consistency.Kind == consistency.BSP && s.unfolds == 0 {
+		return failf(ErrState, "gather: %s has not been scattered since its last gather; in bsp each gather folds the updates of one scatter: scatter first", s)
+	}
+	*o = gathering{s: s, late: o.late[:0]}
+	return nil
+}
+
+func (o *gathering) step() (bool, error) {
+	s := o.s
+	queue := s.mode.consistency.Kind == consistency.NotifyAck
+	if queue {
+		if err := s.w.useQueue(s); err != nil {
+			return false, err
+		}
+	}
+	s.catchUp()
+	err := o.take()
+	if queue && (err != nil || len(o.late) > 0) {
+		s.w.leaveQueue() // else End does
+	}
+	if err != nil {
+		o.giveUp()
+		return false, err
+	}
+	if len(o.late) > 0 {
+		s.w.note(inGather, s.id, s.Clock())
+		o.watch.blocked(s, o.late)
+		return false, nil
+	}
+	o.collect()
+	o.watch.end(s)
+	s.w.note(inCompute, s.id, s.Clock())
+	return true, nil
+}
+
+// take gets what the consistency asks for; late are those it has to wait for.
+func (o *gathering) take() error {
+	o.late = o.late[:0]
+	switch o.s.mode.consistency.Kind {
+	case consistency.BSP:
+		return o.lockstep()
+	case consistency.NotifyAck:
+		return o.queued()
+	}
+	return o.newest()
+}
+
+// missing decides about a rank whose clock (or next update) is not there yet:
+// wait for it, do without it, or fail. gone is the box's word on it: a rank that
+// has closed the object, or ended, is not waited for, unless it died.
+func (o *gathering) missing(rank int, gone error) (wait bool, err error) {
+	away := gone != nil
+	if !away {
+		away, gone = o.s.w.isAway(rank)
+	}
+	var dead *rdma.PeerError
+	if errors.As(gone, &dead) || gone != nil && errors.As(o.s.w.t.State(rank), &dead) {
+		return false, &rdma.PeerError{Rank: rank, Op: "gather of " + o.s.String(), Err: dead.Err}
+	}
+	return !away && gone == nil, nil
+}
+
+// lockstep waits until every rank has arrived at this rank's clock, which it
+// does after it has published, and takes the in-neighbours' updates of exactly
+// that clock: the same set on all ranks. A rank that goes away has arrived
+// before or never will, so that the order of the two loads does not matter: At
+// finds what there is.
+func (o *gathering) lockstep() error {
+	s := o.s
+	own := s.Clock()
+	for r := range s.w.size {
+		if r == s.w.rank {
+			continue
+		}
+		clock, gone := s.ch.words.Get(r, 0)
+		if !s.mode.consistency.Waits(own, consistency.Peer{Clock: clock}) {
+			continue
+		}
+		wait, err := o.missing(r, gone)
+		if err != nil {
+			return err
+		}
+		if wait {
+			o.late = append(o.late, r)
+		}
+	}
+	if len(o.late) > 0 {
+		return nil
+	}
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		if src.has {
+			continue // kept by End(false)
+		}
+		var err error
+		if src.held, src.has, err = src.inbox.At(own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest waits, in ssp, until no live in-neighbour is too far behind, and takes
+// each one's newest update.
+func (o *gathering) newest() error {
+	s := o.s
+	own := s.Clock()
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		if s.mode.consistency.Kind == consistency.Async {
+			break
+		}
+		clock, gone := src.inbox.Clock()
+		if !s.mode.consistency.Waits(own, consistency.Peer{Clock: clock}) {
+			continue
+		}
+		wait, err := o.missing(src.rank, gone)
+		if err != nil {
+			return err
+		}
+		if wait {
+			o.late = append(o.late, src.rank)
+		}
+	}
+	if len(o.late) > 0 {
+		return nil
+	}
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		u, ok, err := src.inbox.Next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			src.held, src.has = u, true
+		}
+		if src.has && !s.mode.consistency.Takes(own, src.held.Clock) {
+			src.release()
+		}
+	}
+	return nil
+}
+
+// queued waits until the next update of every live in-neighbour is there.
+func (o *gathering) queued() error {
+	s := o.s
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		if !src.has {
+			// Both before Next: what was sent before the rank went is not lost.
+			_, gone := src.inbox.Clock()
+			wait, failed := o.missing(src.rank, gone)
+			u, ok, err := src.inbox.Next()
+			if err != nil {
+				return err
+			}
+			if ok {
+				src.held, src.has = u, true
+			} else if failed != nil {
+				return failed
+			} else if wait {
+				o.late = append(o.late, src.rank)
+			}
+		}
+	}
+	return nil
+}
+
+// collect lists the held updates for the fold.
+func (o *gathering) collect() {
+	s := o.s
+	s.updates = s.updates[:0]
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		if src.has && src.held.Data != nil {
+			s.updates = append(s.updates, Update{
+				Data: src.held.Data, Rank: src.rank, Clock: src.held.Clock,
+				Age: s.age(src.held.Clock), Weight: src.held.Weight,
+			})
+		}
+	}
+}
+
+func (o *gathering) waiting() string {
+	s := o.s
+	return fmt.Sprintf("gather of %s (%s, clock %d): waited for %s", s, s.mode.consistency, s.Clock(), s.w.describe(o.late))
+}
+
+func (o *gathering) giveUp() {
+	o.watch.end(o.s)
+	o.s.w.note(inCompute, o.s.id, o.s.Clock())
+}

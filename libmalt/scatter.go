@@ -1,0 +1,164 @@
+package libmalt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"malt/libmalt/consistency"
+	"malt/rdma"
+)
+
+// Scatter sends the first n bytes to the ranks in to, nil meaning all receivers,
+// and returns n times their number. Only notify-ack waits.
+func (s *Segment) Scatter(ctx context.Context, n int, to []int) (int, error) {
+	if n < 0 || n > len(s.data) {
+		return 0, failf(ErrInvalid, "scatter: %d bytes of %s, which has %d", n, s, len(s.data))
+	}
+	return s.scatter(ctx, n, to, 1)
+}
+
+func (s *Segment) scatter(ctx context.Context, n int, to []int, weight float64) (int, error) {
+	op := &s.scattering
+	err := s.run(ctx, "scatter", false, op, func() error { return op.begin(s, n, to, weight) })
+	if err != nil {
+		return 0, err
+	}
+	return n * op.receivers, nil
+}
+
+// scattering is a scatter on its way. It waits for room in the queue of
+// notify-ack, never in the other modes (G4).
+type scattering struct {
+	s         *Segment
+	n         int
+	to        []int // nil: all
+	weight    float64
+	receivers int
+	late      []int
+	watch     watch
+}
+
+func (o *scattering) begin(s *Segment, n int, to []int, weight float64) error {
+	if !(weight >= 0) || weight > maxWeight {
+		return failf(ErrInvalid, "scatter: weight %v: a finite number of at least 0 is expected", weight)
+	}
+	if most := s.mode.consistency.MaxScatters(); most > 0 && s.unfolds >= most {
+		return failf(ErrState, "scatter: %s has been scattered %d times since its last gather; %s allows %d: gather first", s, s.unfolds, s.mode.consistency, most)
+	}
+	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0]}
+	now := s.mode.graph.Receivers(s.w.rank, s.Clock()+1)
+	o.receivers = len(now)
+	if to == nil {
+		if s.mode.graph.Varies() {
+			o.to = now
+		}
+		return nil
+	}
+	for i, r := range to {
+		if !slices.Contains(now, r) {
+			return failf(ErrInvalid, "scatter: rank %d does not receive from rank %d in graph %s; its receivers are %v", r, s.w.rank, s.mode.graph, now)
+		}
+		if slices.Contains(to[:i], r) {
+			return failf(ErrInvalid, "scatter: rank %d is named twice", r)
+		}
+	}
+	o.to, o.receivers = append([]int{}, to...), len(to)
+	return nil
+}
+
+func (o *scattering) step() (bool, error) {
+	s, out := o.s, o.s.ch.out
+	if s.mode.consistency.Kind == consistency.NotifyAck {
+		if err := s.w.useQueue(s); err != nil {
+			return false, err
+		}
+		defer s.w.leaveQueue()
+	}
+	s.catchUp()
+	clock := s.Clock() + 1
+	if out != nil {
+		b, err := out.Begin()
+		for ; b == nil && err == nil; b, err = out.Begin() {
+			if err := o.makeRoom(); err != nil {
+				return false, err
+			}
+			if len(o.late) > 0 {
+				s.w.note(inScatter, s.id, s.Clock())
+				o.watch.blocked(s, o.late)
+				return false, nil
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+		start := time.Now()
+		copy(b, s.data[:o.n])
+		if err := out.Commit(o.n, rdma.Stamp{Clock: clock, Weight: o.weight}, o.to); err != nil {
+			return false, err
+		}
+		s.head.Add(1)
+		s.stats.ScatterTime += time.Since(start)
+	}
+	if s.ch.words != nil {
+		s.ch.words.Set(0, clock)
+	}
+	s.clock.Store(clock)
+	s.unfolds++
+	s.weight = o.weight
+	s.stats.Scatters++
+	o.count()
+	o.watch.end(s)
+	s.w.note(inCompute, s.id, clock)
+	return true, nil
+}
+
+// makeRoom looks at the receivers that have not acknowledged the update whose
+// slot is needed. late are those that still will; one that is away will see no
+// update older than its next collective, so it need not.
+func (o *scattering) makeRoom() error {
+	s := o.s
+	o.late = o.late[:0]
+	oldest := s.head.Load() + 1 - s.mode.consistency.N
+	for _, r := range s.ch.receivers {
+		if s.ch.out.Acked(r) >= oldest {
+			continue
+		}
+		away, err := s.w.isAway(r)
+		var dead *rdma.PeerError
+		switch {
+		case errors.As(err, &dead):
+			return &rdma.PeerError{Rank: r, Op: "scatter of " + s.String(), Err: dead.Err}
+		case err != nil || away:
+			s.ch.out.Excuse(r)
+		default:
+			o.late = append(o.late, r)
+		}
+	}
+	return nil
+}
+
+// count books what was sent.
+func (o *scattering) count() {
+	to := o.to
+	if to == nil {
+		to = o.s.ch.receivers
+	}
+	for _, r := range to {
+		e := &o.s.stats.Edges[r]
+		e.SentMessages++
+		e.SentBytes += uint64(o.n)
+	}
+}
+
+func (o *scattering) waiting() string {
+	return "scatter of " + o.s.String() + " (" + o.s.mode.consistency.String() + "): waited for " + o.s.w.describe(o.late) + " to fold an earlier update"
+}
+
+func (o *scattering) giveUp() {
+	o.watch.end(o.s)
+	o.s.w.note(inCompute, o.s.id, o.s.Clock())
+}
+
+const maxWeight = 1e300

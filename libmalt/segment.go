@@ -1,0 +1,175 @@
+package libmalt
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+)
+
+// Segment is opaque bytes that a rank scatters to the receivers of a graph, and
+// the updates that come from its senders. Its calls serve one goroutine at a
+// time; a second one, or a call from inside a fold, gets ErrBusy.
+type Segment struct {
+	w    *World
+	id   uint32 // the same on all ranks
+	kind string // "vector" or "segment"
+	name string
+
+	gate gate // also held from Begin to End
+	open bool // between the making and Close
+	held bool // between Begin and End
+
+	data []byte
+	base *byte // first byte of the mapping behind data, which may be empty
+	mode mode
+	ch   *channel
+
+	clock   atomic.Uint64         // scatters, or what a collective has levelled it up to
+	head    atomic.Uint64         // commits to ch.out
+	level   atomic.Pointer[level] // to be carried out, put there by a collective
+	unfolds uint64                // scatters since the last gather
+
+	weight  float64 // of the last scatter
+	updates []Update
+	stats   Stats
+
+	gathering  gathering
+	scattering scattering
+	syncing    syncing
+}
+
+// Update is one received payload.
+type Update struct {
+	Data   []byte // read-only, the sender's own memory, valid until End
+	Rank   int    // who sent it
+	Clock  uint64 // the sender's clock when it did
+	Age    int64  // the reader's clock minus that; negative: the sender is ahead
+	Weight float64
+}
+
+// String is the object's kind and name, for messages.
+func (s *Segment) String() string { return fmt.Sprintf("%s %q", s.kind, s.name) }
+
+// Bytes is the memory that Scatter sends from, writable, valid until Unmap.
+func (s *Segment) Bytes() []byte { return s.data }
+
+// Clock is the number of scatters, or what a collective call levelled it up to.
+func (s *Segment) Clock() uint64 { return s.clock.Load() }
+
+// Describe is the options in force, in the grammar of NewVector.
+func (s *Segment) Describe() string {
+	text := "name=" + s.name + " " + s.mode.agreed()
+	if s.kind == "vector" {
+		text += " fold=" + s.mode.fold.String()
+	}
+	return text
+}
+
+// Receivers are the ranks that the next scatter goes to, in the graph's order.
+func (s *Segment) Receivers() []int { return s.mode.graph.Receivers(s.w.rank, s.Clock()+1) }
+
+// Senders are the ranks that send to this one at the present clock, at clock 0
+// at the first.
+func (s *Segment) Senders() []int { return s.mode.graph.Senders(s.w.rank, max(s.Clock(), 1)) }
+
+// run is gate.run for the calls of s. With hold, a call that succeeds leaves the
+// gate closed behind it.
+func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, check func() error) error {
+	_, err := s.gate.run(ctx, s.w.t, s, key, hold, func() (stepper, error) {
+		if !s.open {
+			return nil, failf(ErrClosed, "%s: %s has been closed", key, s)
+		}
+		s.catchUp()
+		return op, check()
+	})
+	return err
+}
+
+// alone keeps other calls off s while a call of the job works on it.
+func (s *Segment) alone(call func() error) error {
+	if !s.gate.mu.TryLock() {
+		return failf(ErrBusy, "%s is in a call already, of another thread or around this fold; wait for that one first", s)
+	}
+	defer s.gate.mu.Unlock()
+	switch {
+	case !s.open:
+		return failf(ErrClosed, "%s has been closed", s)
+	case s.gate.op != nil:
+		return failf(ErrBusy, "%s has a call that timed out and keeps its place, %s; make that call again or cancel it first", s, s.gate.key)
+	}
+	defer s.catchUp()
+	return call()
+}
+
+// levelTo is called at the end of a collective call, perhaps while another
+// goroutine is inside a gather of s: then that one carries it out.
+func (s *Segment) levelTo(l *level) {
+	s.level.Store(l)
+	if s.gate.mu.TryLock() {
+		s.catchUp()
+		s.gate.mu.Unlock()
+	}
+}
+
+// catchUp carries out what levelTo has asked for.
+func (s *Segment) catchUp() {
+	l := s.level.Swap(nil)
+	if l == nil || s.ch == nil {
+		return
+	}
+	s.ch.skip(l.heads)
+	s.raise(l.clock)
+}
+
+// raise lifts the clock to that of the collective.
+func (s *Segment) raise(clock uint64) {
+	s.clock.Store(max(s.clock.Load(), clock))
+	s.unfolds = 0
+	s.ch.arrive(s.clock.Load())
+}
+
+// Cancel gives up the call that keeps its place after a timeout, if there is
+// one.
+func (s *Segment) Cancel() { s.gate.cancel() }
+
+// Close leaves the object: the others no longer wait for this rank in it. Its
+// memory stays valid until World.Unmap.
+func (s *Segment) Close() error {
+	if !s.gate.mu.TryLock() {
+		return failf(ErrBusy, "close: %s is in a call of another thread, or in a fold", s)
+	}
+	open := s.open
+	s.gate.mu.Unlock()
+	if !open {
+		return failf(ErrClosed, "%s has been closed before", s)
+	}
+	s.w.delist(s)
+	return s.shut()
+}
+
+// shut closes the channel and lets go of the memory.
+func (s *Segment) shut() error {
+	s.gate.cancel()
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	if !s.open {
+		return nil
+	}
+	s.open = false
+	s.w.disown(s)
+	return s.ch.close()
+}
+
+// checkName accepts what can travel in options and messages without quoting.
+func checkName(name string) error {
+	if len(name) > 200 {
+		return failf(ErrInvalid, "name of %d bytes: at most 200 are allowed", len(name))
+	}
+	for _, r := range name {
+		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/", r) {
+			return failf(ErrInvalid, "name %q: %q is not allowed; letters, digits and ._-/ are", name, r)
+		}
+	}
+	return nil
+}

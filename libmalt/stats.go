@@ -1,0 +1,108 @@
+package libmalt
+
+import (
+	"time"
+
+	"malt/libmalt/consistency"
+)
+
+// Stats is what an object has done since it was made.
+type Stats struct {
+	Scatters, Gathers uint64
+	ScatterTime       time.Duration // copying and publishing
+	WaitTime          time.Duration // in scatters and gathers, for other ranks
+	FoldTime          time.Duration
+	Edges             []Edge // by rank; the own entry stays zero
+}
+
+// Edge is what went to and came from one rank.
+type Edge struct {
+	SentMessages, SentBytes     uint64
+	FoldedMessages, FoldedBytes uint64
+	// Overwritten counts updates for this rank that it will never fold: newer
+	// ones replaced them, they were too old, or a collective call made them so.
+	Overwritten uint64
+	// AgeSum and AgeMax are over the folded ones: the reader's clock minus the
+	// update's. A negative age: the sender was ahead.
+	AgeSum, AgeMax int64
+	// Waited is the time in which the rank was among those waited for.
+	Waited time.Duration
+}
+
+// fold books one folded update.
+func (e *Edge) fold(age int64, bytes int) {
+	if e.FoldedMessages == 0 || age > e.AgeMax {
+		e.AgeMax = age
+	}
+	e.AgeSum += age
+	e.FoldedMessages++
+	e.FoldedBytes += uint64(bytes)
+}
+
+// Stats is a copy of the counts so far.
+func (s *Segment) Stats() (Stats, error) {
+	if !s.gate.mu.TryLock() {
+		return Stats{}, failf(ErrBusy, "stats: %s is in a call of another thread, or in a fold", s)
+	}
+	defer s.gate.mu.Unlock()
+	if s.open {
+		s.countOverwritten()
+	}
+	st := s.stats
+	st.Edges = append([]Edge(nil), s.stats.Edges...)
+	return st, nil
+}
+
+// countOverwritten brings Overwritten up to date with the boxes of the
+// overwriting modes: what was published for this rank, less what it folded and
+// what it may still fold. In lock-step and in queues nothing is overwritten.
+func (s *Segment) countOverwritten() {
+	if k := s.mode.consistency.Kind; k != consistency.Async && k != consistency.SSP {
+		return
+	}
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		lost := src.lost + src.inbox.Published() - src.folded
+		if u, ok, err := src.inbox.Next(); ok && err == nil {
+			src.held, src.has = u, true
+		}
+		if src.has {
+			lost--
+		}
+		// The sender may have published between the two looks.
+		if int64(lost-src.edge.Overwritten) > 0 {
+			src.edge.Overwritten = lost
+		}
+	}
+}
+
+// watch measures how long a call waits, and for whom: from one step to the next
+// it is those that the first found late.
+type watch struct {
+	since time.Time // of the last step that could not go on; zero: none
+	late  []int
+}
+
+func (w *watch) blocked(s *Segment, late []int) {
+	now := time.Now()
+	w.book(s, now)
+	w.since, w.late = now, append(w.late[:0], late...)
+}
+
+func (w *watch) end(s *Segment) {
+	if !w.since.IsZero() {
+		w.book(s, time.Now())
+		w.since = time.Time{}
+	}
+}
+
+func (w *watch) book(s *Segment, now time.Time) {
+	if w.since.IsZero() {
+		return
+	}
+	d := now.Sub(w.since)
+	s.stats.WaitTime += d
+	for _, r := range w.late {
+		s.stats.Edges[r].Waited += d
+	}
+}

@@ -1,0 +1,257 @@
+package libmalt
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"malt/libmalt/reduce"
+)
+
+// DType is an element type.
+type DType = reduce.DType
+
+const (
+	Float32 = reduce.Float32
+	Float64 = reduce.Float64
+)
+
+// Array is one array of a vector.
+type Array struct {
+	DType DType
+	Count int
+	Init  []byte // first values; nil: zeros
+}
+
+// Vector is a segment of numbers with a fold.
+type Vector struct {
+	Segment
+	arrays  []run // one per array
+	runs    []run // neighbours of one type joined
+	srcs    [][]byte
+	weights []float64
+}
+
+// NewVector makes a vector of arrays that travel as one. Collective: all ranks
+// must agree on counts and types, the name and the options but fold=. An empty
+// name is numbered. Options: graph, allow_disconnected, consistency, fold,
+// start.
+func (w *World) NewVector(ctx context.Context, arrays []Array, name, options string) (*Vector, error) {
+	v := &Vector{}
+	bytes, err := v.layout(arrays)
+	if err != nil {
+		return nil, err
+	}
+	v.kind = "vector"
+	init := func() {
+		for i, a := range arrays {
+			copy(v.Array(i), a.Init)
+		}
+	}
+	made, err := w.makeSegment(ctx, v, &v.Segment, name, options, modeKeys, bytes, describeRuns(v.arrays), init)
+	if err != nil {
+		return nil, err
+	}
+	return made.(*Vector), nil
+}
+
+// NewSegment makes a segment of that many opaque bytes. Collective, as
+// NewVector. Options: graph, allow_disconnected, consistency.
+func (w *World) NewSegment(ctx context.Context, bytes int, name, options string) (*Segment, error) {
+	s := &Segment{kind: "segment"}
+	if bytes < 0 {
+		return nil, failf(ErrInvalid, "segment of %d bytes: at least 0 are expected", bytes)
+	}
+	made, err := w.makeSegment(ctx, s, s, name, options, modeKeys[:3], bytes, fmt.Sprintf("%d bytes", bytes), func() {})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*Segment), nil
+}
+
+// layout places the arrays one after the other, each aligned to its elements.
+func (v *Vector) layout(arrays []Array) (bytes int, err error) {
+	if len(arrays) == 0 {
+		return 0, failf(ErrInvalid, "vector of no arrays: at least one is expected, of any length")
+	}
+	const most = math.MaxInt64 / 4
+	for i, a := range arrays {
+		if a.DType != Float32 && a.DType != Float64 {
+			return 0, failf(ErrInvalid, "array %d has element type %d: float32 (%d) or float64 (%d) is expected", i, a.DType, Float32, Float64)
+		}
+		size := a.DType.Size()
+		if a.Count < 0 || a.Count > (most-bytes)/size-1 {
+			return 0, failf(ErrInvalid, "array %d has %d elements: a number of at least 0 that fits into memory is expected", i, a.Count)
+		}
+		if a.Init != nil && len(a.Init) != a.Count*size {
+			return 0, failf(ErrInvalid, "array %d has %d bytes of first values; %d %s elements take %d", i, len(a.Init), a.Count, a.DType, a.Count*size)
+		}
+		bytes = (bytes + size - 1) / size * size
+		r := run{a.DType, bytes, a.Count * size}
+		v.arrays = append(v.arrays, r)
+		if n := len(v.runs); n > 0 && v.runs[n-1].dtype == r.dtype {
+			v.runs[n-1].bytes += r.bytes
+		} else {
+			v.runs = append(v.runs, r)
+		}
+		bytes += r.bytes
+	}
+	return bytes, nil
+}
+
+// Arrays is the number of arrays, Array the memory of one of them.
+func (v *Vector) Arrays() int { return len(v.arrays) }
+
+// Array is the memory of array i.
+func (v *Vector) Array(i int) []byte {
+	r := v.arrays[i]
+	return v.data[r.off : r.off+r.bytes : r.off+r.bytes]
+}
+
+// Scatter sends the present values to the ranks in to, nil meaning all
+// receivers; weight is what they count in a mean. It returns payload bytes times
+// receivers. Only notify-ack waits.
+func (v *Vector) Scatter(ctx context.Context, to []int, weight float64) (int, error) {
+	return v.scatter(ctx, len(v.data), to, weight)
+}
+
+// Gather folds what has arrived, as the consistency says, with fold, "" meaning
+// the vector's own. It returns how many updates it folded.
+func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
+	op := v.mode.fold
+	if fold != "" {
+		var err error
+		if op, err = reduce.ParseOp(fold); err != nil {
+			return 0, invalid(err)
+		}
+	}
+	updates, err := v.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n := len(updates)
+	v.fold(op, updates)
+	return n, v.End(true)
+}
+
+// Sync scatters to all receivers, then gathers with the vector's fold. After a
+// timeout the same call goes on where it was.
+func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
+	op := &v.syncing
+	err := v.run(ctx, "sync", true, op, func() error {
+		*op = syncing{s: &v.Segment}
+		return v.scattering.begin(&v.Segment, len(v.data), nil, weight)
+	})
+	if err != nil {
+		return 0, err
+	}
+	v.held = true
+	n := len(v.updates)
+	v.fold(v.mode.fold, v.updates)
+	return n, v.End(true)
+}
+
+// syncing is a scatter and a gather on their way.
+type syncing struct {
+	s         *Segment
+	scattered bool
+}
+
+func (o *syncing) step() (bool, error) {
+	if !o.scattered {
+		done, err := o.s.scattering.step()
+		if !done || err != nil {
+			return false, err
+		}
+		o.scattered = true
+		if err := o.s.gathering.begin(o.s); err != nil {
+			return false, err
+		}
+	}
+	return o.s.gathering.step()
+}
+
+func (o *syncing) current() stepper {
+	if o.scattered {
+		return &o.s.gathering
+	}
+	return &o.s.scattering
+}
+
+func (o *syncing) waiting() string { return o.current().waiting() }
+func (o *syncing) giveUp()         { o.current().giveUp() }
+
+// fold combines the updates into the vector. Operands are added in the order of
+// ranks, this rank's own in its place, so that ranks that fold the same set get
+// the same bits.
+func (v *Vector) fold(op reduce.Op, updates []Update) {
+	if len(updates) == 0 || len(v.data) == 0 {
+		return
+	}
+	start := time.Now()
+	if op == reduce.Replace {
+		// The newest overwrites; of equally new ones that of the lowest rank.
+		newest := slices.MaxFunc(updates, func(a, b Update) int { return cmp.Compare(a.Clock, b.Clock) })
+		reduce.Copy(v.data, newest.Data)
+		v.stats.FoldTime += time.Since(start)
+		return
+	}
+	v.srcs, v.weights = v.srcs[:0], v.weights[:0]
+	own := op != reduce.MeanReceived
+	add := func(data []byte, weight float64) {
+		v.srcs, v.weights = append(v.srcs, data), append(v.weights, weight)
+	}
+	for _, u := range updates {
+		if own && u.Rank > v.w.rank {
+			add(v.data, v.weight)
+			own = false
+		}
+		add(u.Data, u.Weight)
+	}
+	if own {
+		add(v.data, v.weight)
+	}
+	weights := v.weights
+	if !slices.ContainsFunc(weights, func(w float64) bool { return w != 1 }) {
+		weights = nil
+	}
+	foldRuns(op, v.runs, 0, v.data, v.srcs, weights)
+	clear(v.srcs)
+	v.stats.FoldTime += time.Since(start)
+}
+
+// AllReduce makes all replicas equal: the combination of all ranks' values, in
+// place, whatever graph and consistency. What was unseen counts as seen.
+// Collective. op: mean, sum, min, max.
+func (v *Vector) AllReduce(ctx context.Context, op string) error {
+	return v.alone(func() error {
+		return v.w.allReduce(ctx, "allreduce of "+v.String(), v.data, v.runs, op)
+	})
+}
+
+// Broadcast gives every rank the values of root, in place. Collective.
+func (v *Vector) Broadcast(ctx context.Context, root int) error {
+	if err := v.w.checkRoot(root); err != nil {
+		return err
+	}
+	return v.alone(func() error {
+		name := fmt.Sprintf("broadcast of %s from rank %d", v, root)
+		_, err := v.w.start(ctx, name, func() (*collective, error) { return v.broadcast(name, root) })
+		return err
+	})
+}
+
+// broadcast is the collective that copies root's values.
+func (v *Vector) broadcast(name string, root int) (*collective, error) {
+	if v.w.rank == root {
+		return v.w.collective(name, v.data, &fill{root: root}), nil
+	}
+	scratch, err := v.w.scratchOf(len(v.data))
+	if err != nil {
+		return nil, err
+	}
+	return v.w.collective(name, nil, &fill{root, v.data, scratch}), nil
+}

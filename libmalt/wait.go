@@ -1,0 +1,92 @@
+package libmalt
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"malt/rdma"
+)
+
+// stepper is a call that may have to wait: a state machine that goes as far as
+// it can at each step. Because all it has done lies in its own fields, a call
+// that runs into its timeout can go on later where it was.
+type stepper interface {
+	// step goes on; it never blocks. After done or an error it is not called
+	// again.
+	step() (done bool, err error)
+	// waiting is a sentence on what the last step could not go on without.
+	waiting() string
+	// giveUp undoes what others must not wait for. It is called instead of
+	// further steps.
+	giveUp()
+}
+
+// gate lets one call at a time into an object, and keeps the place of one that
+// ran into its timeout.
+type gate struct {
+	mu  sync.Mutex
+	key string // of op
+	op  stepper
+}
+
+// run carries out the call named key: the one that keeps its place if it is the
+// same, else the one that begin makes. With hold, a call that succeeds leaves
+// the gate locked.
+func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, key string, hold bool, begin func() (stepper, error)) (op stepper, err error) {
+	if !g.mu.TryLock() {
+		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", key, owner)
+	}
+	defer func() {
+		if !hold || err != nil {
+			g.mu.Unlock()
+		}
+	}()
+	if op = g.op; op == nil {
+		if op, err = begin(); err != nil {
+			return nil, err
+		}
+	} else if g.key != key {
+		return nil, failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", key, owner, g.key)
+	}
+	g.op, g.key = nil, ""
+	err = await(ctx, t, op)
+	if _, out := err.(*timeout); out {
+		g.op, g.key = op, key
+	}
+	return op, err
+}
+
+// cancel gives up the call that keeps its place. It tells whether there was one.
+func (g *gate) cancel() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.op == nil {
+		return false
+	}
+	g.op.giveUp()
+	g.op, g.key = nil, ""
+	return true
+}
+
+// await runs op to its end or until ctx ends. The first step is taken before
+// anything that costs: most calls need no wait.
+func await(ctx context.Context, t rdma.Transport, op stepper) error {
+	done, err := op.step()
+	if done || err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		waitErr := t.Wait(ctx, func() bool {
+			done, err = op.step()
+			return done || err != nil
+		})
+		if done || err != nil {
+			return err
+		}
+		if waitErr != nil && ctx.Err() == nil {
+			return waitErr
+		}
+	}
+	return expired(ctx, op.waiting())
+}

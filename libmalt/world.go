@@ -1,0 +1,321 @@
+package libmalt
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"malt/rdma"
+)
+
+// World is this rank's membership in a job. Its calls that wait serve one
+// goroutine at a time; a second one gets ErrBusy.
+type World struct {
+	t         rdma.Transport
+	rank      int
+	size      int
+	localRank int
+	timeout   time.Duration
+
+	// marks are the words by which ranks tell each other where they are.
+	marks rdma.Words
+
+	gate gate // of the collective calls
+
+	// The collective stream: this rank's queue to all others, theirs to it.
+	out     rdma.Outbox
+	in      []stream      // by rank; own entry unused
+	calls   atomic.Uint64 // collectives completed or given up
+	scratch []byte        // for results that must not be half written
+
+	mu      sync.Mutex
+	objects []*Segment // open, in the order of creation
+	memory  map[*byte]*memory
+	closed  bool
+	// Senders of a queue reuse slots that an away rank has not read. So while
+	// this rank is away it must not use queues, and the other way round.
+	queues int  // gathers and scatters in notify-ack under way
+	away   bool // from the start of a collective until one has succeeded
+}
+
+// Words of each rank that all others read.
+const (
+	// markAway is the number of the collective that the rank waits in, or of the
+	// last one; ended when it has left in good order. Whoever has itself
+	// completed fewer collectives does not wait for the rank.
+	markAway = iota
+	// markGaveUp is the last collective that the rank gave up.
+	markGaveUp
+	// markWhere tells what the rank is doing, for messages: see where.
+	markWhere
+	markCount
+)
+
+const ended = math.MaxUint64
+
+// memory is one mapping handed to the caller.
+type memory struct {
+	bytes []byte
+	owner *Segment // nil once it has been closed
+}
+
+// NewWorld joins the ranks of t. It waits until all of them have.
+func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
+	w := &World{
+		t: t, rank: t.Rank(), size: t.Size(), localRank: c.LocalRank, timeout: c.Timeout,
+		in: make([]stream, t.Size()), memory: map[*byte]*memory{},
+	}
+	if w.timeout <= 0 {
+		w.timeout = DefaultTimeout
+	}
+	others := make([]int, 0, w.size)
+	for r := range w.size {
+		if r != w.rank {
+			others = append(others, r)
+		}
+	}
+	spec := rdma.Spec{Bytes: chunkBytes, Depth: chunkDepth, About: "collectives"}
+	err := func() (err error) {
+		if w.marks, err = t.Words(ctx, "world", markCount); err != nil || len(others) == 0 {
+			return err
+		}
+		if w.out, err = t.Publish(ctx, "world", spec, others); err != nil {
+			return err
+		}
+		inboxes, err := t.Subscribe(ctx, "world", spec, others)
+		if err != nil {
+			return err
+		}
+		for _, in := range inboxes {
+			w.in[in.From()].inbox = in
+		}
+		// Nobody leaves before everybody has joined.
+		_, err = w.collect(ctx, "start of the job", nil, &keep{make([][]byte, w.size)})
+		return err
+	}()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, expired(ctx, err.Error())
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// String names the job in messages.
+func (w *World) String() string { return "the job" }
+
+// Rank is this process's number, 0 … Size()-1.
+func (w *World) Rank() int { return w.rank }
+
+// Size is the number of ranks.
+func (w *World) Size() int { return w.size }
+
+// LocalRank numbers the ranks of one machine.
+func (w *World) LocalRank() int { return w.localRank }
+
+// Generation is the membership number: it changes when the set of ranks does.
+func (w *World) Generation() uint64 { return 1 }
+
+// Timeout is the job's own, for calls that name none.
+func (w *World) Timeout() time.Duration { return w.timeout }
+
+// Traffic counts what went to and came from peer, over all objects.
+func (w *World) Traffic(peer int) rdma.Traffic { return w.t.Traffic(peer) }
+
+// Abort publishes this rank's own death: every wait of the others for it fails
+// with an *rdma.PeerError that carries the reason.
+func (w *World) Abort(reason string) { w.t.Abort(reason) }
+
+// Close leaves the job in good order. The others no longer wait for this rank.
+// Memory of its objects stays valid until Unmap.
+func (w *World) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	objects := w.objects
+	w.objects = nil
+	w.mu.Unlock()
+	w.marks.Set(markAway, ended)
+	var err error
+	for _, s := range objects {
+		err = firstOf(err, s.shut())
+	}
+	if w.scratch != nil {
+		err = firstOf(err, w.t.Unmap(w.scratch))
+	}
+	return firstOf(err, w.t.Close())
+}
+
+// alloc maps memory for s, at least one byte: an empty array has an address, too.
+func (w *World) alloc(s *Segment, bytes int) ([]byte, error) {
+	b, err := w.t.Map(max(bytes, 1))
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.memory[&b[0]] = &memory{b, s}
+	w.mu.Unlock()
+	return b, nil
+}
+
+// disown marks the memory of s as no longer in use by MALT.
+func (w *World) disown(s *Segment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.memory[s.base]; m != nil {
+		m.owner = nil
+	}
+}
+
+// Unmap gives back the memory of an object that has been closed. first is its
+// first byte. It works after Close, too.
+func (w *World) Unmap(first *byte) error {
+	w.mu.Lock()
+	m := w.memory[first]
+	if m != nil && m.owner == nil {
+		delete(w.memory, first)
+	}
+	w.mu.Unlock()
+	switch {
+	case m == nil:
+		return failf(ErrInvalid, "unmap: %p is not the memory of a vector or segment, or it was unmapped before", first)
+	case m.owner != nil:
+		return failf(ErrBusy, "unmap: %s is still open; close it first", m.owner)
+	}
+	return w.t.Unmap(m.bytes)
+}
+
+// enlist makes s known to levelling and Close.
+func (w *World) enlist(s *Segment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects = append(w.objects, s)
+}
+
+func (w *World) delist(s *Segment) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, o := range w.objects {
+		if o == s {
+			w.objects = append(w.objects[:i:i], w.objects[i+1:]...)
+			return
+		}
+	}
+}
+
+// where encodes what a rank is doing into one word: an activity, the object's
+// number and its clock.
+type where uint64
+
+const (
+	inCompute where = iota // the object is the one it used last
+	inGather
+	inScatter
+	inCollective
+)
+
+// note tells the others, when they look, what this rank is doing.
+func (w *World) note(activity where, id uint32, clock uint64) {
+	w.marks.Put(markWhere, uint64(activity)<<60|uint64(id&0xfffff)<<40|clock&(1<<40-1))
+}
+
+// whereabouts is a clause on what rank is doing, such as "computing, at clock
+// 6 of w".
+func (w *World) whereabouts(rank int) string {
+	v, err := w.marks.Get(rank, markWhere)
+	if err != nil {
+		return "gone"
+	}
+	id, clock := uint32(v>>40&0xfffff), v&(1<<40-1)
+	object := ""
+	w.mu.Lock()
+	for _, s := range w.objects {
+		if s.id&0xfffff == id {
+			object = fmt.Sprintf(" %s at clock %d", s, clock)
+		}
+	}
+	w.mu.Unlock()
+	switch where(v >> 60) {
+	case inGather:
+		return "waiting in a gather of" + object
+	case inScatter:
+		return "waiting in a scatter of" + object
+	case inCollective:
+		return "waiting in a collective call"
+	}
+	if object == "" {
+		return "computing"
+	}
+	return "computing, last used" + object
+}
+
+// describe lists ranks and where they are, for messages about waits.
+func (w *World) describe(ranks []int) string {
+	const most = 4
+	var b strings.Builder
+	for i, r := range ranks {
+		switch {
+		case i == most:
+			fmt.Fprintf(&b, " and %d more", len(ranks)-most)
+		case i > most:
+		default:
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "rank %d (%s)", r, w.whereabouts(r))
+		}
+	}
+	return b.String()
+}
+
+// useQueue lets a step of a gather or scatter in notify-ack use its queues,
+// until leaveQueue.
+func (w *World) useQueue(s *Segment) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away {
+		return failf(ErrBusy, "%s: this rank is in a collective call, or the last one failed; in notify-ack gathers and scatters have to wait until one has succeeded, for example barrier", s)
+	}
+	w.queues++
+	return nil
+}
+
+func (w *World) leaveQueue() {
+	w.mu.Lock()
+	w.queues--
+	w.mu.Unlock()
+}
+
+// startAway begins a collective, stopAway ends one that has succeeded.
+func (w *World) startAway(op string, n uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queues > 0 {
+		return failf(ErrBusy, "%s: another thread is in a gather or scatter in notify-ack; wait for it first", op)
+	}
+	w.away = true
+	w.note(inCollective, 0, n)
+	w.marks.Set(markAway, n)
+	return nil
+}
+
+func (w *World) stopAway() {
+	w.mu.Lock()
+	w.away = false
+	w.mu.Unlock()
+}
+
+// isAway tells whether rank is inside a collective that this rank has not
+// completed, or has left. PROTOCOLS, join rule.
+func (w *World) isAway(rank int) (bool, error) {
+	n, err := w.marks.Get(rank, markAway)
+	return n > w.calls.Load(), err
+}
