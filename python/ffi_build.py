@@ -1,0 +1,50 @@
+"""The extension ``malt._malt``: cffi's view of ``capi/malt.h``.
+
+The header is the only place where the C interface is written down: what cffi
+gets to read is the header without what only a C preprocessor understands.
+The compiler then checks that reading against the header itself.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cffi import FFI
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def declarations(header: str) -> str:
+    """Return the C declarations of ``header``, which uses the preprocessor for little.
+
+    Constants that are plain numbers are kept; the parts for C++, include guards
+    and includes are left out. Anything else is refused rather than misread.
+    """
+    kept: list[str] = []
+    cplusplus = False
+    for line in re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL).splitlines():
+        directive = line.strip()
+        if directive == "#ifdef __cplusplus":
+            cplusplus = True
+        elif cplusplus:
+            cplusplus = directive != "#endif"
+        elif re.fullmatch(r"#define\s+\w+\s+\d+", directive) or not directive.startswith("#"):
+            kept.append(line)
+        elif not re.match(r"#(ifndef \w+|define \w+|include <\w+\.h>|endif)$", directive):
+            raise ValueError(f"malt.h: cffi cannot be told about {directive!r}: teach ffi_build.py to read it")
+    return "\n".join(kept)
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
+ffibuilder.set_source(
+    "malt._malt",
+    '#include "malt.h"',
+    include_dirs=[str(ROOT / "capi")],
+    library_dirs=[str(ROOT / "build")],
+    libraries=["malt"],
+    # libmalt.so.0 lies beside the extension, wherever the wheel is installed.
+    extra_link_args=["-Wl,-rpath,$ORIGIN", "-Wl,-s"],
+    py_limited_api=True,
+)

@@ -1,0 +1,114 @@
+"""MALT: data-parallel training of an existing Python loop.
+
+Every rank runs the same script on its own part of the data, scatters its model
+(or gradient) straight into the memory of the ranks that a dataflow graph names,
+and folds what has arrived::
+
+    import malt                                            # malt run -n 4 train.py
+
+    v = malt.Vector(np.zeros(dim, np.float32), graph="halton", consistency="ssp:2")
+    w = v.array                                            # a view without a copy
+    for x, y in malt.shard(rows):
+        w -= lr * gradient(w, x, y)
+        v.sync(every=1000)                                 # scatter + gather (mean)
+    v.allreduce()                                          # the same model on every rank
+
+Without ``malt run`` the same script is world size 1 and gives the serial result,
+bit for bit.
+
+Importing the package loads next to nothing; the library is loaded when something
+of it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import _identity as _identity  # has to see forks from now on
+
+if TYPE_CHECKING:
+    from ._errors import (
+        Error,
+        HostError,
+        MismatchError,
+        OutOfMemoryError,
+        PeerError,
+        StaleError,
+        StateError,
+        TimeoutError,
+        UnsupportedError,
+    )
+    from ._fold import Update
+    from ._graph import Graph
+    from ._segment import Message, Segment
+    from ._stats import Edge, Stats
+    from ._vector import Vector
+    from ._world import allgather, allreduce, barrier, broadcast, generation, init, local_rank, rank, size
+
+# Where each public name is, so that it is loaded when it is first asked for.
+_HOMES = {
+    "_errors": (
+        "Error",
+        "HostError",
+        "MismatchError",
+        "OutOfMemoryError",
+        "PeerError",
+        "StaleError",
+        "StateError",
+        "TimeoutError",
+        "UnsupportedError",
+    ),
+    "_fold": ("Update",),
+    "_graph": ("Graph",),
+    "_segment": ("Message", "Segment"),
+    "_stats": ("Edge", "Stats"),
+    "_vector": ("Vector",),
+    "_world": ("allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Edge",
+    "Error",
+    "Graph",
+    "HostError",
+    "Message",
+    "MismatchError",
+    "OutOfMemoryError",
+    "PeerError",
+    "Segment",
+    "StaleError",
+    "StateError",
+    "Stats",
+    "TimeoutError",
+    "UnsupportedError",
+    "Update",
+    "Vector",
+    "allgather",
+    "allreduce",
+    "barrier",
+    "broadcast",
+    "generation",
+    "init",
+    "local_rank",
+    "rank",
+    "size",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("malt")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module("." + _HOME[name], __name__), name)
+    if not name.startswith("_"):
+        globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,83 @@
+"""The exceptions of MALT.
+
+Each is a :class:`Error` and at the same time the builtin of its meaning, so both
+``except malt.Error`` and ``except TimeoutError`` work. Bad arguments are plain
+:class:`ValueError` and :class:`TypeError`: they are mistakes in the program, not
+something that happened to the job.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+__all__ = [
+    "Error",
+    "HostError",
+    "MismatchError",
+    "OutOfMemoryError",
+    "PeerError",
+    "StaleError",
+    "StateError",
+    "TimeoutError",
+    "UnsupportedError",
+]
+
+
+class Error(Exception):
+    """Something went wrong in the job; every exception of MALT's own is one."""
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """A wait took longer than its timeout. The message names the ranks waited for.
+
+    The call has been given up, not the object: a vector can be used on. A ``sync``
+    that timed out has scattered, so ``gather`` is what goes on with it. Other ranks
+    that need this one in a collective call that it gave up get a :class:`StateError`.
+    """
+
+
+class PeerError(Error, ConnectionError):
+    """A rank that is needed is dead.
+
+    Attributes
+    ----------
+    rank : int or None
+        The dead rank.
+    """
+
+    def __init__(self, message: str = "", rank: int | None = None) -> None:
+        super().__init__(message)
+        self.rank = rank
+
+    def __reduce__(self) -> tuple[type[PeerError], tuple[str, int | None]]:
+        """Keep the rank when the exception is pickled, as multiprocessing does."""
+        return type(self), (str(self), self.rank)
+
+
+class StaleError(Error, RuntimeError):
+    """A vector or segment was used after it had been closed."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """MALT cannot do this, or not with this transport, graph or consistency."""
+
+
+class StateError(Error, RuntimeError):
+    """Not now: the object is in another call, or what must come first has not happened.
+
+    Examples are a second scatter without a gather in ``bsp``, a fold that gathers
+    its own vector, a forked child that touches MALT, and a collective call that
+    a rank misses because it has ended.
+    """
+
+
+class MismatchError(Error, ValueError):
+    """The ranks disagree: about a vector, or about which collective call this is."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The machine, or its control group, has not got the memory; nothing was reserved."""
+
+
+class HostError(Error, OSError):
+    """The operating system refused something; the message says what."""

@@ -1,0 +1,228 @@
+"""Dataflow graphs: who sends to whom."""
+
+from __future__ import annotations
+
+import math
+import operator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import _lib, _world
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+__all__ = ["Graph", "GraphLike", "as_graph"]
+
+GraphLike: TypeAlias = Any  # str, Graph, lists of receivers, or a networkx graph, which need not be installed
+
+
+class Graph:
+    """A dataflow graph over the ranks 0 … size-1, with its measures.
+
+    An edge from u to v means that u scatters to v. With ``print`` it shows itself
+    as text, in a notebook as a picture.
+
+    Parameters
+    ----------
+    spec : str, list of lists of int, or networkx graph
+        A name: ``all``, ``ring``, ``chord``, ``halton``, ``halton-paper``,
+        ``random:K`` or ``random:K:SEED``, ``hypercube``, ``star``, ``one-peer``;
+        for each rank the list of its receivers, nearest to a priority first; or a
+        networkx graph whose nodes are the ranks.
+    size : int, optional
+        Number of ranks. By default that of the lists or of the networkx graph,
+        else of the job.
+    allow_disconnected : bool
+        Accept a graph in which some rank cannot reach some other, so that not
+        all ranks come to agree.
+
+    Raises
+    ------
+    ValueError
+        No such graph; a rank out of range, repeated or sending to itself; not
+        strongly connected.
+
+    References
+    ----------
+    MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3.4. Its sequence,
+    as printed, is ``halton-paper``, which for 8, 12, 16, 24 … ranks splits them
+    into groups that never mix; ``halton`` does not.
+
+    Examples
+    --------
+    >>> g = malt.Graph("halton", 8)
+    >>> g.receivers(0)
+    [1, 5, 3]
+    >>> g.diameter, g.connected, round(g.second_eigenvalue, 3)
+    (3, True, 0.5)
+    >>> malt.Graph([[1], [2], [0]]).edges
+    3
+    """
+
+    def __init__(self, spec: GraphLike, size: int | None = None, *, allow_disconnected: bool = False) -> None:
+        if isinstance(spec, Graph):
+            spec, size, allow_disconnected = spec.spec, size or spec.size, allow_disconnected or spec.allow_disconnected
+        if not isinstance(spec, str):
+            lists = _lists(spec)
+            if size is not None and size != len(lists):
+                raise ValueError(f"malt: the graph lists the receivers of {len(lists)} ranks: size={size} is not that")
+            size, spec = len(lists), "lists:" + "/".join(",".join(map(str, out)) for out in lists)
+        if size is None:
+            size = _world.size()
+        try:
+            size = operator.index(size)
+        except TypeError:
+            raise TypeError(f"malt: size={size!r}: a number of ranks is expected") from None
+        if not 1 <= size < 2**31:
+            raise ValueError(f"malt: size={size}: at least one rank is expected")
+        self.size = size
+        self.allow_disconnected = bool(allow_disconnected)
+        self.spec: str = _lib.graph_text(spec, size, self.allow_disconnected, "spec")
+
+    def receivers(self, rank: int, clock: int = 1) -> list[int]:
+        """Return whom ``rank`` sends to at its ``clock``-th scatter (which matters for one-peer only)."""
+        self._check(rank)
+        return _lib.graph_receivers(self.spec, self.size, self.allow_disconnected, clock, [rank])[0]
+
+    def senders(self, rank: int, clock: int = 1) -> list[int]:
+        """Return who sends to ``rank`` at its ``clock``-th scatter, lowest first."""
+        self._check(rank)
+        return [u for u, out in enumerate(self.lists(clock)) if rank in out]
+
+    def lists(self, clock: int = 1) -> list[list[int]]:
+        """Return every rank's receivers, in the graph's order."""
+        return _lib.graph_receivers(self.spec, self.size, self.allow_disconnected, clock, range(self.size))
+
+    def _check(self, rank: int) -> None:
+        if not 0 <= operator.index(rank) < self.size:
+            raise ValueError(f"malt: rank {rank}: 0 to {self.size - 1} is expected")
+
+    @cached_property
+    def _measures(self) -> dict[str, Any]:
+        return _lib.graph_measures(self.spec, self.size, self.allow_disconnected)
+
+    @property
+    def edges(self) -> int:
+        """Number of edges."""
+        return int(self._measures["edges"])
+
+    @property
+    def degree_min(self) -> int:
+        """Fewest receivers that a rank has."""
+        return int(self._measures["degree_min"])
+
+    @property
+    def degree_max(self) -> int:
+        """Most receivers that a rank has."""
+        return int(self._measures["degree_max"])
+
+    @property
+    def diameter(self) -> int:
+        """Hops between the two ranks farthest apart; -1 if some rank cannot reach some other."""
+        return int(self._measures["diameter"])
+
+    @property
+    def connected(self) -> bool:
+        """Whether every rank reaches every other."""
+        return bool(self._measures["connected"])
+
+    @property
+    def second_eigenvalue(self) -> float:
+        """Second-largest eigenvalue modulus of the averaging matrix: the smaller, the faster ranks agree."""
+        return float(self._measures["second_eigenvalue"])
+
+    @property
+    def smallest_real_part(self) -> float:
+        """Smallest real part of an eigenvalue of the averaging matrix.
+
+        Where it is negative, exchanging gradients instead of models lets the
+        ranks drift apart.
+        """
+        return float(self._measures["smallest_real_part"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and (self.spec, self.size) == (other.spec, other.size)
+
+    def __hash__(self) -> int:
+        return hash((self.spec, self.size))
+
+    def __repr__(self) -> str:
+        return f"Graph({self.spec!r}, size={self.size})"
+
+    def __str__(self) -> str:
+        return _lib.graph_text(self.spec, self.size, self.allow_disconnected, "text")
+
+    def to_dot(self) -> str:
+        """Return the graph in Graphviz's language."""
+        return _lib.graph_text(self.spec, self.size, self.allow_disconnected, "dot")
+
+    def to_svg(self) -> str:
+        """Return a drawing of the graph."""
+        return _lib.graph_text(self.spec, self.size, self.allow_disconnected, "svg")
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """Draw the graph with matplotlib: ranks on a circle, an arrow per edge.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots()[1]
+        angles = [math.pi / 2 - 2 * math.pi * n / self.size for n in range(self.size)]
+        at = [(math.cos(a), math.sin(a)) for a in angles]
+        for u, out in enumerate(self.lists()):
+            for v in out:
+                arrow = {
+                    "arrowstyle": "->",
+                    "shrinkA": 12,
+                    "shrinkB": 12,
+                    "connectionstyle": "arc3,rad=0.1",
+                    "alpha": 0.6,
+                }
+                ax.annotate("", at[v], at[u], arrowprops=arrow)
+        for n, (x, y) in enumerate(at):
+            ax.text(x, y, str(n), ha="center", va="center", bbox={"boxstyle": "circle", "facecolor": "white"})
+        ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", title=f"{self.spec}, {self.size} ranks")
+        ax.set_axis_off()
+        return ax
+
+
+def as_graph(graph: GraphLike, size: int) -> tuple[str, bool]:
+    """Return the spec of a graph for ``size`` ranks, and whether it may be disconnected."""
+    if isinstance(graph, str):
+        return graph, False
+    g = graph if isinstance(graph, Graph) else Graph(graph)
+    if g.size != size:
+        raise ValueError(f"malt: {g!r} is for {g.size} ranks: the job has {size}")
+    return g.spec, g.allow_disconnected
+
+
+def _lists(spec: object) -> list[list[int]]:
+    """Read adjacency lists, or a networkx graph, as lists of receivers."""
+    if hasattr(spec, "nodes") and hasattr(spec, "adj"):
+        nodes = set(spec.nodes)
+        if nodes != set(range(len(nodes))):
+            raise ValueError(
+                f"malt: the networkx graph has the nodes {sorted(nodes, key=repr)[:5]} …: 0 to {len(nodes) - 1} are "
+                "expected: relabel them with networkx.convert_node_labels_to_integers"
+            )
+        spec = [list(spec.adj[n]) for n in range(len(nodes))]
+    try:
+        return [[operator.index(r) for r in out] for out in spec]  # type: ignore[attr-defined]
+    except TypeError:
+        raise TypeError(
+            f"malt: graph={spec!r}: the name of a graph, one list of receivers per rank, a malt.Graph or a networkx "
+            "graph is expected"
+        ) from None

@@ -1,0 +1,63 @@
+"""What this process is to the job, as its environment says it.
+
+``malt run`` describes a rank to its process in the variables `RANK_VARIABLES`.
+Once the process has joined as that rank the description is used up: it is
+replaced by one variable, `INSIDE`, so that processes which the rank starts know
+where they are without taking themselves for the rank. A forked child is treated
+the same. This module is imported with the package and must stay light.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+__all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
+
+RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_LOCAL_RANK", "MALT_STORE", "MALT_TOKEN")
+INSIDE = "MALT_INSIDE"
+
+
+class Who(NamedTuple):
+    """A rank, or the rank that a helper process belongs to."""
+
+    rank: int
+    size: int
+    local_rank: int
+    generation: int
+
+
+def used_up(who: Who) -> None:
+    """Replace the description of a rank by the mark of the processes inside it."""
+    for name in RANK_VARIABLES:
+        os.environ.pop(name, None)
+        os.unsetenv(name)  # the library has set some behind the back of os.environ
+    os.environ[INSIDE] = ",".join(map(str, who))
+
+
+def inside() -> Who | None:
+    """Return which rank this helper process belongs to; None if it is no helper.
+
+    A process that has a description of its own is a rank, also when its launcher
+    was itself started inside another job.
+    """
+    mark = os.environ.get(INSIDE)
+    if mark is None or "MALT_RANK" in os.environ:
+        return None
+    try:
+        return Who(*map(int, mark.split(",")))
+    except (ValueError, TypeError):
+        raise ValueError(f"malt: {INSIDE}={mark!r} is not rank,size,local_rank,generation: unset it") from None
+
+
+def _forked() -> None:
+    """Take the rank away from a child: its parent is the rank, or will be.
+
+    A parent that is no rank leaves its children free to become ranks.
+    """
+    rank, size, local = (os.environ.get(name, "") for name in RANK_VARIABLES[:3])
+    if rank.isdecimal() and size.isdecimal():
+        used_up(Who(int(rank), int(size), int(local) if local.isdecimal() else int(rank), 1))
+
+
+os.register_at_fork(after_in_child=_forked)

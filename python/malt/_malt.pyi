@@ -1,0 +1,6 @@
+"""The cffi extension over ``capi/malt.h``; only ``_lib.py`` uses it."""
+
+from typing import Any
+
+ffi: Any
+lib: Any

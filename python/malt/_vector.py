@@ -1,0 +1,410 @@
+"""Vectors: the model, or the gradient, of one rank in memory that others can see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _fold, _lib, _world
+from ._arrays import Array, Spec, assign, specs
+from ._errors import UnsupportedError
+from ._exchange import Exchange, options, receivers_of
+from ._fold import Fold, NativeFold
+from ._graph import GraphLike
+from ._options import choose
+
+__all__ = ["Vector"]
+
+
+class Vector(Exchange):
+    """Numbers of this rank that other ranks fold into theirs.
+
+    Making a vector is collective: every rank makes the same ones in the same
+    order.
+
+    Parameters
+    ----------
+    data : int, tuple of int, ndarray, or list of ndarray
+        A length or a shape, for zeros; an array, whose values are copied; or
+        several arrays that travel as one, each keeping its dtype. Arrays have to
+        be C-contiguous, writable, float32 or float64.
+    graph : str, Graph, list of lists of int, or networkx graph
+        Who sends to whom: see `Graph`.
+    consistency : {"bsp", "async", "ssp:S", "notify-ack", "notify-ack:D"}
+        How far ranks may drift apart. ``bsp``: all in lock-step. ``async``:
+        nobody waits, older updates are overwritten. ``ssp:S``: nobody is more
+        than S scatters ahead of those it hears from. ``notify-ack:D``: a rank
+        waits for the next update of each it hears from, and is at most D ahead.
+    fold : {"mean", "mean-received", "sum", "min", "max", "replace"} or callable
+        How updates are combined with the own values. ``mean`` is weighted by
+        what the scatters say. Where updates are overwritten, ``sum`` loses them.
+        A function gets ``(own, updates)`` and returns the new value; changing
+        ``own`` in place and returning it will do. ``own`` is `array`, or
+        `arrays` as a tuple; for ``updates`` see `Update`. It runs in
+        the calling thread, is never called without updates, and cannot call its
+        own vector. If it raises, the vector keeps its value. A numba ``cfunc`` of
+        type ``malt_fold`` runs without Python and restores the value itself.
+    sparse : False
+        Sparse updates are not in this version.
+    start : {"same", "own"}
+        Whether every rank starts with rank 0's values, or with its own.
+    dtype : float32 or float64, optional
+        Converts the arrays; of the zeros, by default float64.
+    name : str, optional
+        Letters, digits and ``._-/``; a number by default. For messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A wrong argument; the message says what was expected.
+    MismatchError
+        The ranks make different vectors; the message shows both.
+    OutOfMemoryError
+        The machine, or the control group, has not got the memory.
+    TimeoutError, PeerError
+        A rank does not make it, or is dead.
+
+    Notes
+    -----
+    One call at a time: a second thread is refused with a `StateError`. Reading
+    or writing the arrays while another thread is in `gather`, `sync`,
+    `allreduce` or `broadcast` gives mixed values.
+
+    References
+    ----------
+    MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3.2 (vectors,
+    scatter and gather); ``ssp`` is stale synchronous parallel (Ho et al., NIPS
+    2013); ``notify-ack`` is MALT-2's.
+
+    Examples
+    --------
+    >>> v = malt.Vector(np.zeros(3, np.float32), name="model")
+    >>> w = v.array
+    >>> w += 1                                  # the training loop
+    >>> v.sync()                                # alone, there is nothing to fold
+    0
+    >>> v
+    Vector('model', 3 x float32, graph='all', consistency='bsp', fold='mean', clock=1)
+    >>> v.close()
+    """
+
+    def __init__(
+        self,
+        data: int | Sequence[int] | Array | Sequence[Array],
+        *,
+        graph: GraphLike = "all",
+        consistency: str = "bsp",
+        fold: Fold = "mean",
+        sparse: bool | str = False,
+        start: str = "same",
+        dtype: npt.DTypeLike | None = None,
+        name: str | None = None,
+    ) -> None:
+        _refuse_sparse(sparse)
+        self._specs, self._is_list = specs(data, dtype)
+        choose("start", start, ("same", "own"))
+        _fold.check(fold)
+        _world.init()
+        text = options(graph, consistency, fold=_built_in(fold), start=start)
+        made, flat = _lib.new_vector([(s.elements, s.dtype, s.init) for s in self._specs], name, text, None)
+        self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
+        self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
+        self._own_fold = None if isinstance(fold, str) else fold
+        self._skipped = 0  # calls of sync since the last that communicated
+        super().__init__(made)
+        self._idle: _Idle | None = _Idle(self._arrays)
+
+    # ---------------------------------------------------------------- memory
+
+    @property
+    def array(self) -> Array:
+        """The values, of a vector of one array: a writable view without a copy.
+
+        It stays valid for as long as it is referenced, also after `close`.
+        Assigning copies into it.
+        """
+        if len(self._arrays) != 1:
+            raise TypeError(f"malt: {self._object.name} has {len(self._arrays)} arrays: use .arrays, or .flat")
+        return self._arrays[0]
+
+    @array.setter
+    def array(self, value: npt.ArrayLike) -> None:
+        if value is not self.array:  # v.array += x assigns what it has changed already
+            assign(self.array, value, f"the array of {self._object.name}")
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The arrays, in the order in which they were given; see `array`."""
+        return self._arrays
+
+    @arrays.setter
+    def arrays(self, values: Sequence[npt.ArrayLike]) -> None:
+        values = list(values)
+        if len(values) != len(self._arrays):
+            raise ValueError(f"malt: {self._object.name} has {len(self._arrays)} arrays, {len(values)} are assigned")
+        for i, (a, value) in enumerate(zip(self._arrays, values, strict=True)):
+            assign(a, value, f"array {i} of {self._object.name}")
+
+    @property
+    def flat(self) -> Array:
+        """All values as one array of one dimension: a writable view without a copy.
+
+        For arrays of one dtype. Assigning copies into it.
+        """
+        dtypes = {s.dtype for s in self._specs}
+        if len(dtypes) != 1:
+            raise TypeError(
+                f"malt: {self._object.name} has arrays of {' and '.join(sorted(map(str, dtypes)))}, which no one array "
+                "shows: use .arrays, or make the vector with dtype="
+            )
+        values: Array = np.asarray(self._object.memory).view(dtypes.pop())
+        return values
+
+    @flat.setter
+    def flat(self, value: npt.ArrayLike) -> None:
+        assign(self.flat, value, f"the flat array of {self._object.name}")
+
+    # --------------------------------------------------------- over the graph
+
+    def scatter(
+        self, rows: None = None, *, to: Sequence[int] | None = None, weight: float = 1.0, timeout: float | None = None
+    ) -> int:
+        """Send the present values, which is not what MPI calls scatter.
+
+        The clock goes up by one. Only ``notify-ack`` waits.
+
+        Parameters
+        ----------
+        rows : None
+            Rows are not in this version.
+        to : sequence of int, optional
+            Some of the receivers; all by default.
+        weight : float
+            What these values count in a ``mean``, for example the number of
+            examples behind them.
+        timeout : float, optional
+            Seconds; None is the job's.
+
+        Returns
+        -------
+        int
+            Payload bytes sent: those of the vector times the receivers.
+
+        Raises
+        ------
+        ValueError
+            ``to`` names a rank that is no receiver.
+        StateError
+            In ``bsp`` a second scatter, in ``notify-ack:D`` one after D, without
+            a gather between.
+        TimeoutError, PeerError
+            In ``notify-ack``.
+        """
+        _refuse_rows(rows)
+        return self._object.scatter(receivers_of(to), timeout, weight=float(weight))
+
+    def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
+        """Fold what has arrived into the values, waiting as the consistency says.
+
+        Parameters
+        ----------
+        fold : str or callable, optional
+            In place of the vector's own, this once.
+        timeout : float, optional
+            Seconds; None is the job's.
+
+        Returns
+        -------
+        int
+            The number of updates folded.
+
+        Raises
+        ------
+        StateError
+            In ``bsp``, nothing was scattered since the last gather.
+        TimeoutError, PeerError
+            The ranks waited for are named.
+        """
+        if fold is None:
+            fold = self._own_fold
+        if fold is None or isinstance(fold, str):
+            return self._object.gather(fold, timeout)
+        if isinstance(fold, NativeFold):
+            return self._object.gather_native(fold.address, timeout)
+        _fold.check(fold)
+        return _fold.apply(self._object, self._arrays, not self._is_list, fold, self._split, timeout)
+
+    def sync(
+        self,
+        fold: Fold | None = None,
+        *,
+        every: int = 1,
+        rows: None = None,
+        weight: float = 1.0,
+        timeout: float | None = None,
+    ) -> int | None:
+        """Scatter, then gather; at each ``every``-th call.
+
+        Parameters
+        ----------
+        fold, weight, timeout
+            As for `gather` and `scatter`.
+        every : int
+            Do nothing but count in the calls between. (MALT-2's ``cb_size``.)
+        rows : None
+            Rows are not in this version.
+
+        Returns
+        -------
+        int or None
+            The number of updates folded; None where the call was skipped.
+
+        Raises
+        ------
+        StateError, TimeoutError, PeerError
+            As `gather` and `scatter`. After a timeout the values have been sent:
+            `gather` is what goes on from there.
+        """
+        if every != 1:
+            if every < 1 or every != int(every):
+                raise ValueError(f"malt: every={every!r}: a whole number of at least 1 is expected")
+            self._skipped += 1
+            if self._skipped < every:
+                return None
+            self._skipped = 0
+        _refuse_rows(rows)
+        if self._idle is not None and self._idle.before_sync(self._arrays):
+            self._idle = None
+        if fold is None and self._own_fold is None:
+            count = self._object.sync(float(weight), timeout)
+        else:
+            if fold is not None:
+                _fold.check(fold)
+            self._object.scatter(None, timeout, weight=float(weight))
+            count = self.gather(fold, timeout=timeout)
+        if self._idle is not None:
+            self._idle.after_sync(self._arrays)
+        return count
+
+    def _split(self, raw: Array) -> tuple[Array, ...]:
+        """Cut the bytes of an update as the vector's own memory is cut."""
+        base = self._object.memory.address
+        starts = [a.__array_interface__["data"][0] - base if a.size else 0 for a in self._arrays]
+        return tuple(
+            raw[at : at + a.nbytes].view(a.dtype).reshape(a.shape) for at, a in zip(starts, self._arrays, strict=True)
+        )
+
+    # -------------------------------------------------------------- together
+
+    def allreduce(self, op: str = "mean", *, timeout: float | None = None) -> None:
+        """Combine all ranks' values, in place, to the same bits on every rank. Collective.
+
+        Whatever graph and consistency; what was unseen counts as seen.
+
+        Parameters
+        ----------
+        op : {"mean", "sum", "min", "max"}
+        timeout : float, optional
+            Seconds; None is the job's.
+        """
+        choose("op", op, _world.OPS)
+        self._object.allreduce(op, timeout)
+
+    def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
+        """Give every rank root's values, in place. Collective."""
+        self._object.broadcast(_world.checked_rank("root", root), timeout)
+
+    def configure(
+        self,
+        *,
+        graph: GraphLike | None = None,
+        consistency: str | None = None,
+        fold: Fold | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Change the mode from here on. Collective; what was unseen counts as seen.
+
+        Parameters
+        ----------
+        graph, consistency, fold
+            As for the constructor; None keeps what is.
+        timeout : float, optional
+            Seconds; None is the job's.
+        """
+        if fold is not None:
+            _fold.check(fold)
+        self._object.configure(options(graph, consistency, fold=_built_in(fold)), timeout)
+        self._describe()
+        if fold is not None:
+            self._own_fold = None if isinstance(fold, str) else fold
+
+    @property
+    def fold(self) -> Fold:
+        """The vector's own fold: a name, or the function that was given."""
+        return self._described["fold"] if self._own_fold is None else self._own_fold
+
+    def __repr__(self) -> str:
+        what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)
+        return self._repr(what, fold=self.fold)
+
+
+def _built_in(fold: Fold | None) -> str | None:
+    """Return what the library is told: it knows the built-in folds alone."""
+    return fold if isinstance(fold, str) else None
+
+
+def _refuse_sparse(sparse: object) -> None:
+    if sparse is False:
+        return
+    if sparse is True:
+        raise UnsupportedError(
+            "malt: sparse=True does not say what a missing row means: sparse='model' sends the rows that changed, and "
+            "rows that no message mentions keep their value; sparse='gradient' sends the rows that are not zero, and "
+            "missing means zero. This version has neither: leave sparse out"
+        )
+    if sparse in ("model", "gradient"):
+        raise UnsupportedError(f"malt: sparse={sparse!r}: this version sends dense vectors only: leave sparse out")
+    choose("sparse", sparse, ("model", "gradient"))
+
+
+def _refuse_rows(rows: object) -> None:
+    if rows is not None:
+        raise UnsupportedError("malt: rows=: this version sends dense vectors only: leave rows out")
+
+
+class _Idle:
+    """Finds a vector that is synced but never changed, as ``w = w - g`` does it.
+
+    Until the second sync it compares the memory with what it was after the one
+    before, by a sum over the bits.
+    """
+
+    def __init__(self, arrays: Sequence[Array]) -> None:
+        self._sum = _sum(arrays)
+        self._unchanged = 0
+
+    def before_sync(self, arrays: Sequence[Array]) -> bool:
+        """Tell whether there is no more to look for."""
+        if _sum(arrays) != self._sum or not any(a.size for a in arrays):
+            return True
+        self._unchanged += 1
+        if self._unchanged < 2:
+            return False
+        _lib.warn(
+            "malt: the vector's array has not changed between its first syncs, so nothing is learnt: w = w - g makes a "
+            "new array and leaves the vector's alone; write w -= g, or v.array[:] = w - g"
+        )
+        return True
+
+    def after_sync(self, arrays: Sequence[Array]) -> None:
+        self._sum = _sum(arrays)
+
+
+def _sum(arrays: Sequence[Array]) -> int:
+    total = 0
+    for a in arrays:
+        bits = a.reshape(-1).view(np.uint32 if a.itemsize == 4 else np.uint64)
+        total = 31 * total + int(np.add.reduce(bits, dtype=np.uint64))
+    return total

@@ -1,0 +1,343 @@
+"""The job: who this process is, and the calls that all ranks make together."""
+
+from __future__ import annotations
+
+import atexit
+import operator
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from . import _codec, _identity, _lib
+from ._errors import MismatchError, StateError
+from ._options import choose, joined
+
+__all__ = ["allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"]
+
+OPS = ("mean", "sum", "min", "max")
+
+_joining = threading.RLock()
+_me: _identity.Who | None = None  # set once this process, or the one it was forked from, has joined
+
+
+def init(
+    *,
+    rank: int | None = None,
+    size: int | None = None,
+    local_rank: int | None = None,
+    store: str | None = None,
+    token: str | None = None,
+    timeout: float | None = None,
+    transport: str | None = None,
+) -> None:
+    """Join the job. Whatever needs the job calls this by itself.
+
+    Each argument replaces what ``malt run`` (or torchrun, mpirun, Slurm) put into
+    the environment; without either, the job is this process alone. Afterwards
+    the ``MALT_`` variables are gone from ``os.environ``, so that processes which
+    this one starts do not take themselves for the rank; `rank` and `size` answer
+    there too.
+
+    Parameters
+    ----------
+    rank, size, local_rank : int, optional
+        This rank's number, from 0; how many there are; its number on this machine.
+    store, token : str, optional
+        Where the ranks meet, and the secret that they share.
+    timeout : float, optional
+        Seconds that any wait may take if it is not told otherwise; 300 by default.
+    transport : {"auto", "shm", "inmem"}, optional
+        How updates travel.
+
+    Raises
+    ------
+    StateError
+        Joined already and told something new; another live process is this rank;
+        or this is a helper process of a rank.
+    TimeoutError
+        Some ranks have not arrived; the message names them.
+    """
+    told: dict[str, object] = {
+        name: value
+        for name, value in {
+            "rank": rank,
+            "size": size,
+            "local_rank": local_rank,
+            "store": store,
+            "token": token,
+            "timeout": None if timeout is None else _lib.seconds(timeout),
+            "transport": transport,
+        }.items()
+        if value is not None
+    }
+    with _joining:
+        if _me is not None:
+            if told:
+                raise StateError(
+                    f"malt: this process already is rank {_me.rank} of {_me.size}: call malt.init first of all, or "
+                    "without arguments"
+                )
+            _lib.alive()
+            return
+        _join(told)
+
+
+def _join(told: dict[str, object]) -> None:
+    global _me, _previous_hook
+    mark = _identity.inside()
+    if mark is not None and not told:
+        raise StateError(
+            f"malt: this process was started by rank {mark.rank} of {mark.size} and is no rank itself: only "
+            "malt.rank() and malt.size() work in it. Use malt in the rank, or start ranks with malt run or malt.run"
+        )
+    launched = bool(told.keys() - {"timeout", "transport"}) or any(
+        os.environ.get(name) for name in _identity.RANK_VARIABLES
+    )
+    options = joined(**{name: str(value) for name, value in told.items()})
+    try:
+        limit = float(str(told.get("timeout") or os.environ.get("MALT_TIMEOUT") or _lib.DEFAULT_TIMEOUT))
+    except ValueError:
+        limit = _lib.DEFAULT_TIMEOUT  # the library refuses MALT_TIMEOUT, with a sentence
+    _lib.init(options, limit)
+    _me = _identity.Who(*_lib.who())
+    if launched or _me.size > 1:
+        _identity.used_up(_me)
+    _previous_hook, sys.excepthook = sys.excepthook, _excepthook
+    if "MALT_REPORT" in os.environ:
+        _report_to_launcher()
+
+
+def _report_to_launcher() -> None:
+    """Let ``malt run`` know who failed first and, at the end, where the time went."""
+    global _reporter
+    from ._report import reporter
+
+    def book(counters: _lib.Counters) -> None:
+        totals, edges = counters
+        for kind in ("scatter", "wait", "fold"):
+            reporter.spent(kind, totals[f"{kind}_seconds"])
+        for edge in edges:
+            reporter.waited_for(edge["rank"], edge["waited"])
+
+    def finish() -> None:
+        _lib.book_all()
+        reporter.spent("collective", _lib.collective_seconds)
+        reporter.finish()
+
+    _reporter, _lib.bookkeeper = reporter, book
+    atexit.register(finish)  # runs before the library's own, which was registered earlier
+
+
+_reporter: Any = None
+_previous_hook = sys.__excepthook__
+
+
+def _excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+    """Report an uncaught exception, then tell the other ranks that this one is ending.
+
+    In that order: the launcher takes the first traceback for the cause, and the
+    others fail as soon as they are told.
+    """
+    try:
+        _previous_hook(kind, value, traceback)
+    finally:
+        sys.stderr.flush()
+        if _reporter is not None:
+            _reporter.failed(value)
+        _lib.abort(f"{kind.__name__}: {value}"[:500])
+
+
+def _who() -> _identity.Who:
+    """Return who this process is or belongs to; joins if that is not known."""
+    if _me is not None:
+        return _me
+    mark = _identity.inside()
+    if mark is not None:
+        return mark
+    init()
+    assert _me is not None
+    return _me
+
+
+def rank() -> int:
+    """Return this rank's number, 0 … size-1.
+
+    In a process that a rank has started, also by forking, it is that rank's.
+
+    Examples
+    --------
+    >>> malt.rank()
+    0
+    """
+    return _who().rank
+
+
+def size() -> int:
+    """Return the number of ranks; 1 without a launcher.
+
+    Examples
+    --------
+    >>> malt.size()
+    1
+    """
+    return _who().size
+
+
+def local_rank() -> int:
+    """Return this rank's number on its machine, for example to choose a GPU."""
+    return _who().local_rank
+
+
+def generation() -> int:
+    """Return the membership number: 1, and one more each time the set of ranks changes."""
+    return _who().generation
+
+
+def barrier(timeout: float | None = None) -> None:
+    """Wait until every rank is in its barrier. Collective.
+
+    Parameters
+    ----------
+    timeout : float, optional
+        Seconds; None is the job's.
+
+    Raises
+    ------
+    TimeoutError, PeerError, StateError, MismatchError
+        The time is up; a rank is dead; has ended; is in another collective call.
+    """
+    init()
+    _lib.barrier(timeout)
+
+
+def broadcast(value: Any = None, root: int = 0, *, timeout: float | None = None) -> Any:
+    """Return root's value on every rank. Collective.
+
+    Parameters
+    ----------
+    value : None, number, str, bytes, array, or lists, tuples and dicts of them
+        What root sends; on other ranks it is not looked at. Nothing is pickled.
+    root : int
+        The rank whose value counts.
+    timeout : float, optional
+        Seconds; None is the job's.
+
+    Returns
+    -------
+    object
+        Equal to root's value, and new on every rank; arrays are writable.
+
+    Raises
+    ------
+    TypeError
+        At root, if the value holds anything else.
+    ValueError
+        If root is no rank.
+
+    Examples
+    --------
+    >>> malt.broadcast({"rate": 0.1, "layers": [784, 10]})
+    {'rate': 0.1, 'layers': [784, 10]}
+    """
+    init()
+    source = checked_rank("root", root)
+    data = _codec.encode(value) if rank() == source else b""
+    return _lib.broadcast(data, source, _codec.decode, timeout)
+
+
+def checked_rank(name: str, value: object) -> int:
+    """Return the argument ``name`` as the number of a rank."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"malt: {name}={value!r}: the number of a rank is expected") from None
+    if not 0 <= number < size():
+        raise ValueError(f"malt: {name}={number}: a rank from 0 to {size() - 1} is expected")
+    return number
+
+
+def allgather(value: Any, *, timeout: float | None = None) -> list[Any]:
+    """Return the values of all ranks, in rank order. Collective.
+
+    What may be sent is as for `broadcast`; the ranks' values may differ in kind
+    and size.
+
+    Examples
+    --------
+    >>> malt.allgather("ready")
+    ['ready']
+    """
+    init()
+    return _lib.allgather(_codec.encode(value), _codec.decode, timeout)
+
+
+def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> Any:
+    """Combine a number or array over all ranks; the same bits on every rank. Collective.
+
+    Parameters
+    ----------
+    value : bool, int, float, complex, or array
+        One per rank, arrays of one shape and dtype. It is not changed.
+    op : {"mean", "sum", "min", "max"}
+        Ranks are combined in rank order. Whole numbers stay whole, except in a mean.
+    timeout : float, optional
+        Seconds; None is the job's.
+
+    Returns
+    -------
+    number or array
+        As ``value`` is: a bool for the min (all) or max (any) of bools.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An unknown op; a value that cannot be combined.
+    MismatchError
+        The ranks' arrays differ in shape or dtype.
+
+    Examples
+    --------
+    >>> malt.allreduce(3, "sum")
+    3
+    >>> malt.allreduce(False, "max")            # has any rank had enough?
+    False
+    """
+    choose("op", op, OPS)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biufc":
+            raise TypeError(f"malt: allreduce of an array of dtype {value.dtype}: numbers are expected")
+        init()
+        if value.dtype in _lib.DTYPES:
+            combined = np.array(value, order="C", subok=False)
+            _lib.allreduce(combined, op, timeout)
+            return combined
+    elif not isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        raise TypeError(
+            f"malt: allreduce of a {type(value).__qualname__}: a number or an array is expected: try np.asarray(value)"
+        )
+    return _combine(allgather(value, timeout=timeout), op)
+
+
+def _combine(values: list[Any], op: str) -> Any:
+    """Fold what `allgather` brought, in rank order."""
+    kinds = {(v.shape, v.dtype.str) if isinstance(v, np.ndarray) else "a number" for v in values}
+    if len(kinds) > 1:
+        raise MismatchError(f"malt: allreduce of unlike values: {kinds}: every rank must pass the same shape and dtype")
+    if all(isinstance(v, int) for v in values) and op != "mean":  # Python's own: exact, however large
+        if op == "sum":
+            return sum(values)
+        return min(values) if op == "min" else max(values)
+    stacked = np.stack([np.asarray(v) for v in values])
+    if op == "mean":
+        result = np.mean(stacked, axis=0)
+    elif op == "sum":
+        result = np.sum(stacked, axis=0)
+    else:
+        result = (np.minimum if op == "min" else np.maximum).reduce(stacked)
+    if isinstance(values[0], np.ndarray):
+        return np.asarray(result)
+    return result if any(isinstance(v, np.generic) for v in values) else result.item()

@@ -1,0 +1,53 @@
+"""Builds the wheel: libmalt.so.0, the extension that calls it, and the package.
+
+``pip wheel ./python`` in a checkout gives one ``cp310-abi3`` wheel that serves
+every CPython from 3.10 on and installs without Go or a compiler. Building it
+needs both: ``capi/build.sh`` makes the library, cffi the extension.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+
+
+class BuildWithLibrary(build_ext):
+    """Makes libmalt.so.0, links the extension with it, and puts it beside the extension."""
+
+    def run(self) -> None:
+        """Build the library first: the extension is linked with it."""
+        subprocess.run([ROOT / "capi" / "build.sh", BUILD], check=True)
+        super().run()
+        extension = Path(self.get_ext_fullpath("malt._malt"))
+        shutil.copy2(BUILD / "libmalt.so.0", extension.parent / "libmalt.so.0")
+
+
+def options() -> dict[str, dict[str, str]]:
+    """Where clutter goes, and what the wheel says it runs on."""
+    scratch = BUILD / "python"
+    scratch.mkdir(parents=True, exist_ok=True)
+    wheel = {"py_limited_api": "cp310"}
+    if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc":
+        # The default would be linux_x86_64, which says nothing about the glibc
+        # that is needed. capi/build.sh keeps to the symbols of 2.17.
+        wheel["plat_name"] = "manylinux_2_17_x86_64"
+    return {"build": {"build_base": str(scratch)}, "egg_info": {"egg_base": str(scratch)}, "bdist_wheel": wheel}
+
+
+# Relative paths in this file and in ffi_build.py are meant from here.
+os.chdir(Path(__file__).resolve().parent)
+setup(
+    version=(ROOT / "VERSION").read_text().strip(),
+    cmdclass={"build_ext": BuildWithLibrary},
+    cffi_modules=["ffi_build.py:ffibuilder"],
+    options=options(),
+)
