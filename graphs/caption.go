@@ -93,6 +93,15 @@ func groups(parts [][]int) string {
 	return text
 }
 
+// quote shows a piece of somebody's text, cut where it stops to be of use.
+func quote(text string) string {
+	const most = 40
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "..."
+	}
+	return strconv.Quote(text)
+}
+
 func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

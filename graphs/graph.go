@@ -40,7 +40,7 @@ func Parse(spec string, size int) (*Graph, error) {
 	}
 	switch {
 	case f.usage == "" && hasArg:
-		return nil, fmt.Errorf("graphs: %s takes no argument, got %q; write %s alone", name, arg, name)
+		return nil, fmt.Errorf("graphs: %s takes no argument, got %s; write %s alone", name, quote(arg), name)
 	case f.usage != "" && !hasArg:
 		return nil, fmt.Errorf("graphs: %s needs an argument; write %s", name, f.usage)
 	}

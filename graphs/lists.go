@@ -58,7 +58,7 @@ func parseLists(size int, arg string) (*Graph, error) {
 			for word := range strings.SplitSeq(text, ",") {
 				to, err := strconv.Atoi(word)
 				if err != nil {
-					return nil, fmt.Errorf("graphs: lists: rank %d: %q is not a rank; write numbers with commas between them, such as lists:1,2/2/0", len(lists), word)
+					return nil, fmt.Errorf("graphs: lists: rank %d: %s is not a rank; write numbers with commas between them, such as lists:1,2/2/0", len(lists), quote(word))
 				}
 				list = append(list, to)
 			}

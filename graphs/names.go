@@ -50,12 +50,8 @@ func find(name string) (family, bool) {
 
 // unknown is the error for a name that is not in the table.
 func unknown(name string) error {
-	shown := name
-	if len(shown) > 40 {
-		shown = shown[:40] + "..."
-	}
-	return fmt.Errorf("graphs: unknown graph %q; did you mean %q? (known: %s)",
-		shown, nearest(name), strings.Join(Names(), " "))
+	return fmt.Errorf("graphs: unknown graph %s; did you mean %q? (known: %s)",
+		quote(name), nearest(name), strings.Join(Names(), " "))
 }
 
 // elsewhere holds names that other systems use for the same graphs. They are

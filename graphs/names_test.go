@@ -32,7 +32,7 @@ func TestUnknownNameNamesTheNearest(t *testing.T) {
 		wantError(t, err, "did you mean \""+want+"\"?", "known: all ring chord")
 	}
 	_, err := Parse(strings.Repeat("x", 1<<20), 4)
-	wantError(t, err, "xxx...")
+	wantError(t, err, `xxx"...`)
 	if len(err.Error()) > 400 {
 		t.Errorf("an absurd name makes an error of %d bytes", len(err.Error()))
 	}

@@ -45,7 +45,7 @@ func random(size int, arg string) (*Graph, error) {
 func parseRandom(size int, arg string) (k int, seed uint64, err error) {
 	degree, tail, hasSeed := strings.Cut(arg, ":")
 	if k, err = strconv.Atoi(degree); err != nil || k < 1 {
-		return 0, 0, fmt.Errorf("graphs: random: %q is not a number of receivers; write random:K or random:K:SEED with K from 1 to %d", degree, max(1, size-1))
+		return 0, 0, fmt.Errorf("graphs: random: %s is not a number of receivers; write random:K or random:K:SEED with K from 1 to %d", quote(degree), max(1, size-1))
 	}
 	// A lone rank has no receivers whatever k is, so that a script written for
 	// many ranks also runs alone.
@@ -57,7 +57,7 @@ func parseRandom(size int, arg string) (k int, seed uint64, err error) {
 	}
 	if hasSeed {
 		if seed, err = strconv.ParseUint(tail, 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("graphs: random: seed %q is not a whole number from 0 to 2^64-1; write random:%d:1", tail, k)
+			return 0, 0, fmt.Errorf("graphs: random: seed %s is not a whole number from 0 to 2^64-1; write random:%d:1", quote(tail), k)
 		}
 	}
 	return k, seed, nil
