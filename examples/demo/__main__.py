@@ -50,7 +50,9 @@ def entry(opt: argparse.Namespace, ranks: int, graph: str, consistency: str) -> 
         command += [*worker, f"--graph={graph}", f"--consistency={consistency}"]
     else:
         command = [sys.executable, "-m", "demo.worker", *worker, "--serial"]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
+    code = subprocess.run(command, check=False, cwd=Path(__file__).parents[1]).returncode
+    if code:
+        sys.exit(f"demo: {Entry(ranks, graph, consistency, [])} ended with exit code {code}; its message stands above")
     return Entry(ranks, graph, consistency, [Run(**run) for run in json.loads(out.read_text())])
 
 
