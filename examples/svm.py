@@ -75,9 +75,7 @@ def main() -> None:
     ask.add_argument("--consistency", default="bsp", help="how far ranks may drift apart")
     opt = ask.parse_args()
 
-    letters, labels = splice.read("train")
-    order = np.random.default_rng(0).permutation(len(labels))
-    letters, labels = malt.shard(letters[order], labels[order])
+    letters, labels = malt.shard(*splice.read("train"), order="shuffle")
     rows = splice.features(letters, opt.k)
 
     v = malt.Vector(splice.parameters(opt.k), graph=opt.graph, consistency=opt.consistency)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from malt._cli.machine import cores
 
 import splice
 from demo import picture, table
@@ -32,11 +32,6 @@ def machine() -> str:
     info = Path("/proc/cpuinfo").read_text().splitlines()
     name = next((line.partition(":")[2].strip() for line in info if line.startswith("model name")), platform.machine())
     return f"{cores()} cores ({name}), Python {platform.python_version()}, numpy {np.__version__}"
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def entry(opt: argparse.Namespace, ranks: int, graph: str, consistency: str) -> Entry:

@@ -63,8 +63,8 @@ class Timed:
     seconds: list[float]
     examples: list[int]
     closing: float
-    traffic: list[tuple[int, int, int, int]]
-    """Per neighbour: bytes sent, updates folded, sum of their ages, largest age."""
+    edges: tuple[malt.Edge, ...]
+    """What went to and came from each neighbour."""
 
 
 def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> Timed:
@@ -100,11 +100,11 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
         v.allreduce()
     now = time.perf_counter()
     models[-1] = w
-    traffic = []
+    edges: tuple[malt.Edge, ...] = ()
     if v is not None:
-        traffic = [(n.sent_bytes, n.folded, n.age_sum, n.age_max) for n in v.stats().neighbours]
+        edges = v.stats().edges
         v.close()
-    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, traffic)
+    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, edges)
 
 
 def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[splice.Rows, splice.Labels]) -> Run:
@@ -119,17 +119,19 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
     seconds = malt.allreduce(np.array(run.seconds), "max") + closing
     examples = malt.allreduce(np.array(run.examples, np.float64), "sum")
     accuracy = float((np.sign(svm.scores(model, test[0])) == test[1]).mean())
-    edges = np.array([edge for rank in malt.allgather(run.traffic) for edge in rank] or [(0, 0, 0, 0)])
-    sent, folded, ages, _ = edges.sum(axis=0)
+    folded = [[e.folded_messages, e.age_mean, e.age_max] for e in run.edges if e.folded_messages]
+    all_folded = [edge for rank in malt.allgather(folded) for edge in rank]
+    updates = sum(count for count, _, _ in all_folded)
+    sent = float(malt.allreduce(sum(e.sent_bytes for e in run.edges) / 1e6))
     return Run(
         seconds=seconds.tolist(),
         examples=examples.astype(int).tolist(),
         loss=losses,
         accuracy=accuracy,
-        sent=float(sent) / malt.size() / 1e6,
-        folded=int(folded),
-        age=float(ages / max(folded, 1)),
-        oldest=int(edges[:, 3].max()),
+        sent=sent,
+        folded=updates,
+        age=sum(count * mean for count, mean, _ in all_folded) / max(updates, 1),
+        oldest=max((oldest for _, _, oldest in all_folded), default=0),
     )
 
 
@@ -152,8 +154,7 @@ def main() -> None:
     test = splice.features(test_letters, opt.k), test_labels
     runs = []
     for repeat in range(opt.repeats):
-        order = np.random.default_rng(repeat).permutation(len(labels))
-        own_letters, own_labels = malt.shard(letters[order], labels[order])
+        own_letters, own_labels = malt.shard(letters, labels, order="shuffle", seed=repeat)
         rows = splice.features(own_letters, opt.k)
         timed = train(opt, rows, own_labels)
         runs.append(judge(timed, rows, own_labels, test))
