@@ -51,6 +51,9 @@ type Update struct {
 // String is the object's kind and name, for messages.
 func (s *Segment) String() string { return fmt.Sprintf("%s %q", s.kind, s.name) }
 
+// World is the job that the object belongs to.
+func (s *Segment) World() *World { return s.w }
+
 // Bytes is the memory that Scatter sends from, writable, valid until Unmap.
 func (s *Segment) Bytes() []byte { return s.data }
 
@@ -139,23 +142,17 @@ func (s *Segment) Close() error {
 	if !s.gate.mu.TryLock() {
 		return failf(ErrBusy, "close: %s is in a call of another thread, or in a fold", s)
 	}
-	open := s.open
-	s.gate.mu.Unlock()
-	if !open {
+	defer s.gate.mu.Unlock()
+	if !s.open {
 		return failf(ErrClosed, "%s has been closed before", s)
 	}
 	s.w.delist(s)
 	return s.shut()
 }
 
-// shut closes the channel and lets go of the memory.
+// shut closes the channel and lets go of the memory. The gate is locked.
 func (s *Segment) shut() error {
-	s.gate.cancel()
-	s.gate.mu.Lock()
-	defer s.gate.mu.Unlock()
-	if !s.open {
-		return nil
-	}
+	s.gate.giveUp()
 	s.open = false
 	s.w.disown(s)
 	return s.ch.close()

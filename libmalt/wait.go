@@ -57,16 +57,19 @@ func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, ke
 	return op, err
 }
 
-// cancel gives up the call that keeps its place. It tells whether there was one.
-func (g *gate) cancel() bool {
+// cancel is giveUp of an object that nobody has locked.
+func (g *gate) cancel() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.op == nil {
-		return false
+	g.giveUp()
+}
+
+// giveUp gives up the call that keeps its place, if there is one.
+func (g *gate) giveUp() {
+	if g.op != nil {
+		g.op.giveUp()
+		g.op, g.key = nil, ""
 	}
-	g.op.giveUp()
-	g.op, g.key = nil, ""
-	return true
 }
 
 // await runs op to its end or until ctx ends. The first step is taken before

@@ -132,21 +132,36 @@ func (w *World) Traffic(peer int) rdma.Traffic { return w.t.Traffic(peer) }
 func (w *World) Abort(reason string) { w.t.Abort(reason) }
 
 // Close leaves the job in good order. The others no longer wait for this rank.
-// Memory of its objects stays valid until Unmap.
+// Memory of its objects stays valid until Unmap. ErrBusy, and nothing is closed,
+// while another goroutine is in a call, or an object in a fold: it is reading
+// memory that Close gives back.
 func (w *World) Close() error {
+	if !w.gate.mu.TryLock() {
+		return failf(ErrBusy, "leaving the job: another thread is in a collective call")
+	}
+	defer w.gate.mu.Unlock()
+	objects := w.open()
+	for i, s := range objects {
+		if !s.gate.mu.TryLock() {
+			for _, locked := range objects[:i] {
+				locked.gate.mu.Unlock()
+			}
+			return failf(ErrBusy, "leaving the job: %s is in a call of another thread, or in a fold", s)
+		}
+	}
 	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
+	closed := w.closed
+	w.closed, w.objects = true, nil
+	w.mu.Unlock()
+	if closed {
 		return nil
 	}
-	w.closed = true
-	objects := w.objects
-	w.objects = nil
-	w.mu.Unlock()
+	w.gate.giveUp()
 	w.marks.Set(markAway, ended)
 	var err error
 	for _, s := range objects {
 		err = firstOf(err, s.shut())
+		s.gate.mu.Unlock()
 	}
 	if w.scratch != nil {
 		err = firstOf(err, w.t.Unmap(w.scratch))

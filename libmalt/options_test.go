@@ -1,0 +1,144 @@
+package libmalt
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptionsRefuse(t *testing.T) {
+	for in, want := range map[string]string{
+		"grpah=all":                   "did you mean graph=?",
+		"graph":                       "key=value is expected",
+		"=all":                        "key=value is expected",
+		"graph=":                      "has no value",
+		"graph=all graph=ring":        "given twice",
+		"graph=haltn":                 "halton",
+		"consistency=ssp:-1":          "ssp:-1",
+		"fold=maen":                   "mean",
+		"start=sane":                  "same or own",
+		"allow_disconnected=maybe":    "true or false",
+		"graph=halton-paper":          "",
+		"graph=lists:1/0/9/2/0/0/0/0": "9",
+	} {
+		m, err := defaultMode(8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.with(in, 8, modeKeys)
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q in it", in, err, want)
+		}
+	}
+}
+
+func TestOptionsDefaultsAndChanges(t *testing.T) {
+	m, err := defaultMode(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.agreed(); got != "graph=all consistency=bsp" {
+		t.Errorf("defaults: %q", got)
+	}
+	m, err = m.with(" graph=halton-paper\tallow_disconnected=true\nconsistency=notify-ack fold=max start=own ", 8, modeKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.agreed() + " " + m.fold.String(); got != "graph=halton-paper consistency=notify-ack:1 start=own max" {
+		t.Errorf("got %q", got)
+	}
+	if kept, err := m.with("fold=sum", 8, modeKeys); err != nil || kept.agreed() != m.agreed() {
+		t.Errorf("what is not named must stay: %q, %v", kept.agreed(), err)
+	}
+}
+
+func env(pairs ...string) func(string) string {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return func(key string) string { return m[key] }
+}
+
+func TestConfigFromEnv(t *testing.T) {
+	c, err := ConfigFromEnv(env())
+	if err != nil || c.Size != 1 || c.Rank != 0 || c.Timeout != DefaultTimeout || c.validate() != nil {
+		t.Errorf("without variables: %+v, %v", c, err)
+	}
+	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_LOCAL_RANK", "1", "MALT_STORE", "local:ab", "MALT_TOKEN", "s", "MALT_TIMEOUT", "1.5"))
+	want := Config{Rank: 2, Size: 4, LocalRank: 1, Store: "local:ab", Token: "s", Timeout: 1500 * time.Millisecond, Transport: "auto"}
+	if err != nil || c != want || c.validate() != nil {
+		t.Errorf("got %+v, %v; want %+v", c, err, want)
+	}
+	if err := c.Set("rank=3 timeout=7"); err != nil || c.Rank != 3 || c.Timeout != 7*time.Second {
+		t.Errorf("Set: %+v, %v", c, err)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		"rank=-1": "0 …", "rank=x": "whole number", "size=0": "1 …", "size=99999": "1 …",
+		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "rnak=1": "did you mean rank=?",
+	} {
+		c := Config{Size: 1}
+		if err := c.Set(in); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q in it", in, err, want)
+		}
+	}
+	if err := (Config{Rank: 3, Size: 3, Store: "local:ab"}).validate(); !errors.Is(err, ErrInvalid) {
+		t.Errorf("rank 3 of 3: %v", err)
+	}
+	if err := (Config{Rank: 1, Size: 3}).validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "malt run -n 3") {
+		t.Errorf("no store: %v", err)
+	}
+	_, err := ConfigFromEnv(env("MALT_SIZE", "many"))
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "MALT_SIZE") {
+		t.Errorf("bad variable: %v", err)
+	}
+}
+
+// FuzzOptions: the grammar never panics, and what it accepts is told in a form
+// that it accepts again, to the same effect.
+func FuzzOptions(f *testing.F) {
+	for _, s := range []string{
+		"", "graph=halton consistency=ssp:2", "graph=lists:1/2/3/0 fold=max", "graph=random:2:7 start=own",
+		"consistency=notify-ack:3 allow_disconnected=1", "graph=", "a=b=c", "graph=all graph=all",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := defaultMode(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err = m.with(s, 4, modeKeys)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("%q: %v is not ErrInvalid", s, err)
+			}
+			return
+		}
+		again, err := m.with(m.agreed()+" fold="+m.fold.String()+" allow_disconnected=true", 4, modeKeys)
+		if err != nil || again.agreed() != m.agreed() || again.fold != m.fold {
+			t.Fatalf("%q became %q, which became %q (%v)", s, m.agreed(), again.agreed(), err)
+		}
+	})
+}
+
+// FuzzHeader: no bytes of a peer make the header of a collective read out of
+// bounds.
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("\x07\x00barrier\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\xff\xffbarrier\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		op, total, objects, n, err := parseHeader(b)
+		if err != nil {
+			return
+		}
+		if n > len(b) || len(objects)%objectBytes != 0 || 2+len(op)+8+4+len(objects) != n || total > 1<<47 {
+			t.Fatalf("op %q, %d bytes of data, %d of objects, header of %d in %d bytes", op, total, len(objects), n, len(b))
+		}
+	})
+}
