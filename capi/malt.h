@@ -394,9 +394,19 @@ malt_status malt_graph_close(malt_handle g);
 
 /* ----------------------------------------------------------- this machine */
 
-/* What malt doctor and malt bench show, as JSON text; malt_init is not needed.
- * what: "doctor" (memory, limits, cores, transports, kernels).
- * As malt_vector_describe. */
+/* What MALT finds on this machine, as JSON text; malt_init is not needed. what:
+ * "doctor". The text is an object with these keys, and may get more:
+ *     version, abi   of the library
+ *     system         operating system, kernel release, architecture
+ *     cores          {online, usable}: that this process may run on, and as many
+ *                    as a control group's quota lets it use
+ *     memory         {total, free, limit}: bytes of the machine, bytes that can
+ *                    still be used, and what sets that limit
+ *     open_files     {used, soft, hard}: descriptors
+ *     kernels        how folds are computed here: "avx512", "avx2", "go"
+ *     transports     list of {name, works, why}: tried just now; why not
+ * As malt_vector_describe. What it finds changes from call to call, and so may
+ * its length. MALT_EINVAL. */
 malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need);
 
 #ifdef __cplusplus

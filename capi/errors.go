@@ -1,0 +1,98 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"malt/libmalt"
+	"malt/rdma"
+)
+
+// Errors of this package itself.
+var (
+	errArgument = errors.New("argument")        // a C argument that libmalt never sees
+	errNotInit  = errors.New("not initialised") // malt_init first, or twice
+)
+
+// mistake is a sentence with the sentinel that decides its code.
+type mistake struct {
+	kind error
+	text string
+}
+
+func (m *mistake) Error() string { return m.text }
+func (m *mistake) Unwrap() error { return m.kind }
+
+// badArgument is MALT_EINVAL with a sentence.
+func badArgument(format string, args ...any) error {
+	return &mistake{errArgument, "malt: " + fmt.Sprintf(format, args...)}
+}
+
+// kinds orders the sentinels: the first that an error is decides. What names the
+// cause stands before what it led to, so that a wait which failed because its
+// rank died is MALT_EPEER although other things may be said of it, too.
+var kinds = []struct {
+	is   error
+	code C.malt_status
+}{
+	{errArgument, C.MALT_EINVAL},
+	{errNotInit, C.MALT_EINIT},
+	{libmalt.ErrInvalid, C.MALT_EINVAL},
+	{libmalt.ErrMismatch, C.MALT_EMISMATCH},
+	{libmalt.ErrNoMemory, C.MALT_ENOMEM},
+	{libmalt.ErrBusy, C.MALT_EBUSY},
+	{libmalt.ErrState, C.MALT_ESTATE},
+	{libmalt.ErrRankTaken, C.MALT_ESTATE},
+	{libmalt.ErrCancelled, C.MALT_ECANCELLED},
+	{context.Canceled, C.MALT_ECANCELLED},
+	{libmalt.ErrLeft, C.MALT_ELEFT},
+	{rdma.ErrLeft, C.MALT_ELEFT},
+	{libmalt.ErrUnsupported, C.MALT_EUNSUPPORTED},
+	{libmalt.ErrTimeout, C.MALT_ETIMEOUT},
+	{context.DeadlineExceeded, C.MALT_ETIMEOUT},
+	{libmalt.ErrClosed, C.MALT_EHANDLE},
+}
+
+// code is the one place that maps errors to the codes of malt.h. What it does
+// not know is a defect: every error that can be met has a code.
+func code(err error) C.malt_status {
+	var (
+		peer     *rdma.PeerError
+		mismatch *rdma.MismatchError
+		handle   *handleError
+		caught   *panicError
+		path     *fs.PathError
+		call     *os.SyscallError
+		errno    syscall.Errno
+	)
+	switch {
+	case err == nil:
+		return C.MALT_OK
+	case errors.As(err, &caught):
+		return C.MALT_EINTERNAL
+	case errors.As(err, &peer):
+		return C.MALT_EPEER
+	case errors.As(err, &mismatch):
+		return C.MALT_EMISMATCH
+	case errors.As(err, &handle):
+		return C.MALT_EHANDLE
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			return k.code
+		}
+	}
+	if errors.As(err, &errno) || errors.As(err, &call) || errors.As(err, &path) {
+		return C.MALT_EIO
+	}
+	return C.MALT_EINTERNAL
+}

@@ -1,0 +1,66 @@
+package main
+
+/*
+#include "malt.h"
+#include "malt_internal.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// caught turns a panic into MALT_EINTERNAL. Every exported function defers it
+// first, so that no defect of MALT unwinds into C frames, which would end the
+// caller's process:
+//
+//	func maltGoX(…) (status C.malt_status) {
+//		defer caught(&status)
+func caught(status *C.malt_status) {
+	if r := recover(); r != nil {
+		*status = fail(&panicError{value: r, at: panicSite()})
+	}
+}
+
+// fail leaves err's sentence for malt_errmsg on the calling thread, and returns
+// its code. nil is MALT_OK and leaves the sentence of an earlier failure alone.
+func fail(err error) C.malt_status {
+	if err == nil {
+		return C.MALT_OK
+	}
+	s := err.Error()
+	// The goroutine of a call from C is locked to the caller's thread, so the C
+	// side finds the right thread's buffer.
+	C.maltc_set_error((*C.char)(unsafe.Pointer(unsafe.StringData(s))), C.size_t(len(s)))
+	return code(err)
+}
+
+// panicError is a panic that was caught at the border to C.
+type panicError struct {
+	value any
+	at    string
+}
+
+func (e *panicError) Error() string {
+	return fmt.Sprintf("malt: internal error, please report it: %v (%s)", e.value, e.at)
+}
+
+// panicSite names the innermost function of MALT that was running.
+func panicSite() string {
+	var pcs [32]uintptr
+	// Skip Callers, panicSite and caught; what follows are the runtime's own
+	// frames of the panic, then the function that panicked.
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s, %s:%d", f.Function, f.File, f.Line)
+		}
+		if !more {
+			return "unknown place"
+		}
+	}
+}

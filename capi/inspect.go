@@ -1,0 +1,127 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"malt/libmalt"
+	"malt/libmalt/reduce"
+	"malt/rdma/auto"
+)
+
+// doctor is what malt_inspect("doctor") tells. Its keys are part of the ABI:
+// malt.h lists them.
+type doctor struct {
+	Version    string      `json:"version"`
+	ABI        int         `json:"abi"`
+	System     string      `json:"system"`
+	Cores      cores       `json:"cores"`
+	Memory     memoryState `json:"memory"`
+	OpenFiles  openFiles   `json:"open_files"`
+	Kernels    string      `json:"kernels"`
+	Transports []transport `json:"transports"`
+}
+
+type cores struct {
+	Online int `json:"online"` // that this process may run on
+	Usable int `json:"usable"` // less where a control group allows less time
+}
+
+type memoryState struct {
+	Total uint64 `json:"total"`
+	Free  uint64 `json:"free"`  // what can still be used, within the tightest limit
+	Limit string `json:"limit"` // what sets that limit
+}
+
+type openFiles struct {
+	Used int    `json:"used"`
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
+}
+
+type transport struct {
+	Name  string `json:"name"`
+	Works bool   `json:"works"`
+	Why   string `json:"why"` // not, if it does not
+}
+
+//export maltGoInspect
+func maltGoInspect(what, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	w, err := text(what, "what")
+	if err == nil && w != "doctor" {
+		err = badArgument("inspect %q: doctor is expected", w)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	b, err := json.Marshal(examine())
+	if err == nil {
+		err = putText(string(b), p, capacity, need)
+	}
+	return fail(err)
+}
+
+func examine() doctor {
+	d := doctor{
+		Version: C.GoString(C.malt_version()),
+		ABI:     C.MALT_ABI_VERSION,
+		System:  system(),
+		Cores:   cores{Online: runtime.NumCPU(), Usable: runtime.GOMAXPROCS(0)},
+		Kernels: reduce.Path(),
+	}
+	d.Memory.Free, d.Memory.Limit = auto.FreeMemory()
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) == nil {
+		d.Memory.Total = uint64(info.Totalram) * uint64(info.Unit)
+	}
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		d.OpenFiles.Soft, d.OpenFiles.Hard = limit.Cur, limit.Max
+	}
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+		d.OpenFiles.Used = len(open) - 1 // less the one for reading this
+	}
+	for _, name := range auto.Names() {
+		t := transport{Name: name, Works: true}
+		if err := try(name); err != nil {
+			t.Works, t.Why = false, err.Error()
+		}
+		d.Transports = append(d.Transports, t)
+	}
+	return d
+}
+
+// try joins a job of one rank over the transport, and leaves it.
+func try(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	w, err := libmalt.Join(ctx, libmalt.Config{Size: 1, Transport: name, Store: "local:" + hex.EncodeToString(id[:])})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// system is the kernel's name and release and the architecture.
+func system() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS + " " + runtime.GOARCH
+	}
+	return runtime.GOOS + " " + strings.TrimSpace(string(b)) + " " + runtime.GOARCH
+}

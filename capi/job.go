@@ -1,0 +1,177 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"malt/libmalt"
+)
+
+// The job of this process. Go state at package level is for this package alone:
+// C has no other place to keep it.
+var (
+	world   atomic.Pointer[libmalt.World] // nil: not joined
+	objects table                         // vectors, segments, graphs
+
+	// life guards joining and leaving; calls in the job do not take it.
+	life    sync.Mutex
+	pending *joining         // a malt_init that is waiting or ran into its timeout
+	former  []*libmalt.World // left, but some of their memory may still be mapped
+
+	inbox received
+)
+
+// job is the world that this process has joined.
+func job() (*libmalt.World, error) {
+	if w := world.Load(); w != nil {
+		return w, nil
+	}
+	return nil, &mistake{errNotInit, "malt: malt_init has not been called, or malt_finalize was called since"}
+}
+
+// inJob runs a call that may wait, with the C argument timeout_ms.
+func inJob(timeoutMs C.int64_t, call func(context.Context, *libmalt.World) error) error {
+	w, err := job()
+	if err != nil {
+		return err
+	}
+	ctx := within(int64(timeoutMs), w.Timeout())
+	defer ctx.end()
+	return call(ctx, w)
+}
+
+//export maltGoAbort
+func maltGoAbort(reason *C.char) (status C.malt_status) {
+	defer caught(&status)
+	s, err := text(reason, "reason")
+	if err != nil {
+		return fail(err)
+	}
+	w, err := job()
+	if err == nil {
+		w.Abort(s)
+	}
+	return fail(err)
+}
+
+//export maltGoGeneration
+func maltGoGeneration() (generation C.int64_t) {
+	var status C.malt_status
+	defer func() {
+		if status != C.MALT_OK {
+			generation = C.int64_t(status)
+		}
+	}()
+	defer caught(&status)
+	w, err := job()
+	if err != nil {
+		status = fail(err)
+		return
+	}
+	return C.int64_t(w.Generation())
+}
+
+//export maltGoBarrier
+func maltGoBarrier(timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		return w.Barrier(ctx)
+	}))
+}
+
+//export maltGoAllreduce
+func maltGoAllreduce(data unsafe.Pointer, count C.uint64_t, dtype C.int32_t, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	b, dt, err := typed(data, uint64(count), dtype, "data")
+	if err != nil {
+		return fail(err)
+	}
+	o, err := text(op, "op")
+	if err != nil {
+		return fail(err)
+	}
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		return w.AllReduce(ctx, b, dt, o)
+	}))
+}
+
+//export maltGoAllgather
+func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	b, err := memory(data, uint64(bytes), "data")
+	if err != nil {
+		return fail(err)
+	}
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		all, err := w.AllGather(ctx, b)
+		if err == nil {
+			err = inbox.set(all, everyRank)
+		}
+		return err
+	}))
+}
+
+//export maltGoBroadcast
+func maltGoBroadcast(data unsafe.Pointer, bytes C.uint64_t, root C.int32_t, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		var b []byte
+		if int(root) == w.Rank() {
+			var err error
+			if b, err = memory(data, uint64(bytes), "data"); err != nil {
+				return err
+			}
+		}
+		b, err := w.Broadcast(ctx, b, int(root))
+		if err != nil {
+			return err
+		}
+		all := make([][]byte, w.Size())
+		all[root] = b
+		return inbox.set(all, int(root))
+	}))
+}
+
+//export maltGoReceived
+func maltGoReceived(rank C.int32_t, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	if err := required(data, "data"); err != nil {
+		return fail(err)
+	}
+	if err := required(bytes, "bytes"); err != nil {
+		return fail(err)
+	}
+	if _, err := job(); err != nil {
+		return fail(err)
+	}
+	p, n, err := inbox.from(int(rank))
+	if err == nil {
+		*data, *bytes = p, C.uint64_t(n)
+	}
+	return fail(err)
+}
+
+//export maltGoCancel
+func maltGoCancel(h C.malt_handle) (status C.malt_status) {
+	defer caught(&status)
+	if h != 0 {
+		o, err := exchanging(h, kind(h>>kindShift))
+		if err == nil {
+			o.Cancel()
+		}
+		return fail(err)
+	}
+	if w := world.Load(); w != nil {
+		w.Cancel()
+	} else {
+		cancelJoining()
+	}
+	return C.MALT_OK
+}

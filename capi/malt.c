@@ -1,0 +1,493 @@
+/*
+ * The functions of malt.h: thin wrappers over the exported Go functions, so that
+ * the C compiler holds header and code together, and what must be in C because
+ * Go cannot run there: a forked child, the thread's error message, and the call
+ * of a native fold.
+ */
+#include "malt.h"
+#include "malt_internal.h"
+#include "_cgo_export.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef MALT_VERSION
+#define MALT_VERSION 0.0.0-unknown /* built without build.sh */
+#endif
+#define QUOTE(x) #x
+#define STRING(x) QUOTE(x)
+
+/* ------------------------------------------------- the message of a thread */
+
+/* Each thread's message lies in its own block of malloc, found through a key of
+ * pthread. A _Thread_local array would do, too, but Go's runtime makes the
+ * library's whole thread-local block static, and dlopen finds little room for
+ * such a block in a program that is running. */
+struct message {
+	size_t cap;
+	char text[];
+};
+
+static pthread_key_t message_key;
+
+void maltc_set_error(const char *text, size_t n)
+{
+	struct message *m = pthread_getspecific(message_key);
+	if (m == NULL || m->cap <= n) {
+		size_t cap = n < 255 ? 256 : n + 1;
+		struct message *grown = realloc(m, sizeof *m + cap);
+		if (grown == NULL) { /* keep what fits */
+			if (m == NULL)
+				return;
+			n = m->cap - 1;
+		} else {
+			m = grown;
+			m->cap = cap;
+			pthread_setspecific(message_key, m);
+		}
+	}
+	memcpy(m->text, text, n);
+	m->text[n] = 0;
+}
+
+static malt_status failed(malt_status code, const char *text)
+{
+	maltc_set_error(text, strlen(text));
+	return code;
+}
+
+void *maltc_alloc(size_t n) { return malloc(n); }
+
+/* --------------------------------------------------------- forked children */
+
+/* A forked child has one thread, so none of Go's: a call into Go would hang for
+ * ever. The child handler runs before anything else in the child, when there is
+ * no other thread, so a plain flag is enough. It also closes what MALT has open:
+ * a child that outlives its rank must not hold the rank's memory and sockets.
+ *
+ * Not seen here: vfork and posix_spawn, whose children only exec; and clone by
+ * hand, whose children are their author's. */
+static int forked;
+
+static int32_t *descriptors; /* descriptor + 1, or 0; kept by Go */
+static size_t descriptor_count;
+
+void maltc_descriptors(void *table, size_t n)
+{
+	descriptors = table;
+	descriptor_count = n;
+}
+
+static void in_child(void)
+{
+	forked = 1;
+	for (size_t i = 0; i < descriptor_count; i++) {
+		int32_t fd = __atomic_load_n(&descriptors[i], __ATOMIC_RELAXED);
+		if (fd > 0)
+			close(fd - 1);
+	}
+	descriptor_count = 0; /* a child of the child has its own descriptors there */
+}
+
+/* Runs when the library is loaded: Go's threads start then, too. */
+__attribute__((constructor)) static void loaded(void)
+{
+	pthread_key_create(&message_key, free);
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+static malt_status refuse_child(void)
+{
+	return failed(MALT_EFORK,
+	              "malt: this process was forked from one that had loaded MALT, and Go's threads do not survive a fork; "
+	              "start workers with exec (in Python: the \"spawn\" or \"forkserver\" start method), "
+	              "or do not use MALT in them");
+}
+
+/* The first line of every function that enters Go. */
+#define NOT_IN_CHILD \
+	do { \
+		if (__builtin_expect(forked, 0)) \
+			return refuse_child(); \
+	} while (0)
+
+/* -------------------------------------------------------------- the library */
+
+int32_t malt_abi_version(void) { return MALT_ABI_VERSION; }
+
+const char *malt_version(void) { return STRING(MALT_VERSION); }
+
+const char *malt_errmsg(void)
+{
+	struct message *m = pthread_getspecific(message_key);
+	return m == NULL ? "" : m->text;
+}
+
+/* ------------------------------------------------------------------ the job */
+
+/* Who this rank is. Written under Go's lock when the job is joined or left, read
+ * by any thread and by forked children, so that a data loader's worker can ask
+ * which shard is its own. */
+static struct {
+	int joined;
+	int32_t rank, size, local_rank;
+	int64_t generation;
+} self;
+
+void maltc_joined(int32_t rank, int32_t size, int32_t local_rank, int64_t generation)
+{
+	self.rank = rank;
+	self.size = size;
+	self.local_rank = local_rank;
+	self.generation = generation;
+	__atomic_store_n(&self.joined, 1, __ATOMIC_RELEASE);
+}
+
+void maltc_left(void) { __atomic_store_n(&self.joined, 0, __ATOMIC_RELEASE); }
+
+static malt_status not_joined(void)
+{
+	return failed(MALT_EINIT, "malt: malt_init has not been called, or malt_finalize was called since");
+}
+
+#define JOINED __atomic_load_n(&self.joined, __ATOMIC_ACQUIRE)
+
+int32_t malt_rank(void) { return JOINED ? self.rank : not_joined(); }
+int32_t malt_size(void) { return JOINED ? self.size : not_joined(); }
+int32_t malt_local_rank(void) { return JOINED ? self.local_rank : not_joined(); }
+int64_t malt_generation(void)
+{
+	if (forked)
+		return JOINED ? self.generation : not_joined();
+	return maltGoGeneration();
+}
+
+malt_status malt_init(const char *options, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoInit((char *)options, timeout_ms);
+}
+
+malt_status malt_finalize(void)
+{
+	NOT_IN_CHILD;
+	return maltGoFinalize();
+}
+
+malt_status malt_abort(const char *reason)
+{
+	NOT_IN_CHILD;
+	return maltGoAbort((char *)reason);
+}
+
+malt_status malt_barrier(int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoBarrier(timeout_ms);
+}
+
+malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char *op, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoAllreduce(data, count, dtype, (char *)op, timeout_ms);
+}
+
+malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoAllgather((void *)data, bytes, timeout_ms);
+}
+
+malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoBroadcast((void *)data, bytes, root, timeout_ms);
+}
+
+malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes)
+{
+	NOT_IN_CHILD;
+	return maltGoReceived(rank, (void **)data, bytes);
+}
+
+malt_status malt_cancel(malt_handle object)
+{
+	NOT_IN_CHILD;
+	return maltGoCancel(object);
+}
+
+/* ------------------------------------------------------------------ vectors */
+
+/* As in handles.go. */
+enum { VECTOR = 1, SEGMENT = 2 };
+
+malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
+                            int64_t timeout_ms, malt_handle *out)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorNew((malt_array *)arrays, n, (char *)name, (char *)options, timeout_ms, out);
+}
+
+malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorData(v, i, data, bytes);
+}
+
+malt_status malt_unmap(void *data)
+{
+	NOT_IN_CHILD;
+	return data == NULL ? MALT_OK : maltGoUnmap(data);
+}
+
+malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, double weight, int64_t timeout_ms,
+                                uint64_t *sent)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorScatter(v, (int32_t *)to, nto, weight, timeout_ms, sent);
+}
+
+malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorGather(v, (char *)fold, timeout_ms, folded);
+}
+
+malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorSync(v, weight, timeout_ms, folded);
+}
+
+malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherBegin(VECTOR, v, timeout_ms, n);
+}
+
+malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherUpdate(VECTOR, v, i, 1, u);
+}
+
+malt_status malt_vector_gather_end(malt_handle v, int32_t folded)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherEnd(VECTOR, v, folded);
+}
+
+/* The fold runs here, between two calls into Go, so its thread holds nothing of
+ * Go's: it may take as long as it likes, and call MALT. */
+static malt_status fold_updates(malt_handle v, uint32_t n, malt_fold fold, void *user)
+{
+	void *own;
+	uint64_t bytes;
+	char text[128];
+	malt_update *updates = malloc(n * sizeof *updates);
+	if (updates == NULL)
+		return failed(MALT_ENOMEM, "malt: no memory to describe the updates of a gather");
+	malt_status status = maltGoGatherUpdate(VECTOR, v, 0, n, updates);
+	if (status == MALT_OK)
+		status = maltGoVectorMemory(v, &own, &bytes);
+	if (status == MALT_OK) {
+		int32_t result = fold(own, bytes, updates, n, user);
+		if (result != 0) {
+			snprintf(text, sizeof text, "malt: the fold function returned %d: its updates will come again", (int)result);
+			status = failed(MALT_ESTATE, text);
+		}
+	}
+	free(updates);
+	return status;
+}
+
+malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, int64_t timeout_ms, uint32_t *folded)
+{
+	uint32_t n = 0;
+	NOT_IN_CHILD;
+	if (fold == NULL)
+		return failed(MALT_EINVAL, "malt: fold is NULL; malt_vector_gather folds with a built-in one");
+	malt_status status = maltGoGatherBegin(VECTOR, v, timeout_ms, &n);
+	if (status != MALT_OK)
+		return status;
+	if (n > 0)
+		status = fold_updates(v, n, fold, user);
+	malt_status ended = maltGoGatherEnd(VECTOR, v, status == MALT_OK);
+	if (status == MALT_OK)
+		status = ended;
+	if (status == MALT_OK && folded != NULL)
+		*folded = n;
+	return status;
+}
+
+malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorAllreduce(v, (char *)op, timeout_ms);
+}
+
+malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorBroadcast(v, root, timeout_ms);
+}
+
+malt_status malt_vector_configure(malt_handle v, const char *options, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorConfigure(v, (char *)options, timeout_ms);
+}
+
+malt_status malt_vector_clock(malt_handle v, uint64_t *clock)
+{
+	NOT_IN_CHILD;
+	return maltGoClock(VECTOR, v, clock);
+}
+
+malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need)
+{
+	NOT_IN_CHILD;
+	return maltGoDescribe(VECTOR, v, text, cap, need);
+}
+
+malt_status malt_vector_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoNeighbours(VECTOR, v, 0, ranks, cap, n);
+}
+
+malt_status malt_vector_senders(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoNeighbours(VECTOR, v, 1, ranks, cap, n);
+}
+
+malt_status malt_vector_stats(malt_handle v, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoStats(VECTOR, v, totals, edges, cap, n);
+}
+
+malt_status malt_vector_close(malt_handle v)
+{
+	NOT_IN_CHILD;
+	return maltGoClose(VECTOR, v);
+}
+
+/* ----------------------------------------------------------------- segments */
+
+malt_status malt_segment_new(uint64_t bytes, const char *name, const char *options, int64_t timeout_ms, malt_handle *out)
+{
+	NOT_IN_CHILD;
+	return maltGoSegmentNew(bytes, (char *)name, (char *)options, timeout_ms, out);
+}
+
+malt_status malt_segment_data(malt_handle s, void **data, uint64_t *bytes)
+{
+	NOT_IN_CHILD;
+	return maltGoSegmentData(s, data, bytes);
+}
+
+malt_status malt_segment_scatter(malt_handle s, uint64_t n, const int32_t *to, uint32_t nto, int64_t timeout_ms,
+                                 uint64_t *sent)
+{
+	NOT_IN_CHILD;
+	return maltGoSegmentScatter(s, n, (int32_t *)to, nto, timeout_ms, sent);
+}
+
+malt_status malt_segment_gather_begin(malt_handle s, int64_t timeout_ms, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherBegin(SEGMENT, s, timeout_ms, n);
+}
+
+malt_status malt_segment_gather_update(malt_handle s, uint32_t i, malt_update *u)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherUpdate(SEGMENT, s, i, 1, u);
+}
+
+malt_status malt_segment_gather_end(malt_handle s, int32_t folded)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherEnd(SEGMENT, s, folded);
+}
+
+malt_status malt_segment_clock(malt_handle s, uint64_t *clock)
+{
+	NOT_IN_CHILD;
+	return maltGoClock(SEGMENT, s, clock);
+}
+
+malt_status malt_segment_describe(malt_handle s, char *text, uint64_t cap, uint64_t *need)
+{
+	NOT_IN_CHILD;
+	return maltGoDescribe(SEGMENT, s, text, cap, need);
+}
+
+malt_status malt_segment_receivers(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoNeighbours(SEGMENT, s, 0, ranks, cap, n);
+}
+
+malt_status malt_segment_senders(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoNeighbours(SEGMENT, s, 1, ranks, cap, n);
+}
+
+malt_status malt_segment_stats(malt_handle s, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoStats(SEGMENT, s, totals, edges, cap, n);
+}
+
+malt_status malt_segment_close(malt_handle s)
+{
+	NOT_IN_CHILD;
+	return maltGoClose(SEGMENT, s);
+}
+
+/* ------------------------------------------------------------------- graphs */
+
+malt_status malt_graph_new(const char *spec, int32_t size, int32_t allow_disconnected, malt_handle *out)
+{
+	NOT_IN_CHILD;
+	return maltGoGraphNew((char *)spec, size, allow_disconnected, out);
+}
+
+malt_status malt_graph_receivers(malt_handle g, int32_t rank, uint64_t clock, int32_t *ranks, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoGraphReceivers(g, rank, clock, ranks, cap, n);
+}
+
+malt_status malt_graph_measure(malt_handle g, malt_graph_measures *m)
+{
+	NOT_IN_CHILD;
+	return maltGoGraphMeasure(g, m);
+}
+
+malt_status malt_graph_render(malt_handle g, const char *format, char *text, uint64_t cap, uint64_t *need)
+{
+	NOT_IN_CHILD;
+	return maltGoGraphRender(g, (char *)format, text, cap, need);
+}
+
+malt_status malt_graph_close(malt_handle g)
+{
+	NOT_IN_CHILD;
+	return maltGoGraphClose(g);
+}
+
+/* ------------------------------------------------------------- this machine */
+
+malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need)
+{
+	NOT_IN_CHILD;
+	return maltGoInspect((char *)what, text, cap, need);
+}

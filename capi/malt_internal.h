@@ -1,0 +1,27 @@
+/*
+ * What malt.c offers to the Go side. The names begin with maltc_ so that the
+ * version script, which exports malt_*, leaves them local.
+ */
+#ifndef MALT_INTERNAL_H
+#define MALT_INTERNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Copies n bytes of text, which need no final 0, into the calling thread's
+ * buffer for malt_errmsg. */
+void maltc_set_error(const char *text, size_t n);
+
+/* malloc, but NULL where cgo's own ends the process. Free with free. */
+void *maltc_alloc(size_t n);
+
+/* Remembers who this rank is, for malt_rank and the like; a forked child reads
+ * what was remembered last. maltc_left forgets it. */
+void maltc_joined(int32_t rank, int32_t size, int32_t local_rank, int64_t generation);
+void maltc_left(void);
+
+/* Where Go keeps the descriptors that a forked child must close: n atomic
+ * int32_t, each a descriptor + 1, or 0. */
+void maltc_descriptors(void *table, size_t n);
+
+#endif

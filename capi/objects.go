@@ -1,0 +1,232 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"context"
+	"sync/atomic"
+	"unsafe"
+
+	"malt/libmalt"
+)
+
+// exchanger is what vectors and segments have in common. The functions of
+// malt.h for it are one exported function each, with the kind as an argument.
+type exchanger interface {
+	Bytes() []byte
+	Begin(context.Context) ([]libmalt.Update, error)
+	End(folded bool) error
+	Clock() uint64
+	Describe() string
+	Receivers() []int
+	Senders() []int
+	Stats() (libmalt.Stats, error)
+	Cancel()
+	Close() error
+}
+
+// object is an open vector or segment.
+type object struct {
+	exchanger
+	world   *libmalt.World
+	vector  *libmalt.Vector  // nil for a segment
+	segment *libmalt.Segment // nil for a vector
+
+	// folding holds the updates between gather_begin and gather_end, else nil.
+	folding atomic.Pointer[[]libmalt.Update]
+}
+
+// exchanging is the vector or segment of a handle.
+func exchanging(h C.malt_handle, k kind) (*object, error) {
+	if k != kindVector && k != kindSegment {
+		return nil, &handleError{uint64(h), kindVector}
+	}
+	o, err := objects.get(uint64(h), k)
+	if err != nil {
+		return nil, err
+	}
+	return o.(*object), nil
+}
+
+// on runs a call that may wait on a vector or segment.
+func on(h C.malt_handle, k kind, timeoutMs C.int64_t, call func(context.Context, *object) error) error {
+	o, err := exchanging(h, k)
+	if err != nil {
+		return err
+	}
+	ctx := within(int64(timeoutMs), o.world.Timeout())
+	defer ctx.end()
+	return call(ctx, o)
+}
+
+//export maltGoGatherBegin
+func maltGoGatherBegin(k C.uint32_t, h C.malt_handle, timeoutMs C.int64_t, n *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	if err := required(n, "n"); err != nil {
+		return fail(err)
+	}
+	return fail(on(h, kind(k), timeoutMs, func(ctx context.Context, o *object) error {
+		updates, err := o.Begin(ctx)
+		if err == nil {
+			o.folding.Store(&updates)
+			*n = C.uint32_t(len(updates))
+		}
+		return err
+	}))
+}
+
+//export maltGoGatherUpdate
+func maltGoGatherUpdate(k C.uint32_t, h C.malt_handle, first, n C.uint32_t, u *C.malt_update) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err == nil {
+		err = required(u, "u")
+	}
+	if err == nil {
+		err = o.putUpdates(uint64(first), uint64(n), u)
+	}
+	return fail(err)
+}
+
+// putUpdates describes n updates from number first on to C.
+func (o *object) putUpdates(first, n uint64, out *C.malt_update) error {
+	p := o.folding.Load()
+	if p == nil {
+		return &mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"}
+	}
+	if first+n > uint64(len(*p)) {
+		return badArgument("update %d of %d: they are numbered from 0", first+n-1, len(*p))
+	}
+	list := unsafe.Slice(out, n)
+	for i := range list {
+		u := &(*p)[first+uint64(i)]
+		list[i] = C.malt_update{
+			data:   unsafe.Pointer(unsafe.SliceData(u.Data)),
+			bytes:  C.uint64_t(len(u.Data)),
+			rank:   C.int32_t(u.Rank),
+			clock:  C.uint64_t(u.Clock),
+			age:    C.int64_t(u.Age),
+			weight: C.double(u.Weight),
+		}
+	}
+	return nil
+}
+
+//export maltGoGatherEnd
+func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, folded C.int32_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err != nil {
+		return fail(err)
+	}
+	if o.folding.Swap(nil) == nil {
+		return fail(&mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"})
+	}
+	return fail(o.End(folded != 0))
+}
+
+//export maltGoClock
+func maltGoClock(k C.uint32_t, h C.malt_handle, clock *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err == nil {
+		err = required(clock, "clock")
+	}
+	if err == nil {
+		*clock = C.uint64_t(o.Clock())
+	}
+	return fail(err)
+}
+
+//export maltGoDescribe
+func maltGoDescribe(k C.uint32_t, h C.malt_handle, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err == nil {
+		err = putText(o.Describe(), p, capacity, need)
+	}
+	return fail(err)
+}
+
+//export maltGoNeighbours
+func maltGoNeighbours(k C.uint32_t, h C.malt_handle, senders C.int32_t, p *C.int32_t, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err != nil {
+		return fail(err)
+	}
+	list := o.Receivers
+	if senders != 0 {
+		list = o.Senders
+	}
+	return fail(putList(list(), p, capacity, n, putRank))
+}
+
+//export maltGoStats
+func maltGoStats(k C.uint32_t, h C.malt_handle, totals *C.malt_vector_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err != nil {
+		return fail(err)
+	}
+	s, err := o.Stats()
+	if err != nil {
+		return fail(err)
+	}
+	if totals != nil {
+		*totals = C.malt_vector_totals{
+			scatters:        C.uint64_t(s.Scatters),
+			gathers:         C.uint64_t(s.Gathers),
+			scatter_seconds: C.double(s.ScatterTime.Seconds()),
+			wait_seconds:    C.double(s.WaitTime.Seconds()),
+			fold_seconds:    C.double(s.FoldTime.Seconds()),
+		}
+	}
+	return fail(putList(o.peers(s.Edges), edges, capacity, n, func(c *C.malt_edge, rank int) {
+		e := &s.Edges[rank]
+		*c = C.malt_edge{
+			rank:            C.int32_t(rank),
+			sent_messages:   C.uint64_t(e.SentMessages),
+			sent_bytes:      C.uint64_t(e.SentBytes),
+			folded_messages: C.uint64_t(e.FoldedMessages),
+			folded_bytes:    C.uint64_t(e.FoldedBytes),
+			overwritten:     C.uint64_t(e.Overwritten),
+			age_sum:         C.int64_t(e.AgeSum),
+			age_max:         C.int64_t(e.AgeMax),
+			waited:          C.double(e.Waited.Seconds()),
+		}
+	}))
+}
+
+// peers are the ranks of which malt_vector_stats has something to tell, in
+// order: the present neighbours, and those that something went to or came from.
+func (o *object) peers(edges []libmalt.Edge) (ranks []int) {
+	neighbour := make([]bool, len(edges))
+	for _, list := range [][]int{o.Receivers(), o.Senders()} {
+		for _, r := range list {
+			neighbour[r] = true
+		}
+	}
+	for r, e := range edges {
+		if neighbour[r] || e != (libmalt.Edge{}) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+//export maltGoClose
+func maltGoClose(k C.uint32_t, h C.malt_handle) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err == nil {
+		err = o.Close()
+	}
+	if err == nil && !objects.remove(uint64(h)) {
+		err = &handleError{uint64(h), kind(k)} // another thread was faster
+	}
+	return fail(err)
+}

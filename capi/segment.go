@@ -1,0 +1,67 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"context"
+	"unsafe"
+
+	"malt/libmalt"
+)
+
+//export maltGoSegmentNew
+func maltGoSegmentNew(bytes C.uint64_t, name, options *C.char, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
+	defer caught(&status)
+	if err := required(out, "out"); err != nil {
+		return fail(err)
+	}
+	if bytes > maxBytes {
+		return fail(badArgument("a segment of %d bytes: at most %d are possible", bytes, uint64(maxBytes)))
+	}
+	label, opts, err := labels(name, options)
+	if err != nil {
+		return fail(err)
+	}
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		s, err := w.NewSegment(ctx, int(bytes), label, opts)
+		if err == nil {
+			*out = C.malt_handle(objects.add(kindSegment, &object{exchanger: s, world: w, segment: s}))
+		}
+		return err
+	}))
+}
+
+//export maltGoSegmentData
+func maltGoSegmentData(h C.malt_handle, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kindSegment)
+	if err == nil {
+		err = required(data, "data")
+	}
+	if err == nil {
+		putMemory(o.Bytes(), data, bytes)
+	}
+	return fail(err)
+}
+
+//export maltGoSegmentScatter
+func maltGoSegmentScatter(h C.malt_handle, n C.uint64_t, to *C.int32_t, nto C.uint32_t, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	ranks, err := rankList(to, nto, "to")
+	if err != nil {
+		return fail(err)
+	}
+	return fail(on(h, kindSegment, timeoutMs, func(ctx context.Context, o *object) error {
+		if size := uint64(len(o.Bytes())); uint64(n) > size {
+			return badArgument("scatter of %d bytes from a segment of %d", n, size)
+		}
+		bytes, err := o.segment.Scatter(ctx, int(n), ranks)
+		if err == nil && sent != nil {
+			*sent = C.uint64_t(bytes)
+		}
+		return err
+	}))
+}

@@ -1,0 +1,197 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"context"
+	"unsafe"
+
+	"malt/libmalt"
+)
+
+//export maltGoVectorNew
+func maltGoVectorNew(arrays *C.malt_array, n C.uint32_t, name, options *C.char, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
+	defer caught(&status)
+	if err := required(out, "out"); err != nil {
+		return fail(err)
+	}
+	list, err := arrayList(arrays, n)
+	if err != nil {
+		return fail(err)
+	}
+	label, opts, err := labels(name, options)
+	if err != nil {
+		return fail(err)
+	}
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		v, err := w.NewVector(ctx, list, label, opts)
+		if err == nil {
+			*out = C.malt_handle(objects.add(kindVector, &object{exchanger: v, world: w, vector: v}))
+		}
+		return err
+	}))
+}
+
+// arrayList reads what a vector is to be made of. The first values stay the
+// caller's: libmalt copies them.
+func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
+	switch {
+	case n == 0:
+		return nil, badArgument("a vector of 0 arrays: at least one is expected (its count may be 0)")
+	case p == nil:
+		return nil, badArgument("arrays is NULL, but n is %d", n)
+	case n > maxList:
+		return nil, badArgument("a vector of %d arrays: at most %d are possible", n, maxList)
+	}
+	list := make([]libmalt.Array, n)
+	for i, a := range unsafe.Slice(p, n) {
+		dt, size, err := dtypeOf(a.dtype, "arrays[%d]", i)
+		if err != nil {
+			return nil, err
+		}
+		count := uint64(a.count)
+		switch {
+		case a.reserved != 0:
+			return nil, badArgument("arrays[%d].reserved is %d; 0 is expected (was the struct initialised?)", i, a.reserved)
+		case count > maxBytes/size:
+			return nil, badArgument("arrays[%d] has %d elements; at most %d are possible", i, count, uint64(maxBytes)/size)
+		}
+		list[i] = libmalt.Array{DType: dt, Count: int(count)}
+		if a.init != nil && count > 0 {
+			list[i].Init = unsafe.Slice((*byte)(a.init), int(count*size))
+		}
+	}
+	return list, nil
+}
+
+// labels reads the name and the options of an object to be made.
+func labels(name, options *C.char) (n, o string, err error) {
+	if n, err = text(name, "name"); err == nil {
+		o, err = text(options, "options")
+	}
+	return n, o, err
+}
+
+// onVector runs a call that may wait on a vector.
+func onVector(h C.malt_handle, timeoutMs C.int64_t, call func(context.Context, *libmalt.Vector) error) error {
+	return on(h, kindVector, timeoutMs, func(ctx context.Context, o *object) error { return call(ctx, o.vector) })
+}
+
+//export maltGoVectorData
+func maltGoVectorData(h C.malt_handle, i C.uint32_t, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kindVector)
+	if err == nil {
+		err = required(data, "data")
+	}
+	if err == nil && int(i) >= o.vector.Arrays() {
+		err = badArgument("array %d of a vector of %d: they are numbered from 0", i, o.vector.Arrays())
+	}
+	if err == nil {
+		putMemory(o.vector.Array(int(i)), data, bytes)
+	}
+	return fail(err)
+}
+
+// maltGoVectorMemory is the whole vector, for folds.
+//
+//export maltGoVectorMemory
+func maltGoVectorMemory(h C.malt_handle, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kindVector)
+	if err == nil {
+		putMemory(o.Bytes(), data, bytes)
+	}
+	return fail(err)
+}
+
+// putMemory hands mapped memory to C. bytes may be NULL.
+func putMemory(b []byte, data *unsafe.Pointer, bytes *C.uint64_t) {
+	*data = unsafe.Pointer(unsafe.SliceData(b))
+	if bytes != nil {
+		*bytes = C.uint64_t(len(b))
+	}
+}
+
+//export maltGoVectorScatter
+func maltGoVectorScatter(h C.malt_handle, to *C.int32_t, nto C.uint32_t, weight C.double, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	ranks, err := rankList(to, nto, "to")
+	if err != nil {
+		return fail(err)
+	}
+	f, err := weightOf(weight)
+	if err != nil {
+		return fail(err)
+	}
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+		n, err := v.Scatter(ctx, ranks, f)
+		if err == nil && sent != nil {
+			*sent = C.uint64_t(n)
+		}
+		return err
+	}))
+}
+
+//export maltGoVectorGather
+func maltGoVectorGather(h C.malt_handle, fold *C.char, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	f, err := text(fold, "fold")
+	if err != nil {
+		return fail(err)
+	}
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+		return putFolded(folded)(v.Gather(ctx, f))
+	}))
+}
+
+//export maltGoVectorSync
+func maltGoVectorSync(h C.malt_handle, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	f, err := weightOf(weight)
+	if err != nil {
+		return fail(err)
+	}
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+		return putFolded(folded)(v.Sync(ctx, f))
+	}))
+}
+
+// putFolded stores the count of a gather where the caller wants it.
+func putFolded(out *C.uint32_t) func(int, error) error {
+	return func(n int, err error) error {
+		if err == nil && out != nil {
+			*out = C.uint32_t(n)
+		}
+		return err
+	}
+}
+
+//export maltGoVectorAllreduce
+func maltGoVectorAllreduce(h C.malt_handle, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := text(op, "op")
+	if err != nil {
+		return fail(err)
+	}
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error { return v.AllReduce(ctx, o) }))
+}
+
+//export maltGoVectorBroadcast
+func maltGoVectorBroadcast(h C.malt_handle, root C.int32_t, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error { return v.Broadcast(ctx, int(root)) }))
+}
+
+//export maltGoVectorConfigure
+func maltGoVectorConfigure(h C.malt_handle, options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := text(options, "options")
+	if err != nil {
+		return fail(err)
+	}
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error { return v.Configure(ctx, o) }))
+}

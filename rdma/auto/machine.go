@@ -1,0 +1,18 @@
+package auto
+
+import (
+	"sync/atomic"
+
+	"malt/rdma/internal/mem"
+)
+
+// Names lists the transports that Open knows.
+func Names() []string { return []string{"inmem"} }
+
+// FreeMemory is how many bytes transports can still reserve, and what sets that
+// limit: the machine or a control group.
+func FreeMemory() (bytes uint64, limit string) { return mem.Free() }
+
+// Descriptors holds what a forked child of this process must close: in each
+// entry a descriptor + 1, or 0. It may be read at any time, by C too.
+func Descriptors() []atomic.Int32 { return mem.Descriptors() }
