@@ -43,7 +43,7 @@ func TestSplitMixReference(t *testing.T) {
 }
 
 func TestRandomIsRegularAndConnected(t *testing.T) {
-	for size := 2; size <= 40; size++ {
+	for size := 2; size <= 24; size++ {
 		for k := 1; k < size; k++ {
 			for seed := range 3 {
 				g := parse(t, fmt.Sprintf("random:%d:%d", k, seed), size)

@@ -1,8 +1,10 @@
 package graphs
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // edges draws all edges in grey and then rank 0's over them.
@@ -10,39 +12,44 @@ func (d *drawing) edges() {
 	n := float64(d.g.arrows())
 	width := clamp(14/math.Sqrt(n), 0.35, 1.6)
 	opacity := clamp(8/math.Sqrt(n), 0.22, 0.9)
-	head := clamp(0.55*d.radius, 3.5, 12)
-	d.marker("edge", inkEdge, 0.8*head)
-	d.marker("zero", inkZero, head)
 	if d.g.arrows() <= maxDrawn {
-		d.printf(`<g fill="none" stroke="%s" stroke-width="%.2f" opacity="%.2f">`+"\n", inkEdge, width, opacity)
-		for from := 1; from < d.g.size; from++ {
-			d.edgesOf(from, "edge")
-		}
-		d.printf("</g>\n")
+		d.edgesOf(1, d.g.size, inkEdge, width, opacity)
 	}
-	d.printf(`<g fill="none" stroke="%s" stroke-width="%.2f">`+"\n", inkZero, max(width, 1.2))
-	d.edgesOf(0, "zero")
+	d.edgesOf(0, 1, inkZero, max(width, 1.3), 1)
+}
+
+// edgesOf draws the edges of the senders from first up to end. Arrowheads are
+// shapes of their own, all in one path: not every program that shows SVG turns
+// the ends of curved lines (markers) the right way.
+func (d *drawing) edgesOf(first, end int, ink string, width, opacity float64) {
+	var heads strings.Builder
+	d.printf(`<g fill="none" stroke="%s" stroke-width="%.2f" opacity="%.2f">`+"\n", ink, width, opacity)
+	for from := first; from < end; from++ {
+		now := d.g.Receivers(from, 1)
+		for _, to := range d.g.AllReceivers(from) {
+			dash := ""
+			if !slices.Contains(now, to) {
+				dash = ` stroke-dasharray="5 4"`
+			}
+			a, control, tip := d.curve(from, to)
+			length := clamp(0.55*d.radius, 3.5, 11) * (0.75 + width/4)
+			b := tip.toward(control, 0.7*length) // under the head, lest the line show beside its tip
+			d.printf(`<path d="M%.1f %.1fQ%.1f %.1f %.1f %.1f"%s/>`+"\n", a.x, a.y, control.x, control.y, b.x, b.y, dash)
+			addHead(&heads, tip, control, length)
+		}
+	}
 	d.printf("</g>\n")
-}
-
-// marker defines an arrowhead. Its name holds what it depends on, since
-// drawings that share a page share their names.
-func (d *drawing) marker(id, ink string, size float64) {
-	d.printf(`<marker id="%s-%d" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="%.1f" markerHeight="%.1f" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 1L10 5L0 9L2 5Z" fill="%s"/></marker>`+"\n",
-		id, d.g.size, size, size, ink)
-}
-
-func (d *drawing) edgesOf(from int, marker string) {
-	first := d.g.Receivers(from, 1)
-	for _, to := range d.g.AllReceivers(from) {
-		dash := ""
-		if !slices.Contains(first, to) {
-			dash = ` stroke-dasharray="5 4"`
-		}
-		a, control, b := d.curve(from, to)
-		d.printf(`<path d="M%.1f %.1fQ%.1f %.1f %.1f %.1f"%s marker-end="url(#%s-%d)"/>`+"\n",
-			a.x, a.y, control.x, control.y, b.x, b.y, dash, marker, d.g.size)
+	if heads.Len() > 0 {
+		d.printf(`<path fill="%s" opacity="%.2f" d="%s"/>`+"\n", ink, opacity, heads.String())
 	}
+}
+
+// addHead adds an arrowhead that comes from a point.
+func addHead(b *strings.Builder, tip, from point, length float64) {
+	back := tip.toward(from, length).minus(tip)
+	side := point{-back.y, back.x}.times(0.36)
+	left, notch, right := tip.plus(back).plus(side), tip.plus(back.times(0.75)), tip.plus(back).minus(side)
+	fmt.Fprintf(b, "M%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fZ", tip.x, tip.y, left.x, left.y, notch.x, notch.y, right.x, right.y)
 }
 
 // curve returns the ends, at the rims of the discs, and the control point of an
@@ -59,7 +66,7 @@ func (d *drawing) curve(from, to int) (a, control, b point) {
 	}
 	right := point{a.y - b.y, b.x - a.x}
 	control = control.plus(right.times(0.07))
-	return a.toward(control, d.radius), control, b.toward(control, d.radius+1.5)
+	return a.toward(control, d.radius), control, b.toward(control, d.radius+1)
 }
 
 // ranks draws the discs, one colour per group if the graph is not connected.
