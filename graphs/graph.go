@@ -7,8 +7,9 @@ import (
 )
 
 // MaxSize is the largest number of ranks a graph may have. It bounds what a
-// mistyped number can cost; ranks must also fit the 32 bits they travel in.
-const MaxSize = 1 << 16
+// mistyped number can cost, and keeps any number of edges within the int32 that
+// the C header gives it.
+const MaxSize = 1 << 15
 
 // Graph says which rank sends to which. It is immutable and may be used by any
 // number of goroutines. The zero Graph has no ranks; Parse and FromLists make

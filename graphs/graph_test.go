@@ -164,7 +164,7 @@ func TestRankOutside(t *testing.T) {
 func TestSizes(t *testing.T) {
 	for _, size := range []int{-1, 0, MaxSize + 1, math.MinInt, math.MaxInt} {
 		_, err := Parse("ring", size)
-		wantError(t, err, fmt.Sprint(size), "1 to 65536 ranks")
+		wantError(t, err, fmt.Sprint(size), "1 to 32768 ranks")
 	}
 	for _, spec := range everywhere() {
 		if g := parse(t, spec, MaxSize); len(g.Receivers(MaxSize-1, 1)) == 0 {

@@ -51,7 +51,7 @@ func TestListErrors(t *testing.T) {
 	_, err := FromLists(nil)
 	wantError(t, err, "size 0")
 	_, err = FromLists(make([][]int, MaxSize+1))
-	wantError(t, err, "size 65537")
+	wantError(t, err, "size 32769")
 	_, err = FromLists([][]int{{1}, {2}})
 	wantError(t, err, "rank 1 sends to rank 2")
 }

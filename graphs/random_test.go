@@ -97,13 +97,13 @@ func TestRandomAlone(t *testing.T) {
 }
 
 func TestRandomLimit(t *testing.T) {
-	_, err := Parse("random:17", MaxSize)
-	wantError(t, err, "random:17 of 65536 ranks has 1114112 edges", "random:16 or less")
-	g := parse(t, "random:16", MaxSize)
-	if list := g.Receivers(MaxSize-1, 1); len(slices.Compact(sorted(list))) != 16 {
+	_, err := Parse("random:33", MaxSize)
+	wantError(t, err, "random:33 of 32768 ranks has 1081344 edges", "random:32 or less")
+	g := parse(t, "random:32", MaxSize)
+	if list := g.Receivers(MaxSize-1, 1); len(slices.Compact(sorted(list))) != 32 {
 		t.Errorf("the last rank sends to %v", list)
 	}
-	if !strings.HasPrefix(g.String(), "random:16") {
+	if !strings.HasPrefix(g.String(), "random:32") {
 		t.Error(g.String())
 	}
 }
