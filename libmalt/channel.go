@@ -74,7 +74,9 @@ func openChannel(ctx context.Context, w *World, name string, bytes int, m mode, 
 func (c *channel) skip(heads []uint64) {
 	for i := range c.sources {
 		s := &c.sources[i]
-		s.inbox.Release(heads[s.rank])
+		if heads[s.rank] > 0 {
+			s.inbox.Release(heads[s.rank])
+		}
 		if s.has && s.held.Seq <= heads[s.rank] {
 			s.held, s.has = rdma.Update{}, false
 		}

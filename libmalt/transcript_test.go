@@ -1,0 +1,247 @@
+package libmalt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the difference before it is committed")
+
+// TestTranscripts replays protocol runs that are kept as text: commands behind
+// ">", below each what the ranks sent, took and released, and how the command
+// ended. A command is tried once: one that would have to wait says for whom and
+// keeps its place.
+//
+//	> world 3 graph=ring consistency=notify-ack   all ranks make a vector
+//	> 0 scatter [1 2]                             rank 0, to all or to those
+//	> 0 gather | sync | barrier | leave | die
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/transcripts/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(want) {
+				t.Errorf("%s differs; with -rewrite it becomes\n%s", file, got)
+			}
+		})
+	}
+}
+
+// stage is the ranks of one transcript.
+type stage struct {
+	t      *testing.T
+	log    *bytes.Buffer
+	worlds []*libmalt.World
+	vs     []*libmalt.Vector
+}
+
+// replay runs the commands of text and returns it with what happened.
+func replay(t *testing.T, text string) string {
+	s := &stage{t: t, log: &bytes.Buffer{}}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+			s.log.WriteString(line)
+		}
+		if command, ok := strings.CutPrefix(line, "> "); ok {
+			s.log.WriteString(line)
+			s.command(strings.Fields(command))
+		}
+	}
+	for r, w := range s.worlds {
+		if w != nil {
+			if err := w.Close(); err != nil {
+				t.Errorf("rank %d: Close: %v", r, err)
+			}
+		}
+	}
+	return s.log.String()
+}
+
+func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.log, "  "+format+"\n", args...) }
+
+func (s *stage) command(words []string) {
+	if words[0] == "world" {
+		s.world(words)
+		return
+	}
+	r, err := strconv.Atoi(words[0])
+	if err != nil || r >= len(s.worlds) || len(words) < 2 {
+		s.t.Fatalf("transcript: %q", words)
+	}
+	once, stop := context.WithCancel(context.Background())
+	stop()
+	w, v := s.worlds[r], s.vs[r]
+	switch words[1] {
+	case "scatter":
+		var to []int
+		for _, word := range words[2:] {
+			rank, _ := strconv.Atoi(word)
+			to = append(to, rank)
+		}
+		fill(v.Bytes(), value(r, v.Clock()+1))
+		_, err = v.Scatter(once, to, 1)
+	case "gather":
+		_, err = v.Gather(once, "")
+	case "sync":
+		_, err = v.Sync(once, 1)
+	case "barrier":
+		err = w.Barrier(once)
+	case "leave":
+		err = w.Close()
+		s.worlds[r] = nil
+	case "die":
+		w.Abort("killed by the transcript")
+		s.worlds[r] = nil
+	default:
+		s.t.Fatalf("transcript: %q", words)
+	}
+	switch {
+	case errors.Is(err, libmalt.ErrTimeout):
+		s.say("waits: %v", err)
+	case err != nil:
+		s.say("error: %v", err)
+	default:
+		s.say("done at clock %d", v.Clock())
+	}
+}
+
+func (s *stage) world(words []string) {
+	n, err := strconv.Atoi(words[1])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.worlds, s.vs = make([]*libmalt.World, n), make([]*libmalt.Vector, n)
+	var quiet sync.Mutex // the making is concurrent and not part of the transcript
+	recorders := make([]*recorder, n)
+	var all sync.WaitGroup
+	for r, tr := range inmem.New(n) {
+		recorders[r] = &recorder{Transport: tr}
+		all.Go(func() {
+			ctx := background(s.t)
+			w, err := libmalt.NewWorld(ctx, recorders[r], libmalt.Config{})
+			if err != nil {
+				s.t.Errorf("rank %d: %v", r, err)
+				return
+			}
+			v, err := vector(ctx, w, 1, strings.Join(words[2:], " "))
+			if err != nil {
+				s.t.Errorf("rank %d: %v", r, err)
+			}
+			quiet.Lock()
+			s.worlds[r], s.vs[r] = w, v
+			quiet.Unlock()
+		})
+	}
+	all.Wait()
+	if s.t.Failed() {
+		s.t.FailNow()
+	}
+	for _, r := range recorders {
+		r.say = s.say
+	}
+}
+
+// recorder tells every message of one rank. Collectives show as "call n".
+type recorder struct {
+	rdma.Transport
+	say func(format string, args ...any) // nil: quiet
+}
+
+func (t *recorder) tell(format string, args ...any) {
+	if t.say != nil {
+		t.say(format, args...)
+	}
+}
+
+func (t *recorder) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+	out, err := t.Transport.Publish(ctx, name, s, readers)
+	return &recordedOut{out, t, name, readers}, err
+}
+
+func (t *recorder) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	ins, err := t.Transport.Subscribe(ctx, name, s, senders)
+	for i, in := range ins {
+		ins[i] = &recordedIn{in, t, name}
+	}
+	return ins, err
+}
+
+// what is the name of an update: its clock, or the collective it is part of.
+func what(box string, s rdma.Stamp) string {
+	if box == "world" {
+		return fmt.Sprintf("call %d", s.Tag)
+	}
+	return fmt.Sprintf("clock %d", s.Clock)
+}
+
+type recordedOut struct {
+	rdma.Outbox
+	t       *recorder
+	name    string
+	readers []int
+}
+
+func (o *recordedOut) Commit(n int, s rdma.Stamp, to []int) error {
+	err := o.Outbox.Commit(n, s, to)
+	if to == nil {
+		to = o.readers
+	}
+	o.t.tell("%d sends %s to %v", o.t.Rank(), what(o.name, s), to)
+	return err
+}
+
+func (o *recordedOut) Excuse(reader int) {
+	o.Outbox.Excuse(reader)
+	o.t.tell("%d does not wait for the acks of %d", o.t.Rank(), reader)
+}
+
+type recordedIn struct {
+	rdma.Inbox
+	t    *recorder
+	name string
+}
+
+func (i *recordedIn) Next() (rdma.Update, bool, error) {
+	u, ok, err := i.Inbox.Next()
+	if ok {
+		i.t.tell("%d takes %s from %d%s", i.t.Rank(), what(i.name, u.Stamp), i.From(), map[bool]string{true: ", not meant for it"}[u.Data == nil])
+	}
+	return u, ok, err
+}
+
+func (i *recordedIn) At(clock uint64) (rdma.Update, bool, error) {
+	u, ok, err := i.Inbox.At(clock)
+	if ok {
+		i.t.tell("%d takes %s from %d", i.t.Rank(), what(i.name, u.Stamp), i.From())
+	}
+	return u, ok, err
+}
+
+func (i *recordedIn) Release(seq uint64) {
+	i.Inbox.Release(seq)
+	i.t.tell("%d acks up to update %d of %d", i.t.Rank(), seq, i.From())
+}
