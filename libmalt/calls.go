@@ -67,7 +67,7 @@ func (w *World) allReduce(ctx context.Context, what string, data []byte, runs []
 		return failf(ErrInvalid, "%s: %s has no meaning over all ranks: it is one of mean, sum, min, max", what, op)
 	}
 	name := fmt.Sprintf("%s of %s with %s", what, describeRuns(runs), op)
-	_, err = w.start(ctx, name, func() (*collective, error) {
+	_, err = w.start(ctx, name, data, func() (*collective, error) {
 		m := &combine{op: o, runs: runs, dst: data, chunks: make([][]byte, w.size)}
 		if w.size > 1 {
 			var err error
@@ -99,20 +99,24 @@ func (w *World) scratchOf(n int) ([]byte, error) {
 
 // collect makes the collective call op, or goes on with it.
 func (w *World) collect(ctx context.Context, op string, data []byte, s sink) (*collective, error) {
-	return w.start(ctx, op, func() (*collective, error) { return w.collective(op, data, s), nil })
+	return w.start(ctx, op, data, func() (*collective, error) { return w.collective(op, data, s), nil })
 }
 
-func (w *World) start(ctx context.Context, key string, begin func() (*collective, error)) (*collective, error) {
+// start makes the collective call that begin sets up for data, or goes on with
+// it: then data may lie elsewhere than before.
+func (w *World) start(ctx context.Context, key string, data []byte, begin func() (*collective, error)) (*collective, error) {
 	op, err := w.run(ctx, key, func() (stepper, error) {
 		c, err := begin()
 		return c, err
+	}, func(op stepper) error {
+		return op.(*collective).moveTo(data)
 	})
 	c, _ := op.(*collective)
 	return c, err
 }
 
 // run is gate.run for the calls of the job.
-func (w *World) run(ctx context.Context, key string, begin func() (stepper, error)) (stepper, error) {
+func (w *World) run(ctx context.Context, key string, begin func() (stepper, error), again func(stepper) error) (stepper, error) {
 	return w.gate.run(ctx, w.t, w, key, false, func() (stepper, error) {
 		w.mu.Lock()
 		closed := w.closed
@@ -121,7 +125,7 @@ func (w *World) run(ctx context.Context, key string, begin func() (stepper, erro
 			return nil, failf(ErrClosed, "%s: the job has been left", key)
 		}
 		return begin()
-	})
+	}, again)
 }
 
 // Cancel gives up the collective call that keeps its place after a timeout, if

@@ -73,6 +73,20 @@ func (w *World) collective(op string, data []byte, s sink) *collective {
 	}
 }
 
+// moveTo makes a call that kept its place go on with data in place of what it
+// began with. The caller says that the contents are the same; the old memory may
+// be gone.
+func (c *collective) moveTo(data []byte) error {
+	if len(data) != len(c.data) {
+		return failf(ErrInvalid, "%s: %d bytes; the call that keeps its place was begun with %d: make the same call again or cancel it first", c.op, len(data), len(c.data))
+	}
+	c.data = data
+	if m, ok := c.sink.(*combine); ok {
+		m.dst = data
+	}
+	return nil
+}
+
 func (c *collective) step() (bool, error) {
 	done, err := c.advance()
 	switch {

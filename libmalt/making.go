@@ -45,7 +45,7 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 			w.enlist(s)
 		}
 		return m, nil
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 				_ = old.close() // nothing is lost: this rank has left it
 			}
 			return m, nil
-		})
+		}, nil)
 		return err
 	})
 }

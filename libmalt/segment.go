@@ -85,7 +85,7 @@ func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, ch
 		}
 		s.catchUp()
 		return op, check()
-	})
+	}, nil)
 	return err
 }
 

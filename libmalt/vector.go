@@ -239,9 +239,17 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	}
 	return v.alone(func() error {
 		name := fmt.Sprintf("broadcast of %s from rank %d", v, root)
-		_, err := v.w.start(ctx, name, func() (*collective, error) { return v.broadcast(name, root) })
+		_, err := v.w.start(ctx, name, v.sentBy(root), func() (*collective, error) { return v.broadcast(name, root) })
 		return err
 	})
+}
+
+// sentBy is what this rank sends in a broadcast of root's values.
+func (v *Vector) sentBy(root int) []byte {
+	if v.w.rank == root {
+		return v.data
+	}
+	return nil
 }
 
 // broadcast is the collective that copies root's values.

@@ -31,9 +31,10 @@ type gate struct {
 }
 
 // run carries out the call named key: the one that keeps its place if it is the
-// same, else the one that begin makes. With hold, a call that succeeds leaves
-// the gate locked.
-func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, key string, hold bool, begin func() (stepper, error)) (op stepper, err error) {
+// same, else the one that begin makes. again, which may be nil, prepares the one
+// that kept its place to go on. With hold, a call that succeeds leaves the gate
+// locked.
+func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, key string, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
 	if !g.mu.TryLock() {
 		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", key, owner)
 	}
@@ -48,6 +49,10 @@ func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, ke
 		}
 	} else if g.key != key {
 		return nil, failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", key, owner, g.key)
+	} else if again != nil {
+		if err = again(op); err != nil {
+			return nil, err
+		}
 	}
 	g.op, g.key = nil, ""
 	err = await(ctx, t, op)
