@@ -27,5 +27,6 @@ func (w *Word) CompareAndSwap(old, v uint64) bool { return atomic.CompareAndSwap
 // WordAt is the word at byte offset off of b, which must be a multiple of 8 in
 // memory that is itself aligned to 8.
 func WordAt(b []byte, off int) *Word {
-	return (*Word)(unsafe.Pointer(unsafe.SliceData(b[off : off+8])))
+	// Sliced, not read: to the race detector b[off] would be a plain load.
+	return (*Word)(unsafe.Pointer(unsafe.SliceData(b[off : off+8 : len(b)])))
 }
