@@ -1,0 +1,202 @@
+package rdmatest
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"malt/rdma"
+)
+
+var endCases = []testCase{
+	{"leaving loses nothing", 2, leavingKeeps},
+	{"transport closed", 2, transportClosed},
+	{"aborted peer", 2, abortedPeer},
+	{"the first end is final", 2, firstEndFinal},
+	{"ends ring", 2, endsRing},
+}
+
+// leavingKeeps: each box as it was when its sender left, and the final clock.
+func leavingKeeps(j *job) {
+	specs := map[string]rdma.Spec{
+		"newest":    {Bytes: 40},
+		"lock-step": {Bytes: 40, Lockstep: true},
+		"queue":     {Bytes: 40, Depth: 2},
+	}
+	for name, s := range specs {
+		out := j.publish(0, name, s, j.others(0)...)
+		in := j.subscribe(1, name, s, 0)
+		j.mustPut(out, 0, 1, 40, nil)
+		j.mustPut(out, 0, 2, 40, nil)
+		if err := out.Advance(8); err != nil {
+			j.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			j.Fatal(err)
+		}
+		if c, err := in.Clock(); c != 8 || !errors.Is(err, rdma.ErrLeft) {
+			j.Errorf("%s: clock %d, error %v; expected 8 and ErrLeft", name, c, err)
+		}
+		if s.Depth > 0 {
+			j.take(in, 1, 40)
+		}
+		if s.Lockstep {
+			j.at(in, 1, 40)
+		}
+		j.take(in, 2, 40)
+		j.none(in)
+		if err := j.ranks[1].State(0); err != nil {
+			j.Errorf("%s: closing a box ended its rank: %v", name, err)
+		}
+	}
+}
+
+// transportClosed: its boxes leave, and what was published can still be read.
+func transportClosed(j *job) {
+	out, in := j.star(rdma.Spec{Bytes: 3000})
+	j.mustPut(out, 0, 1, 3000, nil)
+	held := j.take(in[1], 1, 3000)
+	j.mustPut(out, 0, 2, 3000, nil)
+	t := j.ranks[0]
+	if err := errors.Join(t.Close(), t.Close()); err != nil {
+		j.Fatalf("closing twice: %v", err)
+	}
+	if err := intact(held, 0, 3000); err != nil {
+		j.Error(err)
+	}
+	for _, r := range j.others(0) {
+		if c, err := in[r].Clock(); c != 2 || !errors.Is(err, rdma.ErrLeft) {
+			j.Errorf("rank %d: clock %d, error %v", r, c, err)
+		}
+		j.take(in[r], 2, 3000)
+		if err := j.ranks[r].State(0); !errors.Is(err, rdma.ErrLeft) {
+			j.Errorf("rank %d: state of rank 0 is %v", r, err)
+		}
+	}
+	if _, err := out.Begin(); !errors.Is(err, rdma.ErrClosed) {
+		j.Errorf("Begin: %v", err)
+	}
+	for what, f := range map[string]func() error{
+		"Publish":     func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, nil); return err },
+		"PublishEach": func() error { _, err := t.PublishEach(j.ctx, "x", rdma.Spec{}, []int{1}); return err },
+		"Subscribe":   func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{1}); return err },
+		"Words":       func() error { _, err := t.Words(j.ctx, "x", 1); return err },
+		"Sub":         func() error { _, err := t.Sub(); return err },
+		"Wait":        func() error { return t.Wait(j.ctx, func() bool { return false }) },
+	} {
+		if err := f(); !errors.Is(err, rdma.ErrClosed) {
+			j.Errorf("%s: %v; expected ErrClosed", what, err)
+		}
+	}
+}
+
+// dead asserts that err is of dead rank 0, with its reason.
+func (j *job) dead(what string, err error, reason string) {
+	j.Helper()
+	var dead *rdma.PeerError
+	if !errors.As(err, &dead) || dead.Rank != 0 || !strings.Contains(dead.Error(), reason) {
+		j.Errorf("%s: %v; expected the PeerError of rank 0 with %q", what, err, reason)
+	}
+}
+
+// abortedPeer: who is dead published what it published.
+func abortedPeer(j *job) {
+	const reason = "out of patience"
+	newest, in := j.star(rdma.Spec{Bytes: 40})
+	queue := j.publish(0, "queue", rdma.Spec{Bytes: 40, Depth: 3}, 1)
+	qin := j.subscribe(1, "queue", rdma.Spec{Bytes: 40, Depth: 3}, 0)
+	for c := uint64(1); c <= 3; c++ {
+		j.mustPut(newest, 0, c, 40, nil)
+		j.mustPut(queue, 0, c, 40, nil)
+	}
+	j.ranks[0].Abort(reason)
+	for _, r := range j.others(0) {
+		c, err := in[r].Clock()
+		j.dead("Clock", err, reason)
+		if c != 3 {
+			j.Errorf("rank %d: clock %d, expected 3", r, c)
+		}
+		j.take(in[r], 3, 40)
+		j.none(in[r])
+		j.dead("State", j.ranks[r].State(0), reason)
+	}
+	c, err := qin.Clock()
+	j.dead("Clock", err, reason)
+	if c != 3 {
+		j.Errorf("clock %d, expected 3", c)
+	}
+	for c := uint64(1); c <= 3; c++ {
+		j.take(qin, c, 40)
+	}
+	j.none(qin)
+	_, err = j.ranks[1].Words(j.ctx, "words", 1)
+	j.dead("Words", err, reason)
+}
+
+// firstEndFinal: nobody rises from the dead, and nobody dies who has left.
+func firstEndFinal(j *job) {
+	j.ranks[0].Abort("first")
+	j.ranks[0].Abort("second")
+	if err := j.ranks[0].Close(); err != nil {
+		j.Fatal(err)
+	}
+	j.dead("aborted, then closed", j.ranks[1].State(0), "first")
+	if err := j.ranks[1].Close(); err != nil {
+		j.Fatal(err)
+	}
+	j.ranks[1].Abort("too late")
+	if err := j.ranks[j.n()-1].State(1); j.n() > 2 && !errors.Is(err, rdma.ErrLeft) {
+		j.Errorf("closed, then aborted: %v", err)
+	}
+}
+
+// endsRing: a sender that waits for an ack and readers that wait for a clock
+// learn of every kind of end without anybody's help.
+func endsRing(j *job) {
+	ends := map[string]func(t rdma.Transport, c interface{ Close() error }){
+		"box closed":       func(_ rdma.Transport, c interface{ Close() error }) { _ = c.Close() },
+		"transport closed": func(t rdma.Transport, _ interface{ Close() error }) { _ = t.Close() },
+		"aborted":          func(t rdma.Transport, _ interface{ Close() error }) { t.Abort("end") },
+	}
+	// The last end takes the rank with it, so that order matters.
+	for _, what := range []string{"box closed", "aborted"} {
+		out, in := j.star(rdma.Spec{Bytes: 8, Depth: 1})
+		j.every(func(r int) error {
+			if r == 0 {
+				ends[what](j.ranks[0], out)
+				return nil
+			}
+			return waitFor(j, j.ranks[r], func() (bool, error) {
+				_, err := in[r].Clock()
+				return err != nil, nil
+			})
+		})
+		for _, r := range j.others(0) {
+			if err := in[r].Close(); err != nil {
+				j.Fatal(err)
+			}
+		}
+	}
+	out := j.publish(1, "back", rdma.Spec{Bytes: 8, Depth: 1}, j.others(1)...)
+	for _, r := range j.others(1) {
+		if r > 0 {
+			j.subscribe(r, "back", rdma.Spec{Bytes: 8, Depth: 1}, 1)
+		}
+	}
+	j.mustPut(out, 1, 1, 8, nil)
+	j.every(func(r int) error {
+		if r > 1 {
+			ends["transport closed"](j.ranks[r], nil)
+		}
+		if r != 1 {
+			return nil
+		}
+		return waitFor(j, j.ranks[1], func() (bool, error) {
+			b, err := out.Begin()
+			return b != nil, err
+		})
+	})
+	if a := out.Acked(0); a == math.MaxUint64 {
+		j.Error("a reader that never came has released everything")
+	}
+}

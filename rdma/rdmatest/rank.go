@@ -1,0 +1,153 @@
+package rdmatest
+
+import (
+	"errors"
+	"math"
+	"reflect"
+
+	"malt/rdma"
+)
+
+var rankCases = []testCase{
+	{"identity", 1, identity},
+	{"map", 1, mapMemory},
+	{"map refuses what is not there", 1, mapTooMuch},
+	{"traffic is exact", 2, traffic},
+	{"share", 1, share},
+}
+
+func identity(j *job) {
+	for r, t := range j.ranks {
+		if t.Rank() != r || t.Size() != j.n() || t.Name() == "" || t.Name() != j.ranks[0].Name() {
+			j.Errorf("transport %d is rank %d of %d, %q", r, t.Rank(), t.Size(), t.Name())
+		}
+		for peer := range j.n() {
+			if err := t.State(peer); err != nil {
+				j.Errorf("rank %d: state of live rank %d: %v", r, peer, err)
+			}
+		}
+		for _, peer := range []int{-1, j.n()} {
+			if t.State(peer) == nil {
+				j.Errorf("rank %d: rank %d of %d has a state", r, peer, j.n())
+			}
+		}
+	}
+}
+
+// mapMemory: zeroed, page-aligned, outlives Close.
+func mapMemory(j *job) {
+	t := j.ranks[0]
+	var all [][]byte
+	for _, n := range []int{1, 4095, 4096, 4097, 1 << 20} {
+		b, err := t.Map(n)
+		if err != nil {
+			j.Fatalf("Map(%d): %v", n, err)
+		}
+		if len(b) != n {
+			j.Errorf("Map(%d) gave %d bytes", n, len(b))
+		}
+		if at := reflect.ValueOf(b).Pointer(); at%4096 != 0 {
+			j.Errorf("Map(%d) begins at %#x, in the middle of a page", n, at)
+		}
+		for i, x := range b {
+			if x != 0 {
+				j.Fatalf("Map(%d): byte %d is %d", n, i, x)
+			}
+		}
+		pattern(b, 0, uint64(n))
+		all = append(all, b)
+	}
+	if err := t.Close(); err != nil {
+		j.Fatal(err)
+	}
+	for _, b := range all {
+		u := rdma.Update{Data: b, Stamp: rdma.Stamp{Clock: uint64(len(b))}}
+		if err := intact(u, 0, len(b)); err != nil {
+			j.Errorf("after Close: %v", err)
+		}
+		if err := t.Unmap(b); err != nil {
+			j.Errorf("Unmap after Close: %v", err)
+		}
+	}
+}
+
+func mapTooMuch(j *job) {
+	for _, n := range []int{1 << 45, math.MaxInt} {
+		if b, err := j.ranks[0].Map(n); !errors.Is(err, rdma.ErrNoMemory) {
+			j.Errorf("Map(%d): %d bytes, error %v; expected ErrNoMemory", n, len(b), err)
+		}
+	}
+	if b, err := j.ranks[0].Map(-1); err == nil {
+		j.Errorf("Map(-1) gave %d bytes", len(b))
+	}
+}
+
+// traffic: only updates that were meant for a peer count, by payload bytes.
+func traffic(j *job) {
+	out, in := j.star(rdma.Spec{Bytes: 1000})
+	for c := uint64(1); c <= 4; c++ {
+		to := j.others(0)
+		if c == 3 {
+			to = to[:1]
+		}
+		j.mustPut(out, 0, c, int(c)*100, to)
+		for _, r := range to {
+			j.take(in[r], c, int(c)*100)
+		}
+	}
+	if err := out.Advance(9); err != nil {
+		j.Fatal(err)
+	}
+	for _, r := range j.others(0) {
+		want := rdma.Traffic{SentMessages: 4, SentBytes: 1000}
+		if r != 1 {
+			want = rdma.Traffic{SentMessages: 3, SentBytes: 700}
+		}
+		if got := j.ranks[0].Traffic(r); got != want {
+			j.Errorf("rank 0 to %d: %+v, expected %+v", r, got, want)
+		}
+		want = rdma.Traffic{ReceivedMessages: want.SentMessages, ReceivedBytes: want.SentBytes}
+		if got := j.ranks[r].Traffic(0); got != want {
+			j.Errorf("rank %d from 0: %+v, expected %+v", r, got, want)
+		}
+		if got := in[r].Published(); got != want.ReceivedMessages {
+			j.Errorf("rank %d: %d published, expected %d", r, got, want.ReceivedMessages)
+		}
+	}
+}
+
+func share(j *job) {
+	shared := make([]rdma.Shared, j.n())
+	errs := make([]error, j.n())
+	j.every(func(r int) error {
+		shared[r], errs[r] = j.ranks[r].Share(j.ctx, "memory", 100, 2)
+		return nil
+	})
+	for r, err := range errs {
+		if errors.Is(err, rdma.ErrNotSupported) {
+			j.Skipf("%s: %v", j.ranks[r].Name(), err)
+		}
+		if err != nil {
+			j.Fatalf("rank %d: Share: %v", r, err)
+		}
+	}
+	j.every(func(r int) error {
+		pattern(shared[r].Bytes(r), r, 1)
+		shared[r].Word(r, 1).Store(uint64(r) + 1)
+		return nil
+	})
+	for r, s := range shared {
+		for peer := range j.n() {
+			u := rdma.Update{Data: s.Bytes(peer), Stamp: rdma.Stamp{Clock: 1, Tag: uint64(peer)}}
+			if err := intact(u, peer, 100); err != nil {
+				j.Errorf("rank %d: %v", r, err)
+			}
+			if v := s.Word(peer, 1).Load(); v != uint64(peer)+1 {
+				j.Errorf("rank %d: word of rank %d is %d", r, peer, v)
+			}
+		}
+		if err := s.Close(); err != nil {
+			j.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
