@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 
 	"malt/rdma"
@@ -68,11 +67,8 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 		return rdma.ErrClosed
 	}
 	defer h.guard.Exit()
-	for i, rank := range from {
-		if rank < 0 || rank >= h.cfg.Size || rank == h.cfg.Rank || slices.Contains(from[:i], rank) {
-			return fmt.Errorf("rendezvous: fetching %s: senders %v for rank %d; each must be another rank below %d, named once",
-				name, from, h.cfg.Rank, h.cfg.Size)
-		}
+	if err := h.checkRanks("senders", from); err != nil {
+		return fmt.Errorf("rendezvous: fetching %s: %w", name, err)
 	}
 	var (
 		mu      sync.Mutex // of what the goroutines hand over

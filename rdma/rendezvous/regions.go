@@ -16,87 +16,104 @@ type Region struct {
 	Files   []*mem.File // at most 8
 }
 
-// announced is a Region with those who have yet to fetch it. Its descriptors are
-// open until nobody can need them: each reader has confirmed that it has mapped
-// them, has left, or is dead.
-type announced struct {
+// Announcement is a Region with those who have yet to fetch it. Its descriptors
+// are open until nobody can need them: each reader has confirmed that it has
+// mapped them, has left, or is dead.
+type Announcement struct {
 	Region
-	waiting []int // readers that have not confirmed
-	sending int   // answers under way
+	h       *Host
+	name    string
+	waiting []int // readers that have not taken it
+	sending int   // readers that have, and have not confirmed yet
+	over    bool  // withdrawn
 }
 
-func (a *announced) close() {
-	for _, f := range a.Files {
-		f.Close()
-	}
-}
-
-// regions is what this rank has announced.
+// regions is what this rank has announced, oldest first. There may be several of
+// one name: a reader gets each once, in their order.
 type regions struct {
 	mu      sync.Mutex
-	byName  map[string]*announced
-	changed chan struct{} // closed and replaced at each announcement
+	byName  map[string][]*Announcement
+	changed chan struct{} // closed and forgotten when there may be something new to take
 	closed  bool
 }
 
 // Announce lets the readers fetch the region from now on. It takes over the
-// files' descriptors, also when it fails. A name can be used again when all
-// readers have fetched what it stood for.
-func (h *Host) Announce(name string, r Region) (err error) {
-	a := &announced{Region: r}
-	defer func() {
-		if err != nil {
-			a.close()
-		}
-	}()
-	if len(r.Files) > maxFiles || len(name) > maxString || len(r.Text) > maxString {
-		return fmt.Errorf("rendezvous: announcing %.40q: a name of %d bytes, a text of %d, %d files; at most %d, %d and %d",
-			name, len(name), len(r.Text), len(r.Files), maxString, maxString, maxFiles)
+// files' descriptors, also when it fails.
+func (h *Host) Announce(name string, r Region) (*Announcement, error) {
+	a := &Announcement{Region: r, h: h, name: name}
+	if err := h.announce(a); err != nil {
+		a.close()
+		return nil, fmt.Errorf("rendezvous: announcing %.100s: %w", name, err)
 	}
-	for i, rank := range r.Readers {
-		if rank < 0 || rank >= h.cfg.Size || rank == h.cfg.Rank || slices.Contains(r.Readers[:i], rank) {
-			return fmt.Errorf("rendezvous: announcing %s: readers %v of rank %d; each must be another rank below %d, named once",
-				name, r.Readers, h.cfg.Rank, h.cfg.Size)
-		}
+	return a, nil
+}
+
+func (h *Host) announce(a *Announcement) error {
+	if len(a.Files) > maxFiles || len(a.name) > maxString || len(a.Text) > maxString {
+		return fmt.Errorf("a name of %d bytes, a text of %d, %d files; at most %d, %d and %d",
+			len(a.name), len(a.Text), len(a.Files), maxString, maxString, maxFiles)
+	}
+	if err := h.checkRanks("readers", a.Readers); err != nil {
+		return err
 	}
 	h.sweep()
+	for _, rank := range a.Readers {
+		if h.State(rank) == nil {
+			a.waiting = append(a.waiting, rank)
+		}
+	}
 	g := &h.regions
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return rdma.ErrClosed
 	}
-	if _, twice := g.byName[name]; twice {
-		return fmt.Errorf("rendezvous: %s has been announced already, and not every reader has fetched it; use another name", name)
-	}
-	for _, rank := range r.Readers {
-		if h.State(rank) == nil {
-			a.waiting = append(a.waiting, rank)
-		}
-	}
-	if len(a.waiting) == 0 {
-		a.close()
-		return nil
-	}
 	if g.byName == nil {
-		g.byName = map[string]*announced{}
+		g.byName = map[string][]*Announcement{}
 	}
-	g.byName[name] = a
-	if g.changed != nil {
-		close(g.changed)
-		g.changed = nil
+	g.byName[a.name] = append(g.byName[a.name], a)
+	g.drop(a)
+	g.news()
+	return nil
+}
+
+// checkRanks fails unless each is a rank, named once.
+func (h *Host) checkRanks(what string, ranks []int) error {
+	for i, rank := range ranks {
+		if rank < 0 || rank >= h.cfg.Size || slices.Contains(ranks[:i], rank) {
+			return fmt.Errorf("%s %v: each must be a rank below %d, named once", what, ranks, h.cfg.Size)
+		}
 	}
 	return nil
 }
 
-// take finds the region for a reader; the caller gives it back with settle. When
-// it is not there (yet) the channel is closed at the next announcement.
-func (g *regions) take(name string, reader int) (*announced, <-chan struct{}) {
+// Withdraw ends the announcement: who has not fetched it by now waits for the
+// next of that name.
+func (a *Announcement) Withdraw() {
+	g := &a.h.regions
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if a := g.byName[name]; a != nil && !g.closed && slices.Contains(a.waiting, reader) {
-		a.sending++
-		return a, nil
+	a.waiting, a.over = nil, true
+	g.drop(a)
+}
+
+func (a *Announcement) close() {
+	for _, f := range a.Files {
+		f.Close()
+	}
+}
+
+// take finds the oldest region for a reader; the caller ends that with settle.
+// When there is none (yet) the channel is closed once it is worth asking again.
+func (g *regions) take(name string, reader int) (*Announcement, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range g.byName[name] {
+		if i := slices.Index(a.waiting, reader); i >= 0 && !g.closed {
+			a.waiting = slices.Delete(a.waiting, i, i+1)
+			a.sending++
+			return a, nil
+		}
 	}
 	if g.changed == nil {
 		g.changed = make(chan struct{})
@@ -104,22 +121,35 @@ func (g *regions) take(name string, reader int) (*announced, <-chan struct{}) {
 	return nil, g.changed
 }
 
-// settle ends what take began; confirmed when the reader has what it needs.
-func (g *regions) settle(name string, a *announced, reader int, confirmed bool) {
+// settle ends what take began. A reader that did not confirm can take it again.
+func (g *regions) settle(a *Announcement, reader int, confirmed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a.sending--
-	if confirmed {
-		a.waiting = slices.DeleteFunc(a.waiting, func(r int) bool { return r == reader })
+	if !confirmed && !a.over {
+		a.waiting = append(a.waiting, reader)
+		g.news()
 	}
-	g.drop(name, a)
+	g.drop(a)
 }
 
-// drop forgets a region that nobody can need any more.
-func (g *regions) drop(name string, a *announced) {
-	if len(a.waiting) == 0 && a.sending == 0 {
-		a.close()
-		delete(g.byName, name)
+// news wakes those whom take has found nothing for. g.mu is held.
+func (g *regions) news() {
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
+}
+
+// drop forgets a if nobody can need it any more. g.mu is held.
+func (g *regions) drop(a *Announcement) {
+	if len(a.waiting) != 0 || a.sending != 0 {
+		return
+	}
+	a.close()
+	rest := slices.DeleteFunc(g.byName[a.name], func(b *Announcement) bool { return a == b })
+	if g.byName[a.name] = rest; len(rest) == 0 {
+		delete(g.byName, a.name)
 	}
 }
 
@@ -128,9 +158,11 @@ func (h *Host) sweep() {
 	g := &h.regions
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for name, a := range g.byName {
-		a.waiting = slices.DeleteFunc(a.waiting, func(r int) bool { return h.State(r) != nil })
-		g.drop(name, a)
+	for _, all := range g.byName {
+		for _, a := range slices.Clone(all) {
+			a.waiting = slices.DeleteFunc(a.waiting, func(r int) bool { return h.State(r) != nil })
+			g.drop(a)
+		}
 	}
 }
 
@@ -139,8 +171,10 @@ func (g *regions) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	for _, a := range g.byName {
-		a.close()
+	for _, all := range g.byName {
+		for _, a := range all {
+			a.close()
+		}
 	}
 	g.byName = nil
 }

@@ -64,8 +64,8 @@ func (h *Host) permit(m *request, pid int) error {
 		return fmt.Errorf("the token is wrong; all ranks of a job must have the same MALT_TOKEN")
 	case m.size != uint32(h.cfg.Size):
 		return fmt.Errorf("it was started with size %d, not %d", h.cfg.Size, m.size)
-	case m.rank >= m.size || m.rank == uint32(h.cfg.Rank):
-		return fmt.Errorf("it expects another rank than %d", m.rank)
+	case m.rank >= m.size:
+		return fmt.Errorf("there is no rank %d among %d", m.rank, m.size)
 	case m.pid != uint32(pid):
 		return fmt.Errorf("process %d of rank %d is %d to it; %s", m.pid, m.rank, pid, namespaces)
 	case m.kind == wantPage && h.pageFile == nil:
@@ -102,12 +102,12 @@ func (h *Host) answerRegion(c *conn, name string, reader int) {
 		if !ok {
 			c.Close()
 		}
-		h.regions.settle(name, a, reader, <-confirmed && ok)
+		h.regions.settle(a, reader, <-confirmed && ok)
 		return
 	}
 }
 
-func (h *Host) sendRegion(c *conn, a *announced) error {
+func (h *Host) sendRegion(c *conn, a *Announcement) error {
 	m := reply{text: a.Text}
 	for _, r := range a.Readers {
 		m.readers = append(m.readers, uint32(r))

@@ -1,0 +1,186 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/internal/mem"
+	"malt/rdma/rendezvous"
+)
+
+// What an announcement's text begins with, before the Spec in words: whether
+// the readers share one box or have one each.
+const (
+	together = "one box for all readers: "
+	each     = "a box per reader: "
+)
+
+// atOnce is the size up to which all slots of one Publish are populated
+// together: looking up the limits costs more than so little memory.
+const atOnce = 256 << 10
+
+// Publish announces a box; a name is free again when the box is closed.
+func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+	outs, err := t.publish(together, name, s, readers, [][]int{readers})
+	if err != nil {
+		return nil, err
+	}
+	return outs[0], nil
+}
+
+// PublishEach lays the boxes side by side.
+func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
+	sets := make([][]int, len(readers))
+	for i := range readers {
+		sets[i] = readers[i : i+1]
+	}
+	return t.publish(each, name, s, readers, sets)
+}
+
+// publish makes one box per set of readers and announces them together, all or
+// none.
+func (t *transport) publish(kind, name string, s rdma.Spec, readers []int, sets [][]int) ([]rdma.Outbox, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	op := fmt.Sprintf("shm: rank %d: Publish %s", t.Rank(), name)
+	if err := t.checkRanks("readers", readers); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if len(sets) == 0 {
+		return nil, nil
+	}
+	l, err := box.NewLayout(s, len(sets[0]))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if !t.takeName(name) {
+		return nil, fmt.Errorf("%s: this rank has a box of that name already; close it first, or take another", op)
+	}
+	p := &publication{t: t, name: name, layout: l}
+	outs, err := p.open(kind, readers, sets)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.release()))
+	}
+	return outs, nil
+}
+
+// publication is what the boxes of one Publish share.
+type publication struct {
+	t         *transport
+	name      string
+	layout    box.Layout
+	pair      pair
+	announced *rendezvous.Announcement
+	populated bool // all slots are
+
+	mu   sync.Mutex
+	left int // boxes that are open
+}
+
+func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Outbox, error) {
+	files, err := p.allocate(len(sets))
+	if err != nil {
+		return nil, err
+	}
+	give := func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	outs := make([]*outbox, len(sets))
+	for i, set := range sets {
+		if outs[i], err = p.outbox(i, set); err != nil {
+			give()
+			return nil, err
+		}
+	}
+	p.left = len(outs)
+	p.announced, err = p.t.host.Announce(boxName(p.name), rendezvous.Region{
+		Text: kind + box.Describe(p.layout.Spec), Readers: readers, Files: files,
+	})
+	if err != nil {
+		return nil, err
+	}
+	result := make([]rdma.Outbox, len(outs))
+	for i, o := range outs {
+		result[i] = o
+	}
+	if err := adopt(p.t, outs); err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// allocate makes and maps the memory of n boxes. The slots are sealed against
+// writing by anybody but us.
+func (p *publication) allocate(n int) (files []*mem.File, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+		}
+	}()
+	memory := func(name string, size int, into *[]byte, readOnly, populate bool) error {
+		f, err := mem.NewFile(name, size)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		if *into, err = f.Map(true); err != nil {
+			return err
+		}
+		if populate {
+			if err := p.t.host.Reserve(*into); err != nil {
+				return err
+			}
+		}
+		return f.Seal(readOnly)
+	}
+	if err := memory("malt-box", n*p.layout.ControlBytes, &p.pair.control, false, true); err != nil {
+		return files, err
+	}
+	p.populated = n*p.layout.SlotBytes() <= atOnce
+	return files, memory("malt-slots", n*p.layout.SlotBytes(), &p.pair.slots, true, p.populated)
+}
+
+// outbox is the sending end of box i.
+func (p *publication) outbox(i int, readers []int) (*outbox, error) {
+	control, slots := p.pair.box(p.layout, i)
+	slot := p.layout.Flat(slots)
+	o := &outbox{}
+	e := p.t.end(p.name, p.t.Rank(), p.layout, control, slot)
+	e.Done = func() error {
+		p.t.forget(o)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.left--; p.left > 0 {
+			return nil
+		}
+		return p.release()
+	}
+	var err error
+	o.box, err = box.NewOutbox(e, readers, func(i int) error {
+		if p.populated {
+			return nil
+		}
+		return p.t.host.Reserve(slot(i))
+	})
+	return o, err
+}
+
+// release ends the announcement and gives memory and name back.
+func (p *publication) release() error {
+	if p.announced != nil {
+		p.announced.Withdraw()
+	}
+	p.t.freeName(p.name)
+	return p.pair.unmap()
+}
+
+func boxName(name string) string { return "box " + name }

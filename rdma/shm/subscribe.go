@@ -1,0 +1,125 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/rendezvous"
+)
+
+// Subscribe attaches to all boxes together, once the last of them is there: one
+// that fails or is given up has taken nothing.
+func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	op := fmt.Sprintf("shm: rank %d: Subscribe %s", t.Rank(), name)
+	if err := t.checkRanks("senders", senders); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if err := t.takeSources(name, senders); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	ins := make([]*inbox, len(senders))
+	found := make([]found, len(senders))
+	err := t.fetch(ctx, boxName(name), senders, func(i int, r rendezvous.Region) (err error) {
+		found[i], err = t.find(name, s, senders[i], r)
+		return err
+	})
+	for i := range found {
+		if err == nil {
+			ins[i], err = t.inbox(name, senders[i], &found[i])
+		}
+	}
+	if err == nil {
+		err = adopt(t, ins)
+	}
+	if err != nil {
+		for i := range found {
+			err = errors.Join(err, found[i].pair.unmap())
+		}
+		t.freeSources(name, senders)
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	result := make([]rdma.Inbox, len(ins))
+	for i, in := range ins {
+		result[i] = in
+	}
+	return result, nil
+}
+
+// found is a sender's box, mapped.
+type found struct {
+	pair
+	layout box.Layout
+	place  int // of this box in the pair
+	index  int // of this rank among the box's readers
+}
+
+// find compares what a sender announced with what this rank expects, and maps it.
+func (t *transport) find(name string, s rdma.Spec, sender int, r rendezvous.Region) (f found, err error) {
+	ours := box.Describe(s)
+	theirs, single := strings.CutPrefix(r.Text, each)
+	if !single {
+		theirs, _ = strings.CutPrefix(r.Text, together)
+	}
+	if theirs != ours {
+		return f, &rdma.MismatchError{Name: name, Rank: sender, Ours: ours, Theirs: theirs}
+	}
+	me := slices.Index(r.Readers, t.Rank())
+	if me < 0 {
+		return f, fmt.Errorf("rank %d announced it for ranks %v only", sender, r.Readers)
+	}
+	boxes, readers := 1, len(r.Readers)
+	if f.index = me; single {
+		boxes, readers, f.place, f.index = readers, 1, me, 0
+	}
+	if f.layout, err = box.NewLayout(s, readers); err != nil {
+		return f, err
+	}
+	if f.pair, err = attach(r.Files, f.layout, boxes); err != nil {
+		return f, fmt.Errorf("box of rank %d: %w", sender, err)
+	}
+	return f, nil
+}
+
+// inbox is the receiving end of a box that was found. It takes the mapping over
+// when it is closed.
+func (t *transport) inbox(name string, sender int, f *found) (in *inbox, err error) {
+	control, slots := f.box(f.layout, f.place)
+	in = &inbox{pair: f.pair}
+	e := t.end(name, sender, f.layout, control, f.layout.Flat(slots))
+	e.Done = func() error {
+		t.forget(in)
+		t.freeSources(name, []int{sender})
+		return nil
+	}
+	in.box, err = box.NewInbox(e, f.index)
+	return in, err
+}
+
+// end is what both ends of a box have in common.
+func (t *transport) end(name string, sender int, l box.Layout, control []byte, slot func(int) []byte) box.End {
+	return box.End{
+		Place:  box.Place{Control: control, Slot: slot},
+		Layout: l, Name: name, Sender: sender, Member: uint32(sender), Generation: uint32(t.host.Generation()),
+		Bell: t.host.BellID(t.bell), Ring: t.host.Ring, State: t.host.State, Meter: t.meter,
+	}
+}
+
+// fetch is rendezvous.Fetch that also ends when t, which may be a sub, is closed.
+func (t *transport) fetch(ctx context.Context, name string, from []int, use func(int, rendezvous.Region) error) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.life, cancel)()
+	err := t.host.Fetch(inner, t.bell, t.policy, name, from, use)
+	if err != nil && t.check() != nil {
+		return rdma.ErrClosed
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/rendezvous"
+)
+
+// rank is what a rank's transport and its subs have in common.
+type rank struct {
+	host   *rendezvous.Host
+	meter  *box.Meter
+	memory memory
+	policy rendezvous.Policy
+
+	mu      sync.Mutex
+	bells   [rendezvous.Bells]bool // which are somebody's
+	outs    map[string]bool        // names of boxes that are open
+	ins     map[source]bool        // boxes of others that are open
+	pending map[string]*words      // Words that did not come about (yet), by name
+}
+
+// transport is one rank with one doorbell; Sub makes another one of the same
+// rank.
+type transport struct {
+	*rank
+	bell   int
+	parent *transport      // nil but for a sub
+	life   context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
+	closed bool
+}
+
+var _ rdma.Transport = (*transport)(nil)
+
+// Open joins the job and returns when all ranks have arrived: rendezvous.Join
+// says how it fails.
+func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
+	h, err := rendezvous.Join(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	r := &rank{
+		host: h, meter: box.NewMeter(c.Size), policy: policyFor(c.Size),
+		outs: map[string]bool{}, ins: map[source]bool{}, pending: map[string]*words{},
+	}
+	r.bells[0] = true
+	return newTransport(r, 0, nil), nil
+}
+
+func newTransport(r *rank, bell int, parent *transport) *transport {
+	t := &transport{rank: r, bell: bell, parent: parent, open: map[io.Closer]struct{}{}}
+	t.life, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+func (t *transport) Name() string { return "shm" }
+func (t *transport) Rank() int    { return t.host.Rank() }
+func (t *transport) Size() int    { return t.host.Size() }
+
+func (t *transport) Share(context.Context, string, int, int) (rdma.Shared, error) {
+	return nil, fmt.Errorf("shm: Share: %w", rdma.ErrNotSupported)
+}
+
+func (t *transport) State(peer int) error { return t.host.State(peer) }
+
+func (t *transport) Abort(reason string) { t.host.Abort(reason) }
+
+func (t *transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
+
+// Sub takes one of the rank's other doorbells.
+func (t *transport) Sub() (rdma.Transport, error) {
+	r := t.rank
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for bell, taken := range r.bells {
+		if taken {
+			continue
+		}
+		s := newTransport(r, bell, t)
+		if err := adopt(t, []*transport{s}); err != nil {
+			s.cancel()
+			return nil, fmt.Errorf("shm: rank %d: Sub: %w", t.Rank(), err)
+		}
+		r.bells[bell] = true
+		return s, nil
+	}
+	return nil, fmt.Errorf("shm: rank %d: all %d doorbells are in use; close a Sub first", t.Rank(), rendezvous.Bells)
+}
+
+// Close closes what is open, and then the rank: whoever sees that it has left
+// sees that its boxes have.
+func (t *transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	open := t.open
+	t.open = nil
+	t.mu.Unlock()
+	t.cancel()
+
+	var errs []error
+	for c := range open {
+		errs = append(errs, c.Close())
+	}
+	t.Wake()
+	if t.parent != nil {
+		t.parent.forget(t)
+		t.rank.mu.Lock()
+		t.bells[t.bell] = false
+		t.rank.mu.Unlock()
+		return errors.Join(errs...)
+	}
+	errs = append(errs, t.host.Close())
+	t.rank.mu.Lock()
+	defer t.rank.mu.Unlock()
+	for _, w := range t.pending {
+		if w != nil {
+			errs = append(errs, w.unmap())
+		}
+	}
+	t.pending = nil
+	return errors.Join(errs...)
+}
+
+// check fails when t is closed.
+func (t *transport) check() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fmt.Errorf("shm: rank %d: %w", t.Rank(), rdma.ErrClosed)
+	}
+	return nil
+}
+
+// adopt has all of c closed with t. It fails when that has happened already; then
+// nothing is adopted.
+func adopt[C io.Closer](t *transport, all []C) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return rdma.ErrClosed
+	}
+	for _, c := range all {
+		t.open[c] = struct{}{}
+	}
+	return nil
+}
+
+func (t *transport) forget(c io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, c)
+}

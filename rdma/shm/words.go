@@ -1,0 +1,234 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+	"malt/rdma/rendezvous"
+)
+
+// A rank's words lie in memory of its own, which the others map for reading:
+//
+//	0	number of the doorbell that Set of the others rings
+//	64	word 0, word 1, …
+//
+// Nothing else is shared. The doorbell is stored before the memory is announced,
+// a word by Set or Put; a rank that dies has its last value there for ever.
+const wordsHeader = 64
+
+// maxWords is the most that anybody could mean.
+const maxWords = 1 << 30
+
+// words is one rank's hold on the words of all.
+type words struct {
+	t         *transport
+	name      string
+	n         int
+	guard     mem.Guard
+	own       []byte
+	maps      [][]byte // by rank; own among them
+	announced *rendezvous.Announcement
+}
+
+var _ rdma.Words = (*words)(nil)
+
+// Words announces this rank's words and maps those of all others. One that is
+// given up stays announced, since others may have mapped it already: the next
+// call of the same name goes on with it.
+func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	op := fmt.Sprintf("shm: rank %d: Words %s", t.Rank(), name)
+	if n < 0 || n > maxWords {
+		return nil, fmt.Errorf("%s: %d words; expected 0 to %d", op, n, maxWords)
+	}
+	w, err := t.resume(name, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if err = w.complete(ctx, t); err == nil {
+		err = adopt(t, []*words{w})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, t.suspend(w)))
+	}
+	return w, nil
+}
+
+// resume finds the words that an earlier call left, or makes new ones.
+func (t *transport) resume(name string, n int) (*words, error) {
+	r := t.rank
+	r.mu.Lock()
+	w, there := r.pending[name]
+	if there && w == nil {
+		r.mu.Unlock()
+		return nil, errors.New("another call of this rank waits for that name")
+	}
+	if r.pending == nil {
+		r.mu.Unlock()
+		return nil, rdma.ErrClosed
+	}
+	r.pending[name] = nil // in use
+	r.mu.Unlock()
+	var err error
+	if there && w.n != n {
+		w.announced.Withdraw()
+		err = w.unmap()
+		w = nil
+	}
+	if w == nil && err == nil {
+		w, err = t.makeWords(name, n)
+	}
+	if err != nil {
+		r.mu.Lock()
+		delete(r.pending, name)
+		r.mu.Unlock()
+		return nil, err
+	}
+	w.t = t
+	mem.WordAt(w.own, 0).Store(t.host.BellID(t.bell))
+	return w, nil
+}
+
+// suspend keeps words that did not come about for the next call, or for Close.
+func (t *transport) suspend(w *words) error {
+	err := w.unmapOthers()
+	r := t.rank
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending == nil { // closed meanwhile
+		return errors.Join(err, w.unmap())
+	}
+	r.pending[w.name] = w
+	return err
+}
+
+// makeWords makes and announces this rank's own.
+func (t *transport) makeWords(name string, n int) (w *words, err error) {
+	w = &words{name: name, n: n, maps: make([][]byte, t.Size())}
+	f, err := mem.NewFile("malt-words", wordsHeader+8*n)
+	if err != nil {
+		return nil, err
+	}
+	if w.own, err = f.Map(true); err == nil {
+		if err = t.host.Reserve(w.own); err == nil {
+			err = f.Seal(true)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, errors.Join(err, w.unmap())
+	}
+	mem.WordAt(w.own, 0).Store(t.host.BellID(t.bell))
+	w.announced, err = t.host.Announce(wordsName(name), rendezvous.Region{
+		Text: describeWords(n), Readers: t.others(), Files: []*mem.File{f},
+	})
+	if err != nil {
+		return nil, errors.Join(err, w.unmap())
+	}
+	return w, nil
+}
+
+// complete maps the words of all others.
+func (w *words) complete(ctx context.Context, t *transport) error {
+	others := t.others()
+	err := t.fetch(ctx, wordsName(w.name), others, func(i int, r rendezvous.Region) (err error) {
+		if r.Text != describeWords(w.n) {
+			return &rdma.MismatchError{Name: w.name, Rank: others[i], Ours: describeWords(w.n), Theirs: r.Text}
+		}
+		if len(r.Files) != 1 || r.Files[0].Size() != wordsHeader+8*w.n {
+			return fmt.Errorf("rank %d announced other memory than that of %s", others[i], r.Text)
+		}
+		w.maps[others[i]], err = r.Files[0].Map(false)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.maps[t.Rank()] = w.own
+	r := t.rank
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pending, w.name)
+	return nil
+}
+
+// others are all ranks but this one.
+func (t *transport) others() []int {
+	others := make([]int, 0, t.Size())
+	for rank := range t.Size() {
+		if rank != t.Rank() {
+			others = append(others, rank)
+		}
+	}
+	return others
+}
+
+func wordsName(name string) string { return "words " + name }
+
+func describeWords(n int) string { return fmt.Sprintf("%d words per rank", n) }
+
+func (w *words) word(rank, i int) *mem.Word { return mem.WordAt(w.maps[rank], wordsHeader+8*i) }
+
+// Set stores with an exchange and then rings: who sleeps has looked before it.
+func (w *words) Set(i int, v uint64) {
+	if !w.guard.Enter() {
+		return
+	}
+	defer w.guard.Exit()
+	w.word(w.t.Rank(), i).Swap(v)
+	for _, m := range w.maps {
+		w.t.host.Ring(mem.WordAt(m, 0).Load())
+	}
+}
+
+func (w *words) Put(i int, v uint64) {
+	if !w.guard.Enter() {
+		return
+	}
+	defer w.guard.Exit()
+	w.word(w.t.Rank(), i).Store(v)
+}
+
+// Get looks at the state before the word: behind a final state the word is
+// final.
+func (w *words) Get(rank, i int) (uint64, error) {
+	if rank < 0 || rank >= len(w.maps) || i < 0 || i >= w.n {
+		return 0, fmt.Errorf("shm: word %d of rank %d; there are %d words of %d ranks", i, rank, w.n, len(w.maps))
+	}
+	if !w.guard.Enter() {
+		return 0, rdma.ErrClosed
+	}
+	defer w.guard.Exit()
+	err := w.t.host.State(rank)
+	return w.word(rank, i).Load(), err
+}
+
+// Close leaves the announcement: others may not have mapped it yet.
+func (w *words) Close() error {
+	if !w.guard.Close(nil) {
+		return nil
+	}
+	w.t.forget(w)
+	return errors.Join(w.unmapOthers(), w.unmap())
+}
+
+func (w *words) unmapOthers() (err error) {
+	for rank, m := range w.maps {
+		if rank != w.t.Rank() {
+			err = errors.Join(err, mem.Unmap(m))
+		}
+		w.maps[rank] = nil
+	}
+	return err
+}
+
+func (w *words) unmap() error {
+	err := mem.Unmap(w.own)
+	w.own = nil
+	return err
+}
