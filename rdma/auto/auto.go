@@ -1,30 +1,79 @@
-// Package auto opens transports by name and picks the best one. It is the only
-// place that knows all of them.
+// Package auto opens a transport by its name, or the one that fits best. It is
+// the only place that knows all of them: a new transport is one line in known.
+//
+//	t, err := auto.Open(ctx, auto.Config{Rank: r, Size: n, Store: store, Token: token})
 package auto
 
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"malt/rdma"
 	"malt/rdma/inmem"
+	"malt/rdma/rendezvous"
+	"malt/rdma/shm"
 )
 
-// Config is what a rank knows of its job before it has met the others.
+// Config is what a rank knows of its job before it has met the others. Each
+// transport reads what it needs.
 type Config struct {
 	Rank, Size, LocalRank int
-	Store                 string // where the ranks meet
+	Store                 string // where the ranks meet: "local:" and the job's id
 	Token                 string // the job's secret
-	Transport             string // "auto", or one by name
+	Transport             string // one of Names, or "auto"; "" is auto
 }
 
-// Open joins the job. A job of one rank needs no store.
-func Open(ctx context.Context, c Config) (rdma.Transport, error) {
-	switch {
-	case (c.Transport == "auto" || c.Transport == "inmem") && c.Size == 1:
-		return inmem.New(1)[0], nil
-	case c.Transport == "inmem":
-		return nil, fmt.Errorf("transport inmem joins ranks of one process only; this job has %d ranks", c.Size)
+// transport is one that can be opened.
+type transport struct {
+	name string
+	open func(ctx context.Context, c Config) (rdma.Transport, error)
+}
+
+var known = []transport{
+	{"shm", openShm},
+	{"inmem", openInmem},
+}
+
+// Names lists the transports that Open knows, without "auto".
+func Names() []string {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = k.name
 	}
-	return nil, fmt.Errorf("transport %q is not known", c.Transport)
+	return names
+}
+
+// Open joins the job and returns when all ranks have arrived. A job of one rank
+// needs no store.
+func Open(ctx context.Context, c Config) (rdma.Transport, error) {
+	name := c.Transport
+	if name == "" || name == "auto" {
+		name = best(c)
+	}
+	for _, k := range known {
+		if k.name == name {
+			return k.open(ctx, c)
+		}
+	}
+	return nil, fmt.Errorf("transport %q is not known; it is one of auto, %s", c.Transport, strings.Join(Names(), ", "))
+}
+
+// best is the heap for a rank alone, and shared memory for those of one machine.
+func best(c Config) string {
+	if c.Size == 1 {
+		return "inmem"
+	}
+	return "shm"
+}
+
+func openShm(ctx context.Context, c Config) (rdma.Transport, error) {
+	return shm.Open(ctx, rendezvous.Config{Rank: c.Rank, Size: c.Size, Store: c.Store, Token: c.Token})
+}
+
+func openInmem(_ context.Context, c Config) (rdma.Transport, error) {
+	if c.Size != 1 || c.Rank != 0 {
+		return nil, fmt.Errorf("transport inmem joins ranks of one process only, and this is rank %d of %d; use shm or auto", c.Rank, c.Size)
+	}
+	return inmem.New(1)[0], nil
 }

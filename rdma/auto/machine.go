@@ -6,9 +6,6 @@ import (
 	"malt/rdma/internal/mem"
 )
 
-// Names lists the transports that Open knows.
-func Names() []string { return []string{"inmem"} }
-
 // FreeMemory is how many bytes transports can still reserve, and what sets that
 // limit: the machine or a control group.
 func FreeMemory() (bytes uint64, limit string) { return mem.Free() }

@@ -1,0 +1,70 @@
+package auto
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestAloneNeedsNoStore(t *testing.T) {
+	for _, name := range []string{"", "auto", "inmem"} {
+		tr, err := Open(context.Background(), Config{Size: 1, Transport: name})
+		if err != nil {
+			t.Fatalf("%q: %v", name, err)
+		}
+		if tr.Name() != "inmem" || tr.Rank() != 0 || tr.Size() != 1 {
+			t.Errorf("%q opened %s, rank %d of %d", name, tr.Name(), tr.Rank(), tr.Size())
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOneMachineIsShm(t *testing.T) {
+	for i, name := range []string{"", "auto", "shm"} {
+		store := fmt.Sprintf("local:%x%d", time.Now().UnixNano(), i)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		var all sync.WaitGroup
+		for rank := range 2 {
+			all.Go(func() {
+				tr, err := Open(ctx, Config{Rank: rank, Size: 2, LocalRank: rank, Store: store, Token: "t", Transport: name})
+				if err != nil {
+					t.Errorf("%q: %v", name, err)
+					return
+				}
+				if tr.Name() != "shm" || tr.Rank() != rank {
+					t.Errorf("%q opened %s, rank %d", name, tr.Name(), tr.Rank())
+				}
+				if err := tr.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		cancel()
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		Config
+		want string
+	}{
+		{Config{Size: 1, Transport: "smh"}, "one of auto, shm, inmem"},
+		{Config{Size: 2, Transport: "inmem"}, "use shm or auto"},
+		{Config{Size: 2, Store: "tcp:here"}, "expected local:"},
+		{Config{Size: 2}, "expected local:"},
+	} {
+		if _, err := Open(context.Background(), c.Config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v; expected %q", c.Config, err, c.want)
+		}
+	}
+	if n := Names(); !slices.Equal(n, []string{"shm", "inmem"}) {
+		t.Errorf("Names() = %v", n)
+	}
+}
