@@ -93,6 +93,13 @@ func (c *channel) arrive(clock uint64) {
 	}
 }
 
+// leave tells ranks that do not read this one's box not to wait for it.
+func (c *channel) leave() {
+	if c.words != nil {
+		c.words.Set(0, ended)
+	}
+}
+
 func (c *channel) close() error {
 	var errs []error
 	for i := range c.sources {

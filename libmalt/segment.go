@@ -147,6 +147,7 @@ func (s *Segment) Close() error {
 		return failf(ErrClosed, "%s has been closed before", s)
 	}
 	s.w.delist(s)
+	s.ch.leave()
 	return s.shut()
 }
 

@@ -462,6 +462,27 @@ func TestEndingRanksAreNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestClosingRanksAreNotWaitedFor: rank r closes the vector after r+1 syncs and
+// stays in the job until all are through.
+func TestClosingRanksAreNotWaitedFor(t *testing.T) {
+	for _, options := range []string{"consistency=bsp graph=ring", "consistency=bsp", "consistency=ssp:1", "consistency=notify-ack:1"} {
+		t.Run(options, func(t *testing.T) {
+			eachSize(t, func(t *testing.T, n int) {
+				job(t, n, func(ctx context.Context, w *libmalt.World) error {
+					v, err := vector(ctx, w, 10, options)
+					for i := 0; i <= 2*w.Rank() && err == nil; i++ {
+						_, err = v.Sync(ctx, 1)
+					}
+					if err != nil {
+						return err
+					}
+					return errors.Join(v.Close(), w.Barrier(ctx))
+				})
+			})
+		})
+	}
+}
+
 // TestDeathReachesEveryWait: rank 1 dies; gathers that need it fail and say so,
 // those that do not wait go on.
 func TestDeathReachesEveryWait(t *testing.T) {
