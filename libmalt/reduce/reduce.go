@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"malt/internal/nearest"
 )
 
 // DType is the type of the elements. The values are those of malt.h.
@@ -74,30 +76,9 @@ func parse(names []string, s, what string) (int, error) {
 	if i := slices.Index(names[1:], s); i >= 0 {
 		return i + 1, nil
 	}
-	known := names[1:]
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, s) - distance(b, s) })
-	return 0, fmt.Errorf("reduce: unknown %s %q: it is one of %s; the nearest is %q",
-		what, s, strings.Join(known, ", "), nearest)
-}
-
-// distance is Levenshtein's: the fewest letters to insert, delete or change that
-// make a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	hint := ""
+	if near := nearest.Word(s, names[1:]); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return 0, fmt.Errorf("reduce: unknown %s %q: it is one of %s%s", what, s, strings.Join(names[1:], ", "), hint)
 }

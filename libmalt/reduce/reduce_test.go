@@ -26,21 +26,24 @@ func TestNames(t *testing.T) {
 
 func TestUnknownNamesNameTheNearest(t *testing.T) {
 	for _, c := range []struct{ in, nearest string }{
-		{"men", "mean"}, {"mean_received", "mean-received"}, {"SUM", "sum"}, {"maximum", "max"},
-		{"replaced", "replace"}, {"minn", "min"}, {"", "sum"},
+		{"men", "mean"}, {"mean_received", "mean-received"}, {"suum", "sum"}, {"maxi", "max"},
+		{"replaced", "replace"}, {"minn", "min"},
 	} {
 		_, err := ParseOp(c.in)
 		if err == nil {
 			t.Errorf("ParseOp(%q) is not refused", c.in)
 			continue
 		}
-		for _, want := range []string{"reduce: ", `"` + c.in + `"`, "mean, mean-received, sum, min, max, replace", `nearest is "` + c.nearest + `"`} {
+		for _, want := range []string{"reduce: ", `"` + c.in + `"`, "mean, mean-received, sum, min, max, replace", `did you mean "` + c.nearest + `"?`} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("ParseOp(%q): %q does not say %q", c.in, err, want)
 			}
 		}
 	}
-	if _, err := ParseDType("float23"); err == nil || !strings.Contains(err.Error(), `nearest is "float32"`) {
+	if _, err := ParseOp("average"); err == nil || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("ParseOp of a word far from all: %v", err)
+	}
+	if _, err := ParseDType("float23"); err == nil || !strings.Contains(err.Error(), `did you mean "float32"?`) {
 		t.Errorf("ParseDType: %v", err)
 	}
 }
