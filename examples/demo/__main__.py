@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from malt._cli.machine import cores
+from malt._machine import cores
 
 import splice
 from demo import picture, table
