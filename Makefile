@@ -17,6 +17,7 @@ TESTS    ?=
 VENV := .venv
 PY   := $(VENV)/bin/python
 OUT  := build/test
+MOCK := rdma/rdmamock/mock.go
 
 # What the library and the wheel are made of.
 SOURCES := go.mod go.sum $(shell find capi graphs libmalt rdma python -type f \
@@ -95,7 +96,10 @@ check: check-go check-py ## gofmt, vet, staticcheck, ruff, mypy --strict, genera
 check-go:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w needed:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
+	$(GO) mod tidy -diff
 	$(GO) tool staticcheck ./...
+	@before=$$(cksum $(MOCK)); $(GO) generate ./...; test "$$before" = "$$(cksum $(MOCK))" || \
+		{ echo "$(MOCK) was out of date and has been generated anew: commit it"; exit 1; }
 
 check-py: $(VENV)/.malt
 	$(VENV)/bin/ruff check .
