@@ -12,10 +12,13 @@ import (
 // channel is the boxes through which an object travels under one graph and
 // consistency. configure makes a new one.
 type channel struct {
+	name      string
+	spec      rdma.Spec
 	words     rdma.Words  // bsp: word 0 is the clock that the rank has arrived at
 	out       rdma.Outbox // nil without receivers
 	receivers []int       // all that may ever be sent to, in the graph's order
-	sources   []source    // all that may ever be heard from, in the order of ranks
+	senders   []int       // all that may ever be heard from, in the order of ranks
+	sources   []source    // what is heard from them
 }
 
 // source is one in-neighbour.
@@ -36,38 +39,38 @@ func (s *source) release() {
 	s.held, s.has = rdma.Update{}, false
 }
 
-// openChannel publishes this rank's box under name and subscribes to those of
-// its in-neighbours. It blocks until they have published theirs.
-func openChannel(ctx context.Context, w *World, name string, bytes int, m mode, edges []Edge) (*channel, error) {
-	spec := rdma.Spec{
-		Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP, About: m.agreed(),
+// publishChannel makes the channel of an object and publishes this rank's box.
+// It does not wait.
+func publishChannel(w *World, name string, bytes int, m mode) (*channel, error) {
+	c := &channel{
+		name: name, receivers: m.graph.AllReceivers(w.rank), senders: slices.Sorted(slices.Values(m.graph.AllSenders(w.rank))),
+		spec: rdma.Spec{
+			Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP, About: m.agreed(),
+		},
 	}
-	c := &channel{receivers: m.graph.AllReceivers(w.rank)}
-	err := func() (err error) {
-		if len(c.receivers) > 0 {
-			if c.out, err = w.t.Publish(ctx, name, spec, c.receivers); err != nil {
-				return err
-			}
+	if len(c.receivers) > 0 {
+		var err error
+		if c.out, err = w.t.Publish(context.Background(), name, c.spec, c.receivers); err != nil {
+			return nil, err
 		}
-		if spec.Lockstep {
-			if c.words, err = w.t.Words(ctx, name, 1); err != nil {
-				return err
-			}
-		}
-		senders := slices.Clone(m.graph.AllSenders(w.rank))
-		slices.Sort(senders)
-		inboxes, err := w.t.Subscribe(ctx, name, spec, senders)
-		for _, in := range inboxes {
-			c.sources = append(c.sources, source{
-				rank: in.From(), inbox: in, edge: &edges[in.From()], lost: edges[in.From()].Overwritten,
-			})
-		}
-		return err
-	}()
-	if err != nil {
-		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
+}
+
+// join connects the channel to those of the other ranks. It blocks until they
+// have published theirs.
+func (c *channel) join(ctx context.Context, t rdma.Transport, edges []Edge) (err error) {
+	if c.spec.Lockstep {
+		if c.words, err = t.Words(ctx, c.name, 1); err != nil {
+			return err
+		}
+	}
+	inboxes, err := t.Subscribe(ctx, c.name, c.spec, c.senders)
+	for _, in := range inboxes {
+		e := &edges[in.From()]
+		c.sources = append(c.sources, source{rank: in.From(), inbox: in, edge: e, lost: e.Overwritten})
+	}
+	return err
 }
 
 // skip marks what every rank had sent when it was at heads as seen.

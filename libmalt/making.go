@@ -87,8 +87,9 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 	})
 }
 
-// making is the collective making of an object, or its configuring: all ranks
-// agree on what it is, open their channels, and hear that everyone has.
+// making is the collective making of an object, or its configuring: each rank
+// publishes its box, all agree on what it is, connect to each other, and hear
+// that everyone has.
 type making struct {
 	w       *World
 	s       *Segment
@@ -97,7 +98,7 @@ type making struct {
 	mode    mode
 	stage   int
 	inner   *collective
-	opened  chan opened
+	joined  chan error
 	stop    context.CancelFunc
 	ch      *channel
 	failure error                       // of this rank, told to all
@@ -106,10 +107,8 @@ type making struct {
 	undo    func()                      // when not
 }
 
-type opened struct {
-	ch  *channel
-	err error
-}
+// joining is the stage in which another goroutine connects the channel.
+const joining = 2
 
 func (m *making) step() (bool, error) {
 	done, err := m.advance()
@@ -122,23 +121,17 @@ func (m *making) step() (bool, error) {
 }
 
 func (m *making) advance() (bool, error) {
-	for {
+	for ; ; m.stage++ {
 		switch m.stage {
-		case 0: // agree, and tell whether the memory is there
+		case 0:
+			m.publish()
 			m.inner = m.w.collective(m.what, outcome(m.failure), &keep{make([][]byte, m.w.size)})
-		case 2:
-			m.startOpening()
-		case 3:
-			select {
-			case o := <-m.opened:
-				m.stop()
-				m.ch, m.failure = o.ch, o.err
-			default:
-				return false, nil
+		case joining:
+			if done, err := m.join(); !done || err != nil {
+				return false, err
 			}
+			m.inner = m.w.collective(m.what+" (end)", nil, &keep{make([][]byte, m.w.size)})
 		case 4:
-			m.inner = m.w.collective(m.what+" (end)", outcome(m.failure), &keep{make([][]byte, m.w.size)})
-		case 6:
 			if m.finish == nil {
 				return true, nil
 			}
@@ -146,9 +139,9 @@ func (m *making) advance() (bool, error) {
 			if m.inner, err = m.finish(); err != nil {
 				return false, err
 			}
-		case 8:
+		case 6:
 			return true, nil
-		default: // 1, 5, 7: in a collective
+		default: // 1, 3, 5: in a collective
 			if done, err := m.inner.step(); !done || err != nil {
 				return false, err
 			}
@@ -156,7 +149,14 @@ func (m *making) advance() (bool, error) {
 				return false, err
 			}
 		}
-		m.stage++
+	}
+}
+
+// publish makes the channel, unless this rank has failed before.
+func (m *making) publish() {
+	if m.failure == nil {
+		name := fmt.Sprintf("%s/%d/%d", m.s.name, m.s.id, m.w.calls.Load())
+		m.ch, m.failure = publishChannel(m.w, name, len(m.s.data), m.mode)
 	}
 }
 
@@ -182,33 +182,44 @@ func (m *making) outcomes() error {
 	return nil
 }
 
-// startOpening opens the channel in a goroutine of its own, since that blocks
-// on other ranks; its end rings this rank's doorbell.
-func (m *making) startOpening() {
-	ctx, stop := context.WithCancel(context.Background())
-	m.stop = stop
-	m.opened = make(chan opened, 1)
-	name := fmt.Sprintf("%s/%d/%d", m.s.name, m.s.id, m.inner.n)
-	bytes, edges := len(m.s.data), m.s.stats.Edges
-	go func() {
-		ch, err := openChannel(ctx, m.w, name, bytes, m.mode, edges)
-		m.opened <- opened{ch, err}
-		m.w.t.Wake()
-	}()
+// join connects the channel in a goroutine of its own, since that blocks on
+// other ranks; its end rings this rank's doorbell. Meanwhile another rank may
+// fail: it then gives up the collective that comes next.
+func (m *making) join() (bool, error) {
+	if m.joined == nil {
+		var ctx context.Context
+		ctx, m.stop = context.WithCancel(context.Background())
+		m.joined = make(chan error, 1)
+		go func() {
+			m.joined <- m.ch.join(ctx, m.w.t, m.s.stats.Edges)
+			m.w.t.Wake()
+		}()
+	}
+	done, err := false, error(nil)
+	select {
+	case err = <-m.joined:
+		m.stop()
+		m.joined, done = nil, true
+	default:
+		err = m.next().checkReaders()
+	}
+	if err != nil {
+		m.next().giveUp()
+	}
+	return done, err
 }
 
-// abandon undoes what there is; collectives have told the others already.
+// next is the collective that comes after joining.
+func (m *making) next() *collective { return m.w.collective(m.what, nil, nil) }
+
+// abandon undoes what there is; the others have been told already.
 func (m *making) abandon() {
-	if m.opened != nil {
+	if m.joined != nil {
 		m.stop()
-		if m.stage == 3 {
-			if o := <-m.opened; o.ch != nil {
-				m.ch = o.ch
-			}
-		}
+		<-m.joined
 	}
 	if m.ch != nil {
-		m.failure = firstOf(m.failure, m.ch.close())
+		_ = m.ch.close() // there is an error to tell already
 	}
 	if m.undo != nil {
 		m.undo()
@@ -216,7 +227,7 @@ func (m *making) abandon() {
 }
 
 func (m *making) waiting() string {
-	if m.stage == 3 {
+	if m.stage == joining {
 		return m.what + ": waited for the other ranks' memory to be announced"
 	}
 	return m.inner.waiting()
@@ -224,10 +235,11 @@ func (m *making) waiting() string {
 
 // giveUp also tells ranks that are in the next collective of the making.
 func (m *making) giveUp() {
-	if m.stage == 3 {
-		m.inner = m.w.collective(m.what, nil, nil)
+	if m.stage == joining {
+		m.next().giveUp()
+	} else {
+		m.inner.giveUp()
 	}
-	m.inner.giveUp()
 	m.abandon()
 }
 

@@ -1,0 +1,199 @@
+package libmalt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/golang/mock/gomock"
+
+	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
+	"malt/rdma/rdmamock"
+)
+
+// faulty is a transport in which some calls are another's: a mock's.
+type faulty struct {
+	rdma.Transport
+	mapping   func(bytes int) ([]byte, error)
+	publish   func(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error)
+	subscribe func(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error)
+}
+
+func (f *faulty) Map(bytes int) ([]byte, error) {
+	if f.mapping != nil {
+		return f.mapping(bytes)
+	}
+	return f.Transport.Map(bytes)
+}
+
+func (f *faulty) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+	if f.publish != nil && name != "world" {
+		return f.publish(ctx, name, s, readers)
+	}
+	return f.Transport.Publish(ctx, name, s, readers)
+}
+
+func (f *faulty) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	if f.subscribe != nil && name != "world" {
+		return f.subscribe(ctx, name, s, senders)
+	}
+	return f.Transport.Subscribe(ctx, name, s, senders)
+}
+
+// with runs body on three ranks, the transport of rank 1 being changed.
+func with(t *testing.T, change func(f *faulty), body func(ctx context.Context, w *libmalt.World) error) {
+	t.Helper()
+	ts := inmem.New(3)
+	f := &faulty{Transport: ts[1]}
+	change(f)
+	ts[1] = f
+	for r, err := range run(background(t), ts, body) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+var errShort = fmt.Errorf("%w: 5 GB asked for, 3 GB there", rdma.ErrNoMemory)
+
+// TestMakingFailsOnAllRanks where it fails on one, and all can make another
+// vector afterwards.
+func TestMakingFailsOnAllRanks(t *testing.T) {
+	faults := map[string]func(f *faulty, on *bool){
+		"memory of the vector": func(f *faulty, on *bool) {
+			tr := f.Transport
+			f.mapping = func(bytes int) ([]byte, error) {
+				if *on {
+					return nil, errShort
+				}
+				return tr.Map(bytes)
+			}
+		},
+		"memory of the box": func(f *faulty, on *bool) {
+			tr := f.Transport
+			f.publish = func(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+				if *on {
+					return nil, errShort
+				}
+				return tr.Publish(ctx, name, s, readers)
+			}
+		},
+		"mapping the others' boxes": func(f *faulty, on *bool) {
+			tr := f.Transport
+			f.subscribe = func(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+				if *on {
+					return nil, errShort
+				}
+				return tr.Subscribe(ctx, name, s, senders)
+			}
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			on := true
+			with(t, func(f *faulty) { fault(f, &on) }, func(ctx context.Context, w *libmalt.World) error {
+				_, err := vector(ctx, w, 10, "")
+				want := libmalt.ErrLeft
+				if w.Rank() == 1 {
+					want, on = libmalt.ErrNoMemory, false
+				}
+				if err := wantErr(err, want); err != nil {
+					return err
+				}
+				if w.Rank() == 1 && !strings.Contains(err.Error(), "3 GB there") || w.Rank() != 1 && !strings.Contains(err.Error(), "rank 1") {
+					return fmt.Errorf("%q does not say what happened where", err)
+				}
+				v, err := vector(ctx, w, 10, "")
+				if err != nil {
+					return err
+				}
+				_, err = v.Sync(ctx, 1)
+				return err
+			})
+		})
+	}
+}
+
+// TestScatterWithoutMemory returns the error; the clock stays, and a later
+// scatter works.
+func TestScatterWithoutMemory(t *testing.T) {
+	ctrl := gomock.NewController(t)
+	with(t, func(f *faulty) {
+		tr := f.Transport
+		f.publish = func(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+			out, err := tr.Publish(ctx, name, s, readers)
+			m := rdmamock.NewMockOutbox(ctrl)
+			gomock.InOrder(
+				m.EXPECT().Begin().Return(nil, errShort),
+				m.EXPECT().Begin().DoAndReturn(out.Begin),
+			)
+			m.EXPECT().Commit(gomock.Any(), gomock.Any(), gomock.Any()).DoAndReturn(out.Commit)
+			m.EXPECT().Advance(gomock.Any()).DoAndReturn(out.Advance).AnyTimes()
+			m.EXPECT().Close().DoAndReturn(out.Close)
+			return m, err
+		}
+	}, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "consistency=async")
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			_, err := v.Scatter(ctx, nil, 1)
+			if err := wantErr(err, libmalt.ErrNoMemory); err != nil || v.Clock() != 0 {
+				return fmt.Errorf("clock %d: %w", v.Clock(), err)
+			}
+			if _, err := v.Scatter(ctx, nil, 1); err != nil || v.Clock() != 1 {
+				return fmt.Errorf("clock %d: %w", v.Clock(), err)
+			}
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+// TestCorruptUpdateIsNotFolded: the gather fails, the vector keeps its values.
+func TestCorruptUpdateIsNotFolded(t *testing.T) {
+	ctrl := gomock.NewController(t)
+	with(t, func(f *faulty) {
+		tr := f.Transport
+		f.subscribe = func(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+			ins, err := tr.Subscribe(ctx, name, s, senders)
+			if err != nil {
+				return nil, err
+			}
+			in, m := ins[0], rdmamock.NewMockInbox(ctrl)
+			m.EXPECT().From().DoAndReturn(in.From).AnyTimes()
+			m.EXPECT().Clock().DoAndReturn(in.Clock).AnyTimes()
+			m.EXPECT().Published().DoAndReturn(in.Published).AnyTimes()
+			m.EXPECT().Release(gomock.Any()).Do(in.Release).AnyTimes()
+			m.EXPECT().Close().DoAndReturn(in.Close)
+			m.EXPECT().Next().Return(rdma.Update{}, false, fmt.Errorf("%w: magic 0", rdma.ErrCorrupt))
+			ins[0] = m
+			return ins, nil
+		}
+	}, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "consistency=async start=own")
+		if err != nil {
+			return err
+		}
+		fill(v.Bytes(), float32(w.Rank()))
+		if _, err := v.Scatter(ctx, nil, 1); err != nil {
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			before := bytes.Clone(v.Bytes())
+			_, err := v.Gather(ctx, "")
+			if !errors.Is(err, rdma.ErrCorrupt) || !bytes.Equal(before, v.Bytes()) {
+				return fmt.Errorf("got %v, values %v", err, v.Bytes())
+			}
+		}
+		return nil
+	})
+}
