@@ -1,0 +1,67 @@
+"""The cores that this process may use, and how ranks share them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+def threads(size: int, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that give each of `size` ranks its share of the cores.
+
+    Without them the BLAS of every rank would start a thread for each core. What
+    the user has set stays. Libraries look at OMP_NUM_THREADS where their own
+    variable is not set: if the user has set that one, it holds for all.
+    """
+    if "OMP_NUM_THREADS" in env:
+        return {}
+    return dict.fromkeys((name for name in THREADS if name not in env), str(max(1, cores() // size)))
+
+
+def cores() -> int:
+    """Return the cores of this process: its affinity, and the CPU quota of its control groups."""
+    number = len(os.sched_getaffinity(0))
+    share = quota()
+    return number if share is None else max(1, min(number, int(share)))
+
+
+def quota(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> float | None:
+    """Return the smallest CPU quota of the control groups that hold this process, in cores."""
+    found = []
+    for line in _read(proc).splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        # In a container the path may be the host's, and only the root is there.
+        while True:
+            if number == "0" and not controllers:
+                found.append(_ratio(*(_read(f"{root}{path}/cpu.max").split() or ["max", "1"])))
+            elif "cpu" in controllers.split(","):
+                base = f"{root}/cpu{path}/cpu.cfs_"
+                found.append(_ratio(_read(base + "quota_us"), _read(base + "period_us")))
+            if path in ("", "/"):
+                break
+            path = os.path.dirname(path)
+    return min((share for share in found if share is not None), default=None)
+
+
+def _ratio(limit: str, period: str) -> float | None:
+    try:
+        return int(limit) / int(period) if int(limit) > 0 else None
+    except (ValueError, ZeroDivisionError):  # "max", or no such file
+        return None
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
