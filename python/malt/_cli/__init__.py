@@ -1,0 +1,75 @@
+"""The command ``malt``: one module per sub-command, each loaded only when it is called.
+
+``malt run`` must start at once, so nothing here or in ``run`` imports numpy,
+cffi, or the library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from malt._cli.options import UsageError, nearest
+
+COMMANDS = {
+    "run": "start a program on several ranks",
+    "graph": "print, draw and compare dataflow graphs",
+    "bench": "measure this machine: bandwidth and latency between ranks",
+    "doctor": "check this machine and say what to do",
+}
+
+HELP = """\
+usage: malt COMMAND ...
+
+Data-parallel training of an existing Python loop.
+
+commands:
+{commands}
+
+  malt COMMAND --help   says more about one of them
+  malt --version        prints the version
+
+examples:
+  malt run -n 4 train.py
+  malt graph halton -n 16
+  malt doctor
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after ``malt``; those of this process by default.
+
+    Returns
+    -------
+    int
+        The exit code: 2 for a command line that is wrong.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = arguments.pop(0) if arguments else "--help"
+    try:
+        if command in ("-h", "--help", "help"):
+            lines = "\n".join(f"  {name:8}{text}" for name, text in COMMANDS.items())
+            print(HELP.format(commands=lines), end="")
+            return 0
+        if command in ("-V", "--version", "version"):
+            from malt._cli.version import version
+
+            print(version())
+            return 0
+        if command not in COMMANDS:
+            raise UsageError("malt", f"there is no command {command!r}: {nearest(command, COMMANDS)}")
+        code: int = import_module(f"malt._cli.{command}").main(arguments)
+        return code
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # such as `malt graph … | head`
+        return 141
+    except KeyboardInterrupt:
+        return 130

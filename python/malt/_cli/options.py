@@ -1,0 +1,79 @@
+"""What the sub-commands share about their arguments."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+
+class UsageError(Exception):
+    """The command line is wrong.
+
+    Parameters
+    ----------
+    command : str
+        Whose command line, such as ``malt run``.
+    message : str
+        What was wrong, what was expected, what to do.
+    """
+
+    def __init__(self, command: str, message: str) -> None:
+        super().__init__(f"{command}: {message}\n(see {command} --help)")
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """Return ``did you mean …?`` where a name is near, else the names."""
+    import difflib
+
+    names = list(names)
+    found = difflib.get_close_matches(word, names, 1)
+    return f"did you mean {found[0]!r}?" if found else f"expected one of {', '.join(names)}"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are a `UsageError` that names the nearest option."""
+
+    def __init__(self, command: str, usage: str, description: str, examples: str) -> None:
+        super().__init__(
+            prog=f"malt {command}",
+            usage=usage,
+            description=description,
+            epilog="examples:\n" + examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def options(self) -> dict[str, bool]:
+        """Return the options, and whether each takes a value."""
+        return {name: action.nargs != 0 for action in self._actions for name in action.option_strings}
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse, or raise a UsageError."""
+        found, unknown = self.parse_known_args(arguments)
+        for word in unknown:
+            if word.startswith("-"):
+                name = word.partition("=")[0]
+                self.error(f"there is no option {name}: {nearest(name, self.options())}")
+            self.error(f"{word!r} was not expected here")
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing and exiting."""
+        raise UsageError(self.prog, message.removeprefix("argument "))
+
+
+def whole(text: str, least: int, what: str, example: str) -> int:
+    """Return text as a whole number of at least `least`; the error is argparse's."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {least} or more is expected, such as {example}")
+    return value
+
+
+def ranks(text: str) -> int:
+    """Return a number of ranks."""
+    return whole(text, 1, "number of ranks", "-n 4")

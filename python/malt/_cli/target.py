@@ -1,0 +1,79 @@
+"""What ``malt run`` is to start: a Python script, a module, or any program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+PYTHON = (".py", ".pyw", ".pyz", ".pyc")
+
+
+def split(arguments: Sequence[str], options: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+    """Split the arguments of ``malt run`` into its own and the program's.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        All of them.
+    options : mapping
+        The options of ``malt run``, and whether each takes a value.
+
+    Returns
+    -------
+    own, program : list of str
+        The program starts at ``-m``, after ``--``, or at the first word that is
+        neither an option nor the value of one.
+    """
+    at = 0
+    while at < len(arguments):
+        word = arguments[at]
+        if word == "--":
+            return list(arguments[:at]), list(arguments[at + 1 :])
+        if word == "-m" or not word.startswith("-") or word == "-":
+            break
+        at += 2 if options.get(word, False) else 1
+    at = min(at, len(arguments))
+    return list(arguments[:at]), list(arguments[at:])
+
+
+def command(program: Sequence[str], refuse: Callable[[str], NoReturn]) -> list[str]:
+    """Return what to execute.
+
+    Parameters
+    ----------
+    program : sequence of str
+        The program and its arguments, as `split` gives them.
+    refuse : callable
+        Raises an error with the sentence that it gets.
+    """
+    if not program:
+        refuse("nothing to run: name a script, -m MODULE, or -- PROGRAM, such as `malt run -n 4 train.py`")
+    name = program[0]
+    if name == "-m":
+        if len(program) < 2:
+            refuse("-m needs the name of a module, such as `malt run -n 4 -m package.train`")
+        return [sys.executable, *program]
+    if name.startswith("-"):
+        refuse(f"{name!r} is not a program: options of malt run come before --")
+    if name.endswith(PYTHON) or os.path.isfile(os.path.join(name, "__main__.py")):
+        if not os.path.exists(name):
+            refuse(f"there is no script {name!r} in {os.getcwd()!r}")
+        return [sys.executable, *program]
+    return [_executable(name, refuse), *program[1:]]
+
+
+def _executable(name: str, refuse: Callable[[str], NoReturn]) -> str:
+    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    if os.path.isdir(name):
+        refuse(f"{name!r} is a folder without a __main__.py")
+    if not os.path.exists(name):
+        refuse(f"there is no program {name!r}" + ("" if "/" in name else " in PATH, nor a script of that name here"))
+    if os.access(name, os.X_OK):
+        refuse(f"there is no program {name!r} in PATH: for the one in this folder say ./{name}")
+    return refuse(f"{name!r} cannot be executed: make it executable, or end its name in .py if it is Python")
