@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     )
     from ._fold import Update
     from ._graph import Graph
+    from ._run import run
     from ._segment import Message, Segment
+    from ._shard import shard
     from ._stats import Edge, Stats
     from ._vector import Vector
     from ._world import allgather, allreduce, barrier, broadcast, generation, init, local_rank, rank, size
@@ -61,7 +63,9 @@ _HOMES = {
     ),
     "_fold": ("Update",),
     "_graph": ("Graph",),
+    "_run": ("run",),
     "_segment": ("Message", "Segment"),
+    "_shard": ("shard",),
     "_stats": ("Edge", "Stats"),
     "_vector": ("Vector",),
     "_world": ("allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"),
@@ -93,6 +97,8 @@ __all__ = [
     "init",
     "local_rank",
     "rank",
+    "run",
+    "shard",
     "size",
 ]
 

@@ -1,0 +1,291 @@
+"""``malt.run``: a function on new ranks."""
+
+from __future__ import annotations
+
+import io
+import operator
+import os
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
+from typing import IO, Any, NoReturn, TypeVar
+
+from . import _child, _errors, _lib
+from ._launch import Job, Rank, job_environment
+from ._output import Display
+
+__all__ = ["run"]
+
+T = TypeVar("T")
+
+
+def run(
+    fn: Callable[..., T],
+    n: int,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+) -> list[T]:
+    """Call a function on n new ranks and return what it returns, in rank order.
+
+    The ranks are new processes of a job of their own; this process is none of
+    them. In the function, `rank`, `Vector` and all else work as under ``malt run``.
+
+    Parameters
+    ----------
+    fn : callable
+        A function of an importable module; of ``__main__``; or, with cloudpickle
+        installed, any, such as a lambda or one defined in a notebook.
+    n : int
+        Number of ranks.
+    args, kwargs : sequence and mapping, optional
+        Arguments, the same on every rank.
+    timeout : float, optional
+        Seconds that the whole call may take; None: as long as it takes. (Waits
+        inside the ranks end at the job's own timeout, ``MALT_TIMEOUT``.)
+
+    Returns
+    -------
+    list
+        Of length n.
+
+    Raises
+    ------
+    Exception
+        What the function raised on the rank that failed first, with that rank's
+        traceback as a note. The other ranks are stopped.
+    PeerError
+        A rank was killed, or ended without returning; ``.rank`` says which.
+    TimeoutError
+        The time is up; the ranks have been stopped.
+    TypeError
+        The function or its arguments cannot be sent to another process.
+
+    Notes
+    -----
+    What the ranks print is shown with the rank in front. Each gets its share of
+    the cores for its BLAS threads, as with ``malt run``. Function, arguments and
+    results travel as pickles between this process and those that it has started.
+
+    A function of ``__main__`` is sent by value where cloudpickle is installed.
+    Otherwise the ranks import the script again, as multiprocessing does, so that
+    what starts the work must stand under ``if __name__ == "__main__":``.
+
+    Examples
+    --------
+    >>> import math
+    >>> malt.run(math.sqrt, 2, args=(16.0,))
+    [4.0, 4.0]
+    """
+    if _child.importing_main:
+        raise RuntimeError(
+            "malt: malt.run was called while a rank imports the script, which would never end: put the lines that "
+            'start the work under if __name__ == "__main__":, or pip install cloudpickle'
+        )
+    if not callable(fn):
+        raise TypeError(f"malt: run of {fn!r}: a function is expected, and its arguments in args=")
+    size = _size(n)
+    limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
+    with tempfile.TemporaryFile() as payload:
+        _write(payload, fn, tuple(args), dict(kwargs or {}))
+        return _call(payload.fileno(), size, limit, timeout)
+
+
+def _size(n: object) -> int:
+    try:
+        size = operator.index(n)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"malt: n={n!r}: a number of ranks is expected") from None
+    if size < 1:
+        raise ValueError(f"malt: n={size}: at least one rank is expected")
+    return size
+
+
+# ---------------------------------------------------------------- to the ranks
+
+
+class _Pickler(pickle.Pickler):
+    """Notices whether the pickle names something in ``__main__``."""
+
+    names_main = False
+
+    def persistent_id(self, obj: Any) -> None:
+        """Look at an object on its way into the pickle."""
+        if isinstance(obj, FunctionType | type) and obj.__module__ in ("__main__", _child.MAIN):
+            self.names_main = True
+
+
+def _write(file: IO[bytes], fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Write what `_child.main` reads."""
+    data, main = _packed((fn, args, kwargs), fn)
+    ready = pickle.dumps({"path": [p or os.getcwd() for p in sys.path], "argv": sys.argv, "main": main})
+    for piece in (len(ready).to_bytes(8, "little"), ready, data):
+        file.write(piece)
+    file.flush()
+
+
+def _packed(call: Any, fn: Any) -> tuple[bytes, tuple[str, str] | None]:
+    """Return the pickle of a call, and the script or module to be imported for it."""
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+    failure: Exception | None = None
+    try:
+        pickler.dump(call)
+        if not pickler.names_main:
+            return buffer.getvalue(), None
+    except Exception as error:  # pickling runs code of the objects, which may raise anything
+        failure = error
+    try:
+        import cloudpickle  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError:
+        advice = "define it in a module, or pip install cloudpickle"
+    else:
+        try:
+            return cloudpickle.dumps(call, pickle.HIGHEST_PROTOCOL), None
+        except Exception as error:
+            failure, advice = failure or error, "pass what it needs in args="
+    main = _main()
+    if failure is None and main is not None:
+        return buffer.getvalue(), main
+    name = getattr(fn, "__qualname__", repr(fn))
+    why = failure or "it is defined in __main__, which is no file"
+    raise TypeError(f"malt: {name} or its arguments cannot be sent to the ranks: {why}: {advice}") from None
+
+
+def _main() -> tuple[str, str] | None:
+    """Return how to import ``__main__`` again; None where it is not a file."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return None if spec.name == "__main__" else ("module", spec.name)
+    path = getattr(main, "__file__", None)
+    return ("path", os.path.abspath(path)) if path and os.path.exists(path) else None
+
+
+# ------------------------------------------------------------------ the ranks
+
+
+class _Result:
+    """What comes back from a rank: 8 bytes of length, then a pickle."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._data = bytearray()
+        os.set_blocking(fd, False)
+
+    def read(self) -> bool:
+        """Take what there is now; False at the end, and where there is nothing."""
+        try:
+            piece = os.read(self.fd, 1 << 20)
+        except BlockingIOError:
+            return False
+        self._data += piece
+        return bool(piece)
+
+    def message(self) -> tuple[bool, Any] | None:
+        """Return (True, value) or (False, failure); None if that has not come whole."""
+        while self.read():  # what the rank has written just before its end
+            pass
+        if len(self._data) < 8 or len(self._data) < 8 + int.from_bytes(self._data[:8], "little"):
+            return None
+        # A class of the caller's script has this module in a rank that imported it.
+        sys.modules.setdefault(_child.MAIN, sys.modules["__main__"])
+        message: tuple[bool, Any] = pickle.loads(memoryview(self._data)[8:])
+        return message
+
+
+def _call(payload: int, size: int, limit: float | None, timeout: float | None) -> list[Any]:
+    display = Display(size, _show)
+    env = job_environment(size)
+    results: list[_Result] = []
+    try:
+        with Job(display) as job:
+            results.extend(
+                _start(job, payload, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
+                for rank in map(str, range(size))
+            )
+            try:
+                in_time = job.wait(limit)
+            except BaseException:  # Ctrl-C above all
+                job.stop()
+                job.wait()
+                raise
+            if not in_time:
+                job.stop()
+                job.wait()
+        messages = [result.message() for result in results]
+    finally:
+        for result in results:
+            os.close(result.fd)
+    failed = job.first_failure()
+    if failed is not None:
+        _raise(failed, messages[failed.number], display)
+    if not in_time:
+        late = [str(rank.number) for rank in job.ranks if rank.status]
+        raise _errors.TimeoutError(
+            f"malt: run did not end within {timeout} s: rank {', '.join(late)} had not returned and was stopped"
+        )
+    for rank, message in zip(job.ranks, messages, strict=True):
+        if message is None:
+            raise _errors.PeerError(
+                f"malt: rank {rank.number} ended without returning: the function must not call sys.exit", rank.number
+            )
+    return [message[1] for message in messages if message is not None]
+
+
+def _start(job: Job, payload: int, env: dict[str, str]) -> _Result:
+    # Python would look for the package where the environment says, not where it is.
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    reader, writer = os.pipe()
+    code = (
+        f"import sys; sys.path.insert(0, {home!r}); from malt._child import main; "
+        f"main({payload}, {writer}, {os.getpid()})"
+    )
+    try:
+        job.start([sys.executable, "-c", code], env, pass_fds=(payload, writer))
+    except BaseException:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    result = _Result(reader)
+
+    def read() -> None:
+        if not result.read():
+            job.forget(reader)
+
+    job.watch(reader, read)
+    return result
+
+
+def _show(stream: int, lines: bytes) -> None:
+    (sys.stdout if stream == 1 else sys.stderr).write(lines.decode(errors="replace"))
+
+
+def _raise(failed: Rank, message: tuple[bool, Any] | None, display: Display) -> NoReturn:
+    """Raise what a rank failed with."""
+    if message is None or message[0]:
+        words = display.last_words(failed.number, again=True).decode(errors="replace")
+        raise _errors.PeerError(
+            f"malt: rank {failed.number} {failed.fate()}" + (f"; it ended with:\n{words}" if words else ""),
+            failed.number,
+        )
+    packed, kind, text, trace = message[1]
+    try:
+        error: BaseException = pickle.loads(packed)
+        if not isinstance(error, Exception):
+            raise TypeError
+    except Exception:  # an exception that pickle cannot make again
+        error = _errors.Error(f"malt: rank {failed.number} raised {kind}: {text}")
+    note = f"On rank {failed.number}:\n\n{trace}".rstrip()
+    if hasattr(error, "add_note"):
+        error.add_note(note)
+        raise error
+    raise error from RankTracebackError(note)  # before Python 3.11
+
+
+class RankTracebackError(Exception):
+    """Carries the traceback of a rank as its text."""

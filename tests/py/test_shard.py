@@ -1,0 +1,192 @@
+"""``malt.shard``: disjoint, complete, even, and the same cut for all that belongs together."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import malt
+from malt import _world
+
+SIZES = (1, 2, 3, 4, 5, 8)
+ORDERS = ("stride", "block", "shuffle")
+LENGTHS = (0, 1, 2, 3, 7, 8, 9, 100)
+
+Shards = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def shards(monkeypatch: pytest.MonkeyPatch) -> Shards:
+    """Return what each of n ranks gets; data that are called are made anew for each."""
+
+    def cut(n: int, *data: Any, **options: Any) -> list[Any]:
+        parts = []
+        for rank in range(n):
+            monkeypatch.setattr(_world, "rank", lambda rank=rank: rank)
+            monkeypatch.setattr(_world, "size", lambda: n)
+            parts.append(malt.shard(*(x() if callable(x) else x for x in data), **options))
+        return parts
+
+    return cut
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", [list, tuple, range, np.array, deque])
+def test_parts_are_disjoint_complete_and_even(shards: Shards, order: str, size: int, kind: Any) -> None:
+    for length in LENGTHS:
+        data = range(length) if kind is range else kind(list(range(length)))
+        parts = [list(part) for part in shards(size, data, order=order)]
+        assert sorted(itertools.chain(*parts)) == list(range(length))
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_stride_and_block_are_what_they_say(shards: Shards) -> None:
+    assert shards(3, list(range(8))) == [[0, 3, 6], [1, 4, 7], [2, 5]]
+    assert shards(3, list(range(8)), order="block") == [[0, 1], [2, 3, 4], [5, 6, 7]]
+
+
+def test_alone_a_rank_gets_everything() -> None:
+    assert malt.shard([3, 1, 2]) == [3, 1, 2]
+    assert malt.shard([3, 1, 2], order="block") == [3, 1, 2]
+    assert sorted(malt.shard([3, 1, 2], order="shuffle")) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_rows_and_labels_stay_together(shards: Shards, order: str) -> None:
+    rows = np.arange(60.0).reshape(20, 3)
+    labels = [f"label {i}" for i in range(20)]
+    for mine, names, numbers in shards(4, rows, labels, range(20), order=order):
+        assert [f"label {int(row[0] // 3)}" for row in mine] == list(names)
+        assert [f"label {i}" for i in numbers] == list(names)
+
+
+def test_stride_and_block_of_an_array_are_views(shards: Shards) -> None:
+    x = np.zeros((10, 2), np.float32)
+    for order in ("stride", "block"):
+        for part in shards(3, x, order=order):
+            assert np.shares_memory(part, x)
+    for part in shards(3, x, order="shuffle"):
+        assert not np.shares_memory(part, x)
+        assert part.dtype == x.dtype
+
+
+def test_types_of_the_parts(shards: Shards) -> None:
+    for order in ORDERS:
+        assert isinstance(shards(2, [1, 2], order=order)[0], list)
+        assert isinstance(shards(2, (1, 2), order=order)[0], tuple)
+    assert shards(2, range(10))[1] == range(1, 10, 2)
+
+
+def test_shuffle_depends_on_the_seed_alone(shards: Shards) -> None:
+    data = list(range(1000))
+    first = shards(3, data, order="shuffle", seed=1)
+    assert first == shards(3, data, order="shuffle", seed=1)
+    assert first != shards(3, data, order="shuffle", seed=2)
+    assert shards(3, data, order="shuffle") == shards(3, data, order="shuffle", seed=0)
+    # Frozen: ranks with different versions of numpy must cut alike.
+    assert shards(2, list(range(8)), order="shuffle", seed=7) == [[2, 0, 3, 4], [5, 6, 1, 7]]
+
+
+def test_iterables_without_a_length_are_cut_lazily(shards: Shards) -> None:
+    parts = shards(3, itertools.count)
+    assert [list(itertools.islice(part, 3)) for part in parts] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    taken = []
+
+    def source() -> Iterator[int]:
+        for i in range(10):
+            taken.append(i)
+            yield i
+
+    part = shards(2, source)[1]
+    assert taken == []
+    assert (next(part), taken) == (1, [0, 1])
+
+
+def test_an_iterable_can_be_iterated_again(shards: Shards) -> None:
+    class Rows:
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(5))
+
+    part = shards(2, Rows())[1]
+    assert (list(part), list(part)) == ([1, 3], [1, 3])
+
+
+class Dataset:
+    """Has a length and items, and knows nothing of slices."""
+
+    def __len__(self) -> int:
+        return 7
+
+    def __getitem__(self, i: int) -> str:
+        if not isinstance(i, int):
+            raise TypeError(f"{i!r}")
+        if not 0 <= i < 7:
+            raise IndexError(i)
+        return f"item {i}"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_data_sets_are_looked_up_when_asked(shards: Shards, order: str) -> None:
+    parts = shards(3, Dataset(), order=order)
+    assert sorted(itertools.chain(*parts)) == [f"item {i}" for i in range(7)]
+    assert sorted(len(part) for part in parts) == [2, 2, 3]
+    part = parts[0]
+    assert part[-1] == part[len(part) - 1]
+    assert list(part[1:]) == list(part)[1:]
+    assert "of the 7 items of a Dataset" in repr(part)
+    with pytest.raises(IndexError):
+        part[len(part)]
+
+
+def test_frames_are_cut_by_position(shards: Shards) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": range(6)}, index=list("fedcba"))
+    for order in ORDERS:
+        parts = shards(2, frame, order=order)
+        assert sorted(x for part in parts for x in part["x"]) == list(range(6))
+
+
+def test_sparse_matrices_are_cut_by_rows(shards: Shards) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.csr_matrix(np.arange(12).reshape(6, 2))
+    for order in ORDERS:
+        parts = shards(4, matrix, order=order)
+        assert sorted(part.toarray()[i, 0] for part in parts for i in range(part.shape[0])) == list(range(0, 12, 2))
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "error", "says"),
+    [
+        ((), {}, TypeError, "without data"),
+        (([1, 2],), {"order": "shufle"}, ValueError, "did you mean 'shuffle'"),
+        (([1, 2],), {"order": 3}, TypeError, "stride, block, shuffle"),
+        (([1, 2], [1]), {}, ValueError, r"lengths \[2, 1\]"),
+        (([1], iter([1]), (1, 2)), {}, ValueError, r"lengths \[1, None, 2\]"),
+        ((iter([1]),), {"order": "block"}, TypeError, "list_iterator, which has no length: use order='stride'"),
+        ((iter([1]),), {"order": "shuffle"}, TypeError, "make it a list"),
+        (([1],), {"seed": 1}, ValueError, "only order='shuffle' has a seed"),
+        (([1],), {"order": "shuffle", "seed": -1}, ValueError, "seed=-1: 0 to 4294967295"),
+        (([1],), {"order": "shuffle", "seed": 1.5}, TypeError, "seed=1.5: a whole number"),
+        (({1, 2},), {}, TypeError, r"set, whose order may differ.*sorted"),
+        (({1: 2},), {}, TypeError, "dict, whose order"),
+        (("train.csv",), {}, TypeError, "the string 'train.csv'"),
+        ((3,), {}, TypeError, "data 0 is 3, a int"),
+        (([1], np.float32(3)), {}, TypeError, "data 1 is a float32 without an axis"),
+    ],
+)
+def test_mistakes_are_explained(
+    data: tuple[Any, ...], options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        malt.shard(*data, **options)
+
+
+def test_ranks_of_a_job_get_their_own_parts() -> None:
+    parts = malt.run(malt.shard, 3, args=(list(range(10)),), kwargs={"order": "shuffle", "seed": 3})
+    assert sorted(itertools.chain(*parts)) == list(range(10))
