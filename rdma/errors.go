@@ -50,3 +50,9 @@ type MismatchError struct {
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s: this rank has %s, rank %d has %s; both must be the same", e.Name, e.Ours, e.Rank, e.Theirs)
 }
+
+// ConfigError says that what this process was told about its job cannot be so,
+// or is not what the other ranks were told: rank, size, store, token, transport.
+type ConfigError struct{ Text string }
+
+func (e *ConfigError) Error() string { return e.Text }

@@ -56,7 +56,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 			return k.open(ctx, c)
 		}
 	}
-	return nil, fmt.Errorf("transport %q is not known; it is one of auto, %s", c.Transport, strings.Join(Names(), ", "))
+	return nil, configError("transport %q is not known; it is one of auto, %s", c.Transport, strings.Join(Names(), ", "))
 }
 
 // best is the heap for a rank alone, and shared memory for those of one machine.
@@ -73,7 +73,11 @@ func openShm(ctx context.Context, c Config) (rdma.Transport, error) {
 
 func openInmem(_ context.Context, c Config) (rdma.Transport, error) {
 	if c.Size != 1 || c.Rank != 0 {
-		return nil, fmt.Errorf("transport inmem joins ranks of one process only, and this is rank %d of %d; use shm or auto", c.Rank, c.Size)
+		return nil, configError("transport inmem joins ranks of one process only, and this is rank %d of %d; use shm or auto", c.Rank, c.Size)
 	}
 	return inmem.New(1)[0], nil
+}
+
+func configError(format string, args ...any) error {
+	return &rdma.ConfigError{Text: fmt.Sprintf(format, args...)}
 }

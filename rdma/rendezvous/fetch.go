@@ -21,6 +21,9 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("rendezvous: rank %d refused: %s", e.rank, e.why)
 }
 
+// A rank refuses those that were told another job than itself.
+func (e *refusedError) Unwrap() error { return &rdma.ConfigError{Text: e.why} }
+
 // ask sends a request over a fresh connection and returns the reply. The caller
 // owns the descriptors.
 func (h *Host) ask(c *conn, kind uint16, name string, to int) (reply, []int, error) {

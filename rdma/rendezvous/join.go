@@ -100,7 +100,7 @@ func (h *Host) join(ctx context.Context) error {
 	rank := h.cfg.Rank
 	if s := h.page.state(rank).Load(); s != absent {
 		h.abort.Do(func() {}) // the record is another's: leave it as it is
-		return fmt.Errorf("rendezvous: rank %d has been in this job before, as process %d, and cannot come back; start the job anew",
+		return configError("rank %d has been in this job before, as process %d, and cannot come back; start the job anew",
 			rank, h.page.pid(rank).Load())
 	}
 	h.page.pid(rank).Store(uint64(os.Getpid()))
