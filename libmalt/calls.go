@@ -129,8 +129,9 @@ func (w *World) run(ctx context.Context, key string, begin func() (stepper, erro
 }
 
 // Cancel gives up the collective call that keeps its place after a timeout, if
-// there is one. Ranks that need this one in it get ErrLeft.
-func (w *World) Cancel() { w.gate.cancel() }
+// there is one. Ranks that need this one in it get ErrLeft. ErrBusy: another
+// goroutine is inside a call.
+func (w *World) Cancel() error { return w.gate.cancel(w) }
 
 // open lists the objects of this rank.
 func (w *World) open() []*Segment {

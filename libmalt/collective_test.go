@@ -240,7 +240,9 @@ func TestCancelTellsTheOthers(t *testing.T) {
 				if err := wantErr(w.AllReduce(short, data, libmalt.Float32, "sum"), libmalt.ErrTimeout); err != nil {
 					return err
 				}
-				w.Cancel()
+				if err := w.Cancel(); err != nil {
+					return err
+				}
 				close(gate)
 			} else {
 				<-gate

@@ -133,8 +133,8 @@ func (s *Segment) raise(clock uint64) {
 }
 
 // Cancel gives up the call that keeps its place after a timeout, if there is
-// one.
-func (s *Segment) Cancel() { s.gate.cancel() }
+// one. ErrBusy: another goroutine is inside a call, or in a fold.
+func (s *Segment) Cancel() error { return s.gate.cancel(s) }
 
 // Close leaves the object: the others no longer wait for this rank in it. Its
 // memory stays valid until World.Unmap.

@@ -611,7 +611,9 @@ func TestCancelledGatherCanBeMadeAgain(t *testing.T) {
 		if err := wantErr(err, libmalt.ErrTimeout); err != nil {
 			return err
 		}
-		v.Cancel()
+		if err := v.Cancel(); err != nil {
+			return err
+		}
 		close(gate)
 		_, err = v.Gather(ctx, "")
 		return err

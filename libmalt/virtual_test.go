@@ -70,9 +70,7 @@ func TestWaitsEndInVirtualTime(t *testing.T) {
 						if !strings.Contains(err.Error(), "rank 1 (computing") {
 							return fmt.Errorf("%q does not say where rank 1 is", err)
 						}
-						v.Cancel()
-						w.Cancel()
-						return nil
+						return errors.Join(v.Cancel(), w.Cancel())
 					})
 					for r, err := range errs {
 						if err != nil {

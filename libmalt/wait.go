@@ -62,11 +62,15 @@ func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, ke
 	return op, err
 }
 
-// cancel is giveUp of an object that nobody has locked.
-func (g *gate) cancel() {
-	g.mu.Lock()
+// cancel is giveUp of an object that nobody has locked. It does not wait for a
+// call of another goroutine to end: that may take as long as its timeout.
+func (g *gate) cancel(owner fmt.Stringer) error {
+	if !g.mu.TryLock() {
+		return failf(ErrBusy, "cancel: %s is in a call of another thread, or in a fold; only a call that has returned with a timeout can be given up", owner)
+	}
 	defer g.mu.Unlock()
 	g.giveUp()
+	return nil
 }
 
 // giveUp gives up the call that keeps its place, if there is one.
