@@ -36,6 +36,14 @@ func text(p *C.char, what string) (string, error) {
 	return "", badArgument("%s has no final 0 within %d bytes", what, maxText)
 }
 
+// opText reads the name of a reduction over all ranks, which has no default.
+func opText(p *C.char) (string, error) {
+	if p == nil {
+		return "", badArgument("op is NULL; mean, sum, min or max is expected")
+	}
+	return text(p, "op")
+}
+
 // rankList reads the n ranks at p. nil, which is not the empty list, stands for
 // NULL. That they are ranks, and different ones, is for libmalt to say.
 func rankList(p *C.int32_t, n C.uint32_t, what string) ([]int, error) {

@@ -7,12 +7,14 @@ import (
 )
 
 // deadline is the context of one call with a timeout. Most calls never wait, so
-// it makes its channel and its timer only when somebody sleeps on it; until then
-// Err just looks at the clock. context.WithTimeout would cost more than the
-// call.
+// it looks at the clock only when it is first asked for its end, and makes its
+// channel and its timer only when somebody sleeps on it. context.WithTimeout
+// would cost more than the call.
 type deadline struct {
-	at    time.Time
+	timeout time.Duration
+
 	mu    sync.Mutex
+	at    time.Time // zero until asked for
 	done  chan struct{}
 	timer *time.Timer
 }
@@ -24,37 +26,47 @@ const maxTimeout = 100 * 365 * 24 * time.Hour
 // and does not wait, a negative one takes the job's own. Call end after the
 // call.
 func within(timeoutMs int64, jobs time.Duration) *deadline {
-	t := jobs
 	switch {
-	case timeoutMs == 0:
-		return &deadline{} // the year 1 is over
+	case timeoutMs < 0:
+		return &deadline{timeout: jobs}
 	case timeoutMs > int64(maxTimeout/time.Millisecond):
-		t = maxTimeout
-	case timeoutMs > 0:
-		t = time.Duration(timeoutMs) * time.Millisecond
+		return &deadline{timeout: maxTimeout}
 	}
-	return &deadline{at: time.Now().Add(t)}
+	return &deadline{timeout: time.Duration(timeoutMs) * time.Millisecond}
 }
 
-func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+func (d *deadline) Deadline() (time.Time, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at.IsZero() {
+		d.at = time.Now().Add(d.timeout)
+	}
+	return d.at, true
+}
+
+func (d *deadline) left() time.Duration {
+	at, _ := d.Deadline()
+	return time.Until(at)
+}
 
 func (d *deadline) Err() error {
-	if d.at.IsZero() || !time.Now().Before(d.at) {
+	if d.timeout == 0 || d.left() <= 0 {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
 func (d *deadline) Done() <-chan struct{} {
+	left := d.left()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.done == nil {
 		done := make(chan struct{})
 		d.done = done
-		if d.Err() != nil {
+		if left <= 0 {
 			close(done)
 		} else {
-			d.timer = time.AfterFunc(time.Until(d.at), func() { close(done) })
+			d.timer = time.AfterFunc(left, func() { close(done) })
 		}
 	}
 	return d.done
@@ -63,7 +75,7 @@ func (d *deadline) Done() <-chan struct{} {
 // AfterFunc is what context.AfterFunc asks a foreign context for; without it the
 // context package would start a goroutine per wait.
 func (d *deadline) AfterFunc(f func()) (stop func() bool) {
-	return time.AfterFunc(time.Until(d.at), f).Stop
+	return time.AfterFunc(d.left(), f).Stop
 }
 
 func (d *deadline) Value(any) any { return nil }

@@ -68,6 +68,7 @@ func code(err error) C.malt_status {
 	var (
 		peer     *rdma.PeerError
 		mismatch *rdma.MismatchError
+		config   *rdma.ConfigError
 		handle   *handleError
 		caught   *panicError
 		path     *fs.PathError
@@ -83,6 +84,8 @@ func code(err error) C.malt_status {
 		return C.MALT_EPEER
 	case errors.As(err, &mismatch):
 		return C.MALT_EMISMATCH
+	case errors.As(err, &config):
+		return C.MALT_EINVAL
 	case errors.As(err, &handle):
 		return C.MALT_EHANDLE
 	}

@@ -93,7 +93,7 @@ func maltGoAllreduce(data unsafe.Pointer, count C.uint64_t, dtype C.int32_t, op 
 	if err != nil {
 		return fail(err)
 	}
-	o, err := text(op, "op")
+	o, err := opText(op)
 	if err != nil {
 		return fail(err)
 	}
@@ -164,14 +164,13 @@ func maltGoCancel(h C.malt_handle) (status C.malt_status) {
 	if h != 0 {
 		o, err := exchanging(h, kind(h>>kindShift))
 		if err == nil {
-			o.Cancel()
+			err = o.Cancel()
 		}
 		return fail(err)
 	}
 	if w := world.Load(); w != nil {
-		w.Cancel()
-	} else {
-		cancelJoining()
+		return fail(w.Cancel())
 	}
+	cancelJoining()
 	return C.MALT_OK
 }

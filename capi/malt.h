@@ -212,8 +212,10 @@ malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64
 malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes);
 
 /* Gives up the call that keeps its place on object (0: on the job). Others that
- * need this rank in a collective call given up get MALT_ELEFT. MALT_OK also
- * when there was none. */
+ * need this rank in a collective call given up get MALT_ELEFT, but where its part
+ * had been sent. MALT_OK also when there was none. A thread that is inside a call is
+ * not disturbed: MALT_EBUSY; only in malt_init it is, which then returns
+ * MALT_ECANCELLED. MALT_EHANDLE. */
 malt_status malt_cancel(malt_handle object);
 
 /* ----------------------------------------------------------------- vectors */

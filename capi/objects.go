@@ -24,7 +24,7 @@ type exchanger interface {
 	Receivers() []int
 	Senders() []int
 	Stats() (libmalt.Stats, error)
-	Cancel()
+	Cancel() error
 	Close() error
 }
 

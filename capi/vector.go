@@ -173,7 +173,7 @@ func putFolded(out *C.uint32_t) func(int, error) error {
 //export maltGoVectorAllreduce
 func maltGoVectorAllreduce(h C.malt_handle, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := text(op, "op")
+	o, err := opText(op)
 	if err != nil {
 		return fail(err)
 	}

@@ -1,0 +1,68 @@
+/* What the test programs share: a check that fails ends the program with a
+ * sentence that says where. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <malt.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAIL(...) \
+	do { \
+		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+		fprintf(stderr, __VA_ARGS__); \
+		fputc('\n', stderr); \
+		exit(1); \
+	} while (0)
+
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) \
+			FAIL("not so: %s", #condition); \
+	} while (0)
+
+/* The call succeeds. */
+#define OK(call) \
+	do { \
+		int64_t got_ = (call); \
+		if (got_ != MALT_OK) \
+			FAIL("%s = %d: %s", #call, (int)got_, malt_errmsg()); \
+	} while (0)
+
+/* The call fails with code, and its message has words in it. */
+#define FAILS(code, words, call) \
+	do { \
+		int64_t got_ = (call); \
+		if (got_ != (code)) \
+			FAIL("%s = %d, want %s; message: %s", #call, (int)got_, #code, malt_errmsg()); \
+		if (strstr(malt_errmsg(), (words)) == NULL) \
+			FAIL("%s: the message is \"%s\", want \"%s\" in it", #call, malt_errmsg(), (words)); \
+	} while (0)
+
+/* The environment is the driver's word, not the job's: which case, which role. */
+static inline const char *word(const char *name)
+{
+	const char *value = getenv(name);
+	if (value == NULL)
+		FAIL("%s is not set", name);
+	return value;
+}
+
+static inline malt_handle vector(uint64_t count, int32_t dtype, const char *options)
+{
+	malt_array a = {.count = count, .dtype = dtype};
+	malt_handle v = 0;
+	OK(malt_vector_new(&a, 1, NULL, options, -1, &v));
+	return v;
+}
+
+static inline void *memory(malt_handle v)
+{
+	void *p = NULL;
+	OK(malt_vector_data(v, 0, &p, NULL));
+	return p;
+}
+
+#endif

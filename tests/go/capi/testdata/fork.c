@@ -1,0 +1,148 @@
+/* A forked child: every function refuses at once, none hangs, who am I is still
+ * answered, MALT's descriptors are closed, and exit is clean. The parent goes on
+ * as before. */
+#include "check.h"
+
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Every function that enters the library; the test's driver compares this with
+ * the header. */
+static void everything(void)
+{
+	void *p;
+	const void *got;
+	uint64_t u64;
+	uint32_t u32;
+	malt_handle h = 1;
+	malt_array a = {.count = 1, .dtype = MALT_FLOAT32};
+	malt_update u;
+	malt_graph_measures m;
+
+#define REFUSED(call) FAILS(MALT_EFORK, "fork", call)
+	REFUSED(malt_init(NULL, -1));
+	REFUSED(malt_finalize());
+	REFUSED(malt_abort("x"));
+	REFUSED(malt_barrier(-1));
+	REFUSED(malt_allreduce(NULL, 0, MALT_FLOAT32, "mean", -1));
+	REFUSED(malt_allgather(NULL, 0, -1));
+	REFUSED(malt_broadcast(NULL, 0, 0, -1));
+	REFUSED(malt_received(0, &got, &u64));
+	REFUSED(malt_cancel(0));
+	REFUSED(malt_vector_new(&a, 1, NULL, NULL, -1, &h));
+	REFUSED(malt_vector_data(h, 0, &p, &u64));
+	REFUSED(malt_unmap(&h));
+	REFUSED(malt_vector_scatter(h, NULL, 0, 1, -1, &u64));
+	REFUSED(malt_vector_gather(h, NULL, -1, &u32));
+	REFUSED(malt_vector_sync(h, 1, -1, &u32));
+	REFUSED(malt_vector_gather_begin(h, -1, &u32));
+	REFUSED(malt_vector_gather_update(h, 0, &u));
+	REFUSED(malt_vector_gather_end(h, 1));
+	REFUSED(malt_vector_gather_with(h, (malt_fold)abort, NULL, -1, &u32));
+	REFUSED(malt_vector_allreduce(h, "mean", -1));
+	REFUSED(malt_vector_broadcast(h, 0, -1));
+	REFUSED(malt_vector_configure(h, "", -1));
+	REFUSED(malt_vector_clock(h, &u64));
+	REFUSED(malt_vector_describe(h, NULL, 0, &u64));
+	REFUSED(malt_vector_receivers(h, NULL, 0, &u32));
+	REFUSED(malt_vector_senders(h, NULL, 0, &u32));
+	REFUSED(malt_vector_stats(h, NULL, NULL, 0, &u32));
+	REFUSED(malt_vector_close(h));
+	REFUSED(malt_segment_new(1, NULL, NULL, -1, &h));
+	REFUSED(malt_segment_data(h, &p, &u64));
+	REFUSED(malt_segment_scatter(h, 0, NULL, 0, -1, &u64));
+	REFUSED(malt_segment_gather_begin(h, -1, &u32));
+	REFUSED(malt_segment_gather_update(h, 0, &u));
+	REFUSED(malt_segment_gather_end(h, 1));
+	REFUSED(malt_segment_clock(h, &u64));
+	REFUSED(malt_segment_describe(h, NULL, 0, &u64));
+	REFUSED(malt_segment_receivers(h, NULL, 0, &u32));
+	REFUSED(malt_segment_senders(h, NULL, 0, &u32));
+	REFUSED(malt_segment_stats(h, NULL, NULL, 0, &u32));
+	REFUSED(malt_segment_close(h));
+	REFUSED(malt_graph_new("all", 2, 0, &h));
+	REFUSED(malt_graph_receivers(h, 0, 1, NULL, 0, &u32));
+	REFUSED(malt_graph_measure(h, &m));
+	REFUSED(malt_graph_render(h, "text", NULL, 0, &u64));
+	REFUSED(malt_graph_close(h));
+	REFUSED(malt_inspect("doctor", NULL, 0, &u64));
+}
+
+/* How many descriptors lead to memory or sockets: all of MALT's, and none of the
+ * test's own. */
+static int open_descriptors(void)
+{
+	int n = 0;
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/fd");
+	CHECK(d != NULL);
+	while ((e = readdir(d)) != NULL) {
+		char path[512], to[256];
+		snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
+		ssize_t len = readlink(path, to, sizeof to - 1);
+		if (len > 0) {
+			to[len] = 0;
+			n += strstr(to, "memfd:") != NULL || strncmp(to, "socket:", 7) == 0 || strstr(to, "pidfd") != NULL;
+		}
+	}
+	closedir(d);
+	return n;
+}
+
+static void in_child(void (*check)(void))
+{
+	fflush(NULL);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		alarm(20); /* a hang is a failure, too */
+		check();
+		exit(0); /* not _exit: atexit and destructors run */
+	}
+	int status;
+	CHECK(waitpid(pid, &status, 0) == pid);
+	if (status != 0)
+		FAIL("the child ended with status %#x", status);
+}
+
+static int32_t rank, size;
+
+static void child(void)
+{
+	CHECK(malt_rank() == rank && malt_size() == size && malt_local_rank() == rank && malt_generation() == 1);
+	CHECK(malt_abi_version() == MALT_ABI_VERSION && strlen(malt_version()) > 0);
+	everything();
+	CHECK(open_descriptors() == 0);
+	in_child(everything); /* a grandchild */
+}
+
+static void child_of_nobody(void)
+{
+	FAILS(MALT_EINIT, "malt_init", malt_rank());
+	FAILS(MALT_EINIT, "malt_init", malt_generation());
+	everything();
+}
+
+int main(void)
+{
+	in_child(child_of_nobody); /* the library is loaded, the job not joined */
+	OK(malt_init(NULL, -1));
+	rank = malt_rank(), size = malt_size();
+	malt_handle v = vector(1000, MALT_FLOAT32, "consistency=bsp");
+	float *w = memory(v);
+	w[0] = (float)rank;
+	int before = open_descriptors();
+	CHECK(size == 1 || before > 0);
+	in_child(child);
+	CHECK(open_descriptors() == before);
+	OK(malt_vector_sync(v, 1, -1, NULL));
+	CHECK(w[0] == (float)(size - 1) / 2);
+	in_child(child);
+	OK(malt_barrier(-1));
+	OK(malt_vector_close(v));
+	OK(malt_unmap(w));
+	OK(malt_finalize());
+	in_child(child_of_nobody);
+	return 0;
+}

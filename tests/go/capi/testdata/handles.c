@@ -1,0 +1,106 @@
+/* Handles that are null, stale, foreign or invented, at every function that
+ * takes one. World size 1. */
+#include "check.h"
+
+/* Every function that takes a handle, called with h; the other arguments are
+ * good. */
+static void refused(malt_handle h, const char *words)
+{
+	void *p;
+	const malt_fold fold = (malt_fold)abort;
+	uint64_t u64;
+	uint32_t u32;
+	int32_t ranks[4];
+	malt_update u;
+	malt_graph_measures m;
+
+	FAILS(MALT_EHANDLE, words, malt_vector_data(h, 0, &p, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_scatter(h, NULL, 0, 1, -1, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_gather(h, NULL, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_sync(h, 1, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_gather_begin(h, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_gather_update(h, 0, &u));
+	FAILS(MALT_EHANDLE, words, malt_vector_gather_end(h, 1));
+	FAILS(MALT_EHANDLE, words, malt_vector_gather_with(h, fold, NULL, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_allreduce(h, "mean", -1));
+	FAILS(MALT_EHANDLE, words, malt_vector_broadcast(h, 0, -1));
+	FAILS(MALT_EHANDLE, words, malt_vector_configure(h, "", -1));
+	FAILS(MALT_EHANDLE, words, malt_vector_clock(h, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_describe(h, NULL, 0, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_receivers(h, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_senders(h, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_stats(h, NULL, NULL, 0, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_close(h));
+
+	FAILS(MALT_EHANDLE, "", malt_segment_data(h, &p, &u64));
+	FAILS(MALT_EHANDLE, "", malt_segment_scatter(h, 0, NULL, 0, -1, &u64));
+	FAILS(MALT_EHANDLE, "", malt_segment_gather_begin(h, -1, &u32));
+	FAILS(MALT_EHANDLE, "", malt_segment_gather_update(h, 0, &u));
+	FAILS(MALT_EHANDLE, "", malt_segment_gather_end(h, 1));
+	FAILS(MALT_EHANDLE, "", malt_segment_clock(h, &u64));
+	FAILS(MALT_EHANDLE, "", malt_segment_describe(h, NULL, 0, &u64));
+	FAILS(MALT_EHANDLE, "", malt_segment_receivers(h, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, "", malt_segment_senders(h, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, "", malt_segment_stats(h, NULL, NULL, 0, &u32));
+	FAILS(MALT_EHANDLE, "", malt_segment_close(h));
+
+	FAILS(MALT_EHANDLE, "", malt_graph_receivers(h, 0, 1, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, "", malt_graph_measure(h, &m));
+	FAILS(MALT_EHANDLE, "", malt_graph_render(h, "text", NULL, 0, &u64));
+	FAILS(MALT_EHANDLE, "", malt_graph_close(h));
+
+	if (h != 0) /* the job itself */
+		FAILS(MALT_EHANDLE, "", malt_cancel(h));
+}
+
+int main(void)
+{
+	malt_handle v, later, s, g;
+	uint64_t clock;
+
+	refused(0, "null handle"); /* also before malt_init */
+	OK(malt_init(NULL, -1));
+	v = vector(4, MALT_FLOAT32, NULL);
+	void *w = memory(v);
+	OK(malt_segment_new(8, NULL, NULL, -1, &s));
+	OK(malt_graph_new("ring", 4, 0, &g));
+
+	refused(0, "null handle");
+	refused(1, "is no handle");
+	refused(UINT64_MAX, "is no handle");
+	refused(v ^ 1, "");                /* another slot */
+	refused(v + (1ull << 32), "");     /* another life of the slot */
+	refused(v ^ (1ull << 31), "");     /* a slot far beyond the table */
+	refused(v & ~(255ull << 56), "");  /* no kind */
+
+	/* Foreign: open, but of another kind. */
+	FAILS(MALT_EHANDLE, "is of a segment: a vector", malt_vector_clock(s, &clock));
+	FAILS(MALT_EHANDLE, "is of a graph: a vector", malt_vector_close(g));
+	FAILS(MALT_EHANDLE, "is of a vector: a segment", malt_segment_close(v));
+	FAILS(MALT_EHANDLE, "is of a vector: a graph", malt_graph_close(v));
+	FAILS(MALT_EHANDLE, "is of a graph", malt_cancel(g));
+	OK(malt_cancel(v)); /* nothing to give up */
+	OK(malt_cancel(s));
+
+	/* Stale: closed, while another object has the slot. */
+	OK(malt_vector_close(v));
+	refused(v, "closed");
+	for (int i = 0; i < 1000; i++) {
+		later = vector(4, MALT_FLOAT32, NULL);
+		void *p = memory(later);
+		CHECK(later != v);
+		FAILS(MALT_EHANDLE, "closed", malt_vector_clock(v, &clock));
+		OK(malt_vector_clock(later, &clock));
+		OK(malt_vector_close(later));
+		OK(malt_unmap(p));
+	}
+	refused(later, "closed");
+	OK(malt_unmap(w));
+
+	/* Left open: malt_finalize closes them, but for the graph, which is of no job. */
+	OK(malt_finalize());
+	FAILS(MALT_EHANDLE, "closed", malt_segment_close(s));
+	OK(malt_graph_close(g));
+	refused(s, "");
+	return 0;
+}
