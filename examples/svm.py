@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 
-import malt
 import numpy as np
 from numpy.typing import NDArray
 
+import malt
 import splice
 
 LAMBDA = 1e-5

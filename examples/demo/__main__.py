@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from malt._machine import cores
 
 import splice
 from demo import picture, table
 from demo.table import Entry
 from demo.worker import Run
+from malt._machine import cores
 
 MODES = (("all", "bsp"), ("halton", "ssp:2"), ("halton", "async"))
 GOAL = 2

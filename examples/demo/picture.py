@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import malt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import malt
 from demo.table import Entry
 
 SHADES = {"all": "#1f6fb2", "halton": "#d1602b"}

@@ -24,10 +24,10 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import malt
 import numpy as np
 from numpy.typing import NDArray
 
+import malt
 import splice
 import svm
 
