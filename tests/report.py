@@ -20,6 +20,7 @@ class Test(NamedTuple):
 def follow_go(record: Path) -> int:
     """Pass on `go test -json` from stdin: one line per package, the output of what failed; keep all in `record`."""
     output: dict[tuple[str, str], list[str]] = defaultdict(list)
+    skipped: dict[tuple[str, str], int] = defaultdict(int)
     failed = False
     with record.open("w") as keep:
         for line in sys.stdin:
@@ -41,7 +42,10 @@ def follow_go(record: Path) -> int:
                 if not key[1]:
                     print("".join(t for t in lines if re.match(r"(ok|\?|---)\s", t)), end="", flush=True)
                 elif action == "skip":
-                    print(f"skip {key[1]}: " + " ".join(t.strip() for t in lines if "---" not in t and "===" not in t))
+                    reason = " ".join(t.strip() for t in lines if "---" not in t and "===" not in t)
+                    skipped[key[0], reason] += 1
+    for (package, reason), times in skipped.items():
+        print(f"skipped {times}x in {package}: {reason}")
     return int(failed)
 
 
