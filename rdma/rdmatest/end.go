@@ -2,7 +2,6 @@ package rdmatest
 
 import (
 	"errors"
-	"math"
 	"strings"
 
 	"malt/rdma"
@@ -13,7 +12,6 @@ var endCases = []testCase{
 	{"transport closed", 2, transportClosed},
 	{"aborted peer", 2, abortedPeer},
 	{"the first end is final", 2, firstEndFinal},
-	{"ends ring", 2, endsRing},
 }
 
 // leavingKeeps: each box as it was when its sender left, and the final clock.
@@ -147,56 +145,5 @@ func firstEndFinal(j *job) {
 	j.ranks[1].Abort("too late")
 	if err := j.ranks[j.n()-1].State(1); j.n() > 2 && !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("closed, then aborted: %v", err)
-	}
-}
-
-// endsRing: a sender that waits for an ack and readers that wait for a clock
-// learn of every kind of end without anybody's help.
-func endsRing(j *job) {
-	ends := map[string]func(t rdma.Transport, c interface{ Close() error }){
-		"box closed":       func(_ rdma.Transport, c interface{ Close() error }) { _ = c.Close() },
-		"transport closed": func(t rdma.Transport, _ interface{ Close() error }) { _ = t.Close() },
-		"aborted":          func(t rdma.Transport, _ interface{ Close() error }) { t.Abort("end") },
-	}
-	// The last end takes the rank with it, so that order matters.
-	for _, what := range []string{"box closed", "aborted"} {
-		out, in := j.star(rdma.Spec{Bytes: 8, Depth: 1})
-		j.every(func(r int) error {
-			if r == 0 {
-				ends[what](j.ranks[0], out)
-				return nil
-			}
-			return waitFor(j, j.ranks[r], func() (bool, error) {
-				_, err := in[r].Clock()
-				return err != nil, nil
-			})
-		})
-		for _, r := range j.others(0) {
-			if err := in[r].Close(); err != nil {
-				j.Fatal(err)
-			}
-		}
-	}
-	out := j.publish(1, "back", rdma.Spec{Bytes: 8, Depth: 1}, j.others(1)...)
-	for _, r := range j.others(1) {
-		if r > 0 {
-			j.subscribe(r, "back", rdma.Spec{Bytes: 8, Depth: 1}, 1)
-		}
-	}
-	j.mustPut(out, 1, 1, 8, nil)
-	j.every(func(r int) error {
-		if r > 1 {
-			ends["transport closed"](j.ranks[r], nil)
-		}
-		if r != 1 {
-			return nil
-		}
-		return waitFor(j, j.ranks[1], func() (bool, error) {
-			b, err := out.Begin()
-			return b != nil, err
-		})
-	})
-	if a := out.Acked(0); a == math.MaxUint64 {
-		j.Error("a reader that never came has released everything")
 	}
 }

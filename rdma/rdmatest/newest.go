@@ -251,20 +251,22 @@ func ackedNewest(j *job) {
 	j.mustPut(out, 0, 2, 8, nil)
 	in[1].Release(1) // once more: skips nothing
 	u = j.take(in[1], 2, 8)
-	j.mustPut(out, 0, 3, 8, nil)
 	in[1].Release(1) // does not cover what is held
+	for c := uint64(3); c <= 9; c++ {
+		j.mustPut(out, 0, c, 8, nil)
+	}
 	if err := intact(u, 0, 8); err != nil {
 		j.Error(err)
 	}
-	in[1].Release(3) // skips 3
-	acked(3)
+	in[1].Release(9) // skips 3 to 9
+	acked(9)
 	j.none(in[1])
-	j.mustPut(out, 0, 4, 8, nil)
+	j.mustPut(out, 0, 10, 8, nil)
 	in[1].Release(math.MaxUint64) // all that there is
-	acked(4)
+	acked(10)
 	j.none(in[1])
-	j.mustPut(out, 0, 5, 8, nil)
-	j.take(in[1], 5, 8)
+	j.mustPut(out, 0, 11, 8, nil)
+	j.take(in[1], 11, 8)
 	if err := in[1].Close(); err != nil {
 		j.Fatal(err)
 	}

@@ -3,15 +3,53 @@ package rdmatest
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 
 	"malt/rdma"
 )
 
 var scheduleCases = []testCase{
+	{"torn stress", 2, tornStress},
 	{"random schedule, newest", 2, func(j *job) { schedule(j, 0) }},
 	{"random schedule, queue of 1", 2, func(j *job) { schedule(j, 1) }},
 	{"random schedule, queue of 3", 2, func(j *job) { schedule(j, 3) }},
+}
+
+// tornStress is G3: a sender that never pauses, readers that never sleep. The
+// payload is small, so that a reader is often between its looks when its slot
+// would be taken.
+func tornStress(j *job) {
+	const updates, bytes = 10_000, 64
+	out, in := j.star(rdma.Spec{Bytes: bytes})
+	j.every(func(r int) error {
+		if r == 0 {
+			for c := uint64(1); c <= updates; c++ {
+				if full, err := put(out, 0, c, bytes, nil); full || err != nil {
+					return fmt.Errorf("clock %d: full %v, error %v", c, full, err)
+				}
+			}
+			return nil
+		}
+		for seen := uint64(0); seen < updates; {
+			u, ok, err := in[r].Next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				runtime.Gosched()
+				continue
+			}
+			if u.Seq <= seen {
+				return fmt.Errorf("seq %d after %d", u.Seq, seen)
+			}
+			seen = u.Seq
+			if err := intact(u, 0, bytes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // history is what every sender has scattered, for comparison afterwards:

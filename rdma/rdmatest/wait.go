@@ -3,6 +3,8 @@ package rdmatest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync/atomic"
 
 	"malt/rdma"
@@ -13,6 +15,7 @@ var waitCases = []testCase{
 	{"several wait", 1, severalWait},
 	{"wait given up", 1, waitGivenUp},
 	{"everything rings those concerned", 2, everythingRings},
+	{"ends ring", 2, endsRing},
 	{"ping-pong", 2, pingPong},
 	{"sub", 1, subWakes},
 	{"sub boxes", 2, subBoxes},
@@ -82,48 +85,121 @@ func waitGivenUp(j *job) {
 	}
 }
 
-// everythingRings: each change that somebody can wait for wakes him. Nobody
-// helps: a ring that is missing hangs the test.
+// rings lets rank wait for look, which must be false at first, and makes the
+// change once that was seen: so nothing but the ring of the change itself can
+// end the wait, if it sleeps, and a ring that is missing hangs the test.
+func (j *job) rings(what string, rank int, look func() bool, change func() error) {
+	j.Helper()
+	looked, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		first := true
+		done <- j.ranks[rank].Wait(j.ctx, func() bool {
+			ok := look()
+			if first {
+				first = false
+				if ok {
+					j.Errorf("%s: true before the change", what)
+				}
+				close(looked)
+			}
+			return ok
+		})
+	}()
+	<-looked
+	if err := change(); err != nil {
+		j.Errorf("%s: %v", what, err)
+	}
+	if err := <-done; err != nil {
+		j.Fatalf("%s: rank %d was not rung: %v", what, rank, err)
+	}
+}
+
+// everythingRings: whatever a rank can wait for rings it, for every rank that is
+// concerned.
 func everythingRings(j *job) {
-	spec := rdma.Spec{Bytes: 8, Depth: 1}
-	out, in := j.star(spec)
-	words := make([]rdma.Words, j.n())
-	j.every(func(r int) (err error) {
-		words[r], err = j.ranks[r].Words(j.ctx, "go", 1)
-		return err
-	})
-	until := func(r int, cond func() bool) error { return j.ranks[r].Wait(j.ctx, cond) }
-	j.every(func(r int) error {
-		if r != 0 {
-			var u rdma.Update
-			err := until(r, func() (ok bool) { u, ok, _ = in[r].Next(); return ok })
-			in[r].Release(u.Seq)
-			if err == nil {
-				err = until(r, func() bool { c, _ := in[r].Clock(); return c == 7 })
-			}
-			if err == nil {
-				err = until(r, func() bool { v, _ := words[r].Get(0, 0); return v == 3 })
-			}
-			words[r].Set(0, 1)
-			return err
-		}
-		if full, err := put(out, 0, 1, 8, nil); full || err != nil {
-			return errors.New("no slot")
-		}
-		if err := until(0, func() bool { b, _ := out.Begin(); return b != nil }); err != nil {
-			return err
-		}
-		if err := out.Advance(7); err != nil {
-			return err
-		}
-		words[0].Set(0, 3)
-		for _, peer := range j.others(0) {
-			if err := until(0, func() bool { v, _ := words[0].Get(peer, 0); return v == 1 }); err != nil {
-				return err
+	newest, in := j.star(rdma.Spec{Bytes: 8})
+	words := j.makeWords("words", 1)
+	clock := uint64(0)
+	for _, r := range j.others(0) {
+		name := fmt.Sprint("queue of ", r)
+		queue := j.publish(0, name, rdma.Spec{Bytes: 8, Depth: 1}, r)
+		qin := j.subscribe(r, name, rdma.Spec{Bytes: 8, Depth: 1}, 0)
+		next := func(in rdma.Inbox) func() bool {
+			return func() bool {
+				u, ok, err := in.Next()
+				if err != nil {
+					j.Errorf("rank %d: %v", r, err)
+				}
+				return ok && u.Clock == clock
 			}
 		}
-		return nil
-	})
+		clock++
+		j.rings("an update", r, next(in[r]), func() error { _, err := put(newest, 0, clock, 8, nil); return err })
+		j.rings("an update of a queue", r, next(qin), func() error { _, err := put(queue, 0, clock, 8, nil); return err })
+		j.rings("a release in a queue", 0, func() bool {
+			b, err := queue.Begin()
+			return b != nil && err == nil
+		}, func() error {
+			qin.Release(clock)
+			return nil
+		})
+		at := func() bool { c, err := in[r].Clock(); return c == clock && err == nil }
+		clock++
+		j.rings("an update for others", r, at, func() error { _, err := put(newest, 0, clock, 8, []int{}); return err })
+		clock++
+		j.rings("a clock", r, at, func() error { return newest.Advance(clock) })
+		j.rings("a word", r, func() bool { v, _ := words[r].Get(0, 0); return v == clock },
+			func() error { words[0].Set(0, clock); return nil })
+		j.rings("a word, at the sender", 0, func() bool { v, _ := words[0].Get(r, 0); return v == clock },
+			func() error { words[r].Set(0, clock); return nil })
+		j.rings("a reader that closes its end", 0, func() bool { return newest.Acked(r) == math.MaxUint64 }, in[r].Close)
+	}
+}
+
+// endsRing: all who read a box learn that it, or its rank, has ended, and a
+// sender that waits for a slot learns that the last reader has.
+func endsRing(j *job) {
+	left := func(in rdma.Inbox) func() bool {
+		return func() bool { _, err := in.Clock(); return err != nil }
+	}
+	for _, r := range j.others(0) {
+		name := fmt.Sprint("box of ", r)
+		out := j.publish(0, name, rdma.Spec{}, r)
+		j.rings("a box that is closed", r, left(j.subscribe(r, name, rdma.Spec{}, 0)), out.Close)
+	}
+	s := rdma.Spec{Depth: 1}
+	out := j.publish(1, "queue", s, 0)
+	j.mustPut(out, 1, 1, 0, nil)
+	free := func() bool { b, err := out.Begin(); return b != nil && err == nil }
+	var in rdma.Inbox
+	if j.n() > 2 {
+		in = j.subscribe(2, "ends", s, func() int { j.publish(0, "ends", s, 2); return 0 }())
+	}
+	j.rings("a reader that dies", 1, free, func() error { j.ranks[0].Abort("an end"); return nil })
+	if j.n() == 2 {
+		return
+	}
+	if !left(in)() {
+		j.Error("a reader that was rung by a death does not see it")
+	}
+	for _, end := range []struct {
+		what string
+		do   func(t rdma.Transport) error
+	}{
+		{"a sender that leaves", rdma.Transport.Close},
+		{"a sender that dies", func(t rdma.Transport) error { t.Abort("an end"); return nil }},
+	} {
+		for gone := 3; gone < j.n(); gone++ {
+			if odd := end.what == "a sender that dies"; odd == (gone%2 == 0) {
+				continue
+			}
+			j.publish(gone, "ends", s, 2)
+			j.rings(end.what, 2, left(j.subscribe(2, "ends", s, gone)), func() error { return end.do(j.ranks[gone]) })
+		}
+	}
+	out = j.publish(1, "again", s, 2)
+	j.mustPut(out, 1, 1, 0, nil)
+	j.rings("a reader that leaves", 1, free, j.ranks[2].Close)
 }
 
 // pingPong: thousands of hand-overs, each of which sleeps unless it was rung.
