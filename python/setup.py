@@ -30,6 +30,11 @@ class BuildWithLibrary(build_ext):
         extension = Path(self.get_ext_fullpath("malt._malt"))
         shutil.copy2(BUILD / "libmalt.so.0", extension.parent / "libmalt.so.0")
 
+    def build_extensions(self) -> None:
+        """Leave out the folders of the Python that builds: they mean nothing where the wheel is installed."""
+        self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
+        super().build_extensions()
+
 
 def options() -> dict[str, dict[str, str]]:
     """Where clutter goes, and what the wheel says it runs on."""
@@ -46,6 +51,8 @@ def options() -> dict[str, dict[str, str]]:
 # Relative paths in this file and in ffi_build.py are meant from here.
 os.chdir(Path(__file__).resolve().parent)
 setup(
+    long_description=(ROOT / "README.md").read_text(),
+    long_description_content_type="text/markdown",
     version=(ROOT / "VERSION").read_text().strip(),
     cmdclass={"build_ext": BuildWithLibrary},
     cffi_modules=["ffi_build.py:ffibuilder"],

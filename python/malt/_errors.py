@@ -81,3 +81,7 @@ class OutOfMemoryError(Error, MemoryError):
 
 class HostError(Error, OSError):
     """The operating system refused something; the message says what."""
+
+
+for _name in __all__:  # tracebacks show the name under which it is to be caught
+    globals()[_name].__module__ = "malt"

@@ -154,7 +154,13 @@ class Graph:
         return _lib.graph_text(self.spec, self.size, self.allow_disconnected, "text")
 
     def to_dot(self) -> str:
-        """Return the graph in Graphviz's language."""
+        """Return the graph in Graphviz's language.
+
+        Examples
+        --------
+        >>> "0 -> 1" in malt.Graph("ring", 3).to_dot()
+        True
+        """
         return _lib.graph_text(self.spec, self.size, self.allow_disconnected, "dot")
 
     def to_svg(self) -> str:

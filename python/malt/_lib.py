@@ -287,9 +287,7 @@ def init(options: str, job_timeout: float) -> None:
     global _job_timeout
     text = _bytes(options or None)
     with JOB:
-        # The library gives up by itself at the job's timeout and then can name the
-        # ranks that have not arrived; a second more lets it.
-        JOB.wait(lambda ms: lib.malt_init(text, ms), job_timeout + 1)
+        JOB.wait(lambda ms: lib.malt_init(text, ms), job_timeout)
     _job_timeout = job_timeout
 
 
@@ -624,15 +622,16 @@ def new_vector(
         JOB.together(lambda ms: lib.malt_vector_new(spec, len(arrays), called, text, ms, out), timeout)
     vector = Object("vector", int(out[0]), "")
     pointer, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
-    places = []
+    places = []  # address and length of each array
     for i in range(len(arrays)):
         _check(lib.malt_vector_data(vector.handle, i, pointer, nbytes))
-        places.append((pointer[0], int(nbytes[0])))
-    first = places[0][0]
-    starts = [int(ffi.cast("uintptr_t", p)) - int(ffi.cast("uintptr_t", first)) for p, _ in places]
-    vector.memory = Memory(first, starts[-1] + places[-1][1], "vector", vector.handle)
+        if i == 0:
+            first = pointer[0]
+        places.append((int(ffi.cast("uintptr_t", pointer[0])), int(nbytes[0])))
+    base = places[0][0]
+    vector.memory = Memory(first, max(at + n for at, n in places) - base, "vector", vector.handle)
     raw = np.asarray(vector.memory)
-    views = [raw[at : at + n].view(dtype) for at, (_, n), (_, dtype, _) in zip(starts, places, arrays, strict=True)]
+    views = [raw[at - base :][:n].view(dtype) for (at, n), (_, dtype, _) in zip(places, arrays, strict=True)]
     return vector, views
 
 

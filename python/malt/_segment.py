@@ -65,7 +65,7 @@ class Segment(Exchange):
     @property
     def buffer(self) -> memoryview:
         """The bytes, writable and without a copy; valid for as long as it is referenced, also after `close`."""
-        return memoryview(self._raw)  # type: ignore[arg-type]  # a buffer, though numpy's stubs do not say so before 3.12
+        return self._raw.data
 
     def scatter(self, n: int | None = None, *, to: Iterable[int] | None = None, timeout: float | None = None) -> int:
         """Send the first ``n`` bytes; all by default.

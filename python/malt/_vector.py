@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -71,6 +72,10 @@ class Vector(Exchange):
     One call at a time: a second thread is refused with a `StateError`. Reading
     or writing the arrays while another thread is in `gather`, `sync`,
     `allreduce` or `broadcast` gives mixed values.
+
+    What travels should be models. Gradients that are exchanged over a graph whose
+    `Graph.smallest_real_part` is negative, such as ``halton`` with 4 or 8 ranks,
+    let the ranks drift apart; over ``all`` they do not.
 
     References
     ----------
@@ -308,12 +313,41 @@ class Vector(Exchange):
         op : {"mean", "sum", "min", "max"}
         timeout : float, optional
             Seconds; None is the job's.
+
+        Raises
+        ------
+        ValueError
+            No such op.
+        TimeoutError, PeerError, StateError
+            The time is up; a rank is dead; a rank has ended.
+
+        Examples
+        --------
+        >>> with malt.Vector(np.arange(3.0)) as v:
+        ...     v.allreduce("sum")
+        ...     v.array
+        array([0., 1., 2.])
         """
         choose("op", op, _world.OPS)
         self._object.allreduce(op, timeout)
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
-        """Give every rank root's values, in place. Collective."""
+        """Give every rank root's values, in place. Collective.
+
+        Parameters
+        ----------
+        root : int
+            The rank whose values count.
+        timeout : float, optional
+            Seconds; None is the job's.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``root`` is no rank.
+        TimeoutError, PeerError, StateError
+            As `allreduce`.
+        """
         self._object.broadcast(_world.checked_rank("root", root), timeout)
 
     def configure(
@@ -332,6 +366,18 @@ class Vector(Exchange):
             As for the constructor; None keeps what is.
         timeout : float, optional
             Seconds; None is the job's.
+
+        Raises
+        ------
+        ValueError, TypeError, MismatchError, TimeoutError, PeerError
+            As the constructor; the vector is as it was.
+
+        Examples
+        --------
+        >>> with malt.Vector(3) as v:
+        ...     v.configure(graph="ring", consistency="async")
+        ...     v.graph, v.consistency
+        (Graph('ring', size=1), 'async')
         """
         if fold is not None:
             _fold.check(fold)
@@ -378,16 +424,16 @@ class _Idle:
     """Finds a vector that is synced but never changed, as ``w = w - g`` does it.
 
     Until the second sync it compares the memory with what it was after the one
-    before, by a sum over the bits.
+    before, by a checksum.
     """
 
     def __init__(self, arrays: Sequence[Array]) -> None:
-        self._sum = _sum(arrays)
+        self._last = _fingerprint(arrays)
         self._unchanged = 0
 
     def before_sync(self, arrays: Sequence[Array]) -> bool:
         """Tell whether there is no more to look for."""
-        if _sum(arrays) != self._sum or not any(a.size for a in arrays):
+        if _fingerprint(arrays) != self._last or not any(a.size for a in arrays):
             return True
         self._unchanged += 1
         if self._unchanged < 2:
@@ -399,12 +445,11 @@ class _Idle:
         return True
 
     def after_sync(self, arrays: Sequence[Array]) -> None:
-        self._sum = _sum(arrays)
+        self._last = _fingerprint(arrays)
 
 
-def _sum(arrays: Sequence[Array]) -> int:
-    total = 0
+def _fingerprint(arrays: Sequence[Array]) -> int:
+    value = 0
     for a in arrays:
-        bits = a.reshape(-1).view(np.uint32 if a.itemsize == 4 else np.uint64)
-        total = 31 * total + int(np.add.reduce(bits, dtype=np.uint64))
-    return total
+        value = zlib.crc32(a.reshape(-1).view(np.uint8).data, value)
+    return value

@@ -1,0 +1,219 @@
+"""What bad input gets: an error that names the value, what was expected and what to do.
+
+All of it is refused before another rank hears of it, so one rank is enough here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import malt
+
+
+def read_only() -> np.ndarray:
+    array = np.zeros(3)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "error", "words"),
+    [
+        ("abc", {}, TypeError, "a length, a shape, a numpy array or a list"),
+        (None, {}, TypeError, "data is None"),
+        (True, {}, TypeError, "data is True"),
+        (2.5, {}, TypeError, "np.asarray"),
+        (-1, {}, ValueError, "no negative numbers"),
+        ((2, -3), {}, ValueError, "no negative numbers"),
+        ([1.5, 2.5], {}, TypeError, "np.asarray"),
+        ([], {}, ValueError, "at least one array"),
+        ([np.zeros(2), 3], {}, TypeError, r"data\[1\] is 3 \(int\)"),
+        (np.zeros(3, np.int64), {}, TypeError, "dtype int64.*dtype=np.float32 to convert"),
+        (np.zeros(3, np.float16), {}, TypeError, "float32 or float64 is expected"),
+        (np.zeros(3, ">f4"), {}, TypeError, ">f4"),
+        (np.array([object()]), {}, TypeError, "dtype object"),
+        (np.array([object()]), {"dtype": np.float32}, TypeError, "does not convert to float32"),
+        (np.array(["1"]), {"dtype": np.float32}, TypeError, "does not convert"),
+        (np.zeros(2, np.complex64), {"dtype": np.float32}, TypeError, "does not convert"),
+        (np.zeros((4, 4))[:, ::2], {}, ValueError, r"strides \(32, 16\) is not C-contiguous.*ascontiguousarray"),
+        (np.zeros((4, 3)).T, {}, ValueError, "not C-contiguous"),
+        (read_only(), {}, ValueError, r"read-only.*\.copy\(\)"),
+        ([np.zeros(3), read_only()], {}, ValueError, r"data\[1\] is read-only"),
+        (np.ma.masked_array([1.0], [True]), {}, TypeError, "masked"),
+        (3, {"dtype": np.int32}, TypeError, "float32 or float64 is expected"),
+        (3, {"dtype": "floaty"}, TypeError, "floaty"),
+        (3, {"graph": "haltn"}, ValueError, 'haltn.*"halton"'),
+        (3, {"graph": 7}, TypeError, "graph=7"),
+        (3, {"graph": "all fold=sum"}, ValueError, "without blanks"),
+        (3, {"graph": ""}, ValueError, "graph=''"),
+        (3, {"consistency": "ssp:-1"}, ValueError, r"ssp:-1.*whole number"),
+        (3, {"consistency": "asinc"}, ValueError, "async"),
+        (3, {"consistency": 2}, TypeError, "consistency=2"),
+        (3, {"fold": "maen"}, ValueError, 'maen.*"mean"'),
+        (3, {"fold": 3}, TypeError, "fold=3"),
+        (3, {"fold": None}, TypeError, "fold=None"),
+        (3, {"start": "sane"}, ValueError, "did you mean 'same'"),
+        (3, {"name": "a b"}, ValueError, "a b"),
+        (3, {"name": "a\0b"}, ValueError, "zero byte"),
+        (3, {"sparse": True}, malt.UnsupportedError, "sparse='model'.*sparse='gradient'.*missing means zero"),
+        (3, {"sparse": "model"}, malt.UnsupportedError, "leave sparse out"),
+        (3, {"sparse": "modle"}, ValueError, "did you mean 'model'"),
+        (2**60, {}, (malt.OutOfMemoryError, ValueError), ""),
+    ],
+)
+def test_making_a_vector(data: Any, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=f"(?s){words}"):
+        malt.Vector(data, **options)
+
+
+def test_a_misspelt_argument_is_pythons_own_error() -> None:
+    with pytest.raises(TypeError, match="consistancy"):
+        malt.Vector(3, consistancy="bsp")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ([[0]], "0"),  # to itself
+        ([[1], []], "cannot reach|not strongly connected|reach"),
+        ([[1], [0, 2]], "2"),  # out of range
+        ([[1, 1], [0]], "1"),  # repeated
+        ([[-1], [0]], "-1"),
+        (nx.DiGraph([("a", "b"), ("b", "a")]), "convert_node_labels_to_integers"),
+        ([["x"]], "one list of receivers per rank"),
+        (malt.Graph("ring", 5), "is for 5 ranks: the job has 1"),
+    ],
+)
+def test_graphs(graph: Any, words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        malt.Vector(3, graph=graph)
+
+
+@pytest.fixture(name="v")
+def _vector() -> Iterator[malt.Vector]:
+    with malt.Vector(np.zeros((2, 3), np.float32), consistency="async") as v:
+        yield v
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda v: v.scatter(to=[0]), ValueError, "0"),
+        (lambda v: v.scatter(to=[5]), ValueError, "5 is no rank; 0 to 0 are"),
+        (lambda v: v.scatter(to=2**40), TypeError, "a list of ranks"),
+        (lambda v: v.scatter(to=[1.5]), TypeError, "a list of ranks"),
+        (lambda v: v.scatter(rows=[1]), malt.UnsupportedError, "rows"),
+        (lambda v: v.scatter(weight=float("nan")), ValueError, "(?i)nan"),
+        (lambda v: v.scatter(weight=-1), ValueError, "-1"),
+        (lambda v: v.scatter(weight="x"), ValueError, "x"),
+        (lambda v: v.gather("maen"), ValueError, '"mean"'),
+        (lambda v: v.gather(3), TypeError, "fold=3"),
+        (lambda v: v.sync(every=0), ValueError, "every=0"),
+        (lambda v: v.sync(every=1.5), ValueError, "every=1.5"),
+        (lambda v: v.sync(rows=[1]), malt.UnsupportedError, "rows"),
+        (lambda v: v.sync(timeout=-1), ValueError, "timeout=-1"),
+        (lambda v: v.sync(timeout=float("nan")), ValueError, "timeout=nan"),
+        (lambda v: v.sync(timeout="1"), TypeError, "timeout='1'"),
+        (lambda v: v.allreduce("maen"), ValueError, "did you mean 'mean'"),
+        (lambda v: v.allreduce("replace"), ValueError, "mean, sum, min, max is expected"),
+        (lambda v: v.broadcast(1), ValueError, "a rank from 0 to 0"),
+        (lambda v: v.broadcast("x"), TypeError, "the number of a rank"),
+        (lambda v: v.configure(consistency="bps"), ValueError, "bsp"),
+        (lambda v: v.configure(fold=1), TypeError, "fold=1"),
+        (
+            lambda v: setattr(v, "array", np.zeros((3, 2))),
+            ValueError,
+            r"shape \(2, 3\), the value assigned has \(3, 2\)",
+        ),
+        (lambda v: setattr(v, "array", np.zeros(3)), ValueError, "the same shape is expected"),
+        (lambda v: setattr(v, "array", "x"), TypeError, "real numbers"),
+        (lambda v: setattr(v, "array", [[1], [1, 2]]), ValueError, "cannot be assigned"),
+        (lambda v: setattr(v, "array", 1j), TypeError, "real numbers"),
+        (lambda v: setattr(v, "flat", np.zeros(5)), ValueError, r"\(6,\)"),
+        (lambda v: setattr(v, "arrays", [1, 2]), ValueError, "has 1 arrays, 2 are assigned"),
+    ],
+)
+def test_using_a_vector(v: malt.Vector, call: Any, error: type[Exception], words: str) -> None:
+    before = v.array.copy()
+    with pytest.raises(error, match=words):
+        call(v)
+    np.testing.assert_array_equal(v.array, before)
+    v.array += 1
+    v.sync()  # and it can be used on
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: v.scatter(),
+        lambda v: v.gather(),
+        lambda v: v.gather(lambda own, updates: own),
+        lambda v: v.sync(),
+        lambda v: v.allreduce(),
+        lambda v: v.broadcast(),
+        lambda v: v.configure(fold="sum"),
+        lambda v: v.clock,
+        lambda v: v.senders,
+        lambda v: v.receivers,
+        lambda v: v.stats(),
+    ],
+)
+def test_using_a_closed_vector_is_stale(call: Any) -> None:
+    v = malt.Vector(3, name="gone")
+    v.close()
+    v.close()  # twice is fine
+    with pytest.raises(malt.StaleError, match="vector 'gone' has been closed"):
+        call(v)
+
+
+def test_using_a_closed_segment_is_stale() -> None:
+    s = malt.Segment(8)
+    s.close()
+    for call in (s.scatter, s.updates, s.stats, lambda: s.clock):
+        with pytest.raises(malt.StaleError, match="has been closed"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "error"), [(-1, ValueError), (2.5, TypeError), ("8", TypeError), (2**63, ValueError)]
+)
+def test_making_a_segment(nbytes: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="nbytes="):
+        malt.Segment(nbytes)
+
+
+def test_sending_more_than_a_segment_has() -> None:
+    with malt.Segment(8, consistency="async") as s:
+        with pytest.raises(ValueError, match="n=9: 0 to 8 bytes"):
+            s.scatter(9)
+        with pytest.raises(ValueError, match="n=-1"):
+            s.scatter(-1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: malt.allreduce(1, "avg"), ValueError, "op='avg': one of mean, sum, min, max"),
+        (lambda: malt.allreduce(1, None), TypeError, "op=None"),
+        (lambda: malt.allreduce("x"), TypeError, "np.asarray"),
+        (lambda: malt.allreduce([1, 2]), TypeError, "a number or an array is expected"),
+        (lambda: malt.allreduce(np.array(["x"])), TypeError, "numbers are expected"),
+        (lambda: malt.broadcast(1, root=1), ValueError, "root=1: a rank from 0 to 0"),
+        (lambda: malt.broadcast(1, root=-1), ValueError, "root=-1"),
+        (lambda: malt.broadcast(1, root=0.5), TypeError, "root=0.5"),
+        (lambda: malt.broadcast(object()), TypeError, "only None, numbers"),
+        (lambda: malt.allgather({1: {2}}), TypeError, "builtins.set"),
+        (lambda: malt.barrier(timeout=-1), ValueError, "timeout=-1"),
+        (lambda: malt.barrier(timeout=True), TypeError, "timeout=True"),
+        (lambda: malt.init(rank=0), malt.StateError, "already is rank 0 of 1"),
+    ],
+)
+def test_calls_of_the_job(call: Any, error: type[Exception], words: str) -> None:
+    malt.init()
+    with pytest.raises(error, match=words):
+        call()

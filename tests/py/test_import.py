@@ -1,0 +1,76 @@
+"""Importing the package: light, lazy, complete."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import malt
+
+
+def python(code: str) -> str:
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return result.stdout
+
+
+def test_import_loads_neither_the_library_nor_numpy() -> None:
+    loaded = python(
+        "import sys, malt; print('numpy' in sys.modules, 'malt._malt' in sys.modules, 'malt._lib' in sys.modules)"
+    )
+    assert loaded.split() == ["False", "False", "False"]
+    assert "libmalt" not in python("import malt, numpy; print(open('/proc/self/maps').read())")
+
+
+def test_import_costs_next_to_nothing_beside_numpy() -> None:
+    # A count instead of a time: what is imported beyond what numpy imports anyway.
+    more = json.loads(
+        python(
+            "import sys, json, numpy; before = set(sys.modules); import malt; "
+            "print(json.dumps(sorted(set(sys.modules) - before)))"
+        )
+    )
+    assert set(more) <= {"malt", "malt._identity", "__future__"}
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    assert sorted(malt.__all__) == malt.__all__
+    for name in malt.__all__:
+        assert getattr(malt, name).__doc__, name
+    assert set(malt.__all__) < set(dir(malt))
+
+
+def test_exceptions_are_errors_and_the_builtin_of_their_meaning() -> None:
+    pairs = [
+        (malt.TimeoutError, TimeoutError),
+        (malt.PeerError, ConnectionError),
+        (malt.StaleError, RuntimeError),
+        (malt.UnsupportedError, NotImplementedError),
+        (malt.StateError, RuntimeError),
+        (malt.MismatchError, ValueError),
+        (malt.OutOfMemoryError, MemoryError),
+        (malt.HostError, OSError),
+    ]
+    for ours, builtin in pairs:
+        assert issubclass(ours, malt.Error)
+        assert issubclass(ours, builtin)
+
+
+def test_a_peer_error_keeps_its_rank_when_pickled() -> None:
+    import pickle
+
+    error = pickle.loads(pickle.dumps(malt.PeerError("rank 3 is dead", 3)))
+    assert (error.rank, str(error)) == (3, "rank 3 is dead")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Vectr'"):
+        _ = malt.Vectr
+
+
+def test_the_version_is_that_of_the_library() -> None:
+    from malt import _lib
+
+    assert malt.__version__ == _lib.version()

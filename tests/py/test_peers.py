@@ -1,0 +1,379 @@
+"""What a rank sees of the others: deaths, ends, disagreements, absences (G5)."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+
+import jobs
+import pytest
+
+# Calls in which rank 0 waits for the others, and what has to be made for them.
+WAITS = {
+    "barrier": ("", "malt.barrier(**t)"),
+    "allreduce": ("", "malt.allreduce(np.ones(3), **t)"),
+    "number": ("", "malt.allreduce(1, **t)"),
+    "broadcast": ("", "malt.broadcast(None, root=1, **t)"),
+    "allgather": ("", "malt.allgather('x', **t)"),
+    "making": ("", "malt.Vector(3)"),
+    "segment": ("", "malt.Segment(3)"),
+    "bsp": ("v = malt.Vector(3)", "v.sync(**t)"),
+    "ssp": ("v = malt.Vector(3, consistency='ssp:0')", "v.sync(**t)"),
+    "notify-ack": ("v = malt.Vector(3, consistency='notify-ack')", "v.sync(**t)"),
+    "scatter": ("v = malt.Vector(3, consistency='notify-ack')", "v.sync(**t) if r else (v.scatter(), v.gather(**t))"),
+    "fold": ("v = malt.Vector(3)", "v.sync(lambda own, updates: own, **t)"),
+    "updates": ("s = malt.Segment(3, consistency='notify-ack')", "s.scatter(); s.updates(**t)"),
+    "vector-allreduce": ("v = malt.Vector(3)", "v.allreduce(**t)"),
+    "vector-broadcast": ("v = malt.Vector(3)", "v.broadcast(1, **t)"),
+    "configure": ("v = malt.Vector(3)", "v.configure(fold='sum', **t)"),
+}
+
+
+@pytest.fixture(name="waiting", params=WAITS)
+def _waiting(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return WAITS[request.param]
+
+
+def test_a_killed_rank_ends_every_wait_within_a_second(waiting: tuple[str, str]) -> None:
+    make, wait = waiting
+    with jobs.Job(
+        3,
+        f"""
+t = {{}}
+{make}
+print("ready")
+if r == 1:
+    sys.stdin.readline()
+try:
+    {wait}
+except malt.PeerError as e:
+    print(time.monotonic(), e.rank, e)
+""",
+    ) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("ready")
+        start = time.monotonic()
+        job.ranks[1].signal(signal.SIGKILL)
+        job.finish()
+        for rank in (job.ranks[0], job.ranks[2]):
+            at, dead, sentence = rank.out.text.splitlines()[1].split(" ", 2)
+            assert float(at) - start < 1
+            assert int(dead) == 1
+            assert "rank 1 is dead" in sentence
+
+
+def test_g5_a_wait_ends_at_its_timeout_and_names_whom_it_was_for(waiting: tuple[str, str]) -> None:
+    make, wait = waiting
+    with jobs.Job(
+        2,
+        f"""
+t = {{"timeout": 0.3}}
+{make}
+if r == 1:
+    sys.stdin.readline()
+    os._exit(0)
+malt._lib._job_timeout = 0.3      # for what takes no timeout
+start = time.monotonic()
+try:
+    {wait}
+except malt.TimeoutError as e:
+    assert isinstance(e, TimeoutError)
+    assert 0.25 < time.monotonic() - start < 5
+    print(e)
+os._exit(0)
+""",
+    ) as job:
+        assert job.ranks[0].wait() == 0
+        said = job.ranks[0].out.finish()
+        assert "rank 1" in said, said
+
+
+def test_ctrl_c_ends_every_wait_at_once(waiting: tuple[str, str]) -> None:
+    make, wait = waiting
+    with jobs.Job(
+        2,
+        f"""
+t = {{}}
+{make}
+if r == 1:
+    sys.stdin.readline()
+    os._exit(0)
+try:
+    print("waiting")
+    {wait}
+except KeyboardInterrupt:
+    print(time.monotonic())
+os._exit(0)
+""",
+    ) as job:
+        job.ranks[0].out.wait_for("waiting")
+        start = time.monotonic()
+        job.ranks[0].signal(signal.SIGINT)
+        assert job.ranks[0].wait() == 0
+        assert float(job.ranks[0].out.finish().split()[1]) - start < 1
+
+
+def test_a_sync_that_timed_out_goes_on_with_a_gather() -> None:
+    with jobs.Job(
+        2,
+        """
+        v = malt.Vector(np.full(3, r + 1.0), start="own", fold="sum")
+        if r == 1:
+            sys.stdin.readline()
+            v.sync()
+        else:
+            try:
+                v.sync(timeout=0.1)
+            except malt.TimeoutError as e:
+                print(e)
+            assert v.gather() == 1
+        assert v.array.tolist() == [3] * 3
+        """,
+    ) as job:
+        job.ranks[0].out.wait_for("waited for rank 1")
+        job.ranks[1].say("go on")
+        assert [rank.process.returncode for rank in job.finish()] == [0, 0], job.ranks[0].err.text
+
+
+def test_the_job_goes_on_after_a_collective_call_was_given_up() -> None:
+    with jobs.Job(
+        2,
+        """
+        malt.init()
+        if r == 1:
+            sys.stdin.readline()
+            malt.barrier()                # rank 0 has been there
+        else:
+            try:
+                malt.barrier(timeout=0.1)
+            except malt.TimeoutError as e:
+                print(e)
+        assert malt.allreduce(r, "sum") == 1
+        """,
+    ) as job:
+        job.ranks[0].out.wait_for("waited for rank 1")
+        job.ranks[1].say("go on")
+        assert [rank.process.returncode for rank in job.finish()] == [0, 0], job.ranks[1].err.text
+
+
+def test_a_long_wait_says_once_whom_it_is_for() -> None:
+    with jobs.Job(
+        2,
+        """
+        malt.init()
+        malt._lib.LONG_WAIT = 0.2
+        if r == 1:
+            sys.stdin.readline()
+        malt.barrier()
+        """,
+    ) as job:
+        warning = job.ranks[0].err.wait_for(r"script\.py:\d+: RuntimeWarning: (.*)")[1]
+        assert "rank 1" in warning
+        job.ranks[1].say("go on")
+        job.finish()
+        assert job.ranks[0].err.text.count("RuntimeWarning") == 1
+
+
+def test_an_uncaught_exception_ends_the_others_with_its_reason() -> None:
+    with jobs.Job(
+        3,
+        """
+        v = malt.Vector(3)
+        if r == 2:
+            raise KeyError("of rank 2")
+        v.sync()
+        """,
+    ) as job:
+        ranks = job.finish()
+        assert [rank.process.returncode for rank in ranks] == [1, 1, 1]
+        assert "KeyError: 'of rank 2'" in ranks[2].err.text
+        for rank in ranks[:2]:
+            last = rank.err.text.strip().splitlines()[-1]
+            assert last.startswith("malt.PeerError: ")
+            assert "rank 2 is dead" in last
+            assert "KeyError: 'of rank 2'" in last
+
+
+def test_a_rank_that_has_ended_is_not_waited_for_by_syncs_but_missed_by_collectives() -> None:
+    outputs = jobs.run(
+        3,
+        """
+        v = malt.Vector(3, fold="sum")
+        v.array += 1
+        v.sync()
+        if r == 2:
+            sys.exit()
+        for _ in range(5):
+            v.sync()
+        try:
+            malt.allreduce(1)
+        except malt.StateError as e:
+            print(e)
+        """,
+    )
+    assert outputs[2] == ""
+    for said in outputs[:2]:
+        assert "rank 2 has ended" in said
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        ("3", "4", ["3", "4"]),
+        ("3, dtype='f4'", "3", ["float32", "float64"]),
+        ("[np.zeros(2), np.zeros(3)]", "5", ["float64"]),
+        ("3, graph='ring'", "3, graph='halton'", ["ring", "halton"]),
+        ("3, consistency='ssp:1'", "3, consistency='ssp:2'", ["ssp:1", "ssp:2"]),
+        ("3, name='a'", "3, name='b'", ["a", "b"]),
+    ],
+)
+def test_ranks_that_make_different_vectors_all_see_both(ours: str, theirs: str, words: list[str]) -> None:
+    outputs = jobs.run(
+        3,
+        f"""
+        try:
+            malt.Vector({ours}) if r != 1 else malt.Vector({theirs})
+        except malt.MismatchError as e:
+            print(e)
+        v = malt.Vector(2, graph="ring")          # nothing is left behind
+        v.sync()
+        """,
+    )
+    for said in outputs:
+        assert said
+        assert all(word in said for word in words), said
+
+
+def test_ranks_in_different_collective_calls_see_both() -> None:
+    outputs = jobs.run(
+        2,
+        """
+        malt.init()
+        try:
+            malt.barrier() if r else malt.allgather("x")
+        except malt.MismatchError as e:
+            print(e)
+        """,
+    )
+    for said in outputs:
+        assert "barrier" in said
+        assert "allgather" in said
+
+
+def test_ranks_whose_arrays_differ_in_an_allreduce() -> None:
+    outputs = jobs.run(
+        2,
+        """
+        for a in (np.ones(r + 1), np.ones(r + 1, int), np.ones(2, [np.float32, np.float64][r])):
+            try:
+                malt.allreduce(a)
+            except malt.MismatchError as e:
+                print(e)
+        """,
+    )
+    assert [len(said.splitlines()) for said in outputs] == [3, 3]
+
+
+def test_two_ranks_with_one_number() -> None:
+    with jobs.Job(2, "malt.init()\nprint('joined')\nsys.stdin.readline()\nmalt.barrier()") as job:
+        for rank in job.ranks:
+            rank.out.wait_for("joined")
+        with jobs.Job(1, "", env={**job.env, "MALT_RANK": "1"}) as second:
+            (refused,) = second.finish()
+            assert refused.process.returncode == 1
+            last = refused.err.text.strip().splitlines()[-1]
+            assert re.match(r"malt\.StateError: .*rank 1", last), last
+        for rank in job.ranks:  # the first two have not noticed
+            rank.say("go on")
+        assert [rank.process.returncode for rank in job.finish()] == [0, 0]
+
+
+def test_a_thread_that_uses_a_busy_vector_is_refused() -> None:
+    jobs.run(
+        2,
+        """
+        import threading
+        v = malt.Vector(3, name="w")
+        started = threading.Event()
+        def wait():
+            started.set()
+            v.sync()
+        if r == 0:
+            thread = threading.Thread(target=wait)
+            thread.start()
+            started.wait()
+            while True:                   # until the thread is inside
+                try:
+                    v.configure(fold="sum", timeout=0)
+                except malt.StateError as e:
+                    assert "vector 'w' is in a call of another thread" in str(e), e
+                    break
+                except malt.TimeoutError:
+                    pass
+            malt.broadcast("go")          # the job is another object
+            thread.join()
+        else:
+            malt.broadcast()
+            v.sync()
+        """,
+    )
+
+
+def test_many_threads_on_one_vector_are_served_or_refused() -> None:
+    jobs.run(
+        2,
+        """
+        import threading
+        v = malt.Vector(np.zeros(1000), consistency="async", fold="max")
+        refused = []
+        def hammer(k):
+            for i in range(300):
+                try:
+                    v.sync() if i % 2 else v.gather(lambda own, updates: own)
+                except malt.StateError as e:
+                    assert "one call at a time" in str(e) or "being folded" in str(e), e
+                    refused.append(k)
+        threads = [threading.Thread(target=hammer, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert np.ptp(v.array) == 0
+        """,
+    )
+
+
+def test_g4_a_stopped_rank_holds_nobody_up_in_async() -> None:
+    with jobs.Job(
+        3,
+        """
+        v = malt.Vector(np.zeros(1000), consistency="async")
+        print("ready")
+        sys.stdin.readline()
+        for _ in range(2000):
+            v.array += 1
+            v.sync()
+        print("through")
+        os._exit(0)
+        """,
+    ) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("ready")
+        job.ranks[1].signal(signal.SIGSTOP)
+        for rank in (job.ranks[0], job.ranks[2]):
+            rank.say("go")
+            rank.out.wait_for("through")
+        assert job.ranks[1].process.poll() is None
+
+
+def test_more_ranks_than_cores_work() -> None:
+    jobs.run(
+        12,
+        """
+        v = malt.Vector(np.full(10, float(r)), start="own", graph="halton")
+        for _ in range(3):
+            v.sync()
+        v.allreduce()
+        """,
+    )

@@ -1,0 +1,110 @@
+"""The wheel: one for all, small, and in need of nothing but libc and Python."""
+
+from __future__ import annotations
+
+import glob
+import importlib.machinery
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import malt
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(malt.__file__).parent
+EXTENSION = PACKAGE / "_malt.abi3.so"
+LIBRARY = PACKAGE / "libmalt.so.0"
+
+
+@pytest.fixture(name="wheel", scope="module")
+def _wheel() -> Path:
+    found = glob.glob(str(ROOT / "dist" / "malt-*.whl"))
+    if not found:
+        pytest.skip("no wheel in dist/: make wheel builds it")
+    return Path(found[0])
+
+
+def test_one_wheel_for_every_python(wheel: Path) -> None:
+    assert wheel.name == f"malt-{malt.__version__}-cp310-abi3-manylinux_2_17_x86_64.whl"
+    assert len(list(wheel.parent.glob("malt-*.whl"))) == 1
+
+
+def test_the_wheel_is_small_and_has_no_more_than_it_needs(wheel: Path) -> None:
+    assert wheel.stat().st_size < 4 << 20
+    names = zipfile.ZipFile(wheel).namelist()
+    kinds = {Path(name).suffix for name in names if not re.match(r"malt-[^/]*\.dist-info/", name)}
+    assert kinds == {".py", ".pyi", ".so", ".0", ".typed"}
+    assert {"malt/py.typed", "malt/_malt.abi3.so", "malt/libmalt.so.0"} <= set(names)
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
+def test_it_depends_on_numpy_and_cffi_alone(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    metadata = archive.read(name).decode()
+    assert {re.match(r"[a-z]+", need)[0] for need in re.findall(r"^Requires-Dist: (.*)", metadata, re.MULTILINE)} == {  # type: ignore[index]
+        "numpy",
+        "cffi",
+    }
+    assert f"Version: {(ROOT / 'VERSION').read_text().strip()}\n" in metadata
+    assert "Requires-Python: >=3.10\n" in metadata
+
+
+def readelf(*arguments: str) -> str:
+    tool = shutil.which("readelf")
+    if tool is None:
+        pytest.skip("readelf (binutils) is not installed")
+    return subprocess.run([tool, "--wide", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "libraries"),
+    [(EXTENSION, {"libmalt.so.0", "libc"}), (LIBRARY, {"libc", "libpthread", "libdl", "ld-linux-x86-64"})],
+)
+def test_needs(path: Path, libraries: set[str]) -> None:
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("--dynamic", path.as_posix())))
+    assert {name if "malt" in name else name.split(".")[0] for name in needed} <= libraries
+
+
+@pytest.mark.parametrize("path", [EXTENSION, LIBRARY])
+def test_no_symbol_newer_than_glibc_2_17(path: Path) -> None:
+    versions = {
+        tuple(map(int, v.split(".")))
+        for v in re.findall(r"GLIBC_([0-9.]+)", readelf("--version-info", path.as_posix()))
+    }
+    assert versions
+    assert max(versions) <= (2, 17)
+
+
+def test_the_extension_finds_the_library_beside_it() -> None:
+    dynamic = readelf("--dynamic", EXTENSION.as_posix())
+    assert re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic) == ["$ORIGIN"]
+    assert re.findall(r"\(SONAME\).*\[(.*)\]", readelf("--dynamic", LIBRARY.as_posix())) == ["libmalt.so.0"]
+
+
+def test_the_library_exports_malt_alone() -> None:
+    table = readelf("--dyn-syms", LIBRARY.as_posix())
+    names = [line.split()[7] for line in table.splitlines() if " GLOBAL " in line and " UND " not in line]
+    assert len(names) > 30
+    assert [name for name in names if not name.startswith("malt_")] == []
+
+
+def test_the_extension_keeps_to_the_stable_abi() -> None:
+    assert importlib.machinery.EXTENSION_SUFFIXES[-2:] == [".abi3.so", ".so"]
+    table = readelf("--dyn-syms", EXTENSION.as_posix())
+    assert "_PyLong_" not in table
+    assert sys.version_info >= (3, 10)
+
+
+def test_the_declarations_are_those_of_the_header() -> None:
+    """Every function of malt.h can be called from Python, and nothing else is declared."""
+    header = re.sub(r"/\*.*?\*/", "", (ROOT / "capi" / "malt.h").read_text(), flags=re.DOTALL)
+    functions = set(re.findall(r"\b(malt_\w+)\(", header))
+    from malt import _malt
+
+    assert {name for name in dir(_malt.lib) if name.startswith("malt_")} == functions
