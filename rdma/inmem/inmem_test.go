@@ -1,73 +1,91 @@
 package inmem_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
 
-func pair(t *testing.T, s rdma.Spec) (ts []rdma.Transport, out rdma.Outbox, in rdma.Inbox) {
-	t.Helper()
-	ts = inmem.New(2)
-	out, err := ts[0].Publish(context.Background(), "w", s, []int{1})
+// A box beyond the machine's memory is an error of the Begin that would need it,
+// or of Publish where it does not even fit the address space.
+func TestTooLarge(t *testing.T) {
+	ranks := inmem.New(2)
+	out, err := ranks[0].Publish(t.Context(), "large", rdma.Spec{Bytes: 1 << 44}, []int{1})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err) // nothing is reserved yet
 	}
-	ins, err := ts[1].Subscribe(context.Background(), "w", s, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ts, out, ins[0]
-}
-
-func send(t *testing.T, out rdma.Outbox, clock uint64, payload string) {
-	t.Helper()
-	b, err := out.Begin()
-	if err != nil || b == nil {
-		t.Fatalf("Begin: %v, %v", b, err)
-	}
-	if err := out.Commit(copy(b, payload), rdma.Stamp{Clock: clock, Weight: 1}, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestNewestReplaces(t *testing.T) {
-	_, out, in := pair(t, rdma.Spec{Bytes: 8})
-	send(t, out, 1, "one")
-	send(t, out, 2, "two")
-	u, ok, err := in.Next()
-	if err != nil || !ok || !bytes.Equal(u.Data, []byte("two")) || u.Clock != 2 || u.Seq != 2 {
-		t.Fatalf("got %+v, %v, %v", u, ok, err)
-	}
-	if _, ok, err := in.Next(); ok || err != nil {
-		t.Fatalf("again: %v, %v", ok, err)
-	}
-	in.Release(u.Seq)
-	if a := out.Acked(1); a != 2 {
-		t.Fatalf("acked %d", a)
+	for range 2 {
+		if b, err := out.Begin(); len(b) != 0 || !errors.Is(err, rdma.ErrNoMemory) {
+			t.Errorf("Begin: %d bytes, error %v; expected ErrNoMemory", len(b), err)
+		}
 	}
 	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if c, err := in.Clock(); c != 2 || !errors.Is(err, rdma.ErrLeft) {
-		t.Fatalf("clock %d, %v", c, err)
+		t.Error(err)
 	}
 }
 
-func TestQueueWaits(t *testing.T) {
-	_, out, in := pair(t, rdma.Spec{Bytes: 8, Depth: 1})
-	send(t, out, 1, "one")
-	if b, err := out.Begin(); b != nil || err != nil {
-		t.Fatalf("Begin on a full queue: %v, %v", b, err)
+// A job of one rank needs nobody.
+func TestAlone(t *testing.T) {
+	for _, n := range []int{-1, 0, 1} {
+		ranks := inmem.New(n)
+		if len(ranks) != 1 || ranks[0].Size() != 1 {
+			t.Fatalf("New(%d) made %d ranks", n, len(ranks))
+		}
+		if _, err := ranks[0].Words(t.Context(), "words", 1); err != nil {
+			t.Error(err)
+		}
+		if err := ranks[0].Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	u, ok, err := in.Next()
-	if !ok || err != nil || string(u.Data) != "one" {
-		t.Fatalf("got %+v, %v, %v", u, ok, err)
+}
+
+// A rank cannot subscribe twice to one box at the same time: both would own the
+// same words of it.
+func TestSubscribeTwice(t *testing.T) {
+	ranks := inmem.New(2)
+	if _, err := ranks[0].Publish(t.Context(), "w", rdma.Spec{}, []int{1}); err != nil {
+		t.Fatal(err)
 	}
-	in.Release(u.Seq)
-	send(t, out, 2, "two")
+	in, err := ranks[1].Subscribe(t.Context(), "w", rdma.Spec{}, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ranks[1].Subscribe(t.Context(), "w", rdma.Spec{}, []int{0}); err == nil {
+		t.Error("a second Inbox was made")
+	}
+	if err := in[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ranks[1].Subscribe(ctx, "w", rdma.Spec{}, []int{0}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after closing: %v; expected it to wait for the next box of that name", err)
+	}
+}
+
+// Words of one name by two calls of one rank at once are a mistake.
+func TestWordsTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranks := inmem.New(2)
+		first := make(chan error)
+		go func() { _, err := ranks[0].Words(t.Context(), "w", 1); first <- err }()
+		synctest.Wait()
+		if _, err := ranks[0].Words(t.Context(), "w", 1); err == nil {
+			t.Error("a second call was accepted")
+		}
+		if _, err := ranks[1].Words(t.Context(), "w", -1); err == nil {
+			t.Error("-1 words were accepted")
+		}
+		if _, err := ranks[1].Words(t.Context(), "w", 1); err != nil {
+			t.Error(err)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -10,11 +10,11 @@ import (
 
 var newestCases = []testCase{
 	{"begin and commit", 2, beginCommit},
-	{"newest replaces", 2, newestReplaces},
+	{"G2 newest replaces", 2, newestReplaces},
 	{"newest of each length", 2, newestLengths},
 	{"newest to some", 2, newestSubset},
-	{"pin holds across overwrites", 2, pinHolds},
-	{"sender never waits", 2, senderNeverWaits},
+	{"G3 pin holds across overwrites", 2, pinHolds},
+	{"G4 sender never waits", 2, senderNeverWaits},
 	{"acked and skipped", 2, ackedNewest},
 	{"clock and advance", 2, clockAdvance},
 	{"header travels", 2, headerTravels},

@@ -9,7 +9,7 @@ import (
 )
 
 var queueCases = []testCase{
-	{"queue keeps every update", 2, queueKeeps},
+	{"G2 queue keeps every update", 2, queueKeeps},
 	{"queue to some", 2, queueSubset},
 	{"queue holds until released", 2, queueHolds},
 	{"queue skips what is released", 2, queueSkips},

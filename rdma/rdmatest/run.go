@@ -24,6 +24,8 @@ const patience = 60 * time.Second
 func Run(t *testing.T, open func(t *testing.T, n int) []rdma.Transport) {
 	for _, n := range Sizes {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
+			name := "none"
+			defer func() { t.Logf("transport %s with %d ranks", name, n) }()
 			for _, c := range cases {
 				if n < c.least {
 					continue
@@ -34,9 +36,7 @@ func Run(t *testing.T, open func(t *testing.T, n int) []rdma.Transport) {
 					if len(ranks) != n {
 						t.Fatalf("open made %d transports, expected %d", len(ranks), n)
 					}
-					if c.name == cases[0].name {
-						t.Logf("transport: %s", ranks[0].Name())
-					}
+					name = ranks[0].Name()
 					defer noneLeft(t, before)
 					ctx, cancel := context.WithTimeout(context.Background(), patience)
 					defer cancel()

@@ -10,10 +10,10 @@ import (
 )
 
 var scheduleCases = []testCase{
-	{"torn stress", 2, tornStress},
-	{"random schedule, newest", 2, func(j *job) { schedule(j, 0) }},
-	{"random schedule, queue of 1", 2, func(j *job) { schedule(j, 1) }},
-	{"random schedule, queue of 3", 2, func(j *job) { schedule(j, 3) }},
+	{"G3 torn stress", 2, tornStress},
+	{"G2 G3 random schedule, newest", 2, func(j *job) { schedule(j, 0) }},
+	{"G2 G3 random schedule, queue of 1", 2, func(j *job) { schedule(j, 1) }},
+	{"G2 G3 random schedule, queue of 3", 2, func(j *job) { schedule(j, 3) }},
 }
 
 // tornStress is G3: a sender that never pauses, readers that never sleep. The
