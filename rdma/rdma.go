@@ -26,14 +26,17 @@ type Transport interface {
 	Unmap(b []byte) error
 
 	// Publish makes a box whose every update is for some or all of readers, and
-	// announces it under name. It does not wait for the readers.
+	// announces it under name. It does not wait for the readers. The name is free
+	// again when the box is closed.
 	Publish(ctx context.Context, name string, s Spec, readers []int) (Outbox, error)
 	// PublishEach makes one box per reader in one mapping, for payloads that
 	// differ by reader. Result i belongs to readers[i].
 	PublishEach(ctx context.Context, name string, s Spec, readers []int) ([]Outbox, error)
 	// Subscribe waits until every sender has published name with this rank among
 	// its readers. It fails with *MismatchError where a sender's Spec differs,
-	// and with *PeerError or ErrLeft where a sender is gone.
+	// and with *PeerError or ErrLeft where a sender is gone. A box that its sender
+	// has closed, or that this rank has had already, does not count: it waits for
+	// the next of that name. What fails has taken nothing.
 	Subscribe(ctx context.Context, name string, s Spec, senders []int) ([]Inbox, error)
 
 	// Words makes n 64-bit words per rank that all ranks can read, zero at
@@ -107,14 +110,14 @@ type Outbox interface {
 	// Advance raises the clock word that readers see, without a message.
 	Advance(clock uint64) error
 	// Acked is the last Seq that reader has released, in both modes; the largest
-	// uint64 once it has closed its end.
+	// uint64 once it has closed its end. In newest mode a release rings nobody.
 	Acked(reader int) uint64
 	// Excuse treats everything committed so far as released by reader, so that
 	// Begin in queue mode does not wait for it. The caller knows that reader is
 	// not reading, and will release up to the head before it reads again.
 	Excuse(reader int)
-	// Close leaves the box: what was committed can still be read, then readers
-	// see ErrLeft.
+	// Close leaves the box: what was committed can still be read, and Clock tells
+	// the readers ErrLeft.
 	Close() error
 }
 
@@ -127,15 +130,19 @@ type Inbox interface {
 	// was returned last then stays valid. A slot whose header does not fit
 	// (magic, sender, length) is ErrCorrupt, never a wrong update.
 	Next() (u Update, ok bool, err error)
-	// At returns the update of exactly that clock (Lockstep only); ok is false
-	// when there was none for this reader.
+	// At returns the update of exactly that clock (Lockstep only), also when it is
+	// asked again; ok is false when there was none for this reader. What was got
+	// before is valid no longer.
 	At(clock uint64) (u Update, ok bool, err error)
-	// Release gives back all updates up to seq. In queue mode another goroutine
-	// may call it.
+	// Release gives back all updates up to seq, and skips those among them that
+	// were not returned; the largest uint64 stands for all that there are. In
+	// queue mode another goroutine may call it.
 	Release(seq uint64)
 	// Clock is how far the sender is, whether or not it sent to this reader.
 	// With ErrLeft or *PeerError the value is final, and everything that was
-	// published up to it can still be had from Next.
+	// published up to it can still be had from Next. So who waits for an update
+	// asks Clock first and Next then: when Clock gave an error and Next has
+	// nothing, nothing will come.
 	Clock() (uint64, error)
 	// Published counts the updates that were meant for this reader.
 	Published() uint64
@@ -162,7 +169,8 @@ type Shared interface {
 }
 
 // Traffic counts one peer's messages and payload bytes. Only updates that were
-// meant for the peer count.
+// meant for the peer count: as sent when they are published to it, as received
+// when the reader gets them. One that was overwritten unseen was never received.
 type Traffic struct {
 	SentMessages, SentBytes         uint64
 	ReceivedMessages, ReceivedBytes uint64

@@ -15,8 +15,9 @@
 //
 // # Memory map
 //
-// All words are 64 bits, little-endian, read and written through mem.Word. Zero
-// is "none" everywhere, so that fresh memory is a valid empty box.
+// All words of the control block are 64 bits, read and written through mem.Word.
+// Zero is "none" everywhere, so that fresh memory is a valid empty box. The
+// fields of a slot's header are little-endian.
 //
 //	control block
 //	    0 +-----------------------------------------------------------+
