@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -132,14 +131,12 @@ def _store(result: object, arrays: Sequence[Array], single: bool, name: str) -> 
 
 def _tell_if_kept(vector: _lib.Object, fold: object) -> None:
     """Warn, once per vector, of arrays that outlive the fold they were lent to."""
-    if vector.lent() and not vector.told:
-        gc.collect()  # a reference cycle is no use of them
-        if vector.lent():
-            vector.told = True
-            _lib.warn(
-                f"malt: fold {_called(fold)} keeps arrays of its updates after it has returned: they now show what "
-                "arrives later: keep .copy() of them"
-            )
+    if not vector.told and vector.lent():
+        vector.told = True
+        _lib.warn(
+            f"malt: fold {_called(fold)} keeps arrays of its updates after it has returned: they now show what "
+            "arrives later: keep .copy() of them"
+        )
 
 
 def _called(fold: object) -> str:

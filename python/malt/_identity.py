@@ -55,9 +55,16 @@ def _forked() -> None:
 
     A parent that is no rank leaves its children free to become ranks.
     """
-    rank, size, local = (os.environ.get(name, "") for name in RANK_VARIABLES[:3])
-    if rank.isdecimal() and size.isdecimal():
-        used_up(Who(int(rank), int(size), int(local) if local.isdecimal() else int(rank), 1))
+    if INSIDE in os.environ and "MALT_RANK" not in os.environ:
+        return  # a helper already
+    told = {name: os.environ.get(f"MALT_{name}".upper(), "") for name in ("rank", "size", "local_rank")}
+    if not told["rank"]:
+        from . import _launchers
+
+        told = _launchers.described(os.environ) or told
+    rank, size, local = told["rank"], told["size"], told["local_rank"] or "0"
+    if rank.isdecimal() and size.isdecimal() and local.isdecimal():
+        used_up(Who(int(rank), int(size), int(local), 1))
 
 
 os.register_at_fork(after_in_child=_forked)

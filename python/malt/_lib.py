@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import math
 import os
 import re
@@ -138,7 +139,7 @@ def _error(status: int) -> Exception:
     message = _string(lib.malt_errmsg()) or f"malt: the library returned {status} without a sentence"
     if status == lib.MALT_EPEER:
         # The C ABI has no field for the rank; its sentence always names it.
-        found = re.search(r"\brank (\d+)", message)
+        found = re.search(r"\brank (\d+) is dead", message)
         return _errors.PeerError(message, int(found[1]) if found else None)
     return _kinds().get(status, _errors.Error)(message)
 
@@ -510,7 +511,9 @@ class Object(Place):
         return Update(np.asarray(lent), u.rank, u.clock, u.age, u.weight)
 
     def lent(self) -> bool:
-        """Tell whether arrays over updates of earlier gathers are still referenced."""
+        """Tell whether arrays over updates of earlier gathers are still in use."""
+        if self._lent:
+            gc.collect()  # a reference cycle is no use of them
         return len(self._lent) > 0
 
     # Collective calls.
@@ -526,6 +529,11 @@ class Object(Place):
     def configure(self, options: str, timeout: float | None) -> None:
         text = _bytes(options)
         with self:
+            if self.lent():
+                raise _errors.StateError(
+                    f"malt: {self.name} cannot be configured while arrays of updates that a fold was lent are "
+                    "referenced, because it unmaps them: keep copies instead"
+                )
             self.together(lambda ms: lib.malt_vector_configure(self.handle, text, ms), timeout)
 
     # Looking, and leaving.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _codec, _identity, _lib
+from . import _codec, _identity, _launchers, _lib
 from ._errors import MismatchError, StateError
 from ._options import choose, joined
 
@@ -36,8 +36,9 @@ def init(
 ) -> None:
     """Join the job. Whatever needs the job calls this by itself.
 
-    Each argument replaces what ``malt run`` (or torchrun, mpirun, Slurm) put into
-    the environment; without either, the job is this process alone. Afterwards
+    Each argument replaces what ``malt run`` put into the environment. What
+    torchrun, Open MPI's mpirun and Slurm's srun put there is understood as well.
+    Without any of these, the job is this process alone. Afterwards
     the ``MALT_`` variables are gone from ``os.environ``, so that processes which
     this one starts do not take themselves for the rank; `rank` and `size` answer
     there too.
@@ -94,6 +95,8 @@ def _join(told: dict[str, object]) -> None:
             f"malt: this process was started by rank {mark.rank} of {mark.size} and is no rank itself: only "
             "malt.rank() and malt.size() work in it. Use malt in the rank, or start ranks with malt run or malt.run"
         )
+    if not told and not any(os.environ.get(name) for name in _identity.RANK_VARIABLES):
+        told.update(_launchers.described(os.environ) or {})
     launched = bool(told.keys() - {"timeout", "transport"}) or any(
         os.environ.get(name) for name in _identity.RANK_VARIABLES
     )

@@ -166,6 +166,10 @@ def test_arrays_kept_after_the_fold_are_warned_of_and_never_crash() -> None:
                 v.sync(keeping)
         assert [w.category for w in caught] == [RuntimeWarning], caught
         assert "keeping keeps arrays of its updates" in str(caught[0].message) and caught[0].filename == __file__
+        try:
+            v.configure(fold="sum")
+        except malt.StateError as e:
+            assert "keep copies" in str(e)
         malt.barrier()
         v.close()
         malt.barrier()                    # the sender has let go of it, too

@@ -11,6 +11,9 @@ import sys
 import jobs
 import pytest
 
+import malt
+from malt import _launchers
+
 # Runs a function in a forked child and gives back what it printed; a child that hangs fails the test.
 FORK = """
 def forked(do):
@@ -138,7 +141,7 @@ job = {"MALT_SIZE": "2", "MALT_STORE": "local:" + uuid.uuid4().hex, "MALT_TOKEN"
 for rank in range(2):
     if os.fork() == 0:
         os.environ.update(job, MALT_RANK=str(rank))
-        print(malt.allgather(malt.rank()))
+        os.write(1, b"%r\\n" % malt.allgather(malt.rank()))
         sys.exit()
 for _ in range(2):
     assert os.wait()[1] == 0
@@ -304,3 +307,70 @@ def test_signal_handlers_of_the_users_run_during_waits() -> None:
         job.ranks[0].out.wait_for("handled")
         job.ranks[1].say("go on")
         assert [rank.process.returncode for rank in job.finish()] == [0, 0]
+
+
+TORCHRUN = {
+    "TORCHELASTIC_RUN_ID": "none",
+    "MASTER_ADDR": "localhost",
+    "RANK": "{r}",
+    "WORLD_SIZE": "2",
+    "LOCAL_RANK": "{r}",
+}
+MPIRUN = {
+    "OMPI_COMM_WORLD_RANK": "{r}",
+    "OMPI_COMM_WORLD_SIZE": "2",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "{r}",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+SRUN = {
+    "SLURM_JOB_ID": "3",
+    "SLURM_STEP_ID": "0",
+    "SLURM_PROCID": "{r}",
+    "SLURM_NTASKS": "9",
+    "SLURM_STEP_NUM_TASKS": "2",
+    "SLURM_LOCALID": "{r}",
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "job"),
+    [(TORCHRUN, "MASTER_PORT"), (MPIRUN, "PMIX_NAMESPACE"), (SRUN, "SLURM_STEP_ID")],
+    ids=["torchrun", "mpirun", "srun"],
+)
+def test_ranks_of_other_launchers(env: dict[str, str], job: str) -> None:
+    said = jobs.run(
+        2,
+        f"""
+import os, sys
+rank = os.environ["MALT_RANK"]
+for name in [name for name in os.environ if name.startswith("MALT_") and name != "MALT_TEST_MARK"]:
+    unique = os.environ[name] if name == "MALT_STORE" else None
+    if unique:
+        os.environ[{job!r}] = unique
+    del os.environ[name]
+os.environ.update((name, value.format(r=rank)) for name, value in {env}.items() if name != {job!r})
+import malt
+{FORK}
+print(forked(lambda: print(malt.rank(), malt.size())))
+print(malt.allgather((malt.rank(), malt.local_rank())), forked(malt.barrier)[:16])
+""",
+        prelude=False,
+    )
+    for rank, text in enumerate(said):
+        assert text == f"{rank} 2\n[(0, 0), (1, 1)] StateError True"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"RANK": "1", "WORLD_SIZE": "4"},  # somebody's own
+        {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"},  # a batch script
+    ],
+)
+def test_what_is_no_launcher(env: dict[str, str]) -> None:
+    assert _launchers.described(env) is None
+
+
+def test_ranks_of_several_machines_are_refused() -> None:
+    with pytest.raises(malt.UnsupportedError, match="started 4 ranks, 2 of them on this machine"):
+        _launchers.described({**MPIRUN, "OMPI_COMM_WORLD_SIZE": "4"})
