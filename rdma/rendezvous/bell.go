@@ -12,6 +12,7 @@ import (
 // the lowest says that somebody sleeps on it, or is about to.
 //
 //	ring:  old = FETCH_ADD(b, 2); if old & 1: AND(b, ~1), wake all
+//	alarm: ADD(b, 2), wake all
 //	wait:  loop { d = FETCH_OR(b, 1) | 1; if condition: return; futex_wait(b, d) }
 //
 // Who rings has stored before what the waiter looks for. So either the waiter's
@@ -19,8 +20,10 @@ import (
 // the bit, clears it, which makes futex_wait(d) return, and wakes who already
 // sleeps. All are woken, since several goroutines may wait for different things
 // at one bell. A ringer that dies between the addition and the wake leaves
-// sleepers; its death rings (deaths.go). A waiter that dies or is stopped with
-// the bit set costs each ringer one wake that finds nobody.
+// sleepers, perhaps with the bit cleared, so that further rings do not wake them
+// either; its death is an alarm (deaths.go), which wakes whatever the bit says.
+// A waiter that dies or is stopped with the bit set costs each ringer one wake
+// that finds nobody.
 
 // ring rings b.
 func ring(b *mem.Word) {
@@ -28,6 +31,12 @@ func ring(b *mem.Word) {
 		b.And(^uint64(1))
 		mem.FutexWake(b)
 	}
+}
+
+// alarm rings b and wakes all who sleep on it in any case.
+func alarm(b *mem.Word) {
+	b.Add(2)
+	mem.FutexWake(b)
 }
 
 // rung tells whether b was rung between two values of it.
@@ -136,9 +145,10 @@ func (h *Host) RingAll() {
 	}
 }
 
-// ringRank rings every bell of one rank. The caller has entered the guard.
+// ringRank rings every bell of one rank, as an alarm: it is for what happens
+// seldom, deaths among it. The caller has entered the guard.
 func (h *Host) ringRank(rank int) {
 	for i := range Bells {
-		ring(h.page.bell(rank, i))
+		alarm(h.page.bell(rank, i))
 	}
 }

@@ -1,0 +1,48 @@
+// Package explore runs concurrent code through every interleaving of its
+// accesses to shared memory. It is for tests only.
+//
+// The code under test is the real one. Under the build tag "explore" each access
+// to a mem.Word, and each futex call, asks this package before it is carried
+// out; Check then runs the threads of a small case one access at a time, in
+// every order there is:
+//
+//	res := explore.Check(explore.Options{Kills: 1}, func(x *explore.Exec) {
+//		m := x.Memory(128)
+//		x.Go("writer", func(t *explore.Thread) { mem.WordAt(m, 0).Store(1) })
+//		x.Go("reader", func(t *explore.Thread) {
+//			if mem.WordAt(m, 0).Load() > 1 {
+//				t.Fail("never written")
+//			}
+//		})
+//	})
+//
+// # How
+//
+// Depth first over schedules: an execution goes on until it comes to a state
+// seen before; the next one replays the beginning of the schedule and takes
+// another turn. A state is the contents of shared memory, and for each thread
+// what its accesses have returned so far: with the same code and the same
+// returns it is at the same place. Thread.At says at what its local state is,
+// so that ways that differ only in the past are one state.
+//
+// Words that one thread alone uses, or that nobody writes, need no turns of
+// their own. Which these are is found out, not declared: when two threads meet
+// on such a word it is shared from then on, and the search starts again.
+//
+// A thread may die at every step, as a process that is killed: it takes no
+// further turn. A futex wait ends when the thread is woken, never by time: so
+// a lost wake-up is a state in which nobody can go on.
+//
+// # Caveats
+//
+// Memory is sequentially consistent, as Go's atomics are. Accesses that are not
+// through a Word happen together with the access before them: to see a payload
+// torn, write and read it in two Words.
+//
+// States are told apart by 64-bit hashes. With ten million states the chance
+// that two fell together, which could hide a fault behind them, is 3 in a
+// million.
+//
+// The threads of a case must be deterministic: no clocks, no random numbers, no
+// order of maps, no goroutines.
+package explore

@@ -1,0 +1,294 @@
+package explore
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+)
+
+// Exec is one execution of a case.
+type Exec struct {
+	opts    Options
+	setup   func(*Exec)
+	arena   []byte
+	used    int
+	names   map[int]string // of words, by offset
+	threads []*Thread
+	workers []*worker // of the threads, by number
+	final   func(report func(format string, args ...any))
+	running *Thread // nil between turns
+	looking *Thread // whose condition is looked at
+	kills   int
+
+	unwinding bool // threads are being given up
+	replaying bool // on known ground: nothing is hashed or judged
+	tracing   bool
+	trace     []string
+	failure   string
+
+	// What is known of each word over all executions of the case.
+	shared  []bool
+	readers []uint64 // bits of threads
+	writers []uint64
+	again   bool // a word has become shared: start over
+}
+
+const maxThreads = 8
+
+// Memory returns n bytes of zeroed shared memory, aligned to 64. To be called
+// while the case is made.
+func (x *Exec) Memory(n int) []byte {
+	at := x.used
+	x.used += (n + 63) &^ 63
+	if x.used > len(x.arena) {
+		panic(fmt.Sprintf("explore: a case has %d bytes of shared memory, not %d", len(x.arena), x.used))
+	}
+	return x.arena[at : at+n : at+n]
+}
+
+// Names has traces use the names that f gives to words, each by the slice that
+// begins with it. f is called only when there is a trace to write.
+func (x *Exec) Names(f func(name func(b []byte, name string))) {
+	if !x.tracing {
+		return
+	}
+	f(func(b []byte, name string) {
+		for off := 0; off < x.used; off += 8 {
+			if &x.arena[off] == &b[0] {
+				x.names[off] = name
+			}
+		}
+	})
+}
+
+// Go adds a thread. It runs up to its first access at once.
+func (x *Exec) Go(name string, body func(*Thread)) *Thread {
+	if len(x.threads) == maxThreads {
+		panic(fmt.Sprintf("explore: a case has at most %d threads", maxThreads))
+	}
+	t := &Thread{x: x, id: len(x.threads), name: name, body: body}
+	x.threads = append(x.threads, t)
+	return t
+}
+
+// Immune keeps t from being killed.
+func (t *Thread) Immune() *Thread { t.immune = true; return t }
+
+// Daemon says that the case is over without t: t need not come to its end, and
+// is not killed.
+func (t *Thread) Daemon() *Thread { t.immune, t.daemon = true, true; return t }
+
+// Done tells whether t has come to its end; for Await and Final.
+func (t *Thread) Done() bool { return t.status == done }
+
+// Dead tells whether t was killed; for Await and Final.
+func (t *Thread) Dead() bool { return t.status == dead }
+
+// Final has f judge each state in which nobody can go on.
+func (x *Exec) Final(f func(report func(format string, args ...any))) { x.final = f }
+
+func (x *Exec) fail(message string) {
+	if x.failure == "" {
+		x.failure = message
+	}
+}
+
+// meet notes that t is about to do op to a word. Two threads on a word that one
+// of them writes make it shared.
+func (x *Exec) meet(t *Thread, off int, op Op) {
+	w, me := off/8, uint64(1)<<t.id
+	x.readers[w] |= me
+	if op.writes() {
+		x.writers[w] |= me
+	}
+	if !x.shared[w] && x.writers[w] != 0 && bits.OnesCount64(x.readers[w]|x.writers[w]) > 1 {
+		x.shared[w], x.again = true, true
+	}
+}
+
+// turn is one choice of the scheduler.
+type turn struct {
+	thread uint8
+	kill   bool
+	alt    uint8
+}
+
+// turns appends what can happen next. A thread that chooses touches nothing: it
+// goes first, alone.
+func (x *Exec) turns(list []turn) []turn {
+	for _, t := range x.threads {
+		if t.status == ready && t.op.op == choose {
+			for alt := range t.op.alts {
+				list = append(list, turn{thread: uint8(t.id), alt: uint8(alt)})
+			}
+			return list
+		}
+	}
+	for _, t := range x.threads {
+		if t.status == ready && (t.op.op != await || x.holds(t)) {
+			list = append(list, turn{thread: uint8(t.id)})
+		}
+	}
+	if x.kills < x.opts.Kills {
+		for _, t := range x.threads {
+			if !t.immune && (t.status == ready || t.status == asleep) {
+				list = append(list, turn{thread: uint8(t.id), kill: true})
+			}
+		}
+	}
+	return list
+}
+
+// holds tells whether t, which awaits something, can go on. What it looks at for
+// that is not hidden from the others.
+func (x *Exec) holds(t *Thread) bool {
+	x.looking = t
+	defer func() { x.looking = nil }()
+	return t.op.cond()
+}
+
+func (x *Exec) take(c turn) {
+	t := x.threads[c.thread]
+	if c.kill {
+		x.kill(t)
+		t.abandon()
+		t.status = dead // abandon takes it for done
+		return
+	}
+	t.alt = int(c.alt)
+	x.perform(t)
+	if t.status != asleep {
+		t.run()
+	}
+}
+
+func (x *Exec) kill(t *Thread) {
+	x.kills++
+	t.past = 0
+	if x.tracing {
+		x.trace = append(x.trace, fmt.Sprintf("%-10s is killed", t.name))
+	}
+}
+
+// peek is the key of the state right after turn c, before the thread goes on:
+// enough to see that it has been there, without going there.
+func (x *Exec) peek(c turn) (key uint64) {
+	t := x.threads[c.thread]
+	past, word := t.past, uint64(0)
+	var statuses [maxThreads]status
+	for i, u := range x.threads {
+		statuses[i] = u.status
+	}
+	if c.kill {
+		t.past, t.status = 0, dead
+		x.kills++
+	} else {
+		if t.op.p != nil {
+			word = *t.op.p
+		}
+		t.alt = int(c.alt)
+		x.perform(t)
+	}
+	key = mix(x.key(), 1)
+	if c.kill {
+		x.kills--
+	} else if t.op.p != nil {
+		*t.op.p = word
+	}
+	t.past = past
+	for i, u := range x.threads {
+		u.status = statuses[i]
+	}
+	return key
+}
+
+// key identifies the state.
+func (x *Exec) key() uint64 {
+	h := maphash.Bytes(seed, x.arena[:x.used])
+	for _, t := range x.threads {
+		h = mix(h, t.past+uint64(t.status))
+	}
+	return h
+}
+
+// judge looks at a state in which nobody can go on.
+func (x *Exec) judge() {
+	for _, t := range x.threads {
+		if (t.status == ready || t.status == asleep) && !t.daemon {
+			how := "waits"
+			if t.status == asleep {
+				how = "sleeps"
+			}
+			x.fail(fmt.Sprintf("%s %s for ever, at: %s", t.name, how, x.describe(&t.op)))
+			return
+		}
+	}
+	if x.final != nil {
+		x.final(func(format string, args ...any) { x.fail(fmt.Sprintf(format, args...)) })
+	}
+}
+
+// claim takes a free arena.
+func claim() *Exec {
+	const words = arenaBytes / 8
+	for i := range execs {
+		x := &Exec{
+			arena: space[i*arenaBytes:][:arenaBytes:arenaBytes], names: map[int]string{},
+			shared: make([]bool, words), readers: make([]uint64, words), writers: make([]uint64, words),
+		}
+		if execs[i].CompareAndSwap(nil, x) {
+			return x
+		}
+	}
+	panic(fmt.Sprintf("explore: more than %d searches at a time", arenas))
+}
+
+func (x *Exec) release() {
+	clear(x.arena[:x.used])
+	for _, w := range x.workers {
+		w.stop()
+	}
+	for i := range execs {
+		execs[i].CompareAndSwap(x, nil)
+	}
+}
+
+// begin makes the case afresh and runs its threads up to their first turns.
+func (x *Exec) begin() {
+	clear(x.arena[:x.used])
+	clear(x.names)
+	x.used, x.threads, x.final, x.kills, x.failure = 0, x.threads[:0], nil, 0, ""
+	x.setup(x)
+	for i, t := range x.threads {
+		if i == len(x.workers) {
+			x.workers = append(x.workers, newWorker())
+		}
+		t.worker = x.workers[i]
+		t.worker.t = t
+		t.run()
+	}
+}
+
+// recall ends a replay: what the threads' pasts were is known.
+func (x *Exec) recall(pasts [maxThreads]uint64) {
+	x.replaying = false
+	for i, t := range x.threads {
+		t.past = pasts[i]
+	}
+}
+
+// end gives up what still runs.
+func (x *Exec) end() {
+	for _, t := range x.threads {
+		t.abandon()
+	}
+}
+
+func (x *Exec) sharedWords() (n int) {
+	for _, s := range x.shared {
+		if s {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,137 @@
+//go:build explore
+
+package box
+
+import (
+	"fmt"
+	"testing"
+
+	"malt/internal/explore"
+	"malt/rdma"
+)
+
+// newest is a case of newest mode: a writer that never waits, and readers that
+// look whenever there is something new, until they have seen the last update.
+type newest struct {
+	spec    rdma.Spec
+	readers int
+	slots   int // 0: as many as the layout says
+	updates int
+	to      func(t *explore.Thread, n int) []int // readers of update n; nil: all of them, always
+}
+
+func (c newest) setup() func(x *explore.Exec) {
+	l := layoutOf(c.spec, c.readers)
+	if c.slots != 0 {
+		l.Slots = c.slots
+	}
+	return func(x *explore.Exec) {
+		s := newSmall(x, l, env{})
+		meant := x.Memory(8 * c.readers) // seq of the last update for each reader; written when nobody reads it
+		writer := x.Go("writer", func(t *explore.Thread) {
+			for n := 1; n <= c.updates; n++ {
+				t.At("write", s.writer())
+				to, all := []int(nil), c.to == nil
+				if all {
+					to = make([]int, c.readers)
+					for r := range to {
+						to[r] = r
+					}
+				} else {
+					to = c.to(t, n)
+				}
+				for _, r := range to {
+					meant[8*r] = byte(n)
+				}
+				if s.write(t, uint64(n), to, all); all && s.w.own[0][0] > uint32(c.readers+2) && !c.spec.Lockstep {
+					t.Fail("slot %d is used; with updates for all, %d are enough", s.w.own[0][0]-1, c.readers+2)
+				}
+			}
+			s.w.Close()
+		})
+		for i, r := range s.rs {
+			x.Go(fmt.Sprint("reader ", i), func(t *explore.Thread) {
+				for last := uint64(0); ; {
+					t.At("read", r, last)
+					t.Await(func() bool { return r.latest(newestOf)>>slotBits > last || writer.Done() || writer.Dead() })
+					h, b, ok, err := r.Next()
+					switch {
+					case err != nil:
+						t.Fail("%v", err)
+					case ok && h.Seq <= last:
+						t.Fail("update %d after %d: folded twice", h.Seq, last)
+					case ok:
+						check(t, h, b)
+						last = h.Seq
+						r.Release(h.Seq)
+					case writer.Done() && last != uint64(meant[8*i]):
+						t.Fail("the last update seen is %d, not %d", last, meant[8*i])
+					default:
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// anyReaders chooses a set of readers, never the empty one.
+func anyReaders(readers int) func(*explore.Thread, int) []int {
+	return func(t *explore.Thread, _ int) (to []int) {
+		set := 1 + t.Choose(1<<readers-1)
+		for r := range readers {
+			if set>>r&1 != 0 {
+				to = append(to, r)
+			}
+		}
+		return to
+	}
+}
+
+// inTurn sends each update to one reader, the next to the next.
+func inTurn(readers int) func(*explore.Thread, int) []int {
+	return func(_ *explore.Thread, n int) []int { return []int{n % readers} }
+}
+
+// G2, G3 and G4 in newest mode: nothing torn or folded twice, the last update
+// is seen, and the writer gets to its end whoever stops or dies where.
+func TestExploreNewest(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		large bool
+		kills int
+		newest
+	}{
+		{"one reader", false, 2, newest{readers: 1, updates: 6}},
+		{"two readers", false, 1, newest{readers: 2, updates: 3}},
+		{"subsets", false, 1, newest{readers: 2, updates: 3, to: anyReaders(2)}},
+		{"in turn", false, 0, newest{readers: 2, updates: 6, to: inTurn(2)}},
+		{"lock-step", false, 1, newest{readers: 1, updates: 6, spec: rdma.Spec{Lockstep: true}}},
+		{"two readers, more updates", true, 2, newest{readers: 2, updates: 5}},
+		{"subsets, more updates", true, 1, newest{readers: 2, updates: 4, to: anyReaders(2)}},
+		{"lock-step, two readers", true, 1, newest{readers: 2, updates: 4, spec: rdma.Spec{Lockstep: true}}},
+		{"three readers", true, 0, newest{readers: 3, updates: 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.large && !large {
+				t.Skip("MALT_EXPLORE=big runs this")
+			}
+			t.Parallel()
+			must(t, explore.Options{Kills: c.kills}, c.setup())
+		})
+	}
+}
+
+// Fewer slots do not do: readers pin distinct old ones.
+func TestExploreSlotsAreNeeded(t *testing.T) {
+	for name, c := range map[string]newest{
+		"k+1 for updates to all": {readers: 2, slots: 3, updates: 4},
+		"2k for updates to some": {readers: 2, slots: 4, updates: 5, to: inTurn(2)},
+		"k+2 in lock-step":       {readers: 1, slots: 3, updates: 4, spec: rdma.Spec{Lockstep: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mustFail(t, explore.Options{}, c.setup())
+		})
+	}
+}

@@ -1,0 +1,130 @@
+//go:build explore
+
+package box
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"malt/internal/explore"
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// The protocols of this package in every interleaving of small cases, run by the
+// real code; package explore says how. Payloads are two words that must be
+// equal: between the two others have their turns, so that a torn update shows.
+//
+// MALT_EXPLORE=big adds cases that take minutes.
+
+var large = os.Getenv("MALT_EXPLORE") == "big"
+
+// must runs a search and prints how much there was to see.
+func must(t *testing.T, o explore.Options, setup func(*explore.Exec)) {
+	t.Helper()
+	r := explore.Check(o, setup)
+	if r.Failure != "" || r.GivenUp {
+		t.Fatal(r)
+	}
+	t.Log(r)
+}
+
+// mustFail runs a case that is known to be wrong.
+func mustFail(t *testing.T, o explore.Options, setup func(*explore.Exec)) {
+	t.Helper()
+	r := explore.Check(o, setup)
+	if r.Failure == "" {
+		t.Fatalf("nothing went wrong: %v", r)
+	}
+	t.Logf("as expected: %s", r.Failure)
+}
+
+// small is a box of one writer and some readers in the memory of a case.
+type small struct {
+	layout Layout
+	w      *Writer
+	rs     []*Reader
+}
+
+// env is the surroundings of a box: nothing happens, unless set.
+type env struct {
+	ring  func(bell uint64)    // bell 1 is the sender's, 2 + r that of reader r
+	state func(rank int) error // rank 0 is the sender, 1 + r reader r
+}
+
+func layoutOf(spec rdma.Spec, readers int) Layout {
+	spec.Bytes = 16
+	l, err := NewLayout(spec, readers)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func newSmall(x *explore.Exec, l Layout, e env) *small {
+	if e.ring == nil {
+		e.ring = func(uint64) {}
+	}
+	if e.state == nil {
+		e.state = func(int) error { return nil }
+	}
+	ctl, slots := x.Memory(l.ControlBytes), l.Flat(x.Memory(l.SlotBytes()))
+	h := Header{Generation: 1, Member: 7}
+	s := &small{layout: l, w: NewWriter(ctl, l, h, 1, WriterEnv{
+		Slot: slots, Ring: e.ring, Gone: func(r int) bool { return e.state(1+r) != nil },
+	})}
+	for r := range l.Readers {
+		s.rs = append(s.rs, NewReader(ctl, l, r, h, uint64(2+r), ReaderEnv{
+			Slot: slots, Ring: e.ring, State: func() error { return e.state(0) },
+		}))
+	}
+	x.Names(s.name)
+	return s
+}
+
+// name has traces use the names of control.go.
+func (s *small) name(word func([]byte, string)) {
+	c := s.w.control
+	word(c[offClock:], "clock")
+	word(c[offLeft:], "left")
+	word(c[offHead:], "head")
+	for r := range s.rs {
+		at := offReaders + r*readerBytes
+		word(c[at+offLatest:], fmt.Sprintf("latest[%d]", r))
+		word(c[at+offLatest+8:], fmt.Sprintf("odd latest[%d]", r))
+		word(c[at+offPin:], fmt.Sprintf("pin[%d]", r))
+		word(c[at+offAck:], fmt.Sprintf("ack[%d]", r))
+	}
+	for i := range s.layout.Slots {
+		b := s.w.env.Slot(i)[headerBytes:]
+		word(b, fmt.Sprintf("slot %d, first half", i))
+		word(b[8:], fmt.Sprintf("slot %d, second half", i))
+	}
+}
+
+// writer is what a writer's further steps depend on: which slots were busy in
+// earlier looks, and where an earlier payload was, do not matter.
+func (s *small) writer() explore.Ignore {
+	return explore.Ignore{State: s.w, Fields: []string{"busy", "look", "payload"}}
+}
+
+// write commits an update that holds its seq.
+func (s *small) write(t *explore.Thread, clock uint64, to []int, all bool) {
+	b, err := s.w.Begin()
+	if err != nil {
+		t.Fail("%v", err)
+	}
+	v := s.w.seq + 1
+	mem.WordAt(b, 0).Store(v)
+	mem.WordAt(b, 8).Store(v)
+	s.w.Commit(16, rdma.Stamp{Clock: clock}, to, all)
+}
+
+// check reads an update, which must hold its seq.
+func check(t *explore.Thread, h Header, b []byte) {
+	first, second := mem.WordAt(b, 0).Load(), mem.WordAt(b, 8).Load()
+	if first != second || first != h.Seq {
+		t.Fail("torn: update %d holds %d and %d", h.Seq, first, second)
+	}
+}
