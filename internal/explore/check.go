@@ -114,9 +114,11 @@ func (s *search) onNewGround() bool {
 func (s *search) goOn() bool {
 	s.way = extend(s.way)
 	n := &s.way[len(s.way)-1]
-	n.turns, n.taken = s.x.turns(n.turns[:0]), 0
+	var stuck bool
+	n.turns, stuck = s.x.turns(n.turns[:0])
+	n.taken = 0
 	s.result.Turns += len(n.turns)
-	if len(n.turns) == 0 {
+	if stuck {
 		if s.x.judge(); s.x.failure != "" {
 			s.way = s.way[:len(s.way)-1]
 			s.failed()

@@ -113,15 +113,16 @@ type turn struct {
 	alt    uint8
 }
 
-// turns appends what can happen next. A thread that chooses touches nothing: it
-// goes first, alone.
-func (x *Exec) turns(list []turn) []turn {
+// turns appends what can happen next; stuck tells that nothing can, but that
+// somebody is killed. A thread that chooses touches nothing: it goes first,
+// alone.
+func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 	for _, t := range x.threads {
 		if t.status == ready && t.op.op == choose {
 			for alt := range t.op.alts {
 				list = append(list, turn{thread: uint8(t.id), alt: uint8(alt)})
 			}
-			return list
+			return list, false
 		}
 	}
 	for _, t := range x.threads {
@@ -129,6 +130,7 @@ func (x *Exec) turns(list []turn) []turn {
 			list = append(list, turn{thread: uint8(t.id)})
 		}
 	}
+	stuck = len(list) == 0
 	if x.kills < x.opts.Kills {
 		for _, t := range x.threads {
 			if !t.immune && (t.status == ready || t.status == asleep) {
@@ -136,7 +138,7 @@ func (x *Exec) turns(list []turn) []turn {
 			}
 		}
 	}
-	return list
+	return list, stuck
 }
 
 // holds tells whether t, which awaits something, can go on. What it looks at for

@@ -125,11 +125,19 @@ func TestLostWakeUpIsFound(t *testing.T) {
 			bell.wait(seen)
 		}
 	}))
-	wrong(t, Options{}, "waiter sleeps for ever, at: sleep on word 8", flag(func(flag, bell *word) {
+	late := flag(func(flag, bell *word) {
 		for flag.load() == 0 {
 			bell.wait(bell.load()) // the bell is read after the check
 		}
-	}))
+	})
+	wrong(t, Options{}, "waiter sleeps for ever, at: sleep on word 8", late)
+	// A death that could still come is no excuse.
+	wrong(t, Options{Kills: 1}, "waiter sleeps for ever", func(x *Exec) {
+		late(x)
+		x.threads[0].Immune()
+		x.threads[1].Immune()
+		x.Go("victim", func(t *Thread) { t.Await(func() bool { return false }) }).Daemon().immune = false
+	})
 }
 
 func TestDeathAtEveryStep(t *testing.T) {

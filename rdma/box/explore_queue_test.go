@@ -121,7 +121,11 @@ func (c queue) read(t *explore.Thread, i int, r *Reader, rs ranks) {
 		rs.wait(t, 1+i, func() bool {
 			t.At("next", r, last)
 			var err error
-			_, gone = r.Clock()
+			var clock uint64
+			clock, gone = r.Clock()
+			if gone != nil && clock != r.control.clock().Load() {
+				t.Fail("%v, and then its clock was raised", gone)
+			}
 			if h, b, ok, err = r.Next(); err != nil {
 				t.Fail("%v", err)
 			}

@@ -1,0 +1,282 @@
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exploreTests is how a package's exhaustive checks are run: see
+// internal/explore.
+func exploreTests(t *testing.T, pkg, run string, more ...string) (output string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	args := append([]string{"test", "-tags", "explore", "-run", run, "-v"}, more...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// heavy says why the searches are not run, if they are not.
+func heavy(t *testing.T) {
+	switch {
+	case raceDetector:
+		t.Skip("the searches run one thread at a time: nothing for the race detector to see")
+	case testing.Short():
+		t.Skip("-short leaves the searches out")
+	}
+}
+
+// The protocols in every interleaving of small cases. The tests are in the
+// packages, under the build tag "explore".
+func TestExplore(t *testing.T) {
+	heavy(t)
+	for _, pkg := range []string{"rdma/box", "rdma/rendezvous"} {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			out, err := exploreTests(t, pkg, "^TestExplore")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			cases := 0
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, " states, ") || strings.Contains(line, "--- ") {
+					t.Log(strings.TrimSpace(line))
+					cases++
+				}
+			}
+			if cases == 0 {
+				t.Fatalf("nothing was searched:\n%s", out)
+			}
+		})
+	}
+}
+
+// mutation is a protocol step left out or changed.
+type mutation struct {
+	line   string // of the table at the end of PROTOCOLS, or of this test's own
+	file   string // in which the text old, which occurs once, becomes new
+	old    string
+	new    string
+	caught string // test of the file's package that must fail
+	how    string // part of its message
+	pkg    string // of that test, if not the file's
+}
+
+// mutations are the steps of the protocols. Each was found to matter by a model
+// check; here the real code is shown to need it, and the search to notice.
+var mutations = []mutation{
+	{
+		line: "2k slots with subsets",
+		file: "rdma/box/layout.go",
+		old:  "l.Slots = 2*readers + 1", new: "l.Slots = 2 * readers",
+		caught: "TestExploreNewest/in_turn", how: "no free slot among 4",
+	},
+	{
+		line: "3k slots in lock-step",
+		file: "rdma/box/layout.go",
+		old:  "l.Slots = 3*readers + 1", new: "l.Slots = 3 * readers",
+		caught: "TestExploreNewest/lock-step", how: "no free slot among 3",
+	},
+	{
+		line:   "seen tested by slot number",
+		file:   "rdma/box/newest.go",
+		old:    "if w>>slotBits <= r.seen {",
+		new:    "if w == 0 || r.payload != nil && &r.payload[0] == &r.env.Slot(int(w & (1<<slotBits - 1)))[headerBytes] {",
+		caught: "TestExploreNewest/one_reader", how: "the last update seen is",
+	},
+	{
+		line: "the reader does not pin",
+		file: "rdma/box/newest.go",
+		old:  "r.control.pin(r.me).Swap(s + 1)", new: "",
+		caught: "TestExploreNewest/one_reader", how: "torn",
+	},
+	{
+		line: "the reader does not look at latest again",
+		file: "rdma/box/newest.go",
+		old:  "if now != w {", new: "if false {",
+		caught: "TestExploreNewest/one_reader", how: "corrupt update: seq",
+	},
+	{
+		line: "the writer does not look at the pins",
+		file: "rdma/box/newest.go",
+		old:  "p-1 < uint64(len(w.busy))", new: "p-1 < 0",
+		caught: "TestExploreNewest/one_reader", how: "torn",
+	},
+	{
+		line: "latest before the slot is filled",
+		file: "rdma/box/writer.go",
+		old:  "	w.slot, w.payload = s, w.env.Slot(s)[headerBytes:headerBytes+w.layout.Spec.Bytes]\n",
+		new: "	w.slot, w.payload = s, w.env.Slot(s)[headerBytes:headerBytes+w.layout.Spec.Bytes]\n" +
+			"	if w.layout.Spec.Depth == 0 {\n" +
+			"		h := w.header\n" +
+			"		h.Seq, h.Bytes = w.seq+1, uint64(w.layout.Spec.Bytes)\n" +
+			"		h.Encode(w.env.Slot(s))\n" +
+			"		w.control.latest(0, 0).Store((w.seq+1)<<slotBits | uint64(s))\n" +
+			"	}\n",
+		caught: "TestExploreNewest/one_reader", how: "torn",
+	},
+	{
+		line: "bump before latest",
+		file: "rdma/box/writer.go",
+		old: "	if w.layout.Spec.Depth > 0 {\n		w.publishQueue()\n	} else {\n" +
+			"		w.publishNewest(int(s.Clock & uint64(w.layout.parities()-1)))\n	}\n" +
+			"	w.slot, w.payload = -1, nil\n	w.tell(s.Clock)\n",
+		new:    "	w.tell(s.Clock)\n	w.publishQueue()\n	w.slot, w.payload = -1, nil\n",
+		caught: "TestExploreQueue/depth_1", how: "waits for ever",
+	},
+	{
+		line: "ack before the fold",
+		file: "rdma/box/queue.go",
+		old:  "	r.seen = next\n", new: "	r.seen = next\n	r.releaseQueue(next)\n",
+		caught: "TestExploreQueue/depth_1", how: "torn",
+	},
+	{
+		line: "ack = infinity when leaving",
+		file: "rdma/box/reader.go",
+		old:  "r.control.ack(r.me).Swap(released)", new: "",
+		caught: "TestExploreQueue/a_reader_leaves", how: "waits for ever",
+	},
+	{
+		line: "acks do not ring",
+		file: "rdma/box/queue.go",
+		old:  "	r.ringSender()\n", new: "",
+		caught: "TestExploreQueue/depth_1", how: "waits for ever",
+	},
+	{
+		line: "leaving does not ring",
+		file: "rdma/box/reader.go",
+		old:  "	r.control.readerBell(r.me).Store(0)\n	r.ringSender()\n", new: "	r.control.readerBell(r.me).Store(0)\n",
+		caught: "TestExploreQueue/a_reader_leaves", how: "waits for ever",
+	},
+	{
+		line: "the sender does not wait for acks",
+		file: "rdma/box/queue.go",
+		old:  "w.control.ack(r).Load() < need", new: "w.control.ack(r).Load() < need-1",
+		caught: "TestExploreQueue/depth_1", how: "corrupt update: seq 2, expected 1",
+	},
+	{
+		line:   "left before the last update",
+		file:   "rdma/box/reader.go",
+		old:    "	err := r.env.State()\n	left := r.control.left().Load()\n	clock := r.control.clock().Load()\n",
+		new:    "	left := r.control.left().Load()\n	clock := r.control.clock().Load()\n	err := r.env.State()\n",
+		caught: "TestExploreQueue/depth_1", how: "its clock was raised",
+	},
+	{
+		line:   "plain increment of the doorbell",
+		file:   "rdma/rendezvous/bell.go",
+		old:    "	if old := b.Add(2) - 2; old&1 != 0 {\n",
+		new:    "	old := b.Load()\n	b.Store(old + 2)\n	if old&1 != 0 {\n",
+		caught: "TestExploreBell/two_publishers", how: "sleeps for ever",
+	},
+	{
+		line:   "doorbell read after the check",
+		file:   "rdma/rendezvous/bell.go",
+		old:    "			seen = now\n			if step() {\n				return nil\n			}\n",
+		new:    "			if step() {\n				return nil\n			}\n			seen = bell.Load()\n",
+		caught: "TestExploreBell/two_publishers", how: "sleeps for ever",
+	},
+	{
+		line: "wake one",
+		file: "rdma/internal/mem/word_explore.go",
+		old:  "math.MaxInt32)", new: "1+0*math.MaxInt32)",
+		caught: "TestExploreBell/two_waiters_for_one", how: "sleeps for ever", pkg: "rdma/rendezvous",
+	},
+	{
+		line: "a flag that each waiter clears",
+		file: "rdma/rendezvous/bell.go",
+		old:  "		now = bell.Load()\n	}\n	return now\n", new: "		now = bell.And(^uint64(1))\n	}\n	return now\n",
+		caught: "TestExploreBell/two_waiters", how: "sleeps for ever",
+	},
+	{
+		line:   "the bit is set after the check",
+		file:   "rdma/rendezvous/bell.go",
+		old:    "	if !rung(seen, now) {\n		mem.FutexWait(bell, now, p.Sleep)\n",
+		new:    "	if true {\n		mem.FutexWait(bell, now, p.Sleep)\n",
+		caught: "TestExploreBell/two_publishers", how: "sleeps for ever",
+	},
+	{
+		line: "doorbell not rung by whoever notices a death",
+		file: "rdma/rendezvous/deaths.go",
+		old:  "	d.h.change(rank, dead)\n	d.h.ringRank(d.h.cfg.Rank)\n", new: "	d.h.page.advance(rank, dead)\n",
+		caught: "TestExploreBell/deaths", how: "sleeps for ever",
+	},
+	{
+		line: "only the first who notices a death rings",
+		file: "rdma/rendezvous/deaths.go",
+		old:  "	d.h.ringRank(d.h.cfg.Rank)\n", new: "",
+		caught: "TestExploreBell/death_of_who_noticed", how: "sleeps for ever",
+	},
+	{
+		line: "a death wakes only those whose bit is set",
+		file: "rdma/rendezvous/bell.go",
+		old:  "		alarm(h.page.bell(rank, i))\n", new: "		ring(h.page.bell(rank, i))\n",
+		caught: "TestExploreBell/deaths", how: "sleeps for ever",
+	},
+}
+
+// overlay writes the file as m has it, and the map that makes go build use it.
+func (m *mutation) overlay(t *testing.T) string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join(root, m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		t.Fatalf("%s has the text %q %d times, not once: keep this table in step with the code", m.file, m.old, n)
+	}
+	dir := t.TempDir()
+	changed := filepath.Join(dir, filepath.Base(file))
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Each step is needed: without it the search fails, in the way expected.
+func TestExploreCatchesMutations(t *testing.T) {
+	heavy(t)
+	slots := make(chan struct{}, 2) // two builds at a time: `go test` runs packages side by side, too
+	for _, m := range mutations {
+		t.Run(strings.ReplaceAll(m.line, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			pkg := m.pkg
+			if pkg == "" {
+				pkg = filepath.ToSlash(filepath.Dir(m.file))
+			}
+			name, sub, _ := strings.Cut(m.caught, "/")
+			run := fmt.Sprintf("^%s$/^%s$", name, sub)
+			out, err := exploreTests(t, pkg, run, "-overlay", m.overlay(t))
+			switch {
+			case err == nil:
+				t.Errorf("%s: not noticed by %s:\n%s", m.line, m.caught, out)
+			case !strings.Contains(out, "--- FAIL: "+m.caught):
+				t.Errorf("%s: %s did not fail:\n%s", m.line, m.caught, out)
+			case !strings.Contains(out, m.how):
+				t.Errorf("%s: %s failed in another way than by %q:\n%s", m.line, m.caught, m.how, out)
+			}
+		})
+	}
+}
