@@ -61,8 +61,10 @@ wheel: build/wheel ## dist/*.whl, which installs without Go or a compiler
 $(OUT):
 	@mkdir -p $@
 
-test: test-go test-py ## all tests; prints the transports that ran and the slowest tests
-	@$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml
+test: $(VENV)/.malt | $(OUT) ## all tests; prints the transports that ran and the slowest tests
+	@rm -f $(OUT)/*; status=0; \
+	for part in test-go test-py; do $(MAKE) --no-print-directory $$part || status=1; done; \
+	$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml; exit $$status
 
 test-go: $(VENV)/.malt | $(OUT)
 	$(GO) test -json -timeout 6m ./... | $(PY) tests/report.py go $(OUT)/go.json

@@ -50,9 +50,9 @@ def follow_go(record: Path) -> int:
 
 
 def go_tests(record: Path) -> list[Test]:
-    """Top-level Go tests in `record`."""
+    """Go tests in `record`; none if they did not get that far."""
     tests = []
-    for line in record.read_text().splitlines():
+    for line in record.read_text().splitlines() if record.exists() else ():
         if not line.startswith("{"):
             continue
         event = json.loads(line)
@@ -62,9 +62,9 @@ def go_tests(record: Path) -> list[Test]:
 
 
 def py_tests(record: Path) -> list[Test]:
-    """Tests in a junit file of pytest."""
+    """Tests in a junit file of pytest; none if it did not get that far."""
     tests = []
-    for case in ET.parse(record).iter("testcase"):
+    for case in ET.parse(record).iter("testcase") if record.exists() else ():
         kinds = {child.tag for child in case}
         outcome = "fail" if kinds & {"failure", "error"} else "skip" if "skipped" in kinds else "pass"
         tests.append(Test(float(case.get("time", 0)), f"{case.get('classname')}.{case.get('name')}", outcome))
