@@ -75,13 +75,13 @@ test-py: $(VENV)/.malt | $(OUT)
 test-4: $(VENV)/.malt ## the Python tests that hold at any world size, as 4 ranks
 	$(VENV)/bin/malt run -n 4 -m pytest tests/py/anysize --quiet $(TESTS)
 
-race: ## the Go tests under the race detector
-	$(GO) test -race -timeout 10m ./...
+race: ## the Go tests under the race detector, which sees all that goes over inmem
+	$(GO) test -race -timeout 10m ./internal/... ./rdma/... ./libmalt/...
 
 fuzz: ## every fuzz target for FUZZTIME
-	$(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | while read -r pkg; do \
-		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's#/[^/]*:func (Fuzz[A-Za-z0-9_]*).*# \1#' | sort | \
+	while read -r folder target; do \
+		echo "$$folder $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$folder; done
 
 soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, then every fuzz target
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run Soak ./tests/go/...
