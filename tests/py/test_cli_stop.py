@@ -123,6 +123,28 @@ def test_stopped_rank_gets_its_sigterm(tmp_path: Path) -> None:
         assert "saw SIGTERM 0" in job.out
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_malt_run_reaches_a_stopped_rank(tmp_path: Path, number: signal.Signals) -> None:
+    path = script(
+        tmp_path,
+        """
+        def end(number, _):
+            print("saw", signal.Signals(number).name, flush=True)
+            sys.exit(0)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end)
+        print("ready", os.getpid(), flush=True)
+        while True: signal.pause()
+        """,
+    )
+    with launched("-n", "1", path) as job:
+        [pid] = job.wait_for(r"ready (\d+)", 1)
+        os.kill(int(pid), signal.SIGSTOP)
+        job.signal(number)
+        job.finish()
+        assert f"saw {number.name}" in job.out
+
+
 def test_children_of_ranks_end_with_them(tmp_path: Path) -> None:
     path = script(
         tmp_path,

@@ -66,3 +66,4 @@ class Signals:
         how = "press Ctrl-C" if number == signal.SIGINT else "send it"
         self._terminal.note(f"{number.name}: the ranks may finish; {how} again to kill them")
         self._job.signal(number, group=_END[number])
+        self._job.signal(signal.SIGCONT, group=_END[number])  # a stopped rank gets the other one when it goes on
