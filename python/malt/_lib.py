@@ -204,14 +204,18 @@ class Place:
         self.folding = False  # a fold of the user's is running
         self._lock = threading.Lock()
 
-    def __enter__(self) -> None:
-        """Keep other calls out, also those of signal handlers and folds in this thread."""
-        self.must_be_open()
-        if not self._lock.acquire(blocking=False):
-            raise self._refusal()
+    def claim(self) -> threading.Lock:
+        """Return the lock to be held during a call, for ``with``.
 
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        Other calls are refused, also those of signal handlers and folds in this
+        thread. Only ``with`` on the lock itself leaves no moment in which Ctrl-C
+        could leave it locked; so a thread that comes between these two lines
+        waits instead of being refused.
+        """
+        self.must_be_open()
+        if self._lock.locked():
+            raise self._refusal()
+        return self._lock
 
     def must_be_open(self) -> None:
         if self.closed:
@@ -242,10 +246,11 @@ class Place:
     def wait(self, call: Callable[[int], int], timeout: float | None) -> None:
         """Make ``call(milliseconds)`` until it has an answer or ``timeout`` seconds are over.
 
-        For the one that has entered this place.
+        For the one that has claimed this place.
         """
         limit = seconds(timeout)
         start = time.monotonic()
+        status = lib.MALT_ETIMEOUT  # what keeps a place, as far as is known when Ctrl-C comes
         try:
             status = call(SLICE if limit * 1000 > SLICE else math.ceil(limit * 1000))
             if status == 0:
@@ -259,14 +264,11 @@ class Place:
                     warned = True
                     warn(f"{_error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s)")
                 status = call(math.ceil(min((limit - waited) * 1000, SLICE)))
-        except BaseException:  # Ctrl-C above all
-            lib.malt_cancel(self.handle)
-            raise
-        if status:
-            error = _error(status)
+            _check(status)
+        except BaseException:
             if status == lib.MALT_ETIMEOUT:
                 lib.malt_cancel(self.handle)
-            raise error
+            raise
 
 
 def warn(message: str) -> None:
@@ -287,7 +289,7 @@ def init(options: str, job_timeout: float) -> None:
     """Join; ``job_timeout`` is what a timeout of None means from then on."""
     global _job_timeout
     text = _bytes(options or None)
-    with JOB:
+    with JOB.claim():
         JOB.wait(lambda ms: lib.malt_init(text, ms), job_timeout)
     _job_timeout = job_timeout
 
@@ -315,27 +317,27 @@ def version() -> str:
 
 
 def barrier(timeout: float | None) -> None:
-    with JOB:
+    with JOB.claim():
         JOB.together(lambda ms: lib.malt_barrier(ms), timeout)
 
 
 def allreduce(data: np.ndarray[Any, Any], op: str, timeout: float | None) -> None:
     """Combine a contiguous float32 or float64 array over all ranks, in place."""
     pointer, count, dtype, name = ffi.from_buffer(data), data.size, DTYPES[data.dtype], op.encode()
-    with JOB:
+    with JOB.claim():
         JOB.together(lambda ms: lib.malt_allreduce(pointer, count, dtype, name, ms), timeout)
 
 
 def allgather(data: bytes, decode: Callable[[memoryview], Any], timeout: float | None) -> list[Any]:
     """Return what decode makes of every rank's data; it gets borrowed memory."""
-    with JOB:
+    with JOB.claim():
         JOB.together(lambda ms: lib.malt_allgather(data, len(data), ms), timeout)
         return [_received(rank, decode) for rank in range(lib.malt_size())]
 
 
 def broadcast(data: bytes, root: int, decode: Callable[[memoryview], Any], timeout: float | None) -> Any:
     """Return what decode makes of root's data; it gets borrowed memory."""
-    with JOB:
+    with JOB.claim():
         JOB.together(lambda ms: lib.malt_broadcast(data, len(data), root, ms), timeout)
         return _received(root, decode)
 
@@ -456,20 +458,20 @@ class Object(Place):
 
     def sync(self, weight: float, timeout: float | None) -> int:
         handle, count = self.handle, self._count
-        with self:
+        with self.claim():
             self.wait(lambda ms: lib.malt_vector_sync(handle, weight, ms, count), timeout)
             return int(count[0])
 
     def gather(self, fold: str | None, timeout: float | None) -> int:
         handle, count, name = self.handle, self._count, _bytes(fold)
-        with self:
+        with self.claim():
             self.wait(lambda ms: lib.malt_vector_gather(handle, name, ms, count), timeout)
             return int(count[0])
 
     def scatter(self, to: Sequence[int] | None, timeout: float | None, *, weight: float = 1.0, nbytes: int = 0) -> int:
         ranks, n = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
         handle, sent = self.handle, self._long
-        with self:
+        with self.claim():
             if self.kind == "vector":
                 self.wait(lambda ms: lib.malt_vector_scatter(handle, ranks, n, weight, ms, sent), timeout)
             else:
@@ -479,7 +481,7 @@ class Object(Place):
     def gather_native(self, address: int, timeout: float | None) -> int:
         """Fold with a C function of type malt_fold."""
         handle, fold, count = self.handle, ffi.cast("malt_fold", address), self._count
-        with self:
+        with self.claim():
             self.wait(lambda ms: lib.malt_vector_gather_with(handle, fold, ffi.NULL, ms, count), timeout)
             return int(count[0])
 
@@ -487,7 +489,7 @@ class Object(Place):
         """Call fold with the updates, if there are any; what it raises leaves them unfolded."""
         handle, count = self.handle, self._count
         begin, end = self._f("gather_begin"), self._f("gather_end")
-        with self:
+        with self.claim():
             try:
                 self.wait(lambda ms: begin(handle, ms, count), timeout)
                 n = int(count[0])
@@ -516,25 +518,25 @@ class Object(Place):
             gc.collect()  # a reference cycle is no use of them
         return len(self._lent) > 0
 
-    # Collective calls.
+    # Collective calls: it is on the job that they wait.
 
     def allreduce(self, op: str, timeout: float | None) -> None:
-        with self:
-            self.together(lambda ms: lib.malt_vector_allreduce(self.handle, op.encode(), ms), timeout)
+        with self.claim(), JOB.claim():
+            JOB.together(lambda ms: lib.malt_vector_allreduce(self.handle, op.encode(), ms), timeout)
 
     def broadcast(self, root: int, timeout: float | None) -> None:
-        with self:
-            self.together(lambda ms: lib.malt_vector_broadcast(self.handle, root, ms), timeout)
+        with self.claim(), JOB.claim():
+            JOB.together(lambda ms: lib.malt_vector_broadcast(self.handle, root, ms), timeout)
 
     def configure(self, options: str, timeout: float | None) -> None:
         text = _bytes(options)
-        with self:
+        with self.claim(), JOB.claim():
             if self.lent():
                 raise _errors.StateError(
                     f"malt: {self.name} cannot be configured while arrays of updates that a fold was lent are "
                     "referenced, because it unmaps them: keep copies instead"
                 )
-            self.together(lambda ms: lib.malt_vector_configure(self.handle, text, ms), timeout)
+            JOB.together(lambda ms: lib.malt_vector_configure(self.handle, text, ms), timeout)
 
     # Looking, and leaving.
 
@@ -566,7 +568,7 @@ class Object(Place):
         """
         if self.closed:
             return
-        with self:
+        with self.claim():
             if not self.lent():
                 _check(self.memory.close())
             self.closed = True
@@ -626,12 +628,25 @@ def new_vector(
             a.init = keep[-1]
     out = ffi.new("malt_handle *")
     called, text = _bytes(name), _bytes(options)
-    with JOB:
+    with JOB.claim():
         JOB.together(lambda ms: lib.malt_vector_new(spec, len(arrays), called, text, ms, out), timeout)
-    vector = Object("vector", int(out[0]), "")
+        return _opened("vector", out[0], lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]))
+
+
+def _opened(kind: str, handle: Any, views: Callable[[Object], T]) -> tuple[Object, T]:
+    """Return a new object and its views; Ctrl-C does not leave it open without an owner."""
+    try:
+        made = Object(kind, int(handle), "")
+        return made, views(made)
+    except BaseException:
+        getattr(lib, f"malt_{kind}_close")(handle)
+        raise
+
+
+def _vector_views(vector: Object, dtypes: Sequence[np.dtype[Any]]) -> list[np.ndarray[Any, Any]]:
     pointer, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
     places = []  # address and length of each array
-    for i in range(len(arrays)):
+    for i in range(len(dtypes)):
         _check(lib.malt_vector_data(vector.handle, i, pointer, nbytes))
         if i == 0:
             first = pointer[0]
@@ -639,8 +654,7 @@ def new_vector(
     base = places[0][0]
     vector.memory = Memory(first, max(at + n for at, n in places) - base, "vector", vector.handle)
     raw = np.asarray(vector.memory)
-    views = [raw[at - base :][:n].view(dtype) for (at, n), (_, dtype, _) in zip(places, arrays, strict=True)]
-    return vector, views
+    return [raw[at - base :][:n].view(dtype) for (at, n), dtype in zip(places, dtypes, strict=True)]
 
 
 def new_segment(
@@ -649,13 +663,16 @@ def new_segment(
     """Make a segment; returns it with its bytes."""
     out = ffi.new("malt_handle *")
     called, text = _bytes(name), _bytes(options)
-    with JOB:
+    with JOB.claim():
         JOB.together(lambda ms: lib.malt_segment_new(nbytes, called, text, ms, out), timeout)
-    segment = Object("segment", int(out[0]), "")
+        return _opened("segment", out[0], _segment_view)
+
+
+def _segment_view(segment: Object) -> np.ndarray[Any, Any]:
     pointer, size = ffi.new("void **"), ffi.new("uint64_t *")
     _check(lib.malt_segment_data(segment.handle, pointer, size))
     segment.memory = Memory(pointer[0], int(size[0]), "segment", segment.handle)
-    return segment, np.asarray(segment.memory)
+    return np.asarray(segment.memory)
 
 
 # -------------------------------------------------------------------- graphs

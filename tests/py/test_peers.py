@@ -81,12 +81,17 @@ except malt.TimeoutError as e:
     assert isinstance(e, TimeoutError)
     assert 0.25 < time.monotonic() - start < 5
     print(e)
+try:
+    malt.barrier(timeout=0)           # the place is free: nothing refuses this but the time
+except malt.TimeoutError:
+    print("free")
 os._exit(0)
 """,
     ) as job:
         assert job.ranks[0].wait() == 0
-        said = job.ranks[0].out.finish()
+        said, free = job.ranks[0].out.finish().splitlines()
         assert "rank 1" in said, said
+        assert free == "free"
 
 
 def test_ctrl_c_ends_every_wait_at_once(waiting: tuple[str, str]) -> None:
@@ -104,6 +109,10 @@ try:
     {wait}
 except KeyboardInterrupt:
     print(time.monotonic())
+try:
+    malt.barrier(timeout=0)
+except malt.TimeoutError:
+    print("free")
 os._exit(0)
 """,
     ) as job:
@@ -111,7 +120,9 @@ os._exit(0)
         start = time.monotonic()
         job.ranks[0].signal(signal.SIGINT)
         assert job.ranks[0].wait() == 0
-        assert float(job.ranks[0].out.finish().split()[1]) - start < 1
+        at, free = job.ranks[0].out.finish().removeprefix("waiting").split()
+        assert float(at) - start < 1
+        assert free == "free"
 
 
 def test_a_sync_that_timed_out_goes_on_with_a_gather() -> None:
