@@ -212,8 +212,8 @@ class Place:
         could leave it locked; so a thread that comes between these two lines
         waits instead of being refused.
         """
-        self.must_be_open()
-        if self._lock.locked():
+        if self.closed or self._lock.locked():
+            self.must_be_open()
             raise self._refusal()
         return self._lock
 
@@ -248,7 +248,7 @@ class Place:
 
         For the one that has claimed this place.
         """
-        limit = seconds(timeout)
+        limit = _job_timeout if timeout is None else seconds(timeout)
         start = time.monotonic()
         status = lib.MALT_ETIMEOUT  # what keeps a place, as far as is known when Ctrl-C comes
         try:
@@ -386,6 +386,11 @@ class Memory:
     def address(self) -> int:
         address: int = self.__array_interface__["data"][0]
         return address
+
+    @property
+    def nbytes(self) -> int:
+        nbytes: int = self.__array_interface__["shape"][0]
+        return nbytes
 
     def close(self) -> int:
         """Leave the object, once; the memory stays. Returns a status."""

@@ -79,8 +79,8 @@ class Vector(Exchange):
 
     References
     ----------
-    MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3.2 (vectors,
-    scatter and gather); ``ssp`` is stale synchronous parallel (Ho et al., NIPS
+    MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3 (vectors, scatter
+    and gather); ``ssp`` is stale synchronous parallel (Ho et al., NIPS
     2013); ``notify-ack`` is MALT-2's.
 
     Examples
@@ -119,7 +119,7 @@ class Vector(Exchange):
         self._own_fold = None if isinstance(fold, str) else fold
         self._skipped = 0  # calls of sync since the last that communicated
         super().__init__(made)
-        self._idle: _Idle | None = _Idle(self._arrays)
+        self._idle = _Idle(self._arrays) if made.memory.nbytes <= _Idle.LARGEST else None
 
     # ---------------------------------------------------------------- memory
 
@@ -207,7 +207,8 @@ class Vector(Exchange):
         TimeoutError, PeerError
             In ``notify-ack``.
         """
-        _refuse_rows(rows)
+        if rows is not None:
+            _refuse_rows()
         return self._object.scatter(receivers_of(to), timeout, weight=float(weight))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
@@ -279,7 +280,8 @@ class Vector(Exchange):
             if self._skipped < every:
                 return None
             self._skipped = 0
-        _refuse_rows(rows)
+        if rows is not None:
+            _refuse_rows()
         if self._idle is not None and self._idle.before_sync(self._arrays):
             self._idle = None
         if fold is None and self._own_fold is None:
@@ -415,9 +417,8 @@ def _refuse_sparse(sparse: object) -> None:
     choose("sparse", sparse, ("model", "gradient"))
 
 
-def _refuse_rows(rows: object) -> None:
-    if rows is not None:
-        raise UnsupportedError("malt: rows=: this version sends dense vectors only: leave rows out")
+def _refuse_rows() -> None:
+    raise UnsupportedError("malt: rows=: this version sends dense vectors only: leave rows out")
 
 
 class _Idle:
@@ -426,6 +427,8 @@ class _Idle:
     Until the second sync it compares the memory with what it was after the one
     before, by a checksum.
     """
+
+    LARGEST = 1 << 28  # bytes; beyond, the checksum would take as long as the sync
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._last = _fingerprint(arrays)
