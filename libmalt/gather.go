@@ -130,6 +130,26 @@ func (o *gathering) missing(rank int, gone error) (wait bool, err error) {
 	return !away && gone == nil, nil
 }
 
+// behind looks at one rank's clock: late gets the rank if the gather must wait
+// for it. What counts for a rank that has died is the clock that death has
+// frozen, not an earlier look at it: or survivors would differ in who took part.
+func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) error {
+	mode, own := o.s.mode.consistency, o.s.Clock()
+	clock, gone := look()
+	if !mode.Waits(own, consistency.Peer{Clock: clock}) {
+		return nil
+	}
+	wait, dead := o.missing(rank, gone)
+	if dead != nil {
+		if clock, _ = look(); mode.Waits(own, consistency.Peer{Clock: clock}) {
+			return dead
+		}
+	} else if wait {
+		o.late = append(o.late, rank)
+	}
+	return nil
+}
+
 // lockstep waits until every rank has arrived at this rank's clock, which it
 // does after it has published, and takes the in-neighbours' updates of exactly
 // that clock: the same set on all ranks. A rank that goes away has arrived
@@ -137,21 +157,12 @@ func (o *gathering) missing(rank int, gone error) (wait bool, err error) {
 // finds what there is.
 func (o *gathering) lockstep() error {
 	s := o.s
-	own := s.Clock()
 	for r := range s.w.size {
 		if r == s.w.rank {
 			continue
 		}
-		clock, gone := s.ch.words.Get(r, 0)
-		if !s.mode.consistency.Waits(own, consistency.Peer{Clock: clock}) {
-			continue
-		}
-		wait, err := o.missing(r, gone)
-		if err != nil {
+		if err := o.behind(r, func() (uint64, error) { return s.ch.words.Get(r, 0) }); err != nil {
 			return err
-		}
-		if wait {
-			o.late = append(o.late, r)
 		}
 	}
 	if len(o.late) > 0 {
@@ -163,7 +174,7 @@ func (o *gathering) lockstep() error {
 			continue // kept by End(false)
 		}
 		var err error
-		if src.held, src.has, err = src.inbox.At(own); err != nil {
+		if src.held, src.has, err = src.inbox.At(s.Clock()); err != nil {
 			return err
 		}
 	}
@@ -174,22 +185,13 @@ func (o *gathering) lockstep() error {
 // each one's newest update.
 func (o *gathering) newest() error {
 	s := o.s
-	own := s.Clock()
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		if s.mode.consistency.Kind == consistency.Async {
 			break
 		}
-		clock, gone := src.inbox.Clock()
-		if !s.mode.consistency.Waits(own, consistency.Peer{Clock: clock}) {
-			continue
-		}
-		wait, err := o.missing(src.rank, gone)
-		if err != nil {
+		if err := o.behind(src.rank, src.inbox.Clock); err != nil {
 			return err
-		}
-		if wait {
-			o.late = append(o.late, src.rank)
 		}
 	}
 	if len(o.late) > 0 {
@@ -204,7 +206,7 @@ func (o *gathering) newest() error {
 		if ok {
 			src.held, src.has = u, true
 		}
-		if src.has && !s.mode.consistency.Takes(own, src.held.Clock) {
+		if src.has && !s.mode.consistency.Takes(s.Clock(), src.held.Clock) {
 			src.release()
 		}
 	}

@@ -3,7 +3,6 @@
 package box
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -79,28 +78,8 @@ func newSmall(x *explore.Exec, l Layout, e env) *small {
 			Slot: slots, Ring: e.ring, State: func() error { return e.state(0) },
 		}))
 	}
-	x.Names(s.name)
+	x.Names(func(word func([]byte, string)) { l.Names(ctl, slots, "", word) })
 	return s
-}
-
-// name has traces use the names of control.go.
-func (s *small) name(word func([]byte, string)) {
-	c := s.w.control
-	word(c[offClock:], "clock")
-	word(c[offLeft:], "left")
-	word(c[offHead:], "head")
-	for r := range s.rs {
-		at := offReaders + r*readerBytes
-		word(c[at+offLatest:], fmt.Sprintf("latest[%d]", r))
-		word(c[at+offLatest+8:], fmt.Sprintf("odd latest[%d]", r))
-		word(c[at+offPin:], fmt.Sprintf("pin[%d]", r))
-		word(c[at+offAck:], fmt.Sprintf("ack[%d]", r))
-	}
-	for i := range s.layout.Slots {
-		b := s.w.env.Slot(i)[headerBytes:]
-		word(b, fmt.Sprintf("slot %d, first half", i))
-		word(b[8:], fmt.Sprintf("slot %d, second half", i))
-	}
 }
 
 // writer is what a writer's further steps depend on: which slots were busy in

@@ -33,6 +33,7 @@ rdma/rendezvous        rdma rdma/internal/mem
 rdma/inmem             rdma rdma/internal/mem rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/box rdma/rendezvous
 rdma/auto              rdma rdma/internal/mem rdma/rendezvous rdma/inmem rdma/shm
+rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock
 

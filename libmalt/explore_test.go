@@ -1,0 +1,313 @@
+//go:build explore
+
+package libmalt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"malt/internal/explore"
+	"malt/libmalt/consistency"
+	"malt/rdma"
+	"malt/rdma/explored"
+)
+
+// Gathers, scatters and collectives of small jobs in every interleaving; package
+// explore says how. What runs is the code of this package over real boxes; only
+// the making of objects is done beforehand.
+//
+// MALT_EXPLORE=big adds cases that take minutes.
+
+var large = os.Getenv("MALT_EXPLORE") == "big"
+
+// play is a case: what each rank does before it leaves the job. s is a scatter
+// and a gather, b a barrier.
+type play struct {
+	options string
+	scripts []string
+	kills   int
+}
+
+// actor is a rank of a play.
+type actor struct {
+	t    *explore.Thread
+	tr   *explored.Transport
+	w    *World
+	s    *Segment
+	play *play
+	log  []byte   // shared: what each rank has folded, see fold
+	last []uint64 // by rank: clock of the update folded last
+}
+
+const entryBytes = 8
+
+// cast makes the ranks.
+func (p *play) cast(x *explore.Exec, m mode) {
+	n := len(p.scripts)
+	job := explored.New(x, n)
+	marks, words := job.Words("mark", markCount), job.Words("clock", 1)
+	log := x.Memory(entryBytes * 16 * n)
+	all := make([]*actor, n)
+	for r := range all {
+		w := &World{rank: r, size: n, timeout: 1, marks: marks[r], in: make([]stream, n), memory: map[*byte]*memory{}}
+		ch := &channel{receivers: m.graph.AllReceivers(r), senders: slices.Sorted(slices.Values(m.graph.AllSenders(r)))}
+		if m.consistency.Kind == consistency.BSP {
+			ch.words = words[r]
+		}
+		s := &Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}
+		s.stats.Edges = make([]Edge, n)
+		s.base = &s.data[0]
+		w.objects = []*Segment{s}
+		all[r] = &actor{w: w, s: s, play: p, log: log, last: make([]uint64, n)}
+	}
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	spec := rdma.Spec{Bytes: 8, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP}
+	for r, a := range all {
+		out, in, err := job.Box(r, spec, a.s.ch.receivers)
+		must(err)
+		a.s.ch.out = out
+		for i, to := range a.s.ch.receivers {
+			b := all[to]
+			b.s.ch.sources = append(b.s.ch.sources, source{rank: r, inbox: in[i], edge: &b.s.stats.Edges[r]})
+		}
+		var others []int
+		for o := range all {
+			if o != r {
+				others = append(others, o)
+			}
+		}
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return slices.Contains([]byte(s), 'b') }) {
+			continue
+		}
+		out, in, err = job.Box(r, rdma.Spec{Bytes: 128, Depth: 1}, others)
+		must(err)
+		a.w.out = out
+		for i, to := range others {
+			all[to].w.in[r].inbox = in[i]
+		}
+	}
+	for r, a := range all {
+		job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
+			a.t, a.tr, a.w.t = t, tr, tr
+			a.perform(p.scripts[r])
+		})
+	}
+	if p.kills > 0 {
+		job.Kernel()
+	}
+	if m.consistency.Kind == consistency.BSP {
+		x.Final(func(report func(string, ...any)) { agree(all, report) })
+	}
+}
+
+// local is what the steps of a gather or scatter, and all calls to come, depend
+// on.
+func (a *actor) local() []any {
+	s := a.s
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, a.w.calls.Load(), a.w.away, a.last}
+	for i := range s.ch.sources {
+		src := &s.ch.sources[i]
+		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.inbox)
+	}
+	state = append(state, explore.Ignore{State: s.ch.out, Fields: []string{"busy", "look", "payload"}}, a.w.out)
+	for i := range a.w.in {
+		in := &a.w.in[i]
+		state = append(state, in.has, in.next.Seq, in.inbox)
+	}
+	return state
+}
+
+func (a *actor) perform(script string) {
+	ctx := context.Background()
+	for i, step := range script {
+		a.t.At(script[i:], a.local()...)
+		var err error
+		switch step {
+		case 's':
+			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
+			err = a.sync(ctx)
+		case 'b':
+			a.tr.Local = nil // a collective on its way is more than that
+			err = a.w.Barrier(ctx)
+		}
+		var dead *rdma.PeerError
+		switch {
+		case errors.As(err, &dead) && a.play.kills > 0:
+			_ = a.w.Close()
+			return
+		case err != nil:
+			a.t.Fail("%q at %d: %v", script, i, err)
+		}
+	}
+	a.t.At("leave", a.local()...)
+	if err := a.w.Close(); err != nil {
+		a.t.Fail("leaving: %v", err)
+	}
+}
+
+// sync scatters this rank's clock and judges what it then gathers.
+func (a *actor) sync(ctx context.Context) error {
+	clock := a.s.Clock() + 1
+	binary.LittleEndian.PutUint64(a.s.data, clock)
+	if _, err := a.s.Scatter(ctx, 8, nil); err != nil {
+		return err
+	}
+	updates, err := a.s.Begin(ctx)
+	var dead *rdma.PeerError
+	if errors.As(err, &dead) {
+		a.refused(clock, dead)
+		a.missed(dead.Rank)
+	}
+	if err != nil {
+		return err
+	}
+	for r := range a.w.size {
+		if r != a.w.rank && !slices.ContainsFunc(updates, func(u Update) bool { return u.Rank == r }) {
+			a.missed(r)
+		}
+	}
+	set := byte(1) << a.w.rank
+	for range 2 { // before and after others had turns: as a fold that takes its time
+		for _, u := range updates {
+			set |= 1 << u.Rank
+			if got := binary.LittleEndian.Uint64(u.Data); got != u.Clock {
+				a.t.Fail("torn: the update of clock %d from rank %d holds %d", u.Clock, u.Rank, got)
+			}
+		}
+		a.t.Yield()
+	}
+	for _, u := range updates {
+		a.judge(clock, u)
+		a.last[u.Rank] = u.Clock
+	}
+	a.fold(clock, set)
+	return a.s.End(true)
+}
+
+// judge holds one update against what the consistency promises.
+func (a *actor) judge(clock uint64, u Update) {
+	if u.Clock <= a.last[u.Rank] {
+		a.t.Fail("clock %d of rank %d is folded after its clock %d", u.Clock, u.Rank, a.last[u.Rank])
+	}
+	switch m := a.s.mode.consistency; m.Kind {
+	case consistency.BSP:
+		if u.Clock != clock {
+			a.t.Fail("at clock %d, clock %d of rank %d is folded", clock, u.Clock, u.Rank)
+		}
+	case consistency.SSP:
+		if u.Clock+m.N < clock {
+			a.t.Fail("at clock %d with slack %d, clock %d of rank %d is folded", clock, m.N, u.Clock, u.Rank)
+		}
+	case consistency.NotifyAck:
+		if u.Clock != a.last[u.Rank]+1 && !slices.Contains([]byte(a.play.scripts[a.w.rank]), 'b') {
+			a.t.Fail("clock %d of rank %d is folded next after its clock %d", u.Clock, u.Rank, a.last[u.Rank])
+		}
+	}
+}
+
+func (a *actor) entry(rank int, clock uint64) *byte {
+	return &a.log[entryBytes*(16*rank+int(clock))]
+}
+
+const refusal = 1 << 7
+
+// fold enters whose updates, the own included, are in a clock.
+func (a *actor) fold(clock uint64, set byte) { *a.entry(a.w.rank, clock) = set }
+
+// missed judges a gather in notify-ack that goes on without rank, or fails for
+// it: there was nothing more from it, and will not be.
+func (a *actor) missed(rank int) {
+	if a.s.mode.consistency.Kind != consistency.NotifyAck || slices.Contains([]byte(a.play.scripts[rank]), 'b') {
+		return
+	}
+	for i := range a.s.ch.sources {
+		if src := &a.s.ch.sources[i]; src.rank == rank {
+			if u, ok, err := src.inbox.Next(); ok || err != nil {
+				a.t.Fail("the update of clock %d from rank %d, which has gone, is not folded (%v)", u.Clock, rank, err)
+			}
+		}
+	}
+}
+
+// refused judges a gather that has failed because of a death: who has died had
+// not arrived at that clock, so that all who live refuse it.
+func (a *actor) refused(clock uint64, dead *rdma.PeerError) {
+	if a.s.ch.words == nil {
+		return
+	}
+	a.fold(clock, refusal)
+	if arrived, _ := a.s.ch.words.Get(dead.Rank, 0); arrived >= clock {
+		a.t.Fail("the gather of clock %d fails, though rank %d was at clock %d when it died", clock, dead.Rank, arrived)
+	}
+}
+
+// agree holds the ranks that live against each other: in bsp on `all`, all fold
+// the same set at each clock, or none folds any.
+func agree(all []*actor, report func(string, ...any)) {
+	for clock := range uint64(16) {
+		var first *actor
+		for _, a := range all {
+			set := *a.entry(a.w.rank, clock)
+			switch {
+			case set == 0 || a.t.Dead():
+			case first == nil:
+				first = a
+			case set != *a.entry(first.w.rank, clock):
+				report("at clock %d rank %d has folded the set %#b, rank %d %#b (%#b: refused)",
+					clock, first.w.rank, *a.entry(first.w.rank, clock), a.w.rank, set, refusal)
+			}
+		}
+	}
+}
+
+func (p *play) run(t *testing.T) {
+	m, err := defaultMode(len(p.scripts))
+	if err == nil {
+		m, err = m.with(p.options, len(p.scripts), modeKeys)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := explore.Check(explore.Options{Kills: p.kills}, func(x *explore.Exec) { p.cast(x, m) })
+	if r.Failure != "" {
+		t.Fatal(r)
+	}
+	t.Log(r)
+}
+
+func TestExplorePlays(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		large bool
+		play
+	}{
+		{"bsp", false, play{"consistency=bsp", []string{"ss", "ss"}, 1}},
+		{"bsp, uneven", false, play{"consistency=bsp", []string{"s", "sss"}, 0}},
+		{"bsp, barrier", false, play{"consistency=bsp", []string{"sbs", "ssbs"}, 0}},
+		{"bsp, three ranks", true, play{"consistency=bsp", []string{"s", "s", "ss"}, 0}},
+		{"notify-ack", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 1}},
+		{"notify-ack, uneven", false, play{"consistency=notify-ack", []string{"s", "sss"}, 1}},
+		{"notify-ack, barrier", false, play{"consistency=notify-ack", []string{"sbs", "sssb"}, 0}},
+		{"notify-ack:2", false, play{"consistency=notify-ack:2", []string{"sss", "sss"}, 0}},
+		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0}},
+		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0}},
+		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1}},
+		{"bsp, three ranks, a death", true, play{"consistency=bsp", []string{"s", "s", "s"}, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.large && !large {
+				t.Skip("MALT_EXPLORE=big runs this")
+			}
+			t.Parallel()
+			c.play.run(t)
+		})
+	}
+}

@@ -1,0 +1,200 @@
+//go:build explore
+
+package explored
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"malt/internal/explore"
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/internal/mem"
+)
+
+// Job is the ranks of a case.
+type Job struct {
+	x     *explore.Exec
+	words []byte // for each rank its bell and its state
+	ranks []*Transport
+}
+
+// States of a rank.
+const (
+	alive = iota
+	left
+	dead
+)
+
+// New is called while the case is made.
+func New(x *explore.Exec, size int) *Job {
+	j := &Job{x: x, words: x.Memory(16 * size)}
+	for rank := range size {
+		j.ranks = append(j.ranks, &Transport{job: j, rank: rank})
+	}
+	x.Names(func(name func([]byte, string)) {
+		for rank := range size {
+			name(j.words[16*rank:], fmt.Sprint("bell of ", rank))
+			name(j.words[16*rank+8:], fmt.Sprint("state of ", rank))
+		}
+	})
+	return j
+}
+
+// A bell is 1 when rung; its rank sets it to 0 before it looks at what it waits
+// for.
+func (j *Job) bell(rank int) *mem.Word  { return mem.WordAt(j.words, 16*rank) }
+func (j *Job) state(rank int) *mem.Word { return mem.WordAt(j.words, 16*rank+8) }
+
+func (j *Job) ring(bell uint64) { j.bell(int(bell) - 1).Store(1) }
+
+func (j *Job) ringAll() {
+	for rank := range j.ranks {
+		j.bell(rank).Store(1)
+	}
+}
+
+// Go runs body as the thread of a rank.
+func (j *Job) Go(rank int, body func(*explore.Thread, *Transport)) *explore.Thread {
+	tr := j.ranks[rank]
+	tr.thread = j.x.Go(fmt.Sprint("rank ", rank), func(t *explore.Thread) { body(t, tr) })
+	return tr.thread
+}
+
+// Kernel adds the thread that publishes a death, at any time after it.
+func (j *Job) Kernel() {
+	j.x.Go("kernel", func(t *explore.Thread) {
+		t.Await(func() bool {
+			over := true
+			for _, tr := range j.ranks {
+				if tr.thread.Dead() {
+					return true
+				}
+				over = over && tr.thread.Done()
+			}
+			return over
+		})
+		for rank, tr := range j.ranks {
+			if tr.thread.Dead() {
+				j.state(rank).CompareAndSwap(alive, dead)
+				j.ringAll()
+			}
+		}
+	}).Immune()
+}
+
+// Box makes the box of a sender, announced and attached to.
+func (j *Job) Box(sender int, spec rdma.Spec, readers []int) (rdma.Outbox, []rdma.Inbox, error) {
+	l, err := box.NewLayout(spec, len(readers))
+	if err != nil {
+		return nil, nil, err
+	}
+	place := box.Place{Control: j.x.Memory(l.ControlBytes), Slot: l.Flat(j.x.Memory(l.SlotBytes()))}
+	j.x.Names(func(word func([]byte, string)) {
+		l.Names(place.Control, place.Slot, fmt.Sprintf("box of %d: ", sender), word)
+	})
+	end := func(rank int) box.End {
+		return box.End{
+			Place: place, Layout: l, Name: "box", Sender: sender, Member: uint32(sender), Generation: 1,
+			Bell: uint64(rank) + 1, Ring: j.ring, State: j.ranks[rank].State,
+		}
+	}
+	out, err := box.NewOutbox(end(sender), readers, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	inboxes := make([]rdma.Inbox, len(readers))
+	for i, rank := range readers {
+		if inboxes[i], err = box.NewInbox(end(rank), i); err != nil {
+			return nil, nil, err
+		}
+	}
+	return out, inboxes, nil
+}
+
+// Words are n words of every rank, as each rank holds them.
+func (j *Job) Words(name string, n int) []rdma.Words {
+	b := j.x.Memory(8 * n * len(j.ranks))
+	var all []rdma.Words
+	for rank := range j.ranks {
+		all = append(all, &words{j, b, n, rank})
+		for i := range n {
+			j.x.Names(func(word func([]byte, string)) { word(b[8*(rank*n+i):], fmt.Sprintf("%s[%d] of %d", name, i, rank)) })
+		}
+	}
+	return all
+}
+
+type words struct {
+	j    *Job
+	b    []byte
+	n    int
+	rank int
+}
+
+func (w *words) word(rank, i int) *mem.Word { return mem.WordAt(w.b, 8*(rank*w.n+i)) }
+
+func (w *words) Set(i int, v uint64) {
+	w.word(w.rank, i).Swap(v)
+	w.j.ringAll()
+}
+
+func (w *words) Put(i int, v uint64) { w.word(w.rank, i).Store(v) }
+
+func (w *words) Get(rank, i int) (uint64, error) {
+	err := w.j.ranks[w.rank].State(rank)
+	return w.word(rank, i).Load(), err
+}
+
+func (w *words) Close() error { return nil }
+
+// Transport is one rank's. Boxes and words come from Job.
+type Transport struct {
+	rdma.Transport // nil: what is not below is not there
+	job            *Job
+	rank           int
+	thread         *explore.Thread
+
+	// Local is what the steps of the wait to come depend on; nil: unknown.
+	Local func() []any
+}
+
+func (t *Transport) Name() string { return "explored" }
+func (t *Transport) Rank() int    { return t.rank }
+func (t *Transport) Size() int    { return len(t.job.ranks) }
+
+// Wait runs step until it is true, now and after each ring.
+func (t *Transport) Wait(_ context.Context, step func() bool) error {
+	for {
+		if t.Local != nil {
+			t.thread.At("wait", t.Local()...)
+		}
+		t.job.bell(t.rank).Store(0)
+		if step() {
+			return nil
+		}
+		t.thread.Await(func() bool { return t.job.bell(t.rank).Load() != 0 })
+	}
+}
+
+func (t *Transport) Wake() { t.job.bell(t.rank).Store(1) }
+
+func (t *Transport) State(peer int) error {
+	switch t.job.state(peer).Load() {
+	case left:
+		return rdma.ErrLeft
+	case dead:
+		return &rdma.PeerError{Rank: peer, Err: errors.New("killed")}
+	}
+	return nil
+}
+
+func (t *Transport) Unmap([]byte) error { return nil }
+
+// Close leaves in good order.
+func (t *Transport) Close() error {
+	t.job.state(t.rank).Swap(left)
+	t.job.ringAll()
+	return nil
+}
