@@ -23,7 +23,7 @@ of it is first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _identity as _identity  # has to see forks from now on
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from ._stats import Edge, Stats
     from ._vector import Vector
     from ._world import allgather, allreduce, barrier, broadcast, generation, init, local_rank, rank, size
+
+    __version__: str
 
 # Where each public name is, so that it is loaded when it is first asked for.
 _HOMES = {
@@ -103,17 +105,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # type checkers are to find misspelt names
 
-        return version("malt")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module("." + _HOME[name], __name__), name)
-    if not name.startswith("_"):
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("malt")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module("." + _HOME[name], __name__), name)
         globals()[name] = value
-    return value
+        return value
 
 
 def __dir__() -> list[str]:

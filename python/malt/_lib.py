@@ -115,15 +115,25 @@ def _load() -> ModuleType:
                 raise ImportError(
                     f"malt: libmalt.so.0 has ABI {found}, the extension was built for {expected}: install malt again"
                 )
-            os.register_at_fork(after_in_child=_after_fork)
             atexit.register(_at_exit)
             ffi, lib = _malt.ffi, _malt.lib
     return _malt
 
 
 def _after_fork() -> None:
+    """Keep the child out, also where the parent was just loading in another thread."""
     global lib
-    lib = _Forked()
+    if _loading.locked() or not isinstance(lib, _Unloaded):
+        lib = _Forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def alive() -> None:
+    """Raise in a forked child."""
+    if isinstance(lib, _Forked):
+        _ = lib.malt_rank
 
 
 def _at_exit() -> None:
@@ -224,6 +234,7 @@ class Place:
             )
 
     def _refusal(self) -> Exception:
+        alive()  # in a child the lock may be that of a thread which is not there
         if self.folding:
             return _errors.StateError(
                 f"malt: {self.name} is being folded: a fold cannot call its own vector; return the new value, and "
@@ -292,11 +303,6 @@ def init(options: str, job_timeout: float) -> None:
     with JOB.claim():
         JOB.wait(lambda ms: lib.malt_init(text, ms), job_timeout)
     _job_timeout = job_timeout
-
-
-def alive() -> None:
-    """Raise in a forked child."""
-    _ = lib.malt_rank
 
 
 def who() -> tuple[int, int, int, int]:

@@ -75,6 +75,7 @@ def init(
         }.items()
         if value is not None
     }
+    _lib.alive()  # a forked child may find the lock held by a thread that it has not got
     with _joining:
         if _me is not None:
             if told:
@@ -82,7 +83,6 @@ def init(
                     f"malt: this process already is rank {_me.rank} of {_me.size}: call malt.init first of all, or "
                     "without arguments"
                 )
-            _lib.alive()
             return
         _join(told)
 

@@ -64,6 +64,62 @@ def test_a_forked_child_that_touches_malt_gets_an_error(call: str) -> None:
         assert "spawn" in line
 
 
+def test_a_child_forked_while_a_thread_waits_does_not_hang() -> None:
+    said = jobs.run(
+        2,
+        FORK
+        + """
+import threading
+v = malt.Vector(3)
+inside = threading.Event()
+def wait():
+    inside.set()
+    v.sync()
+thread = threading.Thread(target=wait)
+if r == 0:
+    thread.start()
+    inside.wait()
+    while not v._object._lock.locked():
+        pass
+    print(forked(v.sync))
+    malt.broadcast("go")
+    thread.join()
+else:
+    malt.broadcast()
+    v.sync()
+""",
+    )
+    assert said[0].startswith("StateError True malt: process ")
+
+
+def test_a_child_forked_while_a_thread_joins_does_not_hang() -> None:
+    with jobs.Job(
+        2,
+        "import os, sys\nimport malt\n"
+        + FORK
+        + """
+if os.environ["MALT_RANK"] == "1":
+    sys.stdin.readline()
+    malt.init()
+else:
+    import threading
+    thread = threading.Thread(target=malt.init)
+    thread.start()
+    import malt._lib, malt._world
+    while not malt._lib.JOB._lock.locked():
+        pass
+    print(forked(malt.barrier), flush=True)
+    print(forked(lambda: print(malt.rank(), malt.size())), flush=True)
+    thread.join()
+""",
+        prelude=False,
+    ) as job:
+        job.ranks[0].out.wait_for("StateError True malt: process ")
+        job.ranks[0].out.wait_for("^0 2$")
+        job.ranks[1].say("go on")
+        assert [rank.process.returncode for rank in job.finish()] == [0, 0]
+
+
 def test_a_forked_child_knows_who_it_is_and_may_compute_with_the_arrays() -> None:
     said = jobs.run(
         3,

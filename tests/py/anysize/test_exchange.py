@@ -279,6 +279,32 @@ def test_zero_length_vectors_work(r: int, n: int) -> None:
             assert v.flat.shape == (0,)
 
 
+@pytest.mark.parametrize("consistency", LOCKSTEP)
+def test_an_empty_update_is_an_update(r: int, n: int, consistency: str) -> None:
+    with malt.Segment(4, consistency=consistency) as s:
+        s.scatter(0)
+        assert [(m.rank, m.data) for m in s.updates()] == [(i, b"") for i in range(n) if i != r]
+    with malt.Vector([np.zeros(0, np.float32), np.ones(3)], consistency=consistency) as v:
+        v.scatter()
+        shapes: list[tuple[tuple[int, ...], ...]] = []
+
+        def look(own: tuple[np.ndarray, ...], updates: list[malt.Update]) -> tuple[np.ndarray, ...]:
+            shapes.extend(tuple(a.shape for a in u.arrays) for u in updates)
+            return own
+
+        assert v.gather(look) == n - 1
+        assert shapes == [((0,), (3,))] * (n - 1)
+        malt.barrier()
+
+
+def test_a_vector_beyond_memory_fails_on_every_rank_and_leaves_nothing(r: int, n: int) -> None:
+    with pytest.raises(malt.OutOfMemoryError, match="TiB wanted"):
+        malt.Vector(2**42)
+    with malt.Vector(2) as v:
+        v.array += 1
+        v.sync()
+
+
 def test_two_vectors_do_not_mix(r: int, n: int) -> None:
     with malt.Vector(2, fold="sum", name="a") as a, malt.Vector(3, fold="sum", name="b", dtype="f4") as b:
         for k in range(3):
