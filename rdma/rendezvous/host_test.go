@@ -390,13 +390,8 @@ func TestWaitEnds(t *testing.T) {
 	got := make(chan error)
 	in := make(chan struct{})
 	go func() {
-		got <- h.Wait(context.Background(), 0, Policy{}, func() bool {
-			select {
-			case in <- struct{}{}:
-			default:
-			}
-			return false
-		})
+		once := sync.OnceFunc(func() { close(in) })
+		got <- h.Wait(context.Background(), 0, Policy{}, func() bool { once(); return false })
 	}()
 	<-in
 	h.Close()

@@ -1,0 +1,60 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Holdings is what of the kernel's this process holds: descriptors, mappings of
+// memory without a name, and goroutines of the transports.
+func Holdings() (all []string) {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+			all = append(all, fmt.Sprintf("descriptor %s: %s", e.Name(), to))
+		}
+	}
+	maps, _ := os.ReadFile("/proc/self/maps")
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "memfd:malt") {
+			all = append(all, "mapping "+strings.TrimSpace(line))
+		}
+	}
+	stack := make([]byte, 1<<20)
+	stack = stack[:runtime.Stack(stack, true)]
+	for g := range strings.SplitSeq(string(stack), "\n\n") {
+		if strings.Contains(g, "malt/rdma/rendezvous.") || strings.Contains(g, "malt/rdma/shm.(") {
+			if !strings.Contains(g, "fleet.Holdings") && !strings.Contains(g, "testing.tRunner") {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+// Leaks is what is held now and was not before. What is just being given back is
+// waited for.
+func Leaks(before []string) (leaks []string) {
+	for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		leaks = slices.DeleteFunc(Holdings(), func(h string) bool { return slices.Contains(before, h) })
+		if len(leaks) == 0 || time.Now().After(end) {
+			return leaks
+		}
+	}
+}
+
+// Sockets lists the abstract sockets on this machine that belong to a store.
+func Sockets(store string) (names []string) {
+	b, _ := os.ReadFile("/proc/net/unix")
+	job := "malt-" + strings.TrimPrefix(store, "local:") + "-"
+	for line := range strings.Lines(string(b)) {
+		if i := strings.Index(line, "@"); i >= 0 && strings.Contains(line, job) {
+			names = append(names, strings.TrimSpace(line[i:]))
+		}
+	}
+	return names
+}
