@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
-	"malt/rdma/internal/fleet"
 	"malt/rdma/internal/mem"
 )
 

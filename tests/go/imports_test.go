@@ -23,6 +23,7 @@ import (
 const policy = `
 internal/nearest
 internal/explore
+internal/fleet
 
 graphs                 gonum.org/v1/gonum internal/nearest
 

@@ -27,13 +27,28 @@ func Holdings() (all []string) {
 	stack := make([]byte, 1<<20)
 	stack = stack[:runtime.Stack(stack, true)]
 	for g := range strings.SplitSeq(string(stack), "\n\n") {
-		if strings.Contains(g, "malt/rdma/rendezvous.") || strings.Contains(g, "malt/rdma/shm.(") {
-			if !strings.Contains(g, "fleet.Holdings") && !strings.Contains(g, "testing.tRunner") {
-				all = append(all, g)
+		if !strings.Contains(g, "fleet.Holdings") && !strings.Contains(g, "testing.tRunner") {
+			if entry := entryOf(g); entry != "" {
+				all = append(all, entry)
 			}
 		}
 	}
 	return all
+}
+
+// entryOf names a goroutine of the transports by its number and the outermost of
+// their functions, which stay the same while it runs; "" for any other.
+func entryOf(stack string) (name string) {
+	for line := range strings.Lines(stack) {
+		if strings.HasPrefix(line, "malt/rdma/rendezvous.") || strings.HasPrefix(line, "malt/rdma/shm.(") {
+			name, _, _ = strings.Cut(line, "(0x")
+		}
+	}
+	if name == "" {
+		return ""
+	}
+	number, _, _ := strings.Cut(stack, " [")
+	return number + " in " + name
 }
 
 // Leaks is what is held now and was not before. What is just being given back is
