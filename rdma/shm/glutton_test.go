@@ -1,0 +1,55 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"malt/internal/fleet"
+	"malt/rdma"
+	"malt/rdma/rendezvous"
+)
+
+// devour asks for more memory than the control group in its first argument has.
+// It says for each way of asking whether it was refused, and on what grounds.
+func devour(r *fleet.Rank) error {
+	group := r.Args[0]
+	if err := os.WriteFile(group+"/cgroup.procs", []byte(fmt.Sprint(os.Getpid())), 0); err != nil {
+		return err
+	}
+	t, err := Open(context.Background(), rendezvous.Config{Size: 1, Store: r.Store})
+	if err != nil {
+		return err
+	}
+	refused := func(what string, err error) {
+		r.Say("%s: %v %v", what, errors.Is(err, rdma.ErrNoMemory) && strings.Contains(err.Error(), "memory limit of control group "+group), err)
+	}
+	_, err = t.Map(1 << 30)
+	refused("map", err)
+
+	out, err := t.Publish(context.Background(), "box", rdma.Spec{Bytes: 1 << 30}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = out.Begin()
+	refused("slot", err)
+
+	// Bit by bit, too: each part fits, their sum does not.
+	for range 100 {
+		var b []byte
+		if b, err = t.Map(20 << 20); err != nil {
+			break
+		}
+		for i := range b {
+			b[i] = 1
+		}
+	}
+	refused("sum", err)
+	if err := t.Close(); err != nil {
+		return err
+	}
+	r.Say("alive")
+	return nil
+}
