@@ -112,10 +112,7 @@ func Join(ctx context.Context, c Config) (*World, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	t, err := auto.Open(ctx, auto.Config{
-		Rank: c.Rank, Size: c.Size, LocalRank: c.LocalRank,
-		Store: c.Store, Token: c.Token, Transport: c.Transport,
-	})
+	t, err := auto.Open(ctx, c.transport())
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, expired(ctx, err.Error())
@@ -127,6 +124,18 @@ func Join(ctx context.Context, c Config) (*World, error) {
 		return nil, fmt.Errorf("malt: %w", firstOf(err, t.Close()))
 	}
 	return w, nil
+}
+
+// Absent lists the other ranks that no process is at present, as far as can be
+// told: for messages while Join waits.
+func (c Config) Absent() []int { return auto.Absent(c.transport()) }
+
+// transport is what the layer below needs of c.
+func (c Config) transport() auto.Config {
+	return auto.Config{
+		Rank: c.Rank, Size: c.Size, LocalRank: c.LocalRank,
+		Store: c.Store, Token: c.Token, Transport: c.Transport,
+	}
 }
 
 // firstOf is the error worth telling when cleaning up may fail as well.

@@ -67,8 +67,16 @@ func best(c Config) string {
 	return "shm"
 }
 
+// Absent lists the ranks of the job that no process is at present, as far as can
+// be told: for messages while Open waits.
+func Absent(c Config) []int { return c.rendezvous().Absent() }
+
+func (c Config) rendezvous() *rendezvous.Config {
+	return &rendezvous.Config{Rank: c.Rank, Size: c.Size, Store: c.Store, Token: c.Token}
+}
+
 func openShm(ctx context.Context, c Config) (rdma.Transport, error) {
-	return shm.Open(ctx, rendezvous.Config{Rank: c.Rank, Size: c.Size, Store: c.Store, Token: c.Token})
+	return shm.Open(ctx, *c.rendezvous())
 }
 
 func openInmem(_ context.Context, c Config) (rdma.Transport, error) {

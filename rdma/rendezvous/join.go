@@ -190,22 +190,33 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 
 const namespaces = "all ranks of a machine must run in the same process namespace (container)"
 
-// unreachable lists the ranks that nobody is: no process listens for them.
-func (h *Host) unreachable() (ranks []int) {
+// unreachable lists the ranks that a Join is waiting for.
+func (h *Host) unreachable() []int {
+	ranks := h.cfg.Absent()
+	if ranks == nil {
+		ranks = []int{0} // it listens but does not answer
+	}
+	return ranks
+}
+
+// Absent lists the other ranks of the job that nobody is: no process listens for
+// them. It is for messages; a rank may come the moment after.
+func (c *Config) Absent() (ranks []int) {
+	job, err := c.job()
+	if err != nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	for rank := range h.cfg.Size {
-		if rank == h.cfg.Rank {
+	for rank := range c.Size {
+		if rank == c.Rank {
 			continue
 		}
-		if c, err := dial(ctx, h.job, rank); err == nil {
+		if c, err := dial(ctx, job, rank); err == nil {
 			c.Close()
 		} else {
 			ranks = append(ranks, rank)
 		}
-	}
-	if ranks == nil {
-		ranks = []int{0} // it listens but does not answer
 	}
 	return ranks
 }
