@@ -27,16 +27,14 @@ exports=$out/malt.map
 # Not taken from the caller's environment: the flags are part of what is tested.
 cflags="-O2 -g -ffile-prefix-map=$root=. -DMALT_VERSION=$version"
 ldflags="-Wl,-soname,libmalt.so.0 -Wl,--version-script=$exports -Wl,-z,relro -Wl,-z,now"
-case $("$cc" -dumpmachine) in
-*-linux-gnu)
+if printf '#include <features.h>\n__GLIBC__\n' | $cc -E -P - 2>/dev/null | grep -q '^[0-9]'; then
 	# glibc 2.34 moved pthread_* from libpthread to libc. glibc_compat.h binds
 	# them to the versions that both have, and libpthread.so.0 is named so that a
 	# glibc from before the move loads it. The header must reach every C file, Go's
 	# own runtime/cgo included, which only the environment does.
 	cflags="$cflags -include $here/glibc_compat.h"
 	ldflags="$ldflags -Wl,--no-as-needed -l:libpthread.so.0 -Wl,--as-needed"
-	;;
-esac
+fi
 
 cd "$root"
 CGO_ENABLED=1 CC=$cc CGO_CFLAGS=$cflags CGO_LDFLAGS='' \

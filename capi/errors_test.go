@@ -143,3 +143,57 @@ func TestPanicNamesItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestPanicBecomesStatus: what every exported function begins with.
+func TestPanicBecomesStatus(t *testing.T) {
+	status := code(nil)
+	func() {
+		defer caught(&status)
+		panic("on purpose")
+	}()
+	if want := statuses(t)["EINTERNAL"]; int(status) != want {
+		t.Errorf("status %d, want %d", status, want)
+	}
+	status = code(nil)
+	func() { defer caught(&status) }()
+	if status != 0 {
+		t.Errorf("status %d without a panic", status)
+	}
+}
+
+// TestEveryExportIsGuarded: a panic that leaves an exported function ends the
+// caller's process, so each defers caught before it does anything else.
+func TestEveryExportIsGuarded(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(fn.Name.Name, "maltGo") {
+				continue
+			}
+			found++
+			guarded := false
+			for _, stmt := range fn.Body.List[:min(3, len(fn.Body.List))] {
+				if d, ok := stmt.(*ast.DeferStmt); ok {
+					if callee, ok := d.Call.Fun.(*ast.Ident); ok && callee.Name == "caught" {
+						guarded = true
+					}
+				}
+			}
+			if !guarded {
+				t.Errorf("%s: %s does not defer caught", name, fn.Name.Name)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("found only %d exported functions", found)
+	}
+}

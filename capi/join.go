@@ -9,6 +9,8 @@ import "C"
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"malt/libmalt"
@@ -19,12 +21,17 @@ import (
 // which have heard of this one by then, must not see it go and come.
 type joining struct {
 	options string
-	timeout time.Duration
+	config  libmalt.Config
 	cancel  context.CancelFunc
 	waited  bool          // a thread is in malt_init; guarded by life
 	done    chan struct{} // closed when world and err are set
 	world   *libmalt.World
 	err     error
+
+	// What was last found about the ranks that are missing: for the thread that
+	// waits.
+	asked  time.Time
+	absent string
 }
 
 //export maltGoInit
@@ -44,15 +51,18 @@ func join(options string, timeoutMs int64) error {
 	}
 	// Join ends by itself at the job's timeout, with the better message; a second
 	// more lets it.
-	ctx := within(timeoutMs, j.timeout+time.Second)
+	ctx := within(timeoutMs, j.config.Timeout+time.Second)
 	defer ctx.end()
 	arrived := j.wait(ctx)
+	if !arrived {
+		j.look()
+	}
 
 	life.Lock()
 	defer life.Unlock()
 	j.waited = false
 	if !arrived {
-		return &mistake{libmalt.ErrTimeout, "malt: other ranks have not arrived yet; call malt_init again to go on waiting for them"}
+		return &mistake{libmalt.ErrTimeout, "malt: " + j.absent + "; call malt_init again to go on waiting"}
 	}
 	pending = nil
 	if j.err != nil {
@@ -91,7 +101,7 @@ func enterJoining(options string) (*joining, error) {
 
 func startJoining(options string, c libmalt.Config) *joining {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
-	j := &joining{options: options, timeout: c.Timeout, cancel: cancel, waited: true, done: make(chan struct{})}
+	j := &joining{options: options, config: c, cancel: cancel, waited: true, done: make(chan struct{})}
 	go func() {
 		defer cancel()
 		defer close(j.done)
@@ -121,6 +131,36 @@ func (j *joining) wait(ctx context.Context) bool {
 	}
 }
 
+// look finds out which ranks are missing, at most once a second: the caller may
+// be back in 50 ms.
+func (j *joining) look() {
+	if !j.asked.IsZero() && time.Since(j.asked) < time.Second {
+		return
+	}
+	j.absent = "all ranks have been started, but not all have joined yet"
+	if ranks := j.config.Absent(); len(ranks) > 0 {
+		j.absent = missing(ranks, j.config.Size)
+	}
+	j.asked = time.Now()
+}
+
+// missing is a clause that names the ranks, the first of them if there are many.
+func missing(ranks []int, size int) string {
+	const most = 8
+	var b strings.Builder
+	for i, r := range ranks[:min(len(ranks), most)] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "rank %d", r)
+	}
+	if n := len(ranks) - most; n > 0 {
+		fmt.Fprintf(&b, " and %d more", n)
+	}
+	fmt.Fprintf(&b, " of %d not here yet", size)
+	return b.String()
+}
+
 // cancelJoining gives up a malt_init that waits, in another thread, or keeps its
 // place.
 func cancelJoining() {
@@ -148,14 +188,18 @@ func maltGoFinalize() (status C.malt_status) {
 	cancelJoining()
 	life.Lock()
 	defer life.Unlock()
-	w := world.Swap(nil)
+	w := world.Load()
 	if w == nil {
 		return C.MALT_OK
 	}
-	C.maltc_left()
 	err := w.Close()
+	if errors.Is(err, libmalt.ErrBusy) {
+		return fail(err) // nothing was closed
+	}
+	world.Store(nil)
+	C.maltc_left()
 	objects.each(func(h uint64, o any) {
-		if _, ok := o.(*object); ok {
+		if o, ok := o.(*object); ok && o.world == w {
 			objects.remove(h)
 		}
 	})

@@ -163,7 +163,7 @@ const char *malt_errmsg(void);
  * that programs which it starts do not take themselves for ranks. (As this calls
  * setenv, no other thread should be reading the environment.)
  * A malt_init that ran into timeout_ms keeps its place, too; one that runs into
- * the job's own timeout is over, and its message names the ranks that have not
+ * the job's own timeout is over. Both messages name the ranks that have not
  * arrived.
  * MALT_EINVAL, MALT_EINIT (joined already), MALT_ETIMEOUT, MALT_ECANCELLED,
  * MALT_EBUSY (another thread is in it), MALT_EPEER, MALT_EIO, and MALT_ESTATE
@@ -172,7 +172,8 @@ malt_status malt_init(const char *options, int64_t timeout_ms);
 
 /* Leaves the job in good order: closes what is open and tells the others, who
  * no longer wait for this rank. Memory from malt_vector_data stays valid until
- * malt_unmap. Not collective. MALT_OK also when malt_init was never called. */
+ * malt_unmap. Not collective. MALT_OK also when malt_init was never called.
+ * MALT_EBUSY: another thread is in a call, or a fold is open; nothing is closed. */
 malt_status malt_finalize(void);
 
 /* Publishes this rank's own death: waits of the others for it fail at once with

@@ -284,5 +284,6 @@ int main(void)
 	segment();
 	graphs();
 	finalized();
+	nothing_left();
 	return 0;
 }

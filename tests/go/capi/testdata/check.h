@@ -5,9 +5,11 @@
 
 #include <malt.h>
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FAIL(...) \
 	do { \
@@ -63,6 +65,40 @@ static inline void *memory(malt_handle v)
 	void *p = NULL;
 	OK(malt_vector_data(v, 0, &p, NULL));
 	return p;
+}
+
+/* How many descriptors lead to memory, sockets or processes: all of MALT's, and
+ * none of a test's own. */
+static inline int open_descriptors(void)
+{
+	int n = 0;
+	struct dirent *e;
+	DIR *d = opendir("/proc/self/fd");
+	CHECK(d != NULL);
+	while ((e = readdir(d)) != NULL) {
+		char path[512], to[256];
+		snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
+		ssize_t len = readlink(path, to, sizeof to - 1);
+		if (len > 0) {
+			to[len] = 0;
+			n += strstr(to, "memfd:") != NULL || strncmp(to, "socket:", 7) == 0 || strstr(to, "pidfd") != NULL;
+		}
+	}
+	closedir(d);
+	return n;
+}
+
+/* After malt_finalize, all memory being unmapped. */
+static inline void nothing_left(void)
+{
+	char line[1024];
+	CHECK(open_descriptors() == 0);
+	FILE *maps = fopen("/proc/self/maps", "r");
+	CHECK(maps != NULL);
+	while (fgets(line, sizeof line, maps) != NULL)
+		if (strstr(line, "memfd:") != NULL)
+			FAIL("still mapped: %s", line);
+	fclose(maps);
 }
 
 #endif

@@ -126,5 +126,6 @@ int main(void)
 	OK(malt_vector_close(v));
 	OK(malt_unmap(w));
 	OK(malt_finalize());
+	nothing_left();
 	return 0;
 }

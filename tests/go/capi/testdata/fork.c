@@ -3,7 +3,6 @@
  * as before. */
 #include "check.h"
 
-#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,27 +68,6 @@ static void everything(void)
 	REFUSED(malt_inspect("doctor", NULL, 0, &u64));
 }
 
-/* How many descriptors lead to memory or sockets: all of MALT's, and none of the
- * test's own. */
-static int open_descriptors(void)
-{
-	int n = 0;
-	struct dirent *e;
-	DIR *d = opendir("/proc/self/fd");
-	CHECK(d != NULL);
-	while ((e = readdir(d)) != NULL) {
-		char path[512], to[256];
-		snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
-		ssize_t len = readlink(path, to, sizeof to - 1);
-		if (len > 0) {
-			to[len] = 0;
-			n += strstr(to, "memfd:") != NULL || strncmp(to, "socket:", 7) == 0 || strstr(to, "pidfd") != NULL;
-		}
-	}
-	closedir(d);
-	return n;
-}
-
 static void in_child(void (*check)(void))
 {
 	fflush(NULL);
@@ -143,6 +121,7 @@ int main(void)
 	OK(malt_vector_close(v));
 	OK(malt_unmap(w));
 	OK(malt_finalize());
+	nothing_left();
 	in_child(child_of_nobody);
 	return 0;
 }

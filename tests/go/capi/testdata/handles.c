@@ -102,5 +102,6 @@ int main(void)
 	FAILS(MALT_EHANDLE, "closed", malt_segment_close(s));
 	OK(malt_graph_close(g));
 	refused(s, "");
+	nothing_left();
 	return 0;
 }

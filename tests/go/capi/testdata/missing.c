@@ -26,7 +26,7 @@ int main(void)
 	done = 1;
 	CHECK(pthread_join(thread, NULL) == 0);
 
-	FAILS(MALT_ETIMEOUT, "arrived", malt_init(NULL, 0));
+	FAILS(MALT_ETIMEOUT, "rank 1 of 2 not here", malt_init(NULL, 0));
 	OK(malt_finalize()); /* gives it up, too */
 	OK(malt_init("rank=0 size=1", -1));
 	OK(malt_finalize());
