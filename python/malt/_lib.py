@@ -500,6 +500,7 @@ class Object(Place):
         """Call fold with the updates, if there are any; what it raises leaves them unfolded."""
         handle, count = self.handle, self._count
         begin, end = self._f("gather_begin"), self._f("gather_end")
+        done = 0
         with self.claim():
             try:
                 self.wait(lambda ms: begin(handle, ms, count), timeout)
@@ -507,13 +508,14 @@ class Object(Place):
                 if n:
                     self.folding = True
                     fold([self._update(i) for i in range(n)])
+                done = 1
+                _check(end(handle, 1))
             except BaseException:
-                # Also where begin was interrupted: an end without a begin does nothing.
-                end(handle, 0)
+                # Wherever Ctrl-C came: an end without a begin does nothing.
+                end(handle, done)
                 raise
             finally:
                 self.folding = False
-            _check(end(handle, 1))
         return n
 
     def _update(self, i: int) -> Update:

@@ -277,3 +277,30 @@ def test_ctrl_c_in_a_fold_leaves_the_value() -> None:
                 pass
         failing(KeyboardInterrupt, interrupted)
     """)
+
+
+def test_ctrl_c_at_any_moment_leaves_the_vector_usable() -> None:
+    """A timer stands for the user; where it strikes differs from run to run."""
+    two("""
+        a = malt.Vector(np.zeros(50), consistency="async", name="a")
+        struck = 0
+        def add(own, updates):
+            return own + sum(u.weight for u in updates)
+        calls = [lambda: a.scatter(), lambda: a.gather(add), lambda: a.sync(add), lambda: a.sync(), lambda: a.stats()]
+        random = np.random.default_rng(r)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        for k in range(2000):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 1e-4))
+                for call in calls:
+                    call()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                struck += 1
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        assert struck > 100, struck
+        a.array = 1
+        a.sync()
+        malt.barrier()
+        a.close()
+    """)
