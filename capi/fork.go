@@ -11,7 +11,7 @@ import (
 	"malt/rdma/auto"
 )
 
-// The fork handler in malt.c closes in the child what MALT has open. It reads
+// The fork handler in process.c closes in the child what MALT has open. It reads
 // the table of descriptors where Go has it: a package variable, which neither
 // moves nor holds pointers, so C may keep its address.
 func init() {

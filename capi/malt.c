@@ -1,18 +1,16 @@
 /*
  * The functions of malt.h: thin wrappers over the exported Go functions, so that
  * the C compiler holds header and code together, and what must be in C because
- * Go cannot run there: a forked child, the thread's error message, and the call
- * of a native fold.
+ * Go cannot run there: who am I, also in a forked child, and the call of a native
+ * fold.
  */
 #include "malt.h"
 #include "malt_internal.h"
 #include "_cgo_export.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #ifndef MALT_VERSION
 #define MALT_VERSION 0.0.0-unknown /* built without build.sh */
@@ -20,38 +18,10 @@
 #define QUOTE(x) #x
 #define STRING(x) QUOTE(x)
 
-/* ------------------------------------------------- the message of a thread */
-
-/* Each thread's message lies in its own block of malloc, found through a key of
- * pthread. A _Thread_local array would do, too, but Go's runtime makes the
- * library's whole thread-local block static, and dlopen finds little room for
- * such a block in a program that is running. */
-struct message {
-	size_t cap;
-	char text[];
-};
-
-static pthread_key_t message_key;
-
-void maltc_set_error(const char *text, size_t n)
-{
-	struct message *m = pthread_getspecific(message_key);
-	if (m == NULL || m->cap <= n) {
-		size_t cap = n < 255 ? 256 : n + 1;
-		struct message *grown = realloc(m, sizeof *m + cap);
-		if (grown == NULL) { /* keep what fits */
-			if (m == NULL)
-				return;
-			n = m->cap - 1;
-		} else {
-			m = grown;
-			m->cap = cap;
-			pthread_setspecific(message_key, m);
-		}
-	}
-	memcpy(m->text, text, n);
-	m->text[n] = 0;
-}
+/* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
+_Static_assert(sizeof(malt_array) == 24 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
+                       sizeof(malt_vector_totals) == 40 && sizeof(malt_graph_measures) == 40,
+               "the layout of a struct of malt.h has changed");
 
 static malt_status failed(malt_status code, const char *text)
 {
@@ -61,57 +31,11 @@ static malt_status failed(malt_status code, const char *text)
 
 void *maltc_alloc(size_t n) { return malloc(n); }
 
-/* --------------------------------------------------------- forked children */
-
-/* A forked child has one thread, so none of Go's: a call into Go would hang for
- * ever. The child handler runs before anything else in the child, when there is
- * no other thread, so a plain flag is enough. It also closes what MALT has open:
- * a child that outlives its rank must not hold the rank's memory and sockets.
- *
- * Not seen here: vfork and posix_spawn, whose children only exec; and clone by
- * hand, whose children are their author's. */
-static int forked;
-
-static int32_t *descriptors; /* descriptor + 1, or 0; kept by Go */
-static size_t descriptor_count;
-
-void maltc_descriptors(void *table, size_t n)
-{
-	descriptors = table;
-	descriptor_count = n;
-}
-
-static void in_child(void)
-{
-	forked = 1;
-	for (size_t i = 0; i < descriptor_count; i++) {
-		int32_t fd = __atomic_load_n(&descriptors[i], __ATOMIC_RELAXED);
-		if (fd > 0)
-			close(fd - 1);
-	}
-	descriptor_count = 0; /* a child of the child has its own descriptors there */
-}
-
-/* Runs when the library is loaded: Go's threads start then, too. */
-__attribute__((constructor)) static void loaded(void)
-{
-	pthread_key_create(&message_key, free);
-	pthread_atfork(NULL, NULL, in_child);
-}
-
-static malt_status refuse_child(void)
-{
-	return failed(MALT_EFORK,
-	              "malt: this process was forked from one that had loaded MALT, and Go's threads do not survive a fork; "
-	              "start workers with exec (in Python: the \"spawn\" or \"forkserver\" start method), "
-	              "or do not use MALT in them");
-}
-
 /* The first line of every function that enters Go. */
 #define NOT_IN_CHILD \
 	do { \
-		if (__builtin_expect(forked, 0)) \
-			return refuse_child(); \
+		if (__builtin_expect(maltc_forked, 0)) \
+			return maltc_refuse_child(); \
 	} while (0)
 
 /* -------------------------------------------------------------- the library */
@@ -119,12 +43,6 @@ static malt_status refuse_child(void)
 int32_t malt_abi_version(void) { return MALT_ABI_VERSION; }
 
 const char *malt_version(void) { return STRING(MALT_VERSION); }
-
-const char *malt_errmsg(void)
-{
-	struct message *m = pthread_getspecific(message_key);
-	return m == NULL ? "" : m->text;
-}
 
 /* ------------------------------------------------------------------ the job */
 
@@ -160,7 +78,7 @@ int32_t malt_size(void) { return JOINED ? self.size : not_joined(); }
 int32_t malt_local_rank(void) { return JOINED ? self.local_rank : not_joined(); }
 int64_t malt_generation(void)
 {
-	if (forked)
+	if (maltc_forked)
 		return JOINED ? self.generation : not_joined();
 	return maltGoGeneration();
 }

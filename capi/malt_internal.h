@@ -1,6 +1,6 @@
 /*
- * What malt.c offers to the Go side. The names begin with maltc_ so that the
- * version script, which exports malt_*, leaves them local.
+ * What the C files offer to each other and to the Go side. The names begin with
+ * maltc_, and are not in malt.h, so the library does not export them.
  */
 #ifndef MALT_INTERNAL_H
 #define MALT_INTERNAL_H
@@ -11,6 +11,10 @@
 /* Copies n bytes of text, which need no final 0, into the calling thread's
  * buffer for malt_errmsg. */
 void maltc_set_error(const char *text, size_t n);
+
+/* Whether this process is a forked child; and MALT_EFORK, with its message. */
+extern int maltc_forked;
+int32_t maltc_refuse_child(void);
 
 /* malloc, but NULL where cgo's own ends the process. Free with free. */
 void *maltc_alloc(size_t n);
