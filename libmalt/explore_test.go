@@ -27,9 +27,10 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // play is a case: what each rank does before it leaves the job. s is a scatter
 // and a gather, b a barrier.
 type play struct {
-	options string
-	scripts []string
-	kills   int
+	options  string
+	scripts  []string
+	kills    int
+	buffered bool // stores are those of x86
 }
 
 // actor is a rank of a play.
@@ -276,7 +277,7 @@ func (p *play) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := explore.Check(explore.Options{Kills: p.kills}, func(x *explore.Exec) { p.cast(x, m) })
+	r := explore.Check(explore.Options{Kills: p.kills, Buffered: p.buffered}, func(x *explore.Exec) { p.cast(x, m) })
 	if r.Failure != "" {
 		t.Fatal(r)
 	}
@@ -289,18 +290,20 @@ func TestExplorePlays(t *testing.T) {
 		large bool
 		play
 	}{
-		{"bsp", false, play{"consistency=bsp", []string{"ss", "ss"}, 1}},
-		{"bsp, uneven", false, play{"consistency=bsp", []string{"s", "sss"}, 0}},
-		{"bsp, barrier", false, play{"consistency=bsp", []string{"sbs", "ssbs"}, 0}},
-		{"bsp, three ranks", true, play{"consistency=bsp", []string{"s", "s", "ss"}, 0}},
-		{"notify-ack", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 1}},
-		{"notify-ack, uneven", false, play{"consistency=notify-ack", []string{"s", "sss"}, 1}},
-		{"notify-ack, barrier", false, play{"consistency=notify-ack", []string{"sbs", "sssb"}, 0}},
-		{"notify-ack:2", false, play{"consistency=notify-ack:2", []string{"sss", "sss"}, 0}},
-		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0}},
-		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0}},
-		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1}},
-		{"bsp, three ranks, a death", true, play{"consistency=bsp", []string{"s", "s", "s"}, 1}},
+		{"bsp", false, play{"consistency=bsp", []string{"ss", "ss"}, 1, false}},
+		{"bsp, uneven", false, play{"consistency=bsp", []string{"s", "sss"}, 0, false}},
+		{"bsp, barrier", false, play{"consistency=bsp", []string{"sbs", "ssbs"}, 0, false}},
+		{"bsp, plain stores", false, play{"consistency=bsp", []string{"ss", "ss"}, 0, true}},
+		{"notify-ack, plain stores", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 0, true}},
+		{"bsp, three ranks", true, play{"consistency=bsp", []string{"s", "s", "ss"}, 0, false}},
+		{"notify-ack", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 1, false}},
+		{"notify-ack, uneven", false, play{"consistency=notify-ack", []string{"s", "sss"}, 1, false}},
+		{"notify-ack, barrier", false, play{"consistency=notify-ack", []string{"sbs", "sssb"}, 0, false}},
+		{"notify-ack:2", false, play{"consistency=notify-ack:2", []string{"sss", "sss"}, 0, false}},
+		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0, false}},
+		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0, false}},
+		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false}},
+		{"bsp, three ranks, a death", true, play{"consistency=bsp", []string{"s", "s", "s"}, 1, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

@@ -77,7 +77,7 @@ func Access(address uintptr, p *uint64, op Op, a, b uint64) uint64 {
 	if t.quiet++; t.quiet > maxQuiet { // it waits for somebody who has had no turn yet
 		x.shared[off/8], x.again = true, true
 	}
-	if x.shared[off/8] {
+	if x.shared[off/8] || t.mustDrain() {
 		t.quiet = 0
 		t.pause()
 	} else {
@@ -117,7 +117,9 @@ func (x *Exec) perform(t *Thread) {
 			}
 		}
 	default:
-		t.result = apply(o.p, o.op, o.a, o.b)
+		if !x.opts.Buffered || !t.buffer(o) {
+			t.result = apply(o.p, o.op, o.a, o.b)
+		}
 	}
 	t.note()
 }

@@ -9,6 +9,9 @@ import (
 type Options struct {
 	Kills int // threads that are killed, at most, over one execution
 	Limit int // states after which the search is given up; 0: no limit
+
+	// Buffered has stores reach memory late, as plain stores do on x86.
+	Buffered bool
 }
 
 // Result is what a search has found.

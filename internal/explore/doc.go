@@ -35,7 +35,8 @@
 //
 // # Caveats
 //
-// Memory is sequentially consistent, as Go's atomics are. Accesses that are not
+// Memory is sequentially consistent, as Go's atomics are, or with
+// Options.Buffered that of x86 with plain stores. Accesses that are not
 // through a Word happen together with the access before them: to see a payload
 // torn, write and read it in two Words.
 //

@@ -109,9 +109,16 @@ func (x *Exec) meet(t *Thread, off int, op Op) {
 // turn is one choice of the scheduler.
 type turn struct {
 	thread uint8
-	kill   bool
-	alt    uint8
+	what   uint8
+	alt    uint8 // with op choose
 }
+
+// What happens at a turn.
+const (
+	goesOn = iota
+	drains // a store of the thread reaches memory
+	dies
+)
 
 // turns appends what can happen next; stuck tells that nothing can, but that
 // somebody is killed. A thread that chooses touches nothing: it goes first,
@@ -126,15 +133,18 @@ func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 		}
 	}
 	for _, t := range x.threads {
-		if t.status == ready && (t.op.op != await || x.holds(t)) {
+		if t.status == ready && !t.mustDrain() && (t.op.op != await || x.holds(t)) {
 			list = append(list, turn{thread: uint8(t.id)})
+		}
+		if len(t.stores) > 0 {
+			list = append(list, turn{thread: uint8(t.id), what: drains})
 		}
 	}
 	stuck = len(list) == 0
 	if x.kills < x.opts.Kills {
 		for _, t := range x.threads {
 			if !t.immune && (t.status == ready || t.status == asleep) {
-				list = append(list, turn{thread: uint8(t.id), kill: true})
+				list = append(list, turn{thread: uint8(t.id), what: dies})
 			}
 		}
 	}
@@ -151,22 +161,24 @@ func (x *Exec) holds(t *Thread) bool {
 
 func (x *Exec) take(c turn) {
 	t := x.threads[c.thread]
-	if c.kill {
-		x.kill(t)
+	switch c.what {
+	case dies:
 		t.abandon()
-		t.status = dead // abandon takes it for done
-		return
-	}
-	t.alt = int(c.alt)
-	x.perform(t)
-	if t.status != asleep {
-		t.run()
+		x.kill(t)
+	case drains:
+		t.drain()
+	default:
+		t.alt = int(c.alt)
+		x.perform(t)
+		if t.status != asleep {
+			t.run()
+		}
 	}
 }
 
 func (x *Exec) kill(t *Thread) {
 	x.kills++
-	t.past = 0
+	t.past, t.status = 0, dead
 	if x.tracing {
 		x.trace = append(x.trace, fmt.Sprintf("%-10s is killed", t.name))
 	}
@@ -176,28 +188,35 @@ func (x *Exec) kill(t *Thread) {
 // enough to see that it has been there, without going there.
 func (x *Exec) peek(c turn) (key uint64) {
 	t := x.threads[c.thread]
-	past, word := t.past, uint64(0)
+	past, kills, stores := t.past, x.kills, t.stores
 	var statuses [maxThreads]status
 	for i, u := range x.threads {
 		statuses[i] = u.status
 	}
-	if c.kill {
-		t.past, t.status = 0, dead
-		x.kills++
-	} else {
-		if t.op.p != nil {
-			word = *t.op.p
-		}
+	p := t.op.p // the word that may change
+	if c.what == drains {
+		p = t.stores[0].p
+	}
+	var word uint64
+	if p != nil {
+		word = *p
+	}
+
+	switch c.what {
+	case dies:
+		x.kill(t)
+	case drains:
+		t.drain()
+	default:
 		t.alt = int(c.alt)
 		x.perform(t)
 	}
 	key = mix(x.key(), 1)
-	if c.kill {
-		x.kills--
-	} else if t.op.p != nil {
-		*t.op.p = word
+
+	if p != nil {
+		*p = word
 	}
-	t.past = past
+	t.past, x.kills, t.stores = past, kills, stores
 	for i, u := range x.threads {
 		u.status = statuses[i]
 	}
@@ -209,6 +228,9 @@ func (x *Exec) key() uint64 {
 	h := maphash.Bytes(seed, x.arena[:x.used])
 	for _, t := range x.threads {
 		h = mix(h, t.past+uint64(t.status))
+		for _, s := range t.stores {
+			h = mix(h, mix(uint64(s.off), s.v))
+		}
 	}
 	return h
 }

@@ -107,6 +107,62 @@ func TestPeterson(t *testing.T) {
 	}
 }
 
+// What x86 allows and what it does not: a load may overtake an earlier store of
+// its thread, not a store another store, and nothing a fence.
+func TestBufferedStores(t *testing.T) {
+	both := func(write func(mine, own *word)) func(*Exec) {
+		return func(x *Exec) {
+			m := x.Memory(64)
+			for i := range 2 {
+				x.Go(fmt.Sprint(i), func(t *Thread) {
+					write(at0(m, i), at0(m, 4+i))
+					if at0(m, i).load() != 1 {
+						t.Fail("its own store is not seen")
+					}
+					at0(m, 2+i).store(1 + at0(m, 1-i).load())
+				})
+			}
+			x.Final(func(report func(string, ...any)) {
+				if at0(m, 2).load() == 1 && at0(m, 3).load() == 1 {
+					report("neither saw the other")
+				}
+			})
+		}
+	}
+	stored, swapped := both(func(w, _ *word) { w.store(1) }), both(func(w, _ *word) { w.swap(1) })
+	right(t, Options{}, stored)
+	r := wrong(t, Options{Buffered: true}, "neither saw the other", stored)
+	if !strings.Contains(strings.Join(r.Trace, "\n"), "its store word 0, 0x1 reaches memory") {
+		t.Errorf("trace: %q", r.Trace)
+	}
+	right(t, Options{Buffered: true}, swapped)
+
+	// A fence on a word that nobody else has is one, too.
+	right(t, Options{Buffered: true}, both(func(w, own *word) { w.store(1); own.swap(0) }))
+
+	right(t, Options{Buffered: true, Kills: 1}, func(x *Exec) {
+		m := x.Memory(16)
+		x.Go("sender", func(*Thread) { at0(m, 0).store(1); at0(m, 1).store(1) })
+		x.Go("receiver", func(t *Thread) {
+			if at0(m, 1).load() == 1 && at0(m, 0).load() != 1 {
+				t.Fail("the second store came first")
+			}
+		}).Immune()
+	})
+
+	// A store of a thread that was killed still arrives.
+	ends := map[uint64]bool{}
+	right(t, Options{Buffered: true, Kills: 1}, func(x *Exec) {
+		m := x.Memory(16)
+		x.Go("victim", func(*Thread) { at0(m, 0).store(1); at0(m, 0).load() })
+		x.Go("other", func(*Thread) { at0(m, 0).load() }).Immune()
+		x.Final(func(func(string, ...any)) { ends[at0(m, 0).load()] = true })
+	})
+	if len(ends) != 2 {
+		t.Errorf("memory in the end: %v", ends)
+	}
+}
+
 func TestLostWakeUpIsFound(t *testing.T) {
 	flag := func(wait func(flag, bell *word)) func(*Exec) {
 		return func(x *Exec) {

@@ -21,6 +21,7 @@ type Thread struct {
 
 	op     operation // of the next turn; while asleep, the wait
 	quiet  int       // accesses since the last turn
+	stores []store   // that have not reached memory
 	alt    int       // chosen for it
 	result uint64    // of the last one
 	past   uint64    // hash of what the operations returned, since the last At

@@ -8,6 +8,7 @@ import (
 
 	"malt/internal/explore"
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 )
 
 // newest is a case of newest mode: a writer that never waits, and readers that
@@ -101,23 +102,26 @@ func TestExploreNewest(t *testing.T) {
 		large bool
 		kills int
 		newest
+		buffered bool
 	}{
-		{"one reader", false, 2, newest{readers: 1, updates: 6}},
-		{"two readers", false, 1, newest{readers: 2, updates: 3}},
-		{"subsets", false, 1, newest{readers: 2, updates: 3, to: anyReaders(2)}},
-		{"in turn", false, 0, newest{readers: 2, updates: 6, to: inTurn(2)}},
-		{"lock-step", false, 1, newest{readers: 1, updates: 6, spec: rdma.Spec{Lockstep: true}}},
-		{"two readers, more updates", true, 2, newest{readers: 2, updates: 5}},
-		{"subsets, more updates", true, 1, newest{readers: 2, updates: 4, to: anyReaders(2)}},
-		{"lock-step, two readers", true, 1, newest{readers: 2, updates: 4, spec: rdma.Spec{Lockstep: true}}},
-		{"three readers", true, 0, newest{readers: 3, updates: 3}},
+		{"one reader", false, 2, newest{readers: 1, updates: 6}, false},
+		{"two readers", false, 1, newest{readers: 2, updates: 3}, false},
+		{"subsets", false, 1, newest{readers: 2, updates: 3, to: anyReaders(2)}, false},
+		{"in turn", false, 0, newest{readers: 2, updates: 6, to: inTurn(2)}, false},
+		{"lock-step", false, 1, newest{readers: 1, updates: 6, spec: rdma.Spec{Lockstep: true}}, false},
+		{"plain stores", false, 1, newest{readers: 1, updates: 4}, true},
+		{"plain stores, two readers", false, 0, newest{readers: 2, updates: 3}, true},
+		{"two readers, more updates", true, 2, newest{readers: 2, updates: 5}, false},
+		{"subsets, more updates", true, 1, newest{readers: 2, updates: 4, to: anyReaders(2)}, false},
+		{"lock-step, two readers", true, 1, newest{readers: 2, updates: 4, spec: rdma.Spec{Lockstep: true}}, false},
+		{"three readers", true, 0, newest{readers: 3, updates: 3}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {
 				t.Skip("MALT_EXPLORE=big runs this")
 			}
 			t.Parallel()
-			must(t, explore.Options{Kills: c.kills}, c.setup())
+			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup())
 		})
 	}
 }
@@ -132,6 +136,53 @@ func TestExploreSlotsAreNeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mustFail(t, explore.Options{}, c.setup())
+		})
+	}
+}
+
+// A reader attaches while the writer publishes and leaves, and then waits for
+// rings alone: either it sees the update or the writer sees its bell.
+func TestExploreAttach(t *testing.T) {
+	for name, buffered := range map[string]bool{"plain stores": true, "consistent": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := layoutOf(rdma.Spec{}, 1)
+			must(t, explore.Options{Buffered: buffered}, func(x *explore.Exec) {
+				bell := mem.WordAt(x.Memory(8), 0) // counts; read before each look, as that of package rendezvous
+				s := newSmall(x, l, env{ring: func(to uint64) {
+					if to == 2 {
+						bell.Add(1)
+					}
+				}})
+				s.w.control.readerBell(0).Store(0) // as it is before the reader attaches
+				x.Go("writer", func(t *explore.Thread) {
+					s.write(t, 1, nil, true)
+					s.write(t, 2, nil, true)
+					s.w.Close()
+				})
+				x.Go("reader", func(t *explore.Thread) {
+					r := s.attach(0)
+					var last uint64
+					for {
+						seen := bell.Load()
+						_, gone := r.Clock()
+						h, _, ok, err := r.Next()
+						if err != nil {
+							t.Fail("%v", err)
+						}
+						if ok {
+							last = h.Seq
+						}
+						if gone != nil {
+							break
+						}
+						t.Await(func() bool { return bell.Load() != seen })
+					}
+					if last != 2 {
+						t.Fail("the last update seen is %d", last)
+					}
+				})
+			})
 		})
 	}
 }

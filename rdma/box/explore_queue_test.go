@@ -41,7 +41,7 @@ func (r ranks) state(rank int) error {
 // wait runs step until it is true, now and after each ring.
 func (r ranks) wait(t *explore.Thread, rank int, step func() bool) {
 	for {
-		r.bell(rank).Store(0)
+		r.bell(rank).Swap(0)
 		if step() {
 			return
 		}
@@ -68,7 +68,7 @@ func (r ranks) kernel(x *explore.Exec, threads []*explore.Thread) {
 			}
 		}
 		for rank := range threads {
-			r.bell(rank).Store(1)
+			r.bell(rank).Swap(1)
 		}
 	}).Immune()
 }
@@ -83,7 +83,7 @@ func (c queue) setup() func(x *explore.Exec) {
 				word(rs[16*rank+8:], fmt.Sprintf("death of rank %d", rank))
 			}
 		})
-		s := newSmall(x, l, env{state: rs.state, ring: func(bell uint64) { rs.bell(int(bell) - 1).Store(1) }})
+		s := newSmall(x, l, env{state: rs.state, ring: func(bell uint64) { rs.bell(int(bell) - 1).Swap(1) }})
 
 		threads := []*explore.Thread{x.Go("writer", func(t *explore.Thread) {
 			for n := 1; n <= c.updates; n++ {
@@ -160,21 +160,23 @@ func TestExploreQueue(t *testing.T) {
 		large bool
 		kills int
 		queue
+		buffered bool
 	}{
-		{"depth 1", false, 1, queue{depth: 1, readers: 1, updates: 3}},
-		{"depth 2", false, 1, queue{depth: 2, readers: 1, updates: 4}},
-		{"two readers", false, 1, queue{depth: 1, readers: 2, updates: 2}},
-		{"a reader leaves", false, 0, queue{depth: 1, readers: 2, updates: 3, leaves: 1}},
-		{"in turn", false, 0, queue{depth: 1, readers: 2, updates: 2, to: inTurn(2)}},
-		{"two readers, depth 2", true, 1, queue{depth: 2, readers: 2, updates: 4}},
-		{"a reader leaves or dies", true, 2, queue{depth: 2, readers: 2, updates: 3, leaves: 1}},
+		{"depth 1", false, 1, queue{depth: 1, readers: 1, updates: 3}, false},
+		{"depth 2", false, 1, queue{depth: 2, readers: 1, updates: 4}, false},
+		{"two readers", false, 1, queue{depth: 1, readers: 2, updates: 2}, false},
+		{"a reader leaves", false, 0, queue{depth: 1, readers: 2, updates: 3, leaves: 1}, false},
+		{"in turn", false, 0, queue{depth: 1, readers: 2, updates: 2, to: inTurn(2)}, false},
+		{"plain stores", false, 0, queue{depth: 1, readers: 1, updates: 2}, true},
+		{"two readers, depth 2", true, 1, queue{depth: 2, readers: 2, updates: 4}, false},
+		{"a reader leaves or dies", true, 2, queue{depth: 2, readers: 2, updates: 3, leaves: 1}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {
 				t.Skip("MALT_EXPLORE=big runs this")
 			}
 			t.Parallel()
-			must(t, explore.Options{Kills: c.kills}, c.setup())
+			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup())
 		})
 	}
 }

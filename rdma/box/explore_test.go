@@ -44,6 +44,7 @@ type small struct {
 	layout Layout
 	w      *Writer
 	rs     []*Reader
+	attach func(r int) *Reader // makes reader r
 }
 
 // env is the surroundings of a box: nothing happens, unless set.
@@ -73,10 +74,13 @@ func newSmall(x *explore.Exec, l Layout, e env) *small {
 	s := &small{layout: l, w: NewWriter(ctl, l, h, 1, WriterEnv{
 		Slot: slots, Ring: e.ring, Gone: func(r int) bool { return e.state(1+r) != nil },
 	})}
-	for r := range l.Readers {
-		s.rs = append(s.rs, NewReader(ctl, l, r, h, uint64(2+r), ReaderEnv{
+	s.attach = func(r int) *Reader {
+		return NewReader(ctl, l, r, h, uint64(2+r), ReaderEnv{
 			Slot: slots, Ring: e.ring, State: func() error { return e.state(0) },
-		}))
+		})
+	}
+	for r := range l.Readers {
+		s.rs = append(s.rs, s.attach(r))
 	}
 	x.Names(func(word func([]byte, string)) { l.Names(ctl, slots, "", word) })
 	return s

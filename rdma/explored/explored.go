@@ -47,11 +47,11 @@ func New(x *explore.Exec, size int) *Job {
 func (j *Job) bell(rank int) *mem.Word  { return mem.WordAt(j.words, 16*rank) }
 func (j *Job) state(rank int) *mem.Word { return mem.WordAt(j.words, 16*rank+8) }
 
-func (j *Job) ring(bell uint64) { j.bell(int(bell) - 1).Store(1) }
+func (j *Job) ring(bell uint64) { j.bell(int(bell) - 1).Swap(1) }
 
 func (j *Job) ringAll() {
 	for rank := range j.ranks {
-		j.bell(rank).Store(1)
+		j.bell(rank).Swap(1)
 	}
 }
 
@@ -170,7 +170,7 @@ func (t *Transport) Wait(_ context.Context, step func() bool) error {
 		if t.Local != nil {
 			t.thread.At("wait", t.Local()...)
 		}
-		t.job.bell(t.rank).Store(0)
+		t.job.bell(t.rank).Swap(0)
 		if step() {
 			return nil
 		}
@@ -178,7 +178,7 @@ func (t *Transport) Wait(_ context.Context, step func() bool) error {
 	}
 }
 
-func (t *Transport) Wake() { t.job.bell(t.rank).Store(1) }
+func (t *Transport) Wake() { t.job.bell(t.rank).Swap(1) }
 
 func (t *Transport) State(peer int) error {
 	switch t.job.state(peer).Load() {

@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,24 +8,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-// exploreTests is how a package's exhaustive checks are run: see
-// internal/explore.
-func exploreTests(t *testing.T, pkg, run string, more ...string) (output string, err error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
+// exploreTests runs a package's exhaustive checks, which are behind a build tag:
+// see internal/explore.
+func exploreTests(pkg, run string, env []string, more ...string) (output string, err error) {
 	args := append([]string{"test", "-tags", "explore", "-run", run, "-v"}, more...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
-	cmd.Dir = root
+	cmd := exec.Command("go", append(args, "./"+pkg)...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
+// explored are the packages that have such checks.
+var explored = []string{"rdma/box", "rdma/rendezvous", "libmalt"}
+
 // heavy says why the searches are not run, if they are not.
 func heavy(t *testing.T) {
+	t.Helper()
 	switch {
 	case raceDetector:
 		t.Skip("the searches run one thread at a time: nothing for the race detector to see")
@@ -35,29 +34,44 @@ func heavy(t *testing.T) {
 	}
 }
 
-// The protocols in every interleaving of small cases. The tests are in the
-// packages, under the build tag "explore".
-func TestExplore(t *testing.T) {
-	heavy(t)
-	for _, pkg := range []string{"rdma/box", "rdma/rendezvous", "libmalt"} {
+// searches runs the checks of all packages and prints what they covered.
+func searches(t *testing.T, env []string, more ...string) {
+	for _, pkg := range explored {
 		t.Run(pkg, func(t *testing.T) {
 			t.Parallel()
-			out, err := exploreTests(t, pkg, "^TestExplore")
+			out, err := exploreTests(pkg, "^TestExplore", env, more...)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			cases := 0
+			searched := 0
 			for line := range strings.Lines(out) {
-				if strings.Contains(line, " states, ") || strings.Contains(line, "--- ") {
-					t.Log(strings.TrimSpace(line))
-					cases++
+				if strings.Contains(line, " states, ") {
+					searched++
+				}
+				if !strings.HasPrefix(line, "=== ") {
+					t.Log(strings.TrimRight(line, "\n"))
 				}
 			}
-			if cases == 0 {
+			if searched == 0 {
 				t.Fatalf("nothing was searched:\n%s", out)
 			}
 		})
 	}
+}
+
+// The protocols in every interleaving of small cases.
+func TestExplore(t *testing.T) {
+	heavy(t)
+	searches(t, nil)
+}
+
+// The same with cases that take minutes each.
+func TestSoakExplore(t *testing.T) {
+	heavy(t)
+	if os.Getenv("MALT_SOAK") == "" {
+		t.Skip("make soak runs this: it takes an hour")
+	}
+	searches(t, []string{"MALT_EXPLORE=big"}, "-timeout", "0", "-parallel", "1")
 }
 
 // mutation is a protocol step left out or changed.
@@ -104,6 +118,34 @@ var mutations = []mutation{
 		file: "rdma/box/newest.go",
 		old:  "if now != w {", new: "if false {",
 		caught: "TestExploreNewest/one_reader", how: "corrupt update: seq",
+	},
+	{
+		line:   "no fence at the pin store",
+		file:   "rdma/box/newest.go",
+		old:    "r.control.pin(r.me).Swap(s + 1)",
+		new:    "r.control.pin(r.me).Store(s + 1)",
+		caught: "TestExploreNewest/plain_stores", how: "torn",
+	},
+	{
+		line:   "no fence before the look at the pins",
+		file:   "rdma/box/writer.go",
+		old:    "w.control.clock().Swap(w.clock)",
+		new:    "w.control.clock().Store(w.clock)",
+		caught: "TestExploreNewest/plain_stores", how: "corrupt update: seq",
+	},
+	{
+		line:   "no fence before the look at the readers' bells",
+		file:   "rdma/box/writer.go",
+		old:    "w.control.left().Swap(1 + w.seq)",
+		new:    "w.control.left().Store(1 + w.seq)",
+		caught: "TestExploreAttach/plain_stores", how: "waits for ever",
+	},
+	{
+		line:   "no fence when a reader attaches",
+		file:   "rdma/box/reader.go",
+		old:    "r.control.readerBell(me).Swap(bell)",
+		new:    "r.control.readerBell(me).Store(bell)",
+		caught: "TestExploreAttach/plain_stores", how: "waits for ever",
 	},
 	{
 		line: "the writer does not look at the pins",
@@ -317,7 +359,7 @@ func TestExploreCatchesMutations(t *testing.T) {
 			}
 			name, sub, _ := strings.Cut(m.caught, "/")
 			run := fmt.Sprintf("^%s$/^%s$", name, sub)
-			out, err := exploreTests(t, pkg, run, "-overlay", m.overlay(t))
+			out, err := exploreTests(pkg, run, nil, "-overlay", m.overlay(t))
 			switch {
 			case err == nil:
 				t.Errorf("%s: not noticed by %s:\n%s", m.line, m.caught, out)
