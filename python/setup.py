@@ -45,7 +45,12 @@ def options() -> dict[str, dict[str, str]]:
         # The default would be linux_x86_64, which says nothing about the glibc
         # that is needed. capi/build.sh keeps to the symbols of 2.17.
         wheel["plat_name"] = "manylinux_2_17_x86_64"
-    return {"build": {"build_base": str(scratch)}, "egg_info": {"egg_base": str(scratch)}, "bdist_wheel": wheel}
+    return {
+        "build": {"build_base": str(scratch)},
+        "build_ext": {"force": "1"},  # what is there may come from an older ffi_build.py or setup.py
+        "egg_info": {"egg_base": str(scratch)},
+        "bdist_wheel": wheel,
+    }
 
 
 # Relative paths in this file and in ffi_build.py are meant from here.
