@@ -137,8 +137,14 @@ def alive() -> None:
 
 
 def _at_exit() -> None:
-    if not _ended and not isinstance(lib, _Forked):
-        lib.malt_finalize()
+    """Leave the job in good order, for which waits in daemon threads have to end."""
+    global _ended
+    if _ended or isinstance(lib, _Forked):
+        return
+    _ended = True
+    deadline = time.monotonic() + 20 * SLICE / 1000
+    while lib.malt_finalize() == lib.MALT_EBUSY and time.monotonic() < deadline:
+        time.sleep(SLICE / 10000)
 
 
 # -------------------------------------------------------------------- errors
@@ -147,6 +153,7 @@ def _at_exit() -> None:
 def _error(status: int) -> Exception:
     """Return the exception for a status other than 0, with the library's sentence."""
     message = _string(lib.malt_errmsg()) or f"malt: the library returned {status} without a sentence"
+    message = message.removesuffix("; call malt_init again to go on waiting")  # which is C's way
     if status == lib.MALT_EPEER:
         # The C ABI has no field for the rank; its sentence always names it.
         found = re.search(r"\brank (\d+) is dead", message)
@@ -268,6 +275,8 @@ class Place:
                 return
             warned = False
             while status == lib.MALT_ETIMEOUT:
+                if _ended:
+                    break
                 waited = time.monotonic() - start
                 if waited >= limit:
                     break
@@ -275,6 +284,8 @@ class Place:
                     warned = True
                     warn(f"{_error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s)")
                 status = call(math.ceil(min((limit - waited) * 1000, SLICE)))
+            if _ended and threading.current_thread() is not threading.main_thread():
+                raise SystemExit  # ends this thread, a daemon, without a word
             _check(status)
         except BaseException:
             if status == lib.MALT_ETIMEOUT:

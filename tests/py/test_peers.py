@@ -286,6 +286,16 @@ def test_ranks_whose_arrays_differ_in_an_allreduce() -> None:
     assert [len(said.splitlines()) for said in outputs] == [3, 3]
 
 
+def test_a_rank_that_never_arrives_is_named() -> None:
+    with jobs.Job(2, "", timeout=1.0, env={"MALT_SIZE": "3"}) as job:
+        for rank in job.finish():
+            assert rank.process.returncode == 1
+            # The first to give up tells the others, with its reason.
+            last = rank.err.text.strip().splitlines()[-1]
+            assert re.search(r"(Timeout|Peer)Error.*rank 2", last), last
+            assert "malt_init" not in last
+
+
 def test_two_ranks_with_one_number() -> None:
     with jobs.Job(2, "malt.init()\nprint('joined')\nsys.stdin.readline()\nmalt.barrier()") as job:
         for rank in job.ranks:

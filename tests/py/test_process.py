@@ -65,31 +65,27 @@ def test_a_forked_child_that_touches_malt_gets_an_error(call: str) -> None:
 
 
 def test_a_child_forked_while_a_thread_waits_does_not_hang() -> None:
-    said = jobs.run(
+    with jobs.Job(
         2,
         FORK
         + """
-import threading
 v = malt.Vector(3)
-inside = threading.Event()
-def wait():
-    inside.set()
-    v.sync()
-thread = threading.Thread(target=wait)
 if r == 0:
+    import threading
+    thread = threading.Thread(target=v.sync)
     thread.start()
-    inside.wait()
     while not v._object._lock.locked():
         pass
-    print(forked(v.sync))
-    malt.broadcast("go")
+    print(forked(v.sync), flush=True)
     thread.join()
 else:
-    malt.broadcast()
+    sys.stdin.readline()
     v.sync()
 """,
-    )
-    assert said[0].startswith("StateError True malt: process ")
+    ) as job:
+        job.ranks[0].out.wait_for("StateError True malt: process ")
+        job.ranks[1].say("go on")
+        assert [rank.process.returncode for rank in job.finish()] == [0, 0]
 
 
 def test_a_child_forked_while_a_thread_joins_does_not_hang() -> None:
@@ -305,6 +301,33 @@ os.execvp(sys.executable, [sys.executable, "-c", "import os; print('MALT_RANK' i
 
 def test_an_end_in_good_order_is_no_death() -> None:
     jobs.run(3, "v = malt.Vector(3)\nv.array += 1\nfor _ in range(1 + r):\n    v.sync()\n")
+
+
+def test_an_end_while_a_daemon_thread_waits_is_in_good_order() -> None:
+    with jobs.Job(
+        2,
+        """
+        import threading
+        v = malt.Vector(3)
+        if r == 0:
+            threading.Thread(target=malt.barrier, daemon=True).start()
+            while not malt._lib.JOB._lock.locked():
+                pass
+            sys.exit()
+        sys.stdin.readline()
+        v.sync()
+        try:
+            malt.barrier()                # rank 0 may have come so far
+            malt.barrier()
+        except malt.StateError as e:
+            print(e)
+        """,
+    ) as job:
+        assert job.ranks[0].wait() == 0
+        assert job.ranks[0].err.finish() == ""
+        job.ranks[1].say("go on")
+        job.finish()
+        assert "rank 0 has ended" in job.ranks[1].out.text, job.ranks[1].err.text
 
 
 def test_sys_exit_with_a_code_is_an_end_in_good_order() -> None:
