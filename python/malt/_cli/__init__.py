@@ -6,6 +6,8 @@ cffi, or the library.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -65,11 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if command not in COMMANDS:
             raise UsageError("malt", f"there is no command {command!r}: {nearest(command, COMMANDS)}")
         code: int = import_module(f"malt._cli.{command}").main(arguments)
+        if sys.stdout is not None:  # it is None where descriptor 1 was closed
+            sys.stdout.flush()
         return code
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2
     except BrokenPipeError:  # such as `malt graph … | head`
-        return 141
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes at its end, too
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 130

@@ -143,8 +143,8 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], logs: Sequence[
     if display.log_error is not None:
         terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
     if options.summary:
-        for line in table(job.ranks):
-            terminal.note(line)
+        terminal.note("where the time of the ranks went, in seconds:")
+        terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())
     if terminal.broken:
         return 128 + signal.SIGPIPE
     failed = job.first_failure()

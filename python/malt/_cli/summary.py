@@ -19,7 +19,7 @@ def table(ranks: Sequence[Rank]) -> list[str]:
     rows = [(str(rank.number), *_row(rank.summary)) for rank in ranks]
     widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
     return [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join([*(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)), row[-1]]).rstrip()
         for row in [COLUMNS, *rows]
     ]
 

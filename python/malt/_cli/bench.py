@@ -1,0 +1,215 @@
+"""``malt bench``: measures this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from malt import _machine, _parent
+from malt._cli.options import Parser, UsageError, whole
+from malt._launch import Job, job_environment
+from malt._output import Display, Lines
+
+SIZES = "4KiB,64KiB,1MiB,16MiB"
+
+UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
+
+USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--json FILE]"
+
+DESCRIPTION = """\
+Measures how fast ranks of this machine exchange updates, from Python, and beside it
+how fast they copy memory, in the same run. Takes some seconds.
+
+copy       every rank reads one array of its own and writes another, all at once
+scatter    every rank scatters to all others; nobody gathers (async)
+sync       scatter and gather in lock-step (bsp) over the graph `all`
+allreduce  Vector.allreduce
+put-seen   from a scatter of rank 0 to the gather of rank 1 that has it
+
+GB/s are payload per rank and second: 1 GB of payload is scattered, or averaged, in
+that part of a second. `copies` says how many copies of the payload take as long; the
+line `moves`, how many copies' worth of bytes the operation reads and writes."""
+
+EXAMPLES = """\
+  malt bench
+  malt bench -n 2 --sizes 1MiB,64MiB --json bench.json
+"""
+
+
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    made = Parser("bench", USAGE, DESCRIPTION, EXAMPLES)
+    made.add_argument("-n", "--ranks", type=_ranks, metavar="RANKS", help="number of ranks; default: one for each core")
+    made.add_argument("--sizes", type=_sizes, default=_sizes(SIZES), metavar="SIZE,...", help=f"default: {SIZES}")
+    made.add_argument("--json", metavar="FILE", help="also write all results to FILE; times in seconds")
+    return made
+
+
+def _ranks(text: str) -> int:
+    return whole(text, 2, "number of ranks that can exchange something", "-n 4")
+
+
+def _sizes(text: str) -> list[int]:
+    return [_size(word) for word in text.split(",")]
+
+
+def _size(word: str) -> int:
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", word.lower())
+    if found is None or found[2] not in UNITS:
+        raise argparse.ArgumentTypeError(f"{word!r} is not a size: bytes, KiB, MiB or GiB are expected, such as 64KiB")
+    size = int(found[1]) << UNITS[found[2]] if found[2] not in ("", "b") else int(found[1])
+    if size < 4:
+        raise argparse.ArgumentTypeError(f"{word!r} is less than one number: 4 bytes or more are expected")
+    return size - size % 4
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command and return its exit code."""
+    parse = parser()
+    options = parse.parse(arguments)
+    size = options.ranks or max(2, _machine.cores())
+    report = Report(size)
+    # Opened first, so that no work is lost over its name.
+    with _opened(options.json or os.devnull) as file:
+        code = _measure(size, options.sizes, report)
+        if code == 0:
+            json.dump(report.results, file, indent=1)
+            file.write("\n")
+    return code
+
+
+def _opened(path: str) -> TextIO:
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError("malt bench", f"--json {path!r} cannot be written: {error.strerror}") from None
+
+
+def _measure(size: int, sizes: Sequence[int], report: Report) -> int:
+    """Let ranks measure, and return an exit code."""
+    launcher = os.getpid()
+    env = job_environment(size)
+    argv = [sys.executable, "-m", "malt._cli.measure", *map(str, sizes)]
+    with Job(report, preexec=lambda: _parent.end_with(launcher)) as job:
+        for rank in map(str, range(size)):
+            job.start(argv, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
+        job.wait()
+    report.clear()
+    failed = job.first_failure()
+    if failed is None:
+        return 0
+    sys.stderr.write(f"malt bench: rank {failed.number} {failed.fate()}; see malt doctor\n")
+    return failed.code
+
+
+class Report:
+    """Shows each result as soon as it is there: rank 0 says it in a line of JSON."""
+
+    def __init__(self, size: int) -> None:
+        self.results: list[dict[str, Any]] = []
+        self._lines = Lines()
+        self._others = Display(size, _complain)
+        self._waiting = False
+        self._ranks = size
+
+    def __call__(self, rank: int, stream: int, data: bytes) -> None:
+        """Take what a rank wrote."""
+        if rank != 0 or stream != 1:
+            self.clear()
+            self._others(rank, 2, data)
+            return
+        for line in self._lines.feed(data) if data else self._lines.rest():
+            self.clear()
+            self.results.append(json.loads(line))
+            print(self._text(**self.results[-1]), flush=True)
+            self._wait()
+
+    def _wait(self) -> None:
+        if sys.stdout.isatty():
+            print("measuring ...", end="", flush=True)
+            self._waiting = True
+
+    def clear(self) -> None:
+        """Take back the line that says that more is to come."""
+        if self._waiting:
+            print("\r\x1b[K", end="", flush=True)
+            self._waiting = False
+
+    def _text(self, kind: str, **result: Any) -> str:
+        return {
+            "machine": self._machine,
+            "memory": self._memory,
+            "latency": self._latency,
+            "size": self._size,
+            "skipped": self._skipped,
+        }[kind](result)
+
+    def _machine(self, result: dict[str, Any]) -> str:
+        cores = result["cores"]["usable"]
+        lines = [
+            f"malt {result['version']}, {result['system']}: {self._ranks} ranks on {cores} cores over shm, "
+            f"folds with {result['kernels']}"
+        ]
+        if self._ranks > cores:
+            lines.append("the ranks take turns: these are the times of a crowded machine")
+        if result["load"] > 0.5:
+            lines.append(
+                f"other programs keep {result['load']:.1f} cores busy: expect worse times, and others each time"
+            )
+        return "\n".join(lines)
+
+    def _memory(self, result: dict[str, Any]) -> str:
+        size = result["bytes"]
+        alone, each = (size / result[kind] / 1e9 for kind in ("alone", "together"))
+        return (
+            f"memory: {alone:.1f} GB/s copied by one rank alone, {each:.1f} by each of {self._ranks} at once "
+            f"({each * self._ranks:.1f} together), arrays of {_named(size)}"
+        )
+
+    def _latency(self, result: dict[str, Any]) -> str:
+        head = (
+            f"latency: {_micro(result['seen'])} put-seen of 4 bytes, {_micro(result['barrier'])} barrier, "
+            f"{_micro(result['allreduce'])} allreduce of a number"
+        )
+        # Scatter: one copy. Sync: the same, and a fold that reads what n ranks have and writes one.
+        least = (self._ranks + 3) / 2
+        return (
+            f"{head}\n\n"
+            f"{'':8}  {'copy':>8}  {'scatter':^16}  {'sync':^27}  {'allreduce':^27}  {'put-seen':>10}\n"
+            f"{'payload':>8}  {'GB/s':>8}  {'GB/s':>8}  {'copies':>6}  "
+            + f"{'time':>9}  {'GB/s':>8}  {'copies':>6}  "
+            * 2
+            + f"{'time':>10}\n"
+            f"{'moves':>8}  {'':8}  {'':8}  {1:6.1f}  {'':9}  {'':8}  {least:6.1f}"
+        )
+
+    def _size(self, result: dict[str, Any]) -> str:
+        size, copy = result["bytes"], result["copy"]
+        cells = [f"{_named(size):>8}", f"{size / copy / 1e9:8.2f}"]
+        cells += [f"{size / result['scatter'] / 1e9:8.2f}", f"{result['scatter'] / copy:6.1f}"]
+        for kind in ("sync", "allreduce"):
+            cells += [f"{_micro(result[kind]):>9}", f"{size / result[kind] / 1e9:8.2f}", f"{result[kind] / copy:6.1f}"]
+        return "  ".join([*cells, f"{_micro(result['seen']):>10}"])
+
+    def _skipped(self, result: dict[str, Any]) -> str:
+        return f"{_named(result['bytes']):>8}  skipped: would take about {_named(result['needs'])} of memory"
+
+
+def _complain(_: int, text: bytes) -> None:
+    sys.stderr.write(text.decode(errors="replace"))
+
+
+def _named(size: int) -> str:
+    for name, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.4g} {name}"
+    return f"{size} B"
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"

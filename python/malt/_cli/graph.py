@@ -1,0 +1,159 @@
+"""``malt graph``: prints, draws and compares dataflow graphs."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from malt._cli.options import Parser, nearest, ranks
+
+if TYPE_CHECKING:
+    from malt import Graph
+
+NAMES = ("all", "ring", "chord", "halton", "halton-paper", "random:2", "hypercube", "star", "one-peer")
+
+FORMATS = ("text", "dot", "svg")
+
+SUFFIXES = {".txt": "text", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
+
+USAGE = "malt graph GRAPH -n RANKS [options]  |  malt graph --compare [GRAPH ...] -n RANKS [options]"
+
+DESCRIPTION = """\
+Shows who sends to whom in a dataflow graph, and its measures: receivers per rank,
+hops between the farthest two, the second-largest eigenvalue modulus of the averaging
+matrix (the smaller, the faster ranks agree), and its smallest real part (below 0:
+average models over this graph, not gradients)."""
+
+EXAMPLES = """\
+  malt graph halton -n 16                  as text
+  malt graph halton -n 16 -o halton.svg    as a picture
+  malt graph chord -n 8 --format dot       for Graphviz
+  malt graph lists:1/2/0                   your own: the receivers of rank 0 / 1 / 2
+  malt graph --compare -n 16               the measures of all of them
+  malt graph --compare halton ring -n 16   or of some
+"""
+
+
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    made = Parser("graph", USAGE, DESCRIPTION, EXAMPLES)
+    made.add_argument(
+        "graph", nargs="*", metavar="GRAPH", help="one of " + ", ".join((*NAMES, "random:K:SEED", "lists:1,2/0/0"))
+    )
+    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="number of ranks")
+    made.add_argument("--compare", action="store_true", help="one line of measures per graph")
+    made.add_argument("--format", type=_format, metavar="|".join(FORMATS), help="default: text, or what FILE ends in")
+    made.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the terminal")
+    made.add_argument(
+        "--allow-disconnected", action="store_true", help="accept a graph that splits the ranks into groups"
+    )
+    return made
+
+
+def _format(text: str) -> str:
+    if text not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r}: {nearest(text, FORMATS)}")
+    return text
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command and return its exit code."""
+    parse = parser()
+    options = parse.parse(arguments)
+    if not options.graph and not options.compare:
+        parse.error("name a graph, such as `malt graph halton -n 16`, or compare them: `malt graph --compare -n 16`")
+    if options.compare:
+        text = _compared(parse, options)
+    else:
+        if len(options.graph) > 1:
+            parse.error(f"one graph is expected, not {len(options.graph)}: several can be compared with --compare")
+        text = _drawn(parse, options)
+    _write(parse, options.output, text)
+    return 0
+
+
+def _graph(parse: Parser, spec: str, options: argparse.Namespace, allow: bool) -> Graph:
+    import malt
+
+    size = options.ranks
+    if size is None:
+        if not spec.startswith("lists:"):
+            parse.error(f"say for how many ranks, such as `malt graph {spec} -n 16`")
+        size = spec.count("/") + 1
+    return malt.Graph(spec, size, allow_disconnected=allow)
+
+
+def _drawn(parse: Parser, options: argparse.Namespace) -> str:
+    suffix = os.path.splitext(options.output or "")[1].lower()
+    form = options.format or SUFFIXES.get(suffix, "text")
+    try:
+        graph = _graph(parse, options.graph[0], options, options.allow_disconnected)
+        return {"text": graph.__str__, "dot": graph.to_dot, "svg": graph.to_svg}[form]()
+    except ValueError as error:
+        parse.error(_sentence(error))
+
+
+def _sentence(error: ValueError) -> str:
+    """Return the library's sentence, with the option as it is called here."""
+    text = str(error).removeprefix("malt: ").removeprefix("graphs: ")
+    return text.replace("allow_disconnected=true", "--allow-disconnected")
+
+
+def _compared(parse: Parser, options: argparse.Namespace) -> str:
+    """Return a table. What exists for other numbers of ranks only is a line that says so."""
+    if options.format not in (None, "text"):
+        parse.error(f"--format {options.format} is for one graph: --compare gives a table")
+    head = ("graph", "edges", "receivers", "hops", "eigenvalue", "real part", "")
+    rows: list[tuple[str, ...]] = [head]
+    rows += [_row(parse, spec, options) for spec in options.graph or NAMES]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    lines = []
+    for name, *numbers, note in rows:
+        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True))]
+        lines.append("  ".join([*cells, note]).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _row(parse: Parser, spec: str, options: argparse.Namespace) -> tuple[str, ...]:
+    try:
+        return _measures(spec, _graph(parse, spec, options, allow=True))
+    except ValueError as error:
+        if options.graph:
+            parse.error(_sentence(error))
+        return (spec, *["-"] * 5, _sentence(error).partition(";")[0])
+
+
+def _measures(spec: str, graph: Graph) -> tuple[str, ...]:
+    low, high = graph.degree_min, graph.degree_max
+    notes = []
+    if not graph.connected:
+        notes.append("splits the ranks into groups that never mix")
+    elif graph.smallest_real_part < -1e-9:
+        notes.append("models, not gradients")
+    return (
+        spec,
+        str(graph.edges),
+        str(low) if low == high else f"{low}-{high}",
+        str(graph.diameter) if graph.connected else "-",
+        f"{graph.second_eigenvalue:.3f}",
+        f"{graph.smallest_real_part:.3f}",
+        *(notes or [""]),
+    )
+
+
+def _write(parse: Parser, path: str | None, text: str) -> None:
+    text = text if text.endswith("\n") else text + "\n"
+    if path is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")
+        print(text, end="")
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        parse.error(f"-o {path!r} cannot be written: {error.strerror}")

@@ -1,0 +1,102 @@
+"""``malt bench``: that it measures what it says; never how fast that is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from launching import LONG, launched, wait_for_end
+
+from malt._cli import bench, main, options
+
+
+def test_results(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    command = [sys.executable, "-m", "malt", "bench", "-n", "2", "--sizes", "4KiB", "--json", str(file)]
+    with launched(command=command) as job:
+        assert job.finish(3 * LONG) == 0, job.err
+    assert job.err == ""
+    for words in ("2 ranks on", "GB/s copied by one rank alone", "put-seen of 4 bytes", "   4 KiB  "):
+        assert words in job.out
+    results = json.loads(file.read_text())
+    assert [result["kind"] for result in results] == ["machine", "memory", "latency", "size"]
+    times = [value for result in results[1:] for name, value in result.items() if name not in ("kind", "bytes", "wall")]
+    assert all(0 < value < math.inf for value in times)
+    assert set(results[-1]) == {"kind", "bytes", "copy", "scatter", "sync", "allreduce", "seen"}
+
+
+def test_failing_rank_is_named(tmp_path: Path) -> None:
+    with launched(command=[sys.executable, "-m", "malt", "bench", "-n", "3", "--sizes", "4KiB"]) as job:
+        job.wait_for("ranks on")
+        ranks = [pid for pid in _children(job.pid) if b"measure" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert len(ranks) == 3
+        os.kill(ranks[1], signal.SIGKILL)
+        assert job.finish() == 128 + signal.SIGKILL
+        assert "rank 1 was killed by SIGKILL; see malt doctor" in job.err
+
+
+def test_killed_bench_takes_its_ranks(tmp_path: Path) -> None:
+    with launched(command=[sys.executable, "-m", "malt", "bench", "-n", "2"]) as job:
+        job.wait_for("ranks on")
+        ranks = _children(job.pid)
+        job.signal(signal.SIGKILL)
+        assert all(wait_for_end(pid) for pid in ranks)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("4", [4]),
+        ("7B", [4]),
+        ("4KiB,1MiB", [4096, 1 << 20]),
+        ("4k, 2M,1g", [4096, 2 << 20, 1 << 30]),
+    ],
+)
+def test_sizes(text: str, sizes: list[int]) -> None:
+    assert bench._sizes(text) == sizes
+
+
+@pytest.mark.parametrize("text", ["", "x", "4x", "-4", "3", "1MiB,", "1.5MiB"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"is not a size|is less than one number"):
+        bench._sizes(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-n", "1"], "2 or more"),
+        (["--sizes", "4x"], "'4x' is not a size"),
+        (["--json", "/no/such/file"], "cannot be written"),
+        (["--size", "4"], "did you mean '--sizes'"),
+        (["x"], "'x' was not expected"),
+    ],
+)
+def test_mistakes_are_explained(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+    assert main(["bench", *arguments]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_what_needs_too_much_memory_is_skipped_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    report = bench.Report(2)
+    report(0, 1, b'{"kind": "skipped", "bytes": 1073741824, "needs": 17179869184}\n')
+    assert capsys.readouterr().out == "   1 GiB  skipped: would take about 16 GiB of memory\n"
+
+
+def test_names_of_units() -> None:
+    assert [bench._named(n) for n in (4, 4096, 1 << 20, 3 << 30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
+    assert [bench._micro(s) for s in (1e-6, 2.5e-3)] == ["1.0 us", "2.50 ms"]
+
+
+def test_nearest_names_all_where_none_is_near() -> None:
+    assert options.nearest("zzz", ["one", "two"]) == "expected one of one, two"

@@ -1,0 +1,157 @@
+"""``malt run`` with ranks that use MALT."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from launching import launched, run, script
+
+SOON = 4.0
+
+TRAIN = """
+import numpy as np
+import malt
+v = malt.Vector(np.ones(1000, np.float32), graph="{graph}", consistency="{consistency}")
+print("ready", r, os.getpid(), flush=True)
+while True:
+    v.array[:] += 0.5
+    v.sync()
+"""
+
+
+@pytest.mark.parametrize(("graph", "consistency"), [("all", "bsp"), ("halton", "ssp:2"), ("ring", "notify-ack")])
+def test_killed_rank_ends_the_job_within_two_seconds(tmp_path: Path, graph: str, consistency: str) -> None:
+    """The others raise PeerError within 1 s, and the job ends within 1 s after that."""
+    with launched("-n", "4", script(tmp_path, TRAIN.format(graph=graph, consistency=consistency))) as job:
+        pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 4)}
+        start = time.monotonic()
+        os.kill(pids[2], signal.SIGKILL)
+        assert job.finish() == 128 + signal.SIGKILL
+        assert time.monotonic() - start < SOON
+        assert job.err.splitlines()[-1].startswith("malt run: rank 2 was killed by SIGKILL")
+
+
+def test_rank_that_fails_first_is_named_though_others_end_first(tmp_path: Path) -> None:
+    """Its exception makes the others fail, while it takes its time to end."""
+    path = script(
+        tmp_path,
+        """
+        import atexit
+        import malt
+        malt.barrier()
+        if r == 2:
+            atexit.register(time.sleep, 0.3)
+            raise KeyError("the cause")
+        malt.barrier()
+        """,
+    )
+    for _ in range(3):
+        done = run("-n", "4", path)
+        assert done.process.returncode == 1
+        assert done.err.splitlines()[-1] in (
+            "[2] KeyError: 'the cause'",
+            "malt run: rank 2 failed with KeyError",
+        ) or done.err.splitlines()[-1].startswith("malt run: rank 2 failed with KeyError; ")
+        assert "rank 2 failed with KeyError" in done.err
+
+
+def test_rank_that_hangs_in_its_end_is_stopped(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import threading
+        import malt
+        malt.barrier()
+        if r == 1:
+            threading.Thread(target=time.sleep, args=(1000,)).start()
+            raise KeyError("the cause")
+        time.sleep(1000)
+        """,
+    )
+    start = time.monotonic()
+    done = run("-n", "2", path)
+    assert time.monotonic() - start < 2 * SOON
+    assert done.process.returncode == 1
+    assert "rank 1 failed with KeyError" in done.err
+
+
+def test_ctrl_c_ends_a_job_in_the_middle_of_a_wait(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.barrier()
+        print("ready", flush=True)
+        if r: malt.barrier()
+        else: time.sleep(1000)
+        """,
+    )
+    with launched("-n", "3", path) as job:
+        job.wait_for("ready", 3)
+        start = time.monotonic()
+        job.signal(signal.SIGINT)
+        assert job.finish() == 128 + signal.SIGINT
+        assert time.monotonic() - start < 2 * SOON
+
+
+def test_summary_says_who_was_waited_for(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import numpy as np
+        import malt
+        v = malt.Vector(np.zeros(10))
+        for i in range(5):
+            v.array[:] += 1
+            if r == 1: time.sleep(0.1)
+            v.sync()
+        v.close()
+        malt.barrier()
+        """,
+    )
+    done = run("-n", "2", "--summary", path)
+    assert done.process.returncode == 0, done.err
+    head, *rows = done.err.splitlines()[-3:]
+    assert head.split() == ["rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited", "for"]
+    (_, _, _, waited, *_, rank, one, _), (_, _, computed, less, *_) = (
+        re.sub(r"\(.*?\)", "", row).split() for row in rows
+    )
+    assert (rank, one) == ("rank", "1")
+    assert float(waited) > 0.3
+    assert float(less) < float(waited)
+    assert float(computed) > 0.4
+
+
+def test_summary_of_a_program_that_reports_nothing() -> None:
+    done = run("-n", "2", "--summary", "true")
+    assert done.process.returncode == 0
+    assert done.err.count("no report") == 2
+
+
+def test_children_of_ranks_do_not_report_in_their_name(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.barrier()
+        code = "import os; print(os.environ.get('MALT_REPORT'), os.environ.get('MALT_RANK'))"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        if os.fork() == 0:
+            raise ValueError("in a child")
+        os.wait()
+        """,
+    )
+    done = run("-n", "2", path)
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == ["[0] None None", "[1] None None"]
+
+
+def test_failure_before_the_summary_is_still_last(tmp_path: Path) -> None:
+    done = run("-n", "2", "--summary", script(tmp_path, "import malt\nmalt.barrier()\nsys.exit(3 * r)"))
+    assert done.process.returncode == 3
+    assert done.err.splitlines()[-1].startswith("malt run: rank 1 ended with exit code 3")
