@@ -49,7 +49,7 @@ const entryBytes = 8
 // cast makes the ranks.
 func (p *play) cast(x *explore.Exec, m mode) {
 	n := len(p.scripts)
-	job := explored.New(x, n)
+	job := explored.New(x, n, p.buffered)
 	marks, words := job.Words("mark", markCount), job.Words("clock", 1)
 	log := x.Memory(entryBytes * 16 * n)
 	all := make([]*actor, n)

@@ -38,7 +38,8 @@
 // Memory is sequentially consistent, as Go's atomics are, or with
 // Options.Buffered that of x86 with plain stores. Accesses that are not
 // through a Word happen together with the access before them: to see a payload
-// torn, write and read it in two Words.
+// torn, write and read it in two Words. What they read is not part of a thread's
+// past: it has to follow from what its Words returned, or go to Observe.
 //
 // States are told apart by 64-bit hashes. With ten million states the chance
 // that two fell together, which could hide a fault behind them, is 3 in a

@@ -78,11 +78,19 @@ func (t *Thread) Immune() *Thread { t.immune = true; return t }
 // is not killed.
 func (t *Thread) Daemon() *Thread { t.immune, t.daemon = true, true; return t }
 
-// Done tells whether t has come to its end; for Await and Final.
-func (t *Thread) Done() bool { return t.status == done }
+// Done tells whether t has come to its end.
+func (t *Thread) Done() bool { return t.seen(t.status == done) }
 
-// Dead tells whether t was killed; for Await and Final.
-func (t *Thread) Dead() bool { return t.status == dead }
+// Dead tells whether t was killed.
+func (t *Thread) Dead() bool { return t.seen(t.status == dead) }
+
+// seen makes what a running thread learns about another part of its past.
+func (t *Thread) seen(v bool) bool {
+	if asking := t.x.running; asking != nil {
+		asking.Observe(v)
+	}
+	return v
+}
 
 // Final has f judge each state in which nobody can go on.
 func (x *Exec) Final(f func(report func(format string, args ...any))) { x.final = f }

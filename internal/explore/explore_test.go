@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -226,6 +227,26 @@ func TestDeathAtEveryStep(t *testing.T) {
 	slices.Sort(ends)
 	if ends = slices.Compact(ends); !slices.Equal(ends, []uint64{0, 1, 2, 3, 9}) {
 		t.Errorf("a thread killed at every step leaves %v", ends)
+	}
+}
+
+func TestAwaitDeath(t *testing.T) {
+	seen := map[string]bool{}
+	right(t, Options{Kills: 2}, func(x *Exec) {
+		m := x.Memory(8)
+		var threads []*Thread
+		for range 2 {
+			threads = append(threads, x.Go("victim", func(*Thread) { at0(m, 0).add(1) }))
+		}
+		x.Go("kernel", func(t *Thread) {
+			var known []int
+			for t.AwaitDeath(threads, &known) >= 0 {
+			}
+			seen[fmt.Sprint(known)] = true
+		}).Immune()
+	})
+	if want := map[string]bool{"[]": true, "[0]": true, "[1]": true, "[0 1]": true, "[1 0]": true}; !maps.Equal(seen, want) {
+		t.Errorf("deaths seen: %v", seen)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"math"
 	"reflect"
+	"slices"
 )
 
 // mix combines two numbers into one that looks random.
@@ -74,7 +75,7 @@ func (x *Exec) walk(v reflect.Value, ignored []string, depth int) uint64 {
 	case reflect.Struct:
 		h := uint64(7)
 		for i := range v.NumField() {
-			if !contains(ignored, v.Type().Field(i).Name) {
+			if !slices.Contains(ignored, v.Type().Field(i).Name) {
 				h = mix(h, x.walk(v.Field(i), ignored, depth+1))
 			}
 		}
@@ -87,13 +88,4 @@ func (x *Exec) walk(v reflect.Value, ignored []string, depth int) uint64 {
 		return h
 	}
 	panic(fmt.Sprintf("explore: a %v cannot be part of the state given to At", v.Type()))
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }

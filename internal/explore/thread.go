@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"slices"
 )
 
 // Thread is one of the threads, or processes, of a case.
@@ -124,6 +125,17 @@ func (t *Thread) At(label string, state ...any) {
 	t.past = h
 }
 
+// Observe makes things that t has learned otherwise than from a Word part of its
+// past, such as the contents of plain memory.
+func (t *Thread) Observe(values ...any) {
+	if t.x.replaying {
+		return
+	}
+	for _, v := range values {
+		t.past = mix(t.past, t.x.deep(v))
+	}
+}
+
 // Returned is what the last operation of t returned. For At, where a local
 // variable of the code under test still holds it.
 func (t *Thread) Returned() uint64 { return t.result }
@@ -140,6 +152,28 @@ func (t *Thread) Choose(n int) int {
 func (t *Thread) Await(cond func() bool) {
 	t.op = operation{op: await, cond: cond}
 	t.pause()
+}
+
+// AwaitDeath goes on when one of threads was killed that is not among known, and
+// returns its number and adds it there; or when none of them can be any more, and
+// returns -1. It is what a kernel, or who watches the others, waits for.
+func (t *Thread) AwaitDeath(threads []*Thread, known *[]int) int {
+	next := func() int {
+		for i, u := range threads {
+			if u.Dead() && !slices.Contains(*known, i) {
+				return i
+			}
+		}
+		return -1
+	}
+	t.Await(func() bool {
+		return next() >= 0 || !slices.ContainsFunc(threads, func(u *Thread) bool { return !u.Done() && !u.Dead() })
+	})
+	i := next()
+	if i >= 0 {
+		*known = append(*known, i)
+	}
+	return i
 }
 
 // Yield is a turn at which nothing is done.

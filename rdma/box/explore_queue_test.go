@@ -25,11 +25,24 @@ type queue struct {
 
 // ranks are the words beside the box: one bell and one mark of death for each
 // rank, 0 being the sender's. A bell is 1 when rung; its rank sets it back to 0
-// before it looks at what it waits for.
-type ranks []byte
+// before it looks at what it waits for. Both are fences.
+type ranks struct {
+	words    []byte
+	buffered bool
+}
 
-func (r ranks) bell(rank int) *mem.Word { return mem.WordAt(r, 16*rank) }
-func (r ranks) dead(rank int) *mem.Word { return mem.WordAt(r, 16*rank+8) }
+func (r ranks) bell(rank int) *mem.Word { return mem.WordAt(r.words, 16*rank) }
+func (r ranks) dead(rank int) *mem.Word { return mem.WordAt(r.words, 16*rank+8) }
+
+// set is an exchange; where stores are fences themselves, one of those: what an
+// exchange returns makes for more states.
+func (r ranks) set(rank int, v uint64) {
+	if r.buffered {
+		r.bell(rank).Swap(v)
+	} else {
+		r.bell(rank).Store(v)
+	}
+}
 
 func (r ranks) state(rank int) error {
 	if r.dead(rank).Load() != 0 {
@@ -41,7 +54,7 @@ func (r ranks) state(rank int) error {
 // wait runs step until it is true, now and after each ring.
 func (r ranks) wait(t *explore.Thread, rank int, step func() bool) {
 	for {
-		r.bell(rank).Swap(0)
+		r.set(rank, 0)
 		if step() {
 			return
 		}
@@ -49,41 +62,35 @@ func (r ranks) wait(t *explore.Thread, rank int, step func() bool) {
 	}
 }
 
-// kernel publishes a death and rings everybody, at any time after it.
+// kernel publishes each death and rings everybody, at any time after it.
 func (r ranks) kernel(x *explore.Exec, threads []*explore.Thread) {
 	x.Go("kernel", func(t *explore.Thread) {
-		t.Await(func() bool {
-			over := true
-			for _, u := range threads {
-				if u.Dead() {
-					return true
-				}
-				over = over && u.Done()
+		var known []int
+		for {
+			t.At("watch", known)
+			rank := t.AwaitDeath(threads, &known)
+			if rank < 0 {
+				return
 			}
-			return over
-		})
-		for rank, u := range threads {
-			if u.Dead() {
-				r.dead(rank).Store(1)
+			r.dead(rank).Store(1)
+			for rank := range threads {
+				r.set(rank, 1)
 			}
-		}
-		for rank := range threads {
-			r.bell(rank).Swap(1)
 		}
 	}).Immune()
 }
 
-func (c queue) setup() func(x *explore.Exec) {
+func (c queue) setup(buffered bool) func(x *explore.Exec) {
 	l := layoutOf(rdma.Spec{Depth: c.depth}, c.readers)
 	return func(x *explore.Exec) {
-		rs := ranks(x.Memory(16 * (1 + c.readers)))
+		rs := ranks{x.Memory(16 * (1 + c.readers)), buffered}
 		x.Names(func(word func([]byte, string)) {
 			for rank := range 1 + c.readers {
-				word(rs[16*rank:], fmt.Sprintf("bell of rank %d", rank))
-				word(rs[16*rank+8:], fmt.Sprintf("death of rank %d", rank))
+				word(rs.words[16*rank:], fmt.Sprintf("bell of rank %d", rank))
+				word(rs.words[16*rank+8:], fmt.Sprintf("death of rank %d", rank))
 			}
 		})
-		s := newSmall(x, l, env{state: rs.state, ring: func(bell uint64) { rs.bell(int(bell) - 1).Swap(1) }})
+		s := newSmall(x, l, env{state: rs.state, ring: func(bell uint64) { rs.set(int(bell)-1, 1) }})
 
 		threads := []*explore.Thread{x.Go("writer", func(t *explore.Thread) {
 			for n := 1; n <= c.updates; n++ {
@@ -176,7 +183,7 @@ func TestExploreQueue(t *testing.T) {
 				t.Skip("MALT_EXPLORE=big runs this")
 			}
 			t.Parallel()
-			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup())
+			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup(c.buffered))
 		})
 	}
 }

@@ -15,9 +15,10 @@ import (
 
 // Job is the ranks of a case.
 type Job struct {
-	x     *explore.Exec
-	words []byte // for each rank its bell and its state
-	ranks []*Transport
+	x        *explore.Exec
+	buffered bool
+	words    []byte // for each rank its bell and its state
+	ranks    []*Transport
 }
 
 // States of a rank.
@@ -27,9 +28,9 @@ const (
 	dead
 )
 
-// New is called while the case is made.
-func New(x *explore.Exec, size int) *Job {
-	j := &Job{x: x, words: x.Memory(16 * size)}
+// New is called while the case is made. buffered is Options.Buffered.
+func New(x *explore.Exec, size int, buffered bool) *Job {
+	j := &Job{x: x, buffered: buffered, words: x.Memory(16 * size)}
 	for rank := range size {
 		j.ranks = append(j.ranks, &Transport{job: j, rank: rank})
 	}
@@ -47,11 +48,21 @@ func New(x *explore.Exec, size int) *Job {
 func (j *Job) bell(rank int) *mem.Word  { return mem.WordAt(j.words, 16*rank) }
 func (j *Job) state(rank int) *mem.Word { return mem.WordAt(j.words, 16*rank+8) }
 
-func (j *Job) ring(bell uint64) { j.bell(int(bell) - 1).Swap(1) }
+// set is a fence: an exchange, or where stores are fences one of those, since
+// what an exchange returns makes for more states.
+func (j *Job) set(rank int, v uint64) {
+	if j.buffered {
+		j.bell(rank).Swap(v)
+	} else {
+		j.bell(rank).Store(v)
+	}
+}
+
+func (j *Job) ring(bell uint64) { j.set(int(bell)-1, 1) }
 
 func (j *Job) ringAll() {
 	for rank := range j.ranks {
-		j.bell(rank).Swap(1)
+		j.set(rank, 1)
 	}
 }
 
@@ -62,24 +73,23 @@ func (j *Job) Go(rank int, body func(*explore.Thread, *Transport)) *explore.Thre
 	return tr.thread
 }
 
-// Kernel adds the thread that publishes a death, at any time after it.
+// Kernel adds the thread that publishes each death, at any time after it. It
+// comes after the ranks.
 func (j *Job) Kernel() {
+	var threads []*explore.Thread
+	for _, tr := range j.ranks {
+		threads = append(threads, tr.thread)
+	}
 	j.x.Go("kernel", func(t *explore.Thread) {
-		t.Await(func() bool {
-			over := true
-			for _, tr := range j.ranks {
-				if tr.thread.Dead() {
-					return true
-				}
-				over = over && tr.thread.Done()
+		var known []int
+		for {
+			t.At("watch", known)
+			rank := t.AwaitDeath(threads, &known)
+			if rank < 0 {
+				return
 			}
-			return over
-		})
-		for rank, tr := range j.ranks {
-			if tr.thread.Dead() {
-				j.state(rank).CompareAndSwap(alive, dead)
-				j.ringAll()
-			}
+			j.state(rank).CompareAndSwap(alive, dead)
+			j.ringAll()
 		}
 	}).Immune()
 }
@@ -106,11 +116,36 @@ func (j *Job) Box(sender int, spec rdma.Spec, readers []int) (rdma.Outbox, []rdm
 	}
 	inboxes := make([]rdma.Inbox, len(readers))
 	for i, rank := range readers {
-		if inboxes[i], err = box.NewInbox(end(rank), i); err != nil {
+		in, err := box.NewInbox(end(rank), i)
+		if err != nil {
 			return nil, nil, err
 		}
+		inboxes[i] = &inbox{in, func(u rdma.Update) { j.ranks[rank].thread.Observe(u.Stamp, string(u.Data)) }}
 	}
 	return out, inboxes, nil
+}
+
+// inbox makes what is read from a slot part of the reader's past: it is plain
+// memory.
+type inbox struct {
+	rdma.Inbox
+	observe func(rdma.Update)
+}
+
+func (i *inbox) Next() (rdma.Update, bool, error) {
+	u, ok, err := i.Inbox.Next()
+	if ok {
+		i.observe(u)
+	}
+	return u, ok, err
+}
+
+func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
+	u, ok, err := i.Inbox.At(clock)
+	if ok {
+		i.observe(u)
+	}
+	return u, ok, err
 }
 
 // Words are n words of every rank, as each rank holds them.
@@ -170,7 +205,7 @@ func (t *Transport) Wait(_ context.Context, step func() bool) error {
 		if t.Local != nil {
 			t.thread.At("wait", t.Local()...)
 		}
-		t.job.bell(t.rank).Swap(0)
+		t.job.set(t.rank, 0)
 		if step() {
 			return nil
 		}
@@ -178,7 +213,7 @@ func (t *Transport) Wait(_ context.Context, step func() bool) error {
 	}
 }
 
-func (t *Transport) Wake() { t.job.bell(t.rank).Swap(1) }
+func (t *Transport) Wake() { t.job.set(t.rank, 1) }
 
 func (t *Transport) State(peer int) error {
 	switch t.job.state(peer).Load() {

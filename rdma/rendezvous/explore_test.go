@@ -82,20 +82,14 @@ func (c bells) setup(x *explore.Exec) {
 	}
 	watch := func(name string, notice func(rank int)) {
 		x.Go(name, func(t *explore.Thread) {
-			t.Await(func() bool {
-				over := true
-				for _, u := range publishers {
-					if u.Dead() {
-						return true
-					}
-					over = over && u.Done()
+			var known []int
+			for {
+				t.At("watch", known)
+				i := t.AwaitDeath(publishers, &known)
+				if i < 0 {
+					return
 				}
-				return over
-			})
-			for i, u := range publishers {
-				if u.Dead() {
-					notice(1 + i)
-				}
+				notice(1 + i)
 			}
 		}).Immune()
 	}
