@@ -22,6 +22,8 @@ import (
 // at one bell. A ringer that dies between the addition and the wake leaves
 // sleepers, perhaps with the bit cleared, so that further rings do not wake them
 // either; its death is an alarm (deaths.go), which wakes whatever the bit says.
+// One that is stopped there is not dead: until it goes on, the sleepers hear of
+// this ring and of later ones only when their sleep is over (Policy.Sleep).
 // A waiter that dies or is stopped with the bit set costs each ringer one wake
 // that finds nobody.
 
@@ -48,7 +50,8 @@ type Policy struct {
 	Spin  int
 	Yield int
 	// Sleep is how long one sleep lasts at most; 0 means until rung. Nothing
-	// depends on it: whatever ends a wait rings.
+	// depends on it but how soon news comes that a ringer did not bring because
+	// it was stopped while it rang.
 	Sleep time.Duration
 }
 

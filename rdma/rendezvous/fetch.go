@@ -134,7 +134,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("rendezvous: rank %d waited for %s to announce %s: %w", h.cfg.Rank, Ranks(missing), name, err)
+		return fmt.Errorf("rendezvous: waited for %s to announce %s: %w", Ranks(missing), name, err)
 	}
 	return nil
 }

@@ -53,3 +53,46 @@ func devour(r *fleet.Rank) error {
 	r.Say("alive")
 	return nil
 }
+
+// crowd has all ranks of a job in one control group ask for memory at the same
+// moment: each part would fit, their sum does not.
+func crowd(r *fleet.Rank) error {
+	group := r.Args[0]
+	if err := os.WriteFile(group+"/cgroup.procs", []byte(fmt.Sprint(os.Getpid())), 0); err != nil {
+		return err
+	}
+	t, err := Open(context.Background(), rendezvous.Config{Rank: r.Rank, Size: r.Size, Store: r.Store})
+	if err != nil {
+		return err
+	}
+	w, err := t.Words(context.Background(), "start", 1)
+	if err != nil {
+		return err
+	}
+	w.Set(0, 1)
+	err = t.Wait(context.Background(), func() bool { // all together
+		for rank := range r.Size {
+			if v, _ := w.Get(rank, 0); v == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	b, err := t.Map(100 << 20)
+	switch {
+	case err == nil:
+		for i := range b {
+			b[i] = 1
+		}
+		r.Say("got it")
+	case errors.Is(err, rdma.ErrNoMemory):
+		r.Say("refused")
+	default:
+		return err
+	}
+	r.Hear() // holds it until all have said so
+	return t.Close()
+}

@@ -172,16 +172,15 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
-// TestMemoryLimit runs a rank in a control group that allows little: what does
-// not fit is an error of that call, and the process lives.
-func TestMemoryLimit(t *testing.T) {
-	const parent = "/sys/fs/cgroup/memory"
-	dir := fmt.Sprintf("%s/malt-test-%d", parent, os.Getpid())
+// limited makes a memory control group that allows 256 MiB, or skips the test.
+func limited(t *testing.T) (dir string) {
+	t.Helper()
+	dir = fmt.Sprintf("/sys/fs/cgroup/memory/malt-test-%d", os.Getpid())
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Skipf("cannot make a memory control group: %v", err)
 	}
 	t.Cleanup(func() {
-		for range 1000 { // until the kernel has let go of the process
+		for range 5000 { // until the kernel has let go of the processes
 			if os.Remove(dir) == nil {
 				return
 			}
@@ -192,11 +191,40 @@ func TestMemoryLimit(t *testing.T) {
 	if err := os.WriteFile(dir+"/memory.limit_in_bytes", []byte("256M"), 0); err != nil {
 		t.Skipf("cannot limit it: %v", err)
 	}
-	p := fleet.StartOne(t, "glutton", 0, 1, fleet.NewStore(), dir)
+	return dir
+}
+
+// TestMemoryLimit runs a rank in a control group that allows little: what does
+// not fit is an error of that call, and the process lives.
+func TestMemoryLimit(t *testing.T) {
+	p := fleet.StartOne(t, "glutton", 0, 1, fleet.NewStore(), limited(t))
 	for _, want := range []string{"map: true", "slot: true", "sum: true", "alive"} {
 		if got := p.Expect(""); !strings.HasPrefix(got, want) {
 			t.Errorf("said %q, expected %q", got, want)
 		}
 	}
 	p.End()
+}
+
+// TestMemoryLimitTogether: ranks that ask at the same moment are not promised
+// the same memory twice.
+func TestMemoryLimitTogether(t *testing.T) {
+	f := fleet.Start(t, "crowd", 4, limited(t))
+	got := 0
+	for rank, p := range f {
+		switch said := p.Expect(""); said {
+		case "got it":
+			got++
+		case "refused":
+		default:
+			t.Fatalf("rank %d said %q: was it killed?", rank, said)
+		}
+	}
+	if got > 2 {
+		t.Errorf("%d ranks got 100 MiB each out of 256 MiB", got)
+	}
+	for _, p := range f {
+		p.Tell("done")
+		p.End()
+	}
 }

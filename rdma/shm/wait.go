@@ -3,15 +3,16 @@ package shm
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"malt/rdma/internal/mem"
 	"malt/rdma/rendezvous"
 )
 
-// nap is how long one sleep lasts at most. Nothing depends on it: tests run with
-// sleeps without end. It bounds how long a mistake in somebody's program, such
-// as a signal handler that keeps a thread from being woken, can go unnoticed.
+// nap is how long one sleep lasts at most. Waits are ended by rings, and tests
+// run with sleeps without end; a nap bounds what it costs when a process is
+// stopped in the middle of ringing.
 const nap = 50 * time.Millisecond
 
 // policyFor is how to wait with size ranks on this machine. While every rank has
@@ -20,7 +21,8 @@ const nap = 50 * time.Millisecond
 // waited for from running: give the core away at once.
 func policyFor(size int) rendezvous.Policy {
 	p := rendezvous.Policy{Yield: 1000, Sleep: nap}
-	if size <= mem.Cores() {
+	// GOMAXPROCS knows of a control group's share of processor time.
+	if size <= min(mem.Cores(), runtime.GOMAXPROCS(0)) {
 		p.Spin = 20_000
 	}
 	return p

@@ -18,7 +18,11 @@ func NewFile(name string, size int) (*File, error) {
 	if size < 0 || pages(size) < size {
 		return nil, fmt.Errorf("mem: a file of %d bytes", size)
 	}
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
+	if err == unix.EINVAL { // before Linux 6.3, which may insist on it
+		fd, err = unix.MemfdCreate(name, flags)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("mem: memfd_create %s: %w", name, err)
 	}
