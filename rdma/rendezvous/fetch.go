@@ -114,6 +114,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 			case f.region != nil:
 				f.used = true
 				failed = use(i, *f.region)
+				f.closeFiles()
 			case f.err != nil:
 				failed = f.err
 			case state == rdma.ErrLeft:
@@ -162,7 +163,7 @@ func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
 			c.Close()
 		}
 		var refused *refusedError
-		if errors.As(err, &refused) || errors.Is(err, errStranger) {
+		if errors.As(err, &refused) || errors.Is(err, errStranger) || errors.Is(err, errFull) {
 			return fetching{err: err}
 		}
 		if wait.sleep(ctx) != nil {
@@ -173,17 +174,21 @@ func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
 
 // finish gives back what fetch brought, and confirms that it is mapped.
 func (f *fetching) finish(confirm bool) {
-	if f.region != nil {
-		for _, file := range f.region.Files {
-			file.Close()
-		}
-	}
+	f.closeFiles()
 	if f.conn != nil {
 		if confirm {
 			_ = f.conn.SetDeadline(noDeadline)
 			_, _ = f.conn.Write([]byte{1})
 		}
 		f.conn.Close()
+	}
+}
+
+func (f *fetching) closeFiles() {
+	if f.region != nil {
+		for _, file := range f.region.Files {
+			file.Close()
+		}
 	}
 }
 

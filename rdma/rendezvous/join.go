@@ -138,7 +138,7 @@ func (h *Host) fetchPage(ctx context.Context) error {
 	for wait := backoff(0); ; wait = wait.next() {
 		err := h.fetchPageOnce(ctx)
 		var refused *refusedError
-		if err == nil || errors.As(err, &refused) {
+		if err == nil || errors.As(err, &refused) || errors.Is(err, errFull) {
 			return err
 		}
 		if wait.sleep(ctx) != nil {

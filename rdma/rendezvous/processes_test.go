@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +61,23 @@ func member(r *fleet.Rank) error {
 			err := h.Fetch(ctx, 0, patient, "nothing", []int{(r.Rank + 1) % r.Size}, nil)
 			cancel()
 			r.Say("brief %v", err)
+		case "announce":
+			f, err := mem.NewFile("malt-test", 1)
+			if err == nil {
+				err = f.Seal(false)
+			}
+			if err == nil {
+				_, err = h.Announce("something", Region{Readers: []int{(r.Rank + 1) % r.Size}, Files: []*mem.File{f}})
+			}
+			r.Say("announce %v", err)
+		case "starve": // fetches with room for no descriptor, for one, for three
+			for _, room := range []int{0, 1, 3} {
+				err := starved(room, func() error {
+					from := (r.Rank + r.Size - 1) % r.Size
+					return h.Fetch(context.Background(), 0, Policy{}, "something", []int{from}, func(int, Region) error { return nil })
+				})
+				r.Say("room for %d: %v", room, err)
+			}
 		case "states":
 			var all []string
 			for rank := range r.Size {
@@ -74,6 +92,35 @@ func member(r *fleet.Rank) error {
 			os.Exit(0)
 		}
 	}
+}
+
+// starved runs f while this process can open that many descriptors and no more.
+func starved(room int, f func() error) error {
+	highest := 0
+	entries, err := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if fd, _ := strconv.Atoi(e.Name()); fd > highest {
+			highest = fd
+		}
+	}
+	for fd := range highest { // no gaps below
+		if _, _, missing := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0); missing != 0 {
+			_ = syscall.Dup2(0, fd)
+			defer syscall.Close(fd)
+		}
+	}
+	if _, _, missing := syscall.Syscall(syscall.SYS_FCNTL, uintptr(highest), syscall.F_GETFD, 0); missing != 0 {
+		highest-- // it was the folder itself
+	}
+	var limit syscall.Rlimit
+	err = errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	less := limit
+	less.Cur = uint64(highest + 1 + room)
+	if err = errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &less)); err != nil {
+		return err
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	return f()
 }
 
 // holder joins, and takes a forked child's part: it keeps a copy of its socket
@@ -205,6 +252,25 @@ func joined(store string, rank int) bool {
 	}
 	defer mem.Unmap(h.page)
 	return h.page.state(rank).Load() >= joining
+}
+
+// Out of descriptors is an error that says so, not a wait.
+func TestOutOfDescriptors(t *testing.T) {
+	f := members(t, 2)
+	f[0].Tell("announce")
+	f[0].Expect("announce <nil>")
+	f[1].Tell("starve")
+	for room := range 2 {
+		room := fmt.Sprintf("room for %d:", room)
+		if line := soon(t, f[1], room); !strings.Contains(line, "too many open files") {
+			t.Errorf("said %q", line)
+		}
+	}
+	f[1].Expect("room for 3: <nil>") // what failed has taken nothing
+	for _, p := range f {
+		p.Tell("close")
+		p.Expect("closed <nil> []")
+	}
 }
 
 func TestNothingIsLeft(t *testing.T) {

@@ -33,6 +33,10 @@ type conn struct {
 // errStranger: the process at the other end belongs to another user.
 var errStranger = errors.New("rendezvous: process of another user")
 
+// errFull: waiting would not help, since it is our own descriptors that are in
+// the way.
+var errFull = errors.New("rendezvous: too many open files; raise the limit (ulimit -n) or close some")
+
 // admit asks the kernel who the peer is and closes c unless it has our user id.
 func admit(c *net.UnixConn) (*conn, error) {
 	var cred *syscall.Ucred
@@ -80,6 +84,9 @@ func (c *conn) interruptible(ctx context.Context) (stop func() bool) {
 func dial(ctx context.Context, job string, rank int) (*conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", address(job, rank).Name)
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return nil, fmt.Errorf("%w: %w", errFull, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +134,7 @@ func (c *conn) receive() (message []byte, fds []int, err error) {
 		return nil, fds, err
 	}
 	if flags&syscall.MSG_CTRUNC != 0 {
-		return nil, fds, fmt.Errorf("rendezvous: not all descriptors arrived; is the limit of open files (ulimit -n) reached?")
+		return nil, fds, errFull
 	}
 	if _, err := io.ReadFull(c, head[n:]); err != nil {
 		return nil, fds, err

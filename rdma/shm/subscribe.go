@@ -117,7 +117,9 @@ func (t *transport) fetch(ctx context.Context, name string, from []int, use func
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
-	err := t.host.Fetch(inner, t.bell, t.policy, name, from, use)
+	// What comes by socket takes long enough to sleep at once.
+	p := rendezvous.Policy{Sleep: t.policy.Sleep}
+	err := t.host.Fetch(inner, t.bell, p, name, from, use)
 	if err != nil && t.check() != nil {
 		return rdma.ErrClosed
 	}
