@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"malt/internal/explore"
@@ -25,7 +26,9 @@ import (
 var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // play is a case: what each rank does before it leaves the job. s is a scatter
-// and a gather, b a barrier.
+// and a gather, b a barrier, c closes the object, w does nothing until the others
+// have left. g is a barrier that may run into its timeout and is given up then; B
+// one that may find that the other has.
 type play struct {
 	options  string
 	scripts  []string
@@ -40,6 +43,7 @@ type actor struct {
 	w    *World
 	s    *Segment
 	play *play
+	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
 	last []uint64 // by rank: clock of the update folded last
 }
@@ -63,7 +67,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		s.stats.Edges = make([]Edge, n)
 		s.base = &s.data[0]
 		w.objects = []*Segment{s}
-		all[r] = &actor{w: w, s: s, play: p, log: log, last: make([]uint64, n)}
+		all[r] = &actor{w: w, s: s, play: p, all: all, log: log, last: make([]uint64, n)}
 	}
 	must := func(err error) {
 		if err != nil {
@@ -85,7 +89,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return slices.Contains([]byte(s), 'b') }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBg") }) {
 			continue
 		}
 		out, in, err = job.Box(r, rdma.Spec{Bytes: 128, Depth: 1}, others)
@@ -96,8 +100,8 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		}
 	}
 	for r, a := range all {
-		job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
-			a.t, a.tr, a.w.t = t, tr, tr
+		a.t = job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
+			a.tr, a.w.t = tr, tr
 			a.perform(p.scripts[r])
 		})
 	}
@@ -138,6 +142,22 @@ func (a *actor) perform(script string) {
 		case 'b':
 			a.tr.Local = nil // a collective on its way is more than that
 			err = a.w.Barrier(ctx)
+		case 'B':
+			a.tr.Local = nil
+			if err = a.w.Barrier(ctx); errors.Is(err, ErrLeft) {
+				err = nil
+			}
+		case 'g':
+			a.tr.Local = nil
+			if err = a.w.Barrier(&explored.Patience{Context: ctx}); errors.Is(err, ErrTimeout) {
+				err = a.w.Cancel()
+			}
+		case 'c':
+			err = a.s.Close()
+		case 'w':
+			a.t.Await(func() bool {
+				return !slices.ContainsFunc(a.all, func(b *actor) bool { return b != a && !b.t.Done() && !b.t.Dead() })
+			})
 		}
 		var dead *rdma.PeerError
 		switch {
@@ -208,7 +228,7 @@ func (a *actor) judge(clock uint64, u Update) {
 			a.t.Fail("at clock %d with slack %d, clock %d of rank %d is folded", clock, m.N, u.Clock, u.Rank)
 		}
 	case consistency.NotifyAck:
-		if u.Clock != a.last[u.Rank]+1 && !slices.Contains([]byte(a.play.scripts[a.w.rank]), 'b') {
+		if u.Clock != a.last[u.Rank]+1 && !strings.ContainsAny(a.play.scripts[a.w.rank], "bBg") {
 			a.t.Fail("clock %d of rank %d is folded next after its clock %d", u.Clock, u.Rank, a.last[u.Rank])
 		}
 	}
@@ -226,7 +246,7 @@ func (a *actor) fold(clock uint64, set byte) { *a.entry(a.w.rank, clock) = set }
 // missed judges a gather in notify-ack that goes on without rank, or fails for
 // it: there was nothing more from it, and will not be.
 func (a *actor) missed(rank int) {
-	if a.s.mode.consistency.Kind != consistency.NotifyAck || slices.Contains([]byte(a.play.scripts[rank]), 'b') {
+	if a.s.mode.consistency.Kind != consistency.NotifyAck || strings.ContainsAny(a.play.scripts[rank], "bBg") {
 		return
 	}
 	for i := range a.s.ch.sources {
@@ -302,6 +322,11 @@ func TestExplorePlays(t *testing.T) {
 		{"notify-ack:2", false, play{"consistency=notify-ack:2", []string{"sss", "sss"}, 0, false}},
 		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0, false}},
 		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0, false}},
+		{"bsp, closed", false, play{"consistency=bsp", []string{"scw", "ss"}, 0, false}},
+		{"bsp, given up", false, play{"consistency=bsp", []string{"gw", "B"}, 0, false}},
+		{"bsp, given up, then not", true, play{"consistency=bsp", []string{"gbs", "sBbs"}, 0, false}},
+		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false}},
+		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false}},
 		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false}},
 		{"bsp, three ranks, a death", true, play{"consistency=bsp", []string{"s", "s", "s"}, 1, false}},
 	} {

@@ -199,8 +199,22 @@ func (t *Transport) Name() string { return "explored" }
 func (t *Transport) Rank() int    { return t.rank }
 func (t *Transport) Size() int    { return len(t.job.ranks) }
 
+// Patience is a context that may end at any moment of a wait: the scheduler
+// tries both.
+type Patience struct {
+	context.Context
+	over bool
+}
+
+func (p *Patience) Err() error {
+	if p.over {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // Wait runs step until it is true, now and after each ring.
-func (t *Transport) Wait(_ context.Context, step func() bool) error {
+func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 	for {
 		if t.Local != nil {
 			t.thread.At("wait", t.Local()...)
@@ -208,6 +222,10 @@ func (t *Transport) Wait(_ context.Context, step func() bool) error {
 		t.job.set(t.rank, 0)
 		if step() {
 			return nil
+		}
+		if p, ok := ctx.(*Patience); ok && t.thread.Choose(2) == 1 {
+			p.over = true
+			return ctx.Err()
 		}
 		t.thread.Await(func() bool { return t.job.bell(t.rank).Load() != 0 })
 	}
