@@ -15,8 +15,8 @@
 //
 //   - Additions go strictly from the first operand to the last, in the element
 //     type. Nothing is fused or reassociated.
-//   - A mean is the sum divided (not multiplied by a reciprocal) by the number
-//     of operands.
+//   - A mean is the sum divided by the number of operands, rounded as a division
+//     is.
 //   - A mean with weights that differ is Σ w·x / Σ w, all of it in float64, and
 //     rounded once to the element type. Equal weights cancel: they give the
 //     bits of the mean without weights. An operand of weight 0 takes no part.

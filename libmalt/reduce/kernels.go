@@ -14,20 +14,21 @@ const blockElements = 512
 func foldGo[T float](op Op, dst []byte, srcs [][]byte, weights []float64) {
 	size := int(unsafe.Sizeof(T(0)))
 	var acc, room [blockElements]T
+	n := len(srcs)
 	for at := 0; at < len(dst); at += blockElements * size {
 		end := min(at+blockElements*size, len(dst))
 		out := acc[:(end-at)/size]
 		switch {
 		case weights != nil:
 			weigh(out, room[:], srcs, weights, at, end)
+			n = 1
 		default:
 			copy(out, elements(room[:], srcs[0][at:end]))
 			for _, s := range srcs[1:] {
 				combine(op, out, elements(room[:], s[at:end]))
 			}
-			divide(op, out, T(len(srcs)))
 		}
-		settle(out)
+		finish(op, out, n)
 		copy(dst[at:end], unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), end-at))
 	}
 }
@@ -62,13 +63,33 @@ func combine[T float](op Op, acc, x []T) {
 	}
 }
 
-// divide makes a mean of sums of n operands.
-func divide[T float](op Op, acc []T, n T) {
-	if !op.Weighted() {
-		return
-	}
-	for i := range acc {
-		acc[i] /= n
+// finish makes a mean of sums of n operands, and every NaN the same one: which
+// operand's NaN survives an addition depends on how the compiler orders it.
+// Where n is a power of two its inverse is exact, and multiplying by it gives the
+// bits of the division sooner.
+func finish[T float](op Op, x []T, n int) {
+	switch {
+	case !op.Weighted():
+		for i, v := range x {
+			if v != v {
+				x[i] = nan[T]()
+			}
+		}
+	case n&(n-1) == 0:
+		inverse := 1 / T(n)
+		for i, v := range x {
+			if v *= inverse; v != v {
+				v = nan[T]()
+			}
+			x[i] = v
+		}
+	default:
+		for i, v := range x {
+			if v /= T(n); v != v {
+				v = nan[T]()
+			}
+			x[i] = v
+		}
 	}
 }
 
@@ -97,16 +118,6 @@ func total(weights []float64) (t float64) {
 		t += w
 	}
 	return t
-}
-
-// settle makes every NaN the same one: which operand's NaN survives an addition
-// depends on how the compiler orders it.
-func settle[T float](x []T) {
-	for i, v := range x {
-		if v != v {
-			x[i] = nan[T]()
-		}
-	}
 }
 
 // nan is the quiet NaN without sign and payload.

@@ -70,17 +70,28 @@ INLINE V FN(combine)(const int op, V a, V b)
 	}
 }
 
-INLINE V FN(finish)(const int op, V v, T n)
+/* The number n of operands, and where it is a power of two its inverse, which is
+ * exact then: multiplying gives the same bits sooner. Else 0. */
+typedef struct {
+	T n, inverse;
+} FN(count);
+
+INLINE FN(count) FN(count_of)(size_t n)
+{
+	return (FN(count)){(T)n, n & (n - 1) ? 0 : 1 / (T)n};
+}
+
+INLINE V FN(finish)(const int op, V v, FN(count) c)
 {
 	if (op == MALT_OP_MEAN)
-		v /= (V){0} + n;
+		v = c.inverse ? v * ((V){0} + c.inverse) : v / ((V){0} + c.n);
 	return FN(settle)(v);
 }
 
 /* What tiles leaves over, from i on, a vector or an element at a time. */
 TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, char *out, const char *first,
                                                       const uintptr_t *src, size_t k, size_t at, size_t i, size_t len,
-                                                      T n)
+                                                      FN(count) n)
 {
 	while (i < len) {
 		int whole = len - i >= BYTES;
@@ -99,7 +110,7 @@ TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, char *ou
  * are the last operands, n in all.
  */
 INLINE void FN(tiles)(const int op, const int last, char *out, const char *first, const uintptr_t *src, size_t k,
-                      size_t at, size_t len, T n)
+                      size_t at, size_t len, FN(count) n)
 {
 	size_t i = 0;
 	for (; i + 4 * BYTES <= len; i += 4 * BYTES) {
@@ -122,16 +133,17 @@ INLINE void FN(tiles)(const int op, const int last, char *out, const char *first
 INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k, size_t bytes)
 {
 	if (k <= GROUP) {
-		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, (T)k);
+		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, FN(count_of)(k));
 		return;
 	}
+	const FN(count) none = {0, 0};
 	_Alignas(64) char scratch[BLOCK * sizeof(T)];
 	for (size_t at = 0; at < bytes; at += sizeof scratch) {
 		size_t len = bytes - at < sizeof scratch ? bytes - at : sizeof scratch, j = GROUP;
-		FN(tiles)(op, 0, scratch, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, 0);
+		FN(tiles)(op, 0, scratch, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, none);
 		for (; k - j > GROUP; j += GROUP)
-			FN(tiles)(op, 0, scratch, scratch, src + j, GROUP, at, len, 0);
-		FN(tiles)(op, 1, dst + at, scratch, src + j, k - j, at, len, (T)k);
+			FN(tiles)(op, 0, scratch, scratch, src + j, GROUP, at, len, none);
+		FN(tiles)(op, 1, dst + at, scratch, src + j, k - j, at, len, FN(count_of)(k));
 	}
 }
 

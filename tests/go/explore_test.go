@@ -23,9 +23,12 @@ func exploreTests(pkg, run string, env []string, more ...string) (output string,
 // explored are the packages that have such checks.
 var explored = []string{"rdma/box", "rdma/rendezvous", "libmalt"}
 
-// heavy says why the searches are not run, if they are not.
+// heavy says why the searches are not run, if they are not. It looks at the whole
+// module, which is built in a process of its own: go test repeats an old result
+// unless something has changed that the test has looked at.
 func heavy(t *testing.T) {
 	t.Helper()
+	imports(t)
 	switch {
 	case raceDetector:
 		t.Skip("the searches run one thread at a time: nothing for the race detector to see")
