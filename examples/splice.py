@@ -75,7 +75,7 @@ def features(letters: Letters, k: int = 3) -> Rows:
         Row by row the features that are one; m = 303 for k = 3.
     """
     out = np.empty((len(letters), sum(LENGTH - i + 1 for i in range(1, k + 1))), np.int32)
-    code = np.zeros((len(letters), LENGTH + 1), np.int32)
+    code: Rows = np.zeros((len(letters), LENGTH + 1), np.int32)
     column = offset = 0
     for i in range(1, k + 1):
         places = LENGTH - i + 1
