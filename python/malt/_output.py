@@ -122,7 +122,7 @@ class Display:
         prefix = b"[%*d] " % (self._width, rank)
         if self._colour[stream - 1]:
             prefix = b"\x1b[%dm%s\x1b[0m " % (_COLOURS[rank % len(_COLOURS)], prefix[:-1])
-        return b"".join(b"%s%s\n" % (prefix, line) for line in lines)
+        return b"%s%s\n" % (prefix, (b"\n" + prefix).join(lines))
 
     def _log(self, rank: int, lines: Sequence[bytes]) -> None:
         if self._logs and self.log_error is None:
