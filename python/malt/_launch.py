@@ -18,17 +18,17 @@ the kernel kills the ranks (``_parent``). When it raises, `Job.close` does.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, Any
+from functools import partial
 
 from malt._machine import threads
-from malt._processes import members, peek, signal_name, start_guard, watch
+from malt._processes import members, start_guard, watch
+from malt._rank import Pipe, Rank
 
 GRACE = 0.4
 """Seconds from SIGTERM to SIGKILL when a job is stopped."""
@@ -41,8 +41,6 @@ DRAIN = 0.5
 
 DEAD = 5.0
 """Seconds after SIGKILL at which a rank is given up: it hangs in the kernel."""
-
-_PIECE = 1 << 16
 
 # The order in which things that are ready together are looked at: what a rank has
 # said comes before its end.
@@ -60,44 +58,6 @@ def job_environment(size: int) -> dict[str, str]:
     env.setdefault("PYTHONUNBUFFERED", "1")  # what a rank prints is to be seen while it runs
     env.update(MALT_SIZE=str(size), MALT_STORE=f"local:{os.urandom(16).hex()}", MALT_TOKEN=os.urandom(16).hex())
     return env
-
-
-class Rank:
-    """One process, and what has become of it."""
-
-    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
-        self.number = number
-        self.process = process
-        self.pid = process.pid
-        self.status: int | None = None
-        """Exit code, or minus the signal that killed it; None while it runs."""
-        self.lost = False
-        """Something else in this process has reaped it: pid is not ours any more."""
-        self.failed: float | None = None
-        """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
-        self.failure: dict[str, Any] | None = None
-        """What it reported about its failure (``_report``): type, peer."""
-        self.summary: dict[str, Any] | None = None
-        """What it reported at its end (``_report``)."""
-
-    @property
-    def code(self) -> int:
-        """The exit code that a shell would show: 128 + n after signal n."""
-        if self.status is None:
-            return 128 + signal.SIGKILL
-        if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
-            return 1  # it was stopped while it was on its way out
-        return self.status if self.status >= 0 else 128 - self.status
-
-    def fate(self) -> str:
-        """How it ended, such as ``ended with exit code 1``."""
-        if self.failure is not None:
-            return f"failed with {self.failure['type']}"
-        if self.status is None:
-            return "does not end: it hangs in the kernel"
-        if self.status >= 0:
-            return f"ended with exit code {self.status}"
-        return f"was killed by {signal_name(-self.status)}"
 
 
 class Job:
@@ -128,8 +88,8 @@ class Job:
         self._preexec = preexec
         # poll rather than epoll, since a watched descriptor may be a regular file.
         self._selector = selectors.PollSelector()
-        self._readers: list[_Reader] = []
-        self._reports: dict[int, _Report] = {}
+        self._outputs: list[Pipe] = []
+        self._reports: list[Pipe] = []
         self._running = 0
         self._paused = False
         self._killed = False
@@ -143,7 +103,9 @@ class Job:
     def __enter__(self) -> Job:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:  # perhaps from the output itself
+            self._output = lambda *_: None
         self.close()
 
     # ------------------------------------------------------------------ starting
@@ -158,37 +120,64 @@ class Job:
         """
         if self._guard is None:
             self._guard = start_guard()
-        hear, tell = os.pipe()
+        ours: list[int] = []
+        theirs: list[int] = []
         try:
+            for _ in range(3):
+                reader, writer = os.pipe()
+                ours.append(reader)
+                theirs.append(writer)
             process = subprocess.Popen(
                 argv,
-                env={**env, "MALT_REPORT": _channel(tell)},
+                env={**env, "MALT_REPORT": _channel(theirs[0])},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                pass_fds=(tell, *pass_fds),
+                stdout=theirs[1],
+                stderr=theirs[2],
+                pass_fds=(theirs[0], *pass_fds),
                 start_new_session=True,
                 preexec_fn=self._preexec,
             )
+            ours.append(_watch_or_kill(process))
         except BaseException:
-            os.close(hear)
+            for fd in ours:
+                os.close(fd)
             raise
         finally:
-            os.close(tell)
-        rank = Rank(len(self.ranks), process)
+            for fd in theirs:
+                os.close(fd)
+        return self._add(Rank(len(self.ranks), process), *ours)
+
+    def _add(self, rank: Rank, report: int, out: int, err: int, end: int) -> Rank:
         self.ranks.append(rank)
         self._running += 1
         self._tell_guard(b"%d\n" % rank.pid)
-        self._reports[hear] = _Report(self, rank, hear)
-        self._watch(hear, _REPORT, self._reports[hear])
-        for stream, pipe in ((1, process.stdout), (2, process.stderr)):
-            assert pipe is not None
-            self._readers.append(_Reader(self, rank.number, stream, pipe))
-            self._watch(pipe.fileno(), _OUTPUT, self._readers[-1])
-        end = watch(rank.pid)
+        self._reports.append(Pipe(report, partial(self._hear, rank), self._drop))
+        self._watch(report, _REPORT, self._reports[-1])
+        for stream, fd in ((1, out), (2, err)):
+            self._outputs.append(Pipe(fd, partial(self._show, rank.number, stream), self._drop))
+            self._watch(fd, _OUTPUT, self._outputs[-1])
         self._watch(end, _END, lambda: self._ended(rank, end))
         return rank
+
+    def _show(self, rank: int, stream: int, piece: bytes) -> None:
+        self._output(rank, stream, piece)
+
+    def _hear(self, rank: Rank, piece: bytes) -> None:
+        if rank.hear(piece, self.stopped):
+            # It is about to end. Should it hang on its way, it is stopped.
+            self._stop_within(FINISH if self.asked else GRACE)
+
+    def _drop(self, pipe: Pipe) -> None:
+        """Do without a pipe that has ended, or is given up."""
+        if pipe in self._reports:
+            self._reports.remove(pipe)
+            self.forget(pipe.fd)
+        else:
+            self._outputs.remove(pipe)
+            if not self._paused:
+                self.forget(pipe.fd)
+            pipe.take(b"")
+        pipe.close()
 
     def _tell_guard(self, text: bytes) -> None:
         if self._guard is not None and self._guard.stdin is not None:
@@ -214,11 +203,11 @@ class Job:
         if paused == self._paused:
             return
         self._paused = paused
-        for reader in self._readers:
+        for pipe in self._outputs:
             if paused:
-                self.forget(reader.fd)
+                self.forget(pipe.fd)
             else:
-                self._watch(reader.fd, _OUTPUT, reader)
+                self._watch(pipe.fd, _OUTPUT, pipe)
         if self._drain_at is not None:
             self._drain_at = time.monotonic() + DRAIN
 
@@ -235,7 +224,7 @@ class Job:
         bool
             False if `until` came first.
         """
-        while self._running or self._readers:
+        while self._running or self._outputs:
             now = time.monotonic()
             if self._stop_at is not None and now >= self._stop_at:
                 self.stop()
@@ -268,16 +257,10 @@ class Job:
         self._running -= 1
         if self.stopped is None:
             self._judge()
-        elif rank.status is None:
-            self._look(rank)
+        else:
+            rank.look()
         if self._running == 0:
             self._drain_at = time.monotonic() + DRAIN
-
-    def _look(self, rank: Rank) -> None:
-        try:
-            rank.status = peek(rank.pid)
-        except ChildProcessError:
-            rank.status, rank.lost = 0, True
 
     def _judge(self) -> None:
         """Note who has failed up to now; the first failure stops the job.
@@ -285,12 +268,11 @@ class Job:
         All ranks are looked at, not only the one whose end was noticed: where a
         rank dies, others may fail over it before its own end is seen here.
         """
-        for report in list(self._reports.values()):
+        for report in list(self._reports):
             report()
         now = time.monotonic()
         for rank in self.ranks:
-            if rank.status is None:
-                self._look(rank)
+            rank.look()
             if rank.status and rank.failed is None:
                 rank.failed = now
             if rank.status and self.stopped is None:
@@ -299,21 +281,6 @@ class Job:
     def _stop_within(self, seconds: float) -> None:
         at = time.monotonic() + seconds
         self._stop_at = at if self._stop_at is None else min(at, self._stop_at)
-
-    def _reported(self, rank: Rank, line: bytes) -> None:
-        """Take note of one line of a rank's report (``_report``)."""
-        try:
-            said = json.loads(line)
-            if "failed" in said:
-                at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": bool(said["peer"])}
-                if rank.failed is None and (self.stopped is None or at < self.stopped):
-                    rank.failed, rank.failure = at, failure
-                    # It is about to end. Should it hang on its way, it is stopped.
-                    self._stop_within(FINISH if self.asked else GRACE)
-            elif "summary" in said:
-                rank.summary = dict(said["summary"])
-        except (ValueError, TypeError, KeyError):
-            pass  # not ours: a program may write into any descriptor that it has
 
     def first_failure(self) -> Rank | None:
         """Return the rank that failed first, if any did.
@@ -374,13 +341,13 @@ class Job:
         if self._running and not self._gave_up:
             self.kill()
             self.wait()
-        for reader in list(self._readers):
-            reader.end()
+        for pipe in list(self._outputs):
+            self._drop(pipe)
         left = self._end_children()
         for rank in self.ranks:
             rank.process.poll()
-        for report in list(self._reports.values()):
-            report.end()
+        for pipe in list(self._reports):
+            self._drop(pipe)
         for key in list(self._selector.get_map().values()):
             if key.data[0] == _END:
                 os.close(key.fd)
@@ -423,66 +390,11 @@ def _channel(fd: int) -> str:
     return f"{fd}:{os.fstat(fd).st_ino}"
 
 
-class _Pipe:
-    """The reading end of a pipe from a rank."""
-
-    def __init__(self, job: Job, fd: int) -> None:
-        self.job = job
-        self.fd = fd
-
-    def read(self) -> bytes | None:
-        """Return what there is: nothing at the end, None where there is nothing yet."""
-        try:
-            return os.read(self.fd, _PIECE)
-        except BlockingIOError:
-            return None
-
-
-class _Reader(_Pipe):
-    """Output of a rank."""
-
-    def __init__(self, job: Job, rank: int, stream: int, pipe: IO[bytes]) -> None:
-        super().__init__(job, pipe.fileno())
-        self._rank = rank
-        self._stream = stream
-        self._pipe = pipe
-
-    def __call__(self) -> None:
-        piece = self.read()
-        if piece:
-            self.job._output(self._rank, self._stream, piece)
-        elif piece is not None:
-            self.end()
-
-    def end(self) -> None:
-        if not self.job._paused:
-            self.job.forget(self.fd)
-        self.job._readers.remove(self)
-        self._pipe.close()
-        self.job._output(self._rank, self._stream, b"")
-
-
-class _Report(_Pipe):
-    """What the MALT in a rank tells its launcher, line by line (``_report``)."""
-
-    def __init__(self, job: Job, rank: Rank, fd: int) -> None:
-        super().__init__(job, fd)
-        os.set_blocking(fd, False)
-        self._rank = rank
-        self._begun = b""  # a line whose end has not come yet
-
-    def __call__(self) -> None:
-        piece = self.read()
-        if piece:
-            *lines, self._begun = (self._begun + piece).split(b"\n")
-            for line in lines:
-                self.job._reported(self._rank, line)
-            if len(self._begun) > _PIECE:
-                self._begun = b""  # not ours
-        elif piece is not None:
-            self.end()
-
-    def end(self) -> None:
-        self.job.forget(self.fd)
-        del self.job._reports[self.fd]
-        os.close(self.fd)
+def _watch_or_kill(process: subprocess.Popen[bytes]) -> int:
+    """Return what tells that a process has ended; without that it may not stay."""
+    try:
+        return watch(process.pid)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise

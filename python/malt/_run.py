@@ -14,8 +14,9 @@ from types import FunctionType
 from typing import IO, Any, NoReturn, TypeVar
 
 from . import _child, _errors, _lib
-from ._launch import Job, Rank, job_environment
+from ._launch import Job, job_environment
 from ._output import Display
+from ._rank import Rank
 
 __all__ = ["run"]
 

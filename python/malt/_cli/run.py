@@ -16,8 +16,9 @@ from malt._cli.options import Parser, UsageError, nearest, ranks
 from malt._cli.signals import Signals
 from malt._cli.summary import table
 from malt._cli.terminal import Terminal, colours
-from malt._launch import Job, Rank, job_environment
+from malt._launch import Job, job_environment
 from malt._output import Display
+from malt._rank import Rank
 
 ON_DEATH = ("stop",)
 

@@ -1,0 +1,176 @@
+"""The launcher itself: what no command line can provoke."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from launching import wait_for_end
+
+from malt import _launch
+from malt._launch import Job
+from malt._rank import Rank
+
+SOON = 4.0
+
+
+class Output:
+    """Collects what the ranks write."""
+
+    def __init__(self) -> None:
+        self.text: dict[tuple[int, int], bytes] = {}
+        self.ended: list[tuple[int, int]] = []
+
+    def __call__(self, rank: int, stream: int, piece: bytes) -> None:
+        self.text[rank, stream] = self.text.get((rank, stream), b"") + piece
+        if not piece:
+            self.ended.append((rank, stream))
+
+
+@pytest.fixture(autouse=True)
+def no_descriptors_left() -> Iterator[None]:
+    before = os.listdir("/proc/self/fd")
+    yield
+    assert os.listdir("/proc/self/fd") == before
+
+
+def shell(job: Job, text: str) -> Rank:
+    return job.start(["sh", "-c", text], os.environ)
+
+
+def test_output_ends_once_for_each_stream() -> None:
+    output = Output()
+    with Job(output) as job:
+        for _ in range(3):
+            shell(job, "echo out; echo err >&2")
+        assert job.wait()
+    assert output.text == {(r, s): {1: b"out\n", 2: b"err\n"}[s] for r in range(3) for s in (1, 2)}
+    assert sorted(output.ended) == sorted(output.text)
+    assert job.close() == [], "a second close does nothing"
+
+
+@pytest.mark.parametrize("pidfd", [True, False])
+def test_leaving_the_job_ends_it(monkeypatch: pytest.MonkeyPatch, pidfd: bool) -> None:
+    if not pidfd:  # as on Linux before 5.3: a thread waits for each rank
+        monkeypatch.delattr(os, "pidfd_open")
+    with Job(Output()) as job:
+        ranks = [shell(job, "trap '' TERM; sleep 1000 & wait") for _ in range(3)]
+        assert not job.wait(time.monotonic() + 0.1)
+    assert all(rank.process.returncode == -signal.SIGKILL for rank in ranks)
+
+
+def test_failing_output_leaves_nothing_running() -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    job = Job(full)
+    rank = shell(job, "echo; sleep 1000")
+    with pytest.raises(OSError, match="No space"), job:
+        job.wait()
+    assert rank.process.returncode == -signal.SIGKILL
+
+
+def test_program_that_does_not_exist_leaves_nothing() -> None:
+    with Job(Output()) as job:
+        first = shell(job, "sleep 1000")
+        with pytest.raises(FileNotFoundError):
+            job.start(["/no/such/program"], os.environ)
+    assert first.process.returncode == -signal.SIGKILL
+
+
+def test_rank_that_cannot_be_watched_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[int] = []
+
+    def too_many(pid: int) -> int:
+        watched.append(pid)
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(_launch, "watch", too_many)
+    with Job(Output()) as job, pytest.raises(OSError, match="Too many"):
+        shell(job, "sleep 1000")
+    assert job.ranks == []
+    assert wait_for_end(watched[0], 0)
+
+
+def test_rank_that_somebody_else_reaps_is_let_go() -> None:
+    """A library in the caller's process may wait for any child."""
+    with Job(Output()) as job:
+        rank = shell(job, "exit 3")
+        os.waitid(os.P_PID, rank.pid, os.WEXITED)
+        assert job.wait()
+        assert rank.lost
+        assert job.first_failure() is None
+
+
+def test_paused_output_is_not_lost_when_the_ranks_end() -> None:
+    output = Output()
+    with Job(output) as job:
+        shell(job, "echo text")
+        job.pause(True)
+        assert not job.wait(time.monotonic() + 2 * _launch.DRAIN)
+        assert output.text == {}
+        job.pause(False)
+        assert job.wait()
+    assert output.text[0, 1] == b"text\n"
+
+
+def report(*lines: str) -> str:
+    """Return a Python program that writes these lines to its launcher."""
+    text = "".join(line + "\n" for line in lines)
+    return f"import os; os.write(int(os.environ['MALT_REPORT'].split(':')[0]), {text.encode()!r})"
+
+
+def python(job: Job, text: str) -> Rank:
+    return job.start([sys.executable, "-S", "-c", text], os.environ)
+
+
+def test_first_failure_is_the_cause_though_it_ends_last(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    now = time.monotonic()
+    cause = f'{{"failed": "KeyError", "peer": false, "time": {now}}}'
+    gone = f'{{"failed": "PeerError", "peer": true, "time": {now - 1}}}'
+    with Job(Output()) as job:
+        shell(job, "sleep 1000")
+        slow = python(job, f"{report(cause)}; open({str(said)!r}, 'w').close(); import time; time.sleep(1000)")
+        quick = python(job, f"import os\nwhile not os.path.exists({str(said)!r}): pass\n{report(gone)}; os._exit(7)")
+        assert job.wait()
+        assert time.monotonic() - now < SOON
+    assert job.first_failure() is slow
+    assert (slow.code, slow.fate()) == (1, "failed with KeyError")
+    assert (quick.code, quick.fate()) == (7, "failed with PeerError")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "nonsense",
+        "[1]",
+        "3",
+        '"failed"',
+        '{"failed": 1}',
+        '{"failed": "x", "peer": false, "time": "y"}',
+        '{"failed": "x", "peer": false, "time": 1' + "0" * 400 + "}",
+        '{"summary": 3}',
+        "[" * 30_000,
+        "x" * 100_000,
+    ],
+)
+def test_reports_that_are_none_do_no_harm(line: str) -> None:
+    with Job(Output()) as job:
+        rank = python(job, report(line, '{"summary": {"wall": 1}}'))
+        assert job.wait()
+    assert (rank.status, rank.failed, rank.summary) == (0, None, {"wall": 1})
+
+
+def test_failure_reported_after_the_stop_is_no_news() -> None:
+    rank = Rank.__new__(Rank)
+    rank.failed, rank.failure, rank.summary, rank._begun = None, None, None, b""
+    assert not rank.hear(b'{"failed": "x", "peer": false, "time": 5.0}\n', stopped=4.0)
+    assert rank.hear(b'{"failed": "x", "peer": false, ', stopped=None) is False
+    assert rank.hear(b'"time": 5.0}\n', stopped=6.0) is True
