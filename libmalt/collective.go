@@ -57,6 +57,7 @@ type collective struct {
 	from  []progress
 	level map[uint32]*level // of each object
 	late  []int             // ranks that the last step could not go on without
+	fault int               // the rank that made it fail: this one, until another was seen to
 }
 
 // progress is how far one rank's data has come.
@@ -69,7 +70,7 @@ type progress struct {
 func (w *World) collective(op string, data []byte, s sink) *collective {
 	return &collective{
 		w: w, n: w.calls.Load() + 1, op: op, data: data, sink: s, sent: -1,
-		from: make([]progress, w.size), level: map[uint32]*level{},
+		from: make([]progress, w.size), level: map[uint32]*level{}, fault: w.rank,
 	}
 }
 
@@ -179,10 +180,12 @@ func (c *collective) gone(rank int, state error) error {
 		return &rdma.PeerError{Rank: rank, Op: c.op, Err: dead.Err}
 	}
 	if state != nil {
+		c.fault = rank
 		return failf(ErrLeft, "%s: rank %d has ended; all ranks must make this call", c.op, rank)
 	}
-	if n, _ := c.w.marks.Get(rank, markGaveUp); n >= c.n {
-		return failf(ErrLeft, "%s: rank %d gave it up, after a timeout, an interrupt or an error of its own", c.op, rank)
+	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
+		c.fault = int(mark & (1<<faultBits - 1))
+		return failf(ErrLeft, "%s: rank %d gave it up, after a timeout, an interrupt or an error of its own", c.op, c.fault)
 	}
 	return nil
 }
@@ -272,7 +275,10 @@ func (c *collective) peek(rank int) (bool, error) {
 		case s.next.Tag < c.n:
 			s.release()
 		case s.next.Tag > c.n:
-			return false, failf(ErrLeft, "%s: rank %d gave it up and went on", c.op, rank)
+			if err := c.gone(rank, c.w.t.State(rank)); err != nil {
+				return false, err
+			}
+			return false, fmt.Errorf("%w: %s: rank %d sends call %d before it has given up call %d", rdma.ErrCorrupt, c.op, rank, s.next.Tag, c.n)
 		default:
 			return true, nil
 		}
@@ -297,7 +303,7 @@ func (c *collective) end() {
 // queues, since a sender may just be reusing a slot.
 func (c *collective) giveUp() {
 	c.w.marks.Put(markAway, 0)
-	c.w.marks.Set(markGaveUp, c.n)
+	c.w.marks.Set(markGaveUp, c.n<<faultBits|uint64(c.fault))
 	c.w.calls.Store(c.n)
 	c.w.note(inCompute, 0, 0)
 }

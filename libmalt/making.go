@@ -195,16 +195,16 @@ func (m *making) join() (bool, error) {
 			m.w.t.Wake()
 		}()
 	}
-	done, err := false, error(nil)
+	done, err, next := false, error(nil), m.next()
 	select {
 	case err = <-m.joined:
 		m.stop()
 		m.joined, done = nil, true
 	default:
-		err = m.next().checkReaders()
+		err = next.checkReaders()
 	}
 	if err != nil {
-		m.next().giveUp()
+		next.giveUp()
 	}
 	return done, err
 }

@@ -2,6 +2,7 @@ package libmalt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -84,13 +85,13 @@ func (g *gate) giveUp() {
 // await runs op to its end or until ctx ends. The first step is taken before
 // anything that costs: most calls need no wait.
 func await(ctx context.Context, t rdma.Transport, op stepper) error {
-	done, err := op.step()
+	done, err := advance(t, op)
 	if done || err != nil {
 		return err
 	}
 	if ctx.Err() == nil {
 		waitErr := t.Wait(ctx, func() bool {
-			done, err = op.step()
+			done, err = advance(t, op)
 			return done || err != nil
 		})
 		if done || err != nil {
@@ -101,4 +102,44 @@ func await(ctx context.Context, t rdma.Transport, op stepper) error {
 		}
 	}
 	return expired(ctx, op.waiting())
+}
+
+// advance is a step of op that ends it where a rank has died. No wait outlasts a
+// death, whomever it is for: the ones waited for may themselves be stuck on the
+// dead rank, or may have failed because of it. For the same reason a death
+// explains why another rank has left or given up.
+func advance(t rdma.Transport, op stepper) (done bool, err error) {
+	done, err = op.step()
+	if done || err != nil || death(t, op.waiting) == nil {
+		return done, blame(t, err)
+	}
+	// Once more, now that the death is known: what the rank had sent counts.
+	done, err = op.step()
+	if done || err != nil {
+		return done, blame(t, err)
+	}
+	op.giveUp()
+	return false, death(t, op.waiting)
+}
+
+// blame is err; where that says that a rank has left, and one has died, the death.
+func blame(t rdma.Transport, err error) error {
+	if errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft) {
+		if dead := death(t, err.Error); dead != nil {
+			return dead
+		}
+	}
+	return err
+}
+
+// death is the *rdma.PeerError of the lowest rank that has died, nil where all
+// live or have left in good order.
+func death(t rdma.Transport, op func() string) error {
+	for r := range t.Size() {
+		var dead *rdma.PeerError
+		if r != t.Rank() && errors.As(t.State(r), &dead) {
+			return &rdma.PeerError{Rank: r, Op: op(), Err: dead.Err}
+		}
+	}
+	return nil
 }

@@ -48,14 +48,19 @@ const (
 	// last one; ended when it has left in good order. Whoever has itself
 	// completed fewer collectives does not wait for the rank.
 	markAway = iota
-	// markGaveUp is the last collective that the rank gave up.
+	// markGaveUp is the last collective that the rank gave up, with, in the low
+	// faultBits, the rank at fault: that is itself unless it gave up because
+	// another one had.
 	markGaveUp
 	// markWhere tells what the rank is doing, for messages: see where.
 	markWhere
 	markCount
 )
 
-const ended = math.MaxUint64
+const (
+	ended     = math.MaxUint64
+	faultBits = 16 // more than maxSize needs
+)
 
 // memory is one mapping handed to the caller.
 type memory struct {
@@ -101,7 +106,7 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 		if ctx.Err() != nil {
 			return nil, expired(ctx, err.Error())
 		}
-		return nil, err
+		return nil, blame(t, err)
 	}
 	return w, nil
 }

@@ -1,0 +1,140 @@
+package libmalt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"malt/libmalt"
+	"malt/rdma"
+)
+
+// wantDeath fails unless err names that rank as dead.
+func wantDeath(err error, rank int) error {
+	var dead *rdma.PeerError
+	if !errors.As(err, &dead) || dead.Rank != rank {
+		return fmt.Errorf("got error %v, want the death of rank %d", err, rank)
+	}
+	return nil
+}
+
+// TestDeathEndsWaitsForOthers: rank 0 waits for the last rank, which lives and
+// does not come. Rank 1 does its part and dies; rank 0 does not wait on.
+func TestDeathEndsWaitsForOthers(t *testing.T) {
+	const n = 4
+	type call = func(context.Context, *libmalt.World, *libmalt.Vector) error
+	syncs := func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
+		for range 2 { // the second scatter of notify-ack waits for an ack
+			if _, err := v.Sync(ctx, 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		name, options string
+		call          call
+	}{
+		{"bsp", "consistency=bsp", syncs},
+		{"ssp", "consistency=ssp:0", syncs},
+		{"notify-ack", "consistency=notify-ack", syncs},
+		{"ssp where the dead rank is no neighbour", "consistency=ssp:0 graph=ring", syncs},
+		{"notify-ack where the dead rank is no in-neighbour", "consistency=notify-ack graph=ring", syncs},
+		{"barrier", "", func(ctx context.Context, w *libmalt.World, _ *libmalt.Vector) error { return w.Barrier(ctx) }},
+		{"allreduce", "", func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error { return v.AllReduce(ctx, "sum") }},
+		{"making", "", func(ctx context.Context, w *libmalt.World, _ *libmalt.Vector) error {
+			_, err := vector(ctx, w, 10, "")
+			return err
+		}},
+		{"configure", "", func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
+			return v.Configure(ctx, "consistency=async")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			over := make(chan struct{})
+			job(t, n, func(ctx context.Context, w *libmalt.World) error {
+				v, err := vector(ctx, w, 10, c.options)
+				if err != nil {
+					return err
+				}
+				switch w.Rank() {
+				case 0:
+					defer close(over)
+					return wantDeath(c.call(ctx, w, v), 1)
+				case 1:
+					// Once, and far enough to have sent what there is to send.
+					short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
+					defer stop()
+					if err := wantErr(c.call(short, w, v), libmalt.ErrTimeout); err != nil {
+						return err
+					}
+					w.Abort("killed by a test")
+				default:
+					<-over
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestDeathLetsOthersGoOn: calls that do not wait succeed after it.
+func TestDeathLetsOthersGoOn(t *testing.T) {
+	died := make(chan struct{})
+	job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "consistency=ssp:1")
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			w.Abort("killed by a test")
+			close(died)
+			return nil
+		}
+		<-died
+		if _, err := v.Sync(ctx, 1); err != nil { // clock 1: within the slack
+			return err
+		}
+		for range 10 {
+			if _, err := v.Scatter(ctx, nil, 1); err != nil {
+				return err
+			}
+		}
+		_, err = v.Gather(ctx, "")
+		return wantDeath(err, 1)
+	})
+}
+
+// TestDeathExplainsWhoGaveUp: rank 0 gives up with half of its data sent, since
+// rank 1 is dead. Rank 2, which comes later, hears of the death, not of that.
+func TestDeathExplainsWhoGaveUp(t *testing.T) {
+	begun, died, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		data := make([]byte, 8<<20)
+		gather := func(ctx context.Context) error {
+			_, err := w.AllGather(ctx, data)
+			return err
+		}
+		switch w.Rank() {
+		case 0:
+			defer close(over)
+			short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
+			defer stop()
+			if err := wantErr(gather(short), libmalt.ErrTimeout); err != nil {
+				return err
+			}
+			close(begun)
+			<-died
+			return wantDeath(gather(ctx), 1)
+		case 1:
+			<-begun
+			w.Abort("killed by a test")
+			close(died)
+			return nil
+		}
+		<-over
+		return wantDeath(gather(ctx), 1)
+	})
+}
