@@ -1,0 +1,219 @@
+package processes
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"malt/libmalt"
+)
+
+// job is the tests' side: a program that runs as several ranks.
+type job struct {
+	id    string
+	dir   string // the ranks' temporary directory
+	page  page
+	ranks []*process
+}
+
+// process is one rank.
+type process struct {
+	rank    int
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	reports *json.Decoder
+	pipe    *os.File      // of the reports
+	output  bytes.Buffer  // what it wrote; whole once ended is closed
+	ended   chan struct{} // closed when it has been waited for
+	page    page
+
+	mu    sync.Mutex // of signals
+	alive bool
+}
+
+// startJob starts n ranks of a program, in the given order of ranks.
+func startJob(program string, n int, args any, order []int) (*job, error) {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id)
+	j := &job{id: hex.EncodeToString(id), ranks: make([]*process, n)}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	if j.dir, err = os.MkdirTemp("", "malt-test-"); err != nil {
+		return nil, err
+	}
+	var f *os.File
+	if j.page, f, err = newPage(n); err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, r := range order {
+		s := setting{Program: program, Args: text, Config: libmalt.Config{
+			Rank: r, Size: n, LocalRank: r, Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm",
+		}}
+		if j.ranks[r], err = j.start(s, f); err != nil {
+			return nil, errors.Join(err, j.end())
+		}
+	}
+	return j, nil
+}
+
+func (j *job) start(s setting, page *os.File) (*process, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	here, there, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	p := &process{rank: s.Config.Rank, ended: make(chan struct{}), page: j.page, alive: true, pipe: here, reports: json.NewDecoder(here)}
+	p.cmd = exec.Command("/proc/self/exe")
+	p.cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + j.dir, "TMPDIR=" + j.dir, "GOTRACEBACK=all",
+		envProgram + "=" + s.Program, envSetting + "=" + string(text),
+	}
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.ExtraFiles = []*os.File{fdReports - 3: there, fdPage - 3: page}
+	// Ranks end with the test, also those that are stopped.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if p.orders, err = p.cmd.StdinPipe(); err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		here.Close()
+		return nil, err
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		p.mu.Lock()
+		p.alive = false
+		p.mu.Unlock()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// hear waits for the rank's next report; io.EOF when it has ended instead.
+func (p *process) hear(into any) error {
+	err := p.reports.Decode(into)
+	if err == io.ErrUnexpectedEOF { // killed while it wrote
+		err = io.EOF
+	}
+	return err
+}
+
+// tell gives the rank an order. One that has ended does not need it.
+func (p *process) tell(order string) { _, _ = io.WriteString(p.orders, order+"\n") }
+
+// signal sends s, unless the process has been waited for: its number may be
+// another's.
+func (p *process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.alive {
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+// stop returns when every thread of the rank stands still; false when it has
+// ended instead.
+func (p *process) stop() bool {
+	p.signal(syscall.SIGSTOP)
+	for {
+		var info unix.Siginfo
+		p.mu.Lock()
+		alive := p.alive
+		if alive {
+			err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+			alive = err == nil || err == unix.EINTR
+		}
+		p.mu.Unlock()
+		const stopped = 5 // CLD_STOPPED
+		switch {
+		case !alive || info.Signo != 0 && info.Code != stopped:
+			return false
+		case info.Signo != 0:
+			return true
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// resume continues a stopped rank.
+func (p *process) resume() {
+	p.page.at(p.rank, resumed).Store(int64(now()))
+	p.signal(syscall.SIGCONT)
+}
+
+// kill ends the rank at once.
+func (p *process) kill() {
+	p.page.at(p.rank, died).Store(int64(now()))
+	p.signal(syscall.SIGKILL)
+}
+
+// hasEnded tells without waiting.
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// stacks makes ranks that hang say where, and ends them.
+func (j *job) stacks() string {
+	var b strings.Builder
+	for _, p := range j.ranks {
+		if p == nil || p.hasEnded() {
+			continue
+		}
+		fmt.Fprintf(&b, "rank %d (process %d) is %s, in phase %d, after %d scatters, %d gathers and %d collective calls\n", p.rank,
+			p.cmd.Process.Pid, activities[p.page.at(p.rank, activity).Load()], p.page.at(p.rank, phase).Load(),
+			p.page.at(p.rank, scatters).Load(), p.page.at(p.rank, gathers).Load(), p.page.at(p.rank, collectives).Load())
+	}
+	for _, p := range j.ranks {
+		if p == nil || p.hasEnded() {
+			continue
+		}
+		p.signal(syscall.SIGQUIT)
+		p.signal(syscall.SIGCONT)
+		select {
+		case <-p.ended:
+		case <-time.After(10 * time.Second):
+			p.signal(syscall.SIGKILL)
+			<-p.ended
+		}
+		fmt.Fprintf(&b, "\n--- rank %d\n%s", p.rank, &p.output)
+	}
+	return b.String()
+}
+
+// end waits for all ranks, killing those that live, and looks for what is left.
+// Callers that expect ranks to end by themselves wait for that first.
+func (j *job) end() error {
+	for _, p := range j.ranks {
+		if p != nil {
+			p.signal(syscall.SIGKILL)
+			<-p.ended
+			p.orders.Close()
+			p.pipe.Close()
+		}
+	}
+	return errors.Join(j.leftovers(), os.RemoveAll(j.dir), j.page.close())
+}

@@ -1,0 +1,29 @@
+// Package processes holds the tests that need real processes: random schedules
+// of ranks that are stopped, continued, killed and leave, over shared memory,
+// and the claims of the papers that only processes can show.
+//
+// The test binary runs itself anew as each rank: TestMain looks at the
+// environment, and a rank runs the program named there instead of the tests.
+// The tests' side of a job is in job_test.go, the ranks' side in rank_test.go.
+//
+//	go test ./tests/go/processes                       # 200 schedules
+//	MALT_SOAK=10m go test -timeout 0 -v -run Soak ./tests/go/processes
+//	MALT_SEED=17 go test -v -run Replay ./tests/go/processes
+package processes
+
+import (
+	"os"
+	"testing"
+)
+
+// programs are what a rank can run, by name.
+var programs = map[string]func(*rank) error{
+	"schedule": runSchedule,
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envProgram) != "" {
+		os.Exit(rankMain())
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package processes
+
+const raceDetector = false

@@ -1,0 +1,172 @@
+package processes
+
+import (
+	"fmt"
+	"slices"
+
+	"malt/libmalt"
+	"malt/libmalt/consistency"
+)
+
+// observer holds what one rank receives against the guarantees. It knows the
+// plan, so in bsp and notify-ack, where nothing may be lost, it knows exactly
+// which updates each gather has to give.
+type observer struct {
+	*planPhase
+	me   int
+	base uint64   // clock at which the phase began
+	turn uint64   // gathers in this phase
+	last []uint64 // by sender: clock of the newest update that was taken
+}
+
+func (p *plan) observe(me, i int) *observer {
+	o := &observer{planPhase: &p.phases[i], me: me, base: p.base(i), last: make([]uint64, p.ranks)}
+	for r := range o.last {
+		o.last[r] = o.base // what was unseen when the phase began counts as seen
+	}
+	return o
+}
+
+// check is called for each gather that takes updates; read decodes their
+// contents. own is the reader's clock.
+func (o *observer) check(own uint64, us []libmalt.Update, read func([]byte) (float64, bool, error)) error {
+	o.turn++
+	if err := o.checkSet(own, us); err != nil {
+		return err
+	}
+	for _, u := range us {
+		if err := o.checkOne(own, u); err != nil {
+			return err
+		}
+		if err := checkPayload(u, read); err != nil {
+			return err
+		}
+		o.last[u.Rank] = u.Clock
+	}
+	return nil
+}
+
+// checkPayload: G3, an update is whole and what its header says.
+func checkPayload(u libmalt.Update, read func([]byte) (float64, bool, error)) error {
+	x, ok, err := read(u.Data)
+	if err != nil {
+		return fmt.Errorf("G3: update of rank %d clock %d: %w", u.Rank, u.Clock, err)
+	}
+	if want := value(u.Rank, u.Clock); ok && x != want {
+		return fmt.Errorf("G3: update of rank %d clock %d holds %s", u.Rank, u.Clock, decoded(x))
+	}
+	return nil
+}
+
+// checkOne holds an update's header against what its sender did.
+func (o *observer) checkOne(own uint64, u libmalt.Update) error {
+	switch {
+	case u.Clock <= o.base:
+		return fmt.Errorf("clock %d of rank %d folded in a phase that began at clock %d: it counts as seen", u.Clock, u.Rank, o.base)
+	case u.Clock <= o.last[u.Rank]:
+		return fmt.Errorf("G2: clock %d of rank %d folded after clock %d", u.Clock, u.Rank, o.last[u.Rank])
+	case !o.meant(u.Rank, o.base, u.Clock, o.me):
+		return fmt.Errorf("clock %d of rank %d folded, which was not for this rank", u.Clock, u.Rank)
+	case o.mode.Kind == consistency.SSP && u.Clock+o.mode.N < own:
+		return fmt.Errorf("G7: clock %d of rank %d folded at clock %d with slack %d", u.Clock, u.Rank, own, o.mode.N)
+	case u.Age != int64(own)-int64(u.Clock):
+		return fmt.Errorf("clock %d of rank %d at clock %d has age %d", u.Clock, u.Rank, own, u.Age)
+	}
+	return nil
+}
+
+// checkSet: G2, exactly once where the mode does not allow overwriting.
+func (o *observer) checkSet(own uint64, us []libmalt.Update) error {
+	var got []int
+	for _, u := range us {
+		got = append(got, u.Rank)
+	}
+	if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+		return fmt.Errorf("updates come from ranks %v: each once, in order, is expected", got)
+	}
+	if want, exact := o.expected(own); exact && !slices.Equal(got, want) {
+		return fmt.Errorf("G2: %s: gather %d of the phase, at clock %d, has updates from ranks %v, expected %v", o.mode, o.turn, own, got, want)
+	}
+	return nil
+}
+
+// expected are the senders of the updates that this gather has to give; not
+// exact in the overwriting modes.
+func (o *observer) expected(own uint64) (senders []int, exact bool) {
+	var clock uint64
+	switch o.mode.Kind {
+	case consistency.BSP:
+		clock = own
+	case consistency.NotifyAck:
+		clock = o.base + o.turn
+	default:
+		return nil, false
+	}
+	for r := range o.ops {
+		if r != o.me && o.meant(r, o.base, clock, o.me) {
+			senders = append(senders, r)
+		}
+	}
+	return senders, true
+}
+
+// checkFold holds the result of a fold against the operands, as far as they are
+// known: not, in the overwriting modes, which there were.
+func (o *observer) checkFold(kind opKind, own uint64, n int, x float64) error {
+	o.turn++
+	senders, exact := o.expected(own)
+	if exact && n != len(senders) {
+		return fmt.Errorf("G2: %s: gather %d of the phase folded %d updates, expected those of ranks %v", o.mode, o.turn, n, senders)
+	}
+	mine := value(o.me, own)
+	if n == 0 {
+		if x != mine {
+			return fmt.Errorf("nothing was folded and the vector holds %s", decoded(x))
+		}
+		return nil
+	}
+	if exact {
+		clock := own
+		if o.mode.Kind == consistency.NotifyAck {
+			clock = o.base + o.turn
+		}
+		want, known := combine(kind, mine, weight(o.me, own), senders, clock)
+		if known && x != want {
+			return fmt.Errorf("fold %d of ranks %v at clock %d gives %v, expected %v", kind, senders, clock, x, want)
+		}
+		return nil
+	}
+	if kind == foldMax || kind == foldReplace {
+		if x == mine && kind == foldMax {
+			return nil
+		}
+		rank, clock := int(uint64(x)>>18), uint64(x)&(1<<18-1)
+		if x != value(rank, clock) || rank >= len(o.ops) || clock <= o.last[rank] || !o.meant(rank, o.base, clock, o.me) {
+			return fmt.Errorf("fold %d gives %s, which was not folded here", kind, decoded(x))
+		}
+		if o.mode.Kind == consistency.SSP && clock+o.mode.N < own {
+			return fmt.Errorf("G7: clock %d of rank %d folded at clock %d with slack %d", clock, rank, own, o.mode.N)
+		}
+		o.last[rank] = clock
+	}
+	return nil
+}
+
+// combine is the fold of the values of senders at that clock with the own one.
+func combine(kind opKind, mine, own float64, senders []int, clock uint64) (x float64, known bool) {
+	switch x = mine; kind {
+	case foldSum:
+		for _, s := range senders {
+			x += value(s, clock)
+		}
+	case foldMax:
+		for _, s := range senders {
+			x = max(x, value(s, clock))
+		}
+	case foldReplace:
+		x = value(senders[0], clock) // all of one clock: the lowest rank's
+	default: // a mean is not exact
+		return 0, false
+	}
+	return x, true
+}
