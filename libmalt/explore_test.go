@@ -326,7 +326,7 @@ func TestExplorePlays(t *testing.T) {
 		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0, false}},
 		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0, false}},
 		{"bsp, closed", false, play{"consistency=bsp", []string{"scw", "ss"}, 0, false}},
-		{"bsp, given up", false, play{"consistency=bsp", []string{"gw", "B"}, 0, false}},
+		{"bsp, given up", false, play{"consistency=bsp", []string{"ggw", "BB"}, 0, false}},
 		{"bsp, given up, then not", true, play{"consistency=bsp", []string{"gbs", "sBbs"}, 0, false}},
 		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false}},
 		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false}},
