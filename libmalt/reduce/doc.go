@@ -1,7 +1,7 @@
 // Package reduce holds the kernels that combine vectors element by element.
 //
-//	err := ...
 //	op, err := reduce.ParseOp("mean")
+//	…
 //	reduce.Fold(op, reduce.Float32, own, [][]byte{own, fromRank1, fromRank3}, nil)
 //
 // All operands are folded in one pass: each is read once, the output is written
