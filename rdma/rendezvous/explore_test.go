@@ -119,7 +119,7 @@ func TestExploreBell(t *testing.T) {
 		{"death of who noticed", false, 1, bells{publishers: 1, updates: 2, waiters: [][]int{{0}}, watched: true, silent: true}},
 		{"three publishers", true, 0, bells{publishers: 3, updates: 2, waiters: [][]int{{0, 1, 2}}}},
 		{"two waiters for both", true, 0, bells{publishers: 2, updates: 1, waiters: [][]int{{0, 1}, {1, 0}}}},
-		{"two waiters, deaths", true, 2, bells{publishers: 2, updates: 1, waiters: [][]int{{0}, {1}}, watched: true}},
+		{"two waiters, deaths", true, 1, bells{publishers: 2, updates: 1, waiters: [][]int{{0}, {1}}, watched: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {
