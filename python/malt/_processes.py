@@ -80,7 +80,7 @@ def start_guard() -> subprocess.Popen[bytes]:
     """Start ``_guard``: what to kill is written to its standard input."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_guard.py")
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", program],
+        [sys.executable, "-I", "-S", program, str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launching import wait_for_end
+from launching import launched, wait_for_end
 
 from malt import _launch
 from malt._launch import Job
@@ -105,6 +105,44 @@ def test_rank_that_somebody_else_reaps_is_let_go() -> None:
         assert job.wait()
         assert rank.lost
         assert job.first_failure() is None
+
+
+def test_a_forked_child_that_holds_every_pipe_holds_nothing_up() -> None:
+    """Another thread of the caller's may fork at any moment."""
+    with Job(Output()) as job:
+        shell(job, "sleep 0.2")
+        child = os.fork()
+        if child == 0:
+            time.sleep(1000)
+        try:
+            start = time.monotonic()
+            assert job.wait()
+            job.close()
+            assert time.monotonic() - start < SOON
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def test_guard_kills_though_somebody_holds_its_pipe(tmp_path: Path) -> None:
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(
+        "import os, signal, time\n"
+        "from malt._launch import Job\n"
+        "with Job(lambda *_: None) as job:\n"
+        "    rank = job.start(['sh', '-c', 'sleep 1000 & wait'], os.environ)\n"
+        "    child = os.fork()\n"
+        "    if child == 0: time.sleep(1000)\n"
+        "    print('pids', rank.pid, child, flush=True)\n"
+        "    job.wait()\n"
+    )
+    with launched(command=[sys.executable, str(launcher)]) as caller:
+        ((rank, child),) = caller.wait_for(r"pids (\d+) (\d+)")
+        try:
+            caller.signal(signal.SIGKILL)
+            assert wait_for_end(int(rank)), "not by the parent-death signal: it was not asked for"
+        finally:
+            os.kill(int(child), signal.SIGKILL)
 
 
 def test_paused_output_is_not_lost_when_the_ranks_end() -> None:
