@@ -10,13 +10,13 @@ import (
 
 // Barrier waits until every rank is in its barrier.
 func (w *World) Barrier(ctx context.Context) error {
-	_, err := w.collect(ctx, "barrier", nil, &keep{make([][]byte, w.size)})
+	_, err := w.collect(ctx, "barrier", nil)
 	return err
 }
 
 // AllGather gives every rank every rank's bytes, which may differ in length.
 func (w *World) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
-	c, err := w.collect(ctx, "allgather", data, &keep{make([][]byte, w.size)})
+	c, err := w.collect(ctx, "allgather", data)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, e
 	if w.rank != root {
 		data = nil
 	}
-	c, err := w.collect(ctx, fmt.Sprintf("broadcast from rank %d", root), data, &keep{make([][]byte, w.size)})
+	c, err := w.collect(ctx, fmt.Sprintf("broadcast from rank %d", root), data)
 	if err != nil {
 		return nil, err
 	}
@@ -54,11 +54,11 @@ func (w *World) AllReduce(ctx context.Context, data []byte, dt reduce.DType, op 
 	if len(data)%dt.Size() != 0 {
 		return failf(ErrInvalid, "allreduce: %d bytes are no whole number of %s elements", len(data), dt)
 	}
-	return w.allReduce(ctx, "allreduce", data, []run{{dt, 0, len(data)}}, op)
+	return w.allReduce(ctx, nil, "allreduce", data, []run{{dt, 0, len(data)}}, op)
 }
 
-// allReduce is AllReduce over runs of different types.
-func (w *World) allReduce(ctx context.Context, what string, data []byte, runs []run, op string) error {
+// allReduce is AllReduce over runs of different types, of an object or of none.
+func (w *World) allReduce(ctx context.Context, of *Segment, what string, data []byte, runs []run, op string) error {
 	o, err := reduce.ParseOp(op)
 	if err != nil {
 		return invalid(err)
@@ -67,15 +67,8 @@ func (w *World) allReduce(ctx context.Context, what string, data []byte, runs []
 		return failf(ErrInvalid, "%s: %s has no meaning over all ranks: it is one of mean, sum, min, max", what, op)
 	}
 	name := fmt.Sprintf("%s of %s with %s", what, describeRuns(runs), op)
-	_, err = w.start(ctx, name, data, func() (*collective, error) {
-		m := &combine{op: o, runs: runs, dst: data, chunks: make([][]byte, w.size)}
-		if w.size > 1 {
-			var err error
-			if m.scratch, err = w.scratchOf(len(data)); err != nil {
-				return nil, err
-			}
-		}
-		return w.collective(name, data, m), nil
+	_, err = w.start(ctx, call{name, of}, data, func() *collective {
+		return w.collective(name, data, &combine{op: o, runs: runs, dst: data})
 	})
 	return err
 }
@@ -97,18 +90,16 @@ func (w *World) scratchOf(n int) ([]byte, error) {
 	return w.scratch[:n], nil
 }
 
-// collect makes the collective call op, or goes on with it.
-func (w *World) collect(ctx context.Context, op string, data []byte, s sink) (*collective, error) {
-	return w.start(ctx, op, data, func() (*collective, error) { return w.collective(op, data, s), nil })
+// collect makes the collective call op that keeps all ranks' data, or goes on
+// with it.
+func (w *World) collect(ctx context.Context, op string, data []byte) (*collective, error) {
+	return w.start(ctx, call{key: op}, data, func() *collective { return w.collective(op, data, &keep{}) })
 }
 
 // start makes the collective call that begin sets up for data, or goes on with
 // it: then data may lie elsewhere than before.
-func (w *World) start(ctx context.Context, key string, data []byte, begin func() (*collective, error)) (*collective, error) {
-	op, err := w.run(ctx, key, func() (stepper, error) {
-		c, err := begin()
-		return c, err
-	}, func(op stepper) error {
+func (w *World) start(ctx context.Context, which call, data []byte, begin func() *collective) (*collective, error) {
+	op, err := w.run(ctx, which, func() (stepper, error) { return begin(), nil }, func(op stepper) error {
 		return op.(*collective).moveTo(data)
 	})
 	c, _ := op.(*collective)
@@ -116,13 +107,13 @@ func (w *World) start(ctx context.Context, key string, data []byte, begin func()
 }
 
 // run is gate.run for the calls of the job.
-func (w *World) run(ctx context.Context, key string, begin func() (stepper, error), again func(stepper) error) (stepper, error) {
-	return w.gate.run(ctx, w.t, w, key, false, func() (stepper, error) {
+func (w *World) run(ctx context.Context, which call, begin func() (stepper, error), again func(stepper) error) (stepper, error) {
+	return w.gate.run(ctx, w.t, w, which, false, func() (stepper, error) {
 		w.mu.Lock()
 		closed := w.closed
 		w.mu.Unlock()
 		if closed {
-			return nil, failf(ErrClosed, "%s: the job has been left", key)
+			return nil, failf(ErrClosed, "%s: the job has been left", which.key)
 		}
 		return begin()
 	}, again)

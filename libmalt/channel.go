@@ -45,7 +45,7 @@ func publishChannel(w *World, name string, bytes int, m mode) (*channel, error) 
 	c := &channel{
 		name: name, receivers: m.graph.AllReceivers(w.rank), senders: slices.Sorted(slices.Values(m.graph.AllSenders(w.rank))),
 		spec: rdma.Spec{
-			Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP, About: m.agreed(),
+			Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP, About: brief(m.agreed()),
 		},
 	}
 	if len(c.receivers) > 0 {
@@ -59,7 +59,7 @@ func publishChannel(w *World, name string, bytes int, m mode) (*channel, error) 
 
 // join connects the channel to those of the other ranks. It blocks until they
 // have published theirs.
-func (c *channel) join(ctx context.Context, t rdma.Transport, edges []Edge) (err error) {
+func (c *channel) join(ctx context.Context, t rdma.Transport) (err error) {
 	if c.spec.Lockstep {
 		if c.words, err = t.Words(ctx, c.name, 1); err != nil {
 			return err
@@ -67,13 +67,22 @@ func (c *channel) join(ctx context.Context, t rdma.Transport, edges []Edge) (err
 	}
 	inboxes, err := t.Subscribe(ctx, c.name, c.spec, c.senders)
 	for _, in := range inboxes {
-		e := &edges[in.From()]
-		c.sources = append(c.sources, source{rank: in.From(), inbox: in, edge: e, lost: e.Overwritten})
+		c.sources = append(c.sources, source{rank: in.From(), inbox: in})
 	}
 	return err
 }
 
-// skip marks what every rank had sent when it was at heads as seen.
+// open begins to count in the edges of the object.
+func (c *channel) open(edges []Edge) {
+	for i := range c.sources {
+		s := &c.sources[i]
+		s.edge = &edges[s.rank]
+		s.lost = s.edge.Overwritten
+	}
+}
+
+// skip marks what every rank had sent when it was at heads as seen; of one that
+// has closed the object everything: in queues that may be overwritten by now.
 func (c *channel) skip(heads []uint64) {
 	for i := range c.sources {
 		s := &c.sources[i]
@@ -96,14 +105,13 @@ func (c *channel) arrive(clock uint64) {
 	}
 }
 
-// leave tells ranks that do not read this one's box not to wait for it.
-func (c *channel) leave() {
-	if c.words != nil {
+// close leaves the channel. Ranks that do not read this one's box must hear, too,
+// that they need not wait for it, unless this rank is dead to them: then they
+// must hear that.
+func (c *channel) close(w *World) error {
+	if c.words != nil && w.t.State(w.rank) == nil {
 		c.words.Set(0, ended)
 	}
-}
-
-func (c *channel) close() error {
 	var errs []error
 	for i := range c.sources {
 		errs = append(errs, c.sources[i].inbox.Close())

@@ -1,11 +1,9 @@
 package libmalt
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
+	"math"
 
-	"malt/libmalt/reduce"
 	"malt/rdma"
 )
 
@@ -14,6 +12,10 @@ import (
 // where this rank is with each object, then its data in chunks; every message has n as
 // its tag. A reader that is ahead or behind is found by the tag, one that makes
 // another call by the header.
+//
+// A call may have several parts, each with a header and data: all parts have the
+// same number, so that wherever a rank gives the call up, the next call has the
+// same number on all ranks.
 const (
 	chunkBytes = 256 << 10
 	chunkDepth = 4
@@ -34,26 +36,18 @@ func (s *stream) release() {
 	s.has = false
 }
 
-// sink is what a collective does with the data of the other ranks.
-type sink interface {
-	// expect tells how many bytes will come from rank.
-	expect(rank int, total uint64) error
-	// chunk takes the bytes at off of rank's data. false: not before the other
-	// ranks' chunks are there, too.
-	chunk(c *collective, rank, off int, b []byte) bool
-	// finish is called once when everything has come.
-	finish(c *collective)
-}
-
-// collective is one call on its way.
+// collective is one call on its way, or one part of it.
 type collective struct {
 	w     *World
 	n     uint64
+	part  uint16
+	last  bool   // no part follows
 	op    string // what must be the same on all ranks
 	data  []byte // what this rank sends
 	sink  sink
-	begun bool
-	sent  int // bytes of data; -1 before the header
+	begun bool // the others may be waiting for this rank
+	ready bool // so is sink
+	sent  int  // bytes of data; -1 before the header
 	from  []progress
 	level map[uint32]*level // of each object
 	late  []int             // ranks that the last step could not go on without
@@ -69,7 +63,7 @@ type progress struct {
 
 func (w *World) collective(op string, data []byte, s sink) *collective {
 	return &collective{
-		w: w, n: w.calls.Load() + 1, op: op, data: data, sink: s, sent: -1,
+		w: w, n: w.calls.Load() + 1, last: true, op: brief(op), data: data, sink: s, sent: -1,
 		from: make([]progress, w.size), level: map[uint32]*level{}, fault: w.rank,
 	}
 }
@@ -92,11 +86,12 @@ func (c *collective) step() (bool, error) {
 	done, err := c.advance()
 	switch {
 	case err != nil:
-		// What this rank has not sent will never come: the others must know.
-		c.giveUp()
+		c.fail(err)
 	case done:
 		c.sink.finish(c)
-		c.end()
+		if c.last {
+			c.end()
+		}
 	}
 	return done, err
 }
@@ -108,6 +103,12 @@ func (c *collective) advance() (bool, error) {
 			return false, err
 		}
 		c.begun = true
+	}
+	if !c.ready {
+		if err := c.sink.begin(c); err != nil {
+			return false, err
+		}
+		c.ready = true
 	}
 	c.late = c.late[:0]
 	for {
@@ -128,7 +129,8 @@ func (c *collective) advance() (bool, error) {
 
 // send puts as much as fits into the queue; true when all is sent.
 func (c *collective) send() (bool, error) {
-	if c.w.out == nil {
+	if c.sent < 0 && c.w.out == nil {
+		c.objects()
 		c.sent = len(c.data)
 	}
 	for c.sent < len(c.data) {
@@ -141,10 +143,10 @@ func (c *collective) send() (bool, error) {
 		}
 		n := 0
 		if c.sent < 0 {
-			c.sent = 0
 			if n, err = c.putHeader(b); err != nil {
 				return false, err
 			}
+			c.sent = 0
 			if len(c.data) <= withHeader {
 				c.sent = copy(b[n:], c.data)
 				n += c.sent
@@ -153,7 +155,7 @@ func (c *collective) send() (bool, error) {
 			n = copy(b, c.data[c.sent:])
 			c.sent += n
 		}
-		if err := c.w.out.Commit(n, rdma.Stamp{Tag: c.n}, nil); err != nil {
+		if err := c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: c.part}, nil); err != nil {
 			return false, err
 		}
 	}
@@ -165,27 +167,9 @@ func (c *collective) checkReaders() error {
 	for r := range c.w.size {
 		if r != c.w.rank {
 			if err := c.gone(r, c.w.t.State(r)); err != nil {
-				return err
+				return c.because(r, err)
 			}
 		}
-	}
-	return nil
-}
-
-// gone is the error where rank can no longer take part. state is the
-// transport's word on it.
-func (c *collective) gone(rank int, state error) error {
-	var dead *rdma.PeerError
-	if errors.As(state, &dead) {
-		return &rdma.PeerError{Rank: rank, Op: c.op, Err: dead.Err}
-	}
-	if state != nil {
-		c.fault = rank
-		return failf(ErrLeft, "%s: rank %d has ended; all ranks must make this call", c.op, rank)
-	}
-	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
-		c.fault = int(mark & (1<<faultBits - 1))
-		return failf(ErrLeft, "%s: rank %d gave it up, after a timeout, an interrupt or an error of its own", c.op, c.fault)
 	}
 	return nil
 }
@@ -225,8 +209,7 @@ func (c *collective) take(rank int) (took, there bool, err error) {
 	}
 	b := s.next.Data
 	if !p.header {
-		n, err := c.getHeader(rank, b)
-		if err != nil {
+		if err := c.getHeader(rank, b); err != nil {
 			return false, true, err
 		}
 		p.header = true
@@ -234,17 +217,13 @@ func (c *collective) take(rank int) (took, there bool, err error) {
 			s.release()
 			return true, true, nil
 		}
-		b = b[n:]
-	} else if p.total <= withHeader {
-		b = b[len(b)-p.total:] // kept by the sink at the last step
 	}
-	if len(b) > p.total-p.got {
-		return false, true, fmt.Errorf("%w: %s: rank %d sent %d bytes more than it announced", rdma.ErrCorrupt, c.op, rank, len(b)-(p.total-p.got))
+	if p.total <= withHeader {
+		b = b[len(b)-p.total:] // behind the header
+	} else if want := min(chunkBytes, p.total-p.got); len(b) != want {
+		return false, true, fmt.Errorf("%w: %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, c.op, rank, len(b), want)
 	}
-	if !c.sink.chunk(c, rank, p.got, b) {
-		return false, true, nil
-	}
-	return true, true, nil
+	return c.sink.chunk(c, rank, p.got, b), true, nil
 }
 
 // taken is called by the sink, through chunk, for every chunk that it is done
@@ -254,15 +233,14 @@ func (c *collective) taken(rank, bytes int) {
 	c.w.in[rank].release()
 }
 
-// peek makes the next message of this collective the stream's next one, if it
-// has come. Messages of collectives given up are dropped.
+// peek makes the next message of this part the stream's next one, if it has
+// come. Messages of collectives given up are dropped.
 func (c *collective) peek(rank int) (bool, error) {
 	s := &c.w.in[rank]
 	for {
 		if !s.has {
 			// Before Next: what the rank sent before it went is not lost.
-			state := c.w.t.State(rank)
-			gone := c.gone(rank, state)
+			gone := c.gone(rank, c.w.t.State(rank))
 			var err error
 			if s.next, s.has, err = s.inbox.Next(); err != nil {
 				return false, err
@@ -279,14 +257,37 @@ func (c *collective) peek(rank int) (bool, error) {
 				return false, err
 			}
 			return false, fmt.Errorf("%w: %s: rank %d sends call %d before it has given up call %d", rdma.ErrCorrupt, c.op, rank, s.next.Tag, c.n)
+		case s.next.Kind == kindReason:
+			return false, c.readReason(rank, s.next.Data)
+		case s.next.Kind != c.part:
+			return false, fmt.Errorf("%w: %s: part %d of rank %d, expected %d", rdma.ErrCorrupt, c.op, s.next.Kind, rank, c.part)
 		default:
 			return true, nil
 		}
 	}
 }
 
-// end completes the collective: clocks are raised to the largest, and what was
-// sent before it counts as seen.
+// look takes nothing, but tells whether the call can still come about; late are
+// the ranks that have yet to come to this part.
+func (c *collective) look() error {
+	c.late = c.late[:0]
+	for r := range c.w.size {
+		if r == c.w.rank {
+			continue
+		}
+		there, err := c.peek(r)
+		if err != nil {
+			return err
+		}
+		if !there {
+			c.late = append(c.late, r)
+		}
+	}
+	return nil
+}
+
+// end completes the call: clocks are raised to the largest, and what was sent
+// before it counts as seen.
 func (c *collective) end() {
 	c.w.calls.Store(c.n)
 	for _, s := range c.w.open() {
@@ -298,9 +299,9 @@ func (c *collective) end() {
 	c.w.note(inCompute, 0, 0)
 }
 
-// giveUp ends the collective for this rank alone: the others must not wait for
-// what it has not sent, but for the rank itself again. It stays unable to read
-// queues, since a sender may just be reusing a slot.
+// giveUp ends the call for this rank alone: the others must not wait for what it
+// has not sent, but for the rank itself again. It stays unable to read queues,
+// since a sender may just be reusing a slot.
 func (c *collective) giveUp() {
 	c.w.marks.Put(markAway, 0)
 	c.w.marks.Set(markGaveUp, c.n<<faultBits|uint64(c.fault))
@@ -308,167 +309,49 @@ func (c *collective) giveUp() {
 	c.w.note(inCompute, 0, 0)
 }
 
+func (c *collective) suspend() {}
+
 func (c *collective) waiting() string {
-	if len(c.late) == 0 {
-		return c.op + ": waited for room to send"
+	if len(c.late) > 0 {
+		return fmt.Sprintf("%s: waited for %s", c.op, c.w.describe(c.late))
 	}
-	return fmt.Sprintf("%s: waited for %s", c.op, c.w.describe(c.late))
+	return fmt.Sprintf("%s: waited for %s to take what was sent", c.op, c.w.describe(c.slowest()))
+}
+
+// slowest are the ranks that have taken the least of what this one has sent.
+func (c *collective) slowest() (ranks []int) {
+	least := uint64(math.MaxUint64)
+	for r := range c.w.size {
+		if r == c.w.rank {
+			continue
+		}
+		switch acked := c.w.out.Acked(r); {
+		case acked < least:
+			least, ranks = acked, []int{r}
+		case acked == least:
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
 }
 
 // level is where the ranks are with one object when they meet in a collective.
 type level struct {
 	clock uint64   // the largest
-	heads []uint64 // by rank: the last seq that it has sent
+	heads []uint64 // by rank: the last seq that it has sent; allSeen if it has closed the object
 }
+
+const allSeen = math.MaxUint64
 
 func (c *collective) add(rank int, id uint32, clock, head uint64) {
 	l := c.level[id]
 	if l == nil {
 		l = &level{heads: make([]uint64, c.w.size)}
+		for r := range l.heads {
+			l.heads[r] = allSeen
+		}
 		c.level[id] = l
 	}
 	l.clock = max(l.clock, clock)
 	l.heads[rank] = head
 }
-
-// Header: length of op, op, bytes of data, number of objects, and of each its
-// id, clock and head; all little endian.
-const objectBytes = 4 + 8 + 8
-
-func (c *collective) putHeader(b []byte) (int, error) {
-	objects := c.w.open()
-	if 2+len(c.op)+8+4+objectBytes*len(objects) > chunkBytes-withHeader {
-		return 0, failf(ErrState, "%s: %d vectors and segments are open; close some", c.op, len(objects))
-	}
-	h := binary.LittleEndian.AppendUint16(b[:0], uint16(len(c.op)))
-	h = append(h, c.op...)
-	h = binary.LittleEndian.AppendUint64(h, uint64(len(c.data)))
-	h = binary.LittleEndian.AppendUint32(h, uint32(len(objects)))
-	for _, s := range objects {
-		clock, head := s.clock.Load(), s.head.Load()
-		h = binary.LittleEndian.AppendUint32(h, s.id)
-		h = binary.LittleEndian.AppendUint64(h, clock)
-		h = binary.LittleEndian.AppendUint64(h, head)
-		c.add(c.w.rank, s.id, clock, head)
-	}
-	return len(h), nil
-}
-
-var errHeader = fmt.Errorf("%w: malformed header of a collective", rdma.ErrCorrupt)
-
-func (c *collective) getHeader(rank int, b []byte) (int, error) {
-	op, total, objects, n, err := parseHeader(b)
-	if err != nil {
-		return 0, err
-	}
-	if op != c.op {
-		return 0, failf(ErrMismatch, "this rank is in %s, rank %d in %s (collective call %d): all ranks must make the same calls in the same order", c.op, rank, op, c.n)
-	}
-	for ; len(objects) > 0; objects = objects[objectBytes:] {
-		id := binary.LittleEndian.Uint32(objects)
-		c.add(rank, id, binary.LittleEndian.Uint64(objects[4:]), binary.LittleEndian.Uint64(objects[12:]))
-	}
-	c.from[rank].total = int(total)
-	return n, c.sink.expect(rank, total)
-}
-
-// parseHeader checks every length before it uses it. n is where the data
-// begins.
-func parseHeader(b []byte) (op string, total uint64, objects []byte, n int, err error) {
-	const fixed = 2 + 8 + 4
-	if len(b) < fixed {
-		return "", 0, nil, 0, errHeader
-	}
-	l := int(binary.LittleEndian.Uint16(b))
-	if len(b) < fixed+l {
-		return "", 0, nil, 0, errHeader
-	}
-	op, b = string(b[2:2+l]), b[2+l:]
-	total = binary.LittleEndian.Uint64(b)
-	count := int(binary.LittleEndian.Uint32(b[8:]))
-	b = b[12:]
-	if total > 1<<47 || count > len(b)/objectBytes {
-		return "", 0, nil, 0, errHeader
-	}
-	return op, total, b[:objectBytes*count], fixed + l + objectBytes*count, nil
-}
-
-// keep collects every rank's bytes.
-type keep struct{ parts [][]byte }
-
-func (k *keep) expect(rank int, total uint64) error {
-	k.parts[rank] = make([]byte, 0, total)
-	return nil
-}
-
-func (k *keep) chunk(c *collective, rank, _ int, b []byte) bool {
-	k.parts[rank] = append(k.parts[rank], b...)
-	c.taken(rank, len(b))
-	return true
-}
-
-func (k *keep) finish(c *collective) { k.parts[c.w.rank] = append([]byte{}, c.data...) }
-
-// combine folds the ranks' data chunk by chunk, in the order of ranks, so that
-// all ranks compute the same bits. dst is written when all is there: at an
-// error it is as it was.
-type combine struct {
-	op      reduce.Op
-	runs    []run
-	dst     []byte
-	scratch []byte   // the result so far, where it comes in several chunks
-	chunks  [][]byte // by rank, those that wait for the others
-}
-
-func (m *combine) expect(int, uint64) error { return nil }
-
-func (m *combine) chunk(c *collective, rank, off int, b []byte) bool {
-	m.chunks[rank] = b
-	for r := range m.chunks {
-		if r != c.w.rank && (m.chunks[r] == nil || c.from[r].got != off) {
-			return false
-		}
-	}
-	m.chunks[c.w.rank] = c.data[off : off+len(b)]
-	m.fold(off, len(b))
-	for r := range m.chunks {
-		m.chunks[r] = nil
-		if r != c.w.rank {
-			c.taken(r, len(b))
-		}
-	}
-	return true
-}
-
-func (m *combine) fold(off, n int) {
-	foldRuns(m.op, m.runs, off, m.scratch[off:off+n], m.chunks, nil)
-}
-
-func (m *combine) finish(*collective) {
-	copy(m.dst, m.scratch)
-}
-
-// fill copies root's data. dst is written when all is there.
-type fill struct {
-	root         int
-	dst, scratch []byte
-}
-
-func (f *fill) expect(rank int, total uint64) error {
-	want := 0
-	if rank == f.root {
-		want = len(f.scratch)
-	}
-	if total != uint64(want) {
-		return fmt.Errorf("%w: broadcast from rank %d: rank %d sends %d bytes, not %d", rdma.ErrCorrupt, f.root, rank, total, want)
-	}
-	return nil
-}
-
-func (f *fill) chunk(c *collective, rank, off int, b []byte) bool {
-	copy(f.scratch[off:], b)
-	c.taken(rank, len(b))
-	return true
-}
-
-func (f *fill) finish(*collective) { copy(f.dst, f.scratch) }

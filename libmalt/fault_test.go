@@ -61,14 +61,23 @@ func with(t *testing.T, change func(f *faulty), body func(ctx context.Context, w
 
 var errShort = fmt.Errorf("%w: 5 GB asked for, 3 GB there", rdma.ErrNoMemory)
 
-// TestMakingFailsOnAllRanks where it fails on one, and all can make another
-// vector afterwards.
+// TestMakingFailsOnAllRanks where it fails on one: all hear at once where and
+// why, and all can make another vector afterwards.
 func TestMakingFailsOnAllRanks(t *testing.T) {
 	faults := map[string]func(f *faulty, on *bool){
 		"memory of the vector": func(f *faulty, on *bool) {
 			tr := f.Transport
 			f.mapping = func(bytes int) ([]byte, error) {
 				if *on {
+					return nil, errShort
+				}
+				return tr.Map(bytes)
+			}
+		},
+		"memory for the values of rank 0": func(f *faulty, on *bool) {
+			tr, calls := f.Transport, 0
+			f.mapping = func(bytes int) ([]byte, error) {
+				if calls++; *on && calls == 2 {
 					return nil, errShort
 				}
 				return tr.Map(bytes)
@@ -105,7 +114,7 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 				if err := wantErr(err, want); err != nil {
 					return err
 				}
-				if w.Rank() == 1 && !strings.Contains(err.Error(), "3 GB there") || w.Rank() != 1 && !strings.Contains(err.Error(), "rank 1") {
+				if !strings.Contains(err.Error(), "3 GB there") || w.Rank() != 1 && !strings.Contains(err.Error(), "rank 1 failed") {
 					return fmt.Errorf("%q does not say what happened where", err)
 				}
 				v, err := vector(ctx, w, 10, "")
@@ -114,6 +123,46 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 				}
 				_, err = v.Sync(ctx, 1)
 				return err
+			})
+		})
+	}
+}
+
+// TestCollectiveWithoutMemory fails on all ranks where one cannot get memory for
+// the result, and all can make it again.
+func TestCollectiveWithoutMemory(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, v *libmalt.Vector) error{
+		"allreduce": func(ctx context.Context, v *libmalt.Vector) error { return v.AllReduce(ctx, "mean") },
+		"broadcast": func(ctx context.Context, v *libmalt.Vector) error { return v.Broadcast(ctx, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			short := false
+			with(t, func(f *faulty) {
+				tr := f.Transport
+				f.mapping = func(bytes int) ([]byte, error) {
+					if short {
+						short = false
+						return nil, errShort
+					}
+					return tr.Map(bytes)
+				}
+			}, func(ctx context.Context, w *libmalt.World) error {
+				v, err := vector(ctx, w, 10, "start=own")
+				if err != nil {
+					return err
+				}
+				want := libmalt.ErrLeft
+				if w.Rank() == 1 {
+					want, short = libmalt.ErrNoMemory, true
+				}
+				fill(v.Bytes(), float32(w.Rank()))
+				if err := wantErr(call(ctx, v), want); err != nil {
+					return err
+				}
+				if at(v.Bytes(), 0) != float32(w.Rank()) {
+					return fmt.Errorf("a %s that failed has changed the values", name)
+				}
+				return call(ctx, v)
 			})
 		})
 	}

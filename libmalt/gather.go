@@ -17,7 +17,7 @@ func (s *Segment) Begin(ctx context.Context) ([]Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.held = true
+	s.held.Store(true)
 	return s.updates, nil
 }
 
@@ -25,10 +25,9 @@ func (s *Segment) Begin(ctx context.Context) ([]Update, error) {
 // notify-ack, are acknowledged: after the fold, since the sender reuses their
 // memory. Without, the next gather gets them again.
 func (s *Segment) End(folded bool) error {
-	if !s.held {
+	if !s.held.CompareAndSwap(true, false) {
 		return failf(ErrState, "end of a gather of %s that was not begun", s)
 	}
-	s.held = false
 	if folded {
 		s.folded()
 	}
@@ -54,7 +53,9 @@ func (s *Segment) folded() {
 		}
 		src.release()
 	}
-	s.unfolds = 0
+	if s.unfolds > 0 {
+		s.unfolds--
+	}
 	s.stats.Gathers++
 }
 
@@ -252,6 +253,8 @@ func (o *gathering) collect() {
 		}
 	}
 }
+
+func (o *gathering) suspend() { o.watch.end(o.s) }
 
 func (o *gathering) waiting() string {
 	s := o.s

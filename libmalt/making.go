@@ -2,8 +2,10 @@ package libmalt
 
 import (
 	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
+
+	"malt/rdma"
 )
 
 // makeSegment makes s, part of object (itself, or the vector around it). It
@@ -20,16 +22,19 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 	if err != nil {
 		return nil, err
 	}
-	what := describeMaking(fmt.Sprintf("making of %s %q: %s %s", s.kind, name, shape, mode.agreed()))
-	op, err := w.run(ctx, what, func() (stepper, error) {
+	what := fmt.Sprintf("making of %s %q: %s %s", s.kind, name, shape, mode.agreed())
+	op, err := w.run(ctx, call{key: what}, func() (stepper, error) {
 		s.w, s.id, s.name, s.mode, s.weight = w, uint32(w.calls.Load()+1), name, mode, 1
 		if name == "" {
 			s.name = fmt.Sprintf("%s-%d", s.kind, s.id)
 		}
 		s.stats.Edges = make([]Edge, w.size)
-		m := &making{w: w, s: s, object: object, what: what, mode: mode}
-		var b []byte
-		if b, m.failure = w.alloc(s, bytes); m.failure == nil {
+		m := &making{w: w, s: s, object: object}
+		if v, ok := object.(*Vector); ok && !mode.startOwn {
+			m.values = v
+		}
+		b, err := w.alloc(s, bytes)
+		if err == nil {
 			s.data, s.base = b[:bytes:bytes], &b[0]
 			init()
 			m.undo = func() {
@@ -37,11 +42,10 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 				_ = w.Unmap(s.base)
 			}
 		}
-		if v, ok := object.(*Vector); ok && !mode.startOwn {
-			m.finish = func() (*collective, error) { return v.broadcast(what+" (values)", 0) }
-		}
+		m.begin(what, mode, err)
 		m.done = func() {
 			s.ch, s.open = m.ch, true
+			s.ch.open(s.stats.Edges)
 			w.enlist(s)
 		}
 		return m, nil
@@ -65,21 +69,19 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 		if err != nil {
 			return err
 		}
-		what := describeMaking(fmt.Sprintf("configuring of %s: %s", s, mode.agreed()))
-		_, err = s.w.run(ctx, what, func() (stepper, error) {
-			m := &making{w: s.w, s: s, what: what, mode: mode}
+		what := fmt.Sprintf("configuring of %s: %s", s, mode.agreed())
+		_, err = s.w.run(ctx, call{what, s}, func() (stepper, error) {
+			m := &making{w: s.w, s: s}
+			m.begin(what, mode, nil)
 			m.done = func() {
-				s.countOverwritten()
-				old := s.ch
-				s.ch, s.mode = m.ch, mode
+				s.catchUp() // what the ranks agreed on is about the old boxes
+				s.countOverwritten(true)
+				_ = s.ch.close(s.w) // nothing is lost: this rank has left it
+				s.ch = m.ch
+				s.ch.open(s.stats.Edges)
+				s.setMode(mode)
 				s.head.Store(0)
-				// What the collectives asked for was about the old boxes.
-				clock := s.Clock()
-				if l := s.level.Swap(nil); l != nil {
-					clock = l.clock
-				}
-				s.raise(clock)
-				_ = old.close() // nothing is lost: this rank has left it
+				s.raise(s.Clock())
 			}
 			return m, nil
 		}, nil)
@@ -89,26 +91,45 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 
 // making is the collective making of an object, or its configuring: each rank
 // publishes its box, all agree on what it is, connect to each other, and hear
-// that everyone has.
+// that everyone has. It is one collective call in two or three parts.
 type making struct {
-	w       *World
-	s       *Segment
-	object  any    // s, or the vector around it
-	what    string // the same on all ranks; who differs is told by it
-	mode    mode
-	stage   int
-	inner   *collective
-	joined  chan error
-	stop    context.CancelFunc
-	ch      *channel
-	failure error                       // of this rank, told to all
-	finish  func() (*collective, error) // one more collective, if any
-	done    func()                      // when all has succeeded
-	undo    func()                      // when not
+	w      *World
+	s      *Segment
+	object any     // s, or the vector around it
+	values *Vector // gets rank 0's values; nil: every rank has its own
+	stage  int
+	part   *collective // under way; while joining the one to come
+	ch     *channel
+	joined chan error
+	stop   context.CancelFunc
+
+	failure error  // of this rank, told to all
+	done    func() // when all has succeeded
+	undo    func() // when not
 }
 
-// joining is the stage in which another goroutine connects the channel.
-const joining = 2
+// Stages of a making.
+const (
+	agreeing   = iota // all tell what they make, and whether they can
+	joining           // another goroutine connects the channel
+	confirming        // all tell that they are connected
+	starting          // rank 0 sends its values
+)
+
+// begin publishes this rank's box, unless making has failed already.
+func (m *making) begin(what string, mode mode, failure error) {
+	m.failure = failure
+	if m.failure == nil {
+		name := fmt.Sprintf("%s/%d/%d", m.s.name, m.s.id, m.w.calls.Load())
+		m.ch, m.failure = publishChannel(m.w, name, len(m.s.data), mode)
+	}
+	var outcome []byte // nothing, or why this rank failed
+	if m.failure != nil {
+		outcome = []byte(m.failure.Error())
+	}
+	m.part = m.w.collective(what, outcome, &keep{})
+	m.part.last = false
+}
 
 func (m *making) step() (bool, error) {
 	done, err := m.advance()
@@ -122,61 +143,50 @@ func (m *making) step() (bool, error) {
 
 func (m *making) advance() (bool, error) {
 	for ; ; m.stage++ {
-		switch m.stage {
-		case 0:
-			m.publish()
-			m.inner = m.w.collective(m.what, outcome(m.failure), &keep{make([][]byte, m.w.size)})
-		case joining:
-			if done, err := m.join(); !done || err != nil {
+		if m.stage == joining {
+			done, err := m.join()
+			if err != nil {
+				m.part.fail(err)
+			}
+			if !done || err != nil {
 				return false, err
 			}
-			m.inner = m.w.collective(m.what+" (end)", nil, &keep{make([][]byte, m.w.size)})
-		case 4:
-			if m.finish == nil {
-				return true, nil
-			}
-			var err error
-			if m.inner, err = m.finish(); err != nil {
-				return false, err
-			}
-		case 6:
-			return true, nil
-		default: // 1, 3, 5: in a collective
-			if done, err := m.inner.step(); !done || err != nil {
-				return false, err
-			}
+			continue
+		}
+		if done, err := m.part.step(); !done || err != nil {
+			return false, err
+		}
+		switch {
+		case m.stage == agreeing:
 			if err := m.outcomes(); err != nil {
+				m.part.end() // as on all ranks
 				return false, err
 			}
+			m.next(nil, &keep{}, m.values == nil)
+		case m.part.last:
+			return true, nil
+		default:
+			c := m.values.broadcast("", 0)
+			m.next(c.data, c.sink, true)
 		}
 	}
 }
 
-// publish makes the channel, unless this rank has failed before.
-func (m *making) publish() {
-	if m.failure == nil {
-		name := fmt.Sprintf("%s/%d/%d", m.s.name, m.s.id, m.w.calls.Load())
-		m.ch, m.failure = publishChannel(m.w, name, len(m.s.data), m.mode)
-	}
-}
-
-// outcome is what a rank tells the others: nothing, or why it failed.
-func outcome(err error) []byte {
-	if err == nil {
-		return nil
-	}
-	return []byte(err.Error())
+// next prepares the next part of the call.
+func (m *making) next(data []byte, s sink, last bool) {
+	c := m.w.collective(m.part.op, data, s)
+	c.begun, c.part, c.last = true, m.part.part+1, last
+	m.part = c
 }
 
 // outcomes is the error of the first rank that failed, the own one preferred.
 func (m *making) outcomes() error {
-	k, ok := m.inner.sink.(*keep)
-	if m.failure != nil || !ok {
+	if m.failure != nil {
 		return m.failure
 	}
-	for r, text := range k.parts {
+	for r, text := range m.part.sink.(*keep).parts {
 		if len(text) > 0 {
-			return failf(ErrLeft, "%s: rank %d failed: %s", m.what, r, text)
+			return &givenUp{m.part.op, r, string(text), ErrLeft}
 		}
 	}
 	return nil
@@ -184,33 +194,34 @@ func (m *making) outcomes() error {
 
 // join connects the channel in a goroutine of its own, since that blocks on
 // other ranks; its end rings this rank's doorbell. Meanwhile another rank may
-// fail: it then gives up the collective that comes next.
+// give up.
 func (m *making) join() (bool, error) {
+	if m.w.size == 1 {
+		err := m.ch.join(context.Background(), m.w.t)
+		return err == nil, err
+	}
 	if m.joined == nil {
 		var ctx context.Context
 		ctx, m.stop = context.WithCancel(context.Background())
 		m.joined = make(chan error, 1)
 		go func() {
-			m.joined <- m.ch.join(ctx, m.w.t, m.s.stats.Edges)
+			m.joined <- m.ch.join(ctx, m.w.t)
 			m.w.t.Wake()
 		}()
 	}
-	done, err, next := false, error(nil), m.next()
 	select {
-	case err = <-m.joined:
+	case err := <-m.joined:
 		m.stop()
-		m.joined, done = nil, true
+		m.joined = nil
+		var dead *rdma.PeerError
+		if errors.Is(err, rdma.ErrLeft) || errors.As(err, &dead) {
+			err = firstOf(m.part.look(), err) // in the words of the call
+		}
+		return err == nil, err
 	default:
-		err = next.checkReaders()
+		return false, m.part.look()
 	}
-	if err != nil {
-		next.giveUp()
-	}
-	return done, err
 }
-
-// next is the collective that comes after joining.
-func (m *making) next() *collective { return m.w.collective(m.what, nil, nil) }
 
 // abandon undoes what there is; the others have been told already.
 func (m *making) abandon() {
@@ -219,7 +230,7 @@ func (m *making) abandon() {
 		<-m.joined
 	}
 	if m.ch != nil {
-		_ = m.ch.close() // there is an error to tell already
+		_ = m.ch.close(m.w) // there is an error to tell already
 	}
 	if m.undo != nil {
 		m.undo()
@@ -227,28 +238,15 @@ func (m *making) abandon() {
 }
 
 func (m *making) waiting() string {
-	if m.stage == joining {
-		return m.what + ": waited for the other ranks' memory to be announced"
+	if m.stage == joining && len(m.part.late) == 0 {
+		return m.part.op + ": was mapping the memory of the other ranks"
 	}
-	return m.inner.waiting()
+	return m.part.waiting()
 }
 
-// giveUp also tells ranks that are in the next collective of the making.
+func (m *making) suspend() {}
+
 func (m *making) giveUp() {
-	if m.stage == joining {
-		m.next().giveUp()
-	} else {
-		m.inner.giveUp()
-	}
+	m.part.giveUp()
 	m.abandon()
-}
-
-// describeMaking keeps what is compared between ranks, and shown where they
-// differ, to a length that fits into a header.
-func describeMaking(text string) string {
-	const most = 4096
-	if len(text) <= most {
-		return text
-	}
-	return fmt.Sprintf("%s… (sha256 %x)", text[:most/2], sha256.Sum256([]byte(text)))
 }

@@ -16,6 +16,9 @@ func (s *Segment) Scatter(ctx context.Context, n int, to []int) (int, error) {
 	if n < 0 || n > len(s.data) {
 		return 0, failf(ErrInvalid, "scatter: %d bytes of %s, which has %d", n, s, len(s.data))
 	}
+	if s.kind == "vector" && n != len(s.data) {
+		return 0, failf(ErrInvalid, "scatter: %d bytes of %s; a vector is sent as a whole, %d bytes", n, s, len(s.data))
+	}
 	return s.scatter(ctx, n, to, 1)
 }
 
@@ -25,7 +28,7 @@ func (s *Segment) scatter(ctx context.Context, n int, to []int, weight float64) 
 	if err != nil {
 		return 0, err
 	}
-	return n * op.receivers, nil
+	return op.n * op.receivers, nil
 }
 
 // scattering is a scatter on its way. It waits for room in the queue of
@@ -45,7 +48,7 @@ func (o *scattering) begin(s *Segment, n int, to []int, weight float64) error {
 		return failf(ErrInvalid, "scatter: weight %v: a finite number of at least 0 is expected", weight)
 	}
 	if most := s.mode.consistency.MaxScatters(); most > 0 && s.unfolds >= most {
-		return failf(ErrState, "scatter: %s has been scattered %d times since its last gather; %s allows %d: gather first", s, s.unfolds, s.mode.consistency, most)
+		return failf(ErrState, "scatter: %s has been scattered %d times more than gathered; %s allows %d: gather first", s, s.unfolds, s.mode.consistency, most)
 	}
 	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0]}
 	now := s.mode.graph.Receivers(s.w.rank, s.Clock()+1)
@@ -69,6 +72,14 @@ func (o *scattering) begin(s *Segment, n int, to []int, weight float64) error {
 }
 
 func (o *scattering) step() (bool, error) {
+	done, err := o.advance()
+	if done || err != nil {
+		o.giveUp()
+	}
+	return done, err
+}
+
+func (o *scattering) advance() (bool, error) {
 	s, out := o.s, o.s.ch.out
 	if s.mode.consistency.Kind == consistency.NotifyAck {
 		if err := s.w.useQueue(s); err != nil {
@@ -109,8 +120,6 @@ func (o *scattering) step() (bool, error) {
 	s.weight = o.weight
 	s.stats.Scatters++
 	o.count()
-	o.watch.end(s)
-	s.w.note(inCompute, s.id, clock)
 	return true, nil
 }
 
@@ -151,6 +160,8 @@ func (o *scattering) count() {
 		e.SentBytes += uint64(o.n)
 	}
 }
+
+func (o *scattering) suspend() { o.watch.end(o.s) }
 
 func (o *scattering) waiting() string {
 	return "scatter of " + o.s.String() + " (" + o.s.mode.consistency.String() + "): waited for " + o.s.w.describe(o.late) + " to fold an earlier update"

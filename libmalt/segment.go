@@ -3,6 +3,7 @@ package libmalt
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 )
@@ -16,13 +17,14 @@ type Segment struct {
 	kind string // "vector" or "segment"
 	name string
 
-	gate gate // also held from Begin to End
-	open bool // between the making and Close
-	held bool // between Begin and End
+	gate gate                   // also held from Begin to End
+	open bool                   // between the making and Close
+	held atomic.Bool            // between Begin and End
+	kept atomic.Pointer[string] // a call of the job about this object that timed out and keeps its place
 
 	data []byte
 	base *byte // first byte of the mapping behind data, which may be empty
-	mode mode
+	mode mode  // written under both gate and World.mu
 	ch   *channel
 
 	clock   atomic.Uint64         // scatters, or what a collective has levelled it up to
@@ -62,26 +64,43 @@ func (s *Segment) Clock() uint64 { return s.clock.Load() }
 
 // Describe is the options in force, in the grammar of NewVector.
 func (s *Segment) Describe() string {
-	text := "name=" + s.name + " " + s.mode.agreed()
+	m := s.anyMode()
+	text := "name=" + s.name + " " + m.agreed()
 	if s.kind == "vector" {
-		text += " fold=" + s.mode.fold.String()
+		text += " fold=" + m.fold.String()
 	}
 	return text
 }
 
+// anyMode is the mode for those who have not locked the gate.
+func (s *Segment) anyMode() mode {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return s.mode
+}
+
+func (s *Segment) setMode(m mode) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.mode = m
+}
+
 // Receivers are the ranks that the next scatter goes to, in the graph's order.
-func (s *Segment) Receivers() []int { return s.mode.graph.Receivers(s.w.rank, s.Clock()+1) }
+func (s *Segment) Receivers() []int { return s.anyMode().graph.Receivers(s.w.rank, s.Clock()+1) }
 
 // Senders are the ranks that send to this one at the present clock, at clock 0
 // at the first.
-func (s *Segment) Senders() []int { return s.mode.graph.Senders(s.w.rank, max(s.Clock(), 1)) }
+func (s *Segment) Senders() []int { return s.anyMode().graph.Senders(s.w.rank, max(s.Clock(), 1)) }
 
 // run is gate.run for the calls of s. With hold, a call that succeeds leaves the
 // gate closed behind it.
 func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, check func() error) error {
-	_, err := s.gate.run(ctx, s.w.t, s, key, hold, func() (stepper, error) {
+	_, err := s.gate.run(ctx, s.w.t, s, call{key: key}, hold, func() (stepper, error) {
 		if !s.open {
 			return nil, failf(ErrClosed, "%s: %s has been closed", key, s)
+		}
+		if kept := s.kept.Load(); kept != nil {
+			return nil, keptPlace(key, s, *kept)
 		}
 		s.catchUp()
 		return op, check()
@@ -90,7 +109,7 @@ func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, ch
 }
 
 // alone keeps other calls off s while a call of the job works on it.
-func (s *Segment) alone(call func() error) error {
+func (s *Segment) alone(work func() error) error {
 	if !s.gate.mu.TryLock() {
 		return failf(ErrBusy, "%s is in a call already, of another thread or around this fold; wait for that one first", s)
 	}
@@ -99,10 +118,10 @@ func (s *Segment) alone(call func() error) error {
 	case !s.open:
 		return failf(ErrClosed, "%s has been closed", s)
 	case s.gate.op != nil:
-		return failf(ErrBusy, "%s has a call that timed out and keeps its place, %s; make that call again or cancel it first", s, s.gate.key)
+		return failf(ErrBusy, "%s has a call that timed out and keeps its place, %s; make that call again or cancel it first", s, s.gate.call.key)
 	}
 	defer s.catchUp()
-	return call()
+	return work()
 }
 
 // levelTo is called at the end of a collective call, perhaps while another
@@ -133,8 +152,30 @@ func (s *Segment) raise(clock uint64) {
 }
 
 // Cancel gives up the call that keeps its place after a timeout, if there is
-// one. ErrBusy: another goroutine is inside a call, or in a fold.
-func (s *Segment) Cancel() error { return s.gate.cancel(s) }
+// one; also a collective call on s. ErrBusy: another goroutine is inside a call,
+// or in a fold.
+func (s *Segment) Cancel() error {
+	if err := s.gate.cancel(s); err != nil {
+		return err
+	}
+	s.giveUpKept()
+	return nil
+}
+
+// giveUpKept gives up the call of the job about s that keeps its place.
+func (s *Segment) giveUpKept() {
+	for s.kept.Load() != nil {
+		// Whoever holds the gate now is about to be refused, or gives up that call.
+		if g := &s.w.gate; g.mu.TryLock() {
+			if g.call.of == s {
+				g.giveUp()
+			}
+			g.mu.Unlock()
+		} else {
+			runtime.Gosched()
+		}
+	}
+}
 
 // Close leaves the object: the others no longer wait for this rank in it. Its
 // memory stays valid until World.Unmap.
@@ -147,16 +188,17 @@ func (s *Segment) Close() error {
 		return failf(ErrClosed, "%s has been closed before", s)
 	}
 	s.w.delist(s)
-	s.ch.leave()
+	s.giveUpKept()
 	return s.shut()
 }
 
 // shut closes the channel and lets go of the memory. The gate is locked.
 func (s *Segment) shut() error {
 	s.gate.giveUp()
+	s.countOverwritten(true)
 	s.open = false
 	s.w.disown(s)
-	return s.ch.close()
+	return s.ch.close(s.w)
 }
 
 // checkName accepts what can travel in options and messages without quoting.

@@ -19,8 +19,9 @@ type Stats struct {
 type Edge struct {
 	SentMessages, SentBytes     uint64
 	FoldedMessages, FoldedBytes uint64
-	// Overwritten counts updates for this rank that it will never fold: newer
-	// ones replaced them, they were too old, or a collective call made them so.
+	// Overwritten counts, in async and ssp, updates for this rank that it will
+	// never fold: newer ones replaced them, they were too old, a collective call
+	// made them count as seen, or the object was closed.
 	Overwritten uint64
 	// AgeSum and AgeMax are over the folded ones: the reader's clock minus the
 	// update's. A negative age: the sender was ahead.
@@ -46,7 +47,7 @@ func (s *Segment) Stats() (Stats, error) {
 	}
 	defer s.gate.mu.Unlock()
 	if s.open {
-		s.countOverwritten()
+		s.countOverwritten(false)
 	}
 	st := s.stats
 	st.Edges = append([]Edge(nil), s.stats.Edges...)
@@ -55,19 +56,22 @@ func (s *Segment) Stats() (Stats, error) {
 
 // countOverwritten brings Overwritten up to date with the boxes of the
 // overwriting modes: what was published for this rank, less what it folded and
-// what it may still fold. In lock-step and in queues nothing is overwritten.
-func (s *Segment) countOverwritten() {
+// what it may still fold, which is nothing when the boxes are to be closed. In
+// lock-step and in queues nothing is overwritten.
+func (s *Segment) countOverwritten(closing bool) {
 	if k := s.mode.consistency.Kind; k != consistency.Async && k != consistency.SSP {
 		return
 	}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		lost := src.lost + src.inbox.Published() - src.folded
-		if u, ok, err := src.inbox.Next(); ok && err == nil {
-			src.held, src.has = u, true
-		}
-		if src.has {
-			lost--
+		if !closing {
+			if u, ok, err := src.inbox.Next(); ok && err == nil {
+				src.held, src.has = u, true
+			}
+			if src.has {
+				lost--
+			}
 		}
 		// The sender may have published between the two looks.
 		if int64(lost-src.edge.Overwritten) > 0 {

@@ -192,7 +192,10 @@ func (t *recorder) Subscribe(ctx context.Context, name string, s rdma.Spec, send
 
 // what is the name of an update: its clock, or the collective it is part of.
 func what(box string, s rdma.Stamp) string {
-	if box == "world" {
+	switch {
+	case box == "world" && s.Kind >= 1<<15:
+		return fmt.Sprintf("why it gives up call %d", s.Tag)
+	case box == "world":
 		return fmt.Sprintf("call %d", s.Tag)
 	}
 	return fmt.Sprintf("clock %d", s.Clock)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"malt/libmalt/reduce"
+	"malt/rdma"
 )
 
 // DType is an element type.
@@ -121,20 +122,17 @@ func (v *Vector) Scatter(ctx context.Context, to []int, weight float64) (int, er
 // Gather folds what has arrived, as the consistency says, with fold, "" meaning
 // the vector's own. It returns how many updates it folded.
 func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
-	op := v.mode.fold
+	op := v.anyMode().fold
 	if fold != "" {
 		var err error
 		if op, err = reduce.ParseOp(fold); err != nil {
 			return 0, invalid(err)
 		}
 	}
-	updates, err := v.Begin(ctx)
-	if err != nil {
+	if _, err := v.Begin(ctx); err != nil {
 		return 0, err
 	}
-	n := len(updates)
-	v.fold(op, updates)
-	return n, v.End(true)
+	return v.foldAll(op)
 }
 
 // Sync scatters to all receivers, then gathers with the vector's fold. After a
@@ -148,9 +146,20 @@ func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	v.held = true
+	v.held.Store(true)
+	return v.foldAll(v.mode.fold)
+}
+
+// foldAll folds what Begin has found, and ends that.
+func (v *Vector) foldAll(op reduce.Op) (int, error) {
 	n := len(v.updates)
-	v.fold(v.mode.fold, v.updates)
+	for _, u := range v.updates {
+		if len(u.Data) != len(v.data) {
+			err := fmt.Errorf("%w: gather of %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, v, u.Rank, len(u.Data), len(v.data))
+			return 0, firstOf(err, v.End(true))
+		}
+	}
+	v.fold(op, v.updates)
 	return n, v.End(true)
 }
 
@@ -182,6 +191,7 @@ func (o *syncing) current() stepper {
 }
 
 func (o *syncing) waiting() string { return o.current().waiting() }
+func (o *syncing) suspend()        { o.current().suspend() }
 func (o *syncing) giveUp()         { o.current().giveUp() }
 
 // fold combines the updates into the vector. Operands are added in the order of
@@ -228,7 +238,7 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 // Collective. op: mean, sum, min, max.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.alone(func() error {
-		return v.w.allReduce(ctx, "allreduce of "+v.String(), v.data, v.runs, op)
+		return v.w.allReduce(ctx, &v.Segment, "allreduce of "+v.String(), v.data, v.runs, op)
 	})
 }
 
@@ -239,7 +249,7 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	}
 	return v.alone(func() error {
 		name := fmt.Sprintf("broadcast of %s from rank %d", v, root)
-		_, err := v.w.start(ctx, name, v.sentBy(root), func() (*collective, error) { return v.broadcast(name, root) })
+		_, err := v.w.start(ctx, call{name, &v.Segment}, v.sentBy(root), func() *collective { return v.broadcast(name, root) })
 		return err
 	})
 }
@@ -253,13 +263,10 @@ func (v *Vector) sentBy(root int) []byte {
 }
 
 // broadcast is the collective that copies root's values.
-func (v *Vector) broadcast(name string, root int) (*collective, error) {
-	if v.w.rank == root {
-		return v.w.collective(name, v.data, &fill{root: root}), nil
+func (v *Vector) broadcast(name string, root int) *collective {
+	f := &fill{root: root}
+	if v.w.rank != root {
+		f.dst = v.data
 	}
-	scratch, err := v.w.scratchOf(len(v.data))
-	if err != nil {
-		return nil, err
-	}
-	return v.w.collective(name, nil, &fill{root, v.data, scratch}), nil
+	return v.w.collective(name, v.sentBy(root), f)
 }

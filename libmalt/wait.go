@@ -18,26 +18,34 @@ type stepper interface {
 	step() (done bool, err error)
 	// waiting is a sentence on what the last step could not go on without.
 	waiting() string
+	// suspend is called when the context ends before the call does. Further steps
+	// may follow, much later.
+	suspend()
 	// giveUp undoes what others must not wait for. It is called instead of
 	// further steps.
 	giveUp()
 }
 
+// call tells one call of an object or of the job from another.
+type call struct {
+	key string
+	of  *Segment // whose memory a call of the job uses, if any; names alone are not unique
+}
+
 // gate lets one call at a time into an object, and keeps the place of one that
 // ran into its timeout.
 type gate struct {
-	mu  sync.Mutex
-	key string // of op
-	op  stepper
+	mu   sync.Mutex
+	call call // of op
+	op   stepper
 }
 
-// run carries out the call named key: the one that keeps its place if it is the
-// same, else the one that begin makes. again, which may be nil, prepares the one
-// that kept its place to go on. With hold, a call that succeeds leaves the gate
-// locked.
-func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, key string, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
+// run carries out a call: the one that keeps its place if it is the same, else
+// the one that begin makes. again, which may be nil, prepares the one that kept
+// its place to go on. With hold, a call that succeeds leaves the gate locked.
+func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, which call, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
 	if !g.mu.TryLock() {
-		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", key, owner)
+		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", which.key, owner)
 	}
 	defer func() {
 		if !hold || err != nil {
@@ -48,19 +56,34 @@ func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, ke
 		if op, err = begin(); err != nil {
 			return nil, err
 		}
-	} else if g.key != key {
-		return nil, failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", key, owner, g.key)
+	} else if g.call != which {
+		return nil, keptPlace(which.key, owner, g.call.key)
 	} else if again != nil {
 		if err = again(op); err != nil {
 			return nil, err
 		}
 	}
-	g.op, g.key = nil, ""
+	g.keep(call{}, nil)
 	err = await(ctx, t, op)
 	if _, out := err.(*timeout); out {
-		g.op, g.key = op, key
+		g.keep(which, op)
 	}
 	return op, err
+}
+
+func keptPlace(key string, owner fmt.Stringer, kept string) error {
+	return failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", key, owner, kept)
+}
+
+// keep gives op a place; nil: no call has one any more.
+func (g *gate) keep(which call, op stepper) {
+	if g.call.of != nil {
+		g.call.of.kept.Store(nil)
+	}
+	if which.of != nil {
+		which.of.kept.Store(&which.key)
+	}
+	g.call, g.op = which, op
 }
 
 // cancel is giveUp of an object that nobody has locked. It does not wait for a
@@ -78,7 +101,7 @@ func (g *gate) cancel(owner fmt.Stringer) error {
 func (g *gate) giveUp() {
 	if g.op != nil {
 		g.op.giveUp()
-		g.op, g.key = nil, ""
+		g.keep(call{}, nil)
 	}
 }
 
@@ -98,9 +121,11 @@ func await(ctx context.Context, t rdma.Transport, op stepper) error {
 			return err
 		}
 		if waitErr != nil && ctx.Err() == nil {
+			op.giveUp()
 			return waitErr
 		}
 	}
+	op.suspend()
 	return expired(ctx, op.waiting())
 }
 

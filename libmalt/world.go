@@ -99,7 +99,7 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			w.in[in.From()].inbox = in
 		}
 		// Nobody leaves before everybody has joined.
-		_, err = w.collect(ctx, "start of the job", nil, &keep{make([][]byte, w.size)})
+		_, err = w.collect(ctx, "start of the job", nil)
 		return err
 	}()
 	if err != nil {

@@ -103,8 +103,8 @@ func (m Mode) Depth() int {
 	return 0
 }
 
-// MaxScatters is how many scatters may follow each other without a gather; 0
-// means any number. One more would, on a cycle of ranks, wait for itself.
+// MaxScatters is how many scatters a rank may be ahead of its gathers; 0 means
+// any number. One more would, on a cycle of ranks, wait for itself.
 func (m Mode) MaxScatters() uint64 {
 	switch m.Kind {
 	case BSP:

@@ -1,0 +1,134 @@
+package libmalt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"malt/rdma"
+)
+
+// A rank that cannot go on with a collective call gives it up: its mark says so
+// (markGaveUp), and if there is room in its queue, a last message says why. A
+// rank that gives up because another did passes that one's rank and reason on,
+// so that all name where it began. A death explains everything: see blame.
+
+// givenUp: the call cannot come about, since a rank gave it up.
+type givenUp struct {
+	op   string
+	rank int    // where it began
+	why  string // "": it did not say
+	kind error  // ErrMismatch or ErrLeft
+}
+
+func (e *givenUp) Error() string {
+	if e.why == "" {
+		return fmt.Sprintf("%s: rank %d gave it up, after a timeout, an interrupt or an error of its own", e.op, e.rank)
+	}
+	return fmt.Sprintf("%s: rank %d failed: %s", e.op, e.rank, e.why)
+}
+
+func (e *givenUp) Unwrap() error { return e.kind }
+
+// fail gives the call up for the reason err, unless nobody can be waiting for
+// this rank in it yet.
+func (c *collective) fail(err error) {
+	if c.begun {
+		c.tell(err)
+		c.giveUp()
+	}
+}
+
+// tell sends the reason. It comes before the mark: who sees that looks for it.
+func (c *collective) tell(err error) {
+	if c.w.out == nil {
+		return
+	}
+	b, full := c.w.out.Begin()
+	if b == nil || full != nil {
+		return
+	}
+	reason := givenUp{rank: c.fault, why: strings.TrimPrefix(err.Error(), c.op+": "), kind: err}
+	var passed *givenUp
+	if errors.As(err, &passed) {
+		reason = *passed
+	}
+	_ = c.w.out.Commit(reason.put(b), rdma.Stamp{Tag: c.n, Kind: kindReason}, nil) // fails only where it was closed
+}
+
+// A reason is the rank, whether the ranks disagree, and the text.
+const (
+	kindReason  = 1 << 15 // of its message, in place of the part's number
+	reasonFixed = 4 + 1
+	maxReason   = 8 << 10
+)
+
+func (e *givenUp) put(b []byte) int {
+	if len(b) < reasonFixed {
+		return 0
+	}
+	binary.LittleEndian.PutUint32(b, uint32(e.rank))
+	b[4] = 0
+	if errors.Is(e.kind, ErrMismatch) {
+		b[4] = 1
+	}
+	return reasonFixed + copy(b[reasonFixed:min(len(b), reasonFixed+maxReason)], e.why)
+}
+
+// readReason is the error that rank's reason stands for.
+func (c *collective) readReason(rank int, b []byte) error {
+	e := &givenUp{op: c.op, rank: rank, kind: ErrLeft}
+	if len(b) >= reasonFixed {
+		if first := binary.LittleEndian.Uint32(b); first < uint32(c.w.size) {
+			e.rank = int(first)
+		}
+		if b[4] != 0 {
+			e.kind = ErrMismatch
+		}
+		e.why = string(b[reasonFixed:])
+	}
+	c.fault = e.rank
+	return e
+}
+
+// gone is the error where rank can no longer take part. state is the
+// transport's word on it.
+func (c *collective) gone(rank int, state error) error {
+	var dead *rdma.PeerError
+	if errors.As(state, &dead) {
+		return &rdma.PeerError{Rank: rank, Op: c.op, Err: dead.Err}
+	}
+	if state != nil {
+		c.fault = rank
+		return failf(ErrLeft, "%s: rank %d has ended; all ranks must make this call", c.op, rank)
+	}
+	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
+		c.fault = int(mark & (1<<faultBits - 1))
+		return &givenUp{c.op, c.fault, "", ErrLeft}
+	}
+	return nil
+}
+
+// because is err, or where that says that rank gave the call up, the reason that
+// it may have left behind what it sent: nobody needs that any more.
+func (c *collective) because(rank int, err error) error {
+	var given *givenUp
+	if !errors.As(err, &given) {
+		return err
+	}
+	for s := &c.w.in[rank]; ; s.release() {
+		if !s.has {
+			var failed error
+			if s.next, s.has, failed = s.inbox.Next(); failed != nil || !s.has {
+				return err
+			}
+		}
+		switch {
+		case s.next.Tag > c.n:
+			return err
+		case s.next.Tag == c.n && s.next.Kind == kindReason:
+			return c.readReason(rank, s.next.Data)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package libmalt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"malt/rdma"
+)
+
+// The header of a collective: length of op, op, bytes of data, number of
+// objects, and of each its id, clock and head; all little-endian.
+const (
+	headerFixed = 2 + 8 + 4
+	objectBytes = 4 + 8 + 8
+)
+
+// standing is where a rank is with one object.
+type standing struct {
+	id          uint32
+	clock, head uint64
+}
+
+// objects lists where this rank is, and counts that for the levels.
+func (c *collective) objects() []standing {
+	open := c.w.open()
+	list := make([]standing, len(open))
+	for i, s := range open {
+		list[i] = standing{s.id, s.clock.Load(), s.head.Load()}
+		c.add(c.w.rank, s.id, list[i].clock, list[i].head)
+	}
+	return list
+}
+
+func (c *collective) putHeader(b []byte) (int, error) {
+	objects := c.objects()
+	if headerFixed+len(c.op)+objectBytes*len(objects) > chunkBytes-withHeader {
+		return 0, failf(ErrState, "%s: %d vectors and segments are open; close some", c.op, len(objects))
+	}
+	h := binary.LittleEndian.AppendUint16(b[:0], uint16(len(c.op)))
+	h = append(h, c.op...)
+	h = binary.LittleEndian.AppendUint64(h, uint64(len(c.data)))
+	h = binary.LittleEndian.AppendUint32(h, uint32(len(objects)))
+	for _, o := range objects {
+		h = binary.LittleEndian.AppendUint32(h, o.id)
+		h = binary.LittleEndian.AppendUint64(h, o.clock)
+		h = binary.LittleEndian.AppendUint64(h, o.head)
+	}
+	return len(h), nil
+}
+
+var errHeader = fmt.Errorf("%w: malformed header of a collective", rdma.ErrCorrupt)
+
+// getHeader reads rank's header; what is behind it in b is data.
+func (c *collective) getHeader(rank int, b []byte) error {
+	op, total, objects, n, err := parseHeader(b)
+	if err != nil {
+		return err
+	}
+	if op != c.op {
+		return failf(ErrMismatch, "rank %d is in %s, rank %d in %s (collective call %d): all ranks must make the same calls in the same order", c.w.rank, c.op, rank, op, c.n)
+	}
+	behind := uint64(0)
+	if total <= withHeader {
+		behind = total
+	}
+	if uint64(len(b)-n) != behind {
+		return errHeader
+	}
+	for ; len(objects) > 0; objects = objects[objectBytes:] {
+		id := binary.LittleEndian.Uint32(objects)
+		c.add(rank, id, binary.LittleEndian.Uint64(objects[4:]), binary.LittleEndian.Uint64(objects[12:]))
+	}
+	c.from[rank].total = int(total)
+	return c.sink.expect(rank, total)
+}
+
+// parseHeader checks every length before it uses it. n is where the data
+// begins.
+func parseHeader(b []byte) (op string, total uint64, objects []byte, n int, err error) {
+	if len(b) < headerFixed {
+		return "", 0, nil, 0, errHeader
+	}
+	l := int(binary.LittleEndian.Uint16(b))
+	if len(b) < headerFixed+l {
+		return "", 0, nil, 0, errHeader
+	}
+	op, b = string(b[2:2+l]), b[2+l:]
+	total = binary.LittleEndian.Uint64(b)
+	count := int(binary.LittleEndian.Uint32(b[8:]))
+	b = b[12:]
+	if total > 1<<47 || count > len(b)/objectBytes {
+		return "", 0, nil, 0, errHeader
+	}
+	return op, total, b[:objectBytes*count], headerFixed + l + objectBytes*count, nil
+}
+
+// brief keeps what is compared between ranks, and shown where they differ, to a
+// length that fits into a header.
+func brief(text string) string {
+	const most = 4096
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… (sha256 %x)", text[:most/2], sha256.Sum256([]byte(text)))
+}
