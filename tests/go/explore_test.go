@@ -209,7 +209,7 @@ var mutations = []mutation{
 		caught: "TestExploreQueue/depth_1", how: "corrupt update: seq 2, expected 1",
 	},
 	{
-		line:   "left before the last update",
+		line:   "the state of a sender is looked at after its clock",
 		file:   "rdma/box/reader.go",
 		old:    "	err := r.env.State()\n	left := r.control.left().Load()\n	clock := r.control.clock().Load()\n",
 		new:    "	left := r.control.left().Load()\n	clock := r.control.clock().Load()\n	err := r.env.State()\n",
