@@ -188,7 +188,9 @@ int32_t malt_local_rank(void);
 /* The membership number: 1, and one more each time the set of ranks changes. */
 int64_t malt_generation(void);
 
-/* Waits until every rank is in its barrier.
+/* Waits until every rank is in its barrier. What was scattered before can be
+ * gathered after it, but in notify-ack: gather there before the barrier. (A rank
+ * in a collective call does not hold up the others, who may use its queues again.)
  * MALT_ETIMEOUT, MALT_EPEER, MALT_ELEFT, MALT_EMISMATCH, MALT_EBUSY. */
 malt_status malt_barrier(int64_t timeout_ms);
 

@@ -99,7 +99,11 @@ func (w *World) collect(ctx context.Context, op string, data []byte) (*collectiv
 // start makes the collective call that begin sets up for data, or goes on with
 // it: then data may lie elsewhere than before.
 func (w *World) start(ctx context.Context, which call, data []byte, begin func() *collective) (*collective, error) {
-	op, err := w.run(ctx, which, func() (stepper, error) { return begin(), nil }, func(op stepper) error {
+	op, err := w.run(ctx, which, func() (stepper, error) {
+		c := begin()
+		c.about = which.of
+		return c, nil
+	}, func(op stepper) error {
 		return op.(*collective).moveTo(data)
 	})
 	c, _ := op.(*collective)

@@ -41,9 +41,10 @@ type collective struct {
 	w     *World
 	n     uint64
 	part  uint16
-	last  bool   // no part follows
-	op    string // what must be the same on all ranks
-	data  []byte // what this rank sends
+	last  bool     // no part follows
+	op    string   // what must be the same on all ranks
+	about *Segment // whose values it replaces, if any
+	data  []byte   // what this rank sends
 	sink  sink
 	begun bool // the others may be waiting for this rank
 	ready bool // so is sink
@@ -286,12 +287,15 @@ func (c *collective) look() error {
 	return nil
 }
 
-// end completes the call: clocks are raised to the largest, and what was sent
-// before it counts as seen.
+// end completes the collective: clocks are raised to the largest. What was sent
+// before counts as seen where the collective has given the object new values, and
+// in queues, of which a sender may have reused slots meanwhile. Elsewhere a
+// gather after a barrier finds what was scattered before it.
 func (c *collective) end() {
 	c.w.calls.Store(c.n)
 	for _, s := range c.w.open() {
 		if l := c.level[s.id]; l != nil {
+			l.seen = s == c.about
 			s.levelTo(l)
 		}
 	}
@@ -339,6 +343,7 @@ func (c *collective) slowest() (ranks []int) {
 type level struct {
 	clock uint64   // the largest
 	heads []uint64 // by rank: the last seq that it has sent; allSeen if it has closed the object
+	seen  bool     // what was sent up to there counts as seen
 }
 
 const allSeen = math.MaxUint64

@@ -72,6 +72,9 @@ func (o *gathering) begin(s *Segment) error {
 	if s.mode.consistency.Kind == consistency.BSP && s.unfolds == 0 {
 		return failf(ErrState, "gather: %s has not been scattered since its last gather; in bsp each gather folds the updates of one scatter: scatter first", s)
 	}
+	if s.void {
+		return failf(ErrState, "gather: what was scattered of %s before the last collective call, such as barrier, counts as seen: in notify-ack nothing will come; gather before that call, or scatter again", s)
+	}
 	*o = gathering{s: s, late: o.late[:0]}
 	return nil
 }
@@ -171,8 +174,11 @@ func (o *gathering) lockstep() error {
 	}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
-		if src.has {
+		if src.has && src.held.Clock == s.Clock() {
 			continue // kept by End(false)
+		}
+		if src.has {
+			src.release() // a collective has raised the clock since
 		}
 		var err error
 		if src.held, src.has, err = src.inbox.At(s.Clock()); err != nil {

@@ -117,6 +117,7 @@ func (o *scattering) advance() (bool, error) {
 	}
 	s.clock.Store(clock)
 	s.unfolds++
+	s.void = false
 	s.weight = o.weight
 	s.stats.Scatters++
 	o.count()

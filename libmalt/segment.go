@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+
+	"malt/libmalt/consistency"
 )
 
 // Segment is opaque bytes that a rank scatters to the receivers of a graph, and
@@ -31,6 +33,7 @@ type Segment struct {
 	head    atomic.Uint64         // commits to ch.out
 	level   atomic.Pointer[level] // to be carried out, put there by a collective
 	unfolds uint64                // scatters since the last gather
+	void    bool                  // those were in a queue, and a collective made them seen
 
 	weight  float64 // of the last scatter
 	updates []Update
@@ -140,14 +143,18 @@ func (s *Segment) catchUp() {
 	if l == nil || s.ch == nil {
 		return
 	}
-	s.ch.skip(l.heads)
+	queue := s.mode.consistency.Kind == consistency.NotifyAck
+	if queue || l.seen {
+		s.ch.skip(l.heads)
+		s.void = queue && s.unfolds > 0 && !l.seen
+		s.unfolds = 0
+	}
 	s.raise(l.clock)
 }
 
 // raise lifts the clock to that of the collective.
 func (s *Segment) raise(clock uint64) {
 	s.clock.Store(max(s.clock.Load(), clock))
-	s.unfolds = 0
 	s.ch.arrive(s.clock.Load())
 }
 

@@ -66,7 +66,7 @@ func TestOverwrittenIsExact(t *testing.T) {
 					for _, do := range []func() error{
 						func() error { return scatter(5) },
 						func() error { return lost(4) }, // the last can still be folded
-						func() error { return w.Barrier(ctx) },
+						func() error { return v.Broadcast(ctx, 0) },
 						func() error { return lost(1) },
 						func() error { return scatter(4) },
 						gather,

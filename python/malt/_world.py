@@ -203,6 +203,9 @@ def generation() -> int:
 def barrier(timeout: float | None = None) -> None:
     """Wait until every rank is in its barrier. Collective.
 
+    What was scattered before can be gathered after it, except in ``notify-ack``:
+    there gather before the barrier.
+
     Parameters
     ----------
     timeout : float, optional
