@@ -24,7 +24,7 @@ SOURCES := VERSION go.mod go.sum $(shell find capi graphs internal libmalt rdma 
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help build wheel test test-go test-py test-4 race fuzz soak bench check check-go check-py demo clean
+.PHONY: help build wheel test test-go test-py test-4 race fuzz soak explore bench check check-go check-py demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -84,8 +84,11 @@ fuzz: ## every fuzz target for FUZZTIME
 		echo "$$folder $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$folder; done
 
 soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, then every fuzz target
-	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run Soak ./tests/go/...
+	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./tests/go/processes
 	$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAK)
+
+explore: ## every interleaving of cases that take minutes each: about an hour
+	MALT_EXPLORE=big $(GO) test -count=1 -v -timeout 0 -run '^TestExploreBig$$' ./tests/go
 
 bench: $(VENV)/.malt ## Go benchmarks, then this machine's transports
 	$(GO) test -run '^$$' -bench . -benchmem ./...

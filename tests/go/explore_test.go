@@ -69,10 +69,10 @@ func TestExplore(t *testing.T) {
 }
 
 // The same with cases that take minutes each.
-func TestSoakExplore(t *testing.T) {
+func TestExploreBig(t *testing.T) {
 	heavy(t)
-	if os.Getenv("MALT_SOAK") == "" {
-		t.Skip("make soak runs this: it takes an hour")
+	if os.Getenv("MALT_EXPLORE") != "big" {
+		t.Skip("make explore runs this: it takes an hour")
 	}
 	searches(t, []string{"MALT_EXPLORE=big"}, "-timeout", "0", "-parallel", "1")
 }
