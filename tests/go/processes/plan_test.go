@@ -279,9 +279,9 @@ func pickMoment(rnd *rand.Rand) moment {
 	m := moment{delay: upTo(rnd, 2*time.Millisecond)}
 	switch rnd.IntN(4) {
 	case 0:
-		m.word, m.value = scatters, rnd.IntN(80)
+		m.word, m.value = scatters, 1+rnd.IntN(80)
 	case 1:
-		m.word, m.value = gathers, rnd.IntN(60)
+		m.word, m.value = gathers, 1+rnd.IntN(60)
 	case 2:
 		m.word, m.value = collectives, 1+rnd.IntN(6)
 	case 3:

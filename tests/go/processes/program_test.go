@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"malt/libmalt"
@@ -379,11 +380,8 @@ func (x *runner) die(how string) {
 
 // goOn: after a death, calls that do not wait succeed.
 func (x *runner) goOn(v *verdict) {
-	k := consistency.NotifyAck
-	if x.obs != nil {
-		k = x.obs.mode.Kind
-	}
-	if k != consistency.Async && k != consistency.SSP || x.obj == nil || x.obj.s == nil {
+	if x.obs == nil || x.obs.mode.Depth() > 0 || x.obs.mode.MaxScatters() > 0 ||
+		!strings.Contains(x.obj.s.Describe(), x.obs.mode.String()) { // configured for the next phase already
 		return
 	}
 	if err := errors.Join(x.obj.s.Cancel(), x.w.Cancel()); err != nil {
@@ -395,7 +393,7 @@ func (x *runner) goOn(v *verdict) {
 		return
 	}
 	x.tally.add("scatters after a death", 1)
-	if k == consistency.Async {
+	if x.obs.mode.Kind == consistency.Async {
 		if _, err := x.obj.s.Begin(context.Background()); err != nil {
 			v.Outcome, v.Text = failure, fmt.Sprintf("gather in async after the death (%s): %v", v.Text, err)
 			return
