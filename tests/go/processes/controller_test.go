@@ -54,6 +54,13 @@ func (c *controller) run() error {
 	if c.death != nil && c.death.how == "kill" {
 		c.all.Go(c.kill)
 	}
+	if c.pokes > 0 {
+		c.all.Go(c.poke)
+	}
+	intruded := make([]error, len(c.intruders))
+	for i := range c.intruders {
+		c.all.Go(func() { intruded[i] = c.intrude(c.intruders[i]) })
+	}
 	told := make(chan error, 1)
 	go func() { told <- c.listen() }()
 	var err error
@@ -67,7 +74,7 @@ func (c *controller) run() error {
 	if err != nil {
 		return err
 	}
-	return c.judge()
+	return errors.Join(append(intruded, c.judge())...)
 }
 
 // listen hears all ranks' reports, gives them the orders that the plan asks for,

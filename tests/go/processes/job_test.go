@@ -25,6 +25,7 @@ type job struct {
 	id    string
 	dir   string // the ranks' temporary directory
 	page  page
+	file  *os.File // of the page
 	ranks []*process
 }
 
@@ -55,23 +56,21 @@ func startJob(program string, n int, args any, order []int) (*job, error) {
 	if j.dir, err = os.MkdirTemp("", "malt-test-"); err != nil {
 		return nil, err
 	}
-	var f *os.File
-	if j.page, f, err = newPage(n); err != nil {
+	if j.page, j.file, err = newPage(n); err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	for _, r := range order {
 		s := setting{Program: program, Args: text, Config: libmalt.Config{
 			Rank: r, Size: n, LocalRank: r, Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm",
 		}}
-		if j.ranks[r], err = j.start(s, f); err != nil {
+		if j.ranks[r], err = j.start(s); err != nil {
 			return nil, errors.Join(err, j.end())
 		}
 	}
 	return j, nil
 }
 
-func (j *job) start(s setting, page *os.File) (*process, error) {
+func (j *job) start(s setting) (*process, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (j *job) start(s setting, page *os.File) (*process, error) {
 		envProgram + "=" + s.Program, envSetting + "=" + string(text),
 	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
-	p.cmd.ExtraFiles = []*os.File{fdReports - 3: there, fdPage - 3: page}
+	p.cmd.ExtraFiles = []*os.File{fdReports - 3: there, fdPage - 3: j.file}
 	// Ranks end with the test, also those that are stopped.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if p.orders, err = p.cmd.StdinPipe(); err == nil {
@@ -215,5 +214,5 @@ func (j *job) end() error {
 			p.pipe.Close()
 		}
 	}
-	return errors.Join(j.leftovers(), os.RemoveAll(j.dir), j.page.close())
+	return errors.Join(j.leftovers(), os.RemoveAll(j.dir), j.page.close(), j.file.Close())
 }

@@ -44,7 +44,7 @@ func (c *controller) judgeEnd(p *process, victim bool) error {
 func (c *controller) judgeVerdict(r int, v *verdict, fell bool) error {
 	switch v.Outcome {
 	case fine:
-		if c.mustNotice(r, fell) {
+		if c.mustNotice(fell) {
 			return errors.New("has not noticed the death")
 		}
 		return nil
@@ -65,13 +65,16 @@ func (c *controller) judgeVerdict(r int, v *verdict, fell bool) error {
 
 // mustNotice: where the plan ends with collective calls nobody gets through them
 // without the rank that died, unless it had entered the last of them.
-func (c *controller) mustNotice(r int, fell bool) bool {
-	return fell && c.end == together && c.job.page.at(c.death.rank, collectives).Load() < int64(c.plan.collectives())
+func (c *controller) mustNotice(fell bool) bool {
+	return fell && (c.end == together || c.end == shut) && c.job.page.at(c.death.rank, collectives).Load() < int64(c.plan.collectives())
 }
 
 // collectives counts those that every rank makes.
 func (p *plan) collectives() int {
 	n := 1 // the making of the object
+	if p.end == shut {
+		n++
+	}
 	for _, ph := range p.phases {
 		for _, t := range ph.then {
 			n++

@@ -19,6 +19,7 @@ import (
 // programs are what a rank can run, by name.
 var programs = map[string]func(*rank) error{
 	"schedule": runSchedule,
+	"intruder": runIntruder,
 }
 
 func TestMain(m *testing.M) {

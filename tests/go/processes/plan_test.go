@@ -22,10 +22,13 @@ type plan struct {
 	// impatient ranks let their waits run into timeouts and make the calls
 	// again.
 	impatient bool
+	threads   []int // by rank: GOMAXPROCS
 	phases    []planPhase
 	end       ending
 	chosen    int // the rank that stays, or leaves, at the end
 	stops     [][]stop
+	intruders []intruder
+	pokes     int // signals without a meaning, which interrupt system calls
 	death     *death
 }
 
@@ -65,6 +68,7 @@ const (
 	apart                  // each leaves when it is done
 	stay                   // as apart, but one stays and takes what the others left
 	desert                 // one leaves, the others are in a collective call that needs it
+	shut                   // each closes the object when it is done, and meets the others once more
 )
 
 // stop is one time that the test stops a rank.
@@ -73,6 +77,13 @@ type stop struct {
 	// hold is how long; 0: until each other rank has returned from a scatter, or
 	// is where it needs this rank.
 	hold time.Duration
+}
+
+// intruder is a process that wants to be a rank that there is already.
+type intruder struct {
+	rank  int
+	after moment // in that rank's life
+	token bool   // it knows the job's secret
 }
 
 // moment is when a word of a rank has reached a value, and a little later.
@@ -105,7 +116,10 @@ func newPlan(seed uint64) *plan {
 	p.order = rnd.Perm(p.ranks)
 	p.object = pickObject(rnd, p.ranks)
 	p.impatient = rnd.IntN(4) == 0
-	p.end = pick(rnd, together, together, apart, stay, stay, desert)
+	for range p.ranks {
+		p.threads = append(p.threads, pick(rnd, 1, 2, 4, 4))
+	}
+	p.end = pick(rnd, together, together, apart, stay, stay, desert, shut)
 	p.chosen = rnd.IntN(p.ranks)
 	if rnd.IntN(3) == 0 {
 		p.death = pickDeath(rnd, p.ranks)
@@ -139,6 +153,12 @@ func newPlan(seed uint64) *plan {
 		r := rnd.IntN(p.ranks)
 		p.stops[r] = append(p.stops[r], p.pickStop(rnd))
 	}
+	if rnd.IntN(3) == 0 {
+		p.pokes = rnd.IntN(300)
+	}
+	if rnd.IntN(8) == 0 {
+		p.intruders = append(p.intruders, intruder{rnd.IntN(p.ranks), pickMoment(rnd), rnd.IntN(2) == 0})
+	}
 	return p
 }
 
@@ -166,6 +186,9 @@ func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
 func (p *plan) pickPhase(rnd *rand.Rand) planPhase {
 	ph := planPhase{ops: make([][]op, p.ranks)}
 	ph.mode, _ = consistency.Parse(pick(rnd, modeNames...))
+	if n := len(p.phases); n > 0 && rnd.IntN(3) == 0 { // without a change in between
+		ph.mode, ph.graph = p.phases[n-1].mode, p.phases[n-1].graph
+	}
 	for ph.graph == nil {
 		g, err := graphs.Parse(pick(rnd, graphNames...), p.ranks)
 		if err == nil && g.CheckConnected() == nil { // else not one for this number of ranks
@@ -345,7 +368,8 @@ func (p *plan) String() string {
 	if p.impatient {
 		b.WriteString(", impatient")
 	}
-	fmt.Fprintf(&b, ", end %s", [...]string{"together", "apart", "with one staying", "with one deserting"}[p.end])
+	fmt.Fprintf(&b, ", threads %v, %d pokes", p.threads, p.pokes)
+	fmt.Fprintf(&b, ", end %s", [...]string{"together", "apart", "with one staying", "with one deserting", "closing one by one"}[p.end])
 	if p.end == stay || p.end == desert {
 		fmt.Fprintf(&b, " (rank %d)", p.chosen)
 	}
@@ -362,6 +386,9 @@ func (p *plan) String() string {
 		for _, s := range stops {
 			fmt.Fprintf(&b, "\n  rank %d stopped at %s for %v", r, s.after, s.hold)
 		}
+	}
+	for _, i := range p.intruders {
+		fmt.Fprintf(&b, "\n  another rank %d comes at %s, token %v", i.rank, i.after, i.token)
 	}
 	if p.death != nil {
 		fmt.Fprintf(&b, "\n  rank %d dies (%s) at %s", p.death.rank, p.death.how, p.death.after)

@@ -60,6 +60,7 @@ type runner struct {
 	obs      *observer
 	phase    int // from 0
 	levelled bool
+	closed   bool // the object
 	rnd      *rand.Rand
 	tally    tally
 }
@@ -87,6 +88,7 @@ func runSchedule(r *rank) error {
 		return err
 	}
 	x := &runner{rank: r, plan: newPlan(seed), rnd: rand.New(rand.NewPCG(seed, 100+uint64(r.Config.Rank))), tally: tally{}}
+	runtime.GOMAXPROCS(x.plan.threads[r.Config.Rank])
 	r.set(stage, started)
 	if err := warmUp(); err != nil {
 		return err
@@ -216,7 +218,7 @@ func (x *runner) follow() error {
 	for i := range x.plan.phases {
 		x.phase, x.levelled = i, false
 		x.set(phase, i+1)
-		x.obs = x.plan.observe(x.me(), i)
+		x.obs = x.plan.observe(x.me(), i, x.obs)
 		if c := x.obj.s.Clock(); c != x.obs.base {
 			return fmt.Errorf("phase %d begins at clock %d, expected %d", i+1, c, x.obs.base)
 		}
@@ -380,7 +382,7 @@ func (x *runner) die(how string) {
 
 // goOn: after a death, calls that do not wait succeed.
 func (x *runner) goOn(v *verdict) {
-	if x.obs == nil || x.obs.mode.Depth() > 0 || x.obs.mode.MaxScatters() > 0 ||
+	if x.obs == nil || x.closed || x.obs.mode.Depth() > 0 || x.obs.mode.MaxScatters() > 0 ||
 		!strings.Contains(x.obj.s.Describe(), x.obs.mode.String()) { // configured for the next phase already
 		return
 	}
@@ -421,10 +423,19 @@ func (x *runner) finish() error {
 		}
 		x.set(activity, int(computing))
 		return x.takeRest()
+	case x.plan.end == shut:
+		if err := x.checkStats(); err != nil {
+			return err
+		}
+		x.closed = true
+		if err := x.obj.s.Close(); err != nil {
+			return err
+		}
+		return x.together("barrier after closing the object", x.w.Barrier)
 	case x.plan.end == apart || x.plan.end == stay:
 		x.tally.add("early leaves", 1)
 	}
-	return nil
+	return x.checkStats()
 }
 
 // takeRest: what was sent before its sender left is not lost.
