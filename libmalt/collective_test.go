@@ -116,6 +116,29 @@ func TestAllReduceSameBitsEverywhere(t *testing.T) {
 	})
 }
 
+// TestAllReduceOfManyArrays: the description of a vector of thousands of arrays
+// does not fit a message, and need not.
+func TestAllReduceOfManyArrays(t *testing.T) {
+	arrays := make([]libmalt.Array, 8000)
+	for i := range arrays {
+		arrays[i] = libmalt.Array{DType: []libmalt.DType{libmalt.Float32, libmalt.Float64}[i%2], Count: 1}
+	}
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		v, err := w.NewVector(ctx, arrays, "", "")
+		if err != nil {
+			return err
+		}
+		fill(v.Array(7998), float32(w.Rank()))
+		if err := v.AllReduce(ctx, "sum"); err != nil {
+			return err
+		}
+		if got := at(v.Array(7998), 0); got != 1 {
+			return fmt.Errorf("got %v, want 1", got)
+		}
+		return nil
+	})
+}
+
 func TestAllReduceRefuses(t *testing.T) {
 	job(t, 1, func(ctx context.Context, w *libmalt.World) error {
 		return errors.Join(
@@ -224,6 +247,29 @@ func TestTimeoutKeepsItsPlace(t *testing.T) {
 			err = fmt.Errorf("got %q", parts)
 		}
 		return err
+	})
+}
+
+// TestWaitForRoomNamesTheRank: rank 1 has sent its part and takes nothing.
+func TestWaitForRoomNamesTheRank(t *testing.T) {
+	sent, over := make(chan struct{}), make(chan struct{})
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		if w.Rank() == 1 {
+			_, err := w.AllGather(tried(), nil)
+			close(sent)
+			<-over
+			return wantErr(err, libmalt.ErrTimeout)
+		}
+		defer close(over)
+		<-sent
+		_, err := w.AllGather(tried(), make([]byte, 8<<20))
+		if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+			return err
+		}
+		if want := "waited for rank 1 (waiting in a collective call) to take what was sent"; !strings.Contains(err.Error(), want) {
+			return fmt.Errorf("%q does not say %q", err, want)
+		}
+		return nil
 	})
 }
 

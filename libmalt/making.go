@@ -81,7 +81,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 				s.ch.open(s.stats.Edges)
 				s.setMode(mode)
 				s.head.Store(0)
-				s.unfolds = 0
+				s.unfolds, s.void = 0, false
 				s.raise(s.Clock())
 			}
 			return m, nil

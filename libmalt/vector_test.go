@@ -254,7 +254,7 @@ func waitUpdates(ctx context.Context, v *libmalt.Vector, clocks map[int]uint64) 
 func TestArraysTravelAsOne(t *testing.T) {
 	arrays := []libmalt.Array{
 		{DType: libmalt.Float32, Count: 3}, {DType: libmalt.Float64, Count: 70_001}, {DType: libmalt.Float32, Count: 0},
-		{DType: libmalt.Float32, Count: 1}, {DType: libmalt.Float64, Count: 5},
+		{DType: libmalt.Float32, Count: 1}, {DType: libmalt.Float64, Count: 5}, {DType: libmalt.Float32, Count: 300_001},
 	}
 	eachSize(t, func(t *testing.T, n int) {
 		job(t, n, func(ctx context.Context, w *libmalt.World) error {
@@ -539,6 +539,53 @@ func TestTooManyScatters(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// TestAheadOfGathers: a gather makes room for one more scatter, not for d: ranks
+// that scatter more often than they gather would end up waiting for each other.
+func TestAheadOfGathers(t *testing.T) {
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "consistency=notify-ack:3")
+		if err != nil {
+			return err
+		}
+		scatter := func() error { _, err := v.Scatter(ctx, nil, 1); return err }
+		gather := func() error { _, err := v.Gather(ctx, ""); return err }
+		err = errors.Join(scatter(), scatter(), scatter(), gather(), scatter())
+		return errors.Join(err, wantErr(scatter(), libmalt.ErrState), gather(), scatter())
+	})
+}
+
+// TestEmptyVectors go through all calls.
+func TestEmptyVectors(t *testing.T) {
+	for _, consistency := range modes {
+		eachSize(t, func(t *testing.T, n int) {
+			job(t, n, func(ctx context.Context, w *libmalt.World) error {
+				v, err := vector(ctx, w, 0, "consistency="+consistency)
+				if err != nil {
+					return err
+				}
+				for range 3 {
+					if _, err := v.Sync(ctx, 1); err != nil {
+						return err
+					}
+				}
+				return errors.Join(v.AllReduce(ctx, "mean"), v.Broadcast(ctx, n-1), v.Configure(ctx, "graph=ring"), v.Close())
+			})
+		})
+	}
+}
+
+// TestVectorsAreSentWhole, not in part as segments may be.
+func TestVectorsAreSentWhole(t *testing.T) {
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "")
+		if err != nil {
+			return err
+		}
+		_, err = v.Segment.Scatter(ctx, 4, nil)
+		return wantErr(err, libmalt.ErrInvalid)
+	})
 }
 
 func TestGatherInBSPNeedsAScatter(t *testing.T) {

@@ -1,0 +1,117 @@
+package libmalt_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
+)
+
+// chunk is the size of the messages that collectives are made of.
+const chunk = 256 << 10
+
+// message is one that a rank sends in a collective.
+type message struct {
+	call uint64
+	part uint16
+	data []byte
+}
+
+// header begins a part of a call; see header.go.
+func header(op string, total uint64, objects int) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, uint16(len(op)))
+	b = append(b, op...)
+	b = binary.LittleEndian.AppendUint64(b, total)
+	b = binary.LittleEndian.AppendUint32(b, uint32(objects))
+	return append(b, make([]byte, 20*min(objects, 3))...)
+}
+
+// against runs an allreduce of 1 MiB, call 2, on rank 0, while rank 1 has joined
+// the job as it should and then sends these messages.
+func against(t testing.TB, messages []message) error {
+	ts, ctx := inmem.New(2), background(t)
+	joined := make(chan error, 1)
+	go func() {
+		peer := ts[1]
+		if _, err := peer.Words(ctx, "world", 3); err != nil {
+			joined <- err
+			return
+		}
+		spec := rdma.Spec{Bytes: chunk, Depth: 4, About: "collectives"}
+		out, err := peer.Publish(ctx, "world", spec, []int{0})
+		if err == nil {
+			_, err = peer.Subscribe(ctx, "world", spec, []int{0})
+		}
+		for _, m := range append([]message{{1, 0, header("start of the job", 0, 0)}}, messages...) {
+			if err == nil {
+				var b []byte
+				if b, err = out.Begin(); b == nil {
+					break
+				}
+				err = out.Commit(copy(b, m.data), rdma.Stamp{Tag: m.call, Kind: m.part}, nil)
+			}
+		}
+		joined <- err
+	}()
+	w, err := libmalt.NewWorld(ctx, ts[0], libmalt.Config{})
+	if err := errors.Join(err, <-joined); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	data := bytes.Repeat([]byte{1}, 1<<20)
+	err = w.AllReduce(tried(), data, libmalt.Float32, "sum")
+	if err != nil && !bytes.Equal(data, bytes.Repeat([]byte{1}, 1<<20)) {
+		t.Error("a call that failed has changed its data")
+	}
+	return err
+}
+
+// TestHostileCollectives: what another rank sends is never believed.
+func TestHostileCollectives(t *testing.T) {
+	const op, total = "allreduce of float32[262144] with sum", 1 << 20
+	full := make([]byte, chunk)
+	for name, c := range map[string]struct {
+		messages []message
+		want     error
+	}{
+		"as it should be":           {[]message{{2, 0, header(op, total, 3)}, {2, 0, full}, {2, 0, full}}, libmalt.ErrTimeout},
+		"nothing":                   {[]message{{2, 0, nil}}, rdma.ErrCorrupt},
+		"a header cut short":        {[]message{{2, 0, header(op, total, 0)[:9]}}, rdma.ErrCorrupt},
+		"more objects than fit":     {[]message{{2, 0, header(op, total, 1<<31)}}, rdma.ErrCorrupt},
+		"another call":              {[]message{{2, 0, header("barrier", 0, 0)}}, libmalt.ErrMismatch},
+		"less data":                 {[]message{{2, 0, header(op, 100, 0)}}, rdma.ErrCorrupt},
+		"another amount of data":    {[]message{{2, 0, header(op, total+4, 0)}}, rdma.ErrCorrupt},
+		"no end of data":            {[]message{{2, 0, header(op, 1<<62, 0)}}, rdma.ErrCorrupt},
+		"data behind the header":    {[]message{{2, 0, append(header(op, total, 0), 1)}}, rdma.ErrCorrupt},
+		"a chunk too short":         {[]message{{2, 0, header(op, total, 0)}, {2, 0, full[4:]}}, rdma.ErrCorrupt},
+		"an empty chunk":            {[]message{{2, 0, header(op, total, 0)}, {2, 0, nil}}, rdma.ErrCorrupt},
+		"another part":              {[]message{{2, 1, header(op, total, 0)}}, rdma.ErrCorrupt},
+		"a later call":              {[]message{{7, 0, header(op, total, 0)}}, rdma.ErrCorrupt},
+		"an earlier call":           {[]message{{1, 0, full}, {0, 3, nil}}, libmalt.ErrTimeout},
+		"an empty reason":           {[]message{{2, 1 << 15, nil}}, libmalt.ErrLeft},
+		"a reason of no rank":       {[]message{{2, 1 << 15, bytes.Repeat([]byte{255}, 100)}}, libmalt.ErrMismatch},
+		"a reason between the data": {[]message{{2, 0, header(op, total, 0)}, {2, 0, full}, {2, 1 << 15, full}}, libmalt.ErrLeft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := against(t, c.messages); !errors.Is(err, c.want) {
+				t.Errorf("got error %v, want one of kind %q", err, c.want)
+			}
+		})
+	}
+}
+
+// FuzzCollective: whatever the bytes, the call ends with an error.
+func FuzzCollective(f *testing.F) {
+	f.Add(uint16(0), header("allreduce of float32[262144] with sum", 1<<20, 2), []byte{})
+	f.Add(uint16(0), header("barrier", 0, 0), []byte{1})
+	f.Add(uint16(1<<15), []byte{1, 0, 0, 0, 1, 'n', 'o'}, []byte{})
+	f.Fuzz(func(t *testing.T, part uint16, first, second []byte) {
+		if err := against(t, []message{{2, part, first}, {2, part, second}}); err == nil {
+			t.Error("an allreduce of one rank out of two succeeded")
+		}
+	})
+}
