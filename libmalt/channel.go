@@ -14,11 +14,17 @@ import (
 type channel struct {
 	name      string
 	spec      rdma.Spec
-	words     rdma.Words  // bsp: word 0 is the clock that the rank has arrived at
 	out       rdma.Outbox // nil without receivers
 	receivers []int       // all that may ever be sent to, in the graph's order
 	senders   []int       // all that may ever be heard from, in the order of ranks
 	sources   []source    // what is heard from them
+
+	// In bsp all need the clock of each rank, and must see the same: in one word, so
+	// that they agree on how far a rank was when it died. It is in the rank's box, or
+	// where that is not for all others, in one that carries the clock alone.
+	clock   rdma.Outbox  // nil without
+	partial []int        // the others that have such a box
+	clocks  []rdma.Inbox // by rank, from whichever box; the own is nil
 }
 
 // source is one in-neighbour.
@@ -39,35 +45,63 @@ func (s *source) release() {
 	s.held, s.has = rdma.Update{}, false
 }
 
-// publishChannel makes the channel of an object and publishes this rank's box.
+// publishChannel makes the channel of an object and publishes this rank's boxes.
 // It does not wait.
 func publishChannel(w *World, name string, bytes int, m mode) (*channel, error) {
+	lockstep := m.consistency.Kind == consistency.BSP
 	c := &channel{
 		name: name, receivers: m.graph.AllReceivers(w.rank), senders: slices.Sorted(slices.Values(m.graph.AllSenders(w.rank))),
-		spec: rdma.Spec{
-			Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP, About: brief(m.agreed()),
-		},
+		spec: rdma.Spec{Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: lockstep, About: brief(m.agreed())},
 	}
+	var err error
 	if len(c.receivers) > 0 {
-		var err error
 		if c.out, err = w.t.Publish(context.Background(), name, c.spec, c.receivers); err != nil {
 			return nil, err
+		}
+	}
+	if !lockstep {
+		return c, nil
+	}
+	c.clocks = make([]rdma.Inbox, w.size)
+	var others []int
+	for r := range w.size {
+		if r == w.rank {
+			continue
+		}
+		others = append(others, r)
+		if len(m.graph.AllReceivers(r)) < w.size-1 {
+			c.partial = append(c.partial, r)
+		}
+	}
+	if len(c.receivers) < len(others) {
+		if c.clock, err = w.t.Publish(context.Background(), c.clockName(), clockSpec, others); err != nil {
+			return nil, errors.Join(err, c.close())
 		}
 	}
 	return c, nil
 }
 
+// clockSpec is that of a box which carries a clock alone.
+var clockSpec = rdma.Spec{Depth: 1, About: "clock"}
+
+func (c *channel) clockName() string { return c.name + "/clock" }
+
 // join connects the channel to those of the other ranks. It blocks until they
 // have published theirs.
-func (c *channel) join(ctx context.Context, t rdma.Transport) (err error) {
-	if c.spec.Lockstep {
-		if c.words, err = t.Words(ctx, c.name, 1); err != nil {
-			return err
-		}
-	}
+func (c *channel) join(ctx context.Context, t rdma.Transport) error {
 	inboxes, err := t.Subscribe(ctx, c.name, c.spec, c.senders)
 	for _, in := range inboxes {
 		c.sources = append(c.sources, source{rank: in.From(), inbox: in})
+		if c.clocks != nil && !slices.Contains(c.partial, in.From()) {
+			c.clocks[in.From()] = in
+		}
+	}
+	if err != nil || len(c.partial) == 0 {
+		return err
+	}
+	inboxes, err = t.Subscribe(ctx, c.clockName(), clockSpec, c.partial)
+	for _, in := range inboxes {
+		c.clocks[in.From()] = in
 	}
 	return err
 }
@@ -97,30 +131,28 @@ func (c *channel) skip(heads []uint64) {
 
 // arrive raises this rank's clock words without a message.
 func (c *channel) arrive(clock uint64) {
-	if c.words != nil {
-		c.words.Set(0, clock)
-	}
-	if c.out != nil {
-		_ = c.out.Advance(clock) // fails only where it was closed
+	for _, out := range []rdma.Outbox{c.out, c.clock} {
+		if out != nil {
+			_ = out.Advance(clock) // fails only where it was closed
+		}
 	}
 }
 
-// close leaves the channel. Ranks that do not read this one's box must hear, too,
-// that they need not wait for it, unless this rank is dead to them: then they
-// must hear that.
-func (c *channel) close(w *World) error {
-	if c.words != nil && w.t.State(w.rank) == nil {
-		c.words.Set(0, ended)
-	}
+// close leaves the channel: the others no longer wait for this rank in it.
+func (c *channel) close() error {
 	var errs []error
 	for i := range c.sources {
 		errs = append(errs, c.sources[i].inbox.Close())
 	}
-	if c.out != nil {
-		errs = append(errs, c.out.Close())
+	for _, r := range c.partial {
+		if c.clocks[r] != nil {
+			errs = append(errs, c.clocks[r].Close())
+		}
 	}
-	if c.words != nil {
-		errs = append(errs, c.words.Close())
+	for _, out := range []rdma.Outbox{c.out, c.clock} {
+		if out != nil {
+			errs = append(errs, out.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

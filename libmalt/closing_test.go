@@ -237,3 +237,50 @@ func TestClosedBeforeABarrier(t *testing.T) {
 		})
 	}
 }
+
+// TestMakingsGivenUpLeaveNothing: a rank gives the making of a vector up again
+// and again, at different stages; descriptors and mappings do not pile up.
+func TestMakingsGivenUpLeaveNothing(t *testing.T) {
+	check(t, run(background(t), shared(t, 2), func(ctx context.Context, w *libmalt.World) error {
+		var before []string
+		for i := range 40 {
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			if i == 10 { // whatever is made once has been made
+				before = fleet.Holdings()
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			var v *libmalt.Vector
+			err := libmalt.ErrTimeout
+			if w.Rank() == 1 {
+				v, err = vector(ctx, w, 10, "graph=ring")
+			}
+			for range 1 + i%5*i { // steps that rank 0 takes
+				if w.Rank() == 0 && err != nil {
+					v, err = vector(tried(), w, 10, "graph=ring")
+				}
+			}
+			switch {
+			case err == nil:
+				err = v.Close()
+			case w.Rank() == 0:
+				err = w.Cancel()
+			case errors.Is(err, libmalt.ErrLeft):
+				err = nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if leaks := fleet.Leaks(before); len(leaks) > 3 { // not what the other rank's last one holds
+			return fmt.Errorf("%d more held, such as %s", len(leaks), leaks[0])
+		}
+		return w.Barrier(ctx)
+	}))
+}

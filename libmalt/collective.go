@@ -269,7 +269,8 @@ func (c *collective) peek(rank int) (bool, error) {
 }
 
 // look takes nothing, but tells whether the call can still come about; late are
-// the ranks that have yet to come to this part.
+// the ranks that have yet to come to this part. One that has come and is gone
+// again has taken its memory along.
 func (c *collective) look() error {
 	c.late = c.late[:0]
 	for r := range c.w.size {
@@ -279,6 +280,9 @@ func (c *collective) look() error {
 		there, err := c.peek(r)
 		if err != nil {
 			return err
+		}
+		if err := c.gone(r, c.w.t.State(r)); err != nil {
+			return c.because(r, err)
 		}
 		if !there {
 			c.late = append(c.late, r)

@@ -54,14 +54,14 @@ const entryBytes = 8
 func (p *play) cast(x *explore.Exec, m mode) {
 	n := len(p.scripts)
 	job := explored.New(x, n, p.buffered)
-	marks, words := job.Words("mark", markCount), job.Words("clock", 1)
+	marks := job.Words("mark", markCount)
 	log := x.Memory(entryBytes * 16 * n)
 	all := make([]*actor, n)
 	for r := range all {
 		w := &World{rank: r, size: n, timeout: 1, marks: marks[r], in: make([]stream, n), memory: map[*byte]*memory{}}
 		ch := &channel{receivers: m.graph.AllReceivers(r), senders: slices.Sorted(slices.Values(m.graph.AllSenders(r)))}
 		if m.consistency.Kind == consistency.BSP {
-			ch.words = words[r]
+			ch.clocks = make([]rdma.Inbox, n) // on `all`: those of the senders
 		}
 		s := &Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}
 		s.stats.Edges = make([]Edge, n)
@@ -82,6 +82,9 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		for i, to := range a.s.ch.receivers {
 			b := all[to]
 			b.s.ch.sources = append(b.s.ch.sources, source{rank: r, inbox: in[i], edge: &b.s.stats.Edges[r]})
+			if b.s.ch.clocks != nil {
+				b.s.ch.clocks[r] = in[i]
+			}
 		}
 		var others []int
 		for o := range all {
@@ -262,10 +265,10 @@ func (a *actor) missed(rank int) {
 // died had not arrived at that clock, so that all who live refuse it, or the
 // gather had to wait for another.
 func (a *actor) refused(clock uint64, dead *rdma.PeerError) {
-	if a.s.ch.words == nil {
+	if a.s.ch.clocks == nil {
 		return
 	}
-	if arrived, _ := a.s.ch.words.Get(dead.Rank, 0); arrived < clock {
+	if arrived, _ := a.s.ch.clocks[dead.Rank].Clock(); arrived < clock {
 		a.fold(clock, refusal)
 	} else if a.w.size == 2 {
 		a.t.Fail("the gather of clock %d fails, though rank %d was at clock %d when it died", clock, dead.Rank, arrived)

@@ -161,11 +161,11 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 // finds what there is.
 func (o *gathering) lockstep() error {
 	s := o.s
-	for r := range s.w.size {
+	for r, in := range s.ch.clocks {
 		if r == s.w.rank {
 			continue
 		}
-		if err := o.behind(r, func() (uint64, error) { return s.ch.words.Get(r, 0) }); err != nil {
+		if err := o.behind(r, in.Clock); err != nil {
 			return err
 		}
 	}

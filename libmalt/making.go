@@ -76,7 +76,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 			m.done = func() {
 				s.catchUp() // what the ranks agreed on is about the old boxes
 				s.countOverwritten(true)
-				_ = s.ch.close(s.w) // nothing is lost: this rank has left it
+				_ = s.ch.close() // nothing is lost: this rank has left it
 				s.ch = m.ch
 				s.ch.open(s.stats.Edges)
 				s.setMode(mode)
@@ -231,7 +231,7 @@ func (m *making) abandon() {
 		<-m.joined
 	}
 	if m.ch != nil {
-		_ = m.ch.close(m.w) // there is an error to tell already
+		_ = m.ch.close() // there is an error to tell already
 	}
 	if m.undo != nil {
 		m.undo()

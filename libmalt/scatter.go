@@ -112,8 +112,10 @@ func (o *scattering) advance() (bool, error) {
 		s.head.Add(1)
 		s.stats.ScatterTime += time.Since(start)
 	}
-	if s.ch.words != nil {
-		s.ch.words.Set(0, clock)
+	if s.ch.clock != nil {
+		if err := s.ch.clock.Advance(clock); err != nil {
+			return false, err
+		}
 	}
 	s.clock.Store(clock)
 	s.unfolds++

@@ -205,7 +205,7 @@ func (s *Segment) shut() error {
 	s.countOverwritten(true)
 	s.open = false
 	s.w.disown(s)
-	return s.ch.close(s.w)
+	return s.ch.close()
 }
 
 // checkName accepts what can travel in options and messages without quoting.
