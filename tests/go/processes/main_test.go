@@ -20,6 +20,7 @@ import (
 var programs = map[string]func(*rank) error{
 	"schedule": runSchedule,
 	"intruder": runIntruder,
+	"claim":    runClaim,
 }
 
 func TestMain(m *testing.M) {

@@ -13,8 +13,8 @@ import (
 // rank is, also one that is stopped or dead, without the rank's help.
 type page []byte
 
-// word is one number of a rank on the page. All but died and resumed are
-// written by the rank alone.
+// word is one number of a rank on the page. All but those that say so
+// are written by the rank alone.
 type word int
 
 const (
@@ -24,6 +24,8 @@ const (
 	scatters                // that have returned
 	gathers                 // that have returned
 	collectives             // that have been entered
+	begun                   // scatters that have, of claims
+	enough                  // of rounds, of claims; by the test
 	died                    // when it was killed, or ended itself; by whoever did it
 	resumed                 // when it was last continued; by the test
 	words
