@@ -206,6 +206,12 @@ func (j *job) stacks() string {
 // end waits for all ranks, killing those that live, and looks for what is left.
 // Callers that expect ranks to end by themselves wait for that first.
 func (j *job) end() error {
+	j.killAll()
+	return errors.Join(j.leftovers(), os.RemoveAll(j.dir), j.page.close(), j.file.Close())
+}
+
+// killAll ends all ranks and lets go of what belonged to them.
+func (j *job) killAll() {
 	for _, p := range j.ranks {
 		if p != nil {
 			p.signal(syscall.SIGKILL)
@@ -214,5 +220,4 @@ func (j *job) end() error {
 			p.pipe.Close()
 		}
 	}
-	return errors.Join(j.leftovers(), os.RemoveAll(j.dir), j.page.close(), j.file.Close())
 }

@@ -107,43 +107,45 @@ func (o *observer) checkOne(own uint64, u libmalt.Update) error {
 // checkSet: G2, exactly once where the mode does not allow overwriting.
 func (o *observer) checkSet(own uint64, us []libmalt.Update) error {
 	var got []int
+	clock, want, exact := o.expected(own)
 	for _, u := range us {
-		got = append(got, u.Rank)
+		if got = append(got, u.Rank); exact && u.Clock != clock {
+			return fmt.Errorf("G2: %s: gather %d of the phase, at clock %d, gives clock %d of rank %d, expected clock %d", o.mode, o.turn, own, u.Clock, u.Rank, clock)
+		}
 	}
 	if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
 		return fmt.Errorf("updates come from ranks %v: each once, in order, is expected", got)
 	}
-	if want, exact := o.expected(own); exact && !slices.Equal(got, want) {
+	if exact && !slices.Equal(got, want) {
 		return fmt.Errorf("G2: %s: gather %d of the phase, at clock %d, has updates from ranks %v, expected %v", o.mode, o.turn, own, got, want)
 	}
 	return nil
 }
 
-// expected are the senders of the updates that this gather has to give; not
-// exact in the overwriting modes.
-func (o *observer) expected(own uint64) (senders []int, exact bool) {
-	var clock uint64
+// expected are the clock and the senders of the updates that this gather has to
+// give; not exact in the overwriting modes.
+func (o *observer) expected(own uint64) (clock uint64, senders []int, exact bool) {
 	switch o.mode.Kind {
 	case consistency.BSP:
 		clock = own
 	case consistency.NotifyAck:
 		clock = o.base + o.turn
 	default:
-		return nil, false
+		return 0, nil, false
 	}
 	for r := range o.ops {
 		if r != o.me && o.meant(r, o.base, clock, o.me) {
 			senders = append(senders, r)
 		}
 	}
-	return senders, true
+	return clock, senders, true
 }
 
 // checkFold holds the result of a fold against the operands, as far as they are
 // known: not, in the overwriting modes, which there were.
 func (o *observer) checkFold(kind opKind, own uint64, n int, x float64) error {
 	o.turn++
-	senders, exact := o.expected(own)
+	clock, senders, exact := o.expected(own)
 	if exact && n != len(senders) {
 		return fmt.Errorf("G2: %s: gather %d of the phase folded %d updates, expected those of ranks %v", o.mode, o.turn, n, senders)
 	}
@@ -155,10 +157,6 @@ func (o *observer) checkFold(kind opKind, own uint64, n int, x float64) error {
 		return nil
 	}
 	if exact {
-		clock := own
-		if o.mode.Kind == consistency.NotifyAck {
-			clock = o.base + o.turn
-		}
 		want, known := combine(kind, mine, weight(o.me, own), senders, clock)
 		if known && x != want {
 			return fmt.Errorf("fold %d of ranks %v at clock %d gives %v, expected %v", kind, senders, clock, x, want)

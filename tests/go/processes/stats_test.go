@@ -70,7 +70,7 @@ func (o *observer) givenBy(sender int) (n uint64) {
 		}
 		if p.kind != scatter {
 			o.turn++
-			senders, _ := o.expected(own)
+			_, senders, _ := o.expected(own)
 			for _, s := range senders {
 				if s == sender {
 					n++
