@@ -1,0 +1,143 @@
+package processes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"malt/libmalt"
+)
+
+// do is one step of the plan.
+func (x *runner) do(o op) error {
+	for until := now() + o.pause; now() < until; {
+		runtime.Gosched() // the user's computing
+	}
+	if d := x.plan.death; d != nil && d.rank == x.me() && d.how != "kill" && x.page.at(x.me(), scatters).Load() >= int64(d.after.value) {
+		x.die(d.how)
+	}
+	switch o.kind {
+	case scatter:
+		if err := x.call(scattering, "scatter", func(ctx context.Context) error { return x.obj.send(ctx, o.to) }); err != nil {
+			return err
+		}
+		x.page.at(x.me(), scatters).Add(1)
+		x.tally.add("scatters "+x.obs.mode.String(), 1)
+		return nil
+	case look, lookTwice:
+		return x.look(o.kind == lookTwice)
+	}
+	return x.fold(o.kind)
+}
+
+// look gathers and reads what comes; twice: gives it back first and gathers
+// again.
+func (x *runner) look(twice bool) error {
+	for {
+		var us []libmalt.Update
+		if err := x.call(gathering, "gather", func(ctx context.Context) (err error) {
+			us, err = x.obj.s.Begin(ctx)
+			return err
+		}); err != nil {
+			return err
+		}
+		if twice {
+			twice = false
+			if err := x.obj.s.End(false); err != nil {
+				return err
+			}
+			continue
+		}
+		x.gathered(len(us))
+		own := x.obj.s.Clock()
+		if err := x.obs.check(own, us, x.obj.read); err != nil {
+			return errors.Join(err, x.obj.s.End(true))
+		}
+		if x.rnd.IntN(8) == 0 { // G3: until End they stay as they are
+			runtime.Gosched()
+			for _, u := range us {
+				if err := checkPayload(u, x.obj.read); err != nil {
+					return errors.Join(fmt.Errorf("read again: %w", err), x.obj.s.End(true))
+				}
+			}
+		}
+		for _, u := range us {
+			if err := x.checkHeader(u); err != nil {
+				return errors.Join(err, x.obj.s.End(true))
+			}
+		}
+		return x.obj.s.End(true)
+	}
+}
+
+// checkHeader compares what travels beside the payload.
+func (x *runner) checkHeader(u libmalt.Update) error {
+	if x.obj.segment() {
+		if want := x.obj.length(u.Rank, u.Clock); len(u.Data) != want {
+			return fmt.Errorf("update of rank %d clock %d has %d bytes, expected %d", u.Rank, u.Clock, len(u.Data), want)
+		}
+	} else if want := weight(u.Rank, u.Clock); u.Weight != want && u.Weight != 1 { // sync sends 1
+		return fmt.Errorf("update of rank %d clock %d has weight %v, expected %v", u.Rank, u.Clock, u.Weight, want)
+	}
+	return nil
+}
+
+func (x *runner) gathered(n int) {
+	x.page.at(x.me(), gathers).Add(1)
+	x.tally.add("gathers "+x.obs.mode.String(), 1)
+	x.tally.add("folded "+x.obs.mode.String(), n)
+}
+
+// fold gathers with one of the library's folds. A segment has none.
+func (x *runner) fold(kind opKind) error {
+	if x.obj.segment() {
+		if kind == syncAll {
+			if err := x.do(op{kind: scatter}); err != nil {
+				return err
+			}
+		}
+		return x.look(false)
+	}
+	var n int
+	if kind == syncAll {
+		x.obj.fill(value(x.me(), x.obj.s.Clock()+1))
+		if err := x.call(gathering, "sync", func(ctx context.Context) (err error) {
+			n, err = x.obj.v.Sync(ctx, 1)
+			return err
+		}); err != nil {
+			return err
+		}
+		x.page.at(x.me(), scatters).Add(1)
+		x.tally.add("scatters "+x.obs.mode.String(), 1)
+	} else {
+		own := x.obj.s.Clock()
+		x.obj.fill(value(x.me(), own)) // an earlier fold may have changed it
+		name := map[opKind]string{foldSum: "sum", foldMax: "max", foldReplace: "replace", foldMean: "mean"}[kind]
+		if err := x.call(gathering, "gather", func(ctx context.Context) (err error) {
+			n, err = x.obj.v.Gather(ctx, name)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	x.gathered(n)
+	got, ok, err := x.obj.read(x.obj.s.Bytes())
+	if err != nil {
+		return fmt.Errorf("G3: after a fold: %w", err)
+	}
+	if !ok {
+		got = value(x.me(), x.obj.s.Clock())
+		kind = foldMean
+	}
+	return x.obs.checkFold(kind, x.obj.s.Clock(), n, got)
+}
+
+// checkVector fails unless the vector holds x everywhere.
+func (x *runner) checkVector(want float64) error {
+	got, ok, err := x.obj.read(x.obj.s.Bytes())
+	if err != nil || ok && got != want {
+		return fmt.Errorf("the vector holds %s (%v), expected %s", decoded(got), err, decoded(want))
+	}
+	return nil
+}
