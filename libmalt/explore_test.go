@@ -334,7 +334,6 @@ func TestExplorePlays(t *testing.T) {
 		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false}},
 		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false}},
 		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false}},
-		{"bsp, three ranks, a death", true, play{"consistency=bsp", []string{"s", "s", "s"}, 1, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {
