@@ -10,7 +10,7 @@ import (
 )
 
 // Holdings is what of the kernel's this process holds: descriptors, mappings of
-// memory without a name, and goroutines of the transports.
+// memory without a name, and goroutines, with what they are to the transports.
 func Holdings() (all []string) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
@@ -28,34 +28,38 @@ func Holdings() (all []string) {
 	stack = stack[:runtime.Stack(stack, true)]
 	for g := range strings.SplitSeq(string(stack), "\n\n") {
 		if !strings.Contains(g, "fleet.Holdings") && !strings.Contains(g, "testing.tRunner") {
-			if entry := entryOf(g); entry != "" {
-				all = append(all, entry)
-			}
+			all = append(all, entryOf(g))
 		}
 	}
 	return all
 }
 
-// entryOf names a goroutine of the transports by its number and the outermost of
-// their functions, which stay the same while it runs; "" for any other.
-func entryOf(stack string) (name string) {
+// entryOf names a goroutine by its number and the outermost function of the
+// transports in it, "" for any other goroutine, and for one that has not run yet.
+func entryOf(stack string) string {
+	name := ""
 	for line := range strings.Lines(stack) {
 		if strings.HasPrefix(line, "malt/rdma/rendezvous.") || strings.HasPrefix(line, "malt/rdma/shm.(") {
 			name, _, _ = strings.Cut(line, "(0x")
 		}
 	}
-	if name == "" {
-		return ""
-	}
 	number, _, _ := strings.Cut(stack, " [")
 	return number + " in " + name
 }
 
-// Leaks is what is held now and was not before. What is just being given back is
-// waited for.
+// Leaks is what is held now and was not before: descriptors, mappings, and
+// goroutines of the transports. What is just being given back is waited for.
 func Leaks(before []string) (leaks []string) {
+	was := map[string]bool{}
+	for _, h := range before {
+		number, _, _ := strings.Cut(h, " in ")
+		was[h], was[number] = true, true
+	}
 	for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
-		leaks = slices.DeleteFunc(Holdings(), func(h string) bool { return slices.Contains(before, h) })
+		leaks = slices.DeleteFunc(Holdings(), func(h string) bool {
+			number, name, _ := strings.Cut(h, " in ")
+			return was[h] || strings.HasPrefix(h, "goroutine ") && (name == "" || was[number])
+		})
 		if len(leaks) == 0 || time.Now().After(end) {
 			return leaks
 		}
