@@ -87,6 +87,8 @@ def main() -> None:
         print(f"* more ranks than the {cores()} cores here: they take turns, so no speed-up can be expected")
     print(f"target: the serial run's loss after {GOAL} passes + 1 % = {', '.join(f'{t:.4f}' for t in targets)}")
     print("speed-up: serial time to target / time to target; in examples: the same, counted in examples per rank")
+    print("us/example: a rank's own steps; above the serial run's where ranks share caches, memory or hyper-threads")
+    print("waiting: share of a rank's time that it waited for others")
     print("MB sent: per rank and run; age: of folded updates, in syncs of 1,000 examples")
     print(f"{time.monotonic() - began:.0f} s in all; {opt.out}/demo.png and {opt.out}/table.txt show this")
 

@@ -15,6 +15,8 @@ COLUMNS = {
     "time to target": ">15",
     "speed-up": ">9",
     "in examples": ">12",
+    "us/example": ">11",
+    "waiting": ">8",
     "final loss": ">11",
     "accuracy": ">9",
     "MB sent": ">8",
@@ -59,6 +61,7 @@ def row(entry: Entry, serial: Entry, targets: Sequence[float], cores: int) -> di
         "graph": entry.graph,
         "consistency": entry.consistency,
         "time to target": f"{seconds:.3f} s" if arrived else "not reached",
+        "us/example": f"{median(run.step for run in entry.runs):.2f}",
         "final loss": f"{median(run.loss[-1] for run in entry.runs):.4f}",
         "accuracy": f"{median(run.accuracy for run in entry.runs):.4f}",
     }
@@ -66,6 +69,7 @@ def row(entry: Entry, serial: Entry, targets: Sequence[float], cores: int) -> di
         out["speed-up"] = f"{median(b[0] / o[0] for b, o in zip(base, ours, strict=True)):.2f}"
         out["in examples"] = f"{median(entry.ranks * b[1] / o[1] for b, o in zip(base, ours, strict=True)):.2f}"
     if entry.graph:
+        out["waiting"] = f"{median(run.waiting for run in entry.runs):.0%}"
         out["MB sent"] = f"{median(run.sent for run in entry.runs):.1f}"
         out["age"] = f"{median(run.age for run in entry.runs):.2f}"
         out["oldest"] = f"{max(run.oldest for run in entry.runs)}"

@@ -46,6 +46,10 @@ class Run:
     loss: list[float]
     accuracy: float
     """Of the final model, over the test windows."""
+    step: float
+    """Microseconds that an example took a rank, besides the exchange; mean over the ranks."""
+    waiting: float
+    """Share of the time that a rank waited for others; mean over the ranks."""
     sent: float
     """Megabytes per rank, in scatters."""
     folded: int
@@ -63,6 +67,8 @@ class Timed:
     seconds: list[float]
     examples: list[int]
     closing: float
+    computing: float
+    waiting: float
     edges: tuple[malt.Edge, ...]
     """What went to and came from each neighbour."""
 
@@ -77,6 +83,7 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     seconds: list[float] = []
     examples: list[int] = []
     seen = 0
+    computing = waiting = 0.0
     malt.barrier()
 
     start = time.perf_counter()
@@ -85,7 +92,9 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     for step in range(1, steps + 1):
         i = (step - 1) % per_pass
         part = slice(i * svm.EVERY, (i + 1) * svm.EVERY if i + 1 < per_pass else None)
+        began = time.perf_counter()
         svm.sgd(w, rows[part], labels[part], seen)
+        computing += time.perf_counter() - began
         seen += len(labels[part])
         if v is not None:
             v.sync()
@@ -102,9 +111,10 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     models[-1] = w
     edges: tuple[malt.Edge, ...] = ()
     if v is not None:
-        edges = v.stats().edges
+        stats = v.stats()
+        edges, waiting = stats.edges, stats.wait_seconds
         v.close()
-    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, edges)
+    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, computing, waiting, edges)
 
 
 def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[splice.Rows, splice.Labels]) -> Run:
@@ -123,11 +133,15 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
     all_folded = [edge for rank in malt.allgather(folded) for edge in rank]
     updates = sum(count for count, _, _ in all_folded)
     sent = float(malt.allreduce(sum(e.sent_bytes for e in run.edges) / 1e6))
+    step = float(malt.allreduce(1e6 * run.computing / run.examples[-1]))
+    waiting = float(malt.allreduce(run.waiting / (run.seconds[-1] + run.closing)))
     return Run(
         seconds=seconds.tolist(),
         examples=examples.astype(int).tolist(),
         loss=losses,
         accuracy=accuracy,
+        step=step,
+        waiting=waiting,
         sent=sent,
         folded=updates,
         age=sum(count * mean for count, mean, _ in all_folded) / max(updates, 1),

@@ -147,7 +147,7 @@ def test_reaches_the_known_optimum_for_k_1(train, test):
 
 
 def run(seconds, examples, loss):
-    return Run(seconds, examples, loss, accuracy=0.9, sent=1.5, folded=4, age=0.5, oldest=2)
+    return Run(seconds, examples, loss, accuracy=0.9, step=2.0, waiting=0.1, sent=1.5, folded=4, age=0.5, oldest=2)
 
 
 def test_table_counts_time_to_the_serial_loss():
