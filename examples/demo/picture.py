@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import malt
-from demo.table import Entry
+from demo.table import Entry, reached
 
 SHADES = {"all": "#1f6fb2", "halton": "#d1602b"}
 DASHES = {"bsp": "-", "async": ":"}
 
 
-def style(entry: Entry, ranks: Sequence[int]) -> dict[str, object]:
+def style(entry: Entry, ranks: Sequence[int]) -> dict[str, Any]:
     """Return colour by graph, dashes by consistency, weight by ranks."""
     if not entry.graph:
         return {"color": "black", "linewidth": 2.2}
@@ -33,10 +34,21 @@ def curves(ax: Axes, entries: Sequence[Entry], goal: float, over: str) -> None:
     ranks = sorted({entry.ranks for entry in entries if entry.graph})
     for entry in entries:
         run = entry.runs[0]
-        ax.plot(getattr(run, over), run.loss, label=str(entry), **style(entry, ranks))  # type: ignore[arg-type]
+        look = style(entry, ranks)
+        ax.plot(getattr(run, over), run.loss, label=str(entry), **look)
+        if hit := reached(run, goal):
+            ax.plot(hit[over == "examples"], goal, "o", color=look["color"], markersize=3 + 2 * look["linewidth"])
     ax.axhline(goal, color="grey", linewidth=0.8)
-    ax.annotate("target", (1, goal), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="grey")
-    ax.set(yscale="log", xlim=(0, None), ylabel="loss over all training windows")
+    ax.annotate(
+        "target",
+        (0, goal),
+        xycoords=("axes fraction", "data"),
+        va="top",
+        color="grey",
+        xytext=(4, -2),
+        textcoords="offset points",
+    )
+    ax.set(yscale="log", xlim=(0, None), ylim=(0.97 * goal, 2 * goal), ylabel="loss over all training windows")
     ax.yaxis.set_minor_formatter("{x:.2f}")
     ax.grid(alpha=0.2, which="both")
 
