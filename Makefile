@@ -24,7 +24,7 @@ SOURCES := VERSION go.mod go.sum $(shell find capi graphs internal libmalt rdma 
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help build wheel test test-go test-py test-4 race fuzz soak explore bench check check-go check-py demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 race fuzz soak explore bench check check-go check-py demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -49,6 +49,15 @@ build/wheel: $(VENV)/.tools $(SOURCES)
 $(VENV)/.malt: build/wheel
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.whl
 	@touch $@
+
+# Apart from the rest for its size: one copy in the user's cache serves every checkout.
+TORCH := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/malt/torch-$(shell cat requirements-torch.txt <($(PYTHON) -V) | cksum | tr ' ' -)
+
+torch: $(VENV)/.tools ## PyTorch (5 GB, in the user's cache) for the tests and examples that use it
+	@test -d $(TORCH) || { part=$(TORCH).part.$$$$; echo "PyTorch: installing it in $(TORCH)"; \
+	$(PY) -m pip install --quiet --disable-pip-version-check --target $$part --requirement requirements-torch.txt && \
+	mv -T $$part $(TORCH) || { rm -rf $$part; test -d $(TORCH); }; }
+	@echo $(TORCH) > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
 
 build: $(VENV)/.malt ## compile everything, install MALT into .venv
 	$(GO) build ./...
