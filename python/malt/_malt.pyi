@@ -1,4 +1,4 @@
-"""The cffi extension over ``capi/malt.h``; only ``_lib.py`` uses it."""
+"""The cffi extension over ``capi/malt.h``; only ``_lib`` uses it."""
 
 from typing import Any
 

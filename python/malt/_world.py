@@ -128,10 +128,11 @@ def _report_to_launcher() -> None:
 
     def finish() -> None:
         _lib.book_all()
-        reporter.spent("collective", _lib.collective_seconds)
+        reporter.spent("collective", _lib.JOB.collective_seconds)
         reporter.finish()
 
-    _reporter, _lib.bookkeeper = reporter, book
+    _reporter = reporter
+    _lib.book_with(book)
     atexit.register(finish)  # runs before the library's own, which was registered earlier
 
 

@@ -73,7 +73,7 @@ t = {{"timeout": 0.3}}
 if r == 1:
     sys.stdin.readline()
     os._exit(0)
-malt._lib._job_timeout = 0.3      # for what takes no timeout
+malt._lib.JOB.timeout = 0.3        # for what takes no timeout
 start = time.monotonic()
 try:
     {wait}
@@ -173,7 +173,7 @@ def test_a_long_wait_says_once_whom_it_is_for() -> None:
         2,
         """
         malt.init()
-        malt._lib.LONG_WAIT = 0.2
+        malt._lib.waiting.LONG_WAIT = 0.2
         if r == 1:
             sys.stdin.readline()
         malt.barrier()

@@ -287,7 +287,7 @@ job = {name: os.environ.pop("MALT_" + name.upper()) for name in ("rank", "size",
 os.environ.pop("MALT_LOCAL_RANK")
 import malt
 malt.init(rank=int(job["rank"]), size=int(job["size"]), store=job["store"], token=job["token"], timeout=12.5)
-print(malt.rank(), malt.size(), malt._lib._job_timeout, "MALT_RANK" in os.environ, os.environ["MALT_INSIDE"])
+print(malt.rank(), malt.size(), malt._lib.JOB.timeout, "MALT_RANK" in os.environ, os.environ["MALT_INSIDE"])
 malt.init()
 malt.barrier()
 os.execvp(sys.executable, [sys.executable, "-c", "import os; print('MALT_RANK' in os.environ)"])

@@ -1,0 +1,50 @@
+"""The C library: the only folder that knows cffi.
+
+Everything else in the package calls the functions and classes named here, which
+turn statuses into exceptions, waits into slices, and C memory into numpy arrays.
+
+loading   when the library is loaded, and what becomes of it in forked children
+convert   statuses, texts and structs
+waiting   waits, and who may make one
+job       joining, leaving, collective calls
+memory    mapped memory under arrays
+objects   vectors and segments
+graphs    dataflow graphs; what the library knows about this machine
+"""
+
+from .convert import DTYPES
+from .graphs import graph_measures, graph_receivers, graph_text, inspect, version
+from .job import abort, allgather, allreduce, barrier, broadcast, init, who
+from .loading import alive
+from .memory import Counters, Memory, book_all, book_with
+from .objects import Object, Update, new_segment, new_vector
+from .waiting import DEFAULT_TIMEOUT, JOB, seconds, warn
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "DTYPES",
+    "JOB",
+    "Counters",
+    "Memory",
+    "Object",
+    "Update",
+    "abort",
+    "alive",
+    "allgather",
+    "allreduce",
+    "barrier",
+    "book_all",
+    "book_with",
+    "broadcast",
+    "graph_measures",
+    "graph_receivers",
+    "graph_text",
+    "init",
+    "inspect",
+    "new_segment",
+    "new_vector",
+    "seconds",
+    "version",
+    "warn",
+    "who",
+]

@@ -1,0 +1,93 @@
+"""From C to Python and back: statuses to exceptions, texts, lists of ranks, structs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from malt import _errors
+
+from .loading import ffi, lib
+
+__all__ = ["DTYPES", "check", "encoded", "error", "fields", "rank_list", "string", "text"]
+
+DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MALT_FLOAT64
+
+
+def check(status: int) -> None:
+    """Raise unless ``status`` is 0."""
+    if status:
+        raise error(status)
+
+
+def error(status: int) -> Exception:
+    """Return the exception for a status other than 0, with the library's sentence."""
+    message = string(lib.malt_errmsg()) or f"malt: the library returned {status} without a sentence"
+    message = message.removesuffix("; call malt_init again to go on waiting")  # which is C's way
+    if status == lib.MALT_EPEER:
+        # The C ABI has no field for the rank; its sentence always names it.
+        found = re.search(r"\brank (\d+) is dead", message)
+        return _errors.PeerError(message, int(found[1]) if found else None)
+    return _kinds().get(status, _errors.Error)(message)
+
+
+def _kinds() -> dict[int, type[Exception]]:
+    return {
+        lib.MALT_EINVAL: ValueError,
+        lib.MALT_EINIT: _errors.StateError,
+        lib.MALT_EHANDLE: _errors.StaleError,
+        lib.MALT_EBUSY: _errors.StateError,
+        lib.MALT_ETIMEOUT: _errors.TimeoutError,
+        lib.MALT_ELEFT: _errors.StateError,
+        lib.MALT_EMISMATCH: _errors.MismatchError,
+        lib.MALT_ENOMEM: _errors.OutOfMemoryError,
+        lib.MALT_EUNSUPPORTED: _errors.UnsupportedError,
+        lib.MALT_ESTATE: _errors.StateError,
+        lib.MALT_EFORK: _errors.StateError,
+        lib.MALT_ECANCELLED: _errors.StateError,
+        lib.MALT_EIO: _errors.HostError,
+    }
+
+
+def encoded(value: str | None) -> Any:
+    """Return text for a ``const char *``; None is NULL."""
+    if value is None:
+        return ffi.NULL
+    if "\0" in value:
+        raise ValueError(f"malt: {value!r} contains a zero byte, which no name or option has")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def string(chars: Any) -> str:
+    """Return a C string."""
+    return str(ffi.string(chars), "utf-8", "replace")
+
+
+def text(fill: Callable[..., int]) -> str:
+    """Return the text of a function with the arguments (char *text, cap, *need)."""
+    cap, need = 256, ffi.new("uint64_t *")
+    while True:
+        chars = ffi.new("char[]", cap)
+        check(fill(chars, cap, need))
+        if need[0] <= cap:
+            return string(chars)
+        cap = need[0]
+
+
+def rank_list(fill: Callable[..., int]) -> list[int]:
+    """Return the ranks of a function with the arguments (int32_t *ranks, cap, *n)."""
+    cap, n = 64, ffi.new("uint32_t *")
+    while True:
+        found = ffi.new("int32_t[]", cap)
+        check(fill(found, cap, n))
+        if n[0] <= cap:
+            return list(found[0 : n[0]])
+        cap = n[0]
+
+
+def fields(struct: Any) -> dict[str, Any]:
+    """Return a struct by its field names."""
+    return {name: getattr(struct, name) for name in dir(struct) if name != "reserved"}

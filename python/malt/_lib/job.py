@@ -1,0 +1,66 @@
+"""The job: joining it, leaving it, and its collective calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .convert import DTYPES, check, encoded
+from .loading import ffi, lib, mark_ended
+from .waiting import JOB
+
+__all__ = ["abort", "allgather", "allreduce", "barrier", "broadcast", "init", "who"]
+
+
+def init(options: str, job_timeout: float) -> None:
+    """Join; ``job_timeout`` is what a timeout of None means from then on."""
+    told = encoded(options or None)
+    with JOB.claim():
+        JOB.wait(lambda ms: lib.malt_init(told, ms), job_timeout)
+    JOB.timeout = job_timeout
+
+
+def who() -> tuple[int, int, int, int]:
+    """Rank, size, local rank, generation."""
+    return lib.malt_rank(), lib.malt_size(), lib.malt_local_rank(), lib.malt_generation()
+
+
+def abort(reason: str) -> None:
+    """Tell the other ranks that this one is about to end after an error."""
+    if mark_ended():
+        lib.malt_abort(encoded(reason.replace("\0", " ")))
+
+
+def barrier(timeout: float | None) -> None:
+    """Wait for all ranks."""
+    with JOB.claim():
+        JOB.together(lambda ms: lib.malt_barrier(ms), timeout)
+
+
+def allreduce(data: np.ndarray[Any, Any], op: str, timeout: float | None) -> None:
+    """Combine a contiguous float32 or float64 array over all ranks, in place."""
+    pointer, count, dtype, name = ffi.from_buffer(data), data.size, DTYPES[data.dtype], op.encode()
+    with JOB.claim():
+        JOB.together(lambda ms: lib.malt_allreduce(pointer, count, dtype, name, ms), timeout)
+
+
+def allgather(data: bytes, decode: Callable[[memoryview], Any], timeout: float | None) -> list[Any]:
+    """Return what decode makes of every rank's data; it gets borrowed memory."""
+    with JOB.claim():
+        JOB.together(lambda ms: lib.malt_allgather(data, len(data), ms), timeout)
+        return [_received(rank, decode) for rank in range(lib.malt_size())]
+
+
+def broadcast(data: bytes, root: int, decode: Callable[[memoryview], Any], timeout: float | None) -> Any:
+    """Return what decode makes of root's data; it gets borrowed memory."""
+    with JOB.claim():
+        JOB.together(lambda ms: lib.malt_broadcast(data, len(data), root, ms), timeout)
+        return _received(root, decode)
+
+
+def _received(rank: int, decode: Callable[[memoryview], Any]) -> Any:
+    data, count = ffi.new("const void **"), ffi.new("uint64_t *")
+    check(lib.malt_received(rank, data, count))
+    return decode(memoryview(ffi.buffer(data[0], count[0]) if count[0] else b""))

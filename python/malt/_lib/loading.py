@@ -1,0 +1,119 @@
+"""Loads the extension, and with it the Go runtime, when something of it is first used.
+
+`lib` and `ffi` stand for it from the beginning, so that any module can import
+them. In a forked child they only raise: the threads of the Go runtime do not
+survive a fork, so a call there would never return.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from typing import Any
+
+from malt._errors import StateError
+
+__all__ = ["alive", "ended", "ffi", "forked", "lib", "mark_ended"]
+
+EXIT_SECONDS = 1.0  # that waits in daemon threads get to end, at the end of the process
+
+_loading = threading.Lock()
+_ended = False
+
+
+class _Unloaded:
+    """Stands for the library, or for cffi's view of it, until it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        _load()
+        return getattr(self, name)
+
+
+class _Loaded(_Unloaded):
+    """Has everything in its dictionary, so that nothing is looked up twice."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"libmalt has no {name!r}")
+
+
+class _Forked(_Unloaded):
+    """Stands for them in a forked child."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StateError(
+            f"malt: process {os.getpid()} was forked from one that uses malt, and malt cannot be used in it: the "
+            "library's threads do not survive a fork. malt.rank() and malt.size() do work. Start helper processes "
+            "with multiprocessing's 'spawn', or leave malt to the rank itself"
+        )
+
+
+lib: Any = _Unloaded()
+ffi: Any = _Unloaded()
+
+
+def _load() -> None:
+    with _loading:
+        if type(lib) is not _Unloaded:
+            return
+        from malt import _malt
+
+        found, expected = _malt.lib.malt_abi_version(), _malt.lib.MALT_ABI_VERSION
+        if found != expected:
+            raise ImportError(
+                f"malt: libmalt.so.0 has ABI {found}, the extension was built for {expected}: install malt again"
+            )
+        atexit.register(_at_exit)
+        _fill(ffi, _malt.ffi)
+        _fill(lib, _malt.lib)
+
+
+def _fill(target: Any, source: Any) -> None:
+    target.__dict__.update((name, getattr(source, name)) for name in dir(source))
+    target.__class__ = _Loaded
+
+
+def _after_fork() -> None:
+    """Keep the child out, also where the parent was just loading in another thread."""
+    if _loading.locked() or type(lib) is not _Unloaded:
+        for part in (lib, ffi):
+            part.__dict__.clear()
+            part.__class__ = _Forked
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def forked() -> bool:
+    """Tell whether this is a child of a process that uses the library."""
+    return type(lib) is _Forked
+
+
+def alive() -> None:
+    """Raise in a forked child."""
+    if forked():
+        _ = lib.malt_rank
+
+
+def ended() -> bool:
+    """Tell whether this process has left the job, for good."""
+    return _ended
+
+
+def mark_ended() -> bool:
+    """Note that this process leaves the job; False if it had left, or was never in it."""
+    global _ended
+    if _ended or forked():
+        return False
+    _ended = True
+    return True
+
+
+def _at_exit() -> None:
+    """Leave the job in good order, for which waits in daemon threads have to end."""
+    if not mark_ended():
+        return
+    deadline = time.monotonic() + EXIT_SECONDS
+    while lib.malt_finalize() == lib.MALT_EBUSY and time.monotonic() < deadline:
+        time.sleep(EXIT_SECONDS / 200)

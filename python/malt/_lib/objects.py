@@ -1,0 +1,234 @@
+"""Vectors and segments of the library."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from malt._errors import StateError
+
+from .convert import DTYPES, check, encoded, rank_list, text
+from .loading import ffi, lib
+from .memory import Counters, Lent, Memory, counters
+from .waiting import JOB, Place
+
+__all__ = ["Object", "Update", "new_segment", "new_vector"]
+
+T = TypeVar("T")
+
+
+class Update(NamedTuple):
+    """One received update as the library describes it; data is read-only bytes."""
+
+    data: np.ndarray[Any, Any]
+    rank: int
+    clock: int
+    age: int
+    weight: float
+
+
+class Object(Place):
+    """A vector or segment of the library."""
+
+    def __init__(self, kind: str, handle: int, name: str) -> None:
+        super().__init__(handle, name)
+        self.kind = kind
+        self.memory: Memory
+        self.told = False  # that a fold keeps what it was lent
+        self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
+        self._count = ffi.new("uint32_t *")
+        self._long = ffi.new("uint64_t *")
+
+    def _f(self, name: str) -> Any:
+        return getattr(lib, f"malt_{self.kind}_{name}")
+
+    # What goes over the graph. The two that training loops call most are written out.
+
+    def sync(self, weight: float, timeout: float | None) -> int:
+        handle, count = self.handle, self._count
+        with self.claim():
+            self.wait(lambda ms: lib.malt_vector_sync(handle, weight, ms, count), timeout)
+            return int(count[0])
+
+    def gather(self, fold: str | None, timeout: float | None) -> int:
+        handle, count, name = self.handle, self._count, encoded(fold)
+        with self.claim():
+            self.wait(lambda ms: lib.malt_vector_gather(handle, name, ms, count), timeout)
+            return int(count[0])
+
+    def scatter(self, to: Sequence[int] | None, timeout: float | None, *, weight: float = 1.0, nbytes: int = 0) -> int:
+        ranks, n = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
+        handle, sent = self.handle, self._long
+        with self.claim():
+            if self.kind == "vector":
+                self.wait(lambda ms: lib.malt_vector_scatter(handle, ranks, n, weight, ms, sent), timeout)
+            else:
+                self.wait(lambda ms: lib.malt_segment_scatter(handle, nbytes, ranks, n, ms, sent), timeout)
+            return int(sent[0])
+
+    def gather_native(self, address: int, timeout: float | None) -> int:
+        """Fold with a C function of type malt_fold."""
+        handle, fold, count = self.handle, ffi.cast("malt_fold", address), self._count
+        with self.claim():
+            self.wait(lambda ms: lib.malt_vector_gather_with(handle, fold, ffi.NULL, ms, count), timeout)
+            return int(count[0])
+
+    def gather_with(self, fold: Callable[[list[Update]], object], timeout: float | None) -> int:
+        """Call fold with the updates, if there are any; what it raises leaves them unfolded."""
+        handle, count = self.handle, self._count
+        begin, end = self._f("gather_begin"), self._f("gather_end")
+        done = 0
+        with self.claim():
+            try:
+                self.wait(lambda ms: begin(handle, ms, count), timeout)
+                n = int(count[0])
+                if n:
+                    self.folding = True
+                    fold([self._update(i) for i in range(n)])
+                done = 1
+                check(end(handle, 1))
+            except BaseException:
+                # Wherever Ctrl-C came: an end without a begin does nothing.
+                end(handle, done)
+                raise
+            finally:
+                self.folding = False
+        return n
+
+    def _update(self, i: int) -> Update:
+        u = ffi.new("malt_update *")
+        check(self._f("gather_update")(self.handle, i, u))
+        lent = Lent(u, self.memory)
+        self._lent.add(lent)
+        return Update(np.asarray(lent), u.rank, u.clock, u.age, u.weight)
+
+    def lent(self) -> bool:
+        """Tell whether arrays over updates of earlier gathers are still in use."""
+        if self._lent:
+            gc.collect()  # a reference cycle is no use of them
+        return len(self._lent) > 0
+
+    # Collective calls: it is on the job that they wait.
+
+    def allreduce(self, op: str, timeout: float | None) -> None:
+        with self.claim(), JOB.claim():
+            JOB.together(lambda ms: lib.malt_vector_allreduce(self.handle, op.encode(), ms), timeout)
+
+    def broadcast(self, root: int, timeout: float | None) -> None:
+        with self.claim(), JOB.claim():
+            JOB.together(lambda ms: lib.malt_vector_broadcast(self.handle, root, ms), timeout)
+
+    def configure(self, options: str, timeout: float | None) -> None:
+        told = encoded(options)
+        with self.claim(), JOB.claim():
+            if self.lent():
+                raise StateError(
+                    f"malt: {self.name} cannot be configured while arrays of updates that a fold was lent are "
+                    "referenced, because it unmaps them: keep copies instead"
+                )
+            JOB.together(lambda ms: lib.malt_vector_configure(self.handle, told, ms), timeout)
+
+    # Looking, and leaving.
+
+    def clock(self) -> int:
+        self.must_be_open()
+        clock = ffi.new("uint64_t *")
+        check(self._f("clock")(self.handle, clock))
+        return int(clock[0])
+
+    def describe(self) -> str:
+        self.must_be_open()
+        return text(lambda *out: self._f("describe")(self.handle, *out))
+
+    def ranks(self, which: str) -> list[int]:
+        """Return the "receivers" or the "senders"."""
+        self.must_be_open()
+        return rank_list(lambda *out: self._f(which)(self.handle, *out))
+
+    def stats(self) -> Counters:
+        """Return the totals and the edges, as dicts by the field names of malt.h."""
+        self.must_be_open()
+        return counters(self.kind, self.handle)
+
+    def close(self) -> None:
+        """Leave the object; other ranks no longer wait for this one in it.
+
+        While arrays over updates are still referenced, leaving is left to the
+        last of them, because it unmaps what they view.
+        """
+        if self.closed:
+            return
+        with self.claim():
+            if not self.lent():
+                check(self.memory.close())
+            self.closed = True
+
+
+def new_vector(
+    arrays: Sequence[tuple[int, np.dtype[Any], np.ndarray[Any, Any] | None]],
+    name: str | None,
+    options: str,
+    timeout: float | None,
+) -> tuple[Object, list[np.ndarray[Any, Any]]]:
+    """Make a vector of arrays, each a count, a dtype and contiguous first values or None for zeros.
+
+    Returns it with one flat view per array.
+    """
+    spec = ffi.new("malt_array[]", len(arrays))
+    keep = []  # what from_buffer borrows has to outlive the call
+    for a, (count, dtype, init) in zip(spec, arrays, strict=True):
+        a.count, a.dtype = count, DTYPES[dtype]
+        if init is not None and count:
+            keep.append(ffi.from_buffer(init))
+            a.init = keep[-1]
+    out = ffi.new("malt_handle *")
+    called, told = encoded(name), encoded(options)
+    with JOB.claim():
+        JOB.together(lambda ms: lib.malt_vector_new(spec, len(arrays), called, told, ms, out), timeout)
+        return _opened("vector", out[0], lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]))
+
+
+def _opened(kind: str, handle: Any, views: Callable[[Object], T]) -> tuple[Object, T]:
+    """Return a new object and its views; Ctrl-C does not leave it open without an owner."""
+    try:
+        made = Object(kind, int(handle), "")
+        return made, views(made)
+    except BaseException:
+        getattr(lib, f"malt_{kind}_close")(handle)
+        raise
+
+
+def _vector_views(vector: Object, dtypes: Sequence[np.dtype[Any]]) -> list[np.ndarray[Any, Any]]:
+    pointer, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
+    places = []  # address and length of each array
+    for i in range(len(dtypes)):
+        check(lib.malt_vector_data(vector.handle, i, pointer, nbytes))
+        if i == 0:
+            first = pointer[0]
+        places.append((int(ffi.cast("uintptr_t", pointer[0])), int(nbytes[0])))
+    base = places[0][0]
+    vector.memory = Memory(first, max(at + n for at, n in places) - base, "vector", vector.handle)
+    raw = np.asarray(vector.memory)
+    return [raw[at - base :][:n].view(dtype) for (at, n), dtype in zip(places, dtypes, strict=True)]
+
+
+def new_segment(
+    nbytes: int, name: str | None, options: str, timeout: float | None
+) -> tuple[Object, np.ndarray[Any, Any]]:
+    """Make a segment; returns it with its bytes."""
+    out = ffi.new("malt_handle *")
+    called, told = encoded(name), encoded(options)
+    with JOB.claim():
+        JOB.together(lambda ms: lib.malt_segment_new(nbytes, called, told, ms, out), timeout)
+        return _opened("segment", out[0], _segment_view)
+
+
+def _segment_view(segment: Object) -> np.ndarray[Any, Any]:
+    pointer, size = ffi.new("void **"), ffi.new("uint64_t *")
+    check(lib.malt_segment_data(segment.handle, pointer, size))
+    segment.memory = Memory(pointer[0], int(size[0]), "segment", segment.handle)
+    return np.asarray(segment.memory)
