@@ -20,7 +20,7 @@ OUT  := build/test
 MOCK := rdma/rdmamock/mock.go
 
 # What the library and the wheel are made of.
-SOURCES := VERSION go.mod go.sum $(shell find capi graphs internal libmalt rdma python -type f \
+SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs internal libmalt rdma python -type f \
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 

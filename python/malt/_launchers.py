@@ -6,7 +6,6 @@ are options of ``malt.init``; where the ranks meet follows from what names the j
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -82,6 +81,8 @@ def described(env: Mapping[str, str]) -> dict[str, str] | None:
                 f"malt: {launcher.name} has started {size} ranks, {env[launcher.local_size]} of them on this machine: "
                 "this version joins the ranks of one machine"
             )
+        import hashlib  # loads OpenSSL, which most processes do without
+
         name = hashlib.sha256(repr([launcher.name, *(env.get(part) for part in launcher.job)]).encode())
         return {
             "rank": rank,

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+import malt
 from malt._cli.options import UsageError, nearest
 
 COMMANDS = {
@@ -60,9 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(HELP.format(commands=lines), end="")
             return 0
         if command in ("-V", "--version", "version"):
-            from malt._cli.version import version
-
-            print(version())
+            print(f"malt {malt.__version__}")
             return 0
         if command not in COMMANDS:
             raise UsageError("malt", f"there is no command {command!r}: {nearest(command, COMMANDS)}")
