@@ -122,4 +122,4 @@ def _fail(result: int, error: Exception) -> None:
     if f"{__package__}._lib" in sys.modules:  # else it has not joined
         from . import _lib
 
-        _lib.abort(f"{type(error).__name__}: {error}"[:500])
+        _lib.abort(error)

@@ -73,7 +73,7 @@ def encode(value: object) -> bytes:
 def _write(value: object, put: Callable[[bytes | memoryview], None], where: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(
-            f"{where[:60]}…: nested more than {MAX_DEPTH} deep, or containing itself: send a flatter value"
+            f"malt: {where[:60]}…: nested more than {MAX_DEPTH} deep, or containing itself: send a flatter value"
         )
     if value is None:
         put(b"N")
@@ -105,8 +105,9 @@ def _write(value: object, put: Callable[[bytes | memoryview], None], where: str,
             _write(item, put, f"{where}[{key!r}]", depth + 1)
     else:
         raise TypeError(
-            f"{where} is a {type(value).__module__}.{type(value).__qualname__}: only None, numbers, strings, bytes, "
-            "arrays, and lists, tuples and dicts of them travel between ranks: convert it, for example with np.asarray"
+            f"malt: {where} is a {type(value).__module__}.{type(value).__qualname__}: only None, numbers, strings, "
+            "bytes, arrays, and lists, tuples and dicts of them travel between ranks: convert it, for example with "
+            "np.asarray"
         )
 
 
@@ -116,11 +117,13 @@ def _write_array(
     dtype = value.dtype
     if dtype.kind not in _PLAIN_KINDS or dtype.itemsize == 0:
         raise TypeError(
-            f"{where} has dtype {dtype}: only numbers, booleans, dates and fixed-width text travel between ranks: "
-            "convert it with astype, or send its parts"
+            f"malt: {where} has dtype {dtype}: only numbers, booleans, dates and fixed-width text travel between "
+            "ranks: convert it with astype, or send its parts"
         )
     if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{where} is a masked array, whose mask would be lost: send .filled(…), or .data and .mask")
+        raise TypeError(
+            f"malt: {where} is a masked array, whose mask would be lost: send .filled(…), or .data and .mask"
+        )
     name = dtype.str.encode("ascii")
     tag = b"a" if isinstance(value, np.ndarray) else b"x"
     put(tag + bytes([len(name)]) + name + bytes([value.ndim]) + b"".join(_COUNT.pack(n) for n in value.shape))

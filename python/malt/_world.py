@@ -101,17 +101,24 @@ def _join(told: dict[str, object]) -> None:
         os.environ.get(name) for name in _identity.RANK_VARIABLES
     )
     options = joined(**{name: str(value) for name, value in told.items()})
-    try:
-        limit = float(str(told.get("timeout") or os.environ.get("MALT_TIMEOUT") or _lib.DEFAULT_TIMEOUT))
-    except ValueError:
-        limit = _lib.DEFAULT_TIMEOUT  # the library refuses MALT_TIMEOUT, with a sentence
-    _lib.init(options, limit)
+    _lib.init(options, _job_timeout(told.get("timeout")))
     _me = _identity.Who(*_lib.who())
     if launched or _me.size > 1:
         _identity.used_up(_me)
     _previous_hook, sys.excepthook = sys.excepthook, _excepthook
     if "MALT_REPORT" in os.environ:
         _report_to_launcher()
+
+
+def _job_timeout(told: object) -> float:
+    """Return the seconds that a timeout of None will mean."""
+    text = os.environ.get("MALT_TIMEOUT") if told is None else str(told)
+    try:
+        limit = float(text or _lib.DEFAULT_TIMEOUT)
+    except ValueError:
+        limit = -1.0
+    # What is no time the library refuses, with a sentence.
+    return limit if limit >= 0 else _lib.DEFAULT_TIMEOUT
 
 
 def _report_to_launcher() -> None:
@@ -152,7 +159,7 @@ def _excepthook(kind: type[BaseException], value: BaseException, traceback: Trac
         sys.stderr.flush()
         if _reporter is not None:
             _reporter.failed(value)
-        _lib.abort(f"{kind.__name__}: {value}"[:500])
+        _lib.abort(value)
 
 
 def _who() -> _identity.Who:
@@ -331,9 +338,13 @@ def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> 
 
 def _combine(values: list[Any], op: str) -> Any:
     """Fold what `allgather` brought, in rank order."""
-    kinds = {(v.shape, v.dtype.str) if isinstance(v, np.ndarray) else "a number" for v in values}
-    if len(kinds) > 1:
-        raise MismatchError(f"malt: allreduce of unlike values: {kinds}: every rank must pass the same shape and dtype")
+    kinds = [f"an array of shape {v.shape} and {v.dtype}" if isinstance(v, np.ndarray) else "a number" for v in values]
+    for r, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise MismatchError(
+                f"malt: allreduce of unlike values: rank 0 passed {kinds[0]}, rank {r} {kind}: every rank must pass "
+                "the same shape and dtype"
+            )
     if all(isinstance(v, int) for v in values) and op != "mean":  # Python's own: exact, however large
         if op == "sum":
             return sum(values)

@@ -9,6 +9,8 @@ import time
 import jobs
 import pytest
 
+from malt._lib import convert
+
 # Calls in which rank 0 waits for the others, and what has to be made for them.
 WAITS = {
     "barrier": ("", "malt.barrier(**t)"),
@@ -90,7 +92,9 @@ os._exit(0)
     ) as job:
         assert job.ranks[0].wait() == 0
         said, free = job.ranks[0].out.finish().splitlines()
+        assert said.startswith("malt: "), said
         assert "rank 1" in said, said
+        assert re.search(r"waited 0.3 s: .* MALT_TIMEOUT, or to the timeout=", said), said
         assert free == "free"
 
 
@@ -206,6 +210,44 @@ def test_an_uncaught_exception_ends_the_others_with_its_reason() -> None:
             assert "KeyError: 'of rank 2'" in last
 
 
+@pytest.mark.parametrize(
+    ("sentence", "rank"),
+    [
+        ("gather: rank 1 is dead: its process 7 has ended without leaving", 1),
+        ("gather: rank 3 is dead: PeerError: rank 12 is dead", 12),
+        ("gather: waited for rank 5 (computing): rank 2 is dead: KeyError: 'rank 4 is dead'", 2),
+        ("gather: the connection is gone", None),
+    ],
+)
+def test_a_peer_error_tells_the_rank_that_died_first(sentence: str, rank: int | None) -> None:
+    assert convert._dead(sentence) == rank
+
+
+def test_a_death_is_told_on_by_those_that_end_over_it() -> None:
+    """Rank 0 waits for rank 1, which has ended over the death of rank 2, and hears of rank 2."""
+    with jobs.Job(
+        3,
+        """
+        v = malt.Vector(3, graph="ring", consistency="notify-ack")
+        print("ready")
+        if r == 2:
+            sys.stdin.readline()
+        try:
+            while True:
+                v.sync()
+        except malt.PeerError as e:
+            assert e.rank == 2, e
+            assert len(str(e)) < 400, e
+            raise
+        """,
+    ) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("ready")
+        job.ranks[2].signal(signal.SIGKILL)
+        for rank in job.finish()[:2]:
+            assert re.search(r"malt.PeerError: malt: .*rank 2 is dead", rank.err.text), rank.err.text
+
+
 def test_a_rank_that_has_ended_is_not_waited_for_by_syncs_but_missed_by_collectives() -> None:
     outputs = jobs.run(
         3,
@@ -283,7 +325,10 @@ def test_ranks_whose_arrays_differ_in_an_allreduce() -> None:
                 print(e)
         """,
     )
-    assert [len(said.splitlines()) for said in outputs] == [3, 3]
+    for said in outputs:
+        floats, whole, kinds = said.splitlines()
+        assert "rank 0 passed an array of shape (1,) and int64, rank 1 an array of shape (2,) and int64" in whole
+        assert floats != kinds
 
 
 def test_a_rank_that_never_arrives_is_named() -> None:

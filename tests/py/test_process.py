@@ -266,6 +266,8 @@ def test_a_mark_that_says_nothing_is_refused() -> None:
         ({"MALT_RANK": "5"}, "rank 5 of 2"),
         ({"MALT_SIZE": "0"}, "MALT_SIZE"),
         ({"MALT_TIMEOUT": "soon"}, "MALT_TIMEOUT.*soon"),
+        ({"MALT_TIMEOUT": "nan"}, "MALT_TIMEOUT.*nan"),
+        ({"MALT_TIMEOUT": "-1"}, "MALT_TIMEOUT.*-1"),
         ({"MALT_STORE": "nowhere:x"}, "nowhere"),
         ({"MALT_STORE": ""}, "malt run"),
     ],

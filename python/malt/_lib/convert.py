@@ -17,6 +17,13 @@ __all__ = ["DTYPES", "check", "encoded", "error", "fields", "rank_list", "string
 DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MALT_FLOAT64
 
 
+# What the sentences of the library call otherwise than Python does.
+_WORDS = {
+    "; call malt_init again to go on waiting": "",
+    "allow_disconnected=true": "malt.Graph(…, allow_disconnected=True)",
+}
+
+
 def check(status: int) -> None:
     """Raise unless ``status`` is 0."""
     if status:
@@ -26,12 +33,25 @@ def check(status: int) -> None:
 def error(status: int) -> Exception:
     """Return the exception for a status other than 0, with the library's sentence."""
     message = string(lib.malt_errmsg()) or f"malt: the library returned {status} without a sentence"
-    message = message.removesuffix("; call malt_init again to go on waiting")  # which is C's way
+    message = "malt: " + message.removeprefix("malt: ")
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
     if status == lib.MALT_EPEER:
-        # The C ABI has no field for the rank; its sentence always names it.
-        found = re.search(r"\brank (\d+) is dead", message)
-        return _errors.PeerError(message, int(found[1]) if found else None)
+        return _errors.PeerError(message, _dead(message))
     return _kinds().get(status, _errors.Error)(message)
+
+
+def _dead(message: str) -> int | None:
+    """Return the rank that died first: the C ABI has no field for it, but the sentence names it.
+
+    A rank that ended over the death of another is dead as well, because of that one.
+    """
+    rank = None
+    for found in re.finditer(r"\brank (\d+) is dead(: PeerError: )?", message):
+        rank = int(found[1])
+        if not found[2]:
+            break
+    return rank
 
 
 def _kinds() -> dict[int, type[Exception]]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from malt._errors import PeerError
+
 from .convert import DTYPES, check, encoded
 from .loading import ffi, lib, mark_ended
 from .waiting import JOB
@@ -27,8 +29,11 @@ def who() -> tuple[int, int, int, int]:
     return lib.malt_rank(), lib.malt_size(), lib.malt_local_rank(), lib.malt_generation()
 
 
-def abort(reason: str) -> None:
+def abort(error: BaseException) -> None:
     """Tell the other ranks that this one is about to end after an error."""
+    reason = f"{type(error).__name__}: {error}"[:500]
+    if isinstance(error, PeerError) and error.rank is not None:
+        reason = f"PeerError: rank {error.rank} is dead"  # how each heard of it would grow from rank to rank
     if mark_ended():
         lib.malt_abort(encoded(reason.replace("\0", " ")))
 

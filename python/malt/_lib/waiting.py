@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from malt._errors import StaleError, StateError
+from malt._errors import StaleError, StateError, TimeoutError
 
 from . import convert, loading
 from .loading import lib
@@ -111,6 +111,11 @@ class Place:
                 status = call(math.ceil(min((limit - waited) * 1000, SLICE)))
             if loading.ended() and threading.current_thread() is not threading.main_thread():
                 raise SystemExit  # ends this thread, a daemon, without a word
+            if status == lib.MALT_ETIMEOUT:
+                raise TimeoutError(
+                    f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
+                    "the call)"
+                )
             convert.check(status)
         except BaseException:
             if status == lib.MALT_ETIMEOUT:
