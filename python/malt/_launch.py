@@ -56,6 +56,7 @@ def job_environment(size: int) -> dict[str, str]:
     env = dict(os.environ)
     env.update(threads(size, env))
     env.setdefault("PYTHONUNBUFFERED", "1")  # what a rank prints is to be seen while it runs
+    env.setdefault("PYTHONFAULTHANDLER", "1")  # a crash in compiled code ends with the lines of Python that led to it
     env.update(MALT_SIZE=str(size), MALT_STORE=f"local:{os.urandom(16).hex()}", MALT_TOKEN=os.urandom(16).hex())
     return env
 

@@ -36,6 +36,24 @@ def test_killed_rank_ends_the_job_within_two_seconds(tmp_path: Path, graph: str,
         assert job.err.splitlines()[-1].startswith("malt run: rank 2 was killed by SIGKILL")
 
 
+def test_crash_in_compiled_code_ends_with_the_lines_of_python(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import ctypes
+        import malt
+        malt.barrier()
+        if r == 1:
+            ctypes.string_at(0)
+        malt.barrier()
+        """,
+    )
+    done = run("-n", "3", path)
+    assert done.process.returncode == 128 + signal.SIGSEGV
+    assert "malt run: rank 1 was killed by SIGSEGV" in done.err
+    assert re.search(r'\[1\] Fatal Python error: Segmentation fault(?s:.*)script.py", line \d+ in <module>', done.err)
+
+
 def test_rank_that_fails_first_is_named_though_others_end_first(tmp_path: Path) -> None:
     """Its exception makes the others fail, while it takes its time to end."""
     path = script(
