@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import Array
+from ._options import choose
 
 __all__ = ["Fold", "NativeFold", "Update", "apply", "check"]
 
@@ -53,6 +54,9 @@ class Update:
         return f"<malt update of rank {self.rank}: clock {self.clock}, age {self.age}, weight {self.weight:g}>"
 
 
+BUILT_IN = ("mean", "mean-received", "sum", "min", "max", "replace")
+
+
 @runtime_checkable
 class NativeFold(Protocol):
     """A compiled function of C type ``malt_fold``: a numba cfunc, or anything with its address."""
@@ -67,9 +71,12 @@ Fold: TypeAlias = "str | NativeFold | Callable[[Any, list[Update]], Any]"
 
 def check(fold: object) -> None:
     """Raise unless ``fold`` is a name, a callable or a native function."""
-    if not (isinstance(fold, str | NativeFold) or callable(fold)):
+    if isinstance(fold, str):
+        choose("fold", fold, BUILT_IN)
+    elif not (isinstance(fold, NativeFold) or callable(fold)):
         raise TypeError(
-            f"malt: fold={fold!r}: the name of a fold, a function of (own, updates) or a numba cfunc is expected"
+            f"malt: fold={fold!r}: the name of a fold, a function of (own, updates) or a numba cfunc is "
+            f"expected; the names are {', '.join(BUILT_IN)}"
         )
 
 

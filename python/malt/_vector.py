@@ -209,7 +209,7 @@ class Vector(Exchange):
         """
         if rows is not None:
             _refuse_rows()
-        return self._object.scatter(receivers_of(to), timeout, weight=float(weight))
+        return self._object.scatter(receivers_of(to), timeout, weight=_weight(weight))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
         """Fold what has arrived into the values, waiting as the consistency says.
@@ -235,11 +235,12 @@ class Vector(Exchange):
         """
         if fold is None:
             fold = self._own_fold
+        else:
+            _fold.check(fold)
         if fold is None or isinstance(fold, str):
             return self._object.gather(fold, timeout)
         if isinstance(fold, NativeFold):
             return self._object.gather_native(fold.address, timeout)
-        _fold.check(fold)
         return _fold.apply(self._object, self._arrays, not self._is_list, fold, self._split, timeout)
 
     def sync(
@@ -273,23 +274,25 @@ class Vector(Exchange):
             As `gather` and `scatter`. After a timeout the values have been sent:
             `gather` is what goes on from there.
         """
+        # All arguments are looked at before anything is sent, and in every call.
+        if type(every) is not int or every < 1:
+            _check_every(every)
+        if rows is not None:
+            _refuse_rows()
+        if fold is not None:
+            _fold.check(fold)
+        share = _weight(weight)
         if every != 1:
-            if every < 1 or every != int(every):
-                raise ValueError(f"malt: every={every!r}: a whole number of at least 1 is expected")
             self._skipped += 1
             if self._skipped < every:
                 return None
             self._skipped = 0
-        if rows is not None:
-            _refuse_rows()
         if self._idle is not None and self._idle.before_sync(self._arrays):
             self._idle = None
         if fold is None and self._own_fold is None:
-            count = self._object.sync(float(weight), timeout)
+            count = self._object.sync(share, timeout)
         else:
-            if fold is not None:
-                _fold.check(fold)
-            self._object.scatter(None, timeout, weight=float(weight))
+            self._object.scatter(None, timeout, weight=share)
             count = self.gather(fold, timeout=timeout)
         if self._idle is not None:
             self._idle.after_sync(self._arrays)
@@ -415,6 +418,29 @@ def _refuse_sparse(sparse: object) -> None:
     if sparse in ("model", "gradient"):
         raise UnsupportedError(f"malt: sparse={sparse!r}: this version sends dense vectors only: leave sparse out")
     choose("sparse", sparse, ("model", "gradient"))
+
+
+def _check_every(every: object) -> None:
+    """Raise unless it is a whole number of at least 1, also as a float."""
+    sentence = f"malt: every={every!r}: a whole number of at least 1 is expected"
+    try:
+        if every >= 1 and every == every // 1:  # type: ignore[operator]
+            return
+    except TypeError:
+        raise TypeError(sentence) from None
+    raise ValueError(sentence)
+
+
+def _weight(weight: object) -> float:
+    """Return a weight as a float; whether it can be one, the library knows."""
+    if type(weight) is float:
+        return weight
+    try:
+        if not isinstance(weight, str):
+            return float(weight)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"malt: weight={weight!r}: a number is expected, such as the number of examples")
 
 
 def _refuse_rows() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import malt
+from malt import _fold
 
 
 def read_only() -> np.ndarray:
@@ -54,7 +55,7 @@ def read_only() -> np.ndarray:
         (3, {"consistency": "ssp:-1"}, ValueError, r"ssp:-1.*whole number"),
         (3, {"consistency": "asinc"}, ValueError, "async"),
         (3, {"consistency": 2}, TypeError, "consistency=2"),
-        (3, {"fold": "maen"}, ValueError, 'maen.*"mean"'),
+        (3, {"fold": "maen"}, ValueError, "maen.*did you mean 'mean'"),
         (3, {"fold": 3}, TypeError, "fold=3"),
         (3, {"fold": None}, TypeError, "fold=None"),
         (3, {"start": "sane"}, ValueError, "did you mean 'same'"),
@@ -110,12 +111,22 @@ def _vector() -> Iterator[malt.Vector]:
         (lambda v: v.scatter(rows=[1]), malt.UnsupportedError, "rows"),
         (lambda v: v.scatter(weight=float("nan")), ValueError, "(?i)nan"),
         (lambda v: v.scatter(weight=-1), ValueError, "-1"),
-        (lambda v: v.scatter(weight="x"), ValueError, "x"),
-        (lambda v: v.gather("maen"), ValueError, '"mean"'),
+        (lambda v: v.scatter(weight="x"), TypeError, "weight='x': a number is expected"),
+        (lambda v: v.scatter(weight=None), TypeError, "weight=None"),
+        (lambda v: v.scatter(weight=np.ones(2)), TypeError, "weight="),
+        (lambda v: v.gather("maen"), ValueError, "did you mean 'mean'"),
         (lambda v: v.gather(3), TypeError, "fold=3"),
         (lambda v: v.sync(every=0), ValueError, "every=0"),
         (lambda v: v.sync(every=1.5), ValueError, "every=1.5"),
+        (lambda v: v.sync(every=float("nan")), ValueError, "every=nan"),
+        (lambda v: v.sync(every=float("inf")), ValueError, "every=inf"),
+        (lambda v: v.sync(every="3"), TypeError, "every='3': a whole number"),
+        (lambda v: v.sync(every=None), TypeError, "every=None"),
+        (lambda v: v.sync("maen", every=9), ValueError, "did you mean 'mean'"),
+        (lambda v: v.sync(3, every=9), TypeError, "fold=3"),
+        (lambda v: v.sync(weight="x", every=9), TypeError, "weight='x'"),
         (lambda v: v.sync(rows=[1]), malt.UnsupportedError, "rows"),
+        (lambda v: v.sync(rows=[1], every=9), malt.UnsupportedError, "rows"),
         (lambda v: v.sync(timeout=-1), ValueError, "timeout=-1"),
         (lambda v: v.sync(timeout=float("nan")), ValueError, "timeout=nan"),
         (lambda v: v.sync(timeout="1"), TypeError, "timeout='1'"),
@@ -145,6 +156,26 @@ def test_using_a_vector(v: malt.Vector, call: Any, error: type[Exception], words
     np.testing.assert_array_equal(v.array, before)
     v.array += 1
     v.sync()  # and it can be used on
+
+
+@pytest.mark.parametrize("options", [{"fold": "maen"}, {"fold": 3}, {"weight": "x"}, {"weight": -1}, {"rows": [1]}])
+def test_a_refused_sync_has_sent_nothing(options: dict[str, Any]) -> None:
+    """In bsp a scatter without its gather would make the next sync fail."""
+    with malt.Vector(3, consistency="bsp") as v:
+        with pytest.raises((ValueError, TypeError, malt.UnsupportedError)):
+            v.sync(**options)
+        v.array += 1
+        v.sync()
+        assert v.clock == 1
+
+
+def test_every_built_in_fold_is_one_of_the_librarys() -> None:
+    for fold in _fold.BUILT_IN:
+        with malt.Vector(3, fold=fold) as v:
+            v.array += 1
+            v.sync()
+            v.sync(fold)
+            assert v.fold == fold
 
 
 @pytest.mark.parametrize(
