@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 from . import _lib, _world
 
@@ -14,7 +15,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Graph", "GraphLike", "as_graph"]
 
-GraphLike: TypeAlias = Any  # str, Graph, lists of receivers, or a networkx graph, which need not be installed
+
+class NetworkxGraph(Protocol):
+    """A networkx graph, as far as it is looked at: networkx need not be installed."""
+
+    @property
+    def nodes(self) -> Any:
+        """The ranks."""
+
+    @property
+    def adj(self) -> Any:
+        """For each node its neighbours."""
+
+
+GraphLike: TypeAlias = "str | Graph | Iterable[Iterable[SupportsIndex]] | NetworkxGraph"
 
 
 class Graph:
@@ -60,9 +74,15 @@ class Graph:
     3
     """
 
+    size: int
+    allow_disconnected: bool
+    spec: str
+
     def __init__(self, spec: GraphLike, size: int | None = None, *, allow_disconnected: bool = False) -> None:
         if isinstance(spec, Graph):
-            spec, size, allow_disconnected = spec.spec, size or spec.size, allow_disconnected or spec.allow_disconnected
+            size = size or spec.size
+            allow_disconnected = allow_disconnected or spec.allow_disconnected
+            spec = spec.spec
         if not isinstance(spec, str):
             lists = _lists(spec)
             if size is not None and size != len(lists):
@@ -78,7 +98,7 @@ class Graph:
             raise ValueError(f"malt: size={size}: at least one rank is expected")
         self.size = size
         self.allow_disconnected = bool(allow_disconnected)
-        self.spec: str = _lib.graph_text(spec, size, self.allow_disconnected, "spec")
+        self.spec = _lib.graph_text(spec, size, self.allow_disconnected, "spec")
 
     def receivers(self, rank: int, clock: int = 1) -> list[int]:
         """Return whom ``rank`` sends to at its ``clock``-th scatter (which matters for one-peer only)."""
