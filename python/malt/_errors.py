@@ -15,6 +15,7 @@ __all__ = [
     "HostError",
     "MismatchError",
     "OutOfMemoryError",
+    "PackageError",
     "PeerError",
     "StaleError",
     "StateError",
@@ -77,6 +78,10 @@ class MismatchError(Error, ValueError):
 
 class OutOfMemoryError(Error, MemoryError):
     """The machine, or its control group, has not got the memory; nothing was reserved."""
+
+
+class PackageError(Error, ImportError):
+    """A package that this needs, and MALT itself does not, is missing; the message says how to get it."""
 
 
 class HostError(Error, OSError):

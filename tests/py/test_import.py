@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import malt
+from malt._need import need
 
 
 def python(code: str) -> str:
@@ -52,6 +54,7 @@ def test_exceptions_are_errors_and_the_builtin_of_their_meaning() -> None:
         (malt.MismatchError, ValueError),
         (malt.OutOfMemoryError, MemoryError),
         (malt.HostError, OSError),
+        (malt.PackageError, ImportError),
     ]
     for ours, builtin in pairs:
         assert issubclass(ours, malt.Error)
@@ -74,3 +77,14 @@ def test_the_version_is_that_of_the_library() -> None:
     from malt import _lib
 
     assert malt.__version__ == _lib.version()
+
+
+def test_a_missing_package_is_named_with_the_way_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        malt.PackageError, match=r"^malt: reading this needs no_such_one, which is not.*pip install no_such"
+    ):
+        need("no_such_one.part", "reading this")
+    (tmp_path / "broken_one.py").write_text("import no_such_other")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(malt.PackageError, match=r"installed but does not load.*no_such_other.*pip install broken-one"):
+        need("broken_one", "reading this", package="broken-one")
