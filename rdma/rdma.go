@@ -1,12 +1,9 @@
 package rdma
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "context"
 
 // Transport is one rank's access to the memory of the others. Ranks are dense,
-// 0 … Size()-1. Only Publish, PublishEach, Subscribe, Words, Share and Wait may
+// 0 … Size()-1. Only Publish, PublishEach, Subscribe, Words, Shared.Join and Wait may
 // block, and each of them returns ctx.Err() (wrapped, naming the ranks it
 // waited for) when ctx is done.
 //
@@ -42,9 +39,11 @@ type Transport interface {
 	// Words makes n 64-bit words per rank that all ranks can read, zero at
 	// first. Collective: it waits until all ranks have made them.
 	Words(ctx context.Context, name string, n int) (Words, error)
-	// Share makes one memory block and some words per rank that all ranks map
-	// for reading and writing. ErrNotSupported where memory cannot be shared.
-	Share(ctx context.Context, name string, bytes, words int) (Shared, error)
+	// Share makes this rank's part of memory that all ranks read and write, one
+	// block and some words for each, zero at first, and announces it under name.
+	// It does not wait for the others: Shared.Join does. ErrNotSupported where
+	// memory cannot be shared.
+	Share(name string, bytes, words int) (Shared, error)
 
 	// Wait runs step until it returns true: once at once, and again each time
 	// this rank's doorbell has been rung. step may do work; it must not block.
@@ -161,11 +160,22 @@ type Words interface {
 	Close() error
 }
 
-// Shared is memory that every rank reads and writes.
+// Shared is memory that every rank reads and writes, with words to agree on who
+// does when.
 type Shared interface {
+	// Join waits until all ranks have made theirs and maps it. It fails with
+	// *MismatchError where a rank's differs, and as Subscribe does where one is
+	// gone; then it has taken nothing and can be called again.
+	Join(ctx context.Context) error
+	// Bytes is the block of rank. This rank's own is there before Join and
+	// outlives Close: Unmap of the Transport gives it back. Nothing but the words
+	// orders what ranks do to the blocks. A forked child sees the same memory.
 	Bytes(rank int) []byte
-	Word(rank, i int) *atomic.Uint64
-	Close() error
+	// Swap stores v in word i of rank and rings every rank's doorbell, if the word
+	// is old; it tells whether it was.
+	Swap(rank, i int, old, v uint64) bool
+	// Set, Put and Get, after Join, are as those of Words.
+	Words
 }
 
 // Traffic counts one peer's messages and payload bytes. Only updates that were

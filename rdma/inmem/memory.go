@@ -17,7 +17,20 @@ func (t *transport) Map(bytes int) ([]byte, error) {
 	return b, nil
 }
 
-func (t *transport) Unmap(b []byte) error { return mem.Unmap(b) }
+// Unmap lets the garbage collector have a block of a Shared.
+func (t *transport) Unmap(b []byte) error {
+	if cap(b) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := &b[:1][0]
+	if _, ok := t.blocks[first]; ok {
+		delete(t.blocks, first)
+		return nil
+	}
+	return mem.Unmap(b)
+}
 
 const (
 	looked  = 1 << 20 // from here on it is looked up whether memory is there: that takes some file reads

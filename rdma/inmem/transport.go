@@ -23,6 +23,7 @@ type transport struct {
 
 	mu     sync.Mutex
 	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
+	blocks map[*byte]struct{}     // of Shared, for Unmap to know
 	closed bool
 }
 
@@ -43,16 +44,12 @@ func New(n int) []rdma.Transport {
 
 func newTransport(j *job, rank int, m *box.Meter, parent *transport) *transport {
 	b, id := j.addBell(rank)
-	return &transport{job: j, rank: rank, bell: b, bellID: id, meter: m, parent: parent, open: map[io.Closer]struct{}{}}
+	return &transport{job: j, rank: rank, bell: b, bellID: id, meter: m, parent: parent, open: map[io.Closer]struct{}{}, blocks: map[*byte]struct{}{}}
 }
 
 func (t *transport) Name() string { return "inmem" }
 func (t *transport) Rank() int    { return t.rank }
 func (t *transport) Size() int    { return t.job.size }
-
-func (t *transport) Share(context.Context, string, int, int) (rdma.Shared, error) {
-	return nil, fmt.Errorf("inmem: Share: %w", rdma.ErrNotSupported)
-}
 
 func (t *transport) Wait(ctx context.Context, step func() bool) error {
 	return t.wait(ctx, func() (bool, error) { return step(), nil })

@@ -2,27 +2,36 @@ package inmem
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
 
-// wordSet is the words of all ranks under one name. Who makes it first enters it
-// into job.words; who makes it last takes it out, so that the name is free for
-// the next.
+// wordSet is the words of all ranks under one name, and the blocks of a Shared.
+// Who makes it first enters it into job.words; who makes it last takes it out, so
+// that the name is free for the next.
 type wordSet struct {
-	n      int
-	values [][]mem.Word // by rank
-	bells  []uint64     // by rank: whom Set rings; 0 until the rank has made its own
-	here   int          // how many ranks have
+	key   string
+	parts []part // by rank
+	here  int    // how many ranks have made theirs
+}
+
+// part is what one rank has made.
+type part struct {
+	what   string // all must agree on this
+	values []mem.Word
+	block  []byte // of a Shared
+	bell   uint64 // whom Set of the others rings; 0: not made yet
 }
 
 // words is one rank's hold on a wordSet.
 type words struct {
-	t   *transport
-	set *wordSet
+	t    *transport
+	name string
+	n    int
+	set  *wordSet
 }
 
 var _ rdma.Words = (*words)(nil)
@@ -34,108 +43,115 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 	if n < 0 {
 		return nil, fmt.Errorf("%s: %d words; it cannot be negative", op, n)
 	}
-	set, err := t.arrive(op, name, n)
-	if err != nil {
-		return nil, err
-	}
-	var missing []int
-	err = t.wait(ctx, func() (bool, error) {
-		t.job.mu.Lock()
-		defer t.job.mu.Unlock()
-		missing = missing[:0]
-		for rank, b := range set.bells {
-			if b != 0 {
-				continue
-			}
-			if err := t.gone(op, rank); err != nil {
-				return false, err
-			}
-			missing = append(missing, rank)
-		}
-		return len(missing) == 0, nil
-	})
-	w := &words{t, set}
+	w := &words{t: t, name: name, n: n}
+	err := w.arrive("words "+name, fmt.Sprintf("%d words", n), nil)
 	if err == nil {
-		err = t.adopt(w)
+		if err = w.join(ctx); err == nil {
+			err = t.adopt(w)
+		}
+		if err != nil {
+			w.depart()
+		}
 	}
 	if err != nil {
-		t.depart(name, set)
-		if len(missing) > 0 {
-			err = fmt.Errorf("%s: waiting for ranks %v: %w", op, missing, err)
-		}
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	return w, nil
 }
 
-func (t *transport) arrive(op, name string, n int) (*wordSet, error) {
-	j := t.job
+// join waits until all have arrived.
+func (w *words) join(ctx context.Context) error {
+	t, set := w.t, w.set
+	var missing []int
+	err := t.wait(ctx, func() (bool, error) {
+		t.job.mu.Lock()
+		defer t.job.mu.Unlock()
+		missing = missing[:0]
+		own := &set.parts[t.rank]
+		for rank, p := range set.parts {
+			if p.bell == 0 {
+				if err := t.gone(own.what+" "+w.name, rank); err != nil {
+					return false, err
+				}
+				missing = append(missing, rank)
+			} else if p.what != own.what {
+				return false, &rdma.MismatchError{Name: w.name, Rank: rank, Ours: own.what, Theirs: p.what}
+			}
+		}
+		return len(missing) == 0, nil
+	})
+	if err != nil && len(missing) > 0 {
+		return fmt.Errorf("waiting for ranks %v: %w", missing, err)
+	}
+	return err
+}
+
+// arrive makes this rank's part of the set of that key.
+func (w *words) arrive(key, what string, block []byte) error {
+	t, j := w.t, w.t.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := t.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return err
 	}
-	set := j.words[name]
+	set := j.words[key]
 	if set == nil {
-		set = &wordSet{n: n, values: make([][]mem.Word, j.size), bells: make([]uint64, j.size)}
-		for rank := range set.values {
-			set.values[rank] = make([]mem.Word, n)
-		}
-		j.words[name] = set
+		set = &wordSet{key: key, parts: make([]part, j.size)}
+		j.words[key] = set
 	}
-	if set.n != n {
-		first := slices.IndexFunc(set.bells, func(b uint64) bool { return b != 0 })
-		return nil, fmt.Errorf("%s: %w", op, &rdma.MismatchError{
-			Name: name, Rank: first, Ours: fmt.Sprintf("%d words", n), Theirs: fmt.Sprintf("%d words", set.n),
-		})
+	own := &set.parts[t.rank]
+	if own.bell != 0 {
+		return errors.New("another call of this rank waits for that name")
 	}
-	if set.bells[t.rank] != 0 {
-		return nil, fmt.Errorf("%s: another call of this rank waits for that name", op)
-	}
-	set.bells[t.rank] = t.bellID
+	w.set = set
+	*own = part{what, make([]mem.Word, w.n), block, t.bellID}
 	set.here++
 	if set.here == j.size {
-		delete(j.words, name)
-		for _, b := range set.bells {
-			j.ring(b)
-		}
+		delete(j.words, key)
 	}
-	return set, nil
+	for _, p := range set.parts {
+		j.ring(p.bell)
+	}
+	return nil
 }
 
 // depart takes an arrival back, if the set did not become complete meanwhile.
-func (t *transport) depart(name string, set *wordSet) {
-	j := t.job
+func (w *words) depart() {
+	j, set := w.t.job, w.set
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.words[name] != set {
+	if j.words[set.key] != set {
 		return
 	}
-	set.bells[t.rank] = 0
+	set.parts[w.t.rank] = part{}
 	set.here--
 	if set.here == 0 {
-		delete(j.words, name)
+		delete(j.words, set.key)
 	}
 }
 
 // Set stores with an exchange and then rings: who sleeps has looked before it.
 func (w *words) Set(i int, v uint64) {
-	w.set.values[w.t.rank][i].Swap(v)
-	for _, b := range w.set.bells {
-		w.t.job.ring(b)
+	w.set.parts[w.t.rank].values[i].Swap(v)
+	w.ringAll()
+}
+
+func (w *words) ringAll() {
+	for i := range w.set.parts {
+		w.t.job.ring(w.set.parts[i].bell)
 	}
 }
 
-func (w *words) Put(i int, v uint64) { w.set.values[w.t.rank][i].Store(v) }
+func (w *words) Put(i int, v uint64) { w.set.parts[w.t.rank].values[i].Store(v) }
 
 // Get looks at the state before the word: behind a final state the word is
 // final.
 func (w *words) Get(rank, i int) (uint64, error) {
-	if rank < 0 || rank >= w.t.job.size || i < 0 || i >= w.set.n {
-		return 0, fmt.Errorf("inmem: word %d of rank %d: there are %d words of %d ranks", i, rank, w.set.n, w.t.job.size)
+	if rank < 0 || rank >= w.t.job.size || i < 0 || i >= w.n {
+		return 0, fmt.Errorf("inmem: word %d of rank %d: there are %d words of %d ranks", i, rank, w.n, w.t.job.size)
 	}
 	err := w.t.job.state(rank)
-	return w.set.values[rank][i].Load(), err
+	return w.set.parts[rank].values[i].Load(), err
 }
 
 func (w *words) Close() error {

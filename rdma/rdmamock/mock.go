@@ -7,7 +7,6 @@ import (
 	context "context"
 	rdma "malt/rdma"
 	reflect "reflect"
-	atomic "sync/atomic"
 
 	gomock "github.com/golang/mock/gomock"
 )
@@ -135,18 +134,18 @@ func (mr *MockTransportMockRecorder) Rank() *gomock.Call {
 }
 
 // Share mocks base method.
-func (m *MockTransport) Share(ctx context.Context, name string, bytes, words int) (rdma.Shared, error) {
+func (m *MockTransport) Share(name string, bytes, words int) (rdma.Shared, error) {
 	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Share", ctx, name, bytes, words)
+	ret := m.ctrl.Call(m, "Share", name, bytes, words)
 	ret0, _ := ret[0].(rdma.Shared)
 	ret1, _ := ret[1].(error)
 	return ret0, ret1
 }
 
 // Share indicates an expected call of Share.
-func (mr *MockTransportMockRecorder) Share(ctx, name, bytes, words interface{}) *gomock.Call {
+func (mr *MockTransportMockRecorder) Share(name, bytes, words interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Share", reflect.TypeOf((*MockTransport)(nil).Share), ctx, name, bytes, words)
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Share", reflect.TypeOf((*MockTransport)(nil).Share), name, bytes, words)
 }
 
 // Size mocks base method.
@@ -633,16 +632,69 @@ func (mr *MockSharedMockRecorder) Close() *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Close", reflect.TypeOf((*MockShared)(nil).Close))
 }
 
-// Word mocks base method.
-func (m *MockShared) Word(rank, i int) *atomic.Uint64 {
+// Get mocks base method.
+func (m *MockShared) Get(rank, i int) (uint64, error) {
 	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Word", rank, i)
-	ret0, _ := ret[0].(*atomic.Uint64)
+	ret := m.ctrl.Call(m, "Get", rank, i)
+	ret0, _ := ret[0].(uint64)
+	ret1, _ := ret[1].(error)
+	return ret0, ret1
+}
+
+// Get indicates an expected call of Get.
+func (mr *MockSharedMockRecorder) Get(rank, i interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Get", reflect.TypeOf((*MockShared)(nil).Get), rank, i)
+}
+
+// Join mocks base method.
+func (m *MockShared) Join(ctx context.Context) error {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Join", ctx)
+	ret0, _ := ret[0].(error)
 	return ret0
 }
 
-// Word indicates an expected call of Word.
-func (mr *MockSharedMockRecorder) Word(rank, i interface{}) *gomock.Call {
+// Join indicates an expected call of Join.
+func (mr *MockSharedMockRecorder) Join(ctx interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Word", reflect.TypeOf((*MockShared)(nil).Word), rank, i)
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Join", reflect.TypeOf((*MockShared)(nil).Join), ctx)
+}
+
+// Put mocks base method.
+func (m *MockShared) Put(i int, v uint64) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Put", i, v)
+}
+
+// Put indicates an expected call of Put.
+func (mr *MockSharedMockRecorder) Put(i, v interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Put", reflect.TypeOf((*MockShared)(nil).Put), i, v)
+}
+
+// Set mocks base method.
+func (m *MockShared) Set(i int, v uint64) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Set", i, v)
+}
+
+// Set indicates an expected call of Set.
+func (mr *MockSharedMockRecorder) Set(i, v interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Set", reflect.TypeOf((*MockShared)(nil).Set), i, v)
+}
+
+// Swap mocks base method.
+func (m *MockShared) Swap(rank, i int, old, v uint64) bool {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Swap", rank, i, old, v)
+	ret0, _ := ret[0].(bool)
+	return ret0
+}
+
+// Swap indicates an expected call of Swap.
+func (mr *MockSharedMockRecorder) Swap(rank, i, old, v interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Swap", reflect.TypeOf((*MockShared)(nil).Swap), rank, i, old, v)
 }

@@ -13,7 +13,6 @@ var rankCases = []testCase{
 	{"map", 1, mapMemory},
 	{"map refuses what is not there", 1, mapTooMuch},
 	{"traffic is exact", 2, traffic},
-	{"share", 1, share},
 }
 
 func identity(j *job) {
@@ -112,42 +111,6 @@ func traffic(j *job) {
 		}
 		if got := in[r].Published(); got != want.ReceivedMessages {
 			j.Errorf("rank %d: %d published, expected %d", r, got, want.ReceivedMessages)
-		}
-	}
-}
-
-func share(j *job) {
-	shared := make([]rdma.Shared, j.n())
-	errs := make([]error, j.n())
-	j.every(func(r int) error {
-		shared[r], errs[r] = j.ranks[r].Share(j.ctx, "memory", 100, 2)
-		return nil
-	})
-	for r, err := range errs {
-		if errors.Is(err, rdma.ErrNotSupported) {
-			j.Skipf("%s: %v", j.ranks[r].Name(), err)
-		}
-		if err != nil {
-			j.Fatalf("rank %d: Share: %v", r, err)
-		}
-	}
-	j.every(func(r int) error {
-		pattern(shared[r].Bytes(r), r, 1)
-		shared[r].Word(r, 1).Store(uint64(r) + 1)
-		return nil
-	})
-	for r, s := range shared {
-		for peer := range j.n() {
-			u := rdma.Update{Data: s.Bytes(peer), Stamp: rdma.Stamp{Clock: 1, Tag: uint64(peer)}}
-			if err := intact(u, peer, 100); err != nil {
-				j.Errorf("rank %d: %v", r, err)
-			}
-			if v := s.Word(peer, 1).Load(); v != uint64(peer)+1 {
-				j.Errorf("rank %d: word of rank %d is %d", r, peer, v)
-			}
-		}
-		if err := s.Close(); err != nil {
-			j.Errorf("rank %d: %v", r, err)
 		}
 	}
 }

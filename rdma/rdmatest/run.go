@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T, n int) []rdma.Transport) {
 
 // cases lists the tests of all files. least is the smallest number of ranks with
 // which one makes sense.
-var cases = slices.Concat(rankCases, createCases, newestCases, lockstepCases, queueCases, endCases, waitCases, wordCases, scheduleCases)
+var cases = slices.Concat(rankCases, createCases, newestCases, lockstepCases, queueCases, endCases, waitCases, wordCases, sharedCases, scheduleCases)
 
 type testCase struct {
 	name  string

@@ -67,10 +67,6 @@ func (t *transport) Name() string { return "shm" }
 func (t *transport) Rank() int    { return t.host.Rank() }
 func (t *transport) Size() int    { return t.host.Size() }
 
-func (t *transport) Share(context.Context, string, int, int) (rdma.Shared, error) {
-	return nil, fmt.Errorf("shm: Share: %w", rdma.ErrNotSupported)
-}
-
 func (t *transport) State(peer int) error { return t.host.State(peer) }
 
 func (t *transport) Abort(reason string) { t.host.Abort(reason) }

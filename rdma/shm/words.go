@@ -10,13 +10,15 @@ import (
 	"malt/rdma/rendezvous"
 )
 
-// A rank's words lie in memory of its own, which the others map for reading:
+// A rank's words lie in memory of its own, which the others map:
 //
 //	0	number of the doorbell that Set of the others rings
 //	64	word 0, word 1, …
 //
-// Nothing else is shared. The doorbell is stored before the memory is announced,
-// a word by Set or Put; a rank that dies has its last value there for ever.
+// The doorbell is stored before the memory is announced. Only the rank itself
+// stores a word, by Set or Put, and the others map them for reading; but in
+// Shared, where all write: there who stores what, and in which order, is the
+// caller's. A rank that dies has its last value there for ever.
 const wordsHeader = 64
 
 // maxWords is the most that anybody could mean.
@@ -27,9 +29,11 @@ type words struct {
 	t         *transport
 	name      string
 	n         int
+	bytes     int // of a block
 	guard     mem.Guard
 	own       []byte
 	maps      [][]byte // by rank; own among them
+	blocks    [][]byte // of Shared, by rank; nil: these are Words
 	announced *rendezvous.Announcement
 }
 
@@ -51,6 +55,9 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	if err = w.complete(ctx, t); err == nil {
+		t.rank.mu.Lock()
+		delete(t.rank.pending, name)
+		t.rank.mu.Unlock()
 		err = adopt(t, []*words{w})
 	}
 	if err != nil {
@@ -81,7 +88,8 @@ func (t *transport) resume(name string, n int) (*words, error) {
 		w = nil
 	}
 	if w == nil && err == nil {
-		w, err = t.makeWords(name, n)
+		w = &words{t: t, name: name, n: n, maps: make([][]byte, t.Size())}
+		err = t.makeWords(w)
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -107,53 +115,63 @@ func (t *transport) suspend(w *words) error {
 	return err
 }
 
-// makeWords makes and announces this rank's own.
-func (t *transport) makeWords(name string, n int) (w *words, err error) {
-	w = &words{name: name, n: n, maps: make([][]byte, t.Size())}
-	f, err := mem.NewFile("malt-words", wordsHeader+8*n)
-	if err != nil {
-		return nil, err
+// makeWords makes and announces this rank's own part.
+func (t *transport) makeWords(w *words) (err error) {
+	var files []*mem.File
+	part := func(name string, bytes int, mapped func(*mem.File) ([]byte, error)) (b []byte, err error) {
+		f, err := mem.NewFile(name, bytes)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		if b, err = mapped(f); err == nil {
+			err = t.host.Reserve(b)
+		}
+		if err == nil {
+			err = f.Seal(w.blocks == nil)
+		}
+		return b, err
 	}
-	if w.own, err = f.Map(true); err == nil {
-		if err = t.host.Reserve(w.own); err == nil {
-			err = f.Seal(true)
+	w.own, err = part("malt-words", wordsHeader+8*w.n, func(f *mem.File) ([]byte, error) { return f.Map(true) })
+	if err == nil && w.blocks != nil {
+		w.blocks[t.Rank()], err = part("malt-shared", w.bytes, (*mem.File).MapForUser)
+	}
+	if err == nil {
+		mem.WordAt(w.own, 0).Store(t.host.BellID(t.bell))
+		w.announced, err = t.host.Announce(w.key(), rendezvous.Region{
+			Text: w.String(), Readers: t.others(), Files: files,
+		})
+	} else {
+		for _, f := range files {
+			f.Close()
 		}
 	}
 	if err != nil {
-		f.Close()
-		return nil, errors.Join(err, w.unmap())
+		return errors.Join(err, w.unmap())
 	}
-	mem.WordAt(w.own, 0).Store(t.host.BellID(t.bell))
-	w.announced, err = t.host.Announce(wordsName(name), rendezvous.Region{
-		Text: describeWords(n), Readers: t.others(), Files: []*mem.File{f},
-	})
-	if err != nil {
-		return nil, errors.Join(err, w.unmap())
-	}
-	return w, nil
+	return nil
 }
 
-// complete maps the words of all others.
+// complete maps the parts of all others.
 func (w *words) complete(ctx context.Context, t *transport) error {
 	others := t.others()
-	err := t.fetch(ctx, wordsName(w.name), others, func(i int, r rendezvous.Region) (err error) {
-		if r.Text != describeWords(w.n) {
-			return &rdma.MismatchError{Name: w.name, Rank: others[i], Ours: describeWords(w.n), Theirs: r.Text}
+	err := t.fetch(ctx, w.key(), others, func(i int, r rendezvous.Region) (err error) {
+		if r.Text != w.String() {
+			return &rdma.MismatchError{Name: w.name, Rank: others[i], Ours: w.String(), Theirs: r.Text}
 		}
-		if len(r.Files) != 1 || r.Files[0].Size() != wordsHeader+8*w.n {
+		if w.blocks == nil && len(r.Files) != 1 || w.blocks != nil && len(r.Files) != 2 ||
+			r.Files[0].Size() != wordsHeader+8*w.n || w.blocks != nil && r.Files[1].Size() != w.bytes {
 			return fmt.Errorf("rank %d announced other memory than that of %s", others[i], r.Text)
 		}
-		w.maps[others[i]], err = r.Files[0].Map(false)
+		if w.maps[others[i]], err = r.Files[0].Map(w.blocks != nil); err == nil && w.blocks != nil {
+			w.blocks[others[i]], err = r.Files[1].Map(true)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	w.maps[t.Rank()] = w.own
-	r := t.rank
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.pending, w.name)
 	return nil
 }
 
@@ -168,9 +186,21 @@ func (t *transport) others() []int {
 	return others
 }
 
-func wordsName(name string) string { return "words " + name }
+// key is what the memory is announced under.
+func (w *words) key() string {
+	if w.blocks != nil {
+		return "shared " + w.name
+	}
+	return "words " + w.name
+}
 
-func describeWords(n int) string { return fmt.Sprintf("%d words per rank", n) }
+// String is what all ranks must agree on.
+func (w *words) String() string {
+	if w.blocks != nil {
+		return fmt.Sprintf("%d bytes and %d words per rank", w.bytes, w.n)
+	}
+	return fmt.Sprintf("%d words per rank", w.n)
+}
 
 func (w *words) word(rank, i int) *mem.Word { return mem.WordAt(w.maps[rank], wordsHeader+8*i) }
 
@@ -181,6 +211,10 @@ func (w *words) Set(i int, v uint64) {
 	}
 	defer w.guard.Exit()
 	w.word(w.t.Rank(), i).Swap(v)
+	w.ringAll()
+}
+
+func (w *words) ringAll() {
 	for _, m := range w.maps {
 		w.t.host.Ring(mem.WordAt(m, 0).Load())
 	}
@@ -224,11 +258,21 @@ func (w *words) unmapOthers() (err error) {
 		}
 		w.maps[rank] = nil
 	}
+	for rank, b := range w.blocks {
+		if rank != w.t.Rank() {
+			err = errors.Join(err, mem.Unmap(b))
+			w.blocks[rank] = nil
+		}
+	}
 	return err
 }
 
+// unmap undoes makeWords.
 func (w *words) unmap() error {
 	err := mem.Unmap(w.own)
 	w.own = nil
+	if w.blocks != nil {
+		err = errors.Join(err, mem.Unmap(w.blocks[w.t.Rank()]))
+	}
 	return err
 }

@@ -67,11 +67,7 @@ func (f *File) Fd() int { return f.fd }
 // Map maps the whole File. A forked child does not inherit the mapping: it
 // could write where only this process may. The mapping outlives the File.
 func (f *File) Map(writable bool) ([]byte, error) {
-	prot := unix.PROT_READ
-	if writable {
-		prot |= unix.PROT_WRITE
-	}
-	b, err := mmap(f.fd, f.size, prot, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	b, err := f.mmap(writable)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +76,18 @@ func (f *File) Map(writable bool) ([]byte, error) {
 		return nil, fmt.Errorf("mem: madvise(DONTFORK): %w", err)
 	}
 	return b, nil
+}
+
+// MapForUser is Map for writing of memory that user code holds: a forked child
+// inherits it, since there touching it must not be a fault.
+func (f *File) MapForUser() ([]byte, error) { return f.mmap(true) }
+
+func (f *File) mmap(writable bool) ([]byte, error) {
+	prot := unix.PROT_READ
+	if writable {
+		prot |= unix.PROT_WRITE
+	}
+	return mmap(f.fd, f.size, prot, unix.MAP_SHARED|unix.MAP_NORESERVE)
 }
 
 // Seal fixes the size for ever: who maps it need not fear SIGBUS. With readOnly

@@ -1,0 +1,61 @@
+package inmem
+
+import (
+	"context"
+	"fmt"
+
+	"malt/rdma"
+)
+
+// shared is words that all may write, with a block of memory each.
+type shared struct{ words }
+
+var _ rdma.Shared = (*shared)(nil)
+
+// Share counts this rank as arrived. The blocks lie on the Go heap, where the
+// race detector sees who reads and writes them.
+func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
+	op := fmt.Sprintf("inmem: Share %s", name)
+	if bytes < 0 || n < 0 {
+		return nil, fmt.Errorf("%s: %d bytes and %d words; neither can be negative", op, bytes, n)
+	}
+	block, err := heap(max(bytes, 1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	s := &shared{words{t: t, name: name, n: n}}
+	if err := s.arrive("shared "+name, fmt.Sprintf("%d bytes and %d words", bytes, n), block[:bytes]); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if err := t.adopt(s); err != nil {
+		s.depart()
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.blocks[&block[0]] = struct{}{}
+	return s, nil
+}
+
+func (s *shared) Join(ctx context.Context) error {
+	if err := s.join(ctx); err != nil {
+		return fmt.Errorf("inmem: Share %s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (s *shared) Bytes(rank int) []byte { return s.set.parts[rank].block }
+
+func (s *shared) Swap(rank, i int, old, v uint64) bool {
+	if !s.set.parts[rank].values[i].CompareAndSwap(old, v) {
+		return false
+	}
+	s.ringAll()
+	return true
+}
+
+func (s *shared) Close() error {
+	s.t.forget(s)
+	s.depart()
+	return nil
+}

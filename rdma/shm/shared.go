@@ -1,0 +1,86 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+)
+
+// shared is words that all may write, with a block of memory each.
+type shared struct {
+	words
+	joined bool
+}
+
+var _ rdma.Shared = (*shared)(nil)
+
+// maxBlock is the most that anybody could mean.
+const maxBlock = 1 << 46
+
+// Share makes and announces this rank's own part. The name belongs to one
+// Shared at a time; whose is told apart by the order, as with Publish.
+func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	op := fmt.Sprintf("shm: rank %d: Share %s", t.Rank(), name)
+	if bytes < 0 || bytes > maxBlock || n < 0 || n > maxWords {
+		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 to %d and 0 to %d", op, bytes, n, maxBlock, maxWords)
+	}
+	s := &shared{words: words{
+		t: t, name: name, n: n, bytes: bytes,
+		maps: make([][]byte, t.Size()), blocks: make([][]byte, t.Size()),
+	}}
+	if err := t.makeWords(&s.words); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if err := adopt(t, []*shared{s}); err != nil {
+		s.announced.Withdraw()
+		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, s.unmap()))
+	}
+	t.memory.add(s.Bytes(t.Rank()))
+	return s, nil
+}
+
+func (s *shared) Join(ctx context.Context) error {
+	op := fmt.Sprintf("shm: rank %d: Share %s", s.t.Rank(), s.name)
+	if !s.guard.Enter() {
+		return fmt.Errorf("%s: %w", op, rdma.ErrClosed)
+	}
+	defer s.guard.Exit()
+	if err := s.complete(ctx, s.t); err != nil {
+		return fmt.Errorf("%s: %w", op, errors.Join(err, s.unmapOthers()))
+	}
+	s.joined = true
+	return nil
+}
+
+func (s *shared) Bytes(rank int) []byte { return s.blocks[rank] }
+
+func (s *shared) Swap(rank, i int, old, v uint64) bool {
+	if !s.guard.Enter() {
+		return false
+	}
+	defer s.guard.Exit()
+	if !s.word(rank, i).CompareAndSwap(old, v) {
+		return false
+	}
+	s.ringAll()
+	return true
+}
+
+// Close leaves this rank's own block, and where all have joined the
+// announcement: others may not have mapped it yet. Else nobody will need it.
+func (s *shared) Close() error {
+	if !s.guard.Close(nil) {
+		return nil
+	}
+	s.t.forget(s)
+	if !s.joined {
+		s.announced.Withdraw()
+	}
+	return errors.Join(s.unmapOthers(), mem.Unmap(s.own))
+}
