@@ -24,7 +24,7 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs inte
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 race fuzz soak explore bench check check-go check-py demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 race fuzz soak explore bench check check-go check-py docs demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -105,7 +105,7 @@ bench: $(VENV)/.malt ## Go benchmarks, then this machine's transports
 
 # ---- checks
 
-check: check-go check-py ## gofmt, vet, staticcheck, ruff, mypy --strict, generated code up to date
+check: check-go check-py docs ## gofmt, vet, staticcheck, ruff, mypy --strict, generated code up to date, docs
 
 check-go:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w needed:"; echo "$$out"; exit 1; }
@@ -125,6 +125,12 @@ check-py: $(VENV)/.malt
 	$(VENV)/bin/mypy --strict tests/report.py
 
 # ---- the rest
+
+docs: $(VENV)/.malt ## the documentation, in build/docs; fails on any warning and on links that lead nowhere
+	@rm -rf build/docs
+	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
+	@$(PY) docs/_ext/links.py build/docs
+	@echo build/docs/index.html
 
 demo: $(VENV)/.malt ## train a real model with 1, 2 and 4 ranks: table and picture in build/demo
 	cd examples && ../$(PY) -m demo --out ../build/demo $(DEMO)

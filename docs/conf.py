@@ -1,0 +1,55 @@
+"""Sphinx builds the documentation from here: see ``make docs``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "MALT"
+version = release = (HERE.parent / "VERSION").read_text().strip()
+language = "en"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_design", "produced"]
+exclude_patterns = ["_ext", "_static"]
+nitpicky = True
+show_warning_types = True
+default_role = "py:obj"  # what docstrings have in single backticks
+
+# ---- pages
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+# ---- reference, from the docstrings of the installed wheel
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say more
+numpydoc_show_class_members = False
+python_display_short_literal_types = True
+smartquotes = False  # "bsp" is code
+
+# ---- looks
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"MALT {version}"
+html_static_path = ["_static"]
+html_css_files = ["malt.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_show_copyright = False
+html_theme_options = {
+    "logo": {"text": "MALT"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "footer_start": [],
+    "footer_end": [],
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 6,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
