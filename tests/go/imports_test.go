@@ -38,8 +38,9 @@ rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock
 
-libmalt                graphs internal/nearest rdma rdma/auto libmalt/reduce libmalt/consistency
+libmalt                graphs internal/nearest rdma rdma/auto libmalt/reduce libmalt/spvec libmalt/consistency
 libmalt/reduce         internal/nearest
+libmalt/spvec
 libmalt/consistency    internal/nearest
 
 capi                   graphs rdma/... libmalt/... internal/nearest
@@ -48,7 +49,7 @@ capi                   graphs rdma/... libmalt/... internal/nearest
 // Pseudo-packages that weaken what Go promises, and the only users of each.
 var reserved = map[string][]string{
 	"C":      {"capi", "rdma/ofi", "libmalt/reduce"},
-	"unsafe": {"capi", "rdma/internal/mem", "libmalt/reduce"},
+	"unsafe": {"capi", "rdma/internal/mem", "libmalt/reduce", "libmalt/spvec"},
 }
 
 const module = "malt"

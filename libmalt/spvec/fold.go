@@ -1,0 +1,131 @@
+package spvec
+
+// Op says how the values at one row are combined, as those of package reduce.
+type Op uint8
+
+const (
+	Mean         Op = iota + 1 // Σ weight·value / Σ weight
+	MeanReceived               // the same without the own value
+	Sum
+	Min
+	Max
+	Replace // the last update's
+)
+
+// Absent says what a row is that an update does not mention.
+type Absent uint8
+
+const (
+	Keep Absent = iota + 1 // no operand: a row that no update mentions keeps its value
+	Zero                   // zero: the fold is that of the updates as whole vectors
+)
+
+// Folder folds updates into vectors; it keeps its memory from fold to fold. The
+// zero value is ready.
+type Folder struct {
+	slot    []uint32 // by row: 1 + its place in touched, or 0
+	touched []uint32 // rows that are mentioned, in the order of their finding
+	count   []int32  // by place: operands, without the own
+	weight  []float64
+	acc32   []float32
+	acc64   []float64
+}
+
+// job is one fold.
+type job struct {
+	op      Op
+	absent  Absent
+	shape   Shape
+	us      []Update
+	before  int     // updates that come before the own value
+	ownIn   bool    // that takes part
+	own     float64 // its weight
+	weigh   bool    // the weights differ
+	divisor float64 // of a row that all mention, Zero alone
+}
+
+// Fold combines the values of own, a whole vector, with updates, row by row.
+// Operands are combined in the order of updates, own's behind the first before
+// of them, so that ranks that fold the same set get the same bits. weight is
+// own's in a mean. Additions are those of the element type; where weights
+// differ, of float64. An operand of weight 0 takes no part in a mean. own is
+// aligned to its elements.
+func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, weight float64, updates []Update) {
+	j := job{op: op, absent: absent, shape: s, us: updates, before: before, ownIn: op != MeanReceived && op != Replace, own: weight}
+	if op == Mean || op == MeanReceived {
+		j.weights()
+		if len(j.us) == 0 && !j.ownIn || absent == Zero && j.divisor == 0 {
+			return
+		}
+	}
+	if len(f.slot) < s.Rows {
+		f.slot = make([]uint32, s.Rows)
+	}
+	f.touched, f.count, f.weight = f.touched[:0], f.count[:0], f.weight[:0]
+	switch {
+	case s.Rows == 0 || len(j.us) == 0:
+	case op == Replace:
+		j.replace(own)
+	case s.Elem == 8:
+		f.acc64 = fold(f, &j, f.acc64[:0], view[float64](own))
+	case j.weigh:
+		f.acc64 = fold(f, &j, f.acc64[:0], view[float32](own))
+	default:
+		f.acc32 = fold(f, &j, f.acc32[:0], view[float32](own))
+	}
+}
+
+// weights leaves out what weighs nothing and finds out whether the rest weighs
+// the same.
+func (j *job) weights() {
+	var kept []Update
+	first, same := 0.0, true
+	add := func(w float64) {
+		if first == 0 {
+			first = w
+		}
+		same = same && w == first
+		j.divisor += w
+	}
+	j.ownIn = j.ownIn && j.own > 0
+	if j.ownIn {
+		add(j.own)
+	}
+	none := 0
+	for i := range j.us {
+		if j.us[i].Weight > 0 {
+			add(j.us[i].Weight)
+			continue
+		}
+		none++
+	}
+	if none > 0 {
+		before := 0
+		for i, u := range j.us {
+			if u.Weight > 0 {
+				if i < j.before {
+					before++
+				}
+				kept = append(kept, u)
+			}
+		}
+		j.us, j.before = kept, before
+	}
+	if j.weigh = !same; same {
+		j.divisor = float64(len(j.us))
+		if j.ownIn {
+			j.divisor++
+		}
+	}
+}
+
+// replace lets the last update that mentions a row overwrite it.
+func (j *job) replace(own []byte) {
+	if j.absent == Zero {
+		clear(own[:j.shape.Bytes()])
+		j.us = j.us[len(j.us)-1:]
+	}
+	for i := range j.us {
+		j.us[i].Expand(own, j.shape)
+	}
+}

@@ -1,0 +1,72 @@
+package spvec
+
+import (
+	"math/rand/v2"
+	"slices"
+	"unsafe"
+)
+
+// shapes cover both element types, single elements, rows shorter and longer than
+// a block, and no rows.
+var shapes = []Shape{
+	{0, 1, 4}, {1, 1, 4}, {7, 1, 4}, {100, 1, 4}, {1000, 1, 8}, {50, 3, 4}, {40, 2, 4}, {30, 5, 8}, {9, 100, 4}, {5, 65, 8},
+}
+
+// zeroed is memory aligned to the largest element.
+func zeroed(n int) []byte {
+	words := make([]uint64, n/8+1)
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
+}
+
+// integers gives every element a small whole number, 0 where not in rows.
+func integers(r *rand.Rand, s Shape, rows []uint32) []byte {
+	b := zeroed(s.Bytes())
+	for _, row := range rows {
+		for i := range s.Width {
+			set(s, b, int(row)*s.Width+i, float64(1+r.IntN(9))*[]float64{1, -1}[r.IntN(2)])
+		}
+	}
+	return b
+}
+
+func set(s Shape, b []byte, i int, x float64) {
+	if s.Elem == 4 {
+		view[float32](b)[i] = float32(x)
+	} else {
+		view[float64](b)[i] = x
+	}
+}
+
+func get(s Shape, b []byte, i int) float64 {
+	if s.Elem == 4 {
+		return float64(view[float32](b)[i])
+	}
+	return view[float64](b)[i]
+}
+
+// some picks about that share of the rows, ascending.
+func some(r *rand.Rand, s Shape, share float64) (rows []uint32) {
+	for row := range s.Rows {
+		if r.Float64() < share {
+			rows = append(rows, uint32(row))
+		}
+	}
+	return rows
+}
+
+func every(s Shape) []uint32 { return some(rand.New(rand.NewPCG(1, 1)), s, 2) }
+
+// message encodes rows of data, all of age 0.
+func message(s Shape, data []byte, rows, ages []uint32) ([]byte, Kind) {
+	b := zeroed(s.MaxBytes())
+	n, kind := Encode(b, s, data, rows, ages)
+	return b[:n], kind
+}
+
+// mentioned is what an update holds.
+func (u *Update) mentioned(s Shape) []uint32 {
+	if u.All {
+		return every(s)
+	}
+	return slices.Clone(u.Index)
+}

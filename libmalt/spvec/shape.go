@@ -1,0 +1,62 @@
+package spvec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Shape is a vector of Rows rows of Width elements of Elem bytes: 4 (float32)
+// or 8 (float64).
+type Shape struct{ Rows, Width, Elem int }
+
+// Check tells whether a vector of shape s can be sparse.
+func (s Shape) Check() error {
+	switch {
+	case s.Elem != 4 && s.Elem != 8:
+		return fmt.Errorf("spvec: elements of %d bytes: 4 or 8 are expected", s.Elem)
+	case s.Width < 1:
+		return fmt.Errorf("spvec: rows of %d elements: at least 1 is expected", s.Width)
+	case s.Rows < 0 || s.Rows >= math.MaxUint32:
+		return fmt.Errorf("spvec: %d rows: fewer than %d are expected", s.Rows, uint32(math.MaxUint32))
+	}
+	return nil
+}
+
+// RowBytes is the length of one row, Bytes that of all.
+func (s Shape) RowBytes() int { return s.Width * s.Elem }
+
+// Bytes is the length of all rows.
+func (s Shape) Bytes() int { return s.Rows * s.RowBytes() }
+
+// MaxBytes is the length of the longest message.
+func (s Shape) MaxBytes() int { return countBytes + roundUp(4*s.Rows) + s.Bytes() }
+
+const countBytes = 8
+
+// roundUp makes values begin at a multiple of the largest element.
+func roundUp(n int) int { return (n + 7) &^ 7 }
+
+// Kind says how a message is laid out.
+type Kind uint16
+
+const (
+	Dense     Kind = iota // all rows, and nothing else
+	Rows                  // some rows, all of age 0
+	Aged                  // some rows of different ages
+	AgedDense             // the ages of all rows, and all rows
+)
+
+func (k Kind) String() string {
+	if names := [...]string{"dense", "rows", "aged rows", "aged dense"}; int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint16(k))
+}
+
+// ErrCorrupt is the kind of all errors of Decode.
+var ErrCorrupt = errors.New("spvec: corrupt message")
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+}
