@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from . import _world
+from . import _parts, _world
 from ._options import choose
 
-__all__ = ["shard"]
+__all__ = ["checked_seed", "cut", "shard"]
 
 T = TypeVar("T")
 Order = Literal["stride", "block", "shuffle"]
@@ -50,12 +48,24 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None) -> Any:
     Returns
     -------
     the part, or a tuple of parts if several data were given
-        Of an array a view, or for ``shuffle`` a copy. Of a list, tuple or range
-        the same type (for ``shuffle`` of a range, a list). Of anything else that
-        has a length and items, such as a data set, a sequence that looks the
-        items up when they are asked for. Of an iterable without a length, an
-        iterable that skips what belongs to others; ``block`` and ``shuffle``
-        need a length.
+        Of its own kind wherever there is one that does not copy:
+
+        ====================================  ==========================================
+        numpy array, tensor                   a view; for ``shuffle`` a copy
+        scipy.sparse matrix or array          rows of it; as CSR if its format has no rows
+        frame or series of pandas or polars,  rows of it
+        table, column of Arrow
+        list, tuple                           the same type
+        range                                 a range; for ``shuffle`` a list
+        PyTorch Dataset                       a ``torch.utils.data.Subset``
+        PyTorch IterableDataset, Sampler      the same, skipping what belongs to others
+        whatever has a length and items       a sequence that looks the items up when
+                                              they are asked for
+        iterable, generator                   an iterable that skips what belongs to others
+        ====================================  ==========================================
+
+        What is skipped is still produced, on every rank, and must be the same on all.
+        Where items come in turn, only ``stride`` is possible.
 
     Raises
     ------
@@ -63,7 +73,8 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None) -> Any:
         The lengths differ; there is no such order; a seed without ``shuffle``.
     TypeError
         The data has no order (sets, dicts), no items (a number), or no length
-        where one is needed; or it is a string.
+        where one is needed; it is a string, a DataLoader, a sampler that draws from
+        the rank's own random numbers, or rows and labels in a tuple.
 
     References
     ----------
@@ -82,28 +93,53 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None) -> Any:
     if not data:
         raise TypeError("malt: shard() without data: pass what is to be cut, such as malt.shard(rows, labels)")
     if order == "shuffle":
-        seed = _checked_seed(seed)
+        seed = checked_seed(seed)
     elif seed is not None:
         raise ValueError(f"malt: seed={seed!r} with order={order!r}: only order='shuffle' has a seed")
-    lengths = [_length(i, x) for i, x in enumerate(data)]
-    known = {n for n in lengths if n is not None}
+    lengths = [_parts.length(i, x) for i, x in enumerate(data)]
+    if len(data) == 1:
+        _refuse_a_pair(data[0])
+    known = {n: i for i, n in reversed(list(enumerate(lengths))) if n is not None}
     if len(known) > 1:
-        raise ValueError(f"malt: shard of data with lengths {lengths}: data that are cut alike must have one length")
+        each = ", ".join(
+            f"data {i} ({type(x).__qualname__}) has {'no length' if n is None else n}"
+            for i, (x, n) in enumerate(zip(data, lengths, strict=True))
+        )
+        raise ValueError(f"malt: shard of data with different lengths: {each}: data that are cut alike must have one")
     if order != "stride" and None in lengths:
         x = data[lengths.index(None)]
         raise TypeError(
-            f"malt: order={order!r} of a {type(x).__qualname__}, which has no length: use order='stride', or make it a "
-            "list first"
+            f"malt: order={order!r} of a {type(x).__qualname__}, whose items come in turn: use order='stride', or make "
+            "it a list first"
         )
-    cut = _cut(order, seed, known.pop() if known else None, _world.rank(), _world.size())
-    parts = tuple(_part(x, n, cut) for x, n in zip(data, lengths, strict=True))
+    mine = cut(order, seed, next(iter(known), None), _world.rank(), _world.size())
+    parts = tuple(_parts.part(x, n, mine) for x, n in zip(data, lengths, strict=True))
     return parts[0] if len(parts) == 1 else parts
+
+
+def _refuse_a_pair(data: Any) -> None:
+    """Raise if the one thing to be cut is rows and their labels in a tuple or list.
+
+    Cutting that would give one rank the rows and another the labels. Arrays that
+    are the items of a tuple are unlikely; in a list they are items if they are alike.
+    """
+    if not isinstance(data, list | tuple) or not 2 <= len(data) <= 8:
+        return
+    shapes = [tuple(getattr(x, "shape", ())) for x in data]
+    if not all(shapes) or len({shape[0] for shape in shapes}) > 1:
+        return
+    if isinstance(data, tuple) or len({len(shape) for shape in shapes}) > 1:
+        raise TypeError(
+            f"malt: shard of a {type(data).__name__} of {len(data)} arrays, each with {shapes[0][0]} items: did you "
+            f"mean malt.shard({'X, y' if len(data) == 2 else 'X, y, …'})? If the arrays themselves are what is to be "
+            "cut: malt.shard(range(…)), and take those"
+        )
 
 
 # ------------------------------------------------------------- what is whose
 
 
-def _cut(order: str, seed: int | None, length: int | None, rank: int, size: int) -> slice | np.ndarray[Any, Any]:
+def cut(order: str, seed: int | None, length: int | None, rank: int, size: int) -> slice | np.ndarray[Any, Any]:
     """Return the indices of a rank's items: a pure function of its arguments."""
     if order == "stride" or length is None:
         return slice(rank, None, size)
@@ -115,7 +151,7 @@ def _cut(order: str, seed: int | None, length: int | None, rank: int, size: int)
     return shuffled
 
 
-def _checked_seed(seed: object) -> int:
+def checked_seed(seed: object) -> int:
     if seed is None:
         return 0
     try:
@@ -125,73 +161,3 @@ def _checked_seed(seed: object) -> int:
     if not 0 <= number < 2**32:
         raise ValueError(f"malt: seed={number}: 0 to {2**32 - 1} is expected")
     return number
-
-
-# ------------------------------------------------------------ kinds of data
-
-
-def _length(position: int, x: Any) -> int | None:
-    """Return the number of items; None for an iterable that does not know."""
-    kind = type(x).__qualname__
-    if isinstance(x, str):
-        raise TypeError(f"malt: data {position} is the string {x[:40]!r}: pass its lines or items as a list")
-    if isinstance(x, Set | Mapping):
-        raise TypeError(
-            f"malt: data {position} is a {kind}, whose order may differ between ranks: pass sorted(…) of it, or a list"
-        )
-    shape = getattr(x, "shape", None)  # arrays, tensors, frames, sparse matrices
-    if shape is not None:
-        if len(shape) == 0:
-            raise TypeError(f"malt: data {position} is a {kind} without an axis to cut along: pass a 1-D array or more")
-        return int(shape[0])
-    if hasattr(x, "__len__") and hasattr(x, "__getitem__"):
-        return len(x)
-    if isinstance(x, Iterable):
-        return None
-    raise TypeError(f"malt: data {position} is {x!r}, a {kind}: an array, a sequence or an iterable is expected")
-
-
-def _part(x: Any, length: int | None, cut: slice | np.ndarray[Any, Any]) -> Any:
-    if length is None:
-        assert isinstance(cut, slice)
-        return itertools.islice(x, cut.start, None, cut.step) if isinstance(x, Iterator) else _Stride(x, cut)
-    if isinstance(x, list | tuple | range):
-        if isinstance(cut, slice):
-            return x[cut]
-        items = [x[i] for i in cut.tolist()]
-        return tuple(items) if isinstance(x, tuple) else items
-    if hasattr(x, "iloc"):  # a frame or series of pandas, whose [] looks at its labels
-        return x.iloc[cut]
-    if hasattr(x, "shape"):
-        return x[cut]
-    return _Part(x, range(length)[cut] if isinstance(cut, slice) else cut.tolist())
-
-
-class _Part(Sequence[Any]):
-    """Some items of something with a length, looked up when they are asked for."""
-
-    def __init__(self, whole: Any, indices: Sequence[int]) -> None:
-        self._whole = whole
-        self._indices = indices
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return _Part(self._whole, self._indices[i])
-        return self._whole[self._indices[i]]
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} of the {len(self._whole)} items of a {type(self._whole).__qualname__}>"
-
-
-class _Stride(Iterable[Any]):
-    """Every size-th item of an iterable; iterating again starts anew."""
-
-    def __init__(self, whole: Iterable[Any], cut: slice) -> None:
-        self._whole = whole
-        self._cut = cut
-
-    def __iter__(self) -> Iterator[Any]:
-        return itertools.islice(iter(self._whole), self._cut.start, None, self._cut.step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from shards import shards as shards
 
 
 @pytest.fixture(autouse=True)

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from shards import Shards
 
 import malt
-from malt import _world
 
-SIZES = (1, 2, 3, 4, 5, 8)
+SIZES = range(1, 9)
 ORDERS = ("stride", "block", "shuffle")
 LENGTHS = (0, 1, 2, 3, 7, 8, 9, 100)
-
-Shards = Callable[..., list[Any]]
-
-
-@pytest.fixture
-def shards(monkeypatch: pytest.MonkeyPatch) -> Shards:
-    """Return what each of n ranks gets; data that are called are made anew for each."""
-
-    def cut(n: int, *data: Any, **options: Any) -> list[Any]:
-        parts = []
-        for rank in range(n):
-            monkeypatch.setattr(_world, "rank", lambda rank=rank: rank)
-            monkeypatch.setattr(_world, "size", lambda: n)
-            parts.append(malt.shard(*(x() if callable(x) else x for x in data), **options))
-        return parts
-
-    return cut
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -144,20 +128,11 @@ def test_data_sets_are_looked_up_when_asked(shards: Shards, order: str) -> None:
         part[len(part)]
 
 
-def test_frames_are_cut_by_position(shards: Shards) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"x": range(6)}, index=list("fedcba"))
-    for order in ORDERS:
-        parts = shards(2, frame, order=order)
-        assert sorted(x for part in parts for x in part["x"]) == list(range(6))
-
-
-def test_sparse_matrices_are_cut_by_rows(shards: Shards) -> None:
-    sparse = pytest.importorskip("scipy.sparse")
-    matrix = sparse.csr_matrix(np.arange(12).reshape(6, 2))
-    for order in ORDERS:
-        parts = shards(4, matrix, order=order)
-        assert sorted(part.toarray()[i, 0] for part in parts for i in range(part.shape[0])) == list(range(0, 12, 2))
+def test_arrays_in_a_list_or_tuple_may_be_the_items(shards: Shards) -> None:
+    images = [np.full((3, 3), i) for i in range(5)]
+    assert [part[0][0, 0] for part in shards(2, images)] == [0, 1]
+    ragged = tuple(np.zeros(i) for i in (1, 2))
+    assert [len(part) for part in shards(2, ragged)] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -166,10 +141,15 @@ def test_sparse_matrices_are_cut_by_rows(shards: Shards) -> None:
         ((), {}, TypeError, "without data"),
         (([1, 2],), {"order": "shufle"}, ValueError, "did you mean 'shuffle'"),
         (([1, 2],), {"order": 3}, TypeError, "stride, block, shuffle"),
-        (([1, 2], [1]), {}, ValueError, r"lengths \[2, 1\]"),
-        (([1], iter([1]), (1, 2)), {}, ValueError, r"lengths \[1, None, 2\]"),
-        ((iter([1]),), {"order": "block"}, TypeError, "list_iterator, which has no length: use order='stride'"),
+        (([1, 2], (1,)), {}, ValueError, r"data 0 \(list\) has 2, data 1 \(tuple\) has 1: data that are cut alike"),
+        (([1], iter([1]), (1, 2)), {}, ValueError, r"has 1, data 1 \(list_iterator\) has no length, data 2 .* has 2"),
+        ((iter([1]),), {"order": "block"}, TypeError, "list_iterator, whose items come in turn: use order='stride'"),
         ((iter([1]),), {"order": "shuffle"}, TypeError, "make it a list"),
+        (((np.zeros((9, 2)), np.zeros(9)),), {}, TypeError, r"each with 9 items: did you mean malt.shard\(X, y\)\?"),
+        (([np.zeros((9, 2)), np.zeros(9)],), {}, TypeError, r"list of 2 arrays.*did you mean malt.shard\(X, y\)\?"),
+        (((np.zeros(9),) * 3,), {}, TypeError, r"malt.shard\(X, y, …\)\?"),
+        ((lambda: iter([1]),), {}, TypeError, "a function: .*pass what it returns"),
+        ((Path("rows.csv"),), {}, TypeError, "the path 'rows.csv': malt.load reads"),
         (([1],), {"seed": 1}, ValueError, "only order='shuffle' has a seed"),
         (([1],), {"order": "shuffle", "seed": -1}, ValueError, "seed=-1: 0 to 4294967295"),
         (([1],), {"order": "shuffle", "seed": 1.5}, TypeError, "seed=1.5: a whole number"),
