@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["choose", "joined"]
+__all__ = ["choose", "joined", "nearest"]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the one of ``known`` that was meant, probably; None where none is near."""
+    import difflib  # not needed where nothing is misspelt
+
+    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.5)), None)
 
 
 def choose(name: str, value: object, known: Sequence[str]) -> None:
@@ -13,8 +19,8 @@ def choose(name: str, value: object, known: Sequence[str]) -> None:
     if not isinstance(value, str):
         raise TypeError(f"malt: {name}={value!r}: one of {', '.join(known)} is expected")
     if value not in known:
-        near = difflib.get_close_matches(value, known, 1, 0.5)
-        hint = f": did you mean {near[0]!r}?" if near else ""
+        near = nearest(value, known)
+        hint = f": did you mean {near!r}?" if near else ""
         raise ValueError(f"malt: {name}={value!r}: one of {', '.join(known)} is expected{hint}")
 
 

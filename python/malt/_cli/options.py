@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
+from malt import _options
+
 
 class UsageError(Exception):
     """The command line is wrong.
@@ -24,11 +26,9 @@ class UsageError(Exception):
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return ``did you mean …?`` where a name is near, else the names."""
-    import difflib
-
     names = list(names)
-    found = difflib.get_close_matches(word, names, 1)
-    return f"did you mean {found[0]!r}?" if found else f"expected one of {', '.join(names)}"
+    found = _options.nearest(word, names)
+    return f"did you mean {found!r}?" if found else f"expected one of {', '.join(names)}"
 
 
 class Parser(argparse.ArgumentParser):
