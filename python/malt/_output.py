@@ -20,7 +20,9 @@ _KEPT = 400  # lines of standard error that are remembered for each rank
 _WIDEST = 2000  # bytes that are remembered of a line
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)  # of terminals; none is red
 _LINKS = (b"The above exception was the direct cause", b"During handling of the above exception")
-_STARTS = (b"Traceback (most recent call last)", b"  + Exception Group Traceback", b"Fatal Python error:")
+_CRASH = b"Fatal Python error:"
+_BEFORE_CRASH = 3  # lines, where compiled code may have said why, such as "free(): invalid pointer"
+_STARTS = (b"Traceback (most recent call last)", b"  + Exception Group Traceback", _CRASH)
 
 
 class Lines:
@@ -144,11 +146,13 @@ class Display:
 
 
 def _last_block(lines: Sequence[bytes]) -> int:
-    """Return where the last traceback begins, with those that led to it; else the last ten lines."""
+    """Return where the last traceback begins, with what led to it; else the last ten lines."""
     starts = [i for i, line in enumerate(lines) if line.startswith(_STARTS)]
     if not starts:
         return max(0, len(lines) - 10)
     first = starts.pop()
+    if lines[first].startswith(_CRASH):
+        return max(0, first - _BEFORE_CRASH)
     while starts and any(line.startswith(_LINKS) for line in lines[max(starts[-1], first - 3) : first]):
         first = starts.pop()
     return first

@@ -112,6 +112,13 @@ def test_last_words_begin_with_the_cause(link: bytes) -> None:
     assert display.last_words(1).count(b"Traceback") == 2
 
 
+def test_last_words_of_a_crash_begin_with_what_compiled_code_said() -> None:
+    display, _ = shown(1)
+    display(0, 2, b"1\n2\n3\n4\nfree(): invalid pointer\nFatal Python error: Aborted\n\nCurrent thread\n")
+    assert display.last_words(0, again=True).splitlines()[2] == b"[0] free(): invalid pointer"
+    assert len(display.last_words(0, again=True).splitlines()) == 6
+
+
 def test_last_words_without_a_traceback_are_ten_lines() -> None:
     display, _ = shown()
     display(1, 2, b"".join(b"%d\n" % i for i in range(30)))
