@@ -40,6 +40,8 @@ def options() -> dict[str, dict[str, str]]:
     """Where clutter goes, and what the wheel says it runs on."""
     scratch = BUILD / "python"
     scratch.mkdir(parents=True, exist_ok=True)
+    for old in scratch.glob("lib*"):
+        shutil.rmtree(old)  # setuptools would put modules into the wheel that are no longer there
     wheel = {"py_limited_api": "cp310"}
     if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc":
         # The default would be linux_x86_64, which says nothing about the glibc

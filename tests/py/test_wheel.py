@@ -44,6 +44,9 @@ def test_the_wheel_is_small_and_has_no_more_than_it_needs(wheel: Path) -> None:
     assert kinds == {".py", ".pyi", ".so", ".0", ".typed"}
     assert {"malt/py.typed", "malt/_malt.abi3.so", "malt/libmalt.so.0"} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
+    package = ROOT / "python"
+    modules = {path.relative_to(package).as_posix() for path in (package / "malt").rglob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == modules
 
 
 def test_it_depends_on_numpy_and_cffi_alone(wheel: Path) -> None:
