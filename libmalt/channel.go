@@ -35,6 +35,7 @@ type source struct {
 	has   bool
 	edge  *Edge
 
+	read   uint64 // seq of the update that was folded last
 	folded uint64 // through this channel
 	lost   uint64 // edge.Overwritten before this channel
 }

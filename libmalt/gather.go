@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"malt/libmalt/consistency"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -50,6 +51,7 @@ func (s *Segment) folded() {
 		if src.held.Data != nil {
 			src.folded++
 			src.edge.fold(s.age(src.held.Clock), len(src.held.Data))
+			src.read = src.held.Seq
 		}
 		src.release()
 	}
@@ -178,7 +180,7 @@ func (o *gathering) lockstep() error {
 			continue // kept by End(false)
 		}
 		if src.has {
-			src.release() // a collective has raised the clock since
+			o.drop(src) // a collective has raised the clock since
 		}
 		var err error
 		if src.held, src.has, err = src.inbox.At(s.Clock()); err != nil {
@@ -214,10 +216,20 @@ func (o *gathering) newest() error {
 			src.held, src.has = u, true
 		}
 		if src.has && !s.mode.consistency.Takes(s.Clock(), src.held.Clock) {
-			src.release()
+			o.drop(src)
 		}
 	}
 	return nil
+}
+
+// drop gives an update back that is not folded. Of a sparse model it is not
+// released: its rows come again.
+func (o *gathering) drop(src *source) {
+	if o.s.model() {
+		src.held, src.has = rdma.Update{}, false
+	} else {
+		src.release()
+	}
 }
 
 // queued waits until the next update of every live in-neighbour is there.
@@ -255,6 +267,7 @@ func (o *gathering) collect() {
 			s.updates = append(s.updates, Update{
 				Data: src.held.Data, Rank: src.rank, Clock: src.held.Clock,
 				Age: s.age(src.held.Clock), Weight: src.held.Weight,
+				kind: spvec.Kind(src.held.Kind), seq: src.held.Seq, read: src.read,
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -21,6 +22,15 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 	}
 	if err != nil {
 		return nil, err
+	}
+	rows := spvec.Shape{}
+	if mode.representation != dense {
+		v := object.(*Vector)
+		if v.dense != nil {
+			return nil, v.dense
+		}
+		rows = v.rows
+		shape += fmt.Sprintf(" in rows of %d", rows.Width)
 	}
 	what := fmt.Sprintf("making of %s %q: %s %s", s.kind, name, shape, mode.agreed())
 	op, err := w.run(ctx, call{key: what}, func() (stepper, error) {
@@ -39,13 +49,17 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 			init()
 			m.undo = func() {
 				w.disown(s)
-				_ = w.Unmap(s.base)
+				_ = firstOf(w.Unmap(s.base), s.unmapSparse())
+			}
+			if mode.representation != dense {
+				err = s.newSparse(mode.representation, rows)
 			}
 		}
 		m.begin(what, mode, err)
 		m.done = func() {
 			s.ch, s.open = m.ch, true
 			s.ch.open(s.stats.Edges)
+			s.settle()
 			w.enlist(s)
 		}
 		return m, nil
@@ -79,6 +93,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 				_ = s.ch.close() // nothing is lost: this rank has left it
 				s.ch = m.ch
 				s.ch.open(s.stats.Edges)
+				s.sparse.forget()
 				s.setMode(mode)
 				s.head.Store(0)
 				s.unfolds, s.void = 0, false
@@ -122,7 +137,7 @@ func (m *making) begin(what string, mode mode, failure error) {
 	m.failure = failure
 	if m.failure == nil {
 		name := fmt.Sprintf("%s/%d/%d", m.s.name, m.s.id, m.w.calls.Load())
-		m.ch, m.failure = publishChannel(m.w, name, len(m.s.data), mode)
+		m.ch, m.failure = publishChannel(m.w, name, m.s.most(), mode)
 	}
 	var outcome []byte // nothing, or why this rank failed
 	if m.failure != nil {

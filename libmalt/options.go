@@ -60,9 +60,10 @@ type mode struct {
 	consistency       consistency.Mode
 	fold              reduce.Op
 	startOwn          bool
+	representation    representation
 }
 
-var modeKeys = []string{"graph", "allow_disconnected", "consistency", "fold", "start"}
+var modeKeys = []string{"graph", "allow_disconnected", "consistency", "fold", "start", "sparse"}
 
 // defaultMode is deterministic and what a newcomer expects: everybody averages
 // with everybody, in lock-step.
@@ -94,6 +95,8 @@ func (m mode) with(options string, size int, keys []string) (mode, error) {
 			default:
 				err = failf(ErrInvalid, "start=%s: same or own is expected", value)
 			}
+		case "sparse":
+			m.representation, err = parseRepresentation(value)
 		}
 		return invalid(err)
 	})
@@ -117,6 +120,9 @@ func (m mode) agreed() string {
 	s := "graph=" + m.graph.String() + " consistency=" + m.consistency.String()
 	if m.startOwn {
 		s += " start=own"
+	}
+	if m.representation != dense {
+		s += " sparse=" + m.representation.String()
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"malt/libmalt/consistency"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -19,12 +20,12 @@ func (s *Segment) Scatter(ctx context.Context, n int, to []int) (int, error) {
 	if s.kind == "vector" && n != len(s.data) {
 		return 0, failf(ErrInvalid, "scatter: %d bytes of %s; a vector is sent as a whole, %d bytes", n, s, len(s.data))
 	}
-	return s.scatter(ctx, n, to, 1)
+	return s.scatter(ctx, n, nil, to, 1)
 }
 
-func (s *Segment) scatter(ctx context.Context, n int, to []int, weight float64) (int, error) {
+func (s *Segment) scatter(ctx context.Context, n int, rows []int64, to []int, weight float64) (int, error) {
 	op := &s.scattering
-	err := s.run(ctx, "scatter", false, op, func() error { return op.begin(s, n, to, weight) })
+	err := s.run(ctx, "scatter", false, op, func() error { return op.begin(s, n, rows, to, weight) })
 	if err != nil {
 		return 0, err
 	}
@@ -43,14 +44,27 @@ type scattering struct {
 	watch     watch
 }
 
-func (o *scattering) begin(s *Segment, n int, to []int, weight float64) error {
+func (o *scattering) begin(s *Segment, n int, rows []int64, to []int, weight float64) error {
 	if !(weight >= 0) || weight > maxWeight {
 		return failf(ErrInvalid, "scatter: weight %v: a finite number of at least 0 is expected", weight)
 	}
 	if most := s.mode.consistency.MaxScatters(); most > 0 && s.unfolds >= most {
 		return failf(ErrState, "scatter: %s has been scattered %d times more than gathered; %s allows %d: gather first", s, s.unfolds, s.mode.consistency, most)
 	}
+	if err := s.checkRows(rows); err != nil {
+		return err
+	}
 	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0]}
+	err := o.address(to)
+	if err == nil {
+		s.sparse.name(rows)
+	}
+	return err
+}
+
+// address finds out whom the scatter is for.
+func (o *scattering) address(to []int) error {
+	s := o.s
 	now := s.mode.graph.Receivers(s.w.rank, s.Clock()+1)
 	o.receivers = len(now)
 	if to == nil {
@@ -105,8 +119,15 @@ func (o *scattering) advance() (bool, error) {
 			return false, err
 		}
 		start := time.Now()
-		copy(b, s.data[:o.n])
-		if err := out.Commit(o.n, rdma.Stamp{Clock: clock, Weight: o.weight}, o.to); err != nil {
+		stamp := rdma.Stamp{Clock: clock, Weight: o.weight}
+		if s.sparse == nil {
+			copy(b, s.data[:o.n])
+		} else {
+			var kind spvec.Kind
+			o.n, kind = s.encode(b, o.to)
+			stamp.Kind = uint16(kind)
+		}
+		if err := out.Commit(o.n, stamp, o.to); err != nil {
 			return false, err
 		}
 		s.head.Add(1)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"malt/libmalt/consistency"
+	"malt/libmalt/spvec"
 )
 
 // Segment is opaque bytes that a rank scatters to the receivers of a graph, and
@@ -35,6 +36,7 @@ type Segment struct {
 	unfolds uint64                // scatters since the last gather
 	void    bool                  // those were in a queue, and a collective made them seen
 
+	sparse  *sparse // nil: what is scattered is data itself
 	weight  float64 // of the last scatter
 	updates []Update
 	stats   Stats
@@ -46,11 +48,17 @@ type Segment struct {
 
 // Update is one received payload.
 type Update struct {
-	Data   []byte // read-only, the sender's own memory, valid until End
-	Rank   int    // who sent it
-	Clock  uint64 // the sender's clock when it did
-	Age    int64  // the reader's clock minus that; negative: the sender is ahead
+	Data   []byte   // read-only, the sender's own memory, valid until End; of a sparse vector the values of Rows
+	Rows   []uint32 // of a sparse vector: what the update mentions, ascending; nil: all rows
+	Rank   int      // who sent it
+	Clock  uint64   // the sender's clock when it did
+	Age    int64    // the reader's clock minus that; negative: the sender is ahead
 	Weight float64
+
+	kind  spvec.Kind
+	seq   uint64
+	read  uint64 // the sender's update that was folded last
+	whole bool   // Vector.Whole has been made
 }
 
 // String is the object's kind and name, for messages.
@@ -205,7 +213,7 @@ func (s *Segment) shut() error {
 	s.countOverwritten(true)
 	s.open = false
 	s.w.disown(s)
-	return s.ch.close()
+	return firstOf(s.ch.close(), s.unmapSparse())
 }
 
 // checkName accepts what can travel in options and messages without quoting.

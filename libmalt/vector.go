@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"malt/libmalt/reduce"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -24,6 +25,7 @@ const (
 type Array struct {
 	DType DType
 	Count int
+	Row   int    // elements of a row of a sparse vector; 0: 1
 	Init  []byte // first values; nil: zeros
 }
 
@@ -34,6 +36,8 @@ type Vector struct {
 	runs    []run // neighbours of one type joined
 	srcs    [][]byte
 	weights []float64
+	rows    spvec.Shape
+	dense   error // why it cannot be sparse
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
@@ -42,6 +46,7 @@ type Vector struct {
 // start.
 func (w *World) NewVector(ctx context.Context, arrays []Array, name, options string) (*Vector, error) {
 	v := &Vector{}
+	v.rows, v.dense = shapeOf(arrays)
 	bytes, err := v.layout(arrays)
 	if err != nil {
 		return nil, err
@@ -116,7 +121,35 @@ func (v *Vector) Array(i int) []byte {
 // receivers; weight is what they count in a mean. It returns payload bytes times
 // receivers. Only notify-ack waits.
 func (v *Vector) Scatter(ctx context.Context, to []int, weight float64) (int, error) {
-	return v.scatter(ctx, len(v.data), to, weight)
+	return v.ScatterRows(ctx, nil, to, weight)
+}
+
+// ScatterRows is Scatter of a sparse vector that sends these rows, in any order,
+// in place of those that it finds to have changed, or not to be zero. nil: those
+// that it finds.
+func (v *Vector) ScatterRows(ctx context.Context, rows []int64, to []int, weight float64) (int, error) {
+	return v.scatter(ctx, len(v.data), rows, to, weight)
+}
+
+// Begin is Segment.Begin. What it returns of a sparse vector are rows and their
+// values; Whole shows one laid out as the vector.
+func (v *Vector) Begin(ctx context.Context) ([]Update, error) {
+	if err := v.begin(ctx); err != nil {
+		return nil, err
+	}
+	v.present()
+	return v.updates, nil
+}
+
+// begin is Begin for folds of this package.
+func (v *Vector) begin(ctx context.Context) error {
+	_, err := v.Segment.Begin(ctx)
+	if err == nil {
+		if err = v.decode(); err != nil {
+			err = firstOf(err, v.End(true))
+		}
+	}
+	return err
 }
 
 // Gather folds what has arrived, as the consistency says, with fold, "" meaning
@@ -129,7 +162,7 @@ func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
 			return 0, invalid(err)
 		}
 	}
-	if _, err := v.Begin(ctx); err != nil {
+	if err := v.begin(ctx); err != nil {
 		return 0, err
 	}
 	return v.foldAll(op)
@@ -138,15 +171,23 @@ func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
 // Sync scatters to all receivers, then gathers with the vector's fold. After a
 // timeout the same call goes on where it was.
 func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
+	return v.SyncRows(ctx, nil, weight)
+}
+
+// SyncRows is Sync with a scatter of these rows; see ScatterRows.
+func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (int, error) {
 	op := &v.syncing
 	err := v.run(ctx, "sync", true, op, func() error {
 		*op = syncing{s: &v.Segment}
-		return v.scattering.begin(&v.Segment, len(v.data), nil, weight)
+		return v.scattering.begin(&v.Segment, len(v.data), rows, nil, weight)
 	})
 	if err != nil {
 		return 0, err
 	}
 	v.held.Store(true)
+	if err := v.decode(); err != nil {
+		return 0, firstOf(err, v.End(true))
+	}
 	return v.foldAll(v.mode.fold)
 }
 
@@ -154,7 +195,7 @@ func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
 func (v *Vector) foldAll(op reduce.Op) (int, error) {
 	n := len(v.updates)
 	for _, u := range v.updates {
-		if len(u.Data) != len(v.data) {
+		if v.sparse == nil && len(u.Data) != len(v.data) {
 			err := fmt.Errorf("%w: gather of %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, v, u.Rank, len(u.Data), len(v.data))
 			return 0, firstOf(err, v.End(true))
 		}
@@ -202,6 +243,11 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 		return
 	}
 	start := time.Now()
+	if slices.ContainsFunc(updates, func(u Update) bool { return u.Rows != nil }) {
+		v.foldSparse(op)
+		v.stats.FoldTime += time.Since(start)
+		return
+	}
 	if op == reduce.Replace {
 		// The newest overwrites; of equally new ones that of the lowest rank.
 		newest := slices.MaxFunc(updates, func(a, b Update) int { return cmp.Compare(a.Clock, b.Clock) })
@@ -238,7 +284,11 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 // Collective. op: mean, sum, min, max.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.alone(func() error {
-		return v.w.allReduce(ctx, &v.Segment, "allreduce of "+v.String(), v.data, v.runs, op)
+		err := v.w.allReduce(ctx, &v.Segment, "allreduce of "+v.String(), v.data, v.runs, op)
+		if err == nil {
+			v.settle()
+		}
+		return err
 	})
 }
 
@@ -250,6 +300,9 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	return v.alone(func() error {
 		name := fmt.Sprintf("broadcast of %s from rank %d", v, root)
 		_, err := v.w.start(ctx, call{name, &v.Segment}, v.sentBy(root), func() *collective { return v.broadcast(name, root) })
+		if err == nil {
+			v.settle()
+		}
 		return err
 	})
 }

@@ -5,7 +5,7 @@ import "encoding/binary"
 // Update is the rows of a message that its reader is to fold.
 type Update struct {
 	All    bool     // all rows; Index and place are empty
-	Index  []uint32 // ascending
+	Index  []uint32 // ascending; where not All, never nil
 	values []byte   // of the message
 	place  []uint32 // which row of values belongs to Index[i]; empty: the i-th
 
@@ -24,6 +24,9 @@ func (u *Update) Decode(kind Kind, message []byte, s Shape, seq, read uint64) er
 		}
 		u.All, u.values = true, message
 		return nil
+	}
+	if u.Index == nil {
+		u.Index = []uint32{}
 	}
 	if kind > AgedDense {
 		return corrupt("kind %d is not known", kind)
@@ -116,16 +119,17 @@ func (u *Update) Len(s Shape) int {
 }
 
 // Values are those of Index one behind the other, or of all rows: the message's
-// own memory, or appended to room where rows of it are skipped.
-func (u *Update) Values(room []byte, s Shape) []byte {
-	if len(u.place) == 0 && (u.All || len(u.Index)*s.RowBytes() == len(u.values)) {
+// own memory, or, where rows of it are skipped, a copy that room is made to hold.
+func (u *Update) Values(room *[]byte, s Shape) []byte {
+	if u.All || len(u.Index)*s.RowBytes() == len(u.values) {
 		return u.values
 	}
+	*room = (*room)[:0]
 	for _, p := range u.place {
 		at := int(p) * s.RowBytes()
-		room = append(room, u.values[at:at+s.RowBytes()]...)
+		*room = append(*room, u.values[at:at+s.RowBytes()]...)
 	}
-	return room
+	return *room
 }
 
 // Expand writes the rows over dst, a whole vector.

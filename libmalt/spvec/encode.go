@@ -38,6 +38,21 @@ func Encode(dst []byte, s Shape, data []byte, rows, ages []uint32) (int, Kind) {
 	return at + n*size, kind
 }
 
+// EncodeDense writes a whole vector to dst: rows of data and zeros. all says that
+// the others of data are zero.
+func EncodeDense(dst []byte, s Shape, data []byte, rows []uint32, all bool) int {
+	if all {
+		return copy(dst, data)
+	}
+	clear(dst[:s.Bytes()])
+	size := s.RowBytes()
+	for _, r := range rows {
+		at := int(r) * size
+		copy(dst[at:at+size], data[at:])
+	}
+	return s.Bytes()
+}
+
 func encodeAgedDense(dst []byte, s Shape, data []byte, rows, ages []uint32) int {
 	at := putCount(dst, len(rows))
 	list := view[uint32](dst[at : at+4*s.Rows])

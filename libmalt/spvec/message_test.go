@@ -48,7 +48,7 @@ func TestMessagesComeBack(t *testing.T) {
 						copy(wantWhole[at:at+s.RowBytes()], data[at:])
 						values = append(values, data[at:at+s.RowBytes()]...)
 					}
-					if !bytes.Equal(whole, wantWhole) || !bytes.Equal(u.Values(nil, s), values) {
+					if !bytes.Equal(whole, wantWhole) || !bytes.Equal(u.Values(new([]byte), s), values) {
 						t.Fatalf("%+v, %s, read %d: other values", s, kind, read)
 					}
 				}
@@ -169,7 +169,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		if got := len(u.Values(nil, s)); got != u.Len(s)*s.RowBytes() {
+		if got := len(u.Values(new([]byte), s)); got != u.Len(s)*s.RowBytes() {
 			t.Fatalf("%d bytes of %d rows", got, u.Len(s))
 		}
 		var folder Folder

@@ -60,3 +60,12 @@ var ErrCorrupt = errors.New("spvec: corrupt message")
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
+
+// PrefersDense tells whether so many rows cost more than the whole vector does:
+// a row is found by its index where a whole vector streams by.
+func (s Shape) PrefersDense(rows int) bool {
+	return rows*(s.RowBytes()+lookupBytes) >= s.Bytes()
+}
+
+// lookupBytes is how many bytes of a whole vector go by while one row is found.
+const lookupBytes = 36

@@ -1,0 +1,322 @@
+package libmalt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"malt/libmalt/consistency"
+	"malt/libmalt/reduce"
+	"malt/libmalt/spvec"
+	"malt/rdma"
+)
+
+// sparse is what a sparse vector keeps beside its values.
+//
+// With sparseModel each row goes to each reader once in each of its values,
+// however many messages were overwritten in between: a message holds the rows
+// that changed since the message that the slowest of its readers has folded last,
+// and a reader skips those that it has folded from another message. The ack words
+// of the boxes say what was folded, so an update that is dropped unfolded is not
+// released.
+type sparse struct {
+	kind  representation
+	shape spvec.Shape
+
+	// What the next message is to hold: rows that were named, and with search the
+	// rows that are found to have changed, or not to be zero.
+	named  []uint32
+	search bool
+	found  []uint32
+
+	// Of a model.
+	shadow []byte // each row as it was sent last, or agreed upon; mapped
+	ledger *spvec.Ledger
+	sent   []uint64 // by rank, in queues: the last message meant for it
+
+	// What Begin has found.
+	us     []spvec.Update
+	values [][]byte // rooms for those with skipped rows
+	wholes [][]byte // rooms for Whole; mapped
+	folder spvec.Folder
+}
+
+// shapeOf is how the one array of a sparse vector lies in rows.
+func shapeOf(arrays []Array) (spvec.Shape, error) {
+	if len(arrays) != 1 {
+		return spvec.Shape{}, failf(ErrInvalid, "a sparse vector of %d arrays: one is expected, whose first axis is that of the rows; make a vector of each", len(arrays))
+	}
+	a := arrays[0]
+	width := max(a.Row, 1)
+	if a.Row < 0 || a.Count%width != 0 {
+		return spvec.Shape{}, failf(ErrInvalid, "%d elements in rows of %d: a number that divides them is expected", a.Count, a.Row)
+	}
+	s := spvec.Shape{Rows: a.Count / width, Width: width, Elem: a.DType.Size()}
+	return s, invalid(s.Check())
+}
+
+// newSparse prepares the sender's side. It maps memory: settle before use, drop
+// at the end.
+func (s *Segment) newSparse(kind representation, shape spvec.Shape) error {
+	p := &sparse{kind: kind, shape: shape}
+	if kind == sparseModel {
+		shadow, err := s.w.t.Map(max(shape.Bytes(), 1))
+		if err != nil {
+			return err
+		}
+		p.shadow, p.ledger = shadow, spvec.NewLedger(shape.Rows)
+		p.sent = make([]uint64, s.w.size)
+	}
+	s.sparse = p
+	return nil
+}
+
+// model tells whether s is a sparse model.
+func (s *Segment) model() bool { return s.sparse != nil && s.sparse.kind == sparseModel }
+
+// most is the longest payload.
+func (s *Segment) most() int {
+	if s.sparse != nil {
+		return s.sparse.shape.MaxBytes()
+	}
+	return len(s.data)
+}
+
+// settle says that all ranks have the present values.
+func (s *Segment) settle() {
+	p := s.sparse
+	if p == nil {
+		return
+	}
+	p.named, p.search = p.named[:0], false
+	if p.kind == sparseModel {
+		copy(p.shadow, s.data)
+		p.ledger.Clear()
+	}
+}
+
+// forget begins anew with boxes in which nothing was sent. What was not read in
+// the old ones counts as read.
+func (p *sparse) forget() {
+	if p != nil && p.kind == sparseModel {
+		p.ledger.Clear()
+		clear(p.sent)
+	}
+}
+
+// unmap gives the memory back.
+func (s *Segment) unmapSparse() error {
+	p := s.sparse
+	if p == nil {
+		return nil
+	}
+	var errs []error
+	for _, b := range append(p.wholes, p.shadow) {
+		if b != nil {
+			errs = append(errs, s.w.t.Unmap(b))
+		}
+	}
+	p.wholes, p.shadow = nil, nil
+	return errors.Join(errs...)
+}
+
+// checkRows refuses what the caller of a scatter has named wrongly.
+func (s *Segment) checkRows(rows []int64) error {
+	if rows == nil {
+		return nil
+	}
+	if s.sparse == nil {
+		return failf(ErrInvalid, "scatter: rows of %s, which is not sparse and sent as a whole; make it with sparse=model or sparse=gradient", s)
+	}
+	for _, r := range rows {
+		if r < 0 || r >= int64(s.sparse.shape.Rows) {
+			return failf(ErrInvalid, "scatter: row %d of %s, which has rows 0 … %d", r, s, s.sparse.shape.Rows-1)
+		}
+	}
+	return nil
+}
+
+// name puts rows, which were checked, into the next message; nil: those that are
+// found.
+func (p *sparse) name(rows []int64) {
+	if p == nil {
+		return
+	}
+	if rows == nil {
+		p.search = true
+	}
+	for _, r := range rows {
+		p.named = append(p.named, uint32(r))
+	}
+}
+
+// take is the rows of the next message that are new, ascending.
+func (p *sparse) take(data []byte) []uint32 {
+	rows := p.found[:0]
+	switch {
+	case !p.search:
+	case p.kind == sparseModel:
+		rows = spvec.Changed(rows, p.shape, data, p.shadow)
+	default:
+		rows = spvec.NonZero(rows, p.shape, data)
+	}
+	if len(p.named) > 0 {
+		rows = append(rows, p.named...)
+		slices.Sort(rows)
+		rows = slices.Compact(rows)
+	}
+	p.found, p.named, p.search = rows, p.named[:0], false
+	return rows
+}
+
+// encode writes the next message, for the ranks in to, to slot.
+func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind) {
+	p := s.sparse
+	all := p.search
+	rows := p.take(s.data)
+	if p.kind == sparseGradient {
+		if p.shape.PrefersDense(len(rows)) {
+			return spvec.EncodeDense(slot, p.shape, s.data, rows, all), spvec.Dense
+		}
+		return spvec.Encode(slot, p.shape, s.data, rows, nil)
+	}
+	size := p.shape.RowBytes()
+	for _, r := range rows {
+		at := int(r) * size
+		copy(p.shadow[at:at+size], s.data[at:])
+	}
+	seq := s.head.Load() + 1
+	p.ledger.Add(rows, seq)
+	if to == nil {
+		to = s.ch.receivers
+	}
+	p.ledger.Drop(s.readBy(s.ch.receivers, seq))
+	rows, ages := p.ledger.Since(seq, s.readBy(to, seq))
+	if s.mode.consistency.Kind == consistency.NotifyAck {
+		for _, r := range to {
+			p.sent[r] = seq
+		}
+	}
+	return spvec.Encode(slot, p.shape, s.data, rows, ages)
+}
+
+// readBy is the last message that all of readers have folded, or in queues, where
+// nothing is overwritten, will have before they get message seq. Who has died or
+// left reads no more.
+func (s *Segment) readBy(readers []int, seq uint64) uint64 {
+	least := seq
+	for _, r := range readers {
+		if s.mode.consistency.Kind == consistency.NotifyAck {
+			least = min(least, s.sparse.sent[r])
+		} else if acked := s.ch.out.Acked(r); acked < least && s.w.t.State(r) == nil {
+			least = acked
+		}
+	}
+	return least
+}
+
+// decode reads the messages of the updates that are held.
+func (v *Vector) decode() error {
+	p := v.sparse
+	if p == nil {
+		return nil
+	}
+	for len(p.us) < len(v.updates) {
+		p.us, p.values = append(p.us, spvec.Update{}), append(p.values, nil)
+	}
+	for i := range v.updates {
+		u, d := &v.updates[i], &p.us[i]
+		if err := d.Decode(u.kind, u.Data, p.shape, u.seq, u.read); err != nil {
+			return fmt.Errorf("%w: gather of %s: rank %d sent %w", rdma.ErrCorrupt, v, u.Rank, err)
+		}
+		d.Weight = u.Weight
+		if !d.All {
+			u.Rows = slices.Clip(d.Index)
+		}
+	}
+	return nil
+}
+
+// present makes the updates what a fold of the user's sees.
+func (v *Vector) present() {
+	for i := range v.updates {
+		if u := &v.updates[i]; u.Rows != nil {
+			u.Data = v.sparse.us[i].Values(&v.sparse.values[i], v.sparse.shape)
+		}
+	}
+}
+
+// foldSparse combines updates into the vector where not all of them are whole.
+func (v *Vector) foldSparse(op reduce.Op) {
+	p := v.sparse
+	us := p.us[:len(v.updates)]
+	if op == reduce.Replace {
+		// As for whole vectors, but row by row: the newest that mentions it.
+		order := make([]int, len(us))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int {
+			return cmp.Or(cmp.Compare(v.updates[a].Clock, v.updates[b].Clock), cmp.Compare(b, a))
+		})
+		sorted := make([]spvec.Update, len(us))
+		for i, o := range order {
+			sorted[i] = us[o]
+		}
+		us = sorted
+	}
+	before := 0
+	for _, u := range v.updates {
+		if u.Rank < v.w.rank {
+			before++
+		}
+	}
+	absent := spvec.Keep
+	if p.kind == sparseGradient {
+		absent = spvec.Zero
+	}
+	p.folder.Fold(spvecOps[op], absent, p.shape, v.data, before, v.weight, us)
+}
+
+var spvecOps = map[reduce.Op]spvec.Op{
+	reduce.Mean: spvec.Mean, reduce.MeanReceived: spvec.MeanReceived, reduce.Sum: spvec.Sum,
+	reduce.Min: spvec.Min, reduce.Max: spvec.Max, reduce.Replace: spvec.Replace,
+}
+
+// Whole is the i-th of the updates that Begin has found, laid out as the vector
+// is, valid until End. Rows that the update does not mention are, of a model,
+// those of the vector at the first call for i, of a gradient zero.
+func (v *Vector) Whole(i int) ([]byte, error) {
+	p := v.sparse
+	if p == nil || p.us[i].All {
+		return v.updates[i].Data, nil
+	}
+	for len(p.wholes) <= i {
+		b, err := v.w.t.Map(max(len(v.data), 1))
+		if err != nil {
+			return nil, err
+		}
+		p.wholes = append(p.wholes, b)
+	}
+	b := p.wholes[i][:len(v.data)]
+	if v.updates[i].whole {
+		return b, nil
+	}
+	v.updates[i].whole = true
+	if p.kind == sparseModel {
+		copy(b, v.data)
+	} else {
+		clear(b)
+	}
+	p.us[i].Expand(b, p.shape)
+	return b, nil
+}
+
+// Sparse tells whether the vector is sparse, and of how many elements a row is.
+func (v *Vector) Sparse() (yes bool, row int) {
+	if v.sparse == nil {
+		return false, 1
+	}
+	return true, v.sparse.shape.Width
+}
