@@ -43,7 +43,7 @@ type Vector struct {
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
 // must agree on counts and types, the name and the options but fold=. An empty
 // name is numbered. Options: graph, allow_disconnected, consistency, fold,
-// start.
+// start, sparse.
 func (w *World) NewVector(ctx context.Context, arrays []Array, name, options string) (*Vector, error) {
 	v := &Vector{}
 	v.rows, v.dense = shapeOf(arrays)
