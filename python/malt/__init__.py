@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from ._fold import Update
     from ._graph import Graph
+    from ._load import load
     from ._run import run
     from ._segment import Message, Segment
     from ._shard import shard
@@ -67,6 +68,7 @@ _HOMES = {
     ),
     "_fold": ("Update",),
     "_graph": ("Graph",),
+    "_load": ("load",),
     "_run": ("run",),
     "_segment": ("Message", "Segment"),
     "_shard": ("shard",),
@@ -100,6 +102,7 @@ __all__ = [
     "broadcast",
     "generation",
     "init",
+    "load",
     "local_rank",
     "rank",
     "run",

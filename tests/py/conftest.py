@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from loads import loads as loads
+from loads import tiny_blocks as tiny_blocks
 from shards import shards as shards
 
 

@@ -1,0 +1,162 @@
+"""Files, here or elsewhere, compressed or not, as streams of bytes."""
+
+from __future__ import annotations
+
+import builtins
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from .progress import Progress
+
+__all__ = ["BLOCK", "BOM", "File", "forward", "readinto"]
+
+BLOCK = 1 << 20
+"""Bytes that are read at once: parsing what fits the cache is faster."""
+
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark with which some programs begin a text in UTF-8."""
+
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+_READERS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+class File:
+    """One file.
+
+    Parameters
+    ----------
+    name : str
+        As it is called in messages: the path or URL.
+    path : str
+        What `opener` takes, with a mode.
+    size : int, optional
+        Bytes as stored; None if nobody knows.
+    opener : callable
+        Opens it, as the builtin does; of a file system of fsspec, its ``open``.
+    local : bool
+        Whether the operating system can map it.
+    """
+
+    def __init__(
+        self, name: str, path: str, size: int | None, opener: Callable[..., Any] = builtins.open, local: bool = True
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.size = size
+        self.local = local
+        self._opener = opener
+        self._head: bytes | None = None
+
+    @property
+    def base(self) -> str:
+        """The last part of its name: what is the same on machines that keep it in different places."""
+        return self.name.rstrip("/").rpartition("/")[2]
+
+    @property
+    def head(self) -> bytes:
+        """Its first bytes, as stored: up to 64 KiB."""
+        if self._head is None:
+            with self.raw() as f:
+                self._head = f.read(1 << 16)
+        return self._head
+
+    @property
+    def compression(self) -> str:
+        """How it is compressed, by its first bytes: a server may have unpacked what is called ``.gz``."""
+        return next((kind for magic, kind in MAGIC.items() if self.head.startswith(magic)), "")
+
+    @property
+    def divisible(self) -> bool:
+        """Whether reading can begin anywhere."""
+        return self.size is not None and not self.compression
+
+    def check(self) -> None:
+        """Raise if the name promises a compression that the content does not have."""
+        promised = next((kind for suffix, kind in SUFFIXES.items() if self.name.endswith(suffix)), "")
+        if promised and not self.compression and (self.size is None or self.size > 0):
+            raise ValueError(
+                f"malt: load: {self.name} is no {promised} file: it begins with {self.head[:8]!r}. Rename it, or fetch "
+                "it again"
+            )
+
+    @contextmanager
+    def raw(self) -> Iterator[IO[bytes]]:
+        """Open it as it is stored."""
+        with self._opener(self.path, "rb") as f:
+            yield f
+
+    @contextmanager
+    def plain(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """Open it; gives what is in it, unpacked, and the stored bytes under that."""
+        with self.raw() as raw:
+            if not self.compression:
+                yield raw, raw
+                return
+            with _READERS[self.compression](raw) as f:
+                try:
+                    yield f, raw
+                except (*_DAMAGE, OSError) as e:
+                    if not isinstance(e, _DAMAGE) and e.errno is not None:  # bz2 raises OSErrors without a number
+                        raise
+                    raise ValueError(
+                        f"malt: load: {self.name}: the {self.compression} data are damaged or end too early ({e}): "
+                        "fetch the file again"
+                    ) from e
+
+    def stream(self, start: int = 0, end: int | None = None, progress: Progress | None = None) -> Iterator[bytes]:
+        """Read what is in it, unpacked, block by block.
+
+        Parameters
+        ----------
+        start, end : int
+            From which byte to before which; its end if None.
+        progress : Progress, optional
+            Is told how many stored bytes have been read.
+        """
+        with self.plain() as (f, raw):
+            before = forward(f, raw, start)
+            at = start
+            while end is None or at < end:
+                block = f.read(BLOCK if end is None else min(BLOCK, end - at))
+                if not block:
+                    break
+                if progress is not None:
+                    now = raw.tell()
+                    progress.add(now - before)
+                    before = now
+                yield block
+                at += len(block)
+
+
+def forward(f: IO[bytes], raw: IO[bytes], start: int) -> int:
+    """Move to a byte of what is in a file; return how many stored bytes that is from the beginning."""
+    if f is raw and f.seekable():
+        f.seek(start)
+        return start
+    while start > 0:
+        start -= len(f.read(min(start, BLOCK)) or b" " * start)
+    return 0
+
+
+def readinto(f: IO[bytes], view: memoryview) -> int:
+    """Fill memory from a file; return how many bytes there were."""
+    done = 0
+    while done < len(view):
+        if isinstance(f, io.RawIOBase | io.BufferedIOBase):
+            got = f.readinto(view[done : done + BLOCK]) or 0
+        else:
+            piece = f.read(min(BLOCK, len(view) - done))
+            got = len(piece)
+            view[done : done + got] = piece
+        if not got:
+            break
+        done += got
+    return done

@@ -1,0 +1,120 @@
+"""Archives of arrays: npz, also as scipy.sparse.save_npz writes them."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from .._need import need
+from .._options import choose
+from .._parts import Cut
+from .files import File
+from .progress import Progress
+from .team import Team
+
+__all__ = ["Archive"]
+
+SPARSE = {"indices", "indptr", "format", "shape", "data"}
+
+
+class Archive:
+    """The arrays of one npz file, cut alike.
+
+    A member of an archive can only be read from its beginning: each rank reads
+    the members whole, one after the other, and keeps its rows.
+    """
+
+    def __init__(
+        self,
+        files: list[File],
+        team: Team,
+        progress: Progress,
+        *,
+        columns: list[str | int] | None,
+        dtype: np.dtype[Any] | None,
+    ) -> None:
+        if len(files) > 1:
+            raise ValueError(
+                f"malt: load of {len(files)} npz files: arrays of one file are cut alike: load one at a time"
+            )
+        self._file = files[0]
+        self._team = team
+        self._columns = columns
+        self._dtype = dtype
+        self._wanted: list[str] = []
+        self._data: io.BytesIO | None = None  # of a file that is elsewhere
+        self._sparse: Any = None
+        self._part: Any = None
+
+    def count(self) -> int:
+        return self._team.share(self._open)[0]
+
+    def _open(self) -> int:
+        """Read the headers of the arrays; return their common number of rows."""
+        name = self._file.name
+        with self._file.raw() as f:
+            if self._file.head[:4] not in (b"PK\x03\x04", b"PK\x05\x06"):
+                raise ValueError(f"malt: load: {name} is no npz file: it begins with {self._file.head[:6]!r}")
+            self._data = io.BytesIO(f.read()) if not self._file.local else None
+        with self._archive() as archive:
+            members = list(archive.files)
+            if set(members) >= SPARSE:
+                self._sparse = need("scipy.sparse", f"malt.load of the sparse matrix in {name}", package="scipy")
+                return int(archive["shape"][0])
+            wanted = members if self._columns is None else [self._member(c, members) for c in self._columns]
+            self._wanted = wanted
+            lengths: dict[str, int] = {}
+            for member in wanted:
+                shape = self._shape(archive, member)
+                if not shape:
+                    raise ValueError(
+                        f"malt: load: {member!r} in {name} is a single number, which has no rows: choose arrays with "
+                        f"columns=, of {members}"
+                    )
+                lengths[member] = shape[0]
+        if len(set(lengths.values())) > 1:
+            each = ", ".join(f"{k!r} has {n}" for k, n in lengths.items())
+            raise ValueError(
+                f"malt: load: the arrays of {name} have different lengths: {each}: what is cut alike must have one: "
+                "choose with columns="
+            )
+        return next(iter(lengths.values()), 0)
+
+    def _member(self, column: str | int, members: list[str]) -> str:
+        choose(f"array of {self._file.name}", column, members)
+        return str(column)
+
+    def _archive(self) -> Any:
+        try:
+            return np.load(self._file.path if self._data is None else self._data, allow_pickle=False)
+        except (ValueError, OSError, zipfile.BadZipFile) as e:
+            raise ValueError(f"malt: load: {self._file.name}: {e}: fetch the file again") from e
+
+    @staticmethod
+    def _shape(archive: Any, member: str) -> tuple[int, ...]:
+        from .arrays import npy_header
+
+        with archive.zip.open(member + ".npy") as f:
+            return npy_header(f, f"{member!r} in the npz file")[1]
+
+    def part(self, cut: Cut) -> Any:
+        def read() -> None:
+            if self._sparse is not None:
+                path = self._file.path if self._data is None else self._data
+                self._part = self._sparse.load_npz(path).tocsr()[cut]
+                if self._dtype is not None:
+                    self._part = self._part.astype(self._dtype)
+                return
+            with self._archive() as archive:
+                self._part = {}
+                for member in self._wanted:
+                    rows = archive[member][cut]
+                    whole = rows.base is None or rows.nbytes == rows.base.nbytes
+                    rows = rows if whole else rows.copy()  # the others' rows need not stay in memory
+                    self._part[member] = rows if self._dtype is None else rows.astype(self._dtype, copy=False)
+
+        self._team.share(read)
+        return self._part

@@ -1,0 +1,116 @@
+"""Parquet files, read by row groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._need import need
+from .._parts import Cut
+from .columns import chosen, labelled
+from .files import File
+from .frames import FrameReader
+from .progress import Progress
+from .source import in_order, local_cuts
+from .team import Team
+
+__all__ = ["Parquet"]
+
+
+class Parquet:
+    """The rows of Parquet files; a row group is read if any of its rows is wanted."""
+
+    def __init__(
+        self,
+        files: list[File],
+        team: Team,
+        progress: Progress,
+        *,
+        columns: list[str | int] | None,
+        label: str | int | None,
+        frame: str | None,
+        dtype: np.dtype[Any] | None,
+    ) -> None:
+        self._arrow: Any = need("pyarrow", "malt.load of Parquet files")
+        self._parquet: Any = need("pyarrow.parquet", "malt.load of Parquet files")
+        self._files = files
+        self._team = team
+        self._progress = progress
+        self._dtype = np.dtype(np.float64) if dtype is None else dtype
+        self._reader = None if frame is None else FrameReader(frame)
+        self._groups: list[list[int]] = []  # rows of each group of each file
+
+        def look() -> None:
+            schema: Any = None
+            for file in files:
+                with file.raw() as f:
+                    about = self._opened(file, f)
+                    self._groups.append([about.metadata.row_group(i).num_rows for i in range(about.num_row_groups)])
+                    if schema is None:
+                        schema = about.schema_arrow.remove_metadata()
+                    elif not schema.equals(about.schema_arrow.remove_metadata()):
+                        raise ValueError(
+                            f"malt: load: the columns of {file.name} differ from those of {files[0].name}: files that "
+                            f"are read as one must have the same:\n{about.schema_arrow.remove_metadata()}\n{schema}"
+                        )
+            names = schema.names
+            self._columns, self._label = chosen(files[0].name, names, columns, label)
+            self._names = [names[i] for i in self._columns]
+            self._empty = self._arrow.schema([schema.field(i) for i in self._columns]).empty_table()
+
+        team.share(look)
+
+    def _opened(self, file: File, f: Any) -> Any:
+        try:
+            return self._parquet.ParquetFile(f)
+        except self._arrow.ArrowInvalid as e:
+            raise ValueError(f"malt: load: {file.name} is no Parquet file: {e}") from e
+
+    def count(self) -> int:
+        return sum(map(sum, self._groups))
+
+    def part(self, cut: Cut) -> Any:
+        tables = [self._empty]
+
+        def read() -> None:
+            for i, of_file in local_cuts(cut, [sum(groups) for groups in self._groups]):
+                with self._files[i].raw() as f:
+                    file = self._opened(self._files[i], f)
+                    wanted = local_cuts(of_file, self._groups[i])
+                    self._progress.begin("reading", sum(self._bytes(file, g) for g, _ in wanted))
+                    for group, rows in wanted:
+                        table = file.read_row_group(group, columns=self._names)
+                        tables.append(table.select(self._names).take(np.arange(self._groups[i][group])[rows]))
+                        self._progress.add(self._bytes(file, group))
+
+        self._team.share(read)
+        table = self._arrow.concat_tables(tables)
+        order = in_order(cut)
+        if order is not None:
+            table = table.take(order)
+        whole = self._array(table) if self._reader is None else self._reader.from_arrow(table)
+        return labelled(whole, self._names, None if self._label is None else self._names.index(self._label))
+
+    @staticmethod
+    def _bytes(file: Any, group: int) -> int:
+        return int(file.metadata.row_group(group).total_byte_size)
+
+    def _array(self, table: Any) -> np.ndarray[Any, Any]:
+        array = np.empty((len(table), len(self._names)), self._dtype)
+        for i, name in enumerate(self._names):
+            column = table[name]
+            kind = column.type
+            number = any(getattr(self._arrow.types, f"is_{k}")(kind) for k in ("integer", "floating", "boolean"))
+            if not number:
+                raise ValueError(
+                    f"malt: load: column {name!r} of {self._files[0].name} is of {kind}, no numbers: choose columns= "
+                    "of numbers, or load a frame with frame='pandas' or 'polars'"
+                )
+            if column.null_count and self._dtype.kind != "f":
+                raise ValueError(
+                    f"malt: load: column {name!r} of {self._files[0].name} has {column.null_count} values missing, "
+                    f"which {self._dtype} cannot say: dtype=np.float64 makes them nan"
+                )
+            array[:, i] = column.to_numpy()
+        return array

@@ -1,0 +1,111 @@
+"""From paths, globs, lists of them and URLs to files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._need import need
+from .files import File
+
+__all__ = ["Path", "find", "same"]
+
+Path = str | os.PathLike[str]
+
+_GLOB = re.compile(r"[*?\[]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+
+
+def find(path: Path | Sequence[Path], storage_options: Mapping[str, Any] | None) -> list[File]:
+    """Return the files that a path, or each of a list, stands for; those of a glob in alphabetical order."""
+    several = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(several, Sequence) or not all(isinstance(p, str | os.PathLike) for p in several):
+        raise TypeError(f"malt: load of {path!r}: a path, a URL, or a list of them is expected")
+    if not several:
+        raise ValueError("malt: load of an empty list: a path, a URL, or a list of them is expected")
+    files = []
+    for p in several:
+        name = os.fspath(p)
+        files += _remote(name, storage_options or {}) if _URL.match(name) else _local(name)
+    return files
+
+
+def _local(name: str) -> list[File]:
+    path = os.path.expanduser(name)
+    paths = [path]
+    if _GLOB.search(path) and not os.path.lexists(path):
+        paths = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+        if not paths:
+            raise FileNotFoundError(f"malt: load: no file matches {name!r} (working directory {os.getcwd()})")
+    files = []
+    for p in paths:
+        if os.path.isdir(p):
+            raise IsADirectoryError(f"malt: load: {p} is a folder: pass its files, such as {os.path.join(p, '*')!r}")
+        try:
+            size = os.stat(p).st_size
+        except FileNotFoundError:
+            where = f" (working directory {os.getcwd()})" if not os.path.isabs(p) else ""
+            raise FileNotFoundError(f"malt: load: there is no file {p!r}{where}{_near(p)}") from None
+        files.append(File(p, p, size if os.path.isfile(p) else None))
+    return files
+
+
+def _near(path: str) -> str:
+    """Return a guess of what was meant by the name of a file that is not there."""
+    import difflib
+
+    folder, base = os.path.split(path)
+    try:
+        close = difflib.get_close_matches(base, os.listdir(folder or "."), 1, 0.6)
+    except OSError:
+        return f": there is no folder {folder!r}"
+    return f": did you mean {os.path.join(folder, close[0])!r}?" if close else ""
+
+
+def _remote(url: str, storage_options: Mapping[str, Any]) -> list[File]:
+    core = need("fsspec.core", f"malt.load of the URL {url}", package="fsspec")
+    try:
+        fs, path = core.url_to_fs(url, **storage_options)
+    except ImportError as e:  # fsspec names the package that this kind of URL takes
+        from .._errors import PackageError
+
+        raise PackageError(f"malt: malt.load of the URL {url}: {e}") from e
+    except ValueError as e:
+        raise ValueError(f"malt: load: {url}: {e}") from e
+    paths = [path]
+    if _GLOB.search(path) and "*" in path:
+        paths = sorted(fs.glob(path))
+        if not paths:
+            raise FileNotFoundError(f"malt: load: no file matches {url!r}")
+    files = []
+    for p in paths:
+        try:
+            about = fs.info(p)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"malt: load: there is no file {url!r}") from None
+        if about.get("type") == "directory":
+            raise IsADirectoryError(f"malt: load: {url} is a folder: pass its files, such as '{url.rstrip('/')}/*'")
+        name = url if len(paths) == 1 and "*" not in url else fs.unstrip_protocol(p)
+        # Without partial reading, only the whole can be had, in turn.
+        whole = about.get("partial") is False or about.get("size") is None
+        files.append(File(name, p, None if whole else int(about["size"]), fs.open, local=False))
+    return files
+
+
+def same(rank: int, mine: list[list[Any]], other: int, theirs: list[list[Any]]) -> str | None:
+    """Return in what two ranks' files differ: lists of name, size and checksum of the beginning."""
+    if len(mine) != len(theirs):
+        odd = sorted({x[0] for x in mine} ^ {x[0] for x in theirs})
+        only = f" (not on both: {', '.join(odd[:3])})" if odd else ""
+        return f"{len(mine)} files on rank {rank}, {len(theirs)} on rank {other}{only}"
+    for (name, size, checksum), (name2, size2, checksum2) in zip(mine, theirs, strict=True):
+        if name != name2:
+            return f"{name} on rank {rank}, {name2} on rank {other}"
+        if size != size2:
+            return f"{name} has {size:,} bytes on rank {rank}, {size2:,} on rank {other}"
+        if checksum != checksum2:
+            return f"{name} has {size:,} bytes on ranks {rank} and {other}, but begins differently"
+    return None

@@ -1,0 +1,193 @@
+"""SVMlight (LIBSVM) files: a label, then index:value pairs; as a sparse matrix and its labels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from .._need import need
+from .._parts import Cut
+from .files import File
+from .progress import Progress
+from .rows import Rows
+from .source import in_order
+from .team import Team
+from .text import MalformedError, Text
+
+__all__ = ["SVMlight", "parse"]
+
+ROWS = Rows(comment=b"#")
+
+_COLON_TO_BLANK = bytes.maketrans(b":", b" ")
+_NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf|infinity)"
+_LINE = re.compile(rb"\s*(?:%s)(?:[ \t]+\d+:(?:%s))*\s*" % (_NUMBER, _NUMBER), re.IGNORECASE)
+_PAIR = re.compile(rb"\d+:(?:%s)" % _NUMBER, re.IGNORECASE)
+
+Parsed = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+class SVMlight:
+    """The rows of SVMlight files.
+
+    Parameters
+    ----------
+    n_features : int, optional
+        Number of columns; None: one more than the largest index on any rank.
+    zero_based : bool or "auto"
+        Whether indices begin with 0; "auto": if there is a 0 on any rank.
+    """
+
+    def __init__(
+        self,
+        files: list[File],
+        team: Team,
+        progress: Progress,
+        *,
+        n_features: int | None,
+        zero_based: bool | str,
+        dtype: np.dtype[Any] | None,
+    ) -> None:
+        self._sparse: Any = need(
+            "scipy.sparse", "malt.load of SVMlight files, which become a csr_matrix,", package="scipy"
+        )
+        self._text = Text(files, ROWS, team, progress)
+        self._team = team
+        self._n_features = n_features
+        self._zero_based = zero_based
+        self._dtype = np.dtype(np.float64) if dtype is None else dtype
+
+    def count(self) -> int:
+        return self._text.count()
+
+    def part(self, cut: Cut) -> tuple[Any, np.ndarray[Any, Any]]:
+        parsed: list[Parsed] = []
+
+        def read() -> list[int | None]:
+            parsed.append(self._read(cut))
+            return _ends(parsed[0][2])
+
+        # Of all ranks: a rank's own rows need not have the last feature, or the 0.
+        ends = self._team.share(read)
+        ((labels, numbers, indices, values),) = parsed
+        lows = [a for a, _ in ends if a is not None]
+        if self._zero_based == "auto":
+            base = 0 if not lows or min(lows) == 0 else 1
+        else:
+            base = 0 if self._zero_based else 1
+            if base and 0 in lows:
+                raise ValueError(
+                    f"malt: load: {self._text.files[0].name} has a feature 0, but zero_based=False: indices from 1 are "
+                    "expected: pass zero_based=True"
+                )
+        found = max((b for _, b in ends if b is not None), default=base - 1) + 1 - base
+        wide = found if self._n_features is None else self._n_features
+        if found > wide:
+            raise ValueError(
+                f"malt: load: {self._text.files[0].name} has feature {found - 1 + base}, counted from {base}, but "
+                f"n_features={wide}: pass at least {found}"
+            )
+        indices -= base
+        x = self._sparse.csr_matrix((values, indices, np.concatenate(([0], np.cumsum(numbers)))), (len(labels), wide))
+        if not x.has_sorted_indices:
+            x.sort_indices()
+        order = in_order(cut)
+        return (x, labels) if order is None else (x[order], labels[order])
+
+    def _read(self, cut: Cut) -> Parsed:
+        kept: list[Parsed] = []
+        for piece in self._text.pieces(cut):
+            try:
+                labels, numbers, indices, values = parse(piece.text)
+            except MalformedError as e:
+                self._text.malformed(piece, e)
+            small = indices.astype(np.int32) if not len(indices) or indices.max() < 2**31 - 1 else indices
+            kept.append((labels, numbers, small, values.astype(self._dtype, copy=False)))
+        if not kept:
+            return np.zeros(0), np.zeros(0, int), np.zeros(0, np.int32), np.zeros(0, self._dtype)
+        labels, numbers, indices, values = (np.concatenate(column) for column in zip(*kept, strict=True))
+        return labels, numbers, indices, values
+
+
+def _ends(indices: np.ndarray[Any, Any]) -> list[int | None]:
+    return [int(indices.min()), int(indices.max())] if len(indices) else [None, None]
+
+
+def parse(text: bytes) -> Parsed:
+    r"""Read lines of SVMlight.
+
+    Every number of the text goes through one call of numpy; that labels, indices
+    and values come in the order that the format wants is then checked for all lines
+    at once. Only if something is wrong are the lines looked at one by one.
+
+    Returns
+    -------
+    labels : float64 array (n,)
+    numbers : int array (n,)
+        How many pairs a line has.
+    indices : int64 array
+    values : float64 array
+
+    Raises
+    ------
+    MalformedError
+        With the first line that is no SVMlight.
+
+    Examples
+    --------
+    >>> parse(b"+1 3:0.5 7:2\n-1 1:4")
+    (array([ 1., -1.]), array([2, 1]), array([3, 7, 1]), array([0.5, 2. , 4. ]))
+    """
+    if b"#" in text:
+        text = re.sub(rb"#[^\n]*", b"", text)
+    if b"qid:" in text:
+        text = re.sub(rb"[ \t]qid:\d+", b"", text)
+    if text[:1] in b" \t" or b"\n " in text or b"\n\t" in text:
+        text = re.sub(rb"(?m)^[ \t]+", b"", text)
+    try:
+        numbers = np.fromstring(text.translate(_COLON_TO_BLANK), sep=" ")
+    except (DeprecationWarning, ValueError):  # numpy says so in one way or another, or stops there
+        raise _first_bad(text) from None
+    # What stands before each number says what it is: a newline a label, a blank an
+    # index, a colon a value.
+    letters = np.frombuffer(text, np.uint8)
+    blank = (letters <= 32) | (letters == 58)
+    begins = np.flatnonzero(~blank[1:] & blank[:-1]) + 1
+    before = letters[begins - 1]
+    kinds = np.concatenate((np.zeros(1, np.int8), (before != 10).astype(np.int8) + (before == 58)))
+    value = kinds == 2
+    if (
+        len(kinds) != len(numbers)
+        or blank[0]
+        or not np.array_equal(value[1:], kinds[:-1] == 1)  # an index, and nothing else, is followed by a value
+        or kinds[-1] == 1
+    ):
+        raise _first_bad(text)
+    index = numbers[kinds == 1]
+    indices = index.astype(np.int64)
+    if len(index) and (index.min() < 0 or not np.array_equal(indices, index)):
+        raise _first_bad(text)
+    lines = np.flatnonzero(kinds == 0)
+    pairs = np.diff(np.append(lines, len(kinds))) // 2
+    return numbers[lines], pairs, indices, numbers[value]
+
+
+def _first_bad(text: bytes) -> MalformedError:
+    """Return the error for the first line that is not as it should be."""
+    for i, line in enumerate(text.split(b"\n")):
+        if not _LINE.fullmatch(line):
+            words = line.split()
+            if not words or not re.fullmatch(_NUMBER, words[0], re.IGNORECASE):
+                bad, want = words[0] if words else b"", "a label, a number"
+                if b"," in bad:
+                    want += " (one per row, not several)"
+            else:
+                bad = next((word for word in words[1:] if not _PAIR.fullmatch(word)), line)
+                want = "index:value, such as 7:0.5"
+            return MalformedError(i, f"{_shown(bad)}: {want}, is expected")
+    return MalformedError(0, _shown(text.splitlines()[0]) + ": this is no line of SVMlight")
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "backslashreplace") + ("…" if len(text) > 40 else ""))
