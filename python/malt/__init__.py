@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from . import _identity as _identity  # has to see forks from now on
 
 if TYPE_CHECKING:
+    from . import torch as torch
     from ._errors import (
         Error,
         HostError,
@@ -78,6 +79,9 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
+# Submodules for what not everybody has: loaded at the first use of, say, malt.torch.
+_SUBMODULES = ("torch",)
+
 __all__ = [
     "Edge",
     "Error",
@@ -118,6 +122,8 @@ if not TYPE_CHECKING:  # type checkers are to find misspelt names
             from importlib.metadata import version
 
             return version("malt")
+        if name in _SUBMODULES:
+            return import_module("." + name, __name__)
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module("." + _HOME[name], __name__), name)
@@ -126,4 +132,4 @@ if not TYPE_CHECKING:  # type checkers are to find misspelt names
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_SUBMODULES, "__version__"]

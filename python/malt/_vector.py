@@ -209,6 +209,7 @@ class Vector(Exchange):
         """
         if rows is not None:
             _refuse_rows()
+        self._take()
         return self._object.scatter(receivers_of(to), timeout, weight=_weight(weight))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
@@ -233,10 +234,17 @@ class Vector(Exchange):
         TimeoutError, PeerError
             The ranks waited for are named.
         """
+        if fold is not None:
+            _fold.check(fold)
+        self._take()
+        count = self._gather(fold, timeout)
+        if count:
+            self._give()
+        return count
+
+    def _gather(self, fold: Fold | None, timeout: float | None) -> int:
         if fold is None:
             fold = self._own_fold
-        else:
-            _fold.check(fold)
         if fold is None or isinstance(fold, str):
             return self._object.gather(fold, timeout)
         if isinstance(fold, NativeFold):
@@ -287,16 +295,27 @@ class Vector(Exchange):
             if self._skipped < every:
                 return None
             self._skipped = 0
+        self._take()
         if self._idle is not None and self._idle.before_sync(self._arrays):
             self._idle = None
         if fold is None and self._own_fold is None:
             count = self._object.sync(share, timeout)
         else:
             self._object.scatter(None, timeout, weight=share)
-            count = self.gather(fold, timeout=timeout)
+            count = self._gather(fold, timeout)
+        if count:
+            self._give()
         if self._idle is not None:
             self._idle.after_sync(self._arrays)
         return count
+
+    # What the adapters to other libraries' models override.
+
+    def _take(self) -> None:
+        """Bring what is kept elsewhere into the arrays; before each exchange."""
+
+    def _give(self) -> None:
+        """Bring the arrays to where they are kept; after each exchange that may have changed them."""
 
     def _split(self, raw: Array) -> tuple[Array, ...]:
         """Cut the bytes of an update as the vector's own memory is cut."""
@@ -334,7 +353,9 @@ class Vector(Exchange):
         array([0., 1., 2.])
         """
         choose("op", op, _world.OPS)
+        self._take()
         self._object.allreduce(op, timeout)
+        self._give()
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
         """Give every rank root's values, in place. Collective.
@@ -353,7 +374,10 @@ class Vector(Exchange):
         TimeoutError, PeerError, StateError
             As `allreduce`.
         """
-        self._object.broadcast(_world.checked_rank("root", root), timeout)
+        source = _world.checked_rank("root", root)
+        self._take()
+        self._object.broadcast(source, timeout)
+        self._give()
 
     def configure(
         self,
