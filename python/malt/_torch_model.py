@@ -90,7 +90,7 @@ class Place:
             # A backward through what was computed with the values before is now an error.
             torch.autograd.graph.increment_version(tensors)
         elif not self._bind(tensors):
-            with torch.inference_mode(tensors[0].is_inference()):
+            with torch.inference_mode(tensors[0].is_inference()), torch.no_grad():
                 tensors[0].copy_(self.view())
 
     def _is_at(self, t: Tensor) -> bool:
@@ -111,6 +111,7 @@ class Place:
             or t.dtype != view.dtype
             or t.stride() != self.stride
             or t.untyped_storage().nbytes() != view.nbytes
+            or t.is_inference()
             or t.is_shared()  # type: ignore[no-untyped-call]
         ):
             return False
@@ -221,7 +222,7 @@ class Model:
         new = [name for name, t in found.items() if name not in self._place_of and self._travels(t)]
         gone = [name for name in self._place_of if name not in found]
         if new or gone:
-            words = [f"{', '.join(names)} {what}" for names, what in ((new, "is new"), (gone, "is gone")) if names]
+            words = [f"{what}: {', '.join(names)}" for what, names in (("new", new), ("gone", gone)) if names]
             raise StateError(
                 f"malt: the model is not what it was when the vector was made: {'; '.join(words)}: make the vector "
                 "after such changes (also after what was frozen is to be trained), on every rank"
