@@ -27,11 +27,13 @@ def need(module: str, what: str, *, package: str | None = None) -> ModuleType:
     PackageError
         It is not installed, or fails to load.
     """
-    package = package or module.partition(".")[0]
+    first = module.partition(".")[0]
+    package = package or first
     try:
+        importlib.import_module(first)
         return importlib.import_module(module)
     except ImportError as e:
-        if isinstance(e, ModuleNotFoundError) and e.name == module.partition(".")[0]:
+        if isinstance(e, ModuleNotFoundError) and e.name == first:
             why = "which is not installed"
         else:
             why = f"which is installed but does not load ({e})"

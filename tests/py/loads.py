@@ -43,9 +43,6 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
 
     def load(n: int, *paths: Any, **options: Any) -> list[Any]:
         meeting = Meeting(n)
-        monkeypatch.setattr(_world, "rank", lambda: me.rank)
-        monkeypatch.setattr(_world, "size", lambda: n)
-        monkeypatch.setattr(_world, "allgather", lambda value: meeting.allgather(me.rank, value))
         results: list[Any] = [None] * n
 
         def own(x: Any) -> Any:
@@ -58,12 +55,16 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
             except Exception as e:
                 results[rank] = e
 
-        threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive(), "a rank waits for others that have gone on"
+        with monkeypatch.context() as m:
+            m.setattr(_world, "rank", lambda: me.rank)
+            m.setattr(_world, "size", lambda: n)
+            m.setattr(_world, "allgather", lambda value: meeting.allgather(me.rank, value))
+            threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+                assert not thread.is_alive(), "a rank waits for others that have gone on"
         return results
 
     return load

@@ -14,9 +14,9 @@ from .._options import choose
 from .._shard import ORDERS, checked_seed, cut
 from .files import File
 from .formats import FORMATS, guess
-from .readers import COUNTED, opened
 from .paths import Path, find, same
 from .progress import Progress
+from .readers import COUNTED, opened
 from .team import Team
 
 __all__ = ["load"]

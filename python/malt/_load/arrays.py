@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from .._parts import Cut
-from .files import BLOCK, File, forward, readinto
+from .files import BLOCK, File, readinto
 from .progress import Progress
 from .source import in_order, local_cuts
 from .team import Team
@@ -166,8 +166,8 @@ class Arrays:
         flat: Any = part.reshape(len(numbers), -1).view(np.uint8)
         self._progress.begin("reading", len(part) * size)
         step = max(1, BLOCK // size)
-        with file.plain() as (f, raw):
-            forward(f, raw, begin + low * size)
+        with file.plain() as (f, _):
+            file.forward(f, begin + low * size)
             for row in range(low, high, step):
                 end = min(high, row + step)
                 a, b = np.searchsorted(numbers, (row, end))

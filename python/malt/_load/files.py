@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from .progress import Progress
 
-__all__ = ["BLOCK", "BOM", "File", "forward", "readinto"]
+__all__ = ["BLOCK", "BOM", "File", "readinto"]
 
 BLOCK = 1 << 20
 """Bytes that are read at once: parsing what fits the cache is faster."""
@@ -38,7 +38,7 @@ class File:
     path : str
         What `opener` takes, with a mode.
     size : int, optional
-        Bytes as stored; None if nobody knows.
+        Bytes as stored; None if nobody knows, or if they only come in turn.
     opener : callable
         Opens it, as the builtin does; of a file system of fsspec, its ``open``.
     local : bool
@@ -94,6 +94,12 @@ class File:
             yield f
 
     @contextmanager
+    def anywhere(self) -> Iterator[IO[bytes]]:
+        """Open it as it is stored, to be read here and there: what comes only in turn is read first."""
+        with self.raw() as f:
+            yield io.BytesIO(f.read()) if self.size is None else f
+
+    @contextmanager
     def plain(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         """Open it; gives what is in it, unpacked, and the stored bytes under that."""
         with self.raw() as raw:
@@ -111,6 +117,13 @@ class File:
                         "fetch the file again"
                     ) from e
 
+    def forward(self, f: IO[bytes], start: int) -> None:
+        """Move from the beginning of what `plain` gave to a byte."""
+        if self.divisible:
+            f.seek(start)
+        while not self.divisible and start > 0:
+            start -= len(f.read(min(start, BLOCK)) or b" " * start)
+
     def stream(self, start: int = 0, end: int | None = None, progress: Progress | None = None) -> Iterator[bytes]:
         """Read what is in it, unpacked, block by block.
 
@@ -122,7 +135,8 @@ class File:
             Is told how many stored bytes have been read.
         """
         with self.plain() as (f, raw):
-            before = forward(f, raw, start)
+            self.forward(f, start)
+            before = raw.tell()
             at = start
             while end is None or at < end:
                 block = f.read(BLOCK if end is None else min(BLOCK, end - at))
@@ -134,16 +148,6 @@ class File:
                     before = now
                 yield block
                 at += len(block)
-
-
-def forward(f: IO[bytes], raw: IO[bytes], start: int) -> int:
-    """Move to a byte of what is in a file; return how many stored bytes that is from the beginning."""
-    if f is raw and f.seekable():
-        f.seek(start)
-        return start
-    while start > 0:
-        start -= len(f.read(min(start, BLOCK)) or b" " * start)
-    return 0
 
 
 def readinto(f: IO[bytes], view: memoryview) -> int:

@@ -45,7 +45,7 @@ class Archive:
         self._columns = columns
         self._dtype = dtype
         self._wanted: list[str] = []
-        self._data: io.BytesIO | None = None  # of a file that is elsewhere
+        self._data: bytes | None = None  # of a file that is elsewhere
         self._sparse: Any = None
         self._part: Any = None
 
@@ -55,10 +55,10 @@ class Archive:
     def _open(self) -> int:
         """Read the headers of the arrays; return their common number of rows."""
         name = self._file.name
-        with self._file.raw() as f:
+        with self._file.anywhere() as f:
             if self._file.head[:4] not in (b"PK\x03\x04", b"PK\x05\x06"):
                 raise ValueError(f"malt: load: {name} is no npz file: it begins with {self._file.head[:6]!r}")
-            self._data = io.BytesIO(f.read()) if not self._file.local else None
+            self._data = f.read() if not self._file.local else None
         with self._archive() as archive:
             members = list(archive.files)
             if set(members) >= SPARSE:
@@ -87,9 +87,12 @@ class Archive:
         choose(f"array of {self._file.name}", column, members)
         return str(column)
 
+    def _source(self) -> Any:
+        return self._file.path if self._data is None else io.BytesIO(self._data)
+
     def _archive(self) -> Any:
         try:
-            return np.load(self._file.path if self._data is None else self._data, allow_pickle=False)
+            return np.load(self._source(), allow_pickle=False)
         except (ValueError, OSError, zipfile.BadZipFile) as e:
             raise ValueError(f"malt: load: {self._file.name}: {e}: fetch the file again") from e
 
@@ -103,8 +106,7 @@ class Archive:
     def part(self, cut: Cut) -> Any:
         def read() -> None:
             if self._sparse is not None:
-                path = self._file.path if self._data is None else self._data
-                self._part = self._sparse.load_npz(path).tocsr()[cut]
+                self._part = self._sparse.load_npz(self._source()).tocsr()[cut]
                 if self._dtype is not None:
                     self._part = self._part.astype(self._dtype)
                 return

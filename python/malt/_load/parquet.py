@@ -44,7 +44,7 @@ class Parquet:
         def look() -> None:
             schema: Any = None
             for file in files:
-                with file.raw() as f:
+                with file.anywhere() as f:
                     about = self._opened(file, f)
                     self._groups.append([about.metadata.row_group(i).num_rows for i in range(about.num_row_groups)])
                     if schema is None:
@@ -75,7 +75,7 @@ class Parquet:
 
         def read() -> None:
             for i, of_file in local_cuts(cut, [sum(groups) for groups in self._groups]):
-                with self._files[i].raw() as f:
+                with self._files[i].anywhere() as f:
                     file = self._opened(self._files[i], f)
                     wanted = local_cuts(of_file, self._groups[i])
                     self._progress.begin("reading", sum(self._bytes(file, g) for g, _ in wanted))

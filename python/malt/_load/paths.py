@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .._need import need
@@ -89,10 +90,25 @@ def _remote(url: str, storage_options: Mapping[str, Any]) -> list[File]:
         if about.get("type") == "directory":
             raise IsADirectoryError(f"malt: load: {url} is a folder: pass its files, such as '{url.rstrip('/')}/*'")
         name = url if len(paths) == 1 and "*" not in url else fs.unstrip_protocol(p)
-        # Without partial reading, only the whole can be had, in turn.
-        whole = about.get("partial") is False or about.get("size") is None
-        files.append(File(name, p, None if whole else int(about["size"]), fs.open, local=False))
+        size = about.get("size")
+        if size is not None and _comes_in_turn(fs, p, size):
+            files.append(File(name, p, None, partial(fs.open, block_size=0), local=False))
+        else:
+            files.append(File(name, p, size, fs.open, local=False))
     return files
+
+
+def _comes_in_turn(fs: Any, path: str, size: int) -> bool:
+    """Return whether a server sends whole files only; it says so when asked for a part that is not the beginning."""
+    if "http" not in fs.protocol or size < 2:
+        return False
+    try:
+        with fs.open(path, cache_type="none") as f:
+            f.seek(1)
+            f.read(1)
+    except ValueError:
+        return True
+    return False
 
 
 def same(rank: int, mine: list[list[Any]], other: int, theirs: list[list[Any]]) -> str | None:
