@@ -25,6 +25,8 @@ type channel struct {
 	clock   rdma.Outbox  // nil without
 	partial []int        // the others that have such a box
 	clocks  []rdma.Inbox // by rank, from whichever box; the own is nil
+
+	everyone bool // all send to all, in lock-step
 }
 
 // source is one in-neighbour.
@@ -52,7 +54,8 @@ func publishChannel(w *World, name string, bytes int, m mode) (*channel, error) 
 	lockstep := m.consistency.Kind == consistency.BSP
 	c := &channel{
 		name: name, receivers: m.graph.AllReceivers(w.rank), senders: slices.Sorted(slices.Values(m.graph.AllSenders(w.rank))),
-		spec: rdma.Spec{Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: lockstep, About: brief(m.agreed())},
+		spec:     rdma.Spec{Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: lockstep, About: brief(m.agreed())},
+		everyone: m.everyone(w.size),
 	}
 	var err error
 	if len(c.receivers) > 0 {

@@ -265,7 +265,7 @@ func TestMakingsGivenUpLeaveNothing(t *testing.T) {
 			}
 			switch {
 			case err == nil:
-				err = v.Close()
+				err = errors.Join(v.Close(), w.Unmap(&v.Bytes()[0]))
 			case w.Rank() == 0:
 				err = w.Cancel()
 			case errors.Is(err, libmalt.ErrLeft):

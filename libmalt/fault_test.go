@@ -20,6 +20,7 @@ import (
 type faulty struct {
 	rdma.Transport
 	mapping   func(bytes int) ([]byte, error)
+	share     func(name string, bytes, words int) (rdma.Shared, error)
 	publish   func(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error)
 	subscribe func(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error)
 }
@@ -29,6 +30,13 @@ func (f *faulty) Map(bytes int) ([]byte, error) {
 		return f.mapping(bytes)
 	}
 	return f.Transport.Map(bytes)
+}
+
+func (f *faulty) Share(name string, bytes, words int) (rdma.Shared, error) {
+	if f.share != nil {
+		return f.share(name, bytes, words)
+	}
+	return f.Transport.Share(name, bytes, words)
 }
 
 func (f *faulty) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
@@ -67,6 +75,25 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 	faults := map[string]func(f *faulty, on *bool){
 		"memory of the vector": func(f *faulty, on *bool) {
 			tr := f.Transport
+			f.share = func(name string, bytes, words int) (rdma.Shared, error) {
+				if *on {
+					return nil, errShort
+				}
+				return tr.Share(name, bytes, words)
+			}
+		},
+		"mapping the others' vectors": func(f *faulty, on *bool) {
+			tr := f.Transport
+			f.share = func(name string, bytes, words int) (rdma.Shared, error) {
+				s, err := tr.Share(name, bytes, words)
+				if *on {
+					s = &unjoined{s}
+				}
+				return s, err
+			}
+		},
+		"memory of the vector, which is not shared": func(f *faulty, on *bool) {
+			tr := f.Transport
 			f.mapping = func(bytes int) ([]byte, error) {
 				if *on {
 					return nil, errShort
@@ -77,7 +104,7 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 		"memory for the values of rank 0": func(f *faulty, on *bool) {
 			tr, calls := f.Transport, 0
 			f.mapping = func(bytes int) ([]byte, error) {
-				if calls++; *on && calls == 2 {
+				if calls++; *on && calls == 2 { // the vector's own comes first
 					return nil, errShort
 				}
 				return tr.Map(bytes)
@@ -102,11 +129,15 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 			}
 		},
 	}
+	options := map[string]string{
+		"memory of the vector, which is not shared": "graph=ring",
+		"memory for the values of rank 0":           "graph=ring",
+	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			on := true
 			with(t, func(f *faulty) { fault(f, &on) }, func(ctx context.Context, w *libmalt.World) error {
-				_, err := vector(ctx, w, 10, "")
+				_, err := vector(ctx, w, 10, options[name])
 				want := libmalt.ErrLeft
 				if w.Rank() == 1 {
 					want, on = libmalt.ErrNoMemory, false
@@ -127,6 +158,11 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 		})
 	}
 }
+
+// unjoined cannot map what the others have made.
+type unjoined struct{ rdma.Shared }
+
+func (u *unjoined) Join(context.Context) error { return errShort }
 
 // TestCollectiveWithoutMemory fails on all ranks where one cannot get memory for
 // the result, and all can make it again.

@@ -124,14 +124,14 @@ func (o *gathering) take() error {
 // missing decides about a rank whose clock (or next update) is not there yet:
 // wait for it, do without it, or fail. gone is the box's word on it: a rank that
 // has closed the object, or ended, is not waited for, unless it died.
-func (o *gathering) missing(rank int, gone error) (wait bool, err error) {
+func (s *Segment) missing(rank int, gone error) (wait bool, err error) {
 	away := gone != nil
 	if !away {
-		away, gone = o.s.w.isAway(rank)
+		away, gone = s.w.isAway(rank)
 	}
 	var dead *rdma.PeerError
-	if errors.As(gone, &dead) || gone != nil && errors.As(o.s.w.t.State(rank), &dead) {
-		return false, &rdma.PeerError{Rank: rank, Op: "gather of " + o.s.String(), Err: dead.Err}
+	if errors.As(gone, &dead) || gone != nil && errors.As(s.w.t.State(rank), &dead) {
+		return false, &rdma.PeerError{Rank: rank, Op: "gather of " + s.String(), Err: dead.Err}
 	}
 	return !away && gone == nil, nil
 }
@@ -145,7 +145,7 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 	if !mode.Waits(own, consistency.Peer{Clock: clock}) {
 		return nil
 	}
-	wait, dead := o.missing(rank, gone)
+	wait, dead := o.s.missing(rank, gone)
 	if dead != nil {
 		if clock, _ = look(); mode.Waits(own, consistency.Peer{Clock: clock}) {
 			return dead
@@ -240,7 +240,7 @@ func (o *gathering) queued() error {
 		if !src.has {
 			// Both before Next: what was sent before the rank went is not lost.
 			_, gone := src.inbox.Clock()
-			wait, failed := o.missing(src.rank, gone)
+			wait, failed := s.missing(src.rank, gone)
 			u, ok, err := src.inbox.Next()
 			if err != nil {
 				return err

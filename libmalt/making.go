@@ -43,11 +43,13 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 		if v, ok := object.(*Vector); ok && !mode.startOwn {
 			m.values = v
 		}
-		b, err := w.alloc(s, bytes)
+		err := w.alloc(s, bytes)
 		if err == nil {
-			s.data, s.base = b[:bytes:bytes], &b[0]
 			init()
 			m.undo = func() {
+				if s.shared != nil {
+					_ = s.shared.Close()
+				}
 				w.disown(s)
 				_ = firstOf(w.Unmap(s.base), s.unmapSparse())
 			}
@@ -136,8 +138,7 @@ const (
 func (m *making) begin(what string, mode mode, failure error) {
 	m.failure = failure
 	if m.failure == nil {
-		name := fmt.Sprintf("%s/%d/%d", m.s.name, m.s.id, m.w.calls.Load())
-		m.ch, m.failure = publishChannel(m.w, name, m.s.most(), mode)
+		m.ch, m.failure = publishChannel(m.w, m.s.boxName(), m.s.most(), mode)
 	}
 	var outcome []byte // nothing, or why this rank failed
 	if m.failure != nil {
@@ -213,7 +214,7 @@ func (m *making) outcomes() error {
 // give up.
 func (m *making) join() (bool, error) {
 	if m.w.size == 1 {
-		err := m.ch.join(context.Background(), m.w.t)
+		err := m.connect(context.Background())
 		return err == nil, err
 	}
 	if m.joined == nil {
@@ -221,7 +222,7 @@ func (m *making) join() (bool, error) {
 		ctx, m.stop = context.WithCancel(context.Background())
 		m.joined = make(chan error, 1)
 		go func() {
-			m.joined <- m.ch.join(ctx, m.w.t)
+			m.joined <- m.connect(ctx)
 			m.w.t.Wake()
 		}()
 	}
@@ -237,6 +238,16 @@ func (m *making) join() (bool, error) {
 	default:
 		return false, m.part.look()
 	}
+}
+
+// connect blocks until the other ranks have published theirs. Memory for averages
+// in place comes with the object, not with its configuring.
+func (m *making) connect(ctx context.Context) error {
+	err := m.ch.join(ctx, m.w.t)
+	if err == nil && m.object != nil && m.s.shared != nil {
+		err = m.s.shared.Join(ctx)
+	}
+	return err
 }
 
 // abandon undoes what there is; the others have been told already.

@@ -126,3 +126,16 @@ func (m mode) agreed() string {
 	}
 	return s
 }
+
+// everyone tells whether all ranks send to all others, in lock-step.
+func (m mode) everyone(size int) bool {
+	if m.consistency.Kind != consistency.BSP || m.graph.Varies() {
+		return false
+	}
+	for r := range size {
+		if len(m.graph.AllReceivers(r)) < size-1 {
+			return false
+		}
+	}
+	return true
+}

@@ -103,6 +103,9 @@ func (o *scattering) advance() (bool, error) {
 	}
 	s.catchUp()
 	clock := s.Clock() + 1
+	if s.shared != nil && s.ch.everyone {
+		s.decide(clock, throughBoxes)
+	}
 	if out != nil {
 		b, err := out.Begin()
 		for ; b == nil && err == nil; b, err = out.Begin() {

@@ -9,6 +9,7 @@ import (
 
 	"malt/libmalt/consistency"
 	"malt/libmalt/spvec"
+	"malt/rdma"
 )
 
 // Segment is opaque bytes that a rank scatters to the receivers of a graph, and
@@ -25,10 +26,11 @@ type Segment struct {
 	held atomic.Bool            // between Begin and End
 	kept atomic.Pointer[string] // a call of the job about this object that timed out and keeps its place
 
-	data []byte
-	base *byte // first byte of the mapping behind data, which may be empty
-	mode mode  // written under both gate and World.mu
-	ch   *channel
+	data   []byte
+	base   *byte       // first byte of the mapping behind data, which may be empty
+	shared rdma.Shared // what data is part of, where it can be averaged in place; else nil
+	mode   mode        // written under both gate and World.mu
+	ch     *channel
 
 	clock   atomic.Uint64         // scatters, or what a collective has levelled it up to
 	head    atomic.Uint64         // commits to ch.out
@@ -81,6 +83,12 @@ func (s *Segment) Describe() string {
 		text += " fold=" + m.fold.String()
 	}
 	return text
+}
+
+// boxName is what this rank's boxes are published under: another one at each
+// making and configuring.
+func (s *Segment) boxName() string {
+	return fmt.Sprintf("%s/%d/%d", s.name, s.id, s.w.calls.Load())
 }
 
 // anyMode is the mode for those who have not locked the gate.
@@ -213,7 +221,11 @@ func (s *Segment) shut() error {
 	s.countOverwritten(true)
 	s.open = false
 	s.w.disown(s)
-	return firstOf(s.ch.close(), s.unmapSparse())
+	err := firstOf(s.ch.close(), s.unmapSparse())
+	if s.shared != nil {
+		err = firstOf(err, s.shared.Close())
+	}
+	return err
 }
 
 // checkName accepts what can travel in options and messages without quoting.

@@ -190,6 +190,34 @@ func (t *recorder) Subscribe(ctx context.Context, name string, s rdma.Spec, send
 	return ins, err
 }
 
+func (t *recorder) Share(name string, bytes, words int) (rdma.Shared, error) {
+	s, err := t.Transport.Share(name, bytes, words)
+	return &recordedShared{s, t}, err
+}
+
+// recordedShared tells the steps of averages in place: the words of inplace.go.
+type recordedShared struct {
+	rdma.Shared
+	t *recorder
+}
+
+func (s *recordedShared) Set(i int, v uint64) {
+	s.Shared.Set(i, v)
+	if v%2 == 1 {
+		s.t.tell("%d arrives at clock %d", s.t.Rank(), (v+1)/2)
+	} else {
+		s.t.tell("%d has folded its part of clock %d", s.t.Rank(), v/2)
+	}
+}
+
+func (s *recordedShared) Swap(rank, i int, old, v uint64) bool {
+	ok := s.Shared.Swap(rank, i, old, v)
+	if ok {
+		s.t.tell("%d decides clock %d: %s", s.t.Rank(), v/2, [...]string{"in place", "through boxes"}[v%2])
+	}
+	return ok
+}
+
 // what is the name of an update: its clock, or the collective it is part of.
 func what(box string, s rdma.Stamp) string {
 	switch {

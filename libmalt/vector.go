@@ -169,7 +169,9 @@ func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
 }
 
 // Sync scatters to all receivers, then gathers with the vector's fold. After a
-// timeout the same call goes on where it was.
+// timeout the same call goes on where it was. In lock-step on a graph in which
+// all send to all the vectors are averaged in place, where they have been made
+// for that: with the same result, and with fewer bytes moved.
 func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
 	return v.SyncRows(ctx, nil, weight)
 }
@@ -177,12 +179,13 @@ func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
 // SyncRows is Sync with a scatter of these rows; see ScatterRows.
 func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (int, error) {
 	op := &v.syncing
-	err := v.run(ctx, "sync", true, op, func() error {
-		*op = syncing{s: &v.Segment}
-		return v.scattering.begin(&v.Segment, len(v.data), rows, nil, weight)
-	})
+	err := v.run(ctx, "sync", true, op, func() error { return op.begin(v, rows, weight) })
 	if err != nil {
 		return 0, err
+	}
+	if op.stage == averages {
+		v.gate.mu.Unlock()
+		return v.w.size - 1, nil
 	}
 	v.held.Store(true)
 	if err := v.decode(); err != nil {
@@ -203,37 +206,6 @@ func (v *Vector) foldAll(op reduce.Op) (int, error) {
 	v.fold(op, v.updates)
 	return n, v.End(true)
 }
-
-// syncing is a scatter and a gather on their way.
-type syncing struct {
-	s         *Segment
-	scattered bool
-}
-
-func (o *syncing) step() (bool, error) {
-	if !o.scattered {
-		done, err := o.s.scattering.step()
-		if !done || err != nil {
-			return false, err
-		}
-		o.scattered = true
-		if err := o.s.gathering.begin(o.s); err != nil {
-			return false, err
-		}
-	}
-	return o.s.gathering.step()
-}
-
-func (o *syncing) current() stepper {
-	if o.scattered {
-		return &o.s.gathering
-	}
-	return &o.s.scattering
-}
-
-func (o *syncing) waiting() string { return o.current().waiting() }
-func (o *syncing) suspend()        { o.current().suspend() }
-func (o *syncing) giveUp()         { o.current().giveUp() }
 
 // fold combines the updates into the vector. Operands are added in the order of
 // ranks, this rank's own in its place, so that ranks that fold the same set get

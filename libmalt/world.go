@@ -174,16 +174,25 @@ func (w *World) Close() error {
 	return firstOf(err, w.t.Close())
 }
 
-// alloc maps memory for s, at least one byte: an empty array has an address, too.
-func (w *World) alloc(s *Segment, bytes int) ([]byte, error) {
-	b, err := w.t.Map(max(bytes, 1))
-	if err != nil {
-		return nil, err
+// alloc makes the memory of s, at least one byte: an empty array has an address,
+// too.
+func (w *World) alloc(s *Segment, bytes int) (err error) {
+	b := []byte(nil)
+	if s.shared, err = s.share(bytes); err == nil {
+		if s.shared != nil {
+			b = s.shared.Bytes(w.rank)
+		} else {
+			b, err = w.t.Map(max(bytes, 1))
+		}
 	}
+	if err != nil {
+		return err
+	}
+	s.data, s.base = b[:bytes:bytes], &b[0]
 	w.mu.Lock()
-	w.memory[&b[0]] = &memory{b, s}
-	w.mu.Unlock()
-	return b, nil
+	defer w.mu.Unlock()
+	w.memory[s.base] = &memory{b, s}
+	return nil
 }
 
 // disown marks the memory of s as no longer in use by MALT.

@@ -174,7 +174,8 @@ type Shared interface {
 	// Swap stores v in word i of rank and rings every rank's doorbell, if the word
 	// is old; it tells whether it was.
 	Swap(rank, i int, old, v uint64) bool
-	// Set, Put and Get, after Join, are as those of Words.
+	// Set, Put, Get and Close, after Join, are as those of Words. Who has not
+	// joined when another rank closes waits for the next of that name.
 	Words
 }
 

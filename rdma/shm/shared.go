@@ -10,10 +10,7 @@ import (
 )
 
 // shared is words that all may write, with a block of memory each.
-type shared struct {
-	words
-	joined bool
-}
+type shared struct{ words }
 
 var _ rdma.Shared = (*shared)(nil)
 
@@ -54,7 +51,6 @@ func (s *shared) Join(ctx context.Context) error {
 	if err := s.complete(ctx, s.t); err != nil {
 		return fmt.Errorf("%s: %w", op, errors.Join(err, s.unmapOthers()))
 	}
-	s.joined = true
 	return nil
 }
 
@@ -72,15 +68,12 @@ func (s *shared) Swap(rank, i int, old, v uint64) bool {
 	return true
 }
 
-// Close leaves this rank's own block, and where all have joined the
-// announcement: others may not have mapped it yet. Else nobody will need it.
+// Close leaves this rank's own block. Who has not joined by now never will.
 func (s *shared) Close() error {
 	if !s.guard.Close(nil) {
 		return nil
 	}
 	s.t.forget(s)
-	if !s.joined {
-		s.announced.Withdraw()
-	}
+	s.announced.Withdraw()
 	return errors.Join(s.unmapOthers(), mem.Unmap(s.own))
 }

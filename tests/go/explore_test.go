@@ -305,8 +305,8 @@ var mutations = []mutation{
 	{
 		line:   "the queue is looked at before the sender's state (last update)",
 		file:   "libmalt/gather.go",
-		old:    "			_, gone := src.inbox.Clock()\n			wait, failed := o.missing(src.rank, gone)\n			u, ok, err := src.inbox.Next()\n",
-		new:    "			u, ok, err := src.inbox.Next()\n			_, gone := src.inbox.Clock()\n			wait, failed := o.missing(src.rank, gone)\n",
+		old:    "			_, gone := src.inbox.Clock()\n			wait, failed := s.missing(src.rank, gone)\n			u, ok, err := src.inbox.Next()\n",
+		new:    "			u, ok, err := src.inbox.Next()\n			_, gone := src.inbox.Clock()\n			wait, failed := s.missing(src.rank, gone)\n",
 		caught: "TestExplorePlays/notify-ack,_uneven", how: "is not folded",
 	},
 	{

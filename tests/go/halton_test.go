@@ -58,7 +58,7 @@ func roundOf(ctx context.Context, t rdma.Transport, graph string) (sent, receive
 	if err != nil {
 		return 0, 0, err
 	}
-	v, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: 10}}, "w", "graph="+graph)
+	v, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: 10}}, "w", "consistency=ssp:0 graph="+graph)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,0 +1,296 @@
+package libmalt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"malt/libmalt/reduce"
+	"malt/rdma"
+)
+
+// In lock-step on a graph in which each rank sends to all others every rank folds
+// the same arrays to the same result. So each folds one part of it, and writes
+// that into the arrays of all: nothing goes through boxes, and each array is read
+// once and written once. The arrays of a vector made for that lie in memory that
+// all ranks map.
+//
+// A sync at clock e, of rank me:
+//
+//	op, weight := …; step = 2e-1             I have arrived, and keep off my array
+//	wait until decision >= 2e, or all have step >= 2e-1
+//	all have arrived, with the same op:      CAS decision: open -> 2e, in place
+//	else:                                    CAS decision: open -> 2e+1, through boxes
+//	in place: fold my part of all arrays into mine, copy it into the others'
+//	          step = 2e; wait until all have step >= 2e
+//	through boxes: scatter and gather as ever
+//
+// decision is one word of the job for odd clocks and one for even ones, open at e
+// while it is below 2e. Whoever does not take part decides for boxes: a rank that
+// scatters by itself, that gives up, or that sees that another is away, gone or
+// dead. In place nobody is past clock e+1 before all
+// have read what was decided at e: one who gave up after the decision may scatter
+// at e+1, but gathers there only with all. So where a later clock is found decided
+// in the place of e, that was through boxes, and all agree on each clock.
+//
+// A call that ran into its timeout keeps its place: it has arrived, and others may
+// write into its array, until it is made again or given up.
+//
+// A rank that is stopped holds up the others, as in all lock-step. One that dies
+// leaves arrays of which some blocks are averages and some are not; every wait
+// fails with its death then. done tells how far it was.
+const (
+	wordStep     = iota // 2e-1: arrived at clock e; 2e: has folded its part
+	wordOp              // its reduce.Op, stored before its arrival
+	wordWeight          // bits of its float64 weight, too
+	wordDone            // e<<24 | blocks of its part that are in its own array: what the others' arrays lack can be had there
+	wordDecision        // of rank 0, swapped by all; at wordDecision+1 for odd clocks
+	_
+	inplaceWords
+)
+
+// blockBytes of each array are folded at a time: what has just been folded is
+// copied out of the cache. cutBytes is where parts begin: at a cache line of
+// their own, and between elements.
+const (
+	blockBytes = 32 << 10
+	cutBytes   = 64
+)
+
+// inPlace tells whether s can be averaged in place with op, which then gives the
+// same result on all ranks.
+func (s *Segment) inPlace(op reduce.Op) bool {
+	if s.shared == nil || !s.ch.everyone {
+		return false
+	}
+	switch op {
+	case reduce.Mean, reduce.Sum, reduce.Min, reduce.Max:
+		return true
+	}
+	return false
+}
+
+// part is which bytes of n rank folds.
+func part(n, rank, size int) (lo, hi int) {
+	cuts := (n + cutBytes - 1) / cutBytes
+	at := func(r int) int { return min(n, cuts*r/size*cutBytes) }
+	return at(rank), at(rank + 1)
+}
+
+// decision is what was decided at clock, and the word.
+func (s *Segment) decision(clock uint64) (verdict, uint64) {
+	d, _ := s.shared.Get(0, wordDecision+int(clock&1))
+	switch {
+	case d < 2*clock:
+		return undecided, d
+	case d == 2*clock:
+		return directly, d
+	}
+	return throughBoxes, d
+}
+
+type verdict int
+
+const (
+	undecided verdict = iota
+	directly
+	throughBoxes
+)
+
+// decide sees to it that something is decided at clock: want, unless another
+// rank, or this one before, has decided otherwise.
+func (s *Segment) decide(clock uint64, want verdict) verdict {
+	for {
+		v, d := s.decision(clock)
+		if v != undecided {
+			return v
+		}
+		word := 2 * clock
+		if want == throughBoxes {
+			word++
+		}
+		s.shared.Swap(0, wordDecision+int(clock&1), d, word)
+	}
+}
+
+// averaging is a sync in place on its way.
+type averaging struct {
+	v      *Vector
+	op     reduce.Op
+	weight float64
+	clock  uint64
+	folded bool // this rank's part is
+	late   []int
+	watch  watch
+}
+
+// begin arrives. The caller has looked at the weight.
+func (o *averaging) begin(v *Vector, op reduce.Op, weight float64) {
+	*o = averaging{v: v, op: op, weight: weight, clock: v.Clock() + 1, late: o.late[:0]}
+	v.shared.Put(wordOp, uint64(op))
+	v.shared.Put(wordWeight, math.Float64bits(weight))
+	v.shared.Set(wordStep, 2*o.clock-1)
+}
+
+// step goes on. It has to wait until something is decided, and in place until all
+// have folded.
+func (o *averaging) step() (v verdict, done bool, err error) {
+	s := &o.v.Segment
+	for v == undecided {
+		if v, _ = s.decision(o.clock); v == undecided {
+			want, err := o.look()
+			if err != nil || want == undecided {
+				return undecided, false, err
+			}
+			v = s.decide(o.clock, want)
+		}
+	}
+	if v == throughBoxes {
+		o.watch.end(s)
+		return v, true, nil
+	}
+	o.fold()
+	o.late = o.late[:0]
+	for r := range s.w.size {
+		if at, _ := s.shared.Get(r, wordStep); at < 2*o.clock {
+			o.late = append(o.late, r)
+		}
+	}
+	if len(o.late) > 0 {
+		o.blocked()
+		return directly, false, nil
+	}
+	o.finish()
+	return directly, true, nil
+}
+
+// look finds out what to decide: nothing while there is somebody to wait for.
+func (o *averaging) look() (verdict, error) {
+	s := &o.v.Segment
+	if s.catchUp(); s.Clock()+1 != o.clock {
+		return throughBoxes, nil // a collective call of another thread has levelled the clocks
+	}
+	o.late = o.late[:0]
+	for r, in := range s.ch.clocks {
+		if r == s.w.rank {
+			continue
+		}
+		if at, _ := s.shared.Get(r, wordStep); at >= 2*o.clock-1 {
+			if op, _ := s.shared.Get(r, wordOp); reduce.Op(op) != o.op {
+				return throughBoxes, nil
+			}
+			continue
+		}
+		_, gone := in.Clock()
+		if wait, dead := s.missing(r, gone); dead != nil || !wait {
+			return throughBoxes, nil // which knows what to do without it
+		}
+		o.late = append(o.late, r)
+	}
+	if len(o.late) > 0 {
+		o.blocked()
+		return undecided, nil
+	}
+	return directly, nil
+}
+
+func (o *averaging) blocked() {
+	s := &o.v.Segment
+	s.w.note(inGather, s.id, s.Clock())
+	o.watch.blocked(s, o.late)
+}
+
+// fold folds this rank's part, once. All have arrived, so that their arrays, ops
+// and weights stay as they are until this rank says that it has.
+func (o *averaging) fold() {
+	if o.folded {
+		return
+	}
+	o.folded = true
+	start := time.Now()
+	v, me := o.v, o.v.w.rank
+	v.weights = v.weights[:0]
+	same := true
+	for r := range v.w.size {
+		bits, _ := v.shared.Get(r, wordWeight)
+		v.weights = append(v.weights, math.Float64frombits(bits))
+		same = same && v.weights[r] == 1
+	}
+	weights := v.weights
+	if same {
+		weights = nil
+	}
+	lo, hi := part(len(v.data), me, v.w.size)
+	for block := uint64(1); lo < hi; block++ {
+		to := min(lo+blockBytes, hi)
+		v.srcs = v.srcs[:0]
+		for r := range v.w.size {
+			v.srcs = append(v.srcs, v.shared.Bytes(r)[lo:to])
+		}
+		foldRuns(o.op, v.runs, lo, v.data[lo:to], v.srcs, weights)
+		v.shared.Put(wordDone, o.clock<<24|min(block, 1<<24-1))
+		for r, dst := range v.srcs {
+			if r != me {
+				copy(dst, v.data[lo:to])
+			}
+		}
+		lo = to
+	}
+	clear(v.srcs)
+	v.stats.FoldTime += time.Since(start)
+	v.shared.Set(wordStep, 2*o.clock)
+}
+
+// finish books the sync. Another rank's part counts as sent to it, and what it
+// made of that as received.
+func (o *averaging) finish() {
+	s := &o.v.Segment
+	o.watch.end(s)
+	s.clock.Store(max(s.Clock(), o.clock))
+	s.weight, s.void = o.weight, false
+	s.stats.Scatters++
+	s.stats.Gathers++
+	lo, hi := part(len(s.data), s.w.rank, s.w.size)
+	for r := range s.w.size {
+		if r == s.w.rank {
+			continue
+		}
+		from, to := part(len(s.data), r, s.w.size)
+		moved := hi - lo + to - from
+		s.stats.Edges[r].SentMessages++
+		s.stats.Edges[r].SentBytes += uint64(moved)
+		s.stats.Edges[r].fold(0, moved)
+	}
+	s.w.note(inCompute, s.id, s.Clock())
+}
+
+// leave is for who gives up: nobody may wait for it, nor begin to write into its array later on. Where the average is
+// in place already this rank's part is folded now; what the others make of theirs
+// may still come.
+func (o *averaging) leave() verdict {
+	v := o.v.decide(o.clock, throughBoxes)
+	if v == directly {
+		o.fold()
+	}
+	o.watch.end(&o.v.Segment)
+	return v
+}
+
+func (o *averaging) waiting() string {
+	s := &o.v.Segment
+	return fmt.Sprintf("sync of %s (%s, clock %d): waited for %s", s, s.mode.consistency, o.clock, s.w.describe(o.late))
+}
+
+// share makes the memory of a vector whose mode allows averages in place; nil
+// where that cannot be had.
+func (s *Segment) share(bytes int) (rdma.Shared, error) {
+	if s.kind != "vector" || s.w.size == 1 || s.mode.representation != dense || !s.mode.everyone(s.w.size) {
+		return nil, nil
+	}
+	shared, err := s.w.t.Share(s.boxName(), max(bytes, 1), inplaceWords)
+	if errors.Is(err, rdma.ErrNotSupported) {
+		return nil, nil
+	}
+	return shared, err
+}
