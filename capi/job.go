@@ -61,6 +61,20 @@ func maltGoAbort(reason *C.char) (status C.malt_status) {
 	return fail(err)
 }
 
+//export maltGoAt
+func maltGoAt(place *C.char) (status C.malt_status) {
+	defer caught(&status)
+	s, err := text(place, "place")
+	if err != nil {
+		return fail(err)
+	}
+	w, err := job()
+	if err == nil {
+		w.At(s)
+	}
+	return fail(err)
+}
+
 //export maltGoGeneration
 func maltGoGeneration() (generation C.int64_t) {
 	var status C.malt_status

@@ -101,6 +101,12 @@ malt_status malt_abort(const char *reason)
 	return maltGoAbort((char *)reason);
 }
 
+malt_status malt_at(const char *place)
+{
+	NOT_IN_CHILD;
+	return maltGoAt((char *)place);
+}
+
 malt_status malt_barrier(int64_t timeout_ms)
 {
 	NOT_IN_CHILD;

@@ -209,6 +209,11 @@ malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms)
  * the codes of malt_barrier. */
 malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms);
 
+/* Tells the other ranks where in its program this one is, for their messages
+ * about waits and disagreements: a file and a line, say. It holds until the next
+ * malt_at. place is cut to 160 bytes; NULL or "" takes it back. */
+malt_status malt_at(const char *place);
+
 /* What the last malt_allgather or malt_broadcast brought from rank. Valid until
  * the next of them that succeeds, or malt_finalize. MALT_EINVAL, MALT_ESTATE
  * (nothing was received, or nothing from that rank). */

@@ -101,7 +101,11 @@ func (c *collective) gone(rank int, state error) error {
 	}
 	if state != nil {
 		c.fault = rank
-		return failf(ErrLeft, "%s: rank %d has ended; all ranks must make this call", c.op, rank)
+		last := ""
+		if place := c.w.place(rank); place != "" {
+			last = fmt.Sprintf(" (its last call: %s)", place)
+		}
+		return failf(ErrLeft, "%s: rank %d has ended%s; all ranks must make this call", c.op, rank, last)
 	}
 	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
 		c.fault = int(mark & (1<<faultBits - 1))

@@ -58,7 +58,7 @@ func (c *collective) getHeader(rank int, b []byte) error {
 		return err
 	}
 	if op != c.op {
-		return failf(ErrMismatch, "rank %d is in %s, rank %d in %s (collective call %d): all ranks must make the same calls in the same order", c.w.rank, c.op, rank, op, c.n)
+		return failf(ErrMismatch, "rank %d is in %s, rank %d in %s: all ranks must make the same collective calls in the same order (this is number %d)", c.w.rank, c.w.inPlace(c.w.rank, c.op), rank, c.w.inPlace(rank, op), c.n)
 	}
 	behind := uint64(0)
 	if total <= withHeader {

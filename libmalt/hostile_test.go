@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 
 	"malt/libmalt"
@@ -32,14 +33,21 @@ func header(op string, total uint64, objects int) []byte {
 
 // against runs an allreduce of 1 MiB, call 2, on rank 0, while rank 1 has joined
 // the job as it should and then sends these messages.
-func against(t testing.TB, messages []message) error {
+func against(t testing.TB, messages []message) error { return againstMarks(t, nil, messages) }
+
+// againstMarks is against a rank 1 that has also set some of its words.
+func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error {
 	ts, ctx := inmem.New(2), background(t)
 	joined := make(chan error, 1)
 	go func() {
 		peer := ts[1]
-		if _, err := peer.Words(ctx, "world", 3); err != nil {
+		words, err := peer.Words(ctx, "world", 24)
+		if err != nil {
 			joined <- err
 			return
+		}
+		for i, v := range marks {
+			words.Put(i, v)
 		}
 		spec := rdma.Spec{Bytes: chunk, Depth: 4, About: "collectives"}
 		out, err := peer.Publish(ctx, "world", spec, []int{0})
@@ -99,6 +107,32 @@ func TestHostileCollectives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if err := against(t, c.messages); !errors.Is(err, c.want) {
 				t.Errorf("got error %v, want one of kind %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestHostilePlace: neither is what another rank says of its place. A count that
+// stays odd is that of a rank which died while it was telling.
+func TestHostilePlace(t *testing.T) {
+	const text = 0x414141 // AAA
+	for name, c := range map[string]struct {
+		head uint64
+		want bool
+	}{
+		"as it should be":       {2<<8 | 3, true},
+		"longer than the room":  {2<<8 | 161, false},
+		"as long as can be":     {2<<8 | 255, false},
+		"being told, for ever":  {3<<8 | 3, false},
+		"words without a place": {0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := againstMarks(t, map[int]uint64{3: c.head, 4: text}, nil)
+			if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(err.Error(), "(computing, AAA)"); got != c.want || !got && strings.Contains(err.Error(), "A") {
+				t.Errorf("%q", err)
 			}
 		})
 	}

@@ -32,7 +32,11 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 		rows = v.rows
 		shape += fmt.Sprintf(" in rows of %d", rows.Width)
 	}
-	what := fmt.Sprintf("making of %s %q: %s %s", s.kind, name, shape, mode.agreed())
+	called := s.kind
+	if name != "" {
+		called += fmt.Sprintf(" %q", name)
+	}
+	what := fmt.Sprintf("making of %s: %s %s", called, shape, mode.agreed())
 	op, err := w.run(ctx, call{key: what}, func() (stepper, error) {
 		s.w, s.id, s.name, s.mode, s.weight = w, uint32(w.calls.Load()+1), name, mode, 1
 		if name == "" {

@@ -22,7 +22,9 @@ type World struct {
 	timeout   time.Duration
 
 	// marks are the words by which ranks tell each other where they are.
-	marks rdma.Words
+	marks   rdma.Words
+	telling sync.Mutex // for At
+	told    uint64     // the count of the place told last
 
 	gate gate // of the collective calls
 
@@ -54,7 +56,9 @@ const (
 	markGaveUp
 	// markWhere tells what the rank is doing, for messages: see where.
 	markWhere
-	markCount
+	// markPlace and what follows tell where in its program the rank is: see At.
+	markPlace
+	markCount = markPlace + 1 + placeWords
 )
 
 const (
@@ -299,7 +303,11 @@ func (w *World) describe(ranks []int) string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "rank %d (%s)", r, w.whereabouts(r))
+			fmt.Fprintf(&b, "rank %d (%s", r, w.whereabouts(r))
+			if place := w.place(r); place != "" {
+				fmt.Fprintf(&b, ", %s", place)
+			}
+			b.WriteByte(')')
 		}
 	}
 	return b.String()

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import Array
+from ._guide import see
 from ._options import choose
 
 __all__ = ["Fold", "NativeFold", "Update", "apply", "check"]
@@ -111,7 +112,10 @@ def apply(
 def _store(result: object, arrays: Sequence[Array], single: bool, name: str) -> None:
     """Copy what the fold returned into the vector, which may be where it is already."""
     if result is None:
-        raise TypeError(f"malt: fold {name} returned None: return the new value, also where own was changed in place")
+        raise TypeError(
+            f"malt: fold {name} returned None: a fold returns the new value; where it has changed own in place, end it "
+            f"with `return own`{see('Your own fold')}"
+        )
     if single:
         values: Sequence[Any] = [result]
     elif isinstance(result, list | tuple):
@@ -142,7 +146,7 @@ def _tell_if_kept(vector: _lib.Object, fold: object) -> None:
         vector.told = True
         _lib.warn(
             f"malt: fold {_called(fold)} keeps arrays of its updates after it has returned: they now show what "
-            "arrives later: keep .copy() of them"
+            f"arrives later: keep .copy() of them{see('Your own fold')}"
         )
 
 

@@ -14,6 +14,7 @@ from ._errors import UnsupportedError
 from ._exchange import Exchange, options, receivers_of
 from ._fold import Fold, NativeFold
 from ._graph import GraphLike
+from ._guide import see
 from ._options import choose
 
 __all__ = ["Vector"]
@@ -296,7 +297,7 @@ class Vector(Exchange):
                 return None
             self._skipped = 0
         self._take()
-        if self._idle is not None and self._idle.before_sync(self._arrays):
+        if self._idle is not None and self._idle.before_sync(self._arrays, self._object.name):
             self._idle = None
         if fold is None and self._own_fold is None:
             count = self._object.sync(share, timeout)
@@ -484,7 +485,7 @@ class _Idle:
         self._last = _fingerprint(arrays)
         self._unchanged = 0
 
-    def before_sync(self, arrays: Sequence[Array]) -> bool:
+    def before_sync(self, arrays: Sequence[Array], name: str) -> bool:
         """Tell whether there is no more to look for."""
         if _fingerprint(arrays) != self._last or not any(a.size for a in arrays):
             return True
@@ -492,8 +493,9 @@ class _Idle:
         if self._unchanged < 2:
             return False
         _lib.warn(
-            "malt: the vector's array has not changed between its first syncs, so nothing is learnt: w = w - g makes a "
-            "new array and leaves the vector's alone; write w -= g, or v.array[:] = w - g"
+            f"malt: the array of {name} has not changed between its first syncs, so nothing is learnt: `w = w - g` "
+            "makes a new array and leaves the vector's as it was: write `w -= g`, or `v.array[:] = w - g`"
+            + see("The array that never changes")
         )
         return True
 

@@ -42,7 +42,11 @@ def test_a_fold_that_raises_leaves_the_value_and_the_updates() -> None:
 @pytest.mark.parametrize(
     ("result", "error", "words"),
     [
-        ("None", "TypeError", "returned None: return the new value, also where own was changed in place"),
+        (
+            "None",
+            "TypeError",
+            "returned None: a fold returns the new value; where it has changed own in place, end it",
+        ),
         ("own[:3]", "ValueError", "returned shape (3,): (4,) is expected"),
         ("own.reshape(2, 2)", "ValueError", "returned shape (2, 2)"),
         ("0", "ValueError", "returned shape ()"),

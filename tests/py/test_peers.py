@@ -369,14 +369,14 @@ def test_a_thread_that_uses_a_busy_vector_is_refused() -> None:
             thread = threading.Thread(target=wait)
             thread.start()
             started.wait()
-            while True:                   # until the thread is inside
-                try:
-                    v.configure(fold="sum", timeout=0)
-                except malt.StateError as e:
-                    assert "vector 'w' is in a call of another thread" in str(e), e
-                    break
-                except malt.TimeoutError:
-                    pass
+            while not v._object._lock.locked():
+                time.sleep(0)             # until the thread is inside
+            try:
+                v.configure(fold="sum", timeout=0)
+            except malt.StateError as e:
+                assert "vector 'w' is in a call of another thread" in str(e), e
+            else:
+                raise AssertionError("configured while another thread is in a sync")
             malt.broadcast("go")          # the job is another object
             thread.join()
         else:

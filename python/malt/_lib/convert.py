@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from malt import _errors
+from malt._guide import ELSEWHERE, see
 
 from .loading import ffi, lib
 
@@ -38,7 +39,30 @@ def error(status: int) -> Exception:
         message = message.replace(theirs, ours)
     if status == lib.MALT_EPEER:
         return _errors.PeerError(message, _dead(message))
+    if status == lib.MALT_EMISMATCH:
+        message = _explained(message)
+    elif status == lib.MALT_ELEFT and message.endswith("all ranks must make this call"):
+        message += f": {ELSEWHERE}"
     return _kinds().get(status, _errors.Error)(message)
+
+
+_ORDER = ": all ranks must make the same collective calls in the same order"
+
+
+def _explained(message: str) -> str:
+    """Say of ranks that disagree what that most often comes from."""
+    if _ORDER not in message:
+        return message
+    made = re.findall(r"in making of (vector|segment) ?(\S*): (\S+)", message)
+    if len(made) != 2 or made[0][:2] != made[1][:2]:
+        return f"{message}: {ELSEWHERE}"
+    message = message.partition(_ORDER)[0] + ": what is made together must be alike"
+    if made[0][2] != made[1][2]:  # the lengths, or the types
+        message += (
+            '; where the length comes from the data, agree first, as in `n = malt.allreduce(n, "max")`; for SVMlight '
+            "files pass n_features="
+        )
+    return message + see("Numbers that have to agree")
 
 
 def _dead(message: str) -> int | None:

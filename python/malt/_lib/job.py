@@ -9,6 +9,7 @@ import numpy as np
 
 from malt._errors import PeerError
 
+from . import place
 from .convert import DTYPES, check, encoded
 from .loading import ffi, lib, mark_ended
 from .waiting import JOB
@@ -22,6 +23,7 @@ def init(options: str, job_timeout: float) -> None:
     with JOB.claim():
         JOB.wait(lambda ms: lib.malt_init(told, ms), job_timeout)
     JOB.timeout = job_timeout
+    place.wanted = lib.malt_size() > 1
 
 
 def who() -> tuple[int, int, int, int]:

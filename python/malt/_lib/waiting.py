@@ -22,8 +22,9 @@ from collections.abc import Callable
 import numpy as np
 
 from malt._errors import StaleError, StateError, TimeoutError
+from malt._guide import ELSEWHERE
 
-from . import convert, loading
+from . import convert, loading, place
 from .loading import lib
 
 __all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "seconds", "warn"]
@@ -62,6 +63,7 @@ class Place:
         could leave it locked; so a thread that comes between these two lines
         waits instead of being refused.
         """
+        place.tell()
         if self.closed or self._lock.locked():
             self.must_be_open()
             raise self._refusal()
@@ -86,10 +88,11 @@ class Place:
             "per thread"
         )
 
-    def wait(self, call: Callable[[int], int], timeout: float | None) -> None:
+    def wait(self, call: Callable[[int], int], timeout: float | None, hint: str = "") -> None:
         """Make ``call(milliseconds)`` until it has an answer or ``timeout`` seconds are over.
 
-        For the one that has claimed this place.
+        For the one that has claimed this place. ``hint`` ends what is said of a
+        wait that is long.
         """
         limit = JOB.timeout if timeout is None else seconds(timeout)
         start = time.monotonic()
@@ -107,14 +110,14 @@ class Place:
                     break
                 if waited >= LONG_WAIT and not warned:
                     warned = True
-                    warn(f"{convert.error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s)")
+                    warn(f"{convert.error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s){hint}")
                 status = call(math.ceil(min((limit - waited) * 1000, SLICE)))
             if loading.ended() and threading.current_thread() is not threading.main_thread():
                 raise SystemExit  # ends this thread, a daemon, without a word
             if status == lib.MALT_ETIMEOUT:
                 raise TimeoutError(
                     f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
-                    "the call)"
+                    f"the call){hint}"
                 )
             convert.check(status)
         except BaseException:
@@ -137,7 +140,7 @@ class Job(Place):
         """`wait`, for a collective call: its time is booked as such."""
         start = time.monotonic()
         try:
-            self.wait(call, timeout)
+            self.wait(call, timeout, f": all ranks must make this call: {ELSEWHERE}")
         finally:
             self.collective_seconds += time.monotonic() - start
 

@@ -1,0 +1,78 @@
+package libmalt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A place is where in its program a rank made its last call, in the words of the
+// face that called: for Python "train.py:12: v.sync()". The others read it when a
+// wait of theirs gets long, or when the ranks are found in different calls, so
+// telling it costs some stores, and asking for it nothing at the rank asked about.
+//
+// It lies in the rank's words as a count, with the length in its low bits, and
+// the text. While the text is being changed the count is odd; a reader that sees
+// an odd count, or two different ones, goes without.
+const (
+	placeWords = 20
+	maxPlace   = 8 * placeWords
+	lengthBits = 8
+	lengthMask = 1<<lengthBits - 1
+)
+
+// At tells the other ranks where in its program this rank is. Text that is too
+// long is cut.
+func (w *World) At(place string) {
+	if len(place) > maxPlace {
+		place = place[:maxPlace]
+	}
+	if !w.telling.TryLock() {
+		return // another thread tells its own
+	}
+	defer w.telling.Unlock()
+	count := w.told + 1
+	w.marks.Put(markPlace, count<<lengthBits)
+	var b [maxPlace]byte
+	copy(b[:], place)
+	for i := 0; 8*i < len(place); i++ {
+		w.marks.Put(markPlace+1+i, binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	w.told = count + 1
+	w.marks.Put(markPlace, w.told<<lengthBits|uint64(len(place)))
+}
+
+// place is where rank is in its program, or was when it ended; "" where it has
+// not told, or is just telling. What it wrote is not believed: it may be
+// anything, and is about to stand in a message.
+func (w *World) place(rank int) string {
+	before, _ := w.marks.Get(rank, markPlace) // of a rank that has ended it is the last
+	length := before & lengthMask
+	if before>>lengthBits&1 == 1 || length == 0 || length > maxPlace {
+		return ""
+	}
+	var b [maxPlace]byte
+	for i := 0; 8*i < int(length); i++ {
+		v, _ := w.marks.Get(rank, markPlace+1+i)
+		binary.LittleEndian.PutUint64(b[8*i:], v)
+	}
+	if after, _ := w.marks.Get(rank, markPlace); after != before {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, string(b[:length]))
+}
+
+// inPlace is what rank does, with its place if that is known.
+func (w *World) inPlace(rank int, what string) string {
+	if place := w.place(rank); place != "" {
+		return fmt.Sprintf("%s (%s)", what, place)
+	}
+	return what
+}

@@ -1,0 +1,59 @@
+"""Where in the user's program a call is, told to the other ranks.
+
+They show it when a wait of theirs gets long, or when the ranks are found in different
+calls. So every call tells it beforehand, and that has to cost next to nothing: a
+call from the same instruction as the one before, as in a loop, tells nothing.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+
+from .loading import lib
+
+__all__ = ["tell"]
+
+wanted = False
+"""Whether there is another rank to read it."""
+
+LONGEST = 160  # bytes that malt_at takes
+KEPT = 256  # places
+
+_code: CodeType | None = None  # of the place told last
+_instruction = -1
+_texts: dict[tuple[int, int], tuple[CodeType, bytes]] = {}  # holds the code, so that its id is its own
+
+
+def tell() -> None:
+    """Tell the line of the user's that is calling malt; for `Place.claim`."""
+    global _code, _instruction
+    if not wanted:
+        return
+    try:
+        # tell, claim, a function of this folder, one of the package, and, but for
+        # longer ways, the user's.
+        frame: FrameType | None = sys._getframe(4)
+    except ValueError:
+        return
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "malt":
+        frame = frame.f_back
+    if frame is None or (frame.f_lasti == _instruction and frame.f_code is _code):
+        return
+    _code, _instruction = frame.f_code, frame.f_lasti
+    key = id(_code), _instruction
+    if key not in _texts:
+        if len(_texts) >= KEPT:
+            _texts.clear()
+        _texts[key] = _code, _text(frame)
+    lib.malt_at(_texts[key][1])
+
+
+def _text(frame: FrameType) -> bytes:
+    """Return file, line and what stands there."""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    source = linecache.getline(file, line, frame.f_globals).strip()
+    place = f"{os.path.basename(file)}:{line}" + (f": {source}" if source else "")
+    return place.replace("\0", " ").encode("utf-8", "replace")[:LONGEST]

@@ -1,0 +1,57 @@
+"""The first errors of a newcomer, word by word.
+
+The guide's page on debugging has each of them: a program, and what a rank says of it. The
+programs are run here, as two ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jobs import Job
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "guide" / "debugging.md"
+
+
+def cases() -> Iterator[tuple[str, str, str]]:
+    """Yield a name, a program and a message for each case of the page."""
+    for section in re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
+        heading = section.partition("\n")[0]
+        found = re.findall(r"^```\{code-block\} python\n(.*?)^```\n\n.*?^```text\n(.*?)^```", section, re.M | re.S)
+        for i, (program, message) in enumerate(found, 1):
+            yield f"{heading} {i}", program, message
+
+
+CASES = {name: (program, message) for name, program, message in cases()}
+
+
+def plain(text: str) -> str:
+    """Return text on one line, without the numbers that differ from run to run."""
+    text = re.sub(r"\s+", " ", text).replace("script.py", "train.py")
+    return re.sub(r"(?<=at clock )\d+|(?<=waited )[\d.]+(?= s)", "N", text)
+
+
+def test_cases_are_found() -> None:
+    assert len(CASES) == 6
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message(name: str) -> None:
+    program, message = CASES[name]
+    with Job(2, program, prelude=False, timeout=1.0 if "TimeoutError" in message else 60.0) as job:
+        rank0 = job.finish()[0]
+    assert plain(message).strip() in plain(rank0.err.text)
+
+
+def test_headings_that_errors_point_to() -> None:
+    """Every heading that an error names is one of the guide's, and of one page."""
+    source = "".join(path.read_text() for path in (ROOT / "python" / "malt").rglob("*.py"))
+    named = set(re.findall(r"\bsee\(\s*[\"']([^\"']+)[\"']\s*\)", source))
+    assert {"A rank that is elsewhere", "Your own fold"} <= named
+    pages = [page.read_text() for page in PAGE.parent.glob("*.md")]
+    for heading in named:
+        assert sum(bool(re.search(rf"^#+ {re.escape(heading)}$", page, re.M)) for page in pages) == 1, heading

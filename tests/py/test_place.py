@@ -1,0 +1,104 @@
+"""What a rank tells the others about where it is: the line of the user's, whichever way the call takes."""
+
+from __future__ import annotations
+
+import jobs
+import pytest
+
+import malt
+from malt._lib import place
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what will be told, as if there were another rank."""
+    malt.init()
+    texts: list[str] = []
+
+    class Library:
+        @staticmethod
+        def malt_at(text: bytes) -> int:
+            texts.append(text.decode(errors="ignore"))
+            return 0
+
+    monkeypatch.setattr(place, "lib", Library)
+    monkeypatch.setattr(place, "wanted", True)
+    monkeypatch.setattr(place, "_code", None)
+    return texts
+
+
+def lines(told: list[str]) -> list[str]:
+    return [text.partition(": ")[2] for text in told]
+
+
+def test_line_of_the_caller_is_told(told: list[str]) -> None:
+    v = malt.Vector(3)
+    v.sync(lambda own, updates: own)
+    v.broadcast()
+    malt.barrier()
+    malt.allreduce(1)
+    v.close()
+    assert lines(told) == [
+        "v = malt.Vector(3)",
+        "v.sync(lambda own, updates: own)",
+        "v.broadcast()",
+        "malt.barrier()",
+        "malt.allreduce(1)",
+        "v.close()",
+    ]
+    assert all(text.startswith("test_place.py:") for text in told)
+
+
+def test_loop_tells_once(told: list[str]) -> None:
+    with malt.Vector(3, name="loop") as v:
+        for _ in range(3):
+            v.array[:] += 1
+            v.sync()
+        for _ in range(2):
+            v.sync(every=10**9)  # which does nothing
+    assert lines(told).count("v.sync()") == 1
+    assert "v.sync(every=10**9)  # which does nothing" not in lines(told)
+
+
+def test_lines_in_turn_are_each_told(told: list[str]) -> None:
+    for _ in range(2):
+        malt.barrier()
+        malt.allreduce(2)
+    assert lines(told) == ["malt.barrier()", "malt.allreduce(2)"] * 2
+
+
+def test_code_without_a_source_and_with_a_long_name(told: list[str]) -> None:
+    exec(compile("malt.barrier()", "<cell 3>", "exec"), {"malt": malt})
+    assert told == ["<cell 3>:1"]
+    exec(compile("malt.barrier()" + " " * 200, f"{'é' * 100}.py", "exec"), {"malt": malt})
+    assert told[1] == "é" * 80
+
+
+def test_alone_nothing_is_told(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "wanted", False)
+    malt.barrier()
+    assert told == []
+
+
+def test_wait_shows_the_line() -> None:
+    with jobs.Job(
+        2,
+        """
+        if r == 1:
+            malt.allgather("met")
+            print("there", flush=True)
+            sys.stdin.readline()
+        else:
+            malt.allgather("met too")
+            sys.stdin.readline()
+            try:
+                malt.barrier(timeout=0)
+            except malt.TimeoutError as e:
+                print(e)
+        """,
+    ) as job:
+        job.ranks[1].out.wait_for("there")
+        job.ranks[0].say("go on")
+        assert job.ranks[0].out.wait_for('computing, script.py:7: malt.allgather[(]"met"[)][)]')
+        job.ranks[1].say("go on")
+        job.finish()
