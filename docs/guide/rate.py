@@ -23,4 +23,4 @@ def trained(step):
 for times in dict.fromkeys([1, malt.size()]):
     error = trained(0.0002 * times)
     if malt.rank() == 0:
-        print(f"{malt.size()} ranks, step 0.0002 x {times}: mean squared error {error:.3f}")
+        print(f"ranks {malt.size()}, step times {times}: mean squared error {error:.3f}")

@@ -19,6 +19,7 @@ static void before_init(void)
 	FAILS(MALT_EINIT, "malt_init", malt_generation());
 	FAILS(MALT_EINIT, "malt_init", malt_barrier(-1));
 	FAILS(MALT_EINIT, "malt_init", malt_abort("no job"));
+	FAILS(MALT_EINIT, "malt_init", malt_at("a.c:1"));
 	FAILS(MALT_EINIT, "malt_init", malt_allgather("x", 1, -1));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_new(&a, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINIT, "malt_init", malt_segment_new(8, NULL, NULL, -1, &h));

@@ -23,6 +23,7 @@ static void everything(void)
 	REFUSED(malt_init(NULL, -1));
 	REFUSED(malt_finalize());
 	REFUSED(malt_abort("x"));
+	REFUSED(malt_at("x"));
 	REFUSED(malt_barrier(-1));
 	REFUSED(malt_allreduce(NULL, 0, MALT_FLOAT32, "mean", -1));
 	REFUSED(malt_allgather(NULL, 0, -1));
