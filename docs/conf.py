@@ -37,6 +37,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"MALT {version}"
 html_static_path = ["_static"]
 html_css_files = ["malt.css"]
+html_sidebars = {"index": [], "few-lines": [], "faq": []}
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False

@@ -55,6 +55,13 @@ def read(part: str = "train") -> tuple[Letters, Labels]:
     return letters, np.where(text[:, 0] == ord("+"), 1.0, -1.0)
 
 
+def shuffled(part: str = "train") -> tuple[Letters, Labels]:
+    """Read all windows of one part in a random order, which is the same each time."""
+    letters, labels = read(part)
+    order = np.random.RandomState(0).permutation(len(labels))
+    return letters[order], labels[order]
+
+
 def parameters(k: int = 3) -> int:
     """Return the number of features of all k-mers up to length `k`: 8,424 for 3, 531,432 for 6."""
     return sum((LENGTH - i + 1) * 4**i for i in range(1, k + 1))

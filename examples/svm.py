@@ -1,24 +1,18 @@
-"""A linear SVM on DNA windows by plain one-sample SGD, made data-parallel.
-
-    python examples/svm.py                  one process: the serial program
-    malt run -n 4 examples/svm.py           four ranks, each on its part of the data
-
-The lines that mention ``malt``, ``v`` or ``graph`` are all that MALT needs; the rest is
-the serial program. The objective is mean hinge loss + λ/2 ‖w‖².
-"""
+"""A linear SVM on DNA windows by plain one-sample SGD: mean hinge loss + λ/2 ‖w‖²."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-import malt
+import malt  # malt run -n 4 examples/svm.py
 import splice
 
 LAMBDA = 1e-5
-EVERY = 1000  # examples between two averages of the models
+EVERY = 1000  # examples that are learnt at a stretch
 
 Model = NDArray[np.float64]
 
@@ -40,8 +34,7 @@ def sgd(w: Model, rows: splice.Rows, labels: splice.Labels, seen: int) -> None:
     -----
     The regulariser shrinks all of `w` in every step. That is kept as one factor,
     so that a step costs as much as the example has features: the model is
-    ``scale * w``. The factor is multiplied in before the function returns, so
-    the caller, and with it `malt`, only ever sees the model itself.
+    ``scale * w``. The factor is multiplied in before the function returns.
     """
     x = np.full(rows.shape[1], rows.shape[1] ** -0.5)
     steps = 0.5 / (LAMBDA * (np.arange(seen, seen + len(rows)) + 2500.0))
@@ -66,16 +59,16 @@ def loss(w: Model, rows: splice.Rows, labels: splice.Labels) -> float:
     return float(np.maximum(0, 1 - labels * scores(w, rows)).mean() + LAMBDA / 2 * (w @ w))
 
 
-def main() -> None:
-    """Train on the rank's part, then test the model that all agreed on."""
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: Sequence[str] | None = None) -> Model:
+    """Train, then test the model; returns it."""
+    ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("--k", type=int, default=3, help="longest k-mer")
     ask.add_argument("--passes", type=int, default=2, help="over the data")
     ask.add_argument("--graph", default="all", help="who sends to whom")
     ask.add_argument("--consistency", default="bsp", help="how far ranks may drift apart")
-    opt = ask.parse_args()
+    opt = ask.parse_args(argv)
 
-    letters, labels = malt.shard(*splice.read("train"), order="shuffle")
+    letters, labels = malt.shard(*splice.shuffled())
     rows = splice.features(letters, opt.k)
 
     v = malt.Vector(splice.parameters(opt.k), graph=opt.graph, consistency=opt.consistency)
@@ -90,6 +83,7 @@ def main() -> None:
     letters, labels = splice.read("test")
     right = np.sign(scores(w, splice.features(letters, opt.k))) == labels
     print(f"rank {malt.rank()} of {malt.size()}: {right.mean():.4f} of {right.size} test windows are right")
+    return w
 
 
 if __name__ == "__main__":
