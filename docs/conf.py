@@ -49,7 +49,8 @@ html_theme_options = {
     "footer_start": [],
     "footer_end": [],
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # Not where two programs beside each other need the width.
+    "secondary_sidebar_items": {page: ["page-toc"] for page in ("guide/*", "api/*", "few-lines", "faq")},
     "header_links_before_dropdown": 6,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
