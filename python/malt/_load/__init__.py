@@ -105,7 +105,7 @@ def load(
         svmlight  .svm .svmlight .libsvm           (X, y): csr_matrix (n, n_features)  its bytes
                                                    and float64 array (n,)
         csv       .csv .tsv                        float64 array (n, columns), or a    its bytes
-                                                   frame; with `label` (X, y)
+                                                   frame; with ``label`` (X, y)
         text      .txt .text .log                  list of str, without newlines       its bytes
         npy       .npy                             array (n, …), mapped if the file    its bytes
                                                    is here
@@ -114,7 +114,7 @@ def load(
         npz       .npz                             dict of name to array; csr_matrix   everything
                                                    of what scipy's save_npz wrote
         parquet   .parquet .pq                     float64 array (n, columns), or a    its row groups
-                                                   frame; with `label` (X, y)
+                                                   frame; with ``label`` (X, y)
         ========  ===============================  ==================================  =======================
 
         Any of these but npz and Parquet may be compressed: ``.gz``, ``.bz2``, ``.xz``.
