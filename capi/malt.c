@@ -171,7 +171,14 @@ malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, 
                                 uint64_t *sent)
 {
 	NOT_IN_CHILD;
-	return maltGoVectorScatter(v, (int32_t *)to, nto, weight, timeout_ms, sent);
+	return maltGoVectorScatter(v, NULL, 0, (int32_t *)to, nto, weight, timeout_ms, sent);
+}
+
+malt_status malt_vector_scatter_rows(malt_handle v, const int64_t *rows, uint64_t nrows, const int32_t *to, uint32_t nto,
+                                     double weight, int64_t timeout_ms, uint64_t *sent)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorScatter(v, (int64_t *)rows, nrows, (int32_t *)to, nto, weight, timeout_ms, sent);
 }
 
 malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded)
@@ -183,7 +190,14 @@ malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_
 malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded)
 {
 	NOT_IN_CHILD;
-	return maltGoVectorSync(v, weight, timeout_ms, folded);
+	return maltGoVectorSync(v, NULL, 0, weight, timeout_ms, folded);
+}
+
+malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t nrows, double weight, int64_t timeout_ms,
+                                  uint32_t *folded)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorSync(v, (int64_t *)rows, nrows, weight, timeout_ms, folded);
 }
 
 malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
@@ -196,6 +210,13 @@ malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u)
 {
 	NOT_IN_CHILD;
 	return maltGoGatherUpdate(VECTOR, v, i, 1, u);
+}
+
+malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, uint32_t *rows, void *values,
+                                    uint64_t cap, uint64_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoGatherRows(v, i, u, rows, values, cap, n);
 }
 
 malt_status malt_vector_gather_end(malt_handle v, int32_t folded)

@@ -100,6 +100,9 @@
  *     fold=         mean  mean-received  sum  min  max  replace           [mean]
  *     start=        same: every rank starts with rank 0's values
  *                   own: each rank keeps what init gave it                [same]
+ *     sparse=       false: a scatter sends the whole vector
+ *                   model, gradient: it sends some rows; see "sparse
+ *                   vectors"                                             [false]
  */
 #ifndef MALT_H
 #define MALT_H
@@ -232,14 +235,14 @@ malt_status malt_cancel(malt_handle object);
 typedef struct {
 	uint64_t count;    /* elements; 0 is allowed */
 	int32_t dtype;     /* MALT_FLOAT32 or MALT_FLOAT64 */
-	int32_t reserved;  /* must be 0 */
+	int32_t row;       /* elements of a row of a sparse vector; 0: 1 (must be 0 of other vectors) */
 	const void *init;  /* first values, copied; NULL: zeros */
 } malt_array;
 
 /* Makes a vector of n arrays that travel as one. Collective: all ranks must
  * agree on the arrays' counts and types, the name and the options but start=.
  * name: letters, digits and ._-/ ; NULL or "" numbers it. options: graph, allow_disconnected,
- * consistency, fold, start.
+ * consistency, fold, start, sparse.
  * The arrays lie one after the other in one block of memory, each aligned to
  * its element size: without gaps where all have one type.
  * MALT_EINVAL, MALT_ENOMEM, MALT_EMISMATCH, and the codes of malt_barrier. */
@@ -305,6 +308,44 @@ malt_status malt_vector_gather_end(malt_handle v, int32_t folded);
  * call returns MALT_ESTATE. */
 typedef int32_t (*malt_fold)(void *own, uint64_t bytes, const malt_update *updates, uint32_t n, void *user);
 malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, int64_t timeout_ms, uint32_t *folded);
+
+/* Sparse vectors. A vector of one array can be sparse: of its rows, a number of
+ * elements each (malt_array.row), those travel that matter. What a row means that
+ * does not travel is what sparse= says.
+ *
+ * sparse=model: a row travels when its values differ, bit by bit, from those that
+ * this rank sent last (at first: started with), whoever changed them: the loop, or
+ * a fold, so that changes are passed on along the graph. A fold combines, row by
+ * row, the own values with those of the updates that mention the row; a row that
+ * none mentions keeps its values. Each row goes to each receiver once in each of its
+ * values: where updates are overwritten, the next one has the rows of those that
+ * its receivers have not folded. In notify-ack, gather before a barrier: what a
+ * barrier makes count as seen does not come again until the row changes.
+ *
+ * sparse=gradient: a row travels that is not zero, and one that does not travel
+ * counts as zero: a fold gives what it gives with whole vectors. Where so many
+ * rows travel that the whole vector is cheaper, that is sent.
+ *
+ * malt_vector_scatter and malt_vector_sync look at all rows. The two below send
+ * those that are named, changed or not, in any order, repeats allowed; rows NULL
+ * (and nrows 0): as those above. What else has changed, also by a fold, waits for a call
+ * that looks, or names it: with the graph all, where each rank hears of each
+ * change at first hand, that is what one wants.
+ * Codes of those above, and MALT_EINVAL where a row is none, or v is not sparse. */
+malt_status malt_vector_scatter_rows(malt_handle v, const int64_t *rows, uint64_t nrows, const int32_t *to, uint32_t nto,
+                                     double weight, int64_t timeout_ms, uint64_t *sent);
+malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t nrows, double weight, int64_t timeout_ms,
+                                  uint32_t *folded);
+
+/* A fold of your own over a sparse vector: malt_vector_gather_update and
+ * malt_vector_gather_with show each update laid out as the vector is, where rows
+ * that it does not mention have, of a model, the vector's own values, of a gradient
+ * zeros. This shows the rows alone: between begin and end it copies at most cap
+ * of those of update i, ascending, and their values; *n is how many there are. u
+ * gets the rest (data is NULL). u and n may be NULL.
+ * MALT_EHANDLE, MALT_EINVAL, MALT_ESTATE (no begin). */
+malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, uint32_t *rows, void *values,
+                                    uint64_t cap, uint64_t *n);
 
 /* Makes all replicas equal, in place, whatever graph and consistency. What was
  * unseen counts as seen, and all clocks become the largest. Collective.

@@ -102,17 +102,29 @@ func (o *object) putUpdates(first, n uint64, out *C.malt_update) error {
 	}
 	list := unsafe.Slice(out, n)
 	for i := range list {
-		u := &(*p)[first+uint64(i)]
-		list[i] = C.malt_update{
-			data:   unsafe.Pointer(unsafe.SliceData(u.Data)),
-			bytes:  C.uint64_t(len(u.Data)),
-			rank:   C.int32_t(u.Rank),
-			clock:  C.uint64_t(u.Clock),
-			age:    C.int64_t(u.Age),
-			weight: C.double(u.Weight),
+		k := first + uint64(i)
+		data := (*p)[k].Data
+		if o.vector != nil {
+			var err error
+			if data, err = o.vector.Whole(int(k)); err != nil {
+				return err
+			}
 		}
+		describe(&list[i], &(*p)[k], data)
 	}
 	return nil
+}
+
+// describe tells C of an update.
+func describe(out *C.malt_update, u *libmalt.Update, data []byte) {
+	*out = C.malt_update{
+		data:   unsafe.Pointer(unsafe.SliceData(data)),
+		bytes:  C.uint64_t(len(data)),
+		rank:   C.int32_t(u.Rank),
+		clock:  C.uint64_t(u.Clock),
+		age:    C.int64_t(u.Age),
+		weight: C.double(u.Weight),
+	}
 }
 
 //export maltGoGatherEnd

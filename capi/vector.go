@@ -54,12 +54,10 @@ func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
 		}
 		count := uint64(a.count)
 		switch {
-		case a.reserved != 0:
-			return nil, badArgument("arrays[%d].reserved is %d; 0 is expected (was the struct initialised?)", i, a.reserved)
 		case count > maxBytes/size:
 			return nil, badArgument("arrays[%d] has %d elements; at most %d are possible", i, count, uint64(maxBytes)/size)
 		}
-		list[i] = libmalt.Array{DType: dt, Count: int(count)}
+		list[i] = libmalt.Array{DType: dt, Count: int(count), Row: int(a.row)}
 		if a.init != nil && count > 0 {
 			list[i].Init = unsafe.Slice((*byte)(a.init), int(count*size))
 		}
@@ -117,9 +115,13 @@ func putMemory(b []byte, data *unsafe.Pointer, bytes *C.uint64_t) {
 }
 
 //export maltGoVectorScatter
-func maltGoVectorScatter(h C.malt_handle, to *C.int32_t, nto C.uint32_t, weight C.double, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
+func maltGoVectorScatter(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, to *C.int32_t, nto C.uint32_t, weight C.double, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	ranks, err := rankList(to, nto, "to")
+	if err != nil {
+		return fail(err)
+	}
+	list, err := rowList(rows, nrows)
 	if err != nil {
 		return fail(err)
 	}
@@ -128,7 +130,7 @@ func maltGoVectorScatter(h C.malt_handle, to *C.int32_t, nto C.uint32_t, weight 
 		return fail(err)
 	}
 	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
-		n, err := v.Scatter(ctx, ranks, f)
+		n, err := v.ScatterRows(ctx, list, ranks, f)
 		if err == nil && sent != nil {
 			*sent = C.uint64_t(n)
 		}
@@ -149,14 +151,18 @@ func maltGoVectorGather(h C.malt_handle, fold *C.char, timeoutMs C.int64_t, fold
 }
 
 //export maltGoVectorSync
-func maltGoVectorSync(h C.malt_handle, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
+func maltGoVectorSync(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
 	f, err := weightOf(weight)
 	if err != nil {
 		return fail(err)
 	}
+	list, err := rowList(rows, nrows)
+	if err != nil {
+		return fail(err)
+	}
 	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
-		return putFolded(folded)(v.Sync(ctx, f))
+		return putFolded(folded)(v.SyncRows(ctx, list, f))
 	}))
 }
 

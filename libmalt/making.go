@@ -23,14 +23,17 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 	if err != nil {
 		return nil, err
 	}
-	rows := spvec.Shape{}
-	if mode.representation != dense {
-		v := object.(*Vector)
-		if v.dense != nil {
+	var rows spvec.Shape
+	if v, ok := object.(*Vector); ok {
+		switch {
+		case mode.representation == dense && v.inRows:
+			return nil, failf(ErrInvalid, "an array in rows of some elements, but the vector is not sparse: leave rows at 0, or make it with sparse=model or sparse=gradient")
+		case mode.representation != dense && v.dense != nil:
 			return nil, v.dense
+		case mode.representation != dense:
+			rows = v.rows
+			shape += fmt.Sprintf(" in rows of %d", rows.Width)
 		}
-		rows = v.rows
-		shape += fmt.Sprintf(" in rows of %d", rows.Width)
 	}
 	called := s.kind
 	if name != "" {

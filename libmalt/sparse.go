@@ -313,10 +313,10 @@ func (v *Vector) Whole(i int) ([]byte, error) {
 	return b, nil
 }
 
-// Sparse tells whether the vector is sparse, and of how many elements a row is.
-func (v *Vector) Sparse() (yes bool, row int) {
+// Row is the length in bytes of a row of a sparse vector; 0: it is not sparse.
+func (v *Vector) Row() int {
 	if v.sparse == nil {
-		return false, 1
+		return 0
 	}
-	return true, v.sparse.shape.Width
+	return v.sparse.shape.RowBytes()
 }

@@ -38,6 +38,7 @@ type Vector struct {
 	weights []float64
 	rows    spvec.Shape
 	dense   error // why it cannot be sparse
+	inRows  bool  // it was said how long rows are
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
@@ -47,6 +48,7 @@ type Vector struct {
 func (w *World) NewVector(ctx context.Context, arrays []Array, name, options string) (*Vector, error) {
 	v := &Vector{}
 	v.rows, v.dense = shapeOf(arrays)
+	v.inRows = slices.ContainsFunc(arrays, func(a Array) bool { return a.Row != 0 })
 	bytes, err := v.layout(arrays)
 	if err != nil {
 		return nil, err

@@ -49,9 +49,11 @@ func TestForkCoversHeader(t *testing.T) {
 }
 
 func TestFolds(t *testing.T) {
-	p := compile(t, source("folds.c"))
-	for _, size := range []int{1, 2, 3, 5} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) { launch(t, size, p, nil, nil).wait(t) })
+	for _, name := range []string{"folds.c", "sparse.c"} {
+		p := compile(t, source(name))
+		for _, size := range []int{1, 2, 3, 5} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) { launch(t, size, p, nil, nil).wait(t) })
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ static void making(void)
 	float first[4] = {1, 2, 3, 4};
 	malt_array a = {.count = 4, .dtype = MALT_FLOAT32, .init = first};
 	malt_array bad_type = {.count = 4, .dtype = 7};
-	malt_array reserved = {.count = 4, .dtype = MALT_FLOAT32, .reserved = 1};
+	malt_array in_rows = {.count = 4, .dtype = MALT_FLOAT32, .row = 1};
 	malt_array endless = {.count = UINT64_MAX, .dtype = MALT_FLOAT64};
 	malt_array too_big = {.count = 1ull << 42, .dtype = MALT_FLOAT64};
 
@@ -57,7 +57,7 @@ static void making(void)
 	FAILS(MALT_EINVAL, "at least one", malt_vector_new(&a, 0, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "NULL", malt_vector_new(NULL, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "type 7", malt_vector_new(&bad_type, 1, NULL, NULL, -1, &h));
-	FAILS(MALT_EINVAL, "reserved", malt_vector_new(&reserved, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "not sparse", malt_vector_new(&in_rows, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "18446744073709551615", malt_vector_new(&endless, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_ENOMEM, "free", malt_vector_new(&too_big, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "name", malt_vector_new(&a, 1, "two words", NULL, -1, &h));

@@ -1,0 +1,77 @@
+package main
+
+/*
+#include "malt.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"malt/libmalt"
+)
+
+// rowList reads the rows of a scatter: nil where C says nothing about them. They
+// stay the caller's: libmalt has read them when the call returns.
+func rowList(p *C.int64_t, n C.uint64_t) ([]int64, error) {
+	switch {
+	case p == nil && n == 0:
+		return nil, nil
+	case p == nil:
+		return nil, badArgument("rows is NULL, but nrows is %d", n)
+	case n == 0:
+		return []int64{}, nil
+	case n > maxBytes/8:
+		return nil, badArgument("%d rows; at most %d are possible", n, uint64(maxBytes/8))
+	}
+	return unsafe.Slice((*int64)(p), int(n)), nil
+}
+
+//export maltGoGatherRows
+func maltGoGatherRows(h C.malt_handle, i C.uint32_t, u *C.malt_update, rows *C.uint32_t, values unsafe.Pointer, capacity C.uint64_t, n *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kindVector)
+	if err != nil {
+		return fail(err)
+	}
+	p := o.folding.Load()
+	switch {
+	case p == nil:
+		err = &mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"}
+	case int(i) >= len(*p):
+		err = badArgument("update %d of %d: they are numbered from 0", i, len(*p))
+	case o.vector.Row() == 0:
+		err = badArgument("rows of an update of %s, which is not sparse: malt_vector_gather_update has it whole", o.vector)
+	case (rows == nil || values == nil) && capacity > 0:
+		err = badArgument("rows or values is NULL, but cap is %d; pass 0 to ask for the number alone", capacity)
+	}
+	if err == nil {
+		from := &(*p)[i]
+		count := putRows(o.vector, from, rows, values, uint64(capacity))
+		if n != nil {
+			*n = C.uint64_t(count)
+		}
+		if u != nil {
+			describe(u, from, nil)
+		}
+	}
+	return fail(err)
+}
+
+// putRows copies the first rows of u, and returns how many it has.
+func putRows(v *libmalt.Vector, u *libmalt.Update, rows *C.uint32_t, values unsafe.Pointer, capacity uint64) int {
+	size := v.Row()
+	count := len(u.Data) / size
+	if m := int(min(capacity, uint64(count))); m > 0 {
+		index := unsafe.Slice((*uint32)(rows), m)
+		if u.Rows == nil {
+			for r := range index {
+				index[r] = uint32(r)
+			}
+		} else {
+			copy(index, u.Rows)
+		}
+		copy(unsafe.Slice((*byte)(values), m*size), u.Data)
+	}
+	return count
+}
