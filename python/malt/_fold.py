@@ -36,13 +36,39 @@ class Update:
         This rank's clock minus that one, in scatters; negative where the sender is ahead.
     weight : float
         What the sender wants it to count in a mean.
+    rows : ndarray of int64, or None
+        Of a sparse vector: the rows that the update mentions, ascending, that is
+        the indices along the first axis. None of any other vector.
+    values : ndarray, or None
+        Of a sparse vector: the values of those rows, ``array[rows]``; a copy.
+
+    Notes
+    -----
+    `array` of a sparse vector is a whole array, made when it is asked for: where the
+    update does not mention a row it has, with ``sparse="model"``, the vector's own
+    values, with ``sparse="gradient"`` zeros. So a fold need not know that the vector
+    is sparse; one that looks at `rows` and `values` takes time for those alone.
     """
 
-    __slots__ = ("age", "arrays", "clock", "rank", "weight")
+    __slots__ = ("_arrays", "age", "clock", "rank", "rows", "values", "weight")
 
-    def __init__(self, update: _lib.Update, arrays: tuple[Array, ...]) -> None:
-        self.arrays = arrays
+    def __init__(
+        self,
+        update: _lib.Update,
+        arrays: tuple[Array, ...] | Callable[[], tuple[Array, ...]],
+        values: Array | None = None,
+    ) -> None:
+        self._arrays = arrays
+        self.rows = None if update.rows is None else update.rows.astype(np.int64)
+        self.values = values
         self.rank, self.clock, self.age, self.weight = update.rank, update.clock, update.age, update.weight
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The sender's values, one array per array of the vector."""
+        if not isinstance(self._arrays, tuple):
+            self._arrays = self._arrays()
+        return self._arrays
 
     @property
     def array(self) -> Array:
@@ -88,16 +114,26 @@ def apply(
     fold: Callable[[Any, list[Update]], Any],
     split: Callable[[Array], tuple[Array, ...]],
     timeout: float | None,
+    sparse: str | None = None,
 ) -> int:
     """Gather with a Python function; the vector keeps its value if that fails.
 
     ``split`` cuts the bytes of one update into arrays like the vector's.
     """
 
+    def update(u: _lib.Update, own: Sequence[Array]) -> Update:
+        if u.rows is None:
+            return Update(u, split(u.data))
+        a = own[0]
+        values = u.data.view(a.dtype).reshape(len(u.rows), *a.shape[1:])
+        for shown in (u.rows, values):
+            shown.flags.writeable = False
+        return Update(u, lambda: (_whole(a, u.rows, values, sparse),), values)
+
     def run(updates: list[_lib.Update]) -> None:
         saved = [a.copy() for a in arrays]
         try:
-            result = fold(arrays[0] if single else tuple(arrays), [Update(u, split(u.data)) for u in updates])
+            result = fold(arrays[0] if single else tuple(arrays), [update(u, saved) for u in updates])
             _store(result, arrays, single, _called(fold))
         except BaseException:
             for a, old in zip(arrays, saved, strict=True):
@@ -107,6 +143,14 @@ def apply(
     count = vector.gather_with(run, timeout)
     _tell_if_kept(vector, fold)
     return count
+
+
+def _whole(own: Array, rows: Array | None, values: Array, sparse: str | None) -> Array:
+    """Return a whole array with the rows of an update of a sparse vector in it, read-only."""
+    whole = own.copy() if sparse == "model" else np.zeros_like(own)
+    whole[rows] = values
+    whole.flags.writeable = False
+    return whole
 
 
 def _store(result: object, arrays: Sequence[Array], single: bool, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 
@@ -10,12 +11,12 @@ import numpy.typing as npt
 
 from . import _fold, _lib, _world
 from ._arrays import Array, Spec, assign, specs
-from ._errors import UnsupportedError
 from ._exchange import Exchange, options, receivers_of
 from ._fold import Fold, NativeFold
 from ._graph import GraphLike
 from ._guide import see
 from ._options import choose
+from ._rows import Named, RowsLike, index, representation
 
 __all__ = ["Vector"]
 
@@ -48,8 +49,17 @@ class Vector(Exchange):
         the calling thread, is never called without updates, and cannot call its
         own vector. If it raises, the vector keeps its value. A numba ``cfunc`` of
         type ``malt_fold`` runs without Python and restores the value itself.
-    sparse : False
-        Sparse updates are not in this version.
+    sparse : {False, "model", "gradient"}
+        For a vector of one array: let some rows travel in place of all, a row being
+        what lies at one index of the first axis, of an array of one axis one element.
+        ``"model"``: a row travels when it differs from what this rank sent last (at
+        first: started with), whoever changed it, the loop or a fold; each receiver
+        gets it once in each of its values, also where updates are overwritten.
+        Row by row, folds combine the own values with those of the updates that
+        mention the row; rows that no update mentions keep their value.
+        ``"gradient"``: rows travel that are not zero, and a missing row counts as zero:
+        the result is that of dense gradients. Where so many rows travel that all of
+        them are cheaper, all are sent.
     start : {"same", "own"}
         Whether every rank starts with rank 0's values, or with its own.
     dtype : float32 or float64, optional
@@ -108,17 +118,19 @@ class Vector(Exchange):
         dtype: npt.DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
-        _refuse_sparse(sparse)
+        self._sparse = representation(sparse)
         self._specs, self._is_list = specs(data, dtype)
+        row = 0 if self._sparse is None else _row_elements(self._specs)
         choose("start", start, ("same", "own"))
         _fold.check(fold)
         _world.init()
-        text = options(graph, consistency, fold=_built_in(fold), start=start)
-        made, flat = _lib.new_vector([(s.elements, s.dtype, s.init) for s in self._specs], name, text, None)
+        text = options(graph, consistency, fold=_built_in(fold), start=start, sparse=self._sparse)
+        made, flat = _lib.new_vector([(s.elements, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
         self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
         self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
         self._own_fold = None if isinstance(fold, str) else fold
         self._skipped = 0  # calls of sync since the last that communicated
+        self._named = None if self._sparse is None else Named()  # rows of those calls
         super().__init__(made)
         self._idle = _Idle(self._arrays) if made.memory.nbytes <= _Idle.LARGEST else None
 
@@ -175,7 +187,12 @@ class Vector(Exchange):
     # --------------------------------------------------------- over the graph
 
     def scatter(
-        self, rows: None = None, *, to: Sequence[int] | None = None, weight: float = 1.0, timeout: float | None = None
+        self,
+        rows: RowsLike | None = None,
+        *,
+        to: Sequence[int] | None = None,
+        weight: float = 1.0,
+        timeout: float | None = None,
     ) -> int:
         """Send the present values, which is not what MPI calls scatter.
 
@@ -183,8 +200,14 @@ class Vector(Exchange):
 
         Parameters
         ----------
-        rows : None
-            Rows are not in this version.
+        rows : array of int, mask, or scipy.sparse matrix, optional
+            Of a sparse vector: the rows to send, changed or not, as indices along the
+            first axis in any order, as a mask over it, or as a sparse matrix with a
+            column per row, of which those columns count that have entries: the
+            examples that the loop has just learned from. None looks at all rows. With
+            ``sparse="model"``, rows that a fold changed do not travel on unless they are
+            named: with the graph ``all``, where everyone hears of each change at first
+            hand, they need not.
         to : sequence of int, optional
             Some of the receivers; all by default.
         weight : float
@@ -196,22 +219,23 @@ class Vector(Exchange):
         Returns
         -------
         int
-            Payload bytes sent: those of the vector times the receivers.
+            Payload bytes sent: those of the vector, or of its rows and their indices,
+            times the receivers.
 
         Raises
         ------
         ValueError
-            ``to`` names a rank that is no receiver.
+            ``to`` names a rank that is no receiver; ``rows`` a row that is none, or the
+            vector is not sparse.
         StateError
             In ``bsp`` a second scatter, in ``notify-ack:D`` one after D, without
             a gather between.
         TimeoutError, PeerError
             In ``notify-ack``.
         """
-        if rows is not None:
-            _refuse_rows()
+        named = None if rows is None else self._rows(rows)
         self._take()
-        return self._object.scatter(receivers_of(to), timeout, weight=_weight(weight))
+        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=_weight(weight))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
         """Fold what has arrived into the values, waiting as the consistency says.
@@ -250,14 +274,14 @@ class Vector(Exchange):
             return self._object.gather(fold, timeout)
         if isinstance(fold, NativeFold):
             return self._object.gather_native(fold.address, timeout)
-        return _fold.apply(self._object, self._arrays, not self._is_list, fold, self._split, timeout)
+        return _fold.apply(self._object, self._arrays, not self._is_list, fold, self._split, timeout, self._sparse)
 
     def sync(
         self,
         fold: Fold | None = None,
         *,
         every: int = 1,
-        rows: None = None,
+        rows: RowsLike | None = None,
         weight: float = 1.0,
         timeout: float | None = None,
     ) -> int | None:
@@ -269,8 +293,9 @@ class Vector(Exchange):
             As for `gather` and `scatter`.
         every : int
             Do nothing but count in the calls between. (MALT-2's ``cb_size``.)
-        rows : None
-            Rows are not in this version.
+        rows : array of int, mask, or scipy.sparse matrix, optional
+            As for `scatter`. Those of skipped calls are sent along; if one of them
+            named none, all rows are looked at.
 
         Returns
         -------
@@ -286,11 +311,12 @@ class Vector(Exchange):
         # All arguments are looked at before anything is sent, and in every call.
         if type(every) is not int or every < 1:
             _check_every(every)
-        if rows is not None:
-            _refuse_rows()
+        named = None if rows is None else self._rows(rows)
         if fold is not None:
             _fold.check(fold)
         share = _weight(weight)
+        if self._named is not None:
+            self._named.add(named)
         if every != 1:
             self._skipped += 1
             if self._skipped < every:
@@ -299,16 +325,30 @@ class Vector(Exchange):
         self._take()
         if self._idle is not None and self._idle.before_sync(self._arrays, self._object.name):
             self._idle = None
+        if self._named is not None:
+            named = self._named.take()
         if fold is None and self._own_fold is None:
-            count = self._object.sync(share, timeout)
+            if named is None:
+                count = self._object.sync(share, timeout)
+            else:
+                count = self._object.sync_rows(named, share, timeout)
         else:
-            self._object.scatter(None, timeout, weight=share)
+            self._object.scatter(None, timeout, rows=named, weight=share)
             count = self._gather(fold, timeout)
         if count:
             self._give()
         if self._idle is not None:
             self._idle.after_sync(self._arrays)
         return count
+
+    def _rows(self, rows: RowsLike) -> Array:
+        """Return what ``rows=`` names."""
+        if self._sparse is None:
+            raise ValueError(
+                f"malt: rows= of {self._object.name}, which is sent as a whole: make the vector with sparse='model' or "
+                "sparse='gradient'"
+            )
+        return index(rows, self._specs[0].shape[0], self._object.name)
 
     # What the adapters to other libraries' models override.
 
@@ -417,13 +457,19 @@ class Vector(Exchange):
             self._own_fold = None if isinstance(fold, str) else fold
 
     @property
+    def sparse(self) -> str | bool:
+        """What travels: "model" or "gradient" rows, or False: everything."""
+        return self._sparse or False
+
+    @property
     def fold(self) -> Fold:
         """The vector's own fold: a name, or the function that was given."""
         return self._described["fold"] if self._own_fold is None else self._own_fold
 
     def __repr__(self) -> str:
         what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)
-        return self._repr(what, fold=self.fold)
+        more = {"sparse": self._sparse} if self._sparse else {}
+        return self._repr(what, fold=self.fold, **more)
 
 
 def _built_in(fold: Fold | None) -> str | None:
@@ -431,18 +477,17 @@ def _built_in(fold: Fold | None) -> str | None:
     return fold if isinstance(fold, str) else None
 
 
-def _refuse_sparse(sparse: object) -> None:
-    if sparse is False:
-        return
-    if sparse is True:
-        raise UnsupportedError(
-            "malt: sparse=True does not say what a missing row means: sparse='model' sends the rows that changed, and "
-            "rows that no message mentions keep their value; sparse='gradient' sends the rows that are not zero, and "
-            "missing means zero. This version has neither: leave sparse out"
+def _row_elements(arrays: Sequence[Spec]) -> int:
+    """Return how many elements a row of a sparse vector of these arrays has."""
+    if len(arrays) != 1:
+        raise ValueError(
+            f"malt: sparse= and {len(arrays)} arrays: a sparse vector has one array, whose first axis is that of its "
+            "rows: make a vector of each"
         )
-    if sparse in ("model", "gradient"):
-        raise UnsupportedError(f"malt: sparse={sparse!r}: this version sends dense vectors only: leave sparse out")
-    choose("sparse", sparse, ("model", "gradient"))
+    shape = arrays[0].shape
+    if not shape:
+        raise ValueError("malt: sparse= and an array without axes: one axis at least is expected, that of the rows")
+    return max(1, math.prod(shape[1:]))
 
 
 def _check_every(every: object) -> None:
@@ -466,10 +511,6 @@ def _weight(weight: object) -> float:
     except (TypeError, ValueError):
         pass
     raise TypeError(f"malt: weight={weight!r}: a number is expected, such as the number of examples")
-
-
-def _refuse_rows() -> None:
-    raise UnsupportedError("malt: rows=: this version sends dense vectors only: leave rows out")
 
 
 class _Idle:

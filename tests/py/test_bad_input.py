@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from scipy import sparse
 
 import malt
 from malt import _fold
@@ -61,8 +62,10 @@ def read_only() -> np.ndarray:
         (3, {"start": "sane"}, ValueError, "did you mean 'same'"),
         (3, {"name": "a b"}, ValueError, "a b"),
         (3, {"name": "a\0b"}, ValueError, "zero byte"),
-        (3, {"sparse": True}, malt.UnsupportedError, "sparse='model'.*sparse='gradient'.*missing means zero"),
-        (3, {"sparse": "model"}, malt.UnsupportedError, "leave sparse out"),
+        (3, {"sparse": True}, ValueError, "sparse='model'.*keep their value.*sparse='gradient'.*missing means zero"),
+        (3, {"sparse": 1}, TypeError, "model, gradient"),
+        ((), {"sparse": "model"}, ValueError, "an array without axes"),
+        ([np.zeros(3), np.zeros(4)], {"sparse": "model"}, ValueError, "2 arrays.*a vector of each"),
         (3, {"sparse": "modle"}, ValueError, "did you mean 'model'"),
         (2**60, {}, (malt.OutOfMemoryError, ValueError), ""),
     ],
@@ -108,7 +111,7 @@ def _vector() -> Iterator[malt.Vector]:
         (lambda v: v.scatter(to=[5]), ValueError, "5 is no rank; 0 to 0 are"),
         (lambda v: v.scatter(to=2**40), TypeError, "a list of ranks"),
         (lambda v: v.scatter(to=[1.5]), TypeError, "a list of ranks"),
-        (lambda v: v.scatter(rows=[1]), malt.UnsupportedError, "rows"),
+        (lambda v: v.scatter(rows=[1]), ValueError, "sent as a whole: make the vector with sparse='model'"),
         (lambda v: v.scatter(weight=float("nan")), ValueError, "(?i)nan"),
         (lambda v: v.scatter(weight=-1), ValueError, "-1"),
         (lambda v: v.scatter(weight="x"), TypeError, "weight='x': a number is expected"),
@@ -125,8 +128,8 @@ def _vector() -> Iterator[malt.Vector]:
         (lambda v: v.sync("maen", every=9), ValueError, "did you mean 'mean'"),
         (lambda v: v.sync(3, every=9), TypeError, "fold=3"),
         (lambda v: v.sync(weight="x", every=9), TypeError, "weight='x'"),
-        (lambda v: v.sync(rows=[1]), malt.UnsupportedError, "rows"),
-        (lambda v: v.sync(rows=[1], every=9), malt.UnsupportedError, "rows"),
+        (lambda v: v.sync(rows=[1]), ValueError, "sent as a whole"),
+        (lambda v: v.sync(rows=[1], every=9), ValueError, "sent as a whole"),
         (lambda v: v.sync(timeout=-1), ValueError, "timeout=-1"),
         (lambda v: v.sync(timeout=float("nan")), ValueError, "timeout=nan"),
         (lambda v: v.sync(timeout="1"), TypeError, "timeout='1'"),
@@ -248,3 +251,25 @@ def test_calls_of_the_job(call: Any, error: type[Exception], words: str) -> None
     malt.init()
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "words"),
+    [
+        ([0, 3], ValueError, "row 3 of .*rows 0 to 2"),
+        ([-1], ValueError, "row -1 of"),
+        (np.array([2**40]), ValueError, "row 1099511627776"),
+        (np.array([7], np.uint8), ValueError, "row 7"),
+        ([0.5], TypeError, "dtype float64.*whole numbers"),
+        ("x", TypeError, "whole numbers"),
+        ([[0], [1, 2]], ValueError, "cannot be read"),
+        ([True, False], ValueError, r"mask of shape \(2,\).*\(3,\) is expected"),
+        (sparse.csr_matrix((3, 4)), ValueError, r"shape \(3, 4\).*transpose it"),
+    ],
+)
+def test_rows(rows: Any, error: type[Exception], words: str) -> None:
+    with malt.Vector((3, 4), sparse="model") as v:
+        for call in (v.scatter, lambda rows: v.sync(rows=rows, every=5)):
+            with pytest.raises(error, match=words):
+                call(rows)
+        assert v.clock == 0

@@ -22,13 +22,17 @@ T = TypeVar("T")
 
 
 class Update(NamedTuple):
-    """One received update as the library describes it; data is read-only bytes."""
+    """One received update as the library describes it; data is read-only bytes.
+
+    Of a sparse vector data is a copy of the values of rows, one behind the other.
+    """
 
     data: np.ndarray[Any, Any]
     rank: int
     clock: int
     age: int
     weight: float
+    rows: np.ndarray[Any, Any] | None
 
 
 class Object(Place):
@@ -38,6 +42,7 @@ class Object(Place):
         super().__init__(handle, name)
         self.kind = kind
         self.memory: Memory
+        self.row = 0  # bytes of a row of a sparse vector
         self.told = False  # that a fold keeps what it was lent
         self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
         self._count = ffi.new("uint32_t *")
@@ -54,17 +59,37 @@ class Object(Place):
             self.wait(lambda ms: lib.malt_vector_sync(handle, weight, ms, count), timeout)
             return int(count[0])
 
+    def sync_rows(self, rows: np.ndarray[Any, Any], weight: float, timeout: float | None) -> int:
+        """Sync, sending these rows: a contiguous array of int64."""
+        handle, count, (named, n) = self.handle, self._count, _borrowed(rows)
+        with self.claim():
+            self.wait(lambda ms: lib.malt_vector_sync_rows(handle, named, n, weight, ms, count), timeout)
+            return int(count[0])
+
     def gather(self, fold: str | None, timeout: float | None) -> int:
         handle, count, name = self.handle, self._count, encoded(fold)
         with self.claim():
             self.wait(lambda ms: lib.malt_vector_gather(handle, name, ms, count), timeout)
             return int(count[0])
 
-    def scatter(self, to: Sequence[int] | None, timeout: float | None, *, weight: float = 1.0, nbytes: int = 0) -> int:
+    def scatter(
+        self,
+        to: Sequence[int] | None,
+        timeout: float | None,
+        *,
+        rows: np.ndarray[Any, Any] | None = None,
+        weight: float = 1.0,
+        nbytes: int = 0,
+    ) -> int:
         ranks, n = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
         handle, sent = self.handle, self._long
         with self.claim():
-            if self.kind == "vector":
+            if rows is not None:
+                named, k = _borrowed(rows)
+                self.wait(
+                    lambda ms: lib.malt_vector_scatter_rows(handle, named, k, ranks, n, weight, ms, sent), timeout
+                )
+            elif self.kind == "vector":
                 self.wait(lambda ms: lib.malt_vector_scatter(handle, ranks, n, weight, ms, sent), timeout)
             else:
                 self.wait(lambda ms: lib.malt_segment_scatter(handle, nbytes, ranks, n, ms, sent), timeout)
@@ -101,10 +126,21 @@ class Object(Place):
 
     def _update(self, i: int) -> Update:
         u = ffi.new("malt_update *")
+        if self.row:
+            return self._update_rows(i, u)
         check(self._f("gather_update")(self.handle, i, u))
         lent = Lent(u, self.memory)
         self._lent.add(lent)
-        return Update(np.asarray(lent), u.rank, u.clock, u.age, u.weight)
+        return Update(np.asarray(lent), u.rank, u.clock, u.age, u.weight, None)
+
+    def _update_rows(self, i: int, u: Any) -> Update:
+        count = self._long
+        check(lib.malt_vector_gather_rows(self.handle, i, u, ffi.NULL, ffi.NULL, 0, count))
+        rows, values = np.empty(int(count[0]), np.uint32), np.empty(int(count[0]) * self.row, np.uint8)
+        if len(rows):
+            to = ffi.from_buffer("uint32_t[]", rows), ffi.from_buffer(values)
+            check(lib.malt_vector_gather_rows(self.handle, i, u, *to, len(rows), count))
+        return Update(values, u.rank, u.clock, u.age, u.weight, rows)
 
     def lent(self) -> bool:
         """Tell whether arrays over updates of earlier gathers are still in use."""
@@ -168,20 +204,28 @@ class Object(Place):
             self.closed = True
 
 
+def _borrowed(rows: np.ndarray[Any, Any]) -> tuple[Any, int]:
+    """Return an array of int64 as C wants it, where NULL would not mean that it is empty."""
+    return ffi.from_buffer("int64_t[]", rows) if len(rows) else ffi.new("int64_t[1]"), len(rows)
+
+
 def new_vector(
     arrays: Sequence[tuple[int, np.dtype[Any], np.ndarray[Any, Any] | None]],
     name: str | None,
     options: str,
     timeout: float | None,
+    *,
+    row: int = 0,
 ) -> tuple[Object, list[np.ndarray[Any, Any]]]:
     """Make a vector of arrays, each a count, a dtype and contiguous first values or None for zeros.
 
-    Returns it with one flat view per array.
+    A sparse one has an array with rows of so many elements. Returns it with one
+    flat view per array.
     """
     spec = ffi.new("malt_array[]", len(arrays))
     keep = []  # what from_buffer borrows has to outlive the call
     for a, (count, dtype, init) in zip(spec, arrays, strict=True):
-        a.count, a.dtype = count, DTYPES[dtype]
+        a.count, a.dtype, a.row = count, DTYPES[dtype], row
         if init is not None and count:
             keep.append(ffi.from_buffer(init))
             a.init = keep[-1]
@@ -189,7 +233,9 @@ def new_vector(
     called, told = encoded(name), encoded(options)
     with JOB.claim():
         JOB.together(lambda ms: lib.malt_vector_new(spec, len(arrays), called, told, ms, out), timeout)
-        return _opened("vector", out[0], lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]))
+        made, views = _opened("vector", out[0], lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]))
+        made.row = row * arrays[0][1].itemsize
+        return made, views
 
 
 def _opened(kind: str, handle: Any, views: Callable[[Object], T]) -> tuple[Object, T]:
