@@ -16,9 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from . import _parent
-
-MAIN = "__mp_main__"
-"""What ``__main__`` is called in a rank: multiprocessing's name for the same thing."""
+from ._pickles import MAIN
 
 importing_main = False
 """Whether this rank is importing the caller's script at the moment."""

@@ -155,8 +155,10 @@ class Job:
         self._reports.append(Pipe(report, partial(self._hear, rank), self._drop))
         self._watch(report, _REPORT, self._reports[-1])
         for stream, fd in ((1, out), (2, err)):
-            self._outputs.append(Pipe(fd, partial(self._show, rank.number, stream), self._drop))
-            self._watch(fd, _OUTPUT, self._outputs[-1])
+            pipe = Pipe(fd, partial(self._show, rank.number, stream), self._drop)
+            self._outputs.append(pipe)
+            rank.outputs.append(pipe)
+            self._watch(fd, _OUTPUT, pipe)
         self._watch(end, _END, lambda: self._ended(rank, end))
         return rank
 
@@ -212,20 +214,30 @@ class Job:
         if self._drain_at is not None:
             self._drain_at = time.monotonic() + DRAIN
 
-    def wait(self, until: float | None = None) -> bool:
+    def drain(self, rank: Rank) -> None:
+        """Take what a rank has written up to now: no more than that fits into a pipe."""
+        for pipe in rank.outputs:
+            if pipe in self._outputs:
+                pipe()
+
+    def wait(self, until: float | None = None, enough: Callable[[], bool] = lambda: False) -> bool:
         """Serve what happens until all ranks have ended and their output is read.
 
         Parameters
         ----------
         until : float, optional
             The time.monotonic() at which to come back all the same.
+        enough : callable, optional
+            Asked after whatever happens: True comes back all the same.
 
         Returns
         -------
         bool
-            False if `until` came first.
+            False if one of these came first.
         """
         while self._running or self._outputs:
+            if enough():
+                return False
             now = time.monotonic()
             if self._stop_at is not None and now >= self._stop_at:
                 self.stop()

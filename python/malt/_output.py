@@ -5,6 +5,7 @@ All of it is bytes: a rank may write anything.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -30,9 +31,15 @@ class Lines:
 
     A line that a progress bar rewrites (carriage returns) is reduced to what a
     terminal would show in the end, and on the way to one showing a second.
+
+    Parameters
+    ----------
+    progress : float
+        The seconds between those showings; with infinity there are none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, progress: float = PROGRESS) -> None:
+        self._every = progress
         self._part = b""  # of a line that has not ended
         self._shown = float("-inf")
         self._rewritten = False  # of that line something has been shown
@@ -57,12 +64,17 @@ class Lines:
         newest = _visible(before)
         if not after and not before.strip():
             return []
-        if newest.strip() and time.monotonic() - self._shown >= PROGRESS:
+        if newest.strip() and self._every < math.inf and time.monotonic() - self._shown >= self._every:
             self._shown = time.monotonic()
             self._part, self._rewritten = after, True
             return [newest]
         self._part = newest + b"\r" + after
         return []
+
+    @property
+    def rewritten(self) -> bytes:
+        """What a terminal shows now of a line that is being rewritten; else nothing."""
+        return _visible(self._part) if b"\r" in self._part else b""
 
     def rest(self) -> list[bytes]:
         """Return the last line, if the stream ended in the middle of it."""

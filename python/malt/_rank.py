@@ -31,6 +31,8 @@ class Rank:
         """What it reported about its failure (``_report``): type, peer."""
         self.summary: dict[str, Any] | None = None
         """What it reported at its end (``_report``)."""
+        self.outputs: list[Pipe] = []
+        """Its standard output and standard error."""
         self._begun = b""  # a report of which the end has not come yet
 
     def look(self) -> None:

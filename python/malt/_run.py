@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import operator
 import os
 import pickle
@@ -10,12 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import IO, Any, NoReturn, TypeVar
 
 from . import _child, _errors, _lib
 from ._launch import Job, job_environment
 from ._output import Display
+from ._pickles import MAIN, packed
 from ._rank import Rank
 
 __all__ = ["run"]
@@ -108,17 +107,6 @@ def _size(n: object) -> int:
 # ---------------------------------------------------------------- to the ranks
 
 
-class _Pickler(pickle.Pickler):
-    """Notices whether the pickle names something in ``__main__``."""
-
-    names_main = False
-
-    def persistent_id(self, obj: Any) -> None:
-        """Look at an object on its way into the pickle."""
-        if isinstance(obj, FunctionType | type) and obj.__module__ in ("__main__", _child.MAIN):
-            self.names_main = True
-
-
 def _write(file: IO[bytes], fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Write what `_child.main` reads."""
     data, main = _packed((fn, args, kwargs), fn)
@@ -130,30 +118,19 @@ def _write(file: IO[bytes], fn: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 def _packed(call: Any, fn: Any) -> tuple[bytes, tuple[str, str] | None]:
     """Return the pickle of a call, and the script or module to be imported for it."""
-    buffer = io.BytesIO()
-    pickler = _Pickler(buffer, pickle.HIGHEST_PROTOCOL)
-    failure: Exception | None = None
-    try:
-        pickler.dump(call)
-        if not pickler.names_main:
-            return buffer.getvalue(), None
-    except Exception as error:  # pickling runs code of the objects, which may raise anything
-        failure = error
-    try:
-        import cloudpickle  # type: ignore[import-untyped,import-not-found,unused-ignore]
-    except ImportError:
-        advice = "define it in a module, or pip install cloudpickle"
-    else:
-        try:
-            return cloudpickle.dumps(call, pickle.HIGHEST_PROTOCOL), None
-        except Exception as error:
-            failure, advice = failure or error, "pass what it needs in args="
-    main = _main()
-    if failure is None and main is not None:
-        return buffer.getvalue(), main
     name = getattr(fn, "__qualname__", repr(fn))
-    why = failure or "it is defined in __main__, which is no file"
-    raise TypeError(f"malt: {name} or its arguments cannot be sent to the ranks: {why}: {advice}") from None
+    try:
+        data, names_main = packed(call)
+    except TypeError as error:
+        advice = "" if "pip install" in str(error) else ": pass what it needs in args="
+        raise TypeError(f"malt: {name} or its arguments cannot be sent to the ranks: {error}{advice}") from None
+    main = _main() if names_main else None
+    if names_main and main is None:
+        raise TypeError(
+            f"malt: {name} or its arguments cannot be sent to the ranks: it is defined in __main__, which is no file: "
+            "define it in a module, or pip install cloudpickle"
+        )
+    return data, main
 
 
 def _main() -> tuple[str, str] | None:
@@ -193,7 +170,7 @@ class _Result:
         if len(self._data) < 8 or len(self._data) < 8 + int.from_bytes(self._data[:8], "little"):
             return None
         # A class of the caller's script has this module in a rank that imported it.
-        sys.modules.setdefault(_child.MAIN, sys.modules["__main__"])
+        sys.modules.setdefault(MAIN, sys.modules["__main__"])
         message: tuple[bool, Any] = pickle.loads(memoryview(self._data)[8:])
         return message
 

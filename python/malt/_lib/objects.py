@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Sequence
@@ -9,14 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from malt._errors import StateError
+from malt._errors import Error, StateError
 
 from .convert import DTYPES, check, encoded, rank_list, text
 from .loading import ffi, lib
 from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place
 
-__all__ = ["Object", "Update", "new_segment", "new_vector"]
+__all__ = ["Object", "Update", "drop_unfinished", "new_segment", "new_vector"]
 
 T = TypeVar("T")
 
@@ -35,6 +36,21 @@ class Update(NamedTuple):
     rows: np.ndarray[Any, Any] | None
 
 
+_objects: weakref.WeakSet[Object] = weakref.WeakSet()
+
+
+def drop_unfinished(timeout: float) -> None:
+    """Do without the gathers that a failure has left undone in lock-step, and drop their updates.
+
+    Without them the next scatter would be refused. For when all ranks have met
+    after it; an object that another thread is using is left as it is.
+    """
+    for unfinished in list(_objects):
+        with contextlib.suppress(Error):  # most of all: it has nothing to gather
+            if unfinished.lockstep():
+                unfinished.gather_with(lambda _: None, timeout)
+
+
 class Object(Place):
     """A vector or segment of the library."""
 
@@ -47,6 +63,7 @@ class Object(Place):
         self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
         self._count = ffi.new("uint32_t *")
         self._long = ffi.new("uint64_t *")
+        _objects.add(self)
 
     def _f(self, name: str) -> Any:
         return getattr(lib, f"malt_{self.kind}_{name}")
@@ -179,6 +196,10 @@ class Object(Place):
     def describe(self) -> str:
         self.must_be_open()
         return text(lambda *out: self._f("describe")(self.handle, *out))
+
+    def lockstep(self) -> bool:
+        """Tell whether each gather folds what was sent with this rank's last scatter."""
+        return " consistency=bsp" in self.describe()
 
     def ranks(self, which: str) -> list[int]:
         """Return the "receivers" or the "senders"."""
