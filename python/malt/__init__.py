@@ -70,6 +70,7 @@ _HOMES = {
     "_fold": ("Update",),
     "_graph": ("Graph",),
     "_load": ("load",),
+    "_notebook": ("load_ipython_extension", "unload_ipython_extension"),
     "_run": ("run",),
     "_segment": ("Message", "Segment"),
     "_shard": ("shard",),

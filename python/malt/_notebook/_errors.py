@@ -1,0 +1,52 @@
+"""The exceptions that a cell ends with, as a notebook shows them.
+
+IPython asks an exception for `_render_traceback_`. These show what happened on
+the ranks instead of the frames of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from malt._errors import Error, PeerError
+
+__all__ = ["CellError", "Interrupted", "RankDiedError", "RankError"]
+
+
+class CellError(Error):
+    """A cell cannot be run like this: its options, or the notebook's variables, are wrong."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class RankError(Error):
+    """A cell raised an exception on some ranks.
+
+    Attributes
+    ----------
+    rank : int
+        The first of them.
+    """
+
+    def __init__(self, message: str, rank: int, shown: Sequence[str]) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self._shown = list(shown)
+
+    def _render_traceback_(self) -> list[str]:
+        return self._shown
+
+
+class RankDiedError(PeerError):
+    """A rank has ended; the others have been ended."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user has stopped the cell."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"KeyboardInterrupt: {self}"]

@@ -1,0 +1,216 @@
+"""A rank of a notebook: a child process of the kernel that runs one cell after another.
+
+Ctrl-C reaches a rank as SIGINT, which raises KeyboardInterrupt in a cell and
+nowhere else: a rank that has ended its cell at that moment does not notice.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import getpass
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+import malt
+from malt import _parent
+from malt._pickles import packed
+
+from ._channel import Channel
+
+UNFINISHED = 0.2
+"""Seconds that a vector waits for the rest of a step which will not be folded."""
+
+SETTLE = 1.0
+"""Seconds that ranks wait for each other after a cell that failed."""
+
+
+def main(fd: int, parent: int) -> None:
+    """Be a rank.
+
+    Parameters
+    ----------
+    fd : int
+        Descriptor of the connection to the kernel.
+    parent : int
+        Process id of the kernel.
+    """
+    _parent.end_with(parent)
+    os.set_inheritable(fd, False)
+    _Worker(Channel(socket.socket(fileno=fd))).serve()
+
+
+class _Worker:
+    """Serves the requests of the kernel.
+
+    Parameters
+    ----------
+    channel : Channel
+        The connection to the kernel.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._pid = os.getpid()
+        self._rank = int(os.environ["MALT_RANK"])
+        self._shows = 0  # how often something was shown
+        self._held = False  # Ctrl-C waits
+        self._pressed = False  # … and has come
+
+    def serve(self) -> None:
+        """Answer requests until the kernel hangs up."""
+        from ._shell import start
+
+        message = self._channel.receive()
+        if message is None:
+            return
+        ready = message[1]
+        sys.path[:], sys.argv[:] = ready["path"], ready["argv"]
+        builtins.input = getpass.getpass = _no_keyboard
+        self._shell = start(self._show, ready["colors"])
+        self._shell.user_ns["malt"] = malt
+        requests: dict[str, Callable[[Any], Any]] = {"cell": self._cell, "settle": self._settle}
+        signal.signal(signal.SIGINT, self._interrupt)
+        self._channel.send("done")
+        while (message := self._channel.receive()) is not None:
+            kind, content = message
+            if kind in requests:  # else it came when the cell had ended
+                self._channel.send("done", requests[kind](content))
+
+    # -------------------------------------------------------------------- Ctrl-C
+
+    def _interrupt(self, _: int, frame: FrameType | None) -> None:
+        if self._held:
+            self._pressed = True
+            return
+        while frame is not None:
+            if frame.f_code is _Worker._run.__code__:
+                raise KeyboardInterrupt
+            frame = frame.f_back
+
+    @contextmanager
+    def _uninterrupted(self) -> Iterator[None]:
+        """Let no Ctrl-C come between what belongs together; for the main thread."""
+        self._held, self._pressed = True, False
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._pressed:
+            raise KeyboardInterrupt
+
+    # --------------------------------------------------------------------- a cell
+
+    def _cell(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Run a cell; return how it ended."""
+        signal.signal(signal.SIGINT, self._interrupt)  # the last cell may have set another one
+        error = self._call(content)
+        if os.getpid() != self._pid:  # a child that the cell has forked and not ended
+            os._exit(error is not None)
+        answer = self._answer(content, error)
+        _flush()
+        return answer
+
+    def _call(self, content: dict[str, Any]) -> BaseException | None:
+        try:
+            return self._run(content)
+        except BaseException as error:  # Ctrl-C, or a value that cannot be unpickled
+            return error
+
+    def _run(self, content: dict[str, Any]) -> BaseException | None:
+        if self._channel.ready():  # what comes now can only be that the cell is to be interrupted
+            raise KeyboardInterrupt
+        for name, data in content["values"].items():
+            self._shell.user_ns[name] = _value(name, data)
+        result = self._shell.cell(content["source"], content["count"], self._rank in content["show"])
+        failure: BaseException | None = result.error_before_exec or result.error_in_exec
+        return failure
+
+    def _answer(self, content: dict[str, Any], error: BaseException | None) -> dict[str, Any]:
+        world = sys.modules.get("malt._world")
+        answer: dict[str, Any] = {"joined": getattr(world, "_me", None) is not None, "values": {}, "error": None}
+        if error is None:
+            try:
+                answer["values"] = {name: self._value(name) for name in content["wanted"]}
+            except TypeError as failure:
+                return {**answer, "error": ("TypeError", str(failure), "", [str(failure)])}
+            return answer
+        name = type(error).__name__
+        with suppress(Exception):  # from the exception's own code
+            return {**answer, "error": (name, str(error), self._shell.place(error), self._shell.trace(error))}
+        return {**answer, "error": (name, "", "", [name])}
+
+    def _value(self, name: str) -> bytes:
+        if name not in self._shell.user_ns:
+            raise TypeError(f"malt: -o {name}: rank {self._rank} has no variable of that name")
+        try:
+            return packed(self._shell.user_ns[name])[0]
+        except TypeError as error:
+            kind = type(self._shell.user_ns[name]).__qualname__
+            raise TypeError(f"malt: -o {name}: a {kind} cannot be sent from rank {self._rank}: {error}") from None
+
+    def _settle(self, word: str) -> bool:
+        """Meet the other ranks after a cell that failed; return whether that went well.
+
+        Collective calls are numbered. A rank that has made fewer of them than the
+        others finds what those had sent in calls that they gave up, once for each
+        that it missed: it calls until all have said the word of today.
+        """
+        from malt import _lib, _world
+
+        until = time.monotonic() + SETTLE
+        while (left := until - time.monotonic()) > 0:
+            with suppress(malt.Error):
+                if set(_world.allgather(word, timeout=left)) == {word}:
+                    _lib.drop_unfinished(UNFINISHED)
+                    return True
+        return False
+
+    # -------------------------------------------------------------------- showing
+
+    def _show(self, kind: str, content: Any) -> None:
+        """Show something under the cell, after what has been printed before it."""
+        if not self._shell.shown or os.getpid() != self._pid:
+            return
+        _flush()
+        if threading.current_thread() is not threading.main_thread():
+            self._channel.send(kind, (None, content))
+            return
+        with self._uninterrupted():
+            self._shows += 1
+            self._channel.send(kind, (self._shows, content))
+            # Pipe and connection are read in no order: what is printed next has to wait.
+            while (message := self._channel.receive()) is not None:
+                if message == ("shown", self._shows):
+                    return
+
+
+def _value(name: str, data: bytes) -> Any:
+    try:
+        return pickle.loads(data)
+    except Exception as error:
+        raise TypeError(f"malt: -i {name} cannot be received: {type(error).__name__}: {error}") from None
+
+
+def _flush() -> None:
+    """Let everything that was printed be on its way, what C code printed as well."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # the cell may have replaced it by anything
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)
+
+
+def _no_keyboard(*_: Any, **__: Any) -> NoReturn:
+    raise malt.UnsupportedError(
+        "malt: input() on a rank: ranks have no keyboard. Ask in a cell of the notebook itself, without %%malt, and "
+        "send the answer with -i"
+    )

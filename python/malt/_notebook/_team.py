@@ -1,0 +1,153 @@
+"""The ranks of a notebook: processes that live from one cell to the next."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from malt._launch import Job, job_environment
+from malt._processes import members
+from malt._rank import Rank
+
+from ._channel import Channel, pair, send
+from ._show import Screen
+
+CLOSE = 2.0
+"""Seconds that ranks have to end by themselves."""
+
+FOLLOW = 1.0
+"""Seconds from the end of a rank's connection to the end of the rank."""
+
+
+class Team:
+    """Ranks, and the connections to them.
+
+    They are children of the kernel, bound to the thread that makes the team.
+    Nothing is read from them between cells; what they print meanwhile waits.
+
+    Parameters
+    ----------
+    size : int
+        How many.
+    screen : Screen
+        Where it is shown what they print.
+
+    Attributes
+    ----------
+    hear : callable
+        Called with (rank, kind, content) for the messages of the ranks.
+    """
+
+    def __init__(self, size: int, screen: Screen) -> None:
+        self.size = size
+        self.screen = screen
+        self.since = time.time()
+        self.cells = 0
+        self.hear: Callable[[int, str, Any], None] = lambda *_: None
+        self.job = Job(screen)
+        self._channels: dict[int, Channel] = {}
+        self._silent: set[int] = set()  # have hung up
+        self._pid = os.getpid()
+        env = job_environment(size)
+        try:
+            for number in range(size):
+                self._start(number, {**env, "MALT_RANK": str(number), "MALT_LOCAL_RANK": str(number)})
+        except BaseException:
+            self.close(kill=True)
+            raise
+
+    def _start(self, number: int, env: dict[str, str]) -> None:
+        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        ours, theirs = pair()
+        self._channels[number] = ours
+        code = (
+            f"import sys; sys.path.insert(0, {home!r}); from malt._notebook._rank import main; "
+            f"main({theirs.fileno()}, {self._pid})"
+        )
+        try:
+            self.job.start([sys.executable, "-c", code], env, pass_fds=(theirs.fileno(),))
+        finally:
+            theirs.close()
+        self.job.watch(ours.fileno(), partial(self._receive, number))
+
+    def _receive(self, number: int) -> None:
+        message = self._channels[number].receive()
+        if message is None:
+            self._silent.add(number)
+            self.job.forget(self._channels[number].fileno())
+            return
+        self.job.drain(self.job.ranks[number])  # it was printed before
+        self.hear(number, *message)
+
+    def send(self, kind: str, content: Any = None) -> None:
+        """Send a message to all ranks."""
+        send(self._channels.values(), kind, content)
+
+    def answer(self, number: int, kind: str, content: Any) -> None:
+        """Send a message to one rank."""
+        self._channels[number].send(kind, content)
+
+    def interrupt(self, numbers: set[int]) -> None:
+        """Interrupt some ranks.
+
+        The message comes first: it is for a rank that has not begun with its cell,
+        and so takes no notice of the signal.
+        """
+        for rank in self.job.ranks:
+            if rank.number in numbers and rank.status is None and not rank.lost:
+                self.answer(rank.number, "interrupt", None)
+                os.kill(rank.pid, signal.SIGINT)
+
+    def interrupt_children(self, numbers: set[int]) -> None:
+        """Interrupt what some ranks have started: they may be waiting for it."""
+        groups = {rank.pid for rank in self.job.ranks if rank.number in numbers and not rank.lost}
+        for pid in members(groups):
+            if pid not in groups:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGINT)
+
+    @property
+    def broken(self) -> bool:
+        """Whether a rank has ended."""
+        return bool(self._silent) or any(rank.status is not None for rank in self.job.ranks)
+
+    def look(self) -> bool:
+        """Return `broken`, with what has happened since the last cell."""
+        for rank in self.job.ranks:
+            rank.look()
+        return self.broken
+
+    def bury(self) -> tuple[Rank, str]:
+        """End all ranks because one has ended; return that one, and a sentence about it."""
+        ranks = self.job.ranks
+        self.job.wait(time.monotonic() + FOLLOW, lambda: any(rank.status is not None for rank in ranks))
+        first = self.job.first_failure()
+        if first is None:
+            ended = [rank for rank in ranks if rank.status is not None or rank.number in self._silent]
+            first = min(ended, key=lambda rank: (not rank.status, rank.number))
+        fate = first.fate() if first.status is not None else "has closed its connection to the notebook"
+        if first.status == -signal.SIGKILL:
+            fate += " (by somebody, or by the kernel for lack of memory: see dmesg)"
+        self.close(kill=True)
+        return first, f"rank {first.number} {fate}"
+
+    def close(self, kill: bool = False) -> None:
+        """End the ranks: let them do it by themselves, or kill them. A second time does nothing."""
+        if os.getpid() != self._pid:
+            return  # a forked child: they are not its own
+        channels, self._channels = self._channels, {}
+        for number, channel in channels.items():
+            if number < len(self.job.ranks) and number not in self._silent:
+                self.job.forget(channel.fileno())
+            channel.close()
+        if channels and not kill:
+            self.job.wait(time.monotonic() + CLOSE)
+            self.job.stop()
+            self.job.wait()
+        self.job.close()
