@@ -7,9 +7,7 @@ import gzip
 import io
 import random
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from loads import Loads, checked, mine
 
@@ -156,35 +154,3 @@ def test_rows_are_found_alike_whichever_way_is_quickest(quote: bytes, blanks: bo
         slow = [block[a:b] for a, b in rows.spans(block)]
         assert rows.lines(block) == slow
         assert rows.count(block) == len(slow)
-
-
-def test_every_kind_of_number(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
-    words = ["1", "-1", "+1", "1.", ".5", "1e-3", "-2.5E+2", "nan", "inf", "0.1234567890123456789", "1e400", "5e-324"]
-    (tmp_path / "x.svm").write_text("".join(f"{w} 1:{w}\n" for w in words))
-    x, y = malt.load(tmp_path / "x.svm")
-    expected = np.array([float(w) for w in words])
-    np.testing.assert_array_equal(y, expected)
-    np.testing.assert_array_equal(x.toarray()[:, 0], expected)
-    (tmp_path / "x.csv").write_text("".join(f"{w},1\n" for w in words))
-    np.testing.assert_array_equal(malt.load(tmp_path / "x.csv")[:, 0], expected)
-
-
-def bits(x: Any) -> tuple[Any, ...]:
-    return x.shape, x.indptr.tolist(), x.indices.tolist(), x.data.tobytes()
-
-
-@pytest.mark.parametrize("zero_based", [True, False, "auto"])
-def test_svmlight_is_read_as_scikit_learn_does(tmp_path: Path, zero_based: bool | str) -> None:
-    datasets = pytest.importorskip("sklearn.datasets")
-    chance = np.random.RandomState(3)
-    lines = []
-    for i in range(200):
-        indices = np.flatnonzero(chance.rand(30) < 0.2) + 1
-        values = chance.randn(30) * 10.0 ** chance.randint(-12, 12, 30)
-        lines.append(f"{i % 3 - 1} " + " ".join(f"{k}:{v!r}" for k, v in zip(indices, values.tolist(), strict=False)))
-    (tmp_path / "x.svm").write_text("\n".join(lines))
-    x, y = malt.load(tmp_path / "x.svm", zero_based=zero_based)
-    expected, labels = datasets.load_svmlight_file(str(tmp_path / "x.svm"), zero_based=zero_based)
-    assert bits(x) == bits(expected)
-    np.testing.assert_array_equal(y, labels)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._parts import Cut
 from .columns import chosen, labelled
+from .decimals import decimals
 from .files import File
 from .frames import FrameReader
 from .lines import checked_encoding, decoded
@@ -136,6 +137,9 @@ class CSV:
     def _numbers(self, piece: Piece) -> np.ndarray[Any, Any]:
         assert self._names is not None
         width = len(self._names)
+        quick = self._plain_numbers(piece)
+        if quick is not None:
+            return quick
         try:
             # One row fewer or more would be one with another number of fields.
             found: np.ndarray[Any, Any] = np.loadtxt(
@@ -153,6 +157,25 @@ class CSV:
         if found.shape != (len(piece), len(self._columns)):
             self._first_bad(piece)
         return found
+
+    def _plain_numbers(self, piece: Piece) -> np.ndarray[Any, Any] | None:
+        """Return the numbers of rows that are nothing but plain decimals; None if they are not."""
+        text = piece.text.replace(b"\r\n", b"\n") if b"\r" in piece.text else piece.text
+        # Of other types numpy.loadtxt knows what fits.
+        if self._dtype.kind != "f" and (self._dtype != np.int64 or b"." in text):
+            return None
+        delimiter = self._delimiter.encode()
+        found = decimals(text, b"\n" + delimiter) if delimiter in b",;\t |:" else None
+        if found is None:
+            return None
+        numbers, before = found
+        shape = len(piece), len(self._names or ())
+        if len(numbers) != shape[0] * shape[1]:
+            return None
+        first, others = before.reshape(shape)[:, :1], before.reshape(shape)[:, 1:]
+        if (first != 10).any() or (others == 10).any():
+            return None
+        return numbers.reshape(shape)[:, self._columns].astype(self._dtype, copy=False)
 
     def _first_bad(self, piece: Piece) -> Any:
         """Raise for the first row that is not numbers, as many as there are columns."""
@@ -201,6 +224,6 @@ class CSV:
 def _is_number(field: str, dtype: np.dtype[Any] | type = np.float64) -> bool:
     try:
         np.array([field.strip()]).astype(dtype)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     return True

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._need import need
 from .._parts import Cut
+from .decimals import Found, decimals
 from .files import File
 from .progress import Progress
 from .rows import Rows
@@ -117,9 +118,9 @@ def _ends(indices: np.ndarray[Any, Any]) -> list[int | None]:
 def parse(text: bytes) -> Parsed:
     r"""Read lines of SVMlight.
 
-    Every number of the text goes through one call of numpy; that labels, indices
-    and values come in the order that the format wants is then checked for all lines
-    at once. Only if something is wrong are the lines looked at one by one.
+    All numbers of the text are read at once; that labels, indices and values come in
+    the order that the format wants is then checked for all lines at once. Only if
+    something is wrong are the lines looked at one by one.
 
     Returns
     -------
@@ -145,32 +146,34 @@ def parse(text: bytes) -> Parsed:
         text = re.sub(rb"[ \t]qid:\d+", b"", text)
     if text[:1] in b" \t" or b"\n " in text or b"\n\t" in text:
         text = re.sub(rb"(?m)^[ \t]+", b"", text)
+    numbers, before = decimals(text, b"\n :") or _numbers(text)
+    # What stands before a number says what it is: a newline a label, a colon a value,
+    # anything else an index.
+    label, value = before == 10, before == 58
+    index = ~(label | value)
+    # An index, and nothing else, is followed by a value.
+    if not label[0] or index[-1] or not np.array_equal(value[1:], index[:-1]):
+        raise _first_bad(text)
+    found = numbers[index]
+    indices = found.astype(np.int64)
+    if len(found) and (found.min() < 0 or not np.array_equal(indices, found)):
+        raise _first_bad(text)
+    lines = np.flatnonzero(label)
+    return numbers[lines], np.diff(np.append(lines, len(label))) // 2, indices, numbers[value]
+
+
+def _numbers(text: bytes) -> Found:
+    """Return the numbers of any kind in a text, and what stands before each."""
     try:
         numbers = np.fromstring(text.translate(_COLON_TO_BLANK), sep=" ")
     except (DeprecationWarning, ValueError):  # numpy says so in one way or another, or stops there
         raise _first_bad(text) from None
-    # What stands before each number says what it is: a newline a label, a blank an
-    # index, a colon a value.
-    letters = np.frombuffer(text, np.uint8)
+    letters = np.frombuffer(b"\n" + text, np.uint8)
     blank = (letters <= 32) | (letters == 58)
-    begins = np.flatnonzero(~blank[1:] & blank[:-1]) + 1
-    before = letters[begins - 1]
-    kinds = np.concatenate((np.zeros(1, np.int8), (before != 10).astype(np.int8) + (before == 58)))
-    value = kinds == 2
-    if (
-        len(kinds) != len(numbers)
-        or blank[0]
-        or not np.array_equal(value[1:], kinds[:-1] == 1)  # an index, and nothing else, is followed by a value
-        or kinds[-1] == 1
-    ):
+    before = letters[np.flatnonzero(~blank[1:] & blank[:-1])]
+    if len(before) != len(numbers):
         raise _first_bad(text)
-    index = numbers[kinds == 1]
-    indices = index.astype(np.int64)
-    if len(index) and (index.min() < 0 or not np.array_equal(indices, index)):
-        raise _first_bad(text)
-    lines = np.flatnonzero(kinds == 0)
-    pairs = np.diff(np.append(lines, len(kinds))) // 2
-    return numbers[lines], pairs, indices, numbers[value]
+    return numbers, before
 
 
 def _first_bad(text: bytes) -> MalformedError:
