@@ -159,11 +159,13 @@ func (p *sparse) take(data []byte) []uint32 {
 	case p.kind == sparseModel:
 		rows = spvec.Changed(rows, p.shape, data, p.shadow)
 	default:
-		rows = spvec.NonZero(rows, p.shape, data)
+		rows = spvec.NonZero(rows, p.shape, data, p.shape.DenseFrom())
 	}
 	if len(p.named) > 0 {
 		rows = append(rows, p.named...)
-		slices.Sort(rows)
+		if !slices.IsSorted(rows) {
+			slices.Sort(rows)
+		}
 		rows = slices.Compact(rows)
 	}
 	p.found, p.named, p.search = rows, p.named[:0], false
@@ -176,22 +178,18 @@ func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind) {
 	all := p.search
 	rows := p.take(s.data)
 	if p.kind == sparseGradient {
-		if p.shape.PrefersDense(len(rows)) {
+		if len(rows) >= p.shape.DenseFrom() {
 			return spvec.EncodeDense(slot, p.shape, s.data, rows, all), spvec.Dense
 		}
 		return spvec.Encode(slot, p.shape, s.data, rows, nil)
 	}
-	size := p.shape.RowBytes()
-	for _, r := range rows {
-		at := int(r) * size
-		copy(p.shadow[at:at+size], s.data[at:])
-	}
+	spvec.Remember(p.shape, p.shadow, s.data, rows)
 	seq := s.head.Load() + 1
+	p.ledger.Drop(s.readBy(s.ch.receivers, seq))
 	p.ledger.Add(rows, seq)
 	if to == nil {
 		to = s.ch.receivers
 	}
-	p.ledger.Drop(s.readBy(s.ch.receivers, seq))
 	rows, ages := p.ledger.Since(seq, s.readBy(to, seq))
 	if s.mode.consistency.Kind == consistency.NotifyAck {
 		for _, r := range to {

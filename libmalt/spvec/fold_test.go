@@ -147,8 +147,11 @@ func TestFindSeesEveryBit(t *testing.T) {
 			if got := Changed(nil, s, data, base); !slices.Equal(got, rows) {
 				t.Errorf("%+v: changed %v, want %v", s, got, rows)
 			}
-			if got := NonZero(nil, s, alone); !slices.Equal(got, rows) {
+			if got := NonZero(nil, s, alone, s.Rows+1); !slices.Equal(got, rows) {
 				t.Errorf("%+v: not zero %v, want %v", s, got, rows)
+			}
+			if got := NonZero(nil, s, alone, 3); len(got) < min(3, len(rows)) || !slices.Equal(got, rows[:len(got)]) {
+				t.Errorf("%+v: the first 3 not zero %v of %v", s, got, rows)
 			}
 		}
 	}

@@ -190,16 +190,18 @@ func rest[T float](f *Folder, j *job, own []T) {
 	if j.op == Sum {
 		return
 	}
-	w := j.shape.Width
-	if j.op == Mean && j.ownIn && !j.weigh && w == 1 {
+	if j.op == Mean && j.ownIn && !j.weigh {
+		// Also the rows that are mentioned: their own values are in acc, and store
+		// overwrites them.
 		d := T(j.divisor)
-		for row, at := range f.slot[:len(own)] {
-			if at == 0 {
-				own[row] /= d
+		for i, v := range own {
+			if v != 0 {
+				own[i] = v / d
 			}
 		}
 		return
 	}
+	w := j.shape.Width
 	for row := range j.shape.Rows {
 		if f.slot[row] != 0 {
 			continue

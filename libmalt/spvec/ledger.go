@@ -11,6 +11,8 @@ import "math"
 type Ledger struct {
 	changed []uint64 // by row: the message that its present value was new in; 0: none
 	live    []uint32 // ascending: the rows that not all readers are known to have
+	first   uint64   // the first message that one of live was added with, and the last
+	last    uint64
 	spare   []uint32
 	ages    []uint32
 }
@@ -20,6 +22,15 @@ func NewLedger(rows int) *Ledger { return &Ledger{changed: make([]uint64, rows)}
 
 // Add says that rows, which ascend, have new values in message seq.
 func (l *Ledger) Add(rows []uint32, seq uint64) {
+	l.last = seq
+	if len(l.live) == 0 {
+		l.first = seq
+		l.live = append(l.live, rows...)
+		for _, r := range rows {
+			l.changed[r] = seq
+		}
+		return
+	}
 	merged, i := l.spare[:0], 0
 	for _, r := range rows {
 		for i < len(l.live) && l.live[i] < r {
@@ -37,13 +48,20 @@ func (l *Ledger) Add(rows []uint32, seq uint64) {
 
 // Drop says that all readers have read message seq.
 func (l *Ledger) Drop(seq uint64) {
+	switch {
+	case seq >= l.last:
+		l.Clear()
+		return
+	case seq < l.first:
+		return
+	}
 	kept := l.live[:0]
 	for _, r := range l.live {
 		if l.changed[r] > seq {
 			kept = append(kept, r)
 		}
 	}
-	l.live = kept
+	l.live, l.first = kept, seq+1
 }
 
 // Clear says that all readers have all rows.
@@ -52,6 +70,9 @@ func (l *Ledger) Clear() { l.live = l.live[:0] }
 // Since lists the rows of message seq to readers that have all read message read,
 // and their ages; nil if all are of age 0. Both are valid until the next call.
 func (l *Ledger) Since(seq, read uint64) (rows, ages []uint32) {
+	if l.first == seq && read < seq {
+		return l.live, nil
+	}
 	rows, ages = l.spare[:0], l.ages[:0]
 	aged := false
 	for _, r := range l.live {

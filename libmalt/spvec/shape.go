@@ -61,11 +61,14 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// PrefersDense tells whether so many rows cost more than the whole vector does:
-// a row is found by its index where a whole vector streams by.
-func (s Shape) PrefersDense(rows int) bool {
-	return rows*(s.RowBytes()+lookupBytes) >= s.Bytes()
+// DenseFrom is the number of rows from which the whole vector is cheaper: a row
+// is found by its index where a whole vector streams by.
+func (s Shape) DenseFrom() int {
+	return (s.Bytes() + s.RowBytes() + lookupBytes - 1) / (s.RowBytes() + lookupBytes)
 }
 
-// lookupBytes is how many bytes of a whole vector go by while one row is found.
-const lookupBytes = 36
+// lookupBytes is how many bytes of a whole vector go by while one row is found:
+// measured over shared memory, where a gradient of single elements is cheaper as
+// a whole from some 5 % on. Over a network that
+// share is larger.
+const lookupBytes = 64
