@@ -2,6 +2,7 @@ package libmalt_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
@@ -26,7 +28,9 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the 
 // keeps its place.
 //
 //	> world 3 graph=ring consistency=notify-ack   all ranks make a vector
+//	> world 2 rows=5 sparse=model …               of so many rows, of which few are told
 //	> 0 scatter [1 2]                             rank 0, to all or to those
+//	> 0 change 3 4                                those rows
 //	> 0 gather | sync | barrier | leave | die
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
@@ -57,6 +61,7 @@ type stage struct {
 	log    *bytes.Buffer
 	worlds []*libmalt.World
 	vs     []*libmalt.Vector
+	rows   int // of a sparse vector
 }
 
 // replay runs the commands of text and returns it with what happened.
@@ -102,9 +107,20 @@ func (s *stage) command(words []string) {
 			rank, _ := strconv.Atoi(word)
 			to = append(to, rank)
 		}
-		fill(v.Bytes(), value(r, v.Clock()+1))
+		if s.rows == 0 {
+			fill(v.Bytes(), value(r, v.Clock()+1))
+		}
 		_, err = v.Scatter(once, to, 1)
+	case "change":
+		for _, word := range words[2:] {
+			row, _ := strconv.Atoi(word)
+			put(v.Bytes(), row, at(v.Bytes(), row)+1)
+		}
 	case "gather":
+		if s.rows > 0 {
+			err = s.look(once, v)
+			break
+		}
 		_, err = v.Gather(once, "")
 	case "sync":
 		_, err = v.Sync(once, 1)
@@ -129,17 +145,44 @@ func (s *stage) command(words []string) {
 	}
 }
 
+// look gathers into a sparse vector and tells what is folded.
+func (s *stage) look(ctx context.Context, v *libmalt.Vector) error {
+	us, err := v.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	for _, u := range us {
+		var rows []string
+		for i := range len(u.Data) / 4 {
+			row := uint32(i)
+			if u.Rows != nil {
+				row = u.Rows[i]
+			}
+			rows = append(rows, fmt.Sprintf("row %d as %v", row, at(u.Data, i)))
+		}
+		s.say("folds of %d: %s", u.Rank, cmp.Or(strings.Join(rows, ", "), "no row"))
+	}
+	return v.End(true)
+}
+
 func (s *stage) world(words []string) {
 	n, err := strconv.Atoi(words[1])
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	options := strings.Join(words[2:], " ")
+	if text, ok := strings.CutPrefix(options, "rows="); ok {
+		text, options, _ = strings.Cut(text, " ")
+		if s.rows, err = strconv.Atoi(text); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	s.worlds, s.vs = make([]*libmalt.World, n), make([]*libmalt.Vector, n)
 	var quiet sync.Mutex // the making is concurrent and not part of the transcript
 	recorders := make([]*recorder, n)
 	var all sync.WaitGroup
 	for r, tr := range inmem.New(n) {
-		recorders[r] = &recorder{Transport: tr}
+		recorders[r] = &recorder{Transport: tr, sparse: s.rows > 0}
 		all.Go(func() {
 			ctx := background(s.t)
 			w, err := libmalt.NewWorld(ctx, recorders[r], libmalt.Config{})
@@ -147,7 +190,7 @@ func (s *stage) world(words []string) {
 				s.t.Errorf("rank %d: %v", r, err)
 				return
 			}
-			v, err := vector(ctx, w, 1, strings.Join(words[2:], " "))
+			v, err := vector(ctx, w, max(s.rows, 1), options)
 			if err != nil {
 				s.t.Errorf("rank %d: %v", r, err)
 			}
@@ -168,7 +211,8 @@ func (s *stage) world(words []string) {
 // recorder tells every message of one rank. Collectives show as "call n".
 type recorder struct {
 	rdma.Transport
-	say func(format string, args ...any) // nil: quiet
+	say    func(format string, args ...any) // nil: quiet
+	sparse bool                             // tell what messages are made of
 }
 
 func (t *recorder) tell(format string, args ...any) {
@@ -241,7 +285,11 @@ func (o *recordedOut) Commit(n int, s rdma.Stamp, to []int) error {
 	if to == nil {
 		to = o.readers
 	}
-	o.t.tell("%d sends %s to %v", o.t.Rank(), what(o.name, s), to)
+	text := what(o.name, s)
+	if o.t.sparse && o.name != "world" {
+		text += fmt.Sprintf(", %s in %d bytes,", spvec.Kind(s.Kind), n)
+	}
+	o.t.tell("%d sends %s to %v", o.t.Rank(), text, to)
 	return err
 }
 
