@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -12,7 +13,7 @@ project = "MALT"
 version = release = (HERE.parent / "VERSION").read_text().strip()
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_design", "produced"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_design", "inherited", "produced"]
 exclude_patterns = ["_ext", "_static"]
 nitpicky = True
 show_warning_types = True
@@ -26,6 +27,7 @@ myst_heading_anchors = 3
 # ---- reference, from the docstrings of the installed wheel
 
 autodoc_member_order = "bysource"
+autodoc_mock_imports = [name for name in ("sklearn", "torch") if find_spec(name) is None]
 autodoc_typehints = "none"  # the docstrings say more
 numpydoc_show_class_members = False
 python_display_short_literal_types = True

@@ -1,7 +1,7 @@
 """The first errors of a newcomer, word by word.
 
-The guide's page on debugging has each of them: a program, and what a rank says of it. The
-programs are run here, as two ranks.
+The guide has each of them: a program that is only to be looked at, and what a rank says of
+it. The programs are run here, as two ranks.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import pytest
 from jobs import Job
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "guide" / "debugging.md"
+GUIDE = ROOT / "docs" / "guide"
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
-    """Yield a name, a program and a message for each case of the page."""
-    for section in re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
+    """Yield a name, a program and a message for each case."""
+    text = "".join(page.read_text() for page in sorted(GUIDE.glob("*.md")))
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading = section.partition("\n")[0]
         found = re.findall(r"^```\{code-block\} python\n(.*?)^```\n\n.*?^```text\n(.*?)^```", section, re.M | re.S)
         for i, (program, message) in enumerate(found, 1):
@@ -36,7 +37,7 @@ def plain(text: str) -> str:
 
 
 def test_cases_are_found() -> None:
-    assert len(CASES) == 6
+    assert len(CASES) == 7
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -52,6 +53,6 @@ def test_headings_that_errors_point_to() -> None:
     source = "".join(path.read_text() for path in (ROOT / "python" / "malt").rglob("*.py"))
     named = set(re.findall(r"\bsee\(\s*[\"']([^\"']+)[\"']\s*\)", source))
     assert {"A rank that is elsewhere", "Your own fold"} <= named
-    pages = [page.read_text() for page in PAGE.parent.glob("*.md")]
+    pages = [page.read_text() for page in GUIDE.glob("*.md")]
     for heading in named:
         assert sum(bool(re.search(rf"^#+ {re.escape(heading)}$", page, re.M)) for page in pages) == 1, heading
