@@ -47,7 +47,7 @@ class Update:
     `array` of a sparse vector is a whole array, made when it is asked for: where the
     update does not mention a row it has, with ``sparse="model"``, the vector's own
     values, with ``sparse="gradient"`` zeros. So a fold need not know that the vector
-    is sparse; one that looks at `rows` and `values` takes time for those alone.
+    is sparse; one that looks at ``rows`` and ``values`` takes time for those alone.
     """
 
     __slots__ = ("_arrays", "age", "clock", "rank", "rows", "values", "weight")
