@@ -96,7 +96,7 @@ class Kernel:
 
     def start(self, code: str) -> Callable[[], Cell]:
         """Begin to run a cell; the result waits for its end."""
-        request = self._client.execute(code)
+        request = self._client.execute(code, stop_on_error=False)
         self._cell, self._begun = Cell(), time.monotonic()
         return lambda: self._finish(request, None)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +133,52 @@ def test_an_exception_shows_the_ranks_traceback_with_its_lines(kernel: Kernel) -
     assert "-> 4     return y / x" in cell.error
     assert cell.error.rstrip().endswith("ZeroDivisionError: division by zero")
     assert "_notebook" not in cell.error
+
+
+def test_exception_groups(kernel: Kernel) -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("Python before 3.11 has no exception groups")
+    error = kernel.run("%%malt\nraise ExceptionGroup('both', [ValueError('a'), KeyError('b')])").error
+    assert "ValueError: a" in error
+    assert "KeyError: 'b'" in error
+
+
+def test_a_value_that_the_ranks_cannot_make(kernel: Kernel) -> None:
+    kernel.ok("class Odd:\n    def __reduce__(self): return int, ('no number',)\nodd = Odd()")
+    cell = kernel.run("%%malt -i odd\nprint('run')")
+    assert "malt: -i odd cannot be received: ValueError: invalid literal for int()" in cell.error
+    assert "Traceback" not in cell.error
+    assert cell.out == ""
+
+
+def test_what_cannot_be_shown_ends_the_ranks_and_leaves_no_mess() -> None:
+    with Kernel() as kernel:
+        kernel.ok("%load_ext malt")
+        kernel.ok("%%malt -n 2\nimport time")
+        kernel.ok("publish = get_ipython().display_pub.publish\ndef fail(*a, **k): raise OSError('cannot show')")
+        cell = kernel.run(
+            "get_ipython().display_pub.publish = fail\n"
+            "try:\n    get_ipython().run_cell_magic('malt', '', 'display(1); time.sleep(1000)')\n"
+            "finally:\n    get_ipython().display_pub.publish = publish"
+        )
+        assert "OSError: cannot show" in cell.error
+        cell = kernel.ok("%%malt\nmalt.size()")
+        assert cell.texts == ["[0] 2"]
+        assert "2 new ranks, without variables: the notebook failed" in cell.err
+
+
+def test_notebooks_run_without_anybody_looking(tmp_path: Path) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="needs nbclient: pip install nbclient")
+    nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install nbclient")
+    cells = ["%load_ext malt", "%%malt -n 2\nprint('hello')\nmalt.allreduce(malt.rank(), 'sum')", "%%malt\n1 / 0"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    client = nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True)
+    client.execute(cwd=str(tmp_path))
+    printed, shown = notebook.cells[1].outputs
+    assert lines(printed.text) == ["[0] hello", "[1] hello"]
+    assert shown.data["text/plain"] == "[0] 1"
+    (error,) = notebook.cells[2].outputs
+    assert error.evalue == "all 2 ranks: ZeroDivisionError: division by zero"
 
 
 def test_one_exception_of_all_ranks_is_shown_once(kernel: Kernel) -> None:

@@ -95,19 +95,40 @@ def test_twenty_interrupts_of_one_cell(ranks: Kernel) -> None:
     ranks.wait_for("begun")
     for _ in range(20):
         os.kill(ranks.pid, signal.SIGINT)
-    assert wait().name in ("Interrupted", "KeyboardInterrupt")
+    assert wait().name in ("Interrupted", "KeyboardInterrupt")  # of the kernel's own, where the cell has ended
     ranks.run("1")  # where some of them came after the cell
     assert usable(ranks)
 
 
+# Presses the button while the kernel is packing what the ranks get.
+SLOW = (
+    "import os, signal\nclass Slow:\n    def __reduce__(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
+    "        return int, ()\nslow = Slow()"
+)
+
+
 def test_an_interrupt_before_the_ranks_have_begun(ranks: Kernel) -> None:
-    # The button is pressed while the kernel is still packing what the ranks get.
-    ranks.ok(
-        "import os, signal\nclass Slow:\n    def __reduce__(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
-        "        return int, ()\nslow = Slow()"
-    )
+    ranks.ok(SLOW)
     cell = ranks.run("%%malt -i slow\nwhile True: pass")
     assert cell.name == "Interrupted"
+    assert usable(ranks)
+
+
+def test_an_interrupt_while_the_ranks_are_started(kernel: Kernel) -> None:
+    kernel.run("%malt stop")
+    kernel.ok(SLOW)
+    cell = kernel.run("%%malt -n 2 -i slow\nprint('run')")
+    assert "the ranks had not started yet, and have been ended" in cell.error
+    assert cell.out == ""
+    assert "there are no ranks" in kernel.ok("%malt status").out
+
+
+def test_an_interrupt_when_the_ranks_have_ended_the_cell(ranks: Kernel) -> None:
+    # It is pressed while the kernel unpacks what has come.
+    ranks.ok("def late():\n    import os, signal\n    os.kill(os.getpid(), signal.SIGINT)\n    return 7")
+    cell = ranks.run("%%malt -i late -o back\nclass Late:\n    def __reduce__(self): return late, ()\nback = Late()")
+    assert cell.error == "KeyboardInterrupt: the ranks had ended the cell"
+    assert ranks.ok("back").result == str([7] * N)
     assert usable(ranks)
 
 

@@ -10,6 +10,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from ._errors import Interrupted
 from ._team import Team
 
 GRACE = 0.3
@@ -28,8 +29,8 @@ PATIENCE = 2.0
 class StopButton:
     """Notes Ctrl-C, which is what the stop button is to a kernel, instead of raising.
 
-    As a context manager. Other than in the main thread it does nothing, since there
-    Python has no Ctrl-C.
+    As a context manager, at whose end it raises if nothing else has. Other than in
+    the main thread it does nothing, since there Python has no Ctrl-C.
     """
 
     def __init__(self) -> None:
@@ -51,6 +52,8 @@ class StopButton:
             signal.signal(signal.SIGINT, self._before)
         os.close(self._reader)
         os.close(self._writer)
+        if self.pressed and kind is None:  # too late for the ranks, but the user wants no further cells
+            raise Interrupted("the ranks had ended the cell")
 
     def _press(self, *_: object) -> None:
         self.pressed += 1

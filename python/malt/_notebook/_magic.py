@@ -87,7 +87,7 @@ class Magics:
     # ------------------------------------------------------------------- commands
 
     def cell(self, line: str, cell: str | None = None) -> None:
-        """Run a cell on all ranks: ``%%malt``."""
+        """Run a cell on several ranks; ``%%malt --help`` tells the options."""
         options = _parse(_cell_parser(), line)
         if options is None:
             return
@@ -108,7 +108,7 @@ class Magics:
             self._run(team, request, button)
 
     def line(self, line: str) -> None:
-        """See to the ranks: ``%malt``."""
+        """Show, restart or end the ranks of ``%%malt``; ``%malt --help`` tells more."""
         options = _parse(_line_parser(), line or "--help")
         if options is None:
             return
@@ -166,8 +166,12 @@ class Magics:
         return found
 
     def _start(self, size: int, button: StopButton) -> Team:
-        screen = Screen(self._shell, size)
-        team = Team(size, screen)
+        try:
+            team = Team(size, Screen(self._shell, size))
+        except OSError as error:
+            raise CellError(
+                f"%%malt: {_ranks(size)} could not be started: {error}: start fewer, or raise ulimit -n or -u"
+            ) from None
         try:
             started = Round(team, button)
             colors = getattr(self._shell, "colors", "nocolor")
@@ -199,7 +203,12 @@ class Magics:
         """Run a cell, and raise what it ended with."""
         team.cells += 1
         ran = Round(team, button)
-        ran.run("cell", request)
+        try:
+            ran.run("cell", request)
+        except BaseException:  # the kernel could not show something, and the ranks are somewhere in the cell
+            self._team, self._lost = None, "the notebook failed while it showed what those before did"
+            team.close(kill=True)
+            raise
         if ran.killed:
             self._team = None
             self._lost = "those before did not react to the stop button"

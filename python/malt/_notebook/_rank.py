@@ -141,9 +141,11 @@ class _Worker:
         if error is None:
             try:
                 answer["values"] = {name: self._value(name) for name in content["wanted"]}
-            except TypeError as failure:
-                return {**answer, "error": ("TypeError", str(failure), "", [str(failure)])}
+            except _ValueError as failure:
+                return self._answer(content, failure)
             return answer
+        if isinstance(error, _ValueError):
+            return {**answer, "error": ("TypeError", str(error), "", [str(error)])}
         name = type(error).__name__
         with suppress(Exception):  # from the exception's own code
             return {**answer, "error": (name, str(error), self._shell.place(error), self._shell.trace(error))}
@@ -151,12 +153,12 @@ class _Worker:
 
     def _value(self, name: str) -> bytes:
         if name not in self._shell.user_ns:
-            raise TypeError(f"malt: -o {name}: rank {self._rank} has no variable of that name")
+            raise _ValueError(f"malt: -o {name}: rank {self._rank} has no variable of that name")
         try:
             return packed(self._shell.user_ns[name])[0]
         except TypeError as error:
             kind = type(self._shell.user_ns[name]).__qualname__
-            raise TypeError(f"malt: -o {name}: a {kind} cannot be sent from rank {self._rank}: {error}") from None
+            raise _ValueError(f"malt: -o {name}: a {kind} cannot be sent from rank {self._rank}: {error}") from None
 
     def _settle(self, word: str) -> bool:
         """Meet the other ranks after a cell that failed; return whether that went well.
@@ -194,11 +196,15 @@ class _Worker:
                     return
 
 
+class _ValueError(TypeError):
+    """A value cannot be sent or received: its text tells everything."""
+
+
 def _value(name: str, data: bytes) -> Any:
     try:
         return pickle.loads(data)
     except Exception as error:
-        raise TypeError(f"malt: -i {name} cannot be received: {type(error).__name__}: {error}") from None
+        raise _ValueError(f"malt: -i {name} cannot be received: {type(error).__name__}: {error}") from None
 
 
 def _flush() -> None:

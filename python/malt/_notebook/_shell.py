@@ -10,6 +10,7 @@ tracebacks that number lines as the notebook does.
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -94,9 +95,8 @@ class Shell(InteractiveShell):
 
     def trace(self, error: BaseException) -> list[str]:
         """Return the lines that IPython shows for what the last cell raised."""
-        if self._trace[0] is not error:
-            self.showtraceback((type(error), error, error.__traceback__))
-        return self._trace[1]
+        seen, lines = self._trace
+        return lines if seen is error else traceback.format_exception(type(error), error, error.__traceback__)
 
     def place(self, error: BaseException) -> str:
         """Return where in the cells an exception was raised, such as ``line 3: v.sync()``."""
