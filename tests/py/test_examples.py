@@ -1,0 +1,88 @@
+"""The example scripts as jobs of 2 and 4 ranks: what they print is what their texts promise."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def job(ranks: int, script: str, *args: str) -> str:
+    """Run a script of the folder as so many ranks; return what they printed."""
+    command = [sys.executable, "-m", "malt", "run", "-n", str(ranks), script, *args]
+    done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def numbers(pattern: str, text: str) -> list[float]:
+    found = [float(number) for number in re.findall(pattern, text)]
+    assert found, text
+    return found
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_svm_learns_as_much_per_pass_as_alone(ranks: int) -> None:
+    right = numbers(r"(0\.\d+) of 19100", job(ranks, "svm.py"))
+    assert len(right) == ranks
+    assert len(set(right)) == 1, "all ranks end with one model"
+    assert right[0] > 0.946  # serial: 0.9505
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_gradients_make_the_serial_steps(ranks: int) -> None:
+    """The mean of the ranks' gradients is that of the serial batch: the same accuracy but for rounding and order."""
+    right = numbers(r"(0\.\d+) of 19100", job(ranks, "gradients.py", "--passes=1"))
+    alone = numbers(r"(0\.\d+) of 19100", job(1, "gradients.py", "--passes=1"))
+    assert len(set(right)) == 1
+    assert right[0] == pytest.approx(alone[0], abs=0.003)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_one_average_per_epoch_lags_behind(ranks: int) -> None:
+    losses = numbers(r"loss (\d\.\d+)", job(ranks, "one_average_per_epoch.py", "--passes=2"))
+    often = numbers(r"loss (\d\.\d+)", job(ranks, "local_sgd.py", "--passes=2", "--every=1000", "--momentum=0"))
+    assert losses[1] < losses[0] < 0.18
+    assert often[-1] < losses[-1]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_outer_momentum_is_no_worse(ranks: int) -> None:
+    text = job(ranks, "local_sgd.py", "--passes=2")
+    plain = job(ranks, "local_sgd.py", "--passes=2", "--momentum=0")
+    with_it, without = (numbers(r"loss (\d\.\d+)", out)[-1] for out in (text, plain))
+    assert with_it == pytest.approx(without, rel=0.03)
+
+
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_parameter_server_carries_all_bytes(ranks: int) -> None:
+    text = job(ranks, "parameter_server.py", "--passes=1", "--k=2")
+    assert min(numbers(r"(0\.\d+) of 19100", text)) > 0.94
+    server, *workers = sorted(numbers(r"sent (\d+\.\d) MB", text), reverse=True)
+    assert len(workers) == ranks - 1
+    assert server == pytest.approx(sum(workers), abs=0.1 * ranks)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("MALT_DATA"), reason="MALT_DATA is not set: the ratings are not in the repository"
+)
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_factorisation_loses_nothing(ranks: int) -> None:
+    """The sum of row changes keeps up with the serial program within 1 %."""
+    alone = numbers(r"RMSE (\d\.\d+)", job(1, "mf.py", "--passes=4"))
+    errors = numbers(r"RMSE (\d\.\d+)", job(ranks, "mf.py", "--passes=4"))
+    assert len(set(errors)) == 1
+    assert errors[0] == pytest.approx(alone[0], rel=0.01)
+
+
+@pytest.mark.skipif(bool(os.environ.get("MALT_DATA")), reason="MALT_DATA is set")
+def test_factorisation_says_what_it_needs() -> None:
+    done = subprocess.run([sys.executable, "mf.py"], cwd=EXAMPLES, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "MALT_DATA is not set" in done.stderr
