@@ -58,7 +58,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
         with monkeypatch.context() as m:
             m.setattr(_world, "rank", lambda: me.rank)
             m.setattr(_world, "size", lambda: n)
-            m.setattr(_world, "allgather", lambda value: meeting.allgather(me.rank, value))
+            m.setattr(_world, "allgather", lambda value, timeout: meeting.allgather(me.rank, value))
             threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
             for thread in threads:
                 thread.start()

@@ -99,3 +99,20 @@ def test_real_tables() -> None:
     whole = malt.load(path)
     assert whole.shape == (29_787, 3)
     np.testing.assert_array_equal(np.concatenate([np.column_stack((x, y)) for x, y in parts]), whole)
+
+
+def test_a_rank_that_does_not_come_is_waited_for_as_long_as_in_any_call(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(9))
+    script = f"""
+        if r == 0:
+            try:
+                malt.load({str(tmp_path / "x.npy")!r})
+            except malt.TimeoutError as e:
+                print(e, flush=True)
+        sys.stdin.readline()
+        """
+    with jobs.Job(2, script, timeout=0.5) as job:
+        job.ranks[0].out.wait_for(r"rank 1\b")
+        for rank in job.ranks:
+            rank.say("end")
+        job.finish()

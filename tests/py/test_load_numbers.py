@@ -102,10 +102,14 @@ def test_rows_of_other_lengths_are_not_evened_out(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1,2,3\n4,5\n6,7,8,9\n")  # three times three numbers
     with pytest.raises(ValueError, match="line 2: 2 values, but there are 3 columns"):
         malt.load(tmp_path / "x.csv")
-    for dtype, word in ((np.int64, "2.5"), (np.int8, "300"), (np.uint8, "-1")):
-        (tmp_path / "y.csv").write_text(f"1,{word}\n")
-        with pytest.raises(ValueError, match=r"y.csv"):
-            malt.load(tmp_path / "y.csv", dtype=dtype)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 1 lets some of these pass")
+@pytest.mark.parametrize(("dtype", "word"), [(np.int64, "2.5"), (np.int8, "300"), (np.uint8, "-1")])
+def test_what_does_not_fit_the_type_is_an_error(tmp_path: Path, dtype: Any, word: str) -> None:
+    (tmp_path / "x.csv").write_text(f"1,{word}\n")
+    with pytest.raises(ValueError, match=rf"x.csv, line 1: column '1': '{word}' is no {np.dtype(dtype)}"):
+        malt.load(tmp_path / "x.csv", dtype=dtype)
 
 
 def test_every_kind_of_number(tmp_path: Path) -> None:

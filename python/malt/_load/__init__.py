@@ -221,7 +221,7 @@ def _agreed_files(
             *([[f.base, f.size, zlib.crc32(f.head) if f is files[0] else 0] for f in files] for files in groups),
         ]
 
-    first, *others = team.share(look)
+    first, *others = team.share(look, timeout=None)
     for rank, theirs in enumerate(others, 1):
         for name, value in first[0].items():
             if theirs[0].get(name) != value:

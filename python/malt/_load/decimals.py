@@ -84,7 +84,7 @@ def decimals(text: bytes, separators: bytes) -> Found | None:
     for place in range(1, longest):
         digit = digits[ends - (1 + place)]
         digit *= lengths > place
-        whole += digit * _TENS[place].astype(whole.dtype)
+        whole += np.multiply(digit, _TENS[place], dtype=whole.dtype)
 
     after = np.flatnonzero(fraction)
     numbers = whole.astype(np.float64)
