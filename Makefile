@@ -127,6 +127,7 @@ check-py: $(VENV)/.malt
 # ---- the rest
 
 docs: $(VENV)/.malt ## the documentation, in build/docs; fails on any warning and on links that lead nowhere
+	@test -x $(VENV)/bin/sphinx-build || { echo "the documentation needs Python 3.11 or newer: make PYTHON=python3.x docs"; exit 1; }
 	@rm -rf build/docs
 	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
 	@$(PY) docs/_ext/links.py build/docs

@@ -30,6 +30,7 @@ autodoc_member_order = "bysource"
 autodoc_mock_imports = [name for name in ("sklearn", "torch") if find_spec(name) is None]
 autodoc_typehints = "none"  # the docstrings say more
 numpydoc_show_class_members = False
+numpydoc_validation_checks = {"PR02", "PR10"}  # what is documented is there, and readable
 python_display_short_literal_types = True
 smartquotes = False  # "bsp" is code
 

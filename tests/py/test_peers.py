@@ -185,6 +185,7 @@ def test_a_long_wait_says_once_whom_it_is_for() -> None:
     ) as job:
         warning = job.ranks[0].err.wait_for(r"script\.py:\d+: RuntimeWarning: (.*)")[1]
         assert "rank 1" in warning
+        assert "is one under `if malt.rank() == 0`?" in warning
         job.ranks[1].say("go on")
         job.finish()
         assert job.ranks[0].err.text.count("RuntimeWarning") == 1
