@@ -12,9 +12,11 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
+from types import TracebackType
 from typing import Any
 
 from IPython.core.async_helpers import get_asyncio_loop
+from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -57,6 +59,14 @@ class _Result(DisplayHook):
         self._is_active = False
 
 
+class _Compiler(CachingCompiler):
+    """Names the code of a cell as a notebook does, for warnings and for malt's own messages."""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+        """Return the name of the number-th cell."""
+        return f"In[{number}]"
+
+
 class Shell(InteractiveShell):
     """Runs the cells of one rank.
 
@@ -68,6 +78,7 @@ class Shell(InteractiveShell):
         Whether the notebook shows the results and figures of this rank.
     """
 
+    compiler_class = _Compiler
     displayhook_class = _Result
     display_pub_class = _Publisher
 
@@ -110,6 +121,18 @@ class Shell(InteractiveShell):
                 found = f"line {trace.tb_lineno}: {line}"
             trace = trace.tb_next
         return found
+
+    def _get_exc_info(self, exc_tuple: Any = None) -> tuple[type[BaseException], BaseException, TracebackType]:
+        """Leave out where malt raises what it explains itself: the line that called it is what matters."""
+        kind, error, trace = super()._get_exc_info(exc_tuple)
+        last, frame = None, trace
+        while frame is not None:
+            if not frame.tb_frame.f_globals.get("__name__", "").startswith("malt."):
+                last = frame
+            frame = frame.tb_next
+        if last is not None and str(error).startswith("malt:"):
+            last.tb_next = None
+        return kind, error, trace
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
         if self._trace[0] is None:
