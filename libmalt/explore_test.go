@@ -26,8 +26,8 @@ import (
 var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // play is a case: what each rank does before it leaves the job. s is a scatter
-// and a gather, b a barrier, c closes the object, w does nothing until the others
-// have left. g is a barrier that may run into its timeout and is given up then; B
+// and a gather, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
+// does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has.
 type play struct {
 	options  string
@@ -46,6 +46,7 @@ type actor struct {
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
 	last []uint64 // by rank: clock of the update folded last
+	has  [][]byte // by rank: its rows as they were folded last, of a sparse object
 }
 
 const entryBytes = 8
@@ -65,16 +66,19 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		}
 		s := &Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}
 		s.stats.Edges = make([]Edge, n)
+		if m.representation != dense {
+			s.sparse = sparseOf(n)
+		}
 		s.base = &s.data[0]
 		w.objects = []*Segment{s}
-		all[r] = &actor{w: w, s: s, play: p, all: all, log: log, last: make([]uint64, n)}
+		all[r] = &actor{w: w, s: s, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
 	}
 	must := func(err error) {
 		if err != nil {
 			panic(err)
 		}
 	}
-	spec := rdma.Spec{Bytes: 8, Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP}
+	spec := rdma.Spec{Bytes: all[0].s.most(), Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP}
 	for r, a := range all {
 		out, in, err := job.Box(r, spec, a.s.ch.receivers)
 		must(err)
@@ -123,7 +127,10 @@ func (a *actor) local() []any {
 	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, a.w.calls.Load(), a.w.away, a.last}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
-		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.inbox)
+		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
+	}
+	if s.sparse != nil {
+		state = append(state, a.has, s.data, explore.Ignore{State: s.sparse, Fields: []string{"found", "us", "values", "wholes", "folder", "spare", "ages"}})
 	}
 	state = append(state, explore.Ignore{State: s.ch.out, Fields: []string{"busy", "look", "payload"}}, a.w.out)
 	for i := range a.w.in {
@@ -142,6 +149,12 @@ func (a *actor) perform(script string) {
 		case 's':
 			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.sync(ctx)
+		case 'p':
+			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
+			err = a.scatter(ctx)
+		case 't':
+			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
+			err = a.gather(ctx, a.s.Clock())
 		case 'b':
 			a.tr.Local = nil // a collective on its way is more than that
 			err = a.w.Barrier(ctx)
@@ -177,13 +190,27 @@ func (a *actor) perform(script string) {
 	}
 }
 
-// sync scatters this rank's clock and judges what it then gathers.
 func (a *actor) sync(ctx context.Context) error {
-	clock := a.s.Clock() + 1
-	binary.LittleEndian.PutUint64(a.s.data, clock)
-	if _, err := a.s.Scatter(ctx, 8, nil); err != nil {
+	if err := a.scatter(ctx); err != nil {
 		return err
 	}
+	return a.gather(ctx, a.s.Clock())
+}
+
+// scatter sends this rank's clock.
+func (a *actor) scatter(ctx context.Context) error {
+	clock := a.s.Clock() + 1
+	if a.s.sparse != nil {
+		changeRow(a.s.data, clock)
+	} else {
+		binary.LittleEndian.PutUint64(a.s.data, clock)
+	}
+	_, err := a.s.Scatter(ctx, 8, nil)
+	return err
+}
+
+// gather judges what it gathers.
+func (a *actor) gather(ctx context.Context, clock uint64) error {
 	updates, err := a.s.Begin(ctx)
 	var dead *rdma.PeerError
 	if errors.As(err, &dead) {
@@ -202,6 +229,9 @@ func (a *actor) sync(ctx context.Context) error {
 	for range 2 { // before and after others had turns: as a fold that takes its time
 		for _, u := range updates {
 			set |= 1 << u.Rank
+			if a.s.sparse != nil {
+				continue
+			}
 			if got := binary.LittleEndian.Uint64(u.Data); got != u.Clock {
 				a.t.Fail("torn: the update of clock %d from rank %d holds %d", u.Clock, u.Rank, got)
 			}
@@ -210,6 +240,9 @@ func (a *actor) sync(ctx context.Context) error {
 	}
 	for _, u := range updates {
 		a.judge(clock, u)
+		if a.s.sparse != nil {
+			a.judgeRows(u)
+		}
 		a.last[u.Rank] = u.Clock
 	}
 	a.fold(clock, set)
@@ -334,6 +367,13 @@ func TestExplorePlays(t *testing.T) {
 		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false}},
 		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false}},
 		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false}},
+		{"sparse", false, play{"consistency=async sparse=model", []string{"ppp", "tt"}, 0, false}},
+		{"sparse, longer", true, play{"consistency=async sparse=model", []string{"pppp", "tt"}, 0, false}},
+		{"sparse, two readers", true, play{"consistency=async sparse=model graph=lists:1,2// allow_disconnected=true", []string{"pp", "t", "tt"}, 0, false}},
+		{"sparse, dead reader", false, play{"consistency=async sparse=model", []string{"pp", "t"}, 1, false}},
+		{"sparse, bsp", false, play{"consistency=bsp sparse=model", []string{"ss", "ss"}, 0, false}},
+		{"sparse, bsp, uneven", false, play{"consistency=bsp sparse=model", []string{"sb", "sssb"}, 0, false}},
+		{"sparse, notify-ack", false, play{"consistency=notify-ack sparse=model", []string{"ss", "ss"}, 0, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

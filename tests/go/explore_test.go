@@ -329,6 +329,18 @@ var mutations = []mutation{
 		new:    "",
 		caught: "TestExplorePlays/bsp,_closed", how: "waits for ever",
 	},
+	{
+		line: "rows that a reader has not folded do not come again",
+		file: "libmalt/sparse.go",
+		old:  "			least = acked\n", new: "			least = min(acked+1, seq-1)\n",
+		caught: "TestExplorePlays/sparse", how: "its rows are",
+	},
+	{
+		line: "rows that a reader has folded are not skipped",
+		file: "libmalt/gather.go",
+		old:  "			src.read = src.held.Seq\n", new: "",
+		caught: "TestExplorePlays/sparse", how: "is folded twice",
+	},
 }
 
 // overlay writes the file as m has it, and the map that makes go build use it.
