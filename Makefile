@@ -24,7 +24,7 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs inte
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 race fuzz soak explore bench check check-go check-py docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 race fuzz soak explore bench notebooks check check-go check-py docs demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -102,6 +102,9 @@ explore: ## every interleaving of cases that take minutes each: about an hour
 bench: $(VENV)/.malt ## Go benchmarks, then this machine's transports
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(VENV)/bin/malt bench
+
+notebooks: $(VENV)/.malt ## run examples/notebooks and keep what comes out in them (NOTEBOOKS='…' for some)
+	$(PY) examples/notebooks/run.py --write $(NOTEBOOKS)
 
 # ---- checks
 

@@ -16,6 +16,7 @@ pytest.importorskip("ipykernel", reason="needs ipykernel: pip install ipykernel"
 pytest.importorskip("jupyter_client", reason="needs jupyter_client: pip install jupyter_client")
 
 from launching import launched, wait_for_end
+
 from notebooks import Kernel
 
 SOON = 3.0

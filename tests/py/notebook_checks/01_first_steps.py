@@ -1,0 +1,7 @@
+QUICK = {"passes": 1}
+# ---- checks
+assert len(curve) == ranks
+assert all(c == curve[0] for c in curve)
+assert curve[0][-1] < 1.03 * losses[-1]
+assert set(results) == {1, 2, ranks}
+assert all(losses_n[-1] < 0.2 < losses_n[0] for _, losses_n in results.values())
