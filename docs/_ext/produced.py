@@ -35,6 +35,7 @@ class Produced(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return what goes onto the page."""
+        self.env.note_reread()  # what the command prints may have changed though the page has not
         command = self.arguments[0]
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
@@ -53,7 +54,7 @@ class Produced(SphinxDirective):
         return [shown]
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> dict[str, int]:
     """Make the directive known."""
     app.add_directive("produced", Produced)
-    return {"parallel_read_safe": True}
+    return {"parallel_read_safe": True, "env_version": 1}
