@@ -46,14 +46,14 @@ def table() -> str:
     lines = ["| | lines changed or added | of the serial program, changed or removed |", "| --- | ---: | ---: |"]
     for serial, parallel in pairs():
         added, removed = counted(serial, parallel)
-        lines.append(f"| [examples/{parallel.name}](#{parallel.stem}) | {added} | {removed} |")
+        lines.append(f"| [examples/{parallel.name}](#changed-{parallel.stem}) | {added} | {removed} |")
     return "\n".join(lines)
 
 
 def sections() -> str:
     """Return the changes as sections for the documentation."""
     return "\n\n".join(
-        f"({parallel.stem})=\n\n## {parallel.name}\n\n```diff\n{changes(serial, parallel)}\n```"
+        f"(changed-{parallel.stem})=\n\n## {parallel.name}\n\n```diff\n{changes(serial, parallel)}\n```"
         for serial, parallel in pairs()
     )
 
