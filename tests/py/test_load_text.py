@@ -38,7 +38,7 @@ def test_lines_are_those_of_python(loads: Loads, tmp_path: Path, seed: int) -> N
                 assert part == [expected[i] for i in mine(len(expected), rank, size, order)]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.usefixtures("tiny_blocks")
 def test_newlines_between_quotes_end_no_row(loads: Loads, tmp_path: Path, seed: int) -> None:
     pandas = pytest.importorskip("pandas")

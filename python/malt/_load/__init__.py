@@ -14,6 +14,7 @@ from .._options import choose
 from .._shard import ORDERS, checked_seed, cut
 from .files import File
 from .formats import FORMATS, guess
+from .labels import warn_if_sorted
 from .paths import Path, find, same
 from .progress import Progress
 from .readers import COUNTED, opened
@@ -44,9 +45,10 @@ def load(
     r"""Read this rank's part of the data in files. Collective.
 
     The part is the one that `malt.shard` would cut from the whole, so what is
-    loaded from several files, or loaded here and cut there, belongs together if
-    the order and seed are the same. Each rank reads only what it needs, as far as
-    the format lets it. Alone, a rank gets everything.
+    loaded from several files belongs together. What is loaded here and cut there
+    does too if both are told the same order: that of `malt.shard` is ``stride``
+    unless told. Each rank reads only what it needs, as far as the format lets it.
+    Alone, a rank gets everything.
 
     Parameters
     ----------
@@ -59,8 +61,9 @@ def load(
     order : {"block", "stride", "shuffle"}
         As for `malt.shard`, for every format. ``block`` is what lets a rank leave
         the rest unread. Where the order of the file means something, as when it is
-        sorted by label, take ``stride`` or ``shuffle``, for which all ranks read all
-        the bytes of a text, but parse only their rows.
+        sorted by label (for which there is a warning), take ``stride`` or
+        ``shuffle``: all ranks read all the bytes of a text then, but parse only
+        their rows.
     seed : int, optional
         For ``shuffle``.
     shard : bool
@@ -196,6 +199,8 @@ def load(
                 mine = cut(order, seed, n, team.rank, team.size)
             part = source.part(mine)
             parts.append(part)
+            if order == "block" and team.size > 1 and isinstance(part, tuple):
+                warn_if_sorted(team, files[0].name, part[1])
             lengths.append(sum(team.share(partial(_length, part))) if n is None else n)
     finally:
         bar.end()
