@@ -1,0 +1,53 @@
+"""A network of one hidden layer learns handwritten digits by plain SGD in PyTorch.
+
+This loop is there three times; the differences are what MALT needs.
+
+    python examples/mlp_torch_serial.py                             the serial program
+    malt run -n 4 examples/mlp_torch.py --rate 0.4                  four ranks average their models
+    malt run -n 4 examples/mlp_torch_gradients.py --rate 0.4        four ranks average their gradients
+
+An average of N models has moved as far as one of them, and an average of N gradients is
+as large as one: N ranks take N times the learning rate to come as far in a pass. All
+ranks take the same step with the same gradient only if each has as many batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+import malt
+import mnist
+
+
+def main(arguments: Sequence[str] | None = None) -> nn.Module:
+    """Train, say how many test digits are right, and return the model."""
+    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument("--rate", type=float, default=0.1, help="learning rate")
+    ask.add_argument("--batch", type=int, default=32, help="digits in a step")
+    ask.add_argument("--passes", type=int, default=5, help="over the data")
+    opt = ask.parse_args(arguments)
+
+    torch.manual_seed(1)
+    images, labels = map(torch.from_numpy, malt.shard(*mnist.read("train")))
+    model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+    v = malt.torch.Vector(model, of="grads")
+    sgd = torch.optim.SGD(model.parameters(), lr=opt.rate)
+    for _ in range(opt.passes):
+        for batch in torch.randperm(len(images)).split(opt.batch):
+            sgd.zero_grad()
+            nn.functional.cross_entropy(model(images[batch] / 255), labels[batch]).backward()
+            v.sync()
+            sgd.step()
+
+    images, labels = map(torch.from_numpy, mnist.read("t10k"))
+    right = model(images / 255).argmax(1) == labels
+    print(f"{right.float().mean():.4f} of {len(right)} test digits are right")
+    return model
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""``malt.torch.Vector`` in jobs of several ranks, and under DataLoader workers."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from launching import run
+
+import malt
+
+pytest.importorskip("torch", reason="PyTorch is not installed: make torch")
+
+import torch_work
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_cases(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALT_TIMEOUT", "30")
+    names = [function.__name__ for function in torch_work.CASES]
+    assert malt.run(torch_work.everything, size) == [names] * size
+
+
+LOADER = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import malt
+
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        if torch.utils.data.get_worker_info() is not None:
+            try:
+                malt.allreduce(1.0)
+            except malt.StateError as e:
+                refused = "no rank itself" in str(e) or "was forked" in str(e)
+                return i, malt.rank(), malt.size(), int(refused)
+        return i, malt.rank(), malt.size(), -1
+
+
+def main():
+    model = torch.nn.Linear(1, 1)
+    v = malt.torch.Vector(model)
+    for method in ("fork", "spawn"):
+        seen = []
+        loader = DataLoader(malt.shard(Numbers()), 2, num_workers=1, multiprocessing_context=method)
+        for i, rank, size, refused in loader:
+            assert rank.tolist() == [malt.rank()] * 2 and size.tolist() == [malt.size()] * 2, (rank, size)
+            assert refused.tolist() == [1, 1], refused
+            with torch.no_grad():
+                model.weight.fill_(malt.rank())
+            v.sync()
+            assert model.weight == (malt.size() - 1) / 2
+            seen += i.tolist()
+        print(method, seen)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_workers_of_a_data_loader_are_no_ranks(tmp_path: Path) -> None:
+    script = tmp_path / "loader.py"
+    script.write_text(textwrap.dedent(LOADER))
+    done = run("-n", "2", "--timeout", "25", str(script))
+    assert done.process.returncode == 0, done.err
+    for method in ("fork", "spawn"):
+        said = sorted(re.findall(rf"^\[(\d)\] {method} (.*)$", done.out, re.MULTILINE))
+        assert said == [("0", "[0, 2, 4, 6, 8, 10]"), ("1", "[1, 3, 5, 7, 9, 11]")]
