@@ -35,7 +35,7 @@ else:
 
 __all__ = ["Model"]
 
-ALIGNED = 16  # elements: a cache line at least, where PyTorch puts tensors and some kernels' last bits depend on it
+ALIGNED = 16  # elements: a cache line, as PyTorch aligns tensors; what kernels do, to the last bit, may depend on it
 
 
 class Place:
