@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import needed
 
 from serial import __main__ as serial
 
@@ -22,6 +23,8 @@ QUICK: dict[str, list[str]] = {
     "svm": ["--k", "1", "--passes", "1"],
     "gradients": ["--k", "1", "--passes", "1"],
     "mf": ["--passes", "1"],
+    "mlp_torch": ["--batch", "500", "--passes", "1"],
+    "mlp_torch_gradients": ["--batch", "500", "--passes", "1"],
 }
 """Arguments with which a program takes about a second."""
 
@@ -52,7 +55,11 @@ def test_serial_program_does_without_malt(name: str) -> None:
 def test_g1_alone_the_model_is_the_serial_one(name: str) -> None:
     for word, package in NEEDS.items():
         if re.search(rf"\bimport {word}|from {word}", PAIRS[name][0].read_text()):
-            pytest.importorskip(package)
+            module = pytest.importorskip(package)
+            if word == "torch":
+                module.set_num_threads(1)  # more only wait for each other where the cores are busy
+    if re.search(r"\bimport mnist", PAIRS[name][0].read_text()):
+        needed("mnist")
     want, got = (trained(importlib.import_module(module), name) for module in (f"serial.{name}", name))
     assert len(want) == len(got) > 0
     for a, b in zip(want, got, strict=True):

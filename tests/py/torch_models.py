@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+torch.set_num_threads(1)  # more only wait for each other where the cores are busy
+
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-3),
     "adam": lambda p: torch.optim.Adam(p, lr=0.01),

@@ -27,7 +27,6 @@ def case(function: Callable[[int, int], None]) -> Callable[[int, int], None]:
 
 def everything() -> list[str]:
     """Run all cases, and return their names."""
-    torch.set_num_threads(1)
     warnings.simplefilter("error")
     for function in CASES:
         function(malt.rank(), malt.size())
