@@ -7,7 +7,6 @@ both takes arguments and returns the model: an array, or several.
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from typing import Any
 
@@ -30,6 +29,9 @@ QUICK: dict[str, list[str]] = {
 
 NEEDS = {"torch": "torch", "sklearn": "sklearn"}
 """What a program imports that is not installed everywhere."""
+
+DATA = {"mnist": "mnist", "movielens": "movielens-small3"}
+"""What a program imports that reads data from outside the repository."""
 
 
 def test_there_are_pairs() -> None:
@@ -58,20 +60,14 @@ def test_g1_alone_the_model_is_the_serial_one(name: str) -> None:
             module = pytest.importorskip(package)
             if word == "torch":
                 module.set_num_threads(1)  # more only wait for each other where the cores are busy
-    if re.search(r"\bimport mnist", PAIRS[name][0].read_text()):
-        needed("mnist")
+    for word, folder in DATA.items():
+        if f"import {word}" in PAIRS[name][0].read_text():
+            needed(folder)
     want, got = (trained(importlib.import_module(module), name) for module in (f"serial.{name}", name))
     assert len(want) == len(got) > 0
     for a, b in zip(want, got, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         assert a.tobytes() == b.tobytes()
-
-
-@pytest.fixture(autouse=True)
-def _data(request: pytest.FixtureRequest) -> None:
-    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
-    if name == "mf" and request.node.name.startswith("test_g1") and not os.environ.get("MALT_DATA"):
-        pytest.skip("MALT_DATA is not set: the ratings are not part of the repository")
 
 
 def trained(module: Any, name: str) -> list[np.ndarray[Any, Any]]:
