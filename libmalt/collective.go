@@ -308,12 +308,20 @@ func (c *collective) end() {
 }
 
 // giveUp ends the call for this rank alone: the others must not wait for what it
-// has not sent, but for the rank itself again. It stays unable to read queues,
-// since a sender may just be reusing a slot.
+// has not sent, but for the rank itself again.
+//
+// Senders of queues that have not seen yet that it is back may be reusing slots
+// that it has not read: at most for the update behind the head, since they look
+// before each. So everything up to the head, read after the mark is taken back
+// (Set is an exchange), counts as seen, and what is behind it is waited for.
 func (c *collective) giveUp() {
-	c.w.marks.Put(markAway, 0)
+	c.w.marks.Set(markAway, 0)
+	for _, s := range c.w.open() {
+		s.levelTo(c.w.unread())
+	}
 	c.w.marks.Set(markGaveUp, c.n<<faultBits|uint64(c.fault))
 	c.w.calls.Store(c.n)
+	c.w.stopAway()
 	c.w.note(inCompute, 0, 0)
 }
 
@@ -352,13 +360,20 @@ type level struct {
 
 const allSeen = math.MaxUint64
 
+// unread is the level of an object that does not know where the others are: what
+// they have sent may be gone.
+func (w *World) unread() *level {
+	l := &level{heads: make([]uint64, w.size)}
+	for r := range l.heads {
+		l.heads[r] = allSeen
+	}
+	return l
+}
+
 func (c *collective) add(rank int, id uint32, clock, head uint64) {
 	l := c.level[id]
 	if l == nil {
-		l = &level{heads: make([]uint64, c.w.size)}
-		for r := range l.heads {
-			l.heads[r] = allSeen
-		}
+		l = c.w.unread()
 		c.level[id] = l
 	}
 	l.clock = max(l.clock, clock)

@@ -365,6 +365,7 @@ func TestExplorePlays(t *testing.T) {
 		{"bsp, given up", false, play{"consistency=bsp", []string{"ggw", "BB"}, 0, false}},
 		{"bsp, given up, then not", true, play{"consistency=bsp", []string{"gbs", "sBbs"}, 0, false}},
 		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false}},
+		{"notify-ack, given up, plain stores", false, play{"consistency=notify-ack", []string{"gs", "ssB"}, 0, true}},
 		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false}},
 		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false}},
 		{"sparse", false, play{"consistency=async sparse=model", []string{"ppp", "tt"}, 0, false}},

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"time"
 
 	"malt/libmalt"
 	"malt/libmalt/consistency"
@@ -145,4 +146,68 @@ func (o *observer) step(ctx context.Context, v *libmalt.Vector, rnd *rand.Rand, 
 		return err
 	}
 	return errors.Join(o.check(v.Clock(), us), v.End(true))
+}
+
+// TestQueuesAfterFailedCollectives: barriers run into their timeouts and are
+// given up, or find that another rank has, or has ended, between gathers in
+// notify-ack. Whatever is folded then is whole, in order, and what the sender
+// meant (the observer tells).
+func TestQueuesAfterFailedCollectives(t *testing.T) {
+	for _, mode := range []string{"notify-ack:1", "notify-ack:3"} {
+		for transport, open := range transports {
+			t.Run(mode+"/"+transport, func(t *testing.T) {
+				for seed := range uint64(5) {
+					check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {
+						rnd := rand.New(rand.NewPCG(seed, uint64(w.Rank())))
+						v, err := vector(ctx, w, 5000, "consistency="+mode)
+						if err != nil {
+							return err
+						}
+						m, err := consistency.Parse(mode)
+						o := &observer{mode: m, last: map[int]uint64{}, gaps: true}
+						for range 60 + rnd.IntN(60) {
+							if err != nil {
+								return err
+							}
+							if rnd.IntN(3) > 0 {
+								err = o.step(ctx, v, rnd, false)
+								continue
+							}
+							short, stop := context.WithTimeout(ctx, time.Duration(rnd.IntN(1000))*time.Microsecond)
+							err = w.Barrier(short)
+							stop()
+							if errors.Is(err, libmalt.ErrTimeout) {
+								err = w.Cancel()
+							} else if errors.Is(err, libmalt.ErrLeft) {
+								err = nil
+							}
+						}
+						return err
+					}))
+				}
+			})
+		}
+	}
+}
+
+// TestQueuesGoOnWithoutARank that has ended: a collective call is no longer
+// possible, but gathers are.
+func TestQueuesGoOnWithoutARank(t *testing.T) {
+	job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "consistency=notify-ack start=own")
+		if err != nil || w.Rank() == 2 {
+			return err
+		}
+		for range 3 {
+			if err := wantErr(w.Barrier(ctx), libmalt.ErrLeft); err != nil {
+				return err
+			}
+			for range 3 {
+				if _, err := v.Sync(ctx, 1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }

@@ -146,6 +146,9 @@ func (s *Segment) alone(work func() error) error {
 // levelTo is called at the end of a collective call, perhaps while another
 // goroutine is inside a gather of s: then that one carries it out.
 func (s *Segment) levelTo(l *level) {
+	if old := s.level.Swap(nil); old != nil { // of an earlier call
+		l.clock, l.seen = max(l.clock, old.clock), l.seen || old.seen
+	}
 	s.level.Store(l)
 	if s.gate.mu.TryLock() {
 		s.catchUp()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -322,5 +323,9 @@ func (i *recordedIn) At(clock uint64) (rdma.Update, bool, error) {
 
 func (i *recordedIn) Release(seq uint64) {
 	i.Inbox.Release(seq)
-	i.t.tell("%d acks up to update %d of %d", i.t.Rank(), seq, i.From())
+	if seq == math.MaxUint64 {
+		i.t.tell("%d acks all there is of %d", i.t.Rank(), i.From())
+	} else {
+		i.t.tell("%d acks up to update %d of %d", i.t.Rank(), seq, i.From())
+	}
 }

@@ -41,7 +41,7 @@ type World struct {
 	// Senders of a queue reuse slots that an away rank has not read. So while
 	// this rank is away it must not use queues, and the other way round.
 	queues int  // gathers and scatters in notify-ack under way
-	away   bool // from the start of a collective until one has succeeded
+	away   bool // in a collective
 }
 
 // Words of each rank that all others read.
@@ -319,7 +319,7 @@ func (w *World) useQueue(s *Segment) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.away {
-		return failf(ErrBusy, "%s: this rank is in a collective call, or the last one failed; in notify-ack gathers and scatters have to wait until one has succeeded, for example barrier", s)
+		return failf(ErrBusy, "%s: this rank is in a collective call, of another thread or one that keeps its place after a timeout; in notify-ack gathers and scatters have to wait until that is over", s)
 	}
 	w.queues++
 	return nil
@@ -331,12 +331,12 @@ func (w *World) leaveQueue() {
 	w.mu.Unlock()
 }
 
-// startAway begins a collective, stopAway ends one that has succeeded.
+// startAway begins a collective, stopAway ends it.
 func (w *World) startAway(op string, n uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues > 0 {
-		return failf(ErrBusy, "%s: another thread is in a gather or scatter in notify-ack; wait for it first", op)
+		return failf(ErrBusy, "%s: in notify-ack another thread is in a gather or scatter, or this one in a fold; wait for that first", op)
 	}
 	w.away = true
 	w.note(inCollective, 0, n)

@@ -323,6 +323,19 @@ var mutations = []mutation{
 		caught: "TestExplorePlays/bsp,_given_up", how: "waits for ever",
 	},
 	{
+		line:   "what was unseen when a collective was given up is read",
+		file:   "libmalt/collective.go",
+		old:    "		s.levelTo(c.w.unread())\n",
+		new:    "		_ = s\n",
+		caught: "TestExplorePlays/notify-ack,_given_up,_plain_stores", how: "corrupt update",
+	},
+	{
+		line: "a plain store takes the mark of a collective back",
+		file: "libmalt/collective.go",
+		old:  "c.w.marks.Set(markAway, 0)", new: "c.w.marks.Put(markAway, 0)",
+		caught: "TestExplorePlays/notify-ack,_given_up,_plain_stores", how: "corrupt update",
+	},
+	{
 		line:   "closing an object is not told",
 		file:   "libmalt/channel.go",
 		old:    "			errs = append(errs, out.Close())\n",
