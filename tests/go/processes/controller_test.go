@@ -51,8 +51,10 @@ func (c *controller) run() error {
 	for r := range c.stops {
 		c.all.Go(func() { c.stopAndResume(r) })
 	}
-	if c.death != nil && c.death.how == "kill" {
-		c.all.Go(c.kill)
+	for _, d := range c.deaths {
+		if d.how == "kill" {
+			c.all.Go(func() { c.kill(d) })
+		}
 	}
 	if c.pokes > 0 {
 		c.all.Go(c.poke)
@@ -155,10 +157,9 @@ func (c *controller) waitUntil(r int, what func() bool) bool {
 	return true
 }
 
-func (c *controller) kill() {
-	r := c.death.rank
-	if c.await(r, c.death.after) {
-		c.job.ranks[r].kill()
+func (c *controller) kill(d death) {
+	if c.await(d.rank, d.after) {
+		c.job.ranks[d.rank].kill()
 	}
 }
 

@@ -9,69 +9,80 @@ import (
 // judge holds what the ranks reported, and how they ended, against the plan.
 func (c *controller) judge() error {
 	var errs []error
-	fell := c.death != nil && c.job.page.at(c.death.rank, died).Load() != 0
 	for r, p := range c.job.ranks {
-		victim := fell && c.death.rank == r
 		v := c.verdicts[r]
-		if err := c.judgeEnd(p, victim); err != nil {
+		if err := c.judgeEnd(p); err != nil {
 			errs = append(errs, fmt.Errorf("rank %d %w; it wrote:\n%s", r, err, &p.output))
 		}
 		if v != nil {
 			c.tally.addAll(v.Tally)
 		}
-		if victim {
-			continue
-		}
-		if v == nil {
+		switch {
+		case c.fell(r):
+			c.tally.add(map[string]string{"kill": "kills", "exit": "exits without leaving", "abort": "aborts"}[c.deathOf(r).how], 1)
+		case v == nil:
 			errs = append(errs, fmt.Errorf("rank %d ended without a report", r))
-		} else if err := c.judgeVerdict(r, v, fell); err != nil {
-			errs = append(errs, fmt.Errorf("rank %d: %w", r, err))
+		default:
+			if err := c.judgeVerdict(r, v); err != nil {
+				errs = append(errs, fmt.Errorf("rank %d: %w", r, err))
+			}
 		}
-	}
-	if fell {
-		c.tally.add(map[string]string{"kill": "kills", "exit": "exits without leaving", "abort": "aborts"}[c.death.how], 1)
 	}
 	return errors.Join(errs...)
 }
 
-func (c *controller) judgeEnd(p *process, victim bool) error {
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 && !victim {
+// fell tells whether a rank has been killed, or has ended itself as planned.
+func (c *controller) fell(rank int) bool {
+	return c.deathOf(rank) != nil && c.job.page.at(rank, died).Load() != 0
+}
+
+func (c *controller) judgeEnd(p *process) error {
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 && !c.fell(p.rank) {
 		return fmt.Errorf("ended with %v", p.cmd.ProcessState)
 	}
 	return nil
 }
 
-func (c *controller) judgeVerdict(r int, v *verdict, fell bool) error {
+func (c *controller) judgeVerdict(r int, v *verdict) error {
 	switch v.Outcome {
 	case fine:
-		if c.mustNotice(fell) {
+		if c.mustNotice() {
 			return errors.New("has not noticed the death")
 		}
 		return nil
 	case missed:
 		return nil
 	case absent:
-		if fell {
-			return nil
+		for _, d := range c.deaths {
+			if c.fell(d.rank) {
+				return nil
+			}
 		}
 	case peer:
-		if !fell {
-			break
+		if c.fell(v.Dead) {
+			return c.judgeNotice(r, v)
 		}
-		return c.judgeNotice(r, v)
 	}
 	return fmt.Errorf("%s", v.Text)
 }
 
 // mustNotice: where the plan ends with collective calls nobody gets through them
-// without the rank that died, unless it had entered the last of them.
-func (c *controller) mustNotice(fell bool) bool {
-	return fell && (c.end == together || c.end == shut) && c.job.page.at(c.death.rank, collectives).Load() < int64(c.plan.collectives())
+// without a rank that died, unless it had entered the last of them.
+func (c *controller) mustNotice() bool {
+	for _, d := range c.deaths {
+		if c.fell(d.rank) && (c.end == together || c.end == shut) && c.job.page.at(d.rank, collectives).Load() < int64(c.plan.collectives()) {
+			return true
+		}
+	}
+	return false
 }
 
 // collectives counts those that every rank makes.
 func (p *plan) collectives() int {
 	n := 1 // the making of the object
+	if p.noise {
+		n++
+	}
 	if p.end == shut {
 		n++
 	}
@@ -89,12 +100,10 @@ func (p *plan) collectives() int {
 // judgeNotice: the time since the death, or since the call began, or since the
 // rank itself was continued.
 func (c *controller) judgeNotice(r int, v *verdict) error {
-	since := max(time.Duration(c.job.page.at(c.death.rank, died).Load()), v.Began, time.Duration(c.job.page.at(r, resumed).Load()))
+	since := max(time.Duration(c.job.page.at(v.Dead, died).Load()), v.Began, time.Duration(c.job.page.at(r, resumed).Load()))
 	took := v.Ended - since
 	c.tally.add("deaths noticed", 1)
-	if ms := int(took.Milliseconds()); ms > c.tally["ms until noticed at most"] {
-		c.tally["ms until noticed at most"] = ms
-	}
+	c.tally.addAll(tally{slowest: int(took.Milliseconds())})
 	if took > promptly {
 		return fmt.Errorf("noticed the death after %v: %s", took, v.Text)
 	}

@@ -18,6 +18,12 @@ type observer struct {
 	turn uint64   // gathers in this phase
 	last []uint64 // by sender: clock of the newest update that was taken, or counts as seen
 	prev *observer
+
+	// without tells that a rank may never take part in the phase: when a rank
+	// dies while the phase is made ready, that can fail on some and succeed on
+	// others, to which the former look like ranks that have closed the object.
+	// nil: all take part.
+	without func(rank int) bool
 }
 
 // observe is the observer of rank me for phase i, after that of the phase before.
@@ -106,8 +112,8 @@ func (o *observer) checkOne(own uint64, u libmalt.Update) error {
 
 // checkSet: G2, exactly once where the mode does not allow overwriting.
 func (o *observer) checkSet(own uint64, us []libmalt.Update) error {
+	clock, want, exact := o.expected(own) // after the gather: who sent has begun the phase
 	var got []int
-	clock, want, exact := o.expected(own)
 	for _, u := range us {
 		if got = append(got, u.Rank); exact && u.Clock != clock {
 			return fmt.Errorf("G2: %s: gather %d of the phase, at clock %d, gives clock %d of rank %d, expected clock %d", o.mode, o.turn, own, u.Clock, u.Rank, clock)
@@ -134,7 +140,7 @@ func (o *observer) expected(own uint64) (clock uint64, senders []int, exact bool
 		return 0, nil, false
 	}
 	for r := range o.ops {
-		if r != o.me && o.meant(r, o.base, clock, o.me) {
+		if r != o.me && o.meant(r, o.base, clock, o.me) && (o.without == nil || !o.without(r)) {
 			senders = append(senders, r)
 		}
 	}

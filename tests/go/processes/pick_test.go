@@ -21,13 +21,17 @@ func newPlan(seed uint64) *plan {
 	p.order = rnd.Perm(p.ranks)
 	p.object = pickObject(rnd, p.ranks)
 	p.impatient = rnd.IntN(4) == 0
+	p.noise = rnd.IntN(3) == 0
 	for range p.ranks {
 		p.threads = append(p.threads, pick(rnd, 1, 2, 4, 4))
 	}
 	p.end = pick(rnd, together, together, apart, stay, stay, desert, shut)
 	p.chosen = rnd.IntN(p.ranks)
 	if rnd.IntN(3) == 0 {
-		p.death = pickDeath(rnd, p.ranks)
+		p.deaths = append(p.deaths, pickDeath(rnd, p.ranks))
+		if d := pickDeath(rnd, p.ranks); rnd.IntN(4) == 0 && d.rank != p.deaths[0].rank {
+			p.deaths = append(p.deaths, d)
+		}
 		if p.end == desert || p.end == stay {
 			p.end = together // who else is gone must not depend on the moment
 		}
@@ -190,8 +194,8 @@ func (ph *planPhase) pickSubsets(rnd *rand.Rand, rank int, base uint64) {
 }
 
 // pickDeath: mostly a kill at a moment given by what the rank has done.
-func pickDeath(rnd *rand.Rand, ranks int) *death {
-	d := &death{rank: rnd.IntN(ranks), how: pick(rnd, "kill", "kill", "kill", "kill", "exit", "abort")}
+func pickDeath(rnd *rand.Rand, ranks int) death {
+	d := death{rank: rnd.IntN(ranks), how: pick(rnd, "kill", "kill", "kill", "kill", "exit", "abort")}
 	if d.how != "kill" {
 		d.after.value = rnd.IntN(60)
 		return d

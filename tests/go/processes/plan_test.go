@@ -26,9 +26,10 @@ type plan struct {
 	end       ending
 	chosen    int // the rank that stays, or leaves, at the end
 	stops     [][]stop
+	noise     bool // a second object is used in between
 	intruders []intruder
-	pokes     int // signals without a meaning, which interrupt system calls
-	death     *death
+	pokes     int     // signals without a meaning, which interrupt system calls
+	deaths    []death // of different ranks
 }
 
 // planPhase is a time in which ranks exchange updates in one way.
@@ -101,7 +102,22 @@ type death struct {
 
 // early deaths come before the rank has joined: who waits for it may only learn
 // that it has not arrived.
-func (d *death) early() bool { return d != nil && d.after.word == stage && d.after.value < joined }
+func (d *death) early() bool { return d.after.word == stage && d.after.value < joined }
+
+// deathOf is the death of a rank, nil where the plan has none.
+func (p *plan) deathOf(rank int) *death {
+	for i := range p.deaths {
+		if p.deaths[i].rank == rank {
+			return &p.deaths[i]
+		}
+	}
+	return nil
+}
+
+// earlyDeaths tells whether the plan has any.
+func (p *plan) earlyDeaths() bool {
+	return slices.ContainsFunc(p.deaths, func(d death) bool { return d.early() })
+}
 
 // base is the clock at which phase i, from 0, begins: collective calls raise all
 // ranks' clocks to the largest.
@@ -148,6 +164,9 @@ func (p *plan) String() string {
 	if p.impatient {
 		b.WriteString(", impatient")
 	}
+	if p.noise {
+		b.WriteString(", noise")
+	}
 	fmt.Fprintf(&b, ", threads %v, %d pokes", p.threads, p.pokes)
 	fmt.Fprintf(&b, ", end %s", [...]string{"together", "apart", "with one staying", "with one deserting", "closing one by one"}[p.end])
 	if p.end == stay || p.end == desert {
@@ -170,8 +189,8 @@ func (p *plan) String() string {
 	for _, i := range p.intruders {
 		fmt.Fprintf(&b, "\n  another rank %d comes at %s, token %v", i.rank, i.after, i.token)
 	}
-	if p.death != nil {
-		fmt.Fprintf(&b, "\n  rank %d dies (%s) at %s", p.death.rank, p.death.how, p.death.after)
+	for _, d := range p.deaths {
+		fmt.Fprintf(&b, "\n  rank %d dies (%s) at %s", d.rank, d.how, d.after)
 	}
 	return b.String()
 }

@@ -19,7 +19,8 @@ type runner struct {
 	w        *libmalt.World
 	obj      *held
 	obs      *observer
-	phase    int // from 0
+	noise    *noise // nil: none
+	phase    int    // from 0
 	levelled bool
 	closed   bool // the object
 	rnd      *rand.Rand
@@ -92,7 +93,7 @@ func runSchedule(r *rank) error {
 // join makes this process a rank.
 func (x *runner) join() error {
 	limit := patience
-	if x.plan.death.early() {
+	if x.plan.earlyDeaths() {
 		limit = arrival
 	}
 	ctx, stop := context.WithTimeout(context.Background(), limit)
@@ -151,10 +152,18 @@ func (x *runner) follow() error {
 	}); err != nil {
 		return err
 	}
+	if x.plan.noise {
+		if err := x.makeNoise(); err != nil {
+			return err
+		}
+	}
 	for i := range x.plan.phases {
 		x.phase, x.levelled = i, false
 		x.set(phase, i+1)
 		x.obs = x.plan.observe(x.me(), i, x.obs)
+		if len(x.plan.deaths) > 0 {
+			x.obs.without = func(r int) bool { return x.page.at(r, phase).Load() <= int64(i) }
+		}
 		if c := x.obj.s.Clock(); c != x.obs.base {
 			return fmt.Errorf("phase %d begins at clock %d, expected %d", i+1, c, x.obs.base)
 		}

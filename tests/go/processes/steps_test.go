@@ -14,8 +14,13 @@ func (x *runner) do(o op) error {
 	for until := now() + o.pause; now() < until; {
 		runtime.Gosched() // the user's computing
 	}
-	if d := x.plan.death; d != nil && d.rank == x.me() && d.how != "kill" && x.page.at(x.me(), scatters).Load() >= int64(d.after.value) {
+	if d := x.plan.deathOf(x.me()); d != nil && d.how != "kill" && x.page.at(x.me(), scatters).Load() >= int64(d.after.value) {
 		x.die(d.how)
+	}
+	if x.noise != nil && x.rnd.IntN(4) == 0 {
+		if err := x.noise.use(x.me()); err != nil {
+			return fmt.Errorf("second vector: %w", err)
+		}
 	}
 	switch o.kind {
 	case scatter:

@@ -19,6 +19,7 @@ const arrival = 1500 * time.Millisecond
 type verdict struct {
 	Outcome string        // see below
 	Text    string        // the error
+	Dead    int           // whom it names
 	Began   time.Duration // when the call that gave it began and ended, of now
 	Ended   time.Duration
 	Tally   tally
@@ -57,11 +58,10 @@ func (x *runner) judge(err error) verdict {
 	}
 	v.Began, v.Ended = call.began, call.ended
 	var dead *rdma.PeerError
-	d := x.plan.death
 	switch {
-	case d != nil && errors.As(err, &dead) && dead.Rank == d.rank:
-		v.Outcome = peer
-	case d.early() && call.call == "join":
+	case errors.As(err, &dead) && x.plan.deathOf(dead.Rank) != nil:
+		v.Outcome, v.Dead = peer, dead.Rank
+	case x.plan.earlyDeaths() && call.call == "join":
 		v.Outcome = absent
 	case x.plan.end == desert && x.phase == len(x.plan.phases)-1 && errors.Is(err, libmalt.ErrLeft):
 		v.Outcome = missed
