@@ -174,6 +174,8 @@ func (c collective) churn(x *runner, call func(string, func(context.Context) err
 	}); err != nil {
 		return err
 	}
+	first := &v.Bytes()[0]
+	x.memory = append(x.memory, first)
 	fill(v.Bytes(), 8, float64(x.me()+1))
 	if err := call("sync of a new vector", func(ctx context.Context) error {
 		_, err := v.Sync(ctx, 1)
@@ -185,9 +187,9 @@ func (c collective) churn(x *runner, call func(string, func(context.Context) err
 	if want := reduced("sum", x.plan.ranks, func(r int) float64 { return float64(r + 1) }); err != nil || got != want {
 		return fmt.Errorf("sync of a new vector gives %v (%v), expected %v", got, err, want)
 	}
-	first := &v.Bytes()[0]
 	if err := v.Close(); err != nil {
 		return err
 	}
+	x.memory = x.memory[:len(x.memory)-1]
 	return x.w.Unmap(first)
 }

@@ -122,15 +122,17 @@ func (x *runner) leave(outcome string) error {
 	if x.w == nil {
 		return nil
 	}
-	var first *byte
+	memory := x.memory
 	if x.obj != nil && x.obj.s != nil {
 		if b := x.obj.s.Bytes(); cap(b) > 0 {
-			first = &b[:1][0]
+			memory = append(memory, &b[:1][0])
 		}
 	}
 	err := x.w.Close()
-	if err == nil && first != nil {
-		err = x.w.Unmap(first)
+	for _, first := range memory {
+		if err == nil {
+			err = x.w.Unmap(first)
+		}
 	}
 	return err
 }

@@ -19,8 +19,9 @@ type runner struct {
 	w        *libmalt.World
 	obj      *held
 	obs      *observer
-	noise    *noise // nil: none
-	phase    int    // from 0
+	noise    *noise  // nil: none
+	memory   []*byte // of objects that were not closed, because the job failed
+	phase    int     // from 0
 	levelled bool
 	closed   bool // the object
 	rnd      *rand.Rand
