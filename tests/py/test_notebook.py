@@ -182,7 +182,8 @@ def test_notebooks_run_without_anybody_looking(tmp_path: Path) -> None:
 
 def test_what_malt_explains_itself_ends_at_the_users_line(kernel: Kernel) -> None:
     cell = kernel.run("%%malt\nw = malt.Vector(3, name='w')\nif r == 0:\n    malt.allreduce(1)\nw.allreduce()")
-    assert re.search(r"rank 0 is in allgather \(In\[\d+\]:4: malt.allreduce\(1\)\), rank 1 in allreduce", cell.error)
+    assert re.search(r"rank 0 (is )?in allgather \(In\[\d+\]:4: malt.allreduce\(1\)\)", cell.error)
+    assert re.search(r"rank 1 (is )?in allreduce .* \(In\[\d+\]:5: w.allreduce\(\)\)", cell.error)
     assert re.search(r"In\[\d+\], line [45]\n", cell.error)
     assert "File " not in cell.error
     # A fold of the user's own is shown, with what called it.
@@ -207,7 +208,7 @@ def test_exceptions_that_differ_are_all_told(kernel: Kernel) -> None:
 
 def test_syntax_errors_are_told_once_and_by_no_rank(kernel: Kernel) -> None:
     cell = kernel.run("%%malt\nx = 1\nprint(x\n")
-    assert "SyntaxError: incomplete input" in cell.error
+    assert "SyntaxError: '(' was never closed" in cell.error
     assert "print(x" in cell.error
     assert re.search(r"In\[\d+\].*3", cell.error)
     assert "rank" not in cell.error

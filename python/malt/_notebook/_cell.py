@@ -13,7 +13,7 @@ from typing import Any
 from ._errors import Interrupted
 from ._team import Team
 
-GRACE = 0.3
+GRACE = 0.5
 """Seconds from the first failure of a cell until the ranks that go on are interrupted."""
 
 CHILDREN = 0.4

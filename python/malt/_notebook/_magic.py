@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import atexit
 import pickle
 import shlex
@@ -255,7 +256,8 @@ class Magics:
             return  # it is another command's
         try:
             source = self._shell.transform_cell(f"#\n{cell}")
-            self._shell.compile.ast_parse(source, f"Cell In[{self._count()}]")
+            flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            compile(source, f"Cell In[{self._count()}]", "exec", flags)
         except SyntaxError as error:
             raise CellSyntaxError(self._shell, error) from None
 

@@ -76,7 +76,7 @@ class _Worker:
         ready = message[1]
         sys.path[:], sys.argv[:] = ready["path"], ready["argv"]
         builtins.input = getpass.getpass = _no_keyboard
-        self._shell = start(self._show, ready["colors"])
+        self._shell = start(self._show, lambda: self._uninterrupted(forget=True), ready["colors"])
         self._shell.user_ns["malt"] = malt
         requests: dict[str, Callable[[Any], Any]] = {"cell": self._cell, "settle": self._settle}
         signal.signal(signal.SIGINT, self._interrupt)
@@ -98,14 +98,14 @@ class _Worker:
             frame = frame.f_back
 
     @contextmanager
-    def _uninterrupted(self) -> Iterator[None]:
-        """Let no Ctrl-C come between what belongs together; for the main thread."""
+    def _uninterrupted(self, forget: bool = False) -> Iterator[None]:
+        """Let Ctrl-C come only after what belongs together, or (forget) not at all; for the main thread."""
         self._held, self._pressed = True, False
         try:
             yield
         finally:
             self._held = False
-        if self._pressed:
+        if self._pressed and not forget:
             raise KeyboardInterrupt
 
     # --------------------------------------------------------------------- a cell

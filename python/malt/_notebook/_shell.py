@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
@@ -74,6 +75,8 @@ class Shell(InteractiveShell):
     ----------
     show : callable
         Called with what is to be shown: ("display" or "clear", content).
+    calm : callable
+        Returns a context in which there is no Ctrl-C.
     shown : bool
         Whether the notebook shows the results and figures of this rank.
     """
@@ -83,6 +86,7 @@ class Shell(InteractiveShell):
     display_pub_class = _Publisher
 
     show: Callable[[str, Any], None]
+    calm: Callable[[], AbstractContextManager[None]]
     shown = True
     source = ""
 
@@ -122,6 +126,11 @@ class Shell(InteractiveShell):
             trace = trace.tb_next
         return found
 
+    def showtraceback(self, *arguments: Any, **more: Any) -> None:
+        """Show an exception; it has ended the cell, so it is too late for Ctrl-C."""
+        with self.calm():
+            super().showtraceback(*arguments, **more)
+
     def _get_exc_info(self, exc_tuple: Any = None) -> tuple[type[BaseException], BaseException, TracebackType]:
         """Leave out where malt raises what it explains itself: the line that called it is what matters."""
         kind, error, trace = super()._get_exc_info(exc_tuple)
@@ -159,12 +168,12 @@ def _run_awaiting(cell: Coroutine[Any, Any, ExecutionResult]) -> ExecutionResult
     return ended
 
 
-def start(show: Callable[[str, Any], None], colors: str) -> Shell:
+def start(show: Callable[[str, Any], None], calm: Callable[[], AbstractContextManager[None]], colors: str) -> Shell:
     """Make this process's shell."""
     options = Config()
     options.HistoryManager.enabled = False  # no database, and no thread that writes it
     options.InteractiveShell.colors = colors
-    Shell.show = staticmethod(show)
+    Shell.show, Shell.calm = staticmethod(show), staticmethod(calm)
     shell = Shell.instance(config=options)
     shell.loop_runner = _run_awaiting
     sys.modules["__main__"] = shell.user_module
