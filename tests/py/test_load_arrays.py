@@ -107,8 +107,10 @@ def test_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the gzip data are damaged or end too early .*: fetch the file again"):
         malt.load(tmp_path / "y.txt.gz")
     (tmp_path / "z.txt.gz").write_text("not packed")
-    with pytest.raises(ValueError, match=r"z.txt.gz is no gzip file: it begins with b'not pack'"):
-        malt.load(tmp_path / "z.txt.gz")
+    for path in (tmp_path / "z.txt.gz", [tmp_path / "a.txt", tmp_path / "z.txt.gz"]):
+        (tmp_path / "a.txt").write_text("a line")
+        with pytest.raises(ValueError, match=r"z.txt.gz is no gzip file: it begins with b'not pack'"):
+            malt.load(path)
     np.save(tmp_path / "o.npy", np.array([{}]), allow_pickle=True)
     with pytest.raises(ValueError, match="holds Python objects, which only unpickling can bring back"):
         malt.load(tmp_path / "o.npy")
@@ -118,3 +120,6 @@ def test_damaged_files(tmp_path: Path) -> None:
     (tmp_path / "q-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0")
     with pytest.raises(ValueError, match="ends in its header"):
         malt.load(tmp_path / "q-idx1-ubyte")
+    (tmp_path / "r.npz.gz").write_bytes(gzip.compress(b"PK"))
+    with pytest.raises(ValueError, match=r"r.npz.gz is packed by gzip: .*: unpack the file first"):
+        malt.load(tmp_path / "r.npz.gz")

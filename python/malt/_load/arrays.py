@@ -13,9 +13,9 @@ from typing import IO, Any
 import numpy as np
 
 from .._parts import Cut
+from .cuts import in_order, local_cuts
 from .files import BLOCK, File, readinto
 from .progress import Progress
-from .source import in_order, local_cuts
 from .team import Team
 
 __all__ = ["Arrays", "idx_header", "npy_header"]

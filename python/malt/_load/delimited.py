@@ -11,13 +11,13 @@ import numpy as np
 
 from .._parts import Cut
 from .columns import chosen, labelled
+from .cuts import in_order
 from .decimals import decimals
 from .files import File
 from .frames import FrameReader
 from .lines import checked_encoding, decoded
 from .progress import Progress
 from .rows import Rows
-from .source import in_order
 from .team import Team
 from .text import MalformedError, Piece, Text
 

@@ -78,15 +78,6 @@ class File:
         """Whether reading can begin anywhere."""
         return self.size is not None and not self.compression
 
-    def check(self) -> None:
-        """Raise if the name promises a compression that the content does not have."""
-        promised = next((kind for suffix, kind in SUFFIXES.items() if self.name.endswith(suffix)), "")
-        if promised and not self.compression and (self.size is None or self.size > 0):
-            raise ValueError(
-                f"malt: load: {self.name} is no {promised} file: it begins with {self.head[:8]!r}. Rename it, or fetch "
-                "it again"
-            )
-
     @contextmanager
     def raw(self) -> Iterator[IO[bytes]]:
         """Open it as it is stored."""
@@ -96,12 +87,18 @@ class File:
     @contextmanager
     def anywhere(self) -> Iterator[IO[bytes]]:
         """Open it as it is stored, to be read here and there: what comes only in turn is read first."""
+        if self.compression:
+            raise ValueError(
+                f"malt: load: {self.name} is packed by {self.compression}: files of this format are read here and "
+                "there, and pack their parts themselves: unpack the file first"
+            )
         with self.raw() as f:
             yield io.BytesIO(f.read()) if self.size is None else f
 
     @contextmanager
     def plain(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         """Open it; gives what is in it, unpacked, and the stored bytes under that."""
+        self._check_name()
         with self.raw() as raw:
             if not self.compression:
                 yield raw, raw
@@ -148,6 +145,15 @@ class File:
                     before = now
                 yield block
                 at += len(block)
+
+    def _check_name(self) -> None:
+        """Raise if the name promises a compression that the content does not have."""
+        promised = next((kind for suffix, kind in SUFFIXES.items() if self.name.endswith(suffix)), "")
+        if promised and not self.compression and (self.size is None or self.size > 0):
+            raise ValueError(
+                f"malt: load: {self.name} is no {promised} file: it begins with {self.head[:8]!r}. Rename it, or fetch "
+                "it again"
+            )
 
 
 def readinto(f: IO[bytes], view: memoryview) -> int:

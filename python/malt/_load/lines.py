@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 
 from .._parts import Cut
+from .cuts import in_order
 from .files import File
 from .progress import Progress
 from .rows import Rows
-from .source import in_order
 from .team import Team
 from .text import MalformedError, Piece, Text
 

@@ -9,10 +9,10 @@ import numpy as np
 from .._need import need
 from .._parts import Cut
 from .columns import chosen, labelled
+from .cuts import in_order, local_cuts
 from .files import File
 from .frames import FrameReader
 from .progress import Progress
-from .source import in_order, local_cuts
 from .team import Team
 
 __all__ = ["Parquet"]

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._need import need
 from .._parts import Cut
+from .cuts import in_order
 from .decimals import Found, decimals
 from .files import File
 from .progress import Progress
 from .rows import Rows
-from .source import in_order
 from .team import Team
 from .text import MalformedError, Text
 
