@@ -37,6 +37,7 @@ type job struct {
 	absent  Absent
 	shape   Shape
 	us      []Update
+	raw     []byte  // own
 	before  int     // updates that come before the own value
 	ownIn   bool    // that takes part
 	own     float64 // its weight
@@ -51,7 +52,7 @@ type job struct {
 // differ, of float64. An operand of weight 0 takes no part in a mean. own is
 // aligned to its elements.
 func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, weight float64, updates []Update) {
-	j := job{op: op, absent: absent, shape: s, us: updates, before: before, ownIn: op != MeanReceived && op != Replace, own: weight}
+	j := job{op: op, absent: absent, shape: s, us: updates, raw: own, before: before, ownIn: op != MeanReceived && op != Replace, own: weight}
 	if op == Mean || op == MeanReceived {
 		j.weights()
 		if len(j.us) == 0 && !j.ownIn || absent == Zero && j.divisor == 0 {

@@ -1,5 +1,7 @@
 package spvec
 
+import "bytes"
+
 type float interface{ float32 | float64 }
 
 // fold carries out j over elements of type T with sums of type A, and returns
@@ -193,10 +195,14 @@ func rest[T float](f *Folder, j *job, own []T) {
 	if j.op == Mean && j.ownIn && !j.weigh {
 		// Also the rows that are mentioned: their own values are in acc, and store
 		// overwrites them.
-		d := T(j.divisor)
-		for i, v := range own {
-			if v != 0 {
-				own[i] = v / d
+		d, step := T(j.divisor), blockBytes/j.shape.Elem
+		for at := 0; at < len(own); at += step {
+			x := own[at:min(at+step, len(own))]
+			if b := j.raw[at*j.shape.Elem:][:len(x)*j.shape.Elem]; bytes.Equal(b, zeros[:len(b)]) {
+				continue // as most of a gradient
+			}
+			for i, v := range x {
+				x[i] = v / d
 			}
 		}
 		return

@@ -7,7 +7,7 @@ import pytest
 
 import malt
 
-ROWS, WIDTH = 60, 3
+ROWS, WIDTH = 60, 50
 FOLDS = ["mean", "mean-received", "sum", "min", "max", "replace"]
 
 
@@ -84,9 +84,9 @@ def test_gradient_rows_that_are_missing_count_as_zero(r: int, n: int, fold: str)
 
 def test_gradients_on_all_are_the_same_bits_on_every_rank(r: int, n: int) -> None:
     rng = np.random.default_rng(r)
-    with malt.Vector(500, sparse="gradient") as v:
+    with malt.Vector((500, 20), sparse="gradient") as v:
         for _ in range(5):
-            v.array = rng.standard_normal(500) * (rng.random(500) < 0.05)
+            v.array = rng.standard_normal((500, 20)) * (rng.random((500, 1)) < 0.05)
             v.sync()
             assert len(set(malt.allgather(v.array.tobytes()))) == 1
 
