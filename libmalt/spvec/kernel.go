@@ -202,7 +202,9 @@ func rest[T float](f *Folder, j *job, own []T) {
 				continue // as most of a gradient
 			}
 			for i, v := range x {
-				x[i] = v / d
+				if v != 0 {
+					x[i] = v / d
+				}
 			}
 		}
 		return
