@@ -10,6 +10,7 @@ the same. This module is imported with the package and must stay light.
 from __future__ import annotations
 
 import os
+import sys
 from typing import NamedTuple
 
 __all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
@@ -68,3 +69,27 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+def _spawned() -> None:
+    """Take the rank away from a child that multiprocessing starts afresh, before its parent has joined.
+
+    If the parent was itself started with the description that the child has
+    inherited, it is, or will be, the rank. Otherwise it is a launcher.
+    """
+    # multiprocessing.parent_process() is not known yet where the main module is imported again.
+    if not any(
+        word.startswith(("--multiprocessing-fork", "from multiprocessing.forkserver ")) for word in sys.orig_argv
+    ):
+        return
+    try:
+        with open(f"/proc/{os.getppid()}/environ", "rb") as file:
+            started_with = file.read().split(b"\0")
+    except OSError:  # it has ended
+        return
+    own = [f"{name}={os.environ[name]}" for name in RANK_VARIABLES if name in os.environ]
+    if all(os.fsencode(pair) in started_with for pair in own):
+        _forked()
+
+
+_spawned()
