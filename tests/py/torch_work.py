@@ -221,6 +221,24 @@ def graphs_and_consistencies(r: int, n: int) -> None:
 
 
 @case
+def only_what_changed_travels(r: int, n: int) -> None:
+    model = nn.Embedding(50, 16)
+    with malt.torch.Vector(model, sparse="model") as v:
+        start = model.weight.detach().clone()
+        with torch.no_grad():
+            model.weight[r] += n
+        v.sync()
+        own = model.weight.detach() - start
+        assert v.stats().sent_bytes < (n - 1) * v.array.nbytes / 4
+        torch.testing.assert_close(
+            own[:n].sum(1), torch.full((n,), 16 * n / 2).index_fill(0, torch.tensor(r), 16.0 * n)
+        )
+        assert (own[n:] == 0).all()
+        v.allreduce()
+        assert same(bits(model))
+
+
+@case
 def unlike_models_are_an_error_on_all(r: int, n: int) -> None:
     other = nn.Sequential(nn.Linear(11, 16), nn.Tanh(), nn.Linear(16, 3))
     assert raised(lambda: malt.torch.Vector(other if r else make(net))) == (
