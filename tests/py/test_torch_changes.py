@@ -1,13 +1,11 @@
-"""What ``malt.torch.Vector`` makes of models that change under it, and what it refuses."""
+"""What ``malt.torch.Vector`` makes of models that change under it, of gradients, buffers and other devices."""
 
 from __future__ import annotations
 
 import copy
 import io
-import re
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 import malt
@@ -178,72 +176,6 @@ def test_a_buffer_made_in_inference_mode() -> None:
         assert model.cache.sum() == model.low.sum() == 6
 
 
-# -------------------------------------------------------------------- refused
-
-
-def doubled(model: nn.Module) -> None:
-    model.double()
-
-
-def halved(model: nn.Module) -> None:
-    model.half()
-
-
-def reshaped(model: nn.Module) -> None:
-    model[0].weight.data = torch.zeros(16, 11)
-
-
-def grown(model: nn.Module) -> None:
-    model.append(nn.Linear(3, 3))
-
-
-def shrunk(model: nn.Module) -> None:
-    del model[2]
-
-
-def bias_dropped(model: nn.Module) -> None:
-    model[0].register_parameter("bias", None)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (doubled, r"0\.weight was float32 \[11, 16\] when the vector was made, and is float64 \[11, 16\] now"),
-        (halved, r"0\.weight was float32 .* is float16"),
-        (reshaped, r"0\.weight was float32 \[11, 16\] .* is float32 \[16, 11\] now"),
-        (grown, r"new: 3\.weight, 3\.bias: make the vector after"),
-        (shrunk, r"gone: 2\.weight, 2\.bias"),
-        (bias_dropped, r"gone: 0\.bias"),
-    ],
-    ids=lambda x: getattr(x, "__name__", ""),
-)
-@pytest.mark.parametrize("of", ["params", "grads"])
-def test_another_model_is_refused(change: Callable[[nn.Module], None], message: str, of: str) -> None:
-    model = make(net)
-    with malt.torch.Vector(model, of=of) as v:
-        v.sync()
-        change(model)
-        for call in (v.sync, v.scatter, v.allreduce, v.broadcast):
-            with pytest.raises(malt.StateError, match=message):
-                call()
-    with malt.torch.Vector(model, of=of) as v:
-        v.sync()
-
-
-def test_weights_that_are_no_longer_tied_are_refused() -> None:
-    model = make(Tied)
-    with malt.torch.Vector(model) as v:
-        model.out.weight = nn.Parameter(model.out.weight.detach().clone())
-        model.embed.weight.data = model.embed.weight.detach().clone()
-        with pytest.raises(malt.StateError, match=r"embed.weight and out.weight were one tensor"):
-            v.sync()
-    model = make(Tied)
-    with malt.torch.Vector(model, of="grads") as v:
-        model.out.weight = nn.Parameter(model.out.weight.detach())
-        with pytest.raises(malt.StateError, match="were one tensor"):
-            v.sync()
-
-
 def test_tied_weights_loaded_by_assignment_are_tied_again() -> None:
     model = make(Tied)
     with malt.torch.Vector(model) as v:
@@ -251,58 +183,6 @@ def test_tied_weights_loaded_by_assignment_are_tied_again() -> None:
         assert model.out.weight is not model.embed.weight
         both(v, model)
         assert model.out.weight.data_ptr() == model.embed.weight.data_ptr()
-
-
-class Complex(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(3, dtype=torch.complex64))
-
-
-class Sparse(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.eye(3).to_sparse())
-
-
-class Own(torch.Tensor):
-    pass
-
-
-class OfItsOwn(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(3).as_subclass(Own))
-
-
-@pytest.mark.parametrize(
-    ("model", "error", "message"),
-    [
-        (lambda: [np.zeros(3)], TypeError, "model is of type list: a torch.nn.Module is expected"),
-        (nn.ReLU, ValueError, "the ReLU has no float parameters"),
-        (lambda: nn.Linear(0, 0), ValueError, "no float parameters"),
-        (lambda: nn.LazyLinear(3), ValueError, "weight has no shape yet: run one batch"),
-        (lambda: nn.Linear(3, 2, device="meta"), ValueError, "weight is on the meta device"),
-        (Complex, malt.UnsupportedError, "w is a Tensor, torch.strided, complex64"),
-        (Sparse, malt.UnsupportedError, "w is a Tensor, torch.sparse_coo, float32"),
-        (OfItsOwn, malt.UnsupportedError, "w is a Own, torch.strided, float32"),
-    ],
-)
-def test_what_cannot_be_exchanged(model: Callable[[], object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        malt.torch.Vector(model())
-
-
-def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match=r"of='grad': one of params, grads is expected: did you mean 'grads'\?"):
-        malt.torch.Vector(make(net), of="grad")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'grpah'"):
-        malt.torch.Vector(make(net), grpah="ring")
-    with pytest.raises(ValueError, match="the Sequential has no parameters that require a gradient"):
-        malt.torch.Vector(make(net).requires_grad_(False), of="grads")
-    with pytest.raises(ValueError, match=r"fold='sum' .* buffers=False"):
-        malt.torch.Vector(make(normed), of="grads", fold="sum")
-    malt.torch.Vector(make(normed), of="grads", fold="sum", buffers=False).close()
 
 
 # ------------------------------------------------------------------ gradients
