@@ -18,7 +18,7 @@ def need(module: str, what: str, *, package: str | None = None) -> ModuleType:
     module : str
         Its name, such as ``"scipy.sparse"``.
     what : str
-        What cannot be done without, to begin the message: ``"malt.load of SVMlight files"``.
+        What cannot be done without, to begin the message: ``"load of SVMlight files"``.
     package : str, optional
         What pip installs it as, where that is not the module's first name.
 

@@ -210,11 +210,11 @@ def test_a_file_that_one_rank_has_not_is_an_error_on_all(loads: Loads, tmp_path:
 @pytest.mark.parametrize(
     ("package", "path", "options", "what"),
     [
-        ("scipy", "x.svm", "", "malt.load of SVMlight files, which become a csr_matrix, needs scipy"),
-        ("pyarrow", "x.parquet", "", "malt.load of Parquet files needs pyarrow"),
-        ("fsspec", "s3://bucket/x.csv", "", "malt.load of the URL s3://bucket/x.csv needs fsspec"),
-        ("pandas", "x.csv", ", frame='pandas'", "malt.load with frame='pandas' needs pandas"),
-        ("polars", "x.csv", ", frame='polars'", "malt.load with frame='polars' needs polars"),
+        ("scipy", "x.svm", "", "load of SVMlight files, which become a csr_matrix, needs scipy"),
+        ("pyarrow", "x.parquet", "", "load of Parquet files needs pyarrow"),
+        ("fsspec", "s3://bucket/x.csv", "", "load of the URL s3://bucket/x.csv needs fsspec"),
+        ("pandas", "x.csv", ", frame='pandas'", "load with frame='pandas' needs pandas"),
+        ("polars", "x.csv", ", frame='polars'", "load with frame='polars' needs polars"),
     ],
 )
 def test_a_missing_package_is_named(tmp_path: Path, package: str, path: str, options: str, what: str) -> None:

@@ -22,7 +22,7 @@ class FrameReader:
     def __init__(self, kind: str) -> None:
         choose("frame", kind, FRAMES)
         self.kind = kind
-        self._package: Any = need(kind, f"malt.load with frame={kind!r}")
+        self._package: Any = need(kind, f"load with frame={kind!r}")
 
     def read_csv(
         self, team: Team, text: bytes, delimiter: str, quote: str | None, encoding: str, columns: list[str]

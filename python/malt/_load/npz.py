@@ -62,7 +62,7 @@ class Archive:
         with self._archive() as archive:
             members = list(archive.files)
             if set(members) >= SPARSE:
-                self._sparse = need("scipy.sparse", f"malt.load of the sparse matrix in {name}", package="scipy")
+                self._sparse = need("scipy.sparse", f"load of the sparse matrix in {name}", package="scipy")
                 return int(archive["shape"][0])
             wanted = members if self._columns is None else [self._member(c, members) for c in self._columns]
             self._wanted = wanted

@@ -32,8 +32,8 @@ class Parquet:
         frame: str | None,
         dtype: np.dtype[Any] | None,
     ) -> None:
-        self._arrow: Any = need("pyarrow", "malt.load of Parquet files")
-        self._parquet: Any = need("pyarrow.parquet", "malt.load of Parquet files")
+        self._arrow: Any = need("pyarrow", "load of Parquet files")
+        self._parquet: Any = need("pyarrow.parquet", "load of Parquet files")
         self._files = files
         self._team = team
         self._progress = progress

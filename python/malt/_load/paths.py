@@ -67,13 +67,13 @@ def _near(path: str) -> str:
 
 
 def _remote(url: str, storage_options: Mapping[str, Any]) -> list[File]:
-    core = need("fsspec.core", f"malt.load of the URL {url}", package="fsspec")
+    core = need("fsspec.core", f"load of the URL {url}", package="fsspec")
     try:
         fs, path = core.url_to_fs(url, **storage_options)
     except ImportError as e:  # fsspec names the package that this kind of URL takes
         from .._errors import PackageError
 
-        raise PackageError(f"malt: malt.load of the URL {url}: {e}") from e
+        raise PackageError(f"malt: load of the URL {url}: {e}") from e
     except ValueError as e:
         raise ValueError(f"malt: load: {url}: {e}") from e
     paths = [path]

@@ -50,9 +50,7 @@ class SVMlight:
         zero_based: bool | str,
         dtype: np.dtype[Any] | None,
     ) -> None:
-        self._sparse: Any = need(
-            "scipy.sparse", "malt.load of SVMlight files, which become a csr_matrix,", package="scipy"
-        )
+        self._sparse: Any = need("scipy.sparse", "load of SVMlight files, which become a csr_matrix,", package="scipy")
         self._text = Text(files, ROWS, team, progress)
         self._team = team
         self._n_features = n_features
