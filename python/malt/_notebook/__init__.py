@@ -3,7 +3,7 @@
 ::
 
     notebook's kernel                              rank (a child process, with an IPython shell of its own)
-    _magic   the commands and their options
+    _magic   the commands (_options, _values)
     _team    the ranks: started, ended             _rank    runs one cell after another
     _cell    one cell on all of them         <-->  _shell   what it shows, and its tracebacks
     _show    what is put under the cell

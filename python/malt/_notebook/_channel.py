@@ -9,7 +9,6 @@ serves all the ranks that are sent the same.
 from __future__ import annotations
 
 import contextlib
-import io
 import mmap
 import os
 import pickle
@@ -48,8 +47,12 @@ class Channel:
             return None
         if not packet or not files:
             return None
-        with os.fdopen(files[0], "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-            message: tuple[str, Any] = pickle.load(io.BytesIO(mapped))
+        with (
+            os.fdopen(files[0], "rb") as file,
+            mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped,
+            memoryview(mapped) as view,
+        ):
+            message: tuple[str, Any] = pickle.loads(view)
         return message
 
     def ready(self) -> bool:

@@ -7,10 +7,11 @@ the ranks instead of the frames of this package.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from malt._errors import Error, PeerError
 
-__all__ = ["CellError", "Interrupted", "RankDiedError", "RankError"]
+__all__ = ["CellError", "CellSyntaxError", "Interrupted", "RankDiedError", "RankError"]
 
 
 class CellError(Error):
@@ -18,6 +19,18 @@ class CellError(Error):
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
+
+
+class CellSyntaxError(CellError):
+    """The cell is not Python."""
+
+    def __init__(self, shell: Any, error: SyntaxError) -> None:
+        super().__init__(str(error))
+        self._lines = shell.SyntaxTB.structured_traceback(type(error), error, [])
+
+    def _render_traceback_(self) -> list[str]:
+        lines: list[str] = self._lines
+        return lines
 
 
 class RankError(Error):

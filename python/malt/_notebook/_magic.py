@@ -1,73 +1,23 @@
-"""``%%malt`` and ``%malt``: their options, and what they do."""
+"""``%%malt`` and ``%malt``: what they do."""
 
 from __future__ import annotations
 
-import argparse
 import ast
 import atexit
-import pickle
-import shlex
 import sys
 import uuid
-from collections.abc import Iterable
 from typing import Any
 
 from malt import _machine
-from malt._cli.options import Parser, UsageError, nearest, ranks
-from malt._pickles import packed
 
 from ._cell import Round, StopButton
-from ._errors import CellError, Interrupted, RankDiedError
+from ._errors import CellError, CellSyntaxError, Interrupted, RankDiedError
+from ._options import cell_options, line_options, shown
 from ._outcome import interrupted, raised
 from ._show import Screen
 from ._status import table
 from ._team import Team
-
-CELL = """\
-Runs a cell on all ranks, which are started by the first one. Variables stay from
-cell to cell. What the ranks print is shown with the rank in front; an exception
-on one rank interrupts the others. The stop button interrupts all ranks."""
-
-CELL_EXAMPLES = """\
-  %%malt -n 4                    on four ranks
-  %%malt                         on those that are there
-  %%malt -i rate data -o loss    send two variables; get a list with each rank's loss
-  %%malt --show all              the figures and results of all ranks, not of rank 0 alone
-"""
-
-LINE = "Shows, restarts or ends the ranks that %%malt has started."
-
-LINE_EXAMPLES = """\
-  %malt status                   which ranks there are, their memory and time
-  %malt restart                  as many new ranks; their variables are gone
-  %malt restart -n 2             another number of them
-  %malt stop                     no ranks, until the next %%malt -n
-"""
-
-ACTIONS = ("status", "restart", "stop")
-
-
-def _cell_parser() -> Parser:
-    made = Parser("", "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS]", CELL, CELL_EXAMPLES)
-    made.prog = "%%malt"
-    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks; those that run, by default")
-    names: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME"}
-    made.add_argument("-i", "--input", **names, help="variables of the notebook that all ranks get")
-    made.add_argument("-o", "--output", **names, help="variables of the ranks that the notebook gets: lists by rank")
-    made.add_argument(
-        "--show", default="0", metavar="RANKS", help="whose results and figures are shown: 0 (default), 0,2 or all"
-    )
-    return made
-
-
-def _line_parser() -> Parser:
-    made = Parser("", "%%malt status | restart [-n RANKS] | stop", LINE, LINE_EXAMPLES)
-    made.prog = "%malt"
-    made.add_argument("action", metavar="status | restart | stop")
-    made.add_argument(
-        "-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks; as many as before, by default"
-    )
-    return made
+from ._values import load, pack
 
 
 class Magics:
@@ -89,20 +39,19 @@ class Magics:
 
     def cell(self, line: str, cell: str | None = None) -> None:
         """Run a cell on several ranks; ``%%malt --help`` tells the options."""
-        options = _parse(_cell_parser(), line)
+        options = cell_options(line)
         if options is None:
             return
         self._check_syntax(cell or "")
         with StopButton() as button:
-            values = self._values(_names("-i", options.input))
-            wanted = _names("-o", options.output)
+            values = pack(self._shell.user_ns, options.input)
             team = self._running(options.ranks, button)
-            show = _shown(options.show, team.size)
+            show = shown(options.show, team.size)
             request = {
                 "source": cell if (cell or "").startswith("%%") else f"# %%malt {line}\n{cell}",  # lines as in the cell
                 "count": self._count(),
                 "values": values,
-                "wanted": wanted,
+                "wanted": options.output,
                 "show": show,
             }
             team.screen.several = len(show) > 1
@@ -110,13 +59,9 @@ class Magics:
 
     def line(self, line: str) -> None:
         """Show, restart or end the ranks of ``%%malt``; ``%malt --help`` tells more."""
-        options = _parse(_line_parser(), line or "--help")
+        options = line_options(line)
         if options is None:
             return
-        if options.action not in ACTIONS:
-            raise CellError(f"%malt: {options.action!r}: {nearest(options.action, ACTIONS)}")
-        if options.ranks is not None and options.action != "restart":
-            raise CellError(f"%malt: -n {options.ranks} goes with restart, not with {options.action}")
         with StopButton() as button:
             if options.action == "status":
                 self._status()
@@ -229,7 +174,7 @@ class Magics:
             raise raised(failed, team.size)
         values = [ran.answers[rank]["values"] for rank in range(team.size)]
         for name in request["wanted"]:
-            self._shell.user_ns[name] = [_load(name, rank, value[name]) for rank, value in enumerate(values)]
+            self._shell.user_ns[name] = [load(name, rank, value[name]) for rank, value in enumerate(values)]
 
     def _settle(self, team: Team, ran: Round, button: StopButton) -> None:
         """Bring ranks that a failed cell left at different places in step again."""
@@ -263,81 +208,6 @@ class Magics:
 
     def _count(self) -> int:
         return max(1, int(self._shell.execution_count) - 1)  # of the cell that is running
-
-    def _values(self, names: Iterable[str]) -> dict[str, bytes]:
-        values = {}
-        for name in names:
-            if name not in self._shell.user_ns:
-                raise CellError(f"%%malt: -i {name}: the notebook has no variable of that name")
-            value = self._shell.user_ns[name]
-            try:
-                values[name], names_main = packed(value)
-            except TypeError as error:
-                kind = type(value).__qualname__
-                raise CellError(f"%%malt: -i {name}: a {kind} cannot be sent to the ranks: {error}") from None
-            if names_main:
-                raise CellError(
-                    f"%%malt: -i {name}: what is defined in the notebook cannot be sent to the ranks without "
-                    "cloudpickle: pip install cloudpickle, or define it in a %%malt cell"
-                )
-        return values
-
-
-class CellSyntaxError(CellError):
-    """The cell is not Python."""
-
-    def __init__(self, shell: Any, error: SyntaxError) -> None:
-        super().__init__(str(error))
-        self._lines = shell.SyntaxTB.structured_traceback(type(error), error, [])
-
-    def _render_traceback_(self) -> list[str]:
-        lines: list[str] = self._lines
-        return lines
-
-
-def _load(name: str, rank: int, data: bytes) -> Any:
-    try:
-        return pickle.loads(data)
-    except Exception as error:
-        raise CellError(
-            f"%%malt: -o {name} of rank {rank} cannot be received: {type(error).__name__}: {error}"
-        ) from None
-
-
-def _parse(parser: Parser, line: str) -> argparse.Namespace | None:
-    """Return the options; None if the help has been shown instead."""
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise CellError(f"{parser.prog}: {error} in {line!r}") from None
-    try:
-        return parser.parse(words)
-    except UsageError as error:
-        raise CellError(str(error)) from None
-    except SystemExit:
-        return None
-
-
-def _names(option: str, words: Iterable[str]) -> list[str]:
-    """Return names that may be separated by commas, each once."""
-    names = list(dict.fromkeys(name for word in words for name in word.split(",") if name))
-    for name in names:
-        if not name.isidentifier():
-            raise CellError(f"%%malt: {option} {name}: the name of a variable is expected, such as {option} loss")
-    return names
-
-
-def _shown(text: str, size: int) -> list[int]:
-    """Return the ranks that ``--show`` names."""
-    if text == "all":
-        return list(range(size))
-    try:
-        chosen = [int(word) for word in text.split(",")]
-    except ValueError:
-        chosen = [-1]
-    if not all(0 <= rank < size for rank in chosen):
-        raise CellError(f"%%malt: --show {text}: ranks from 0 to {size - 1} are expected, such as 0, or 0,1, or all")
-    return chosen
 
 
 def _ranks(size: int | None, kind: str = "") -> str:

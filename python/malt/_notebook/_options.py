@@ -1,0 +1,113 @@
+"""The options of ``%%malt`` and ``%malt``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from malt._cli.options import Parser, UsageError, nearest, ranks
+
+from ._errors import CellError
+
+CELL = """\
+Runs a cell on all ranks, which are started by the first one. Variables stay from
+cell to cell. What the ranks print is shown with the rank in front; an exception
+on one rank interrupts the others. The stop button interrupts all ranks."""
+
+CELL_EXAMPLES = """\
+  %%malt -n 4                    on four ranks
+  %%malt                         on those that are there
+  %%malt -i rate data -o loss    send two variables; get a list with each rank's loss
+  %%malt --show all              the figures and results of all ranks, not of rank 0 alone
+"""
+
+LINE = "Shows, restarts or ends the ranks that %%malt has started."
+
+LINE_EXAMPLES = """\
+  %malt status                   which ranks there are, their memory and time
+  %malt restart                  as many new ranks; their variables are gone
+  %malt restart -n 2             another number of them
+  %malt stop                     no ranks, until the next %%malt
+"""
+
+ACTIONS = ("status", "restart", "stop")
+
+
+def _cell_parser() -> Parser:
+    made = Parser("", "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS]", CELL, CELL_EXAMPLES)
+    made.prog = "%%malt"
+    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks; those that run, by default")
+    names: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME"}
+    made.add_argument("-i", "--input", **names, help="variables of the notebook that all ranks get")
+    made.add_argument("-o", "--output", **names, help="variables of the ranks that the notebook gets: lists by rank")
+    made.add_argument(
+        "--show", default="0", metavar="RANKS", help="whose results and figures are shown: 0 (default), 0,2 or all"
+    )
+    return made
+
+
+def _line_parser() -> Parser:
+    made = Parser("", "%%malt status | restart [-n RANKS] | stop", LINE, LINE_EXAMPLES)
+    made.prog = "%malt"
+    made.add_argument("action", metavar="status | restart | stop")
+    made.add_argument(
+        "-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks; as many as before, by default"
+    )
+    return made
+
+
+def cell_options(line: str) -> argparse.Namespace | None:
+    """Return the options of ``%%malt``; None if the help has been shown instead."""
+    options = _parse(_cell_parser(), line)
+    if options is not None:
+        options.input, options.output = _names("-i", options.input), _names("-o", options.output)
+    return options
+
+
+def line_options(line: str) -> argparse.Namespace | None:
+    """Return the options of ``%malt``; None if the help has been shown instead."""
+    options = _parse(_line_parser(), line or "--help")
+    if options is None:
+        return None
+    if options.action not in ACTIONS:
+        raise CellError(f"%malt: {options.action!r}: {nearest(options.action, ACTIONS)}")
+    if options.ranks is not None and options.action != "restart":
+        raise CellError(f"%malt: -n {options.ranks} goes with restart, not with {options.action}")
+    return options
+
+
+def _parse(parser: Parser, line: str) -> argparse.Namespace | None:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise CellError(f"{parser.prog}: {error} in {line!r}") from None
+    try:
+        return parser.parse(words)
+    except UsageError as error:
+        raise CellError(str(error)) from None
+    except SystemExit:
+        return None
+
+
+def _names(option: str, words: Iterable[str]) -> list[str]:
+    """Return names that may be separated by commas, each once."""
+    names = list(dict.fromkeys(name for word in words for name in word.split(",") if name))
+    for name in names:
+        if not name.isidentifier():
+            raise CellError(f"%%malt: {option} {name}: the name of a variable is expected, such as {option} loss")
+    return names
+
+
+def shown(text: str, size: int) -> list[int]:
+    """Return the ranks that ``--show`` names."""
+    if text == "all":
+        return list(range(size))
+    try:
+        chosen = [int(word) for word in text.split(",")]
+    except ValueError:
+        chosen = [-1]
+    if not all(0 <= rank < size for rank in chosen):
+        raise CellError(f"%%malt: --show {text}: ranks from 0 to {size - 1} are expected, such as 0, or 0,1, or all")
+    return chosen
