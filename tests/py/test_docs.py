@@ -36,7 +36,8 @@ def test_examples(name: str) -> None:
 
 def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder()
-    examples = [len(test.examples) for name in MODULES for test in finder.find(importlib.import_module(name))]
+    everywhere = [importlib.import_module(name) for name in MODULES if "torch" not in name]
+    examples = [len(test.examples) for module in everywhere for test in finder.find(module)]
     assert sum(examples) > 20
 
 
