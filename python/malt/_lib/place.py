@@ -38,9 +38,11 @@ def tell() -> None:
         frame: FrameType | None = sys._getframe(4)
     except ValueError:
         return
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "malt":
+    while frame is not None and not (frame.f_code is _code and frame.f_lasti == _instruction):
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "malt":
+            break
         frame = frame.f_back
-    if frame is None or (frame.f_lasti == _instruction and frame.f_code is _code):
+    else:
         return
     _code, _instruction = frame.f_code, frame.f_lasti
     key = id(_code), _instruction
