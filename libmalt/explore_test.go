@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +29,8 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // play is a case: what each rank does before it leaves the job. s is a scatter
 // and a gather, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
-// one that may find that the other has.
+// one that may find that the other has. For i, k, x and X see
+// explore_inplace_test.go.
 type play struct {
 	options  string
 	scripts  []string
@@ -36,12 +38,16 @@ type play struct {
 	buffered bool // stores are those of x86
 }
 
+// inPlace tells whether the object is a vector that is averaged in place.
+func (p *play) inPlace() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "ikxX") }
+
 // actor is a rank of a play.
 type actor struct {
 	t    *explore.Thread
 	tr   *explored.Transport
 	w    *World
-	s    *Segment
+	v    *Vector
+	s    *Segment // of v, in most plays not used as one
 	play *play
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
@@ -64,14 +70,18 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		if m.consistency.Kind == consistency.BSP {
 			ch.clocks = make([]rdma.Inbox, n) // on `all`: those of the senders
 		}
-		s := &Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}
+		v := &Vector{Segment: Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}}
+		s := &v.Segment
 		s.stats.Edges = make([]Edge, n)
 		if m.representation != dense {
 			s.sparse = sparseOf(n)
 		}
 		s.base = &s.data[0]
 		w.objects = []*Segment{s}
-		all[r] = &actor{w: w, s: s, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
+		all[r] = &actor{w: w, v: v, s: s, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
+	}
+	if p.inPlace() {
+		share(job, all)
 	}
 	must := func(err error) {
 		if err != nil {
@@ -124,7 +134,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, a.w.calls.Load(), a.w.away, a.last}
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.averagedAt, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
@@ -136,6 +146,10 @@ func (a *actor) local() []any {
 	for i := range a.w.in {
 		in := &a.w.in[i]
 		state = append(state, in.has, in.next.Seq, in.inbox)
+	}
+	if s.shared != nil {
+		o := &a.v.syncing
+		state = append(state, o.stage, o.average.clock, o.average.verdict)
 	}
 	return state
 }
@@ -155,6 +169,9 @@ func (a *actor) perform(script string) {
 		case 't':
 			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.gather(ctx, a.s.Clock())
+		case 'i', 'k', 'x', 'X':
+			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
+			err = a.average(ctx, step)
 		case 'b':
 			a.tr.Local = nil // a collective on its way is more than that
 			err = a.w.Barrier(ctx)
@@ -200,12 +217,8 @@ func (a *actor) sync(ctx context.Context) error {
 // scatter sends this rank's clock.
 func (a *actor) scatter(ctx context.Context) error {
 	clock := a.s.Clock() + 1
-	if a.s.sparse != nil {
-		changeRow(a.s.data, clock)
-	} else {
-		binary.LittleEndian.PutUint64(a.s.data, clock)
-	}
-	_, err := a.s.Scatter(ctx, 8, nil)
+	a.fill(clock)
+	_, err := a.s.Scatter(ctx, len(a.s.data), nil)
 	return err
 }
 
@@ -229,11 +242,8 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 	for range 2 { // before and after others had turns: as a fold that takes its time
 		for _, u := range updates {
 			set |= 1 << u.Rank
-			if a.s.sparse != nil {
-				continue
-			}
-			if got := binary.LittleEndian.Uint64(u.Data); got != u.Clock {
-				a.t.Fail("torn: the update of clock %d from rank %d holds %d", u.Clock, u.Rank, got)
+			if err := a.read(u); err != nil {
+				a.t.Fail("torn: the update of clock %d from rank %d %v", u.Clock, u.Rank, err)
 			}
 		}
 		a.t.Yield()
@@ -247,6 +257,32 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 	}
 	a.fold(clock, set)
 	return a.s.End(true)
+}
+
+// fill writes what the scatter of that clock sends.
+func (a *actor) fill(clock uint64) {
+	switch {
+	case a.s.shared != nil:
+		a.fillValue(clock)
+	case a.s.sparse != nil:
+		changeRow(a.s.data, clock)
+	default:
+		binary.LittleEndian.PutUint64(a.s.data, clock)
+	}
+}
+
+// read looks at what an update holds.
+func (a *actor) read(u Update) error {
+	switch {
+	case a.s.shared != nil:
+		return a.readValue(u)
+	case a.s.sparse != nil:
+		return nil // see rows
+	}
+	if got := binary.LittleEndian.Uint64(u.Data); got != u.Clock {
+		return fmt.Errorf("holds %d", got)
+	}
+	return nil
 }
 
 // judge holds one update against what the consistency promises.

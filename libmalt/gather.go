@@ -55,6 +55,10 @@ func (s *Segment) folded() {
 		}
 		src.release()
 	}
+	if s.averagedAt > 0 {
+		s.averaged()
+		return
+	}
 	if s.unfolds > 0 {
 		s.unfolds--
 	}
@@ -163,6 +167,10 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 // finds what there is.
 func (o *gathering) lockstep() error {
 	s := o.s
+	if s.averagedAt > 0 {
+		o.late = s.unfolded(s.averagedAt, o.late)
+		return nil
+	}
 	for r, in := range s.ch.clocks {
 		if r == s.w.rank {
 			continue

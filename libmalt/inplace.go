@@ -26,16 +26,19 @@ import (
 //	          step = 2e; wait until all have step >= 2e
 //	through boxes: scatter and gather as ever
 //
-// decision is one word of the job for odd clocks and one for even ones, open at e
-// while it is below 2e. Whoever does not take part decides for boxes: a rank that
-// scatters by itself, that gives up, or that sees that another is away, gone or
-// dead. In place nobody is past clock e+1 before all
-// have read what was decided at e: one who gave up after the decision may scatter
-// at e+1, but gathers there only with all. So where a later clock is found decided
-// in the place of e, that was through boxes, and all agree on each clock.
+// decision is one word of the job, open at e while it is below 2e. Whoever does
+// not take part decides for boxes: a rank that scatters by itself, that gives up,
+// or that sees that another is away, gone or dead. In place nobody is past clock e
+// before all have folded, that is before all have read what was decided there. So
+// where a later clock is found decided, e was through boxes.
+//
+// That holds for who gives up when all have arrived, too: it folds its part, and
+// its sync counts as a scatter, after which only a gather can come. That one waits
+// for the others' parts. Until then they may be written into the array.
 //
 // A call that ran into its timeout keeps its place: it has arrived, and others may
-// write into its array, until it is made again or given up.
+// write into its array, until it is made again or given up. If the rank enters a
+// collective call meanwhile, where nobody waits for it, it decides, or folds, first.
 //
 // A rank that is stopped holds up the others, as in all lock-step. One that dies
 // leaves arrays of which some blocks are averages and some are not; every wait
@@ -45,18 +48,14 @@ const (
 	wordOp              // its reduce.Op, stored before its arrival
 	wordWeight          // bits of its float64 weight, too
 	wordDone            // e<<24 | blocks of its part that are in its own array: what the others' arrays lack can be had there
-	wordDecision        // of rank 0, swapped by all; at wordDecision+1 for odd clocks
-	_
+	wordDecision        // of rank 0, swapped by all
 	inplaceWords
 )
 
-// blockBytes of each array are folded at a time: what has just been folded is
-// copied out of the cache. cutBytes is where parts begin: at a cache line of
-// their own, and between elements.
-const (
-	blockBytes = 32 << 10
-	cutBytes   = 64
-)
+// cutBytes is where parts begin: at a cache line of their own, and between
+// elements. blockBytes of each array are folded at a time: what has just been
+// folded is copied out of the cache.
+const cutBytes = 64
 
 // inPlace tells whether s can be averaged in place with op, which then gives the
 // same result on all ranks.
@@ -80,7 +79,7 @@ func part(n, rank, size int) (lo, hi int) {
 
 // decision is what was decided at clock, and the word.
 func (s *Segment) decision(clock uint64) (verdict, uint64) {
-	d, _ := s.shared.Get(0, wordDecision+int(clock&1))
+	d, _ := s.shared.Get(0, wordDecision)
 	switch {
 	case d < 2*clock:
 		return undecided, d
@@ -110,19 +109,19 @@ func (s *Segment) decide(clock uint64, want verdict) verdict {
 		if want == throughBoxes {
 			word++
 		}
-		s.shared.Swap(0, wordDecision+int(clock&1), d, word)
+		s.shared.Swap(0, wordDecision, d, word)
 	}
 }
 
 // averaging is a sync in place on its way.
 type averaging struct {
-	v      *Vector
-	op     reduce.Op
-	weight float64
-	clock  uint64
-	folded bool // this rank's part is
-	late   []int
-	watch  watch
+	v       *Vector
+	op      reduce.Op
+	weight  float64
+	clock   uint64
+	verdict verdict // as far as this rank has seen
+	late    []int
+	watch   watch
 }
 
 // begin arrives. The caller has looked at the weight.
@@ -135,41 +134,45 @@ func (o *averaging) begin(v *Vector, op reduce.Op, weight float64) {
 
 // step goes on. It has to wait until something is decided, and in place until all
 // have folded.
-func (o *averaging) step() (v verdict, done bool, err error) {
+func (o *averaging) step() (done bool) {
 	s := &o.v.Segment
-	for v == undecided {
-		if v, _ = s.decision(o.clock); v == undecided {
-			want, err := o.look()
-			if err != nil || want == undecided {
-				return undecided, false, err
+	for o.verdict == undecided {
+		v, _ := s.decision(o.clock)
+		if v == undecided {
+			if v = o.look(); v == undecided {
+				o.blocked()
+				return false
 			}
-			v = s.decide(o.clock, want)
+		}
+		o.settle(v)
+	}
+	if o.verdict == directly {
+		if o.late = s.unfolded(o.clock, o.late[:0]); len(o.late) > 0 {
+			o.blocked()
+			return false
+		}
+		o.sent()
+		s.averaged()
+	}
+	o.watch.end(s)
+	return true
+}
+
+// settle sees to it that something is decided, want if nothing else is, and does
+// what the others wait for then.
+func (o *averaging) settle(want verdict) {
+	if o.verdict == undecided {
+		if o.verdict = o.v.decide(o.clock, want); o.verdict == directly {
+			o.fold()
 		}
 	}
-	if v == throughBoxes {
-		o.watch.end(s)
-		return v, true, nil
-	}
-	o.fold()
-	o.late = o.late[:0]
-	for r := range s.w.size {
-		if at, _ := s.shared.Get(r, wordStep); at < 2*o.clock {
-			o.late = append(o.late, r)
-		}
-	}
-	if len(o.late) > 0 {
-		o.blocked()
-		return directly, false, nil
-	}
-	o.finish()
-	return directly, true, nil
 }
 
 // look finds out what to decide: nothing while there is somebody to wait for.
-func (o *averaging) look() (verdict, error) {
+func (o *averaging) look() verdict {
 	s := &o.v.Segment
 	if s.catchUp(); s.Clock()+1 != o.clock {
-		return throughBoxes, nil // a collective call of another thread has levelled the clocks
+		return throughBoxes // a collective call of another thread has levelled the clocks
 	}
 	o.late = o.late[:0]
 	for r, in := range s.ch.clocks {
@@ -178,21 +181,30 @@ func (o *averaging) look() (verdict, error) {
 		}
 		if at, _ := s.shared.Get(r, wordStep); at >= 2*o.clock-1 {
 			if op, _ := s.shared.Get(r, wordOp); reduce.Op(op) != o.op {
-				return throughBoxes, nil
+				return throughBoxes
 			}
 			continue
 		}
 		_, gone := in.Clock()
 		if wait, dead := s.missing(r, gone); dead != nil || !wait {
-			return throughBoxes, nil // which knows what to do without it
+			return throughBoxes // which knows what to do without it
 		}
 		o.late = append(o.late, r)
 	}
 	if len(o.late) > 0 {
-		o.blocked()
-		return undecided, nil
+		return undecided
 	}
-	return directly, nil
+	return directly
+}
+
+// unfolded appends to late the ranks that have yet to fold their parts at clock.
+func (s *Segment) unfolded(clock uint64, late []int) []int {
+	for r := range s.w.size {
+		if at, _ := s.shared.Get(r, wordStep); at < 2*clock {
+			late = append(late, r)
+		}
+	}
+	return late
 }
 
 func (o *averaging) blocked() {
@@ -201,26 +213,31 @@ func (o *averaging) blocked() {
 	o.watch.blocked(s, o.late)
 }
 
-// fold folds this rank's part, once. All have arrived, so that their arrays, ops
-// and weights stay as they are until this rank says that it has.
+// fold folds this rank's part. All have arrived, so that their arrays, ops and
+// weights stay as they are until this rank says that it has.
 func (o *averaging) fold() {
-	if o.folded {
-		return
-	}
-	o.folded = true
 	start := time.Now()
-	v, me := o.v, o.v.w.rank
+	v := o.v
 	v.weights = v.weights[:0]
-	same := true
+	same, any := true, false
 	for r := range v.w.size {
 		bits, _ := v.shared.Get(r, wordWeight)
 		v.weights = append(v.weights, math.Float64frombits(bits))
 		same = same && v.weights[r] == 1
+		any = any || v.weights[r] > 0
 	}
-	weights := v.weights
-	if same {
-		weights = nil
+	switch {
+	case same:
+		o.foldPart(nil)
+	case any || !o.op.Weighted(): // else all keep their values
+		o.foldPart(v.weights)
 	}
+	v.stats.FoldTime += time.Since(start)
+	v.shared.Set(wordStep, 2*o.clock)
+}
+
+func (o *averaging) foldPart(weights []float64) {
+	v, me := o.v, o.v.w.rank
 	lo, hi := part(len(v.data), me, v.w.size)
 	for block := uint64(1); lo < hi; block++ {
 		to := min(lo+blockBytes, hi)
@@ -238,43 +255,52 @@ func (o *averaging) fold() {
 		lo = to
 	}
 	clear(v.srcs)
-	v.stats.FoldTime += time.Since(start)
-	v.shared.Set(wordStep, 2*o.clock)
 }
 
-// finish books the sync. Another rank's part counts as sent to it, and what it
-// made of that as received.
-func (o *averaging) finish() {
+// moved is how many bytes pass from this rank to r in an average, and back: of this
+// rank's array what r folds, of what this rank has folded all.
+func (s *Segment) moved(r int) int {
+	lo, hi := part(len(s.data), s.w.rank, s.w.size)
+	from, to := part(len(s.data), r, s.w.size)
+	return hi - lo + to - from
+}
+
+// sent books what counts as a scatter.
+func (o *averaging) sent() {
 	s := &o.v.Segment
-	o.watch.end(s)
 	s.clock.Store(max(s.Clock(), o.clock))
 	s.weight, s.void = o.weight, false
+	s.unfolds++
+	s.averagedAt = o.clock
 	s.stats.Scatters++
-	s.stats.Gathers++
-	lo, hi := part(len(s.data), s.w.rank, s.w.size)
-	for r := range s.w.size {
-		if r == s.w.rank {
-			continue
-		}
-		from, to := part(len(s.data), r, s.w.size)
-		moved := hi - lo + to - from
-		s.stats.Edges[r].SentMessages++
-		s.stats.Edges[r].SentBytes += uint64(moved)
-		s.stats.Edges[r].fold(0, moved)
-	}
 	s.w.note(inCompute, s.id, s.Clock())
+	for r := range s.w.size {
+		if r != s.w.rank {
+			s.stats.Edges[r].SentMessages++
+			s.stats.Edges[r].SentBytes += uint64(s.moved(r))
+		}
+	}
 }
 
-// leave is for who gives up: nobody may wait for it, nor begin to write into its array later on. Where the average is
-// in place already this rank's part is folded now; what the others make of theirs
-// may still come.
-func (o *averaging) leave() verdict {
-	v := o.v.decide(o.clock, throughBoxes)
-	if v == directly {
-		o.fold()
+// averaged books what counts as a gather.
+func (s *Segment) averaged() {
+	s.averagedAt = 0
+	s.unfolds--
+	s.stats.Gathers++
+	for r := range s.w.size {
+		if r != s.w.rank {
+			s.stats.Edges[r].fold(0, s.moved(r))
+		}
 	}
-	o.watch.end(&o.v.Segment)
-	return v
+}
+
+// leave is for who gives up: nobody waits for it, and nobody who has not begun to
+// will write into its array.
+func (o *averaging) leave() {
+	o.settle(throughBoxes)
+	if o.watch.end(&o.v.Segment); o.verdict == directly {
+		o.sent()
+	}
 }
 
 func (o *averaging) waiting() string {

@@ -105,7 +105,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 				s.sparse.forget()
 				s.setMode(mode)
 				s.head.Store(0)
-				s.unfolds, s.void = 0, false
+				s.unfolds, s.averagedAt, s.void = 0, 0, false
 				s.raise(s.Clock())
 			}
 			return m, nil

@@ -38,6 +38,8 @@ type Segment struct {
 	unfolds uint64                // scatters since the last gather
 	void    bool                  // those were in a queue, and a collective made them seen
 
+	averagedAt uint64 // clock of an average in place of which the gather is due; 0: none
+
 	sparse  *sparse // nil: what is scattered is data itself
 	weight  float64 // of the last scatter
 	updates []Update
@@ -129,7 +131,7 @@ func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, ch
 
 // alone keeps other calls off s while a call of the job works on it.
 func (s *Segment) alone(work func() error) error {
-	if !s.gate.mu.TryLock() {
+	if !s.gate.enter() {
 		return failf(ErrBusy, "%s is in a call already, of another thread or around this fold; wait for that one first", s)
 	}
 	defer s.gate.mu.Unlock()
@@ -150,9 +152,20 @@ func (s *Segment) levelTo(l *level) {
 		l.clock, l.seen = max(l.clock, old.clock), l.seen || old.seen
 	}
 	s.level.Store(l)
-	if s.gate.mu.TryLock() {
+	if s.gate.borrow() {
 		s.catchUp()
-		s.gate.mu.Unlock()
+		s.gate.giveBack()
+	}
+}
+
+// goAway is called when this rank enters a collective call, in which nobody may
+// wait for it.
+func (s *Segment) goAway() {
+	if s.shared != nil && s.gate.borrow() { // else another thread is at it
+		if o, ok := s.gate.op.(*syncing); ok {
+			o.goAway()
+		}
+		s.gate.giveBack()
 	}
 }
 
@@ -166,7 +179,7 @@ func (s *Segment) catchUp() {
 	if queue || l.seen {
 		s.ch.skip(l.heads)
 		s.void = queue && s.unfolds > 0 && !l.seen
-		s.unfolds = 0
+		s.unfolds, s.averagedAt = 0, 0
 	}
 	s.raise(l.clock)
 }
@@ -206,7 +219,7 @@ func (s *Segment) giveUpKept() {
 // Close leaves the object: the others no longer wait for this rank in it. Its
 // memory stays valid until World.Unmap.
 func (s *Segment) Close() error {
-	if !s.gate.mu.TryLock() {
+	if !s.gate.enter() {
 		return failf(ErrBusy, "close: %s is in a call of another thread, or in a fold", s)
 	}
 	defer s.gate.mu.Unlock()

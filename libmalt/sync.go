@@ -27,23 +27,27 @@ func (o *syncing) begin(v *Vector, rows []int64, weight float64) error {
 
 func (o *syncing) step() (bool, error) {
 	if o.stage == averages {
-		v, done, err := o.average.step()
-		if err != nil || v != throughBoxes {
-			return done, err
+		if done := o.average.step(); !done || o.average.verdict == directly {
+			return done, nil
 		}
 		o.stage = scatters
 	}
 	if o.stage == scatters {
-		done, err := o.v.scattering.step()
-		if !done || err != nil {
-			return false, err
-		}
-		o.stage = gathers
-		if err := o.v.gathering.begin(&o.v.Segment); err != nil {
+		if err := o.scatter(); err != nil || o.stage == scatters {
 			return false, err
 		}
 	}
 	return o.v.gathering.step()
+}
+
+// scatter goes on to the gather, unless it has to wait.
+func (o *syncing) scatter() error {
+	done, err := o.v.scattering.step()
+	if !done || err != nil {
+		return err
+	}
+	o.stage = gathers
+	return o.v.gathering.begin(&o.v.Segment)
 }
 
 func (o *syncing) current() stepper {
@@ -68,16 +72,25 @@ func (o *syncing) suspend() {
 	o.current().suspend()
 }
 
-// giveUp turns an average that has not begun yet into a scatter.
+// goAway is called when a sync keeps its place and the rank enters a collective
+// call: nobody may wait for it then. So what it has to send, or to fold, comes now.
+func (o *syncing) goAway() {
+	if o.stage != averages {
+		return
+	}
+	if o.average.settle(throughBoxes); o.average.verdict == throughBoxes {
+		o.stage = scatters
+		_ = o.scatter() // what fails is tried again, and told, by the sync
+	}
+}
+
 func (o *syncing) giveUp() {
 	if o.stage == averages {
-		if o.average.leave() == directly {
-			o.average.finish()
+		if o.average.leave(); o.average.verdict == directly {
 			return
 		}
 		o.stage = scatters
-		_, _ = o.v.scattering.step() // nobody is there to hear how it went
-		return
+		_ = o.scatter() // nobody is there to hear how it went
 	}
 	o.current().giveUp()
 }

@@ -199,6 +199,9 @@ func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (in
 // foldAll folds what Begin has found, and ends that.
 func (v *Vector) foldAll(op reduce.Op) (int, error) {
 	n := len(v.updates)
+	if v.averagedAt > 0 {
+		n = v.w.size - 1 // it has been done in place
+	}
 	for _, u := range v.updates {
 		if v.sparse == nil && len(u.Data) != len(v.data) {
 			err := fmt.Errorf("%w: gather of %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, v, u.Rank, len(u.Data), len(v.data))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"malt/rdma"
 )
@@ -35,16 +37,44 @@ type call struct {
 // gate lets one call at a time into an object, and keeps the place of one that
 // ran into its timeout.
 type gate struct {
-	mu   sync.Mutex
-	call call // of op
-	op   stepper
+	mu       sync.Mutex
+	borrowed atomic.Int32
+	call     call // of op
+	op       stepper
+}
+
+// borrow locks the gate for a moment unless a call is inside. A call that comes
+// meanwhile waits for giveBack.
+func (g *gate) borrow() bool {
+	g.borrowed.Add(1)
+	if g.mu.TryLock() {
+		return true
+	}
+	g.borrowed.Add(-1)
+	return false
+}
+
+func (g *gate) giveBack() {
+	g.mu.Unlock()
+	g.borrowed.Add(-1)
+}
+
+// enter locks the gate for a call; false if another one is inside.
+func (g *gate) enter() bool {
+	for !g.mu.TryLock() {
+		if g.borrowed.Load() == 0 {
+			return g.mu.TryLock()
+		}
+		runtime.Gosched()
+	}
+	return true
 }
 
 // run carries out a call: the one that keeps its place if it is the same, else
 // the one that begin makes. again, which may be nil, prepares the one that kept
 // its place to go on. With hold, a call that succeeds leaves the gate locked.
 func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, which call, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
-	if !g.mu.TryLock() {
+	if !g.enter() {
 		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", which.key, owner)
 	}
 	defer func() {
@@ -89,7 +119,7 @@ func (g *gate) keep(which call, op stepper) {
 // cancel is giveUp of an object that nobody has locked. It does not wait for a
 // call of another goroutine to end: that may take as long as its timeout.
 func (g *gate) cancel(owner fmt.Stringer) error {
-	if !g.mu.TryLock() {
+	if !g.enter() {
 		return failf(ErrBusy, "cancel: %s is in a call of another thread, or in a fold; only a call that has returned with a timeout can be given up", owner)
 	}
 	defer g.mu.Unlock()

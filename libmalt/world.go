@@ -333,6 +333,9 @@ func (w *World) leaveQueue() {
 
 // startAway begins a collective, stopAway ends it.
 func (w *World) startAway(op string, n uint64) error {
+	for _, s := range w.open() {
+		s.goAway()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues > 0 {

@@ -354,6 +354,81 @@ var mutations = []mutation{
 		old:  "			src.read = src.held.Seq\n", new: "",
 		caught: "TestExplorePlays/sparse", how: "is folded twice",
 	},
+	{
+		line:   "in place: arrival before the weight is stored",
+		file:   "libmalt/inplace.go",
+		old:    "	v.shared.Put(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n",
+		new:    "	v.shared.Set(wordStep, 2*o.clock-1)\n	v.shared.Put(wordWeight, math.Float64bits(weight))\n",
+		caught: "TestExploreInPlace/two_ranks", how: "in element",
+	},
+	{
+		line: "in place: no wait for all to arrive",
+		file: "libmalt/inplace.go",
+		old:  "		return undecided\n	}\n	return directly\n", new: "	}\n	return directly\n",
+		caught: "TestExploreInPlace/two_ranks", how: "in element",
+	},
+	{
+		line: "in place: no wait for all to fold",
+		file: "libmalt/inplace.go",
+		old:  "o.late = s.unfolded(o.clock, o.late[:0]); len(o.late) > 0", new: "o.late = s.unfolded(o.clock, o.late[:0]); false",
+		caught: "TestExploreInPlace/two_ranks", how: "in element",
+	},
+	{
+		line:   "in place: has folded, before the fold",
+		file:   "libmalt/inplace.go",
+		old:    "	same, any := true, false\n",
+		new:    "	same, any := true, false\n	v.shared.Set(wordStep, 2*o.clock)\n",
+		caught: "TestExploreInPlace/two_ranks", how: "in element",
+	},
+	{
+		line:   "in place: the decision is not swapped but stored",
+		file:   "libmalt/inplace.go",
+		old:    "		s.shared.Swap(0, wordDecision, d, word)\n",
+		new:    "		now, _ := s.shared.Get(0, wordDecision)\n		_ = d\n		s.shared.Swap(0, wordDecision, now, word)\n		return want\n",
+		caught: "TestExploreInPlace/given_up", how: "has folded the set",
+	},
+	{
+		line: "in place: a scatter does not decide",
+		file: "libmalt/scatter.go",
+		old:  "		s.decide(clock, throughBoxes)\n", new: "",
+		caught: "TestExploreInPlace/one_scatters_by_itself", how: "waits for ever",
+	},
+	{
+		line: "in place: a rank that has gone does not decide",
+		file: "libmalt/inplace.go",
+		old:  "dead != nil || !wait {", new: "dead != nil || !wait && false {",
+		caught: "TestExploreInPlace/uneven", how: "waits for ever",
+	},
+	{
+		line: "in place: giving up does not decide",
+		file: "libmalt/inplace.go",
+		old:  "	o.settle(throughBoxes)\n", new: "	if o.verdict == undecided {\n		o.verdict = throughBoxes\n	}\n",
+		caught: "TestExploreInPlace/given_up", how: "waits for ever",
+	},
+	{
+		line: "in place: giving up after the decision does not fold",
+		file: "libmalt/inplace.go",
+		old:  "	o.settle(throughBoxes)\n", new: "	if o.verdict == undecided {\n		o.verdict = o.v.decide(o.clock, throughBoxes)\n	}\n",
+		caught: "TestExploreInPlace/given_up", how: "waits for ever",
+	},
+	{
+		line: "in place: the gather after giving up does not wait for all to fold",
+		file: "libmalt/gather.go",
+		old:  "		o.late = s.unfolded(s.averagedAt, o.late)\n", new: "",
+		caught: "TestExploreInPlace/given_up", how: "in element",
+	},
+	{
+		line: "in place: what was decided is looked at anew after a timeout",
+		file: "libmalt/inplace.go",
+		old:  "	for o.verdict == undecided {\n", new: "	for o.verdict = undecided; o.verdict == undecided; {\n",
+		caught: "TestExploreInPlace/two_ranks", how: "in element",
+	},
+	{
+		line: "in place: a collective call lets others wait for a sync that keeps its place",
+		file: "libmalt/world.go",
+		old:  "		s.goAway()\n", new: "		_ = s\n",
+		caught: "TestExploreInPlace/kept,_barrier", how: "waits for ever",
+	},
 }
 
 // overlay writes the file as m has it, and the map that makes go build use it.

@@ -1,0 +1,174 @@
+//go:build explore
+
+package libmalt
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"malt/libmalt/reduce"
+	"malt/rdma/explored"
+)
+
+// Averages in place, in every interleaving: of the words, and of what is done to
+// the blocks of the arrays.
+//
+// i is a sync; k one that may run into its timeout and keeps its place then, for
+// the i to come; x one that may, and is given up and gathered then; X one that is
+// given up and no more.
+
+// share gives the actors a vector of a block more than there are ranks.
+func share(job *explored.Job, all []*actor) {
+	n := len(all)
+	bytes := (n + 1) * cutBytes
+	for r, shared := range job.Shared("shared", bytes, inplaceWords, wordDone) {
+		v := all[r].v
+		v.kind, v.shared, v.data = "vector", shared, shared.Bytes(r)
+		v.base, v.ch.everyone = &v.data[0], true
+		v.runs = []run{{reduce.Float64, 0, bytes}}
+	}
+}
+
+// valueOf is what a rank has in all elements when it syncs, or scatters, at that
+// clock: no two sets of ranks have the same mean.
+func valueOf(rank int, clock uint64) float64 {
+	return math.Sqrt(float64(2 + 7*clock + 31*uint64(rank)))
+}
+
+func weightOf(rank int, clock uint64) float64 { return float64(1 + (clock+uint64(rank))%2) }
+
+func (a *actor) fillValue(clock uint64) {
+	for i := 0; i < len(a.s.data); i += 8 {
+		binary.LittleEndian.PutUint64(a.s.data[i:], math.Float64bits(valueOf(a.w.rank, clock)))
+	}
+}
+
+func (a *actor) readValue(u Update) error {
+	got, err := uniform(u.Data)
+	if want := valueOf(u.Rank, u.Clock); err == nil && got != want {
+		err = fmt.Errorf("holds %v, not %v", got, want)
+	}
+	return err
+}
+
+// uniform is the value of all elements.
+func uniform(b []byte) (float64, error) {
+	at := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[i:])) }
+	for i := range len(b) / 8 {
+		if at(8*i) != at(0) {
+			return 0, fmt.Errorf("holds %v in element 0 and %v in element %d", at(0), at(8*i), i)
+		}
+	}
+	return at(0), nil
+}
+
+// inPlaceBit says in a log that what was folded was so in place.
+const inPlaceBit = 1 << 6
+
+// average is a sync, and what its letter says besides.
+func (a *actor) average(ctx context.Context, letter rune) error {
+	o := &a.v.syncing
+	if a.v.gate.op == nil {
+		a.fill(a.s.Clock() + 1)
+	}
+	patience := ctx
+	if letter != 'i' {
+		patience = &explored.Patience{Context: ctx}
+	}
+	_, err := a.v.Sync(patience, weightOf(a.w.rank, a.s.Clock()+1))
+	switch {
+	case err == nil:
+	case !errors.Is(err, ErrTimeout):
+		return err
+	case letter == 'k':
+		return nil
+	default:
+		if err := a.v.Cancel(); err != nil || letter == 'X' {
+			return err
+		}
+		if _, err := a.v.Gather(ctx, ""); err != nil {
+			return err
+		}
+	}
+	set, err := a.whose()
+	if err != nil {
+		a.t.Fail("at clock %d rank %d %v", a.s.Clock(), a.w.rank, err)
+	}
+	if o.average.verdict == directly {
+		if all := byte(1)<<a.w.size - 1; set != all {
+			a.t.Fail("at clock %d rank %d has the mean of the set %#b, in place", a.s.Clock(), a.w.rank, set)
+		}
+		set |= inPlaceBit
+	}
+	if o.average.clock == a.s.Clock() {
+		a.fold(a.s.Clock(), set)
+	}
+	return nil
+}
+
+// whose finds the ranks of whose arrays this rank's is the mean.
+func (a *actor) whose() (set byte, err error) {
+	got, err := uniform(a.s.data)
+	if err != nil {
+		return 0, err
+	}
+	for set = 1; set < 1<<a.w.size; set++ {
+		if set&(1<<a.w.rank) != 0 && a.mean(set) == got {
+			return set, nil
+		}
+	}
+	return 0, fmt.Errorf("holds %v, the mean of no set of ranks", got)
+}
+
+// mean is that of the values of a set of ranks at this rank's clock.
+func (a *actor) mean(set byte) float64 {
+	var srcs [][]byte
+	var weights []float64
+	for r := range a.w.size {
+		if set&(1<<r) != 0 {
+			srcs = append(srcs, binary.LittleEndian.AppendUint64(nil, math.Float64bits(valueOf(r, a.s.Clock()))))
+			weights = append(weights, weightOf(r, a.s.Clock()))
+		}
+	}
+	dst := make([]byte, 8)
+	reduce.Fold(reduce.Mean, reduce.Float64, dst, srcs, weights)
+	return math.Float64frombits(binary.LittleEndian.Uint64(dst))
+}
+
+func TestExploreInPlace(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		large bool
+		play
+	}{
+		{"two ranks", false, play{"", []string{"ii", "ii"}, 0, false}},
+		{"two ranks, a death", false, play{"", []string{"i", "i"}, 1, false}},
+		{"plain stores", false, play{"", []string{"i", "i"}, 0, true}},
+		{"kept twice", true, play{"", []string{"kiki", "iii"}, 0, false}},
+		{"given up, a death", true, play{"", []string{"xi", "ii"}, 1, false}},
+		{"three ranks", true, play{"", []string{"i", "i", "i"}, 0, false}},
+		{"three ranks, one scatters by itself", true, play{"", []string{"i", "i", "s"}, 0, false}},
+		{"three ranks, one gives up", true, play{"", []string{"i", "i", "X"}, 0, false}},
+		{"uneven", false, play{"", []string{"i", "ii"}, 0, false}},
+		{"one scatters by itself", false, play{"", []string{"isi", "iii"}, 0, false}},
+		{"given up", false, play{"", []string{"xi", "ii"}, 0, false}},
+		{"both given up", true, play{"", []string{"xs", "xi"}, 0, false}},
+		{"kept", false, play{"", []string{"ki", "ii"}, 0, false}},
+		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false}},
+		{"kept, barrier", false, play{"", []string{"kbi", "ib"}, 0, false}},
+		{"closed", false, play{"", []string{"icw", "ii"}, 0, false}},
+		{"closed while kept", false, play{"", []string{"kcw", "i"}, 0, false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.large && !large {
+				t.Skip("MALT_EXPLORE=big runs this")
+			}
+			t.Parallel()
+			c.play.run(t)
+		})
+	}
+}

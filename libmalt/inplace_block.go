@@ -1,0 +1,5 @@
+//go:build !explore
+
+package libmalt
+
+const blockBytes = 32 << 10

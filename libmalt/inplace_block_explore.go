@@ -1,0 +1,5 @@
+//go:build explore
+
+package libmalt
+
+const blockBytes = cutBytes // so that small arrays have several

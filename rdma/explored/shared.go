@@ -1,0 +1,57 @@
+//go:build explore
+
+package explored
+
+import (
+	"context"
+	"fmt"
+
+	"malt/rdma"
+)
+
+// Shared is blocks and words of all ranks, as each rank holds them, mapped
+// already.
+//
+// What a rank does to blocks is plain: it happens together with the access before
+// it. So that it can be seen half done, there is a turn behind each Put of the word
+// with the number progress.
+func (j *Job) Shared(name string, bytes, n, progress int) []rdma.Shared {
+	all := make([]rdma.Shared, len(j.ranks))
+	blocks := make([][]byte, len(j.ranks))
+	for rank, w := range j.Words(name, n) {
+		blocks[rank] = j.x.Memory(bytes)
+		all[rank] = &shared{w.(*words), blocks, progress}
+	}
+	j.x.Names(func(word func([]byte, string)) {
+		for rank, b := range blocks {
+			word(b, fmt.Sprintf("block of %d", rank))
+		}
+	})
+	return all
+}
+
+type shared struct {
+	*words
+	blocks   [][]byte
+	progress int
+}
+
+func (s *shared) Join(context.Context) error { return nil }
+func (s *shared) Bytes(rank int) []byte      { return s.blocks[rank] }
+
+func (s *shared) Put(i int, v uint64) {
+	s.words.Put(i, v)
+	if i == s.progress {
+		s.j.ranks[s.rank].thread.Yield()
+	}
+}
+
+func (s *shared) Swap(rank, i int, old, v uint64) bool {
+	if !s.word(rank, i).CompareAndSwap(old, v) {
+		return false
+	}
+	s.j.ringAll()
+	return true
+}
+
+var _ rdma.Shared = (*shared)(nil)
