@@ -24,7 +24,7 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs inte
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 race fuzz soak explore bench notebooks check check-go check-py docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 test-envs race fuzz soak explore bench notebooks check check-go check-py docs demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ test-py: $(VENV)/.malt | $(OUT)
 test-4: $(VENV)/.malt ## the Python tests that hold at any world size, as 4 ranks
 	$(VENV)/bin/malt run -n 4 -m pytest tests/py/anysize --quiet $(TESTS)
 
+test-envs: $(VENV)/.malt ## the wheel in fresh environments: each Python, oldest and newest numpy, what is missing
+	$(PY) tests/envs/run.py
+
 race: ## the Go tests under the race detector, which sees all that goes over inmem
 	$(GO) test -race -timeout 10m ./internal/... ./rdma/... ./libmalt/...
 
@@ -125,7 +128,7 @@ check-py: $(VENV)/.malt
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict --config-file python/pyproject.toml python/malt
 	cd examples && ../$(VENV)/bin/mypy --strict --untyped-calls-exclude torch .
-	$(VENV)/bin/mypy --strict tests/report.py
+	$(VENV)/bin/mypy --strict tests/report.py tests/envs/run.py
 
 # ---- the rest
 
