@@ -1,10 +1,11 @@
 package graphs
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"malt/internal/nearest"
 )
 
 // family is one line of the table of graphs. A new graph is one function and
@@ -50,8 +51,11 @@ func find(name string) (family, bool) {
 
 // unknown is the error for a name that is not in the table.
 func unknown(name string) error {
-	return fmt.Errorf("graphs: unknown graph %s; did you mean %q? (known: %s)",
-		quote(name), nearest(name), strings.Join(Names(), " "))
+	hint := ""
+	if near := meant(name); near != "" {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return fmt.Errorf("graphs: unknown graph %s%s (known: %s)", quote(name), hint, strings.Join(Names(), " "))
 }
 
 // elsewhere holds names that other systems use for the same graphs. They are
@@ -76,47 +80,14 @@ func elsewhere(name string) string {
 	return ""
 }
 
-// nearest returns the known name closest to what was written; among equals the
-// one that begins alike.
-func nearest(name string) string {
+// meant returns the known name that was probably meant, or "".
+func meant(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
 	if hint := elsewhere(name); hint != "" {
 		return hint
 	}
 	if len(name) > 40 { // no name is near; bounds the work
-		name = name[:40]
+		return ""
 	}
-	return slices.MinFunc(Names(), func(a, b string) int {
-		return cmp.Or(distance(name, a)-distance(name, b), alike(name, b)-alike(name, a))
-	})
-}
-
-// alike counts the bytes with which two words begin in common.
-func alike(a, b string) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
-// distance counts the inserted, removed and changed bytes between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return nearest.Word(name, Names())
 }

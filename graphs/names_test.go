@@ -8,7 +8,6 @@ import (
 
 func TestUnknownNameNamesTheNearest(t *testing.T) {
 	for name, want := range map[string]string{
-		"":                     "all",
 		"haltn":                "halton",
 		"HALTON":               "halton",
 		" halton ":             "halton",
@@ -31,6 +30,13 @@ func TestUnknownNameNamesTheNearest(t *testing.T) {
 		_, err := Parse(name, 4)
 		wantError(t, err, "did you mean \""+want+"\"?", "known: all ring chord")
 	}
+	for _, name := range []string{"", "zzzzzz", "2"} {
+		_, err := Parse(name, 4)
+		wantError(t, err, "unknown graph", "(known: all ring chord")
+		if strings.Contains(err.Error(), "did you mean") {
+			t.Errorf("nothing is like %q, yet: %v", name, err)
+		}
+	}
 	_, err := Parse(strings.Repeat("x", 1<<20), 4)
 	wantError(t, err, `xxx"...`)
 	if len(err.Error()) > 400 {
@@ -45,8 +51,8 @@ func TestEveryNameParsesAndMeansItself(t *testing.T) {
 		if got := parse(t, spec, 4).String(); got != spec {
 			t.Errorf("%s is called %s", spec, got)
 		}
-		if nearest(name) != name {
-			t.Errorf("the name nearest to %q is %q", name, nearest(name))
+		if meant(name) != name {
+			t.Errorf("by %q is meant %q", name, meant(name))
 		}
 		if hint := elsewhere(name); hint != "" {
 			t.Errorf("%q is a name here and a hint for %q", name, hint)
@@ -76,28 +82,5 @@ func TestArguments(t *testing.T) {
 	} {
 		_, err := Parse(spec, 4)
 		wantError(t, err, parts...)
-	}
-}
-
-// distance is checked against its recursive definition.
-func TestDistance(t *testing.T) {
-	var slow func(a, b string) int
-	slow = func(a, b string) int {
-		if a == "" || b == "" {
-			return len(a) + len(b)
-		}
-		change := slow(a[1:], b[1:])
-		if a[0] != b[0] {
-			change++
-		}
-		return min(change, 1+slow(a[1:], b), 1+slow(a, b[1:]))
-	}
-	words := []string{"", "a", "all", "ring", "rnig", "star", "tsar", "chord", "lists"}
-	for _, a := range words {
-		for _, b := range words {
-			if got, want := distance(a, b), slow(a, b); got != want {
-				t.Errorf("distance(%q, %q) = %d, want %d", a, b, got, want)
-			}
-		}
 	}
 }

@@ -3,9 +3,10 @@ package nearest
 import "testing"
 
 func TestWord(t *testing.T) {
-	known := []string{"all", "ring", "chord", "halton", "halton-paper", "hypercube"}
+	known := []string{"all", "ring", "chord", "halton", "halton-paper", "hypercube", "random"}
 	for word, want := range map[string]string{
 		"halten": "halton", "haltonpaper": "halton-paper", "rnig": "ring", "al": "all", "cord": "chord",
+		"rand":   "random", // two changes from ring, too
 		"zzzzzz": "", "": "",
 	} {
 		if got := Word(word, known); got != want {
@@ -14,13 +15,25 @@ func TestWord(t *testing.T) {
 	}
 }
 
+// distance is checked against its recursive definition.
 func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"ab", "ba", 2}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+	var slow func(a, b string) int
+	slow = func(a, b string) int {
+		if a == "" || b == "" {
+			return len(a) + len(b)
+		}
+		change := slow(a[1:], b[1:])
+		if a[0] != b[0] {
+			change++
+		}
+		return min(change, 1+slow(a[1:], b), 1+slow(a, b[1:]))
+	}
+	words := []string{"", "a", "all", "ring", "rnig", "star", "tsar", "chord", "lists"}
+	for _, a := range words {
+		for _, b := range words {
+			if got, want := distance(a, b), slow(a, b); got != want {
+				t.Errorf("distance(%q, %q) = %d, want %d", a, b, got, want)
+			}
 		}
 	}
 }
