@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,4 +138,36 @@ func TestDeathExplainsWhoGaveUp(t *testing.T) {
 		<-over
 		return wantDeath(gather(ctx), 1)
 	})
+}
+
+// TestDeathReachesEveryWait: rank 1 dies; gathers that need it fail and say so,
+// those that do not wait go on.
+func TestDeathReachesEveryWait(t *testing.T) {
+	for _, consistency := range []string{"bsp", "ssp:1", "notify-ack:1", "async"} {
+		t.Run(consistency, func(t *testing.T) {
+			errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
+				v, err := vector(ctx, w, 10, "consistency="+consistency)
+				if err != nil {
+					return err
+				}
+				for i := range 20 {
+					if i == 3 && w.Rank() == 1 {
+						w.Abort("killed by a test")
+						return nil
+					}
+					if _, err := v.Sync(ctx, 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			for _, r := range []int{0, 2} {
+				var dead *rdma.PeerError
+				got := errors.As(errs[r], &dead) && dead.Rank == 1 && strings.Contains(errs[r].Error(), `vector "v"`)
+				if consistency == "async" && errs[r] != nil || consistency != "async" && !got {
+					t.Errorf("rank %d: %v", r, errs[r])
+				}
+			}
+		})
+	}
 }

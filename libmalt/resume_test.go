@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"malt/libmalt"
 )
@@ -81,6 +83,74 @@ func TestResumedCallKeepsItsLength(t *testing.T) {
 		if err == nil && (string(parts[0]) != "begun" || string(parts[1]) != "begun") {
 			err = fmt.Errorf("got %q", parts)
 		}
+		return err
+	})
+}
+
+// TestSyncTimeoutKeepsItsPlace: the scatter of a sync that ran into its timeout
+// is not made twice.
+func TestSyncTimeoutKeepsItsPlace(t *testing.T) {
+	for _, consistency := range []string{"bsp", "ssp:0", "notify-ack:1"} {
+		gate := make(chan struct{})
+		job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+			v, err := vector(ctx, w, 10, "consistency="+consistency)
+			if err != nil {
+				return err
+			}
+			if w.Rank() == 1 {
+				<-gate
+				_, err := v.Sync(ctx, 1)
+				return err
+			}
+			for range 3 {
+				short, stop := context.WithTimeout(ctx, time.Millisecond)
+				_, err := v.Sync(short, 1)
+				stop()
+				if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+					return err
+				}
+				if !strings.Contains(err.Error(), "rank 1 (") {
+					return fmt.Errorf("%q does not say where rank 1 is", err)
+				}
+				_, err = v.Gather(ctx, "")
+				if err := wantErr(err, libmalt.ErrBusy); err != nil {
+					return err
+				}
+			}
+			close(gate)
+			k, err := v.Sync(ctx, 1)
+			if err == nil && (k != 1 || v.Clock() != 1) {
+				err = fmt.Errorf("%s: folded %d at clock %d, want 1 at 1", consistency, k, v.Clock())
+			}
+			return err
+		})
+	}
+}
+
+// TestCancelledGatherCanBeMadeAgain.
+func TestCancelledGatherCanBeMadeAgain(t *testing.T) {
+	gate := make(chan struct{})
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "")
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			<-gate
+			_, err := v.Sync(ctx, 1)
+			return err
+		}
+		short, stop := context.WithTimeout(ctx, time.Millisecond)
+		defer stop()
+		_, err = v.Sync(short, 1)
+		if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+			return err
+		}
+		if err := v.Cancel(); err != nil {
+			return err
+		}
+		close(gate)
+		_, err = v.Gather(ctx, "")
 		return err
 	})
 }

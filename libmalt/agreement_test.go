@@ -1,0 +1,87 @@
+package libmalt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"malt/libmalt"
+)
+
+// TestRanksThatMakeDifferentVectors all hear of it, with both descriptions, and
+// can go on.
+func TestRanksThatMakeDifferentVectors(t *testing.T) {
+	cases := map[string]func(ctx context.Context, w *libmalt.World, odd bool) error{
+		"length": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			n := 10
+			if odd {
+				n = 11
+			}
+			_, err := vector(ctx, w, n, "")
+			return err
+		},
+		"dtype": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			d := libmalt.Float32
+			if odd {
+				d = libmalt.Float64
+			}
+			_, err := w.NewVector(ctx, []libmalt.Array{{DType: d, Count: 10}}, "v", "")
+			return err
+		},
+		"graph": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			g := "graph=all"
+			if odd {
+				g = "graph=ring"
+			}
+			_, err := vector(ctx, w, 10, g)
+			return err
+		},
+		"consistency": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			c := "consistency=ssp:1"
+			if odd {
+				c = "consistency=ssp:2"
+			}
+			_, err := vector(ctx, w, 10, c)
+			return err
+		},
+		"name": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			name := "left"
+			if odd {
+				name = "right"
+			}
+			_, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: 10}}, name, "")
+			return err
+		},
+		"kind": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			if odd {
+				_, err := w.NewSegment(ctx, 40, "v", "")
+				return err
+			}
+			_, err := vector(ctx, w, 10, "")
+			return err
+		},
+	}
+	for name, make := range cases {
+		t.Run(name, func(t *testing.T) {
+			job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+				err := make(ctx, w, w.Rank() == 2)
+				if !errors.Is(err, libmalt.ErrMismatch) && !errors.Is(err, libmalt.ErrLeft) {
+					return fmt.Errorf("got %v", err)
+				}
+				if w.Rank() == 2 && !errors.Is(err, libmalt.ErrMismatch) {
+					return fmt.Errorf("the odd one out got %v", err)
+				}
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				v, err := vector(ctx, w, 10, "")
+				if err != nil {
+					return err
+				}
+				_, err = v.Sync(ctx, 1)
+				return err
+			})
+		})
+	}
+}
