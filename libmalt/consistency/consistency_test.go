@@ -82,10 +82,10 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestSlackBoundsClocks (SSP, G7) lets ranks on random graphs step in random
+// TestG7SlackBoundsClocks (SSP) lets ranks on random graphs step in random
 // order, each as soon as the rule lets it: per edge the reader is ahead of the
 // sender by at most slack + 1, and no update that it takes is older than slack.
-func TestSlackBoundsClocks(t *testing.T) {
+func TestG7SlackBoundsClocks(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		n, slack := 2+rnd.IntN(5), uint64(rnd.IntN(4))

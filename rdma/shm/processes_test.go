@@ -63,9 +63,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestStoppedHoldsNobodyUp is G4 with a process that SIGSTOP has stopped: in
-// newest mode the others scatter and gather on, and it is not dead.
-func TestStoppedHoldsNobodyUp(t *testing.T) {
+// TestG4StoppedHoldsNobodyUp: in newest mode the others scatter and gather on
+// while SIGSTOP holds a rank, which is not dead.
+func TestG4StoppedHoldsNobodyUp(t *testing.T) {
 	f := workers(t, 3, "newest")
 	for range 10 {
 		f[1].Signal(syscall.SIGSTOP)

@@ -35,6 +35,7 @@ type claimant struct {
 	claim
 	mode consistency.Mode
 	v    *libmalt.Vector
+	last []uint64 // by rank: clock of the update folded last
 	out  outcome
 }
 
@@ -57,6 +58,7 @@ func runClaim(r *rank) error {
 	if x.v, err = w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: x.Elements}}, "w", "graph="+x.Graph+" consistency="+x.Mode); err != nil {
 		return err
 	}
+	x.last = make([]uint64, w.Size())
 	before := sent(w)
 	r.set(stage, joined)
 	round := x.exchange
@@ -124,6 +126,9 @@ func (x *claimant) exchange(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := x.checkAll(us, clock); err != nil {
+		return err
+	}
 	if x.mode.Kind == consistency.SSP {
 		for _, s := range x.v.Senders() {
 			if theirs := x.word(s, begun); theirs+x.mode.N < clock && !x.leaves(s) {
@@ -152,14 +157,33 @@ func (x *claimant) checkAhead(clock uint64) error {
 	return nil
 }
 
-// checkUpdate: whole, and in notify-ack the one of this very round.
+// checkUpdate: whole, not seen before, where nothing may be overwritten the one
+// of this very round, and within the slack.
 func (x *claimant) checkUpdate(u libmalt.Update, clock uint64) error {
 	got, _, err := constant(u.Data, 4)
-	if err != nil || got != value(u.Rank, u.Clock) {
-		return fmt.Errorf("update of rank %d clock %d holds %s (%v)", u.Rank, u.Clock, decoded(got), err)
+	switch {
+	case err != nil || got != value(u.Rank, u.Clock):
+		return fmt.Errorf("G3: update of rank %d clock %d holds %s (%v)", u.Rank, u.Clock, decoded(got), err)
+	case u.Clock <= x.last[u.Rank]:
+		return fmt.Errorf("G2: gather %d gives clock %d of rank %d after its clock %d", clock, u.Clock, u.Rank, x.last[u.Rank])
+	case (x.mode.Kind == consistency.NotifyAck || x.mode.Kind == consistency.BSP) && u.Clock != clock:
+		return fmt.Errorf("G2: gather %d gives clock %d of rank %d: one was overwritten or lost", clock, u.Clock, u.Rank)
+	case x.mode.Kind == consistency.SSP && u.Clock+x.mode.N < clock:
+		return fmt.Errorf("G7: gather %d gives clock %d of rank %d: the slack is %d", clock, u.Clock, u.Rank, x.mode.N)
 	}
-	if x.mode.Kind == consistency.NotifyAck && u.Clock != clock {
-		return fmt.Errorf("gather %d gives clock %d of rank %d: one was overwritten or lost", clock, u.Clock, u.Rank)
+	x.last[u.Rank] = u.Clock
+	return nil
+}
+
+// checkAll: where each round's updates are all to come, they have.
+func (x *claimant) checkAll(us []libmalt.Update, clock uint64) error {
+	if x.mode.Kind != consistency.NotifyAck && x.mode.Kind != consistency.BSP {
+		return nil
+	}
+	for _, s := range x.v.Senders() {
+		if x.last[s] != clock && !x.leaves(s) {
+			return fmt.Errorf("G2: gather %d gives %d updates, none of rank %d", clock, len(us), s)
+		}
 	}
 	return nil
 }

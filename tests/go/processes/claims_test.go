@@ -133,6 +133,24 @@ func TestNotifyAckRunsAheadByOneUpdate(t *testing.T) {
 	}
 }
 
+// G2 and G3: an update is folded at most once, exactly once in the modes that
+// allow no overwriting, and as a whole, while each rank in turn stands still in
+// the middle of whatever it does. The ranks hold every gather against that; an
+// update is large, so that writing and reading it take a while.
+func TestG2G3UpdatesAreFoldedOnceAndWhole(t *testing.T) {
+	for _, mode := range []string{"async", "ssp:2", "bsp", "notify-ack:2"} {
+		t.Run(mode, func(t *testing.T) {
+			x := newTrial(t, 4, claim{Graph: "all", Mode: mode, Elements: 1 << 16})
+			x.whileStopped(func(stopped int) {
+				before := x.word(stopped, gathers)
+				x.until("the others are in the round after", func() bool {
+					return x.others(stopped, func(o int) bool { return x.word(o, begun) > before })
+				})
+			})
+		})
+	}
+}
+
 // G4: in the overwriting modes a sender never waits for a receiver, not for one
 // that is stopped either.
 func TestG4StoppedRankHoldsUpNobody(t *testing.T) {
@@ -149,11 +167,12 @@ func TestG4StoppedRankHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// SSP: a rank runs ahead of the slowest that it hears from by s+1 clocks at most
+// G7, SSP: a rank runs ahead of the slowest that it hears from by s+1 clocks at most
 // (its gather at clock c returns when they have reached c-s), and does. The ranks
 // hold each gather against how far their senders are; the stopped rank shows that
-// the slack is used. A scatter does not wait (G4), so all come that far.
-func TestSSPUsesItsSlack(t *testing.T) {
+// the slack is used. A scatter does not wait (G4), so all come that far. No
+// update that is folded is older.
+func TestG7SSPUsesItsSlackAndNoMore(t *testing.T) {
 	for _, s := range []int64{0, 1, 4} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			x := newTrial(t, 5, claim{Graph: "all", Mode: fmt.Sprint("ssp:", s), Elements: 5000})
