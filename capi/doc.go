@@ -4,8 +4,9 @@
 // Every function of malt.h is a thin wrapper in malt.c over one exported Go
 // function maltGo…, so that the C compiler holds the header and the code
 // together; the wrappers also keep forked children, which process.c knows, out
-// of Go. The Go functions live in one file per section of the header: join.go,
-// job.go, vector.go, segment.go, memory.go, graph.go, inspect.go. What they share:
+// of Go, and signals.c keeps from it the fatal signals that are sent. The Go
+// functions live in one file per section of the header: join.go, job.go, vector.go,
+// rows.go, segment.go, memory.go, graph.go, inspect.go. What they share:
 //
 //	guard.go     panics become MALT_EINTERNAL
 //	errors.go    Go error to malt_status: the only place that knows both

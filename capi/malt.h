@@ -75,10 +75,11 @@
  * that is killed, or ends without malt_finalize, leaves nothing behind; the
  * others get MALT_EPEER where they wait for it.
  *
- * Signals. MALT handles none but what its runtime needs (SIGURG, and SIGSEGV and
- * the like to report its own faults, which it passes on to handlers set before).
- * Handlers that a program sets must have SA_ONSTACK. Waits are not ended by
- * signals: see Timeouts for how to look up from them.
+ * Signals. MALT handles none but what its runtime needs: SIGURG, and SIGSEGV,
+ * SIGBUS and SIGFPE for faults of its own. Other faults, and such signals that are
+ * sent, go to what handled them before the library was loaded. Handlers that a
+ * program sets must have SA_ONSTACK. Waits are not ended by signals: see Timeouts
+ * for how to look up from them.
  *
  * Collective calls must be made by every rank, in the same order: malt_init,
  * malt_barrier, malt_allreduce, malt_broadcast, malt_allgather, making and

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -69,6 +70,19 @@ func TestTimeouts(t *testing.T) {
 		c.ExtraFiles = []*os.File{r, w} // 3 and 4 in the rank
 		c.Env = append(c.Env, "PIPE_IN=3", "PIPE_OUT=4")
 	}).wait(t)
+}
+
+// TestSentFaults: Go's own handlers would print all stacks, wait ten seconds for
+// more of them, and abort.
+func TestSentFaults(t *testing.T) {
+	p := compile(t, source("signals.c"))
+	for _, sent := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE} {
+		j := launch(t, 1, p, nil, func(_ int, c *exec.Cmd) { c.Env = append(c.Env, fmt.Sprintf("SIGNAL=%d", sent)) })
+		_ = j.ranks[0].Wait()
+		if how := j.ranks[0].ProcessState.Sys().(syscall.WaitStatus); !how.Signaled() || how.Signal() != sent || j.out[0].Len() > 0 {
+			t.Errorf("%v sent: %v\n%s", sent, j.ranks[0].ProcessState, j.out[0].String())
+		}
+	}
 }
 
 // TestMissingRank starts rank 0 of 2 alone.
