@@ -203,7 +203,7 @@ malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t n
 malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherBegin(VECTOR, v, timeout_ms, n);
+	return maltGoGatherBegin(VECTOR, v, 0, timeout_ms, n);
 }
 
 malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u)
@@ -222,7 +222,7 @@ malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, u
 malt_status malt_vector_gather_end(malt_handle v, int32_t folded)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherEnd(VECTOR, v, folded);
+	return maltGoGatherEnd(VECTOR, v, 0, folded);
 }
 
 /* The fold runs here, between two calls into Go, so its thread holds nothing of
@@ -255,12 +255,12 @@ malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, i
 	NOT_IN_CHILD;
 	if (fold == NULL)
 		return failed(MALT_EINVAL, "malt: fold is NULL; malt_vector_gather folds with a built-in one");
-	malt_status status = maltGoGatherBegin(VECTOR, v, timeout_ms, &n);
+	malt_status status = maltGoGatherBegin(VECTOR, v, 1, timeout_ms, &n);
 	if (status != MALT_OK)
 		return status;
 	if (n > 0)
 		status = fold_updates(v, n, fold, user);
-	malt_status ended = maltGoGatherEnd(VECTOR, v, status == MALT_OK);
+	malt_status ended = maltGoGatherEnd(VECTOR, v, 1, status == MALT_OK);
 	if (status == MALT_OK)
 		status = ended;
 	if (status == MALT_OK && folded != NULL)
@@ -346,7 +346,7 @@ malt_status malt_segment_scatter(malt_handle s, uint64_t n, const int32_t *to, u
 malt_status malt_segment_gather_begin(malt_handle s, int64_t timeout_ms, uint32_t *n)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherBegin(SEGMENT, s, timeout_ms, n);
+	return maltGoGatherBegin(SEGMENT, s, 0, timeout_ms, n);
 }
 
 malt_status malt_segment_gather_update(malt_handle s, uint32_t i, malt_update *u)
@@ -358,7 +358,7 @@ malt_status malt_segment_gather_update(malt_handle s, uint32_t i, malt_update *u
 malt_status malt_segment_gather_end(malt_handle s, int32_t folded)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherEnd(SEGMENT, s, folded);
+	return maltGoGatherEnd(SEGMENT, s, 0, folded);
 }
 
 malt_status malt_segment_clock(malt_handle s, uint64_t *clock)

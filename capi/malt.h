@@ -298,7 +298,8 @@ typedef struct {
  * they have been folded into the vector (folded = 1) or not (0: the next gather
  * gets them again). Every begin that returns MALT_OK needs its end, whatever *n;
  * in between, other calls on the vector return MALT_EBUSY.
- * begin: as malt_vector_gather; update: MALT_EINVAL, MALT_ESTATE (no begin). */
+ * begin: as malt_vector_gather; update: MALT_EINVAL, MALT_ESTATE (no begin); end:
+ * MALT_ESTATE, MALT_EBUSY (from inside a malt_vector_gather_with, or beside one). */
 malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n);
 malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u);
 malt_status malt_vector_gather_end(malt_handle v, int32_t folded);

@@ -35,8 +35,22 @@ type object struct {
 	vector  *libmalt.Vector  // nil for a segment
 	segment *libmalt.Segment // nil for a vector
 
-	// folding holds the updates between gather_begin and gather_end, else nil.
-	folding atomic.Pointer[[]libmalt.Update]
+	folding atomic.Pointer[folding] // between gather_begin and gather_end, else nil
+}
+
+// folding is a gather whose updates C can see. One that malt_vector_gather_with
+// began is not ended by anybody else: the function is reading their memory.
+type folding struct {
+	updates    []libmalt.Update
+	byFunction bool
+}
+
+// gathered is the gather that is open.
+func (o *object) gathered() (*folding, error) {
+	if f := o.folding.Load(); f != nil {
+		return f, nil
+	}
+	return nil, &mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"}
 }
 
 // exchanging is the vector or segment of a handle.
@@ -63,7 +77,7 @@ func on(h C.malt_handle, k kind, timeoutMs C.int64_t, call func(context.Context,
 }
 
 //export maltGoGatherBegin
-func maltGoGatherBegin(k C.uint32_t, h C.malt_handle, timeoutMs C.int64_t, n *C.uint32_t) (status C.malt_status) {
+func maltGoGatherBegin(k C.uint32_t, h C.malt_handle, byFunction C.int32_t, timeoutMs C.int64_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
 	if err := required(n, "n"); err != nil {
 		return fail(err)
@@ -71,7 +85,7 @@ func maltGoGatherBegin(k C.uint32_t, h C.malt_handle, timeoutMs C.int64_t, n *C.
 	return fail(on(h, kind(k), timeoutMs, func(ctx context.Context, o *object) error {
 		updates, err := o.Begin(ctx)
 		if err == nil {
-			o.folding.Store(&updates)
+			o.folding.Store(&folding{updates, byFunction != 0})
 			*n = C.uint32_t(len(updates))
 		}
 		return err
@@ -93,24 +107,23 @@ func maltGoGatherUpdate(k C.uint32_t, h C.malt_handle, first, n C.uint32_t, u *C
 
 // putUpdates describes n updates from number first on to C.
 func (o *object) putUpdates(first, n uint64, out *C.malt_update) error {
-	p := o.folding.Load()
-	if p == nil {
-		return &mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"}
+	f, err := o.gathered()
+	if err != nil {
+		return err
 	}
-	if first+n > uint64(len(*p)) {
-		return badArgument("update %d of %d: they are numbered from 0", first+n-1, len(*p))
+	if first+n > uint64(len(f.updates)) {
+		return badArgument("update %d of %d: they are numbered from 0", first+n-1, len(f.updates))
 	}
 	list := unsafe.Slice(out, n)
 	for i := range list {
 		k := first + uint64(i)
-		data := (*p)[k].Data
+		data := f.updates[k].Data
 		if o.vector != nil {
-			var err error
 			if data, err = o.vector.Whole(int(k)); err != nil {
 				return err
 			}
 		}
-		describe(&list[i], &(*p)[k], data)
+		describe(&list[i], &f.updates[k], data)
 	}
 	return nil
 }
@@ -128,16 +141,23 @@ func describe(out *C.malt_update, u *libmalt.Update, data []byte) {
 }
 
 //export maltGoGatherEnd
-func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, folded C.int32_t) (status C.malt_status) {
+func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, byFunction, folded C.int32_t) (status C.malt_status) {
 	defer caught(&status)
 	o, err := exchanging(h, kind(k))
 	if err != nil {
 		return fail(err)
 	}
-	if o.folding.Swap(nil) == nil {
-		return fail(&mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"})
+	f, err := o.gathered()
+	switch {
+	case err != nil:
+	case f.byFunction != (byFunction != 0):
+		err = &mistake{libmalt.ErrBusy, "malt: this gather is that of malt_vector_gather_with, which ends it when its function returns"}
+	case !o.folding.CompareAndSwap(f, nil):
+		_, err = o.gathered() // another thread was faster
+	default:
+		err = o.End(folded != 0)
 	}
-	return fail(o.End(folded != 0))
+	return fail(err)
 }
 
 //export maltGoClock

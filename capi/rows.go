@@ -34,19 +34,18 @@ func maltGoGatherRows(h C.malt_handle, i C.uint32_t, u *C.malt_update, rows *C.u
 	if err != nil {
 		return fail(err)
 	}
-	p := o.folding.Load()
+	f, err := o.gathered()
 	switch {
-	case p == nil:
-		err = &mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"}
-	case int(i) >= len(*p):
-		err = badArgument("update %d of %d: they are numbered from 0", i, len(*p))
+	case err != nil:
+	case int(i) >= len(f.updates):
+		err = badArgument("update %d of %d: they are numbered from 0", i, len(f.updates))
 	case o.vector.Row() == 0:
 		err = badArgument("rows of an update of %s, which is not sparse: malt_vector_gather_update has it whole", o.vector)
 	case (rows == nil || values == nil) && capacity > 0:
 		err = badArgument("rows or values is NULL, but cap is %d; pass 0 to ask for the number alone", capacity)
 	}
 	if err == nil {
-		from := &(*p)[i]
+		from := &f.updates[i]
 		count := putRows(o.vector, from, rows, values, uint64(capacity))
 		if n != nil {
 			*n = C.uint64_t(count)

@@ -8,6 +8,7 @@
 static int32_t rank, size;
 
 struct seen {
+	malt_handle v;
 	int calls;
 	int32_t fail;
 };
@@ -31,14 +32,18 @@ static int32_t add(void *own, uint64_t bytes, const malt_update *updates, uint32
 		for (uint64_t k = 0; k < count && seen->fail == 0; k++)
 			w[k] += x[k];
 	}
-	if (seen->fail == 0) /* the vector is in a call: this one */
-		CHECK(size == 1 || malt_errmsg() != NULL);
+	/* The vector is in a call: this one. */
+	FAILS(MALT_EBUSY, "vector", malt_vector_scatter(seen->v, NULL, 0, 1, -1, NULL));
+	FAILS(MALT_EBUSY, "vector", malt_vector_gather(seen->v, NULL, -1, NULL));
+	FAILS(MALT_EBUSY, "gather_with", malt_vector_gather_end(seen->v, 1));
+	FAILS(MALT_EBUSY, "vector", malt_vector_close(seen->v));
+	FAILS(MALT_EBUSY, "leaving", malt_finalize());
 	return seen->fail;
 }
 
 static void by_function(malt_handle v, double *w)
 {
-	struct seen seen = {0, 0};
+	struct seen seen = {v, 0, 0};
 	uint32_t folded = 99;
 	for (int clock = 1; clock <= 5; clock++) {
 		memset(w, 0, sizeof *w * (size_t)size);
