@@ -253,6 +253,8 @@ malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *na
 /* The memory of array i, yours to read and write at any time but during a
  * gather, sync, allreduce or broadcast of this vector in another thread. It
  * stays valid, also after malt_vector_close and malt_finalize, until malt_unmap.
+ * Of a vector made with graph=all and consistency=bsp other ranks write into it
+ * during a sync, and a forked child sees the parent's memory, not a copy.
  * MALT_EHANDLE, MALT_EINVAL. */
 malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes);
 
