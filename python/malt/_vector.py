@@ -141,7 +141,9 @@ class Vector(Exchange):
         """The values, of a vector of one array: a writable view without a copy.
 
         It stays valid for as long as it is referenced, also after `close`.
-        Assigning copies into it.
+        Assigning copies into it. With the graph ``all`` in ``bsp`` other ranks
+        write into it during `sync`, and a forked child sees the memory of its
+        parent, not a copy: let it copy what it changes.
         """
         if len(self._arrays) != 1:
             raise TypeError(f"malt: {self._object.name} has {len(self._arrays)} arrays: use .arrays, or .flat")
