@@ -35,7 +35,7 @@ var errStranger = errors.New("rendezvous: process of another user")
 
 // errFull: waiting would not help, since it is our own descriptors that are in
 // the way.
-var errFull = errors.New("rendezvous: too many open files; raise the limit (ulimit -n) or close some")
+var errFull = fmt.Errorf("rendezvous: %w; raise the limit (ulimit -n) or close some", syscall.EMFILE)
 
 // admit asks the kernel who the peer is and closes c unless it has our user id.
 func admit(c *net.UnixConn) (*conn, error) {
