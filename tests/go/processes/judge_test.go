@@ -3,6 +3,7 @@ package processes
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -53,17 +54,24 @@ func (c *controller) judgeVerdict(r int, v *verdict) error {
 	case missed:
 		return nil
 	case absent:
-		for _, d := range c.deaths {
-			if c.fell(d.rank) {
-				return nil
-			}
+		if c.anyFell() {
+			return nil
 		}
 	case peer:
 		if c.fell(v.Dead) {
 			return c.judgeNotice(r, v)
 		}
+		// One that is to die later could not join for want of one that has died:
+		// it is dead to those that wait for it.
+		if v.Joining && c.earlyDeaths() && c.anyFell() {
+			return nil
+		}
 	}
 	return fmt.Errorf("%s", v.Text)
+}
+
+func (c *controller) anyFell() bool {
+	return slices.ContainsFunc(c.deaths, func(d death) bool { return c.fell(d.rank) })
 }
 
 // mustNotice: where the plan ends with collective calls nobody gets through them

@@ -20,6 +20,7 @@ type verdict struct {
 	Outcome string        // see below
 	Text    string        // the error
 	Dead    int           // whom it names
+	Joining bool          // it came from the call that joins
 	Began   time.Duration // when the call that gave it began and ended, of now
 	Ended   time.Duration
 	Tally   tally
@@ -56,12 +57,12 @@ func (x *runner) judge(err error) verdict {
 	if !errors.As(err, &call) {
 		return v
 	}
-	v.Began, v.Ended = call.began, call.ended
+	v.Began, v.Ended, v.Joining = call.began, call.ended, call.call == "join"
 	var dead *rdma.PeerError
 	switch {
 	case errors.As(err, &dead) && x.plan.deathOf(dead.Rank) != nil:
 		v.Outcome, v.Dead = peer, dead.Rank
-	case x.plan.earlyDeaths() && call.call == "join":
+	case x.plan.earlyDeaths() && v.Joining:
 		v.Outcome = absent
 	case x.plan.end == desert && x.phase == len(x.plan.phases)-1 && errors.Is(err, libmalt.ErrLeft):
 		v.Outcome = missed
