@@ -227,3 +227,54 @@ func TestAfterClose(t *testing.T) {
 		return wantErr(w.Unmap(first), libmalt.ErrInvalid)
 	})
 }
+
+// TestArgumentsAreRefused by name and value, before anything is sent: what comes
+// next finds the ranks in step.
+func TestArgumentsAreRefused(t *testing.T) {
+	job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		ring, err := vector(ctx, w, 10, "graph=ring consistency=async")
+		if err != nil {
+			return err
+		}
+		next := (w.Rank() + 1) % 3
+		scatter := func(to ...int) error { _, err := ring.Scatter(ctx, to, 1); return err }
+		gather := func(fold string) error { _, err := ring.Gather(ctx, fold); return err }
+		making := func(name, options string, arrays ...libmalt.Array) error {
+			_, err := w.NewVector(ctx, arrays, name, options)
+			return err
+		}
+		ten := libmalt.Array{DType: libmalt.Float32, Count: 10}
+		_, negative := w.NewSegment(ctx, -1, "", "")
+		_, root := w.Broadcast(ctx, nil, 3)
+		for _, c := range []struct {
+			err  error
+			says string
+		}{
+			{making("", ""), "no arrays"},
+			{making("", "", libmalt.Array{DType: 3, Count: 1}), "array 0 has element type 3"},
+			{making("", "", ten, libmalt.Array{DType: libmalt.Float64, Count: -1}), "array 1 has -1 elements"},
+			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: math.MaxInt64 / 8}), "that fits into memory"},
+			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 2, Init: make([]byte, 8)}), "8 bytes of first values; 2 float64 elements take 16"},
+			{making("two words", "", ten), `name "two words": ' ' is not allowed`},
+			{making(strings.Repeat("x", 201), "", ten), "at most 200"},
+			{making("", "graph=halten", ten), `did you mean "halton"`},
+			{making("", "graph=lists:1/0/0", ten), "not strongly connected"},
+			{negative, "segment of -1 bytes"},
+			{root, "root 3 is not a rank"},
+			{ring.Broadcast(ctx, -1), "root -1 is not a rank"},
+			{scatter(next, next), fmt.Sprintf("rank %d is named twice", next)},
+			{scatter(w.Rank()), fmt.Sprintf("its receivers are [%d]", next)},
+			{scatter(3), "rank 3 does not receive"},
+			{gather("maen"), "did you mean"},
+			{ring.AllReduce(ctx, "replace"), "one of mean, sum, min, max"},
+		} {
+			if c.err == nil || !errors.Is(c.err, libmalt.ErrInvalid) || !strings.Contains(c.err.Error(), c.says) {
+				return fmt.Errorf("got %v, want ErrInvalid and %q", c.err, c.says)
+			}
+		}
+		if ring.Clock() != 0 {
+			return fmt.Errorf("a refused scatter has raised the clock to %d", ring.Clock())
+		}
+		return w.Barrier(ctx)
+	})
+}
