@@ -70,7 +70,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 		return rdma.ErrClosed
 	}
 	defer h.guard.Exit()
-	if err := h.checkRanks("senders", from); err != nil {
+	if err := h.CheckRanks("senders", from); err != nil {
 		return fmt.Errorf("rendezvous: fetching %s: %w", name, err)
 	}
 	var (

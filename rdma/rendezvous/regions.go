@@ -53,7 +53,7 @@ func (h *Host) announce(a *Announcement) error {
 		return fmt.Errorf("a name of %d bytes, a text of %d, %d files; at most %d, %d and %d",
 			len(a.name), len(a.Text), len(a.Files), maxString, maxString, maxFiles)
 	}
-	if err := h.checkRanks("readers", a.Readers); err != nil {
+	if err := h.CheckRanks("readers", a.Readers); err != nil {
 		return err
 	}
 	h.sweep()
@@ -77,8 +77,8 @@ func (h *Host) announce(a *Announcement) error {
 	return nil
 }
 
-// checkRanks fails unless each is a rank, named once.
-func (h *Host) checkRanks(what string, ranks []int) error {
+// CheckRanks fails unless each is a rank, named once; what says what they are.
+func (h *Host) CheckRanks(what string, ranks []int) error {
 	for i, rank := range ranks {
 		if rank < 0 || rank >= h.cfg.Size || slices.Contains(ranks[:i], rank) {
 			return fmt.Errorf("%s %v: each must be a rank below %d, named once", what, ranks, h.cfg.Size)

@@ -1,24 +1,11 @@
 package shm
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // source names a box of another rank.
 type source struct {
 	sender int
 	name   string
-}
-
-// checkRanks fails unless each is a rank, named once.
-func (t *transport) checkRanks(what string, ranks []int) error {
-	for i, rank := range ranks {
-		if rank < 0 || rank >= t.Size() || slices.Contains(ranks[:i], rank) {
-			return fmt.Errorf("%s %v: each must be a rank below %d, named once", what, ranks, t.Size())
-		}
-	}
-	return nil
 }
 
 // takeName makes name that of a box of ours; false while another has it.

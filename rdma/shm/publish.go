@@ -48,7 +48,7 @@ func (t *transport) publish(kind, name string, s rdma.Spec, readers []int, sets 
 		return nil, err
 	}
 	op := fmt.Sprintf("shm: rank %d: Publish %s", t.Rank(), name)
-	if err := t.checkRanks("readers", readers); err != nil {
+	if err := t.host.CheckRanks("readers", readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	if len(sets) == 0 {

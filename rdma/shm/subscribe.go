@@ -19,7 +19,7 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 		return nil, err
 	}
 	op := fmt.Sprintf("shm: rank %d: Subscribe %s", t.Rank(), name)
-	if err := t.checkRanks("senders", senders); err != nil {
+	if err := t.host.CheckRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	if err := t.takeSources(name, senders); err != nil {
