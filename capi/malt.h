@@ -241,7 +241,7 @@ typedef struct {
 } malt_array;
 
 /* Makes a vector of n arrays that travel as one. Collective: all ranks must
- * agree on the arrays' counts and types, the name and the options but start=.
+ * agree on the arrays' counts and types, the name and the options but fold=.
  * name: letters, digits and ._-/ ; NULL or "" numbers it. options: graph, allow_disconnected,
  * consistency, fold, start, sparse.
  * The arrays lie one after the other in one block of memory, each aligned to
@@ -380,7 +380,8 @@ typedef struct {
 	int32_t reserved;
 	uint64_t sent_messages, sent_bytes;         /* to rank */
 	uint64_t folded_messages, folded_bytes;     /* from rank */
-	uint64_t overwritten;   /* from rank, replaced by a newer one before it was seen */
+	uint64_t overwritten;   /* in async and ssp, from rank, never to be folded: newer ones replaced them, they
+	                         * were too old, a collective made them count as seen, or the vector was closed */
 	int64_t age_sum;        /* over folded ones; mean age = age_sum / folded_messages */
 	int64_t age_max;
 	double waited;          /* seconds in which this rank was among those waited for */

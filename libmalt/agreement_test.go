@@ -9,6 +9,45 @@ import (
 	"malt/libmalt"
 )
 
+// TestFoldsMayDiffer: how a rank folds is its own business.
+func TestFoldsMayDiffer(t *testing.T) {
+	for _, mode := range []string{"bsp", "async", "ssp:1", "notify-ack"} {
+		job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+			fold := []string{"sum", "max", "mean"}[w.Rank()]
+			v, err := vector(ctx, w, 10, "start=own fold="+fold+" consistency="+mode)
+			if err != nil {
+				return err
+			}
+			fill(v.Bytes(), float32(w.Rank()+1))
+			if _, err := v.Scatter(ctx, nil, 1); err != nil {
+				return err
+			}
+			if mode != "notify-ack" { // there a barrier makes them seen
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+			}
+			if _, err := v.Gather(ctx, ""); err != nil {
+				return err
+			}
+			if got, want := at(v.Bytes(), 0), []float32{6, 3, 2}[w.Rank()]; got != want {
+				return fmt.Errorf("%s of 1, 2 and 3 in %s: got %v", fold, mode, got)
+			}
+			if mode != "bsp" {
+				return nil
+			}
+			fill(v.Bytes(), float32(w.Rank()+1))
+			if _, err := v.Sync(ctx, 1); err != nil {
+				return err
+			}
+			if got, want := at(v.Bytes(), 0), []float32{6, 3, 2}[w.Rank()]; got != want {
+				return fmt.Errorf("%s of 1, 2 and 3 in a sync: got %v", fold, got)
+			}
+			return nil
+		})
+	}
+}
+
 // TestRanksThatMakeDifferentVectors all hear of it, with both descriptions, and
 // can go on.
 func TestRanksThatMakeDifferentVectors(t *testing.T) {
@@ -43,6 +82,14 @@ func TestRanksThatMakeDifferentVectors(t *testing.T) {
 				c = "consistency=ssp:2"
 			}
 			_, err := vector(ctx, w, 10, c)
+			return err
+		},
+		"start": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			s := "start=same"
+			if odd {
+				s = "start=own"
+			}
+			_, err := vector(ctx, w, 10, s)
 			return err
 		},
 		"name": func(ctx context.Context, w *libmalt.World, odd bool) error {
