@@ -81,7 +81,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # Submodules for what not everybody has: loaded at the first use of, say, malt.torch.
-_SUBMODULES = ("torch",)
+_SUBMODULES = ("sklearn", "torch")
 
 __all__ = [
     "Edge",

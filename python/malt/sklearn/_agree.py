@@ -1,0 +1,198 @@
+"""The first exchange: ranks compare their estimators, and one without data is made ready by the others."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import _world
+from .._arrays import Array
+from .._errors import MismatchError, StateError
+from .._need import need
+from ._state import State, has
+
+__all__ = ["Agreement", "agree"]
+
+LABELS = (str, int, float)
+
+
+class Agreement:
+    """What all ranks have come to, each by itself from what all have said.
+
+    Attributes
+    ----------
+    root : int
+        The first rank that has an estimator that has learnt something.
+    same : bool
+        Whether all start with root's values; otherwise each with its own.
+    common : bool
+        Whether all had the same values when their vectors were made.
+    spare : bool
+        Whether this rank's estimator had not learnt anything.
+    """
+
+    def __init__(self, root: int, same: bool, common: bool, spare: bool) -> None:
+        self.root, self.same, self.common, self.spare = root, same, common, spare
+
+
+def agree(state: State, start: str | None, timeout: float | None) -> Agreement:
+    """Compare what the ranks have; make an estimator without data one like the others. Collective."""
+    mine = _described(state, start)
+    ranks = _world.allgather(mine, timeout=timeout)
+    fitted = [r for r, one in enumerate(ranks) if one["arrays"]]
+    if not fitted:
+        raise StateError(
+            f"malt: no rank's {state.name} has learnt anything yet: call partial_fit before the first exchange"
+        )
+    root = fitted[0]
+    for r in fitted[1:]:
+        _compare(state, root, ranks[root], r, ranks[r])
+    _one_value("start", [one["start"] for one in ranks])
+    alike = {ranks[r]["alike"] for r in fitted}
+    same = start == "same" or (start is None and (len(alike) > 1 or alike == {""}))
+    firsts = {one["first"] for one in ranks}
+    if len(fitted) < len(ranks):  # those without data need the values of one that has some
+        values = [value for _, value in state.values()] if _world.rank() == root else None
+        first = _world.broadcast(values, root, timeout=timeout)
+        if not mine["arrays"]:
+            _make_ready(state, ranks[root], first)
+    return Agreement(root, same, len(firsts) == 1 and firsts != {""}, not mine["arrays"])
+
+
+def _described(state: State, start: str | None) -> dict[str, Any]:
+    e = state.estimator
+    ready = state.fitted()
+    return {
+        "kind": state.name,
+        "arrays": [[label, list(a.shape), str(a.dtype)] for label, a in state.values()] if ready else [],
+        "classes": _classes(e) if ready else [],
+        "features": int(getattr(e, "n_features_in_", 0)) if ready else 0,
+        "dtype": str(_dtype(state)) if ready else "",
+        "outputs": int(getattr(e, "n_outputs_", 1)) if ready else 1,
+        "several": "multilabel" in str(getattr(getattr(e, "_label_binarizer", None), "y_type_", "")),
+        "counters": {path: _counter(e, path) for path in state.counters if ready and has(e, path)},
+        "alike": state.alike() if ready else "",
+        "first": state.first(),
+        "start": start or "",
+    }
+
+
+def _classes(estimator: Any) -> list[Any]:
+    classes = getattr(estimator, "classes_", None)
+    if not isinstance(classes, np.ndarray):
+        return []
+    labels: list[Any] = classes.tolist()
+    if not all(isinstance(label, LABELS) for label in labels):
+        raise TypeError(f"malt: classes {_briefly(labels)}: numbers or strings are expected as labels")
+    return labels
+
+
+def _dtype(state: State) -> np.dtype[Any]:
+    """Return the dtype of the data that the estimator has learnt from."""
+    for name in ("cluster_centers_", "theta_"):
+        if has(state.estimator, name):
+            found: np.dtype[Any] = getattr(state.estimator, name).dtype
+            return found
+    first: np.dtype[Any] = state.values()[0][1].dtype
+    return first
+
+
+def _counter(estimator: Any, path: str) -> float | int:
+    for step in path.split("."):
+        estimator = getattr(estimator, step)
+    return int(estimator) if isinstance(estimator, int | np.integer) else float(estimator)
+
+
+# ------------------------------------------------------------- disagreements
+
+
+def _compare(state: State, a: int, one: dict[str, Any], b: int, other: dict[str, Any]) -> None:
+    """Raise if two ranks cannot exchange, with both values and what to do."""
+
+    def differ(what: str, x: object, y: object, todo: str) -> None:
+        if x != y:
+            raise MismatchError(
+                f"malt: the ranks' estimators differ in {what}: rank {a} has {_briefly(x)}, rank {b} has "
+                f"{_briefly(y)}: {todo}"
+            )
+
+    differ("kind", one["kind"], other["kind"], "make the same estimator on every rank")
+    differ(
+        "their classes",
+        one["classes"],
+        other["classes"],
+        "pass the classes of all data to the first partial_fit on every rank, such as classes=[0, 1, 2]: a rank's own "
+        "part may lack some",
+    )
+    differ(
+        "the number of features",
+        one["features"],
+        other["features"],
+        "for SVMlight files pass n_features= where they are loaded; for text use a HashingVectorizer or one vocabulary",
+    )
+    differ("the dtype of the data", one["dtype"], other["dtype"], "convert with X.astype(np.float32) on every rank")
+    differ(
+        "the shapes of what they have learnt",
+        {label: tuple(shape) for label, shape, _ in one["arrays"]},
+        {label: tuple(shape) for label, shape, _ in other["arrays"]},
+        "make them with the same parameters on every rank"
+        + (" and min_categories=" if state.name == "CategoricalNB" else ""),
+    )
+
+
+def _one_value(name: str, values: list[str]) -> None:
+    for r, value in enumerate(values):
+        if value != values[0]:
+            raise MismatchError(
+                f"malt: rank 0 passed {name}={values[0] or None!r}, rank {r} {name}={value or None!r}: pass the same"
+            )
+
+
+def _briefly(value: object) -> str:
+    if isinstance(value, list) and len(value) > 12:
+        return f"[{', '.join(map(repr, value[:10]))}, … {value[-1]!r}] ({len(value)})"
+    return repr(value)
+
+
+# -------------------------------------------------------- ranks without data
+
+
+def _make_ready(state: State, like: dict[str, Any], values: list[Array]) -> None:
+    """Make an estimator that has seen no data one like root's, with root's values.
+
+    Its class makes what belongs to a fitted one, from some rows of zeros; then
+    all that these have left in arrays and counters is replaced.
+    """
+    e = state.estimator
+    copy = need("sklearn.base", "malt.sklearn", package="scikit-learn").clone(e)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        copy.partial_fit(**_rows(copy, like))
+    for name, value in vars(copy).items():
+        if name.endswith("_") or getattr(e, name, None) is None:
+            setattr(e, name, value)
+    for name in ("labels_", "inertia_"):  # of the rows of zeros
+        vars(e).pop(name, None)
+    if hasattr(e, "loss_curve_"):
+        e.loss_curve_ = []
+    for path, number in like["counters"].items():
+        *way, last = path.split(".")
+        holder = e
+        for step in way:
+            holder = getattr(holder, step)
+        setattr(holder, last, number)
+    state.replace(values)
+
+
+def _rows(estimator: Any, like: dict[str, Any]) -> dict[str, Any]:
+    n = getattr(estimator, "n_clusters", 1)
+    rows: dict[str, Any] = {"X": np.zeros((n, like["features"]), like["dtype"])}
+    if like["classes"]:
+        labels = np.asarray(like["classes"])
+        rows["classes"] = labels
+        rows["y"] = np.zeros((1, like["outputs"]), int) if like["several"] else labels[:1]
+    elif not hasattr(estimator, "n_clusters"):  # ignored by those that learn without labels
+        rows["y"] = np.zeros((1, like["outputs"]) if like["outputs"] > 1 else 1)
+    return rows

@@ -1,0 +1,87 @@
+"""The vector behind the vector of an estimator, once it has been made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _vector, _world
+from .._arrays import Array
+from ._agree import Agreement
+from ._counts import Totals
+from ._state import State, digest
+
+__all__ = ["Bound"]
+
+
+class Bound(_vector.Vector):
+    """A vector whose values an estimator has, or is given at each exchange. Making it is collective."""
+
+    def __init__(
+        self,
+        state: State,
+        values: Sequence[Array],
+        agreement: Agreement,
+        timeout: float | None,
+        options: dict[str, Any],
+    ) -> None:
+        super().__init__([np.array(a, order="C") for a in values], start="own", **options)
+        self._idle = None  # a model may well stay as it is between two exchanges
+        self._state = state
+        self._untouched = ""  # digest of a model that was another rank's and has not changed since
+        state.bind(self.arrays, agreement.common)
+        if agreement.same and not isinstance(state, Totals):
+            super().broadcast(agreement.root, timeout=timeout)
+        self._take()
+        if agreement.spare:
+            self._untouched = digest(self.arrays)
+
+    def _take(self) -> None:
+        self._state.check()
+        self._state.take()
+
+    def _give(self) -> None:
+        if _world.size() > 1:  # alone, the estimator has the bits already
+            self._untouched = ""
+            self._state.give()
+
+    def shown(self, estimator: str) -> str:
+        """Return its repr as that of an estimator's vector."""
+        shapes = ["x".join(map(str, a.shape)) for a in self.arrays]
+        shape = " + ".join(shapes if len(shapes) <= 8 else [*shapes[:2], "…", f"{shapes[-1]} ({len(shapes)} arrays)"])
+        fold = "sum of counts" if isinstance(self._state, Totals) else self.fold
+        return self._repr(f"{estimator}: {shape}", fold=fold).replace(type(self).__name__, "Vector", 1)
+
+    def combine(self, op: str, timeout: float | None) -> None:
+        """Combine all ranks' models; what has learnt nothing does not count in a mean."""
+        state = self._state
+        if _world.size() == 1:
+            self.allreduce(op, timeout=timeout)
+        elif isinstance(state, Totals):
+            self._take()
+            state.settle(_world.allgather(list(self.arrays), timeout=timeout))
+            self._object.allreduce("sum", timeout)  # of zeros: what was unseen counts as seen
+        else:
+            self._take()
+            counts = digest(self.arrays) != self._untouched if self._untouched else True
+            n = _world.allreduce(int(counts), "sum", timeout=timeout)
+            if op == "mean" and 0 < n < _world.size():
+                for array in self.arrays:
+                    array *= 1 / n if counts else 0
+                op = "sum"
+            self._object.allreduce(op, timeout)
+            self._give()
+
+    def spread(self, root: int, timeout: float | None) -> None:
+        """Give every rank root's model."""
+        state = self._state
+        if _world.size() > 1 and isinstance(state, Totals):
+            self._take()
+            for array, value in zip(self.arrays, state.read(), strict=True):
+                np.copyto(array, value)
+            self._object.broadcast(root, timeout)
+            state.adopt([a.copy() for a in self.arrays])
+        else:
+            self.broadcast(root, timeout=timeout)

@@ -1,0 +1,221 @@
+"""Naive Bayes: sums over examples, which add up to what one process would have counted.
+
+A sum cannot be averaged, and where updates are overwritten adding what arrives
+would lose some. So each rank publishes the totals of its *own* examples, keeps the
+newest totals of each other rank, and gives its estimator the sum of all: however
+often an update is overwritten, nothing is lost or counted twice.
+
+Between two exchanges the estimator goes on counting on top of that sum. What it has
+gained since is therefore its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array
+from .._errors import StateError
+from .._fold import Update
+from ._state import State, digest, fitted_arrays, has
+
+__all__ = ["Counts", "Moments", "Totals"]
+
+Stats = list[Array]
+
+
+class Totals(State):
+    """Statistics of examples that can be merged, and taken apart again."""
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.fold = self._remember
+        self._others: dict[int, Stats] = {}  # the newest of each sender
+        self._base: Stats | None = None  # what all ranks have in common, counted once
+        self._seen: Stats | None = None  # what the estimator was last given
+        self._before = self.read() if self.fitted() else None
+
+    # What the kinds of naive Bayes differ in.
+
+    def read(self) -> Stats:
+        """Return the estimator's statistics, as new arrays of float64."""
+        raise NotImplementedError
+
+    def write(self, stats: Stats) -> None:
+        """Give the estimator statistics, and what it derives from them."""
+        raise NotImplementedError
+
+    def merged(self, a: Stats, b: Stats) -> Stats:
+        """Return the statistics of the examples of both."""
+        raise NotImplementedError
+
+    def gained(self, now: Stats, before: Stats) -> Stats:
+        """Return what has to be merged with ``before`` to give ``now``."""
+        raise NotImplementedError
+
+    # What they share.
+
+    def first(self) -> str:
+        return "" if self._before is None else digest(self._before)
+
+    def bind(self, arrays: tuple[Array, ...], common: bool) -> None:
+        super().bind(arrays, common)
+        if common and self._before is not None:
+            self._base = self._seen = self._before
+            for a in arrays:
+                a[...] = 0
+        self._before = None
+
+    def replace(self, values: Sequence[Array]) -> None:
+        self.write([np.zeros_like(a) for a in values])  # it has counted nothing
+
+    def take(self) -> None:
+        now = self.read()
+        if [a.shape for a in now] != [a.shape for a in self.arrays]:
+            raise StateError(
+                f"malt: the {self.name} has arrays of {[a.shape for a in now]} now, and had "
+                f"{[a.shape for a in self.arrays]} at the first exchange: it was fitted anew, or has met a new "
+                "category (pass min_categories=). Make a new malt.sklearn.Vector, on all ranks"
+            )
+        if self._seen is None:
+            own = now
+        else:
+            own = self.merged(list(self.arrays), self.gained(now, self._seen))
+            self._seen = now
+        for array, value in zip(self.arrays, own, strict=True):
+            np.copyto(array, value)
+
+    def give(self) -> None:
+        self._hand(self._sum([list(self.arrays), *(self._others[rank] for rank in sorted(self._others))]))
+
+    def settle(self, parts: Sequence[Stats]) -> None:
+        """Take the own totals of all ranks, in rank order, as what all have in common from here on."""
+        self._base = self._sum(parts)
+        self._others.clear()
+        for array in self.arrays:
+            array[...] = 0
+        self._hand(self._base)
+
+    def adopt(self, stats: Stats) -> None:
+        """Take the model of another rank as what all have in common from here on."""
+        self._base = None
+        self.settle([stats])
+
+    def _sum(self, parts: Sequence[Stats]) -> Stats:
+        total = self._base
+        for part in parts:
+            total = part if total is None else self.merged(total, part)
+        assert total is not None
+        return [a.copy() for a in total]
+
+    def _hand(self, stats: Stats) -> None:
+        self.write(stats)
+        self._seen = self.read()
+
+    def _remember(self, own: tuple[Array, ...], updates: list[Update]) -> tuple[Array, ...]:
+        for u in updates:
+            self._others[u.rank] = [a.copy() for a in u.arrays]
+        return own
+
+
+class Counts(Totals):
+    """Counts of classes, and of features within them."""
+
+    counters = ()
+
+    def __init__(self, estimator: Any, names: tuple[str, ...]) -> None:
+        self._names = names
+        super().__init__(estimator)
+
+    def fitted(self) -> bool:
+        return all(has(self.estimator, name) for name in self._names)
+
+    def values(self) -> list[tuple[str, Array]]:
+        return [
+            (label, np.array(value, np.float64, order="C"))
+            for label, _, _, value in fitted_arrays(self.estimator, self._names)
+        ]
+
+    def read(self) -> Stats:
+        return [value for _, value in self.values()]
+
+    def write(self, stats: Stats) -> None:
+        for (_, _, _, value), new in zip(fitted_arrays(self.estimator, self._names), stats, strict=True):
+            np.copyto(value, new, casting="unsafe")
+        # An example and its opposite add nothing to the counts, and make the estimator
+        # derive from them all that it predicts with.
+        kept = {name: value for name, value in vars(self.estimator).items() if name == "n_categories_"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of data without the names of the features, of log(0)
+            self.estimator.partial_fit(
+                np.zeros((2, self.estimator.n_features_in_), np.int8),
+                np.repeat(self.estimator.classes_[:1], 2),
+                sample_weight=np.array([1.0, -1.0]),
+            )
+        vars(self.estimator).update(kept)
+
+    def merged(self, a: Stats, b: Stats) -> Stats:
+        return [x + y for x, y in zip(a, b, strict=True)]
+
+    def gained(self, now: Stats, before: Stats) -> Stats:
+        return [x - y for x, y in zip(now, before, strict=True)]
+
+
+class Moments(Totals):
+    """Per class the number of examples, and of each feature the mean and the sum of squared deviations.
+
+    Merged and taken apart as Chan, Golub and LeVeque do it (STAN-CS-79-773), without
+    the cancellation that sums of squares would suffer from. The last array is
+    ``epsilon_``, which is added to the variances for their own safety: a batch
+    brings its own, the largest counts.
+    """
+
+    counters = ()
+
+    def fitted(self) -> bool:
+        return has(self.estimator, "class_count_") and has(self.estimator, "var_")
+
+    def values(self) -> list[tuple[str, Array]]:
+        return list(zip(("class_count_", "theta_", "var_", "epsilon_"), self.read(), strict=True))
+
+    def read(self) -> Stats:
+        e = self.estimator
+        count = np.array(e.class_count_, np.float64)
+        squares = count[:, None] * (np.asarray(e.var_, np.float64) - float(e.epsilon_))
+        squares[count == 0] = 0
+        return [count, np.array(e.theta_, np.float64, order="C"), squares, np.array([e.epsilon_], np.float64)]
+
+    def write(self, stats: Stats) -> None:
+        e = self.estimator
+        count, mean, squares, epsilon = stats
+        e.epsilon_ = epsilon[0]
+        e.class_count_[:] = count
+        e.theta_[:] = mean
+        e.var_[:] = squares * _inverse(count) + e.epsilon_
+        if e.priors is None:
+            with np.errstate(invalid="ignore"):  # of no examples at all
+                e.class_prior_ = e.class_count_ / e.class_count_.sum()
+
+    def merged(self, a: Stats, b: Stats) -> Stats:
+        (n, mean, squares, epsilon), (m, other, more, own) = a, b
+        apart, share = other - mean, m[:, None] * _inverse(n + m)
+        return [n + m, mean + apart * share, squares + more + apart**2 * n[:, None] * share, np.maximum(epsilon, own)]
+
+    def gained(self, now: Stats, before: Stats) -> Stats:
+        (total, mean, squares, epsilon), (n, old, less, _) = now, before
+        m = total - n
+        new = mean + (mean - old) * n[:, None] * _inverse(m)
+        more = squares - less - (new - old) ** 2 * (n * m)[:, None] * _inverse(total)
+        none = m == 0  # without examples there is no mean
+        new[none] = 0
+        more[none] = 0
+        return [m, new, np.maximum(more, 0), epsilon]
+
+
+def _inverse(count: Array) -> Array:
+    """Return 1 / count as a column; 0 where there is nothing."""
+    column = np.reshape(np.asarray(count, np.float64), (-1, 1)) if np.ndim(count) else np.asarray(count, np.float64)
+    return np.divide(1.0, column, out=np.zeros(column.shape), where=column != 0)

@@ -1,0 +1,331 @@
+"""malt.sklearn.Vector in jobs of several ranks."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+import jobs
+from estimators import COUNTED, WEIGHTS
+
+HERE = str(Path(__file__).parent)
+PREPARED = f"""
+import sys; sys.path.insert(0, {HERE!r})
+from estimators import case, learnt
+mine = slice(r, None, n)
+"""
+
+
+def run(n: int, script: str, **more: object) -> list[str]:
+    return jobs.run(n, PREPARED + textwrap.dedent(script), **more)
+
+
+def test_weights_are_the_mean_of_the_ranks() -> None:
+    """The twin trains what each rank trains, one after the other, and averages with numpy."""
+    run(
+        4,
+        f"""
+        from sklearn.base import clone
+        for name in {WEIGHTS}:
+            one = case(name)
+            twins = [clone(one.estimator) for _ in range(n)]
+            parts = [list(one.batches(40, slice(k, None, n), passes=2)) for k in range(n)]
+            names = [k for k in ("coef_", "intercept_", "offset_", "coefs_", "intercepts_")]
+            with malt.sklearn.Vector(one.estimator) as v:
+                for step in range(len(parts[0])):
+                    for k, twin in enumerate(twins):
+                        args, more = parts[k][step]
+                        twin.partial_fit(*args, **more)
+                    args, more = parts[r][step]
+                    one.estimator.partial_fit(*args, **more)
+                    if step % 2:
+                        v.sync()
+                        for attribute in names:
+                            values = [getattr(t, attribute, None) for t in twins]
+                            if values[0] is None: continue
+                            if isinstance(values[0], list):
+                                mean = [np.mean(layer, 0) for layer in zip(*values)]
+                                for t in twins: setattr(t, attribute, [m.copy() for m in mean])
+                            else:
+                                mean = np.mean(values, 0)
+                                for t in twins: setattr(t, attribute, mean.copy())
+                v.allreduce()
+                for attribute in names:
+                    values = [getattr(t, attribute, None) for t in twins]
+                    if values[0] is None: continue
+                    got = getattr(one.estimator, attribute)
+                    if isinstance(got, list):
+                        for i, g in enumerate(got):
+                            np.testing.assert_allclose(g, np.mean([x[i] for x in values], 0), rtol=1e-9, atol=1e-12)
+                    else:
+                        np.testing.assert_allclose(got, np.mean(values, 0), rtol=1e-9, atol=1e-12, err_msg=name)
+                bits = b"".join(a.tobytes() for a in v.arrays)
+                assert set(malt.allgather(bits)) == {{bits}}, name
+        """,
+    )
+
+
+MODES = [("async", "all"), ("bsp", "all"), ("ssp:2", "halton"), ("notify-ack:2", "ring")]
+
+
+def test_counts_are_those_of_one_process() -> None:
+    """To the bit, although updates overwrite each other, parts are uneven, and one rank has none."""
+    run(
+        4,
+        f"""
+        import itertools
+        from sklearn.base import clone
+        for name, (consistency, graph) in itertools.product({COUNTED}, {MODES}):
+            one = case(name)
+            serial = clone(one.estimator)
+            for args, more in one.batches(40, passes=2):
+                serial.partial_fit(*args, **more)
+            cut = [0, 0, 123, 400, 600]                 # rank 0 has nothing
+            part = slice(cut[r], cut[r + 1])
+            v = malt.sklearn.Vector(one.estimator, consistency=consistency, graph=graph)
+            for args, more in one.batches(40, part):
+                one.estimator.partial_fit(*args, **more)
+                v.sync()
+            v.allreduce()
+            v.allreduce()                               # a second one adds nothing
+            for args, more in one.batches(40, part):
+                one.estimator.partial_fit(*args, **more)
+                v.sync(every=2)
+            v.allreduce()
+            got, expected = learnt(one.estimator), learnt(serial)
+            for key, value in expected.items():
+                if key.startswith(("epsilon_", "n_categories_", "classes_")): continue
+                if name == "gaussian" and "count" not in key:
+                    np.testing.assert_allclose(got[key], value, rtol=1e-6, atol=1e-12, err_msg=key)
+                else:
+                    np.testing.assert_array_equal(got[key], value, err_msg=name + key)
+            assert np.array_equal(one.estimator.predict(one.x), serial.predict(one.x))
+            bits = b"".join(got[key].tobytes() for key in sorted(expected) if not key.startswith("n_categ"))
+            assert set(malt.allgather(bits)) == {{bits}}, name
+            v.close()
+        """,
+    )
+
+
+def test_counts_between_two_collective_calls_are_never_doubled() -> None:
+    """Whatever a rank has heard of, its counts are at most those of all, and at least its own."""
+    run(
+        3,
+        """
+        from sklearn.naive_bayes import MultinomialNB
+        nb, own = MultinomialNB(), np.zeros(2)
+        v = malt.sklearn.Vector(nb, consistency="async")
+        for step in range(50):
+            y = np.array([step % 2, 1, r % 2])
+            nb.partial_fit(np.eye(3), y, classes=[0, 1])
+            own += np.bincount(y, minlength=2)
+            v.sync()
+            assert (nb.class_count_ >= own).all() and nb.class_count_.sum() <= n * 3 * 50
+            np.testing.assert_array_equal(v.arrays[0], own)
+        malt.barrier()
+        v.gather()
+        v.broadcast(2)                                  # from here on, rank 2's model and nothing else
+        assert len({tuple(c) for c in malt.allgather(nb.class_count_.tolist())}) == 1
+        assert nb.class_count_.sum() == n * 3 * 50
+        v.allreduce()
+        assert nb.class_count_.sum() == n * 3 * 50
+        """,
+    )
+
+
+def test_a_model_that_all_ranks_have_loaded_counts_once() -> None:
+    run(
+        2,
+        """
+        for name in ("multinomial", "gaussian"):
+            one, serial = case(name), case(name).estimator
+            for e in (one.estimator, serial):
+                e.partial_fit(one.x[:100], one.y[:100], classes=one.classes)
+            v = malt.sklearn.Vector(one.estimator)
+            serial.partial_fit(one.x[100:], one.y[100:])
+            one.estimator.partial_fit(one.x[100:][mine], one.y[100:][mine])
+            v.sync()
+            np.testing.assert_array_equal(one.estimator.class_count_, serial.class_count_)
+            v.allreduce()
+            np.testing.assert_array_equal(one.estimator.class_count_, serial.class_count_)
+            if name == "gaussian":
+                np.testing.assert_allclose(one.estimator.var_, serial.var_, rtol=1e-6)
+
+            part = case(name)                           # but fitted on its own part counts once for each
+            part.estimator.fit(part.x[mine], part.y[mine])
+            whole = case(name).estimator.fit(part.x, part.y)
+            v = malt.sklearn.Vector(part.estimator)
+            v.allreduce()
+            np.testing.assert_array_equal(part.estimator.class_count_, whole.class_count_)
+            assert (part.estimator.predict(part.x) == whole.predict(part.x)).all()
+        """,
+    )
+
+
+def test_centres_are_averaged_by_their_counts() -> None:
+    run(
+        2,
+        """
+        from sklearn.cluster import MiniBatchKMeans
+        x = np.random.default_rng(0).standard_normal((400, 3)).astype(np.float32)
+        start = x[:5].copy()
+        def fresh(): return MiniBatchKMeans(5, init=start, n_init=1, reassignment_ratio=0)
+        km, twins = fresh(), [fresh() for _ in range(n)]
+        v = malt.sklearn.Vector(km)
+        for step in range(6):
+            rows = [x[k::n][step * 10:][:10] for k in range(n)]
+            for twin, part in zip(twins, rows): twin.partial_fit(part)
+            km.partial_fit(rows[r])
+            v.sync()
+            counts = np.array([t._counts for t in twins])
+            total = counts.sum(0)
+            sums = np.sum([t.cluster_centers_ * t._counts[:, None] for t in twins], 0)
+            centre = np.where(total[:, None] > 0, sums / np.maximum(total, 1)[:, None], twins[0].cluster_centers_)
+            for t in twins:
+                t.cluster_centers_[:] = centre
+                t._counts[:] = total / n
+            np.testing.assert_allclose(km.cluster_centers_, centre, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(km._counts, total / n, rtol=1e-5)
+        assert km.cluster_centers_.dtype == np.float32
+        v.allreduce()
+        assert (km.predict(x) == malt.broadcast(km.predict(x))).all()
+        """,
+    )
+
+
+def test_start_is_rank_0s_where_the_first_values_differ() -> None:
+    run(
+        2,
+        """
+        from sklearn.cluster import MiniBatchKMeans
+        from sklearn.neural_network import MLPClassifier
+        from sklearn.linear_model import SGDClassifier
+        x, y = np.random.default_rng(r).standard_normal((60, 4)), np.arange(60) % 2
+        def trained(estimator, **more):
+            v = malt.sklearn.Vector(estimator, **more)
+            estimator.partial_fit(x, y, classes=[0, 1]) if hasattr(estimator, "alpha") else estimator.partial_fit(x)
+            before = learnt(estimator)
+            v.sync(every=2)                             # makes the vector, exchanges nothing
+            after = learnt(estimator)
+            same = [np.array_equal(after[key], before[key]) for key in before if "co" in key or "ce" in key]
+            return all(same), v
+        for estimator, more, own in [
+            (SGDClassifier(), {}, True),
+            (SGDClassifier(), {"start": "same"}, r == 0),
+            (MLPClassifier((3,), random_state=7), {}, True),
+            (MLPClassifier((3,), random_state=r), {}, r == 0),
+            (MLPClassifier((3,)), {}, r == 0),
+            (MLPClassifier((3,)), {"start": "own"}, True),
+        ]:
+            kept, v = trained(estimator, **more)
+            assert kept == own, (estimator, more)
+            v.close()
+        km = MiniBatchKMeans(3, n_init=1)
+        kept, v = trained(km)
+        assert kept == (r == 0)
+        assert len({c.tobytes() for c in malt.allgather(km.cluster_centers_)}) == 1
+        """,
+    )
+
+
+def test_ranks_without_data() -> None:
+    """Such a rank has nothing to say in a mean, gets the model, and can go on with it."""
+    run(
+        3,
+        f"""
+        from sklearn.base import clone
+        for name in {[*WEIGHTS[1::2], "k-means"]}:
+            one = case(name)
+            v = malt.sklearn.Vector(one.estimator)
+            if r > 0:
+                for args, more in one.batches(50, slice(r - 1, None, 2)):
+                    one.estimator.partial_fit(*args, **more)
+                    v.sync()
+            before = [a.copy() for a in v.arrays] if r > 0 else []
+            v.allreduce()
+            learners = [values for values in malt.allgather(before) if values]
+            for a, *values in zip(v.arrays, *learners):
+                np.testing.assert_allclose(a, np.mean(values, 0), rtol=1e-9, atol=1e-12, err_msg=name)
+            predict = one.estimator.predict(one.x)
+            assert (predict == malt.broadcast(predict)).all()
+            args, more = next(one.batches(50))
+            one.estimator.partial_fit(*args, **more)    # also where it had none
+            v.sync()
+            bits = b"".join(a.tobytes() for a in v.arrays)
+            assert set(malt.allgather(bits)) == {{bits}}, name
+            v.close()
+        """,
+    )
+
+
+def test_estimators_that_differ() -> None:
+    """Every rank says the same, with both values and what to do."""
+    outs = run(
+        2,
+        """
+        from sklearn.linear_model import SGDClassifier, SGDRegressor, Perceptron
+        from sklearn.neural_network import MLPClassifier
+        def told(estimator, x, y, classes, **more):
+            try:
+                malt.sklearn.Vector(estimator.partial_fit(x, y, classes=classes), **more).sync()
+            except malt.MismatchError as e:
+                print(e)
+        x, y = np.eye(4), [0, 1, 0, 1]
+        told(SGDClassifier(), x, y, [0, 1] if r == 0 else [0, 1, 2])
+        told(SGDClassifier(), x, [str(i) for i in y], ["0", "1"] if r == 0 else ["0", "1", "2"])
+        told(SGDClassifier(), x[:, r:], y, [0, 1])
+        told(SGDClassifier(), x.astype(np.float32 if r else np.float64), y, [0, 1])
+        told(SGDClassifier() if r else Perceptron(), x, y, [0, 1])
+        told(MLPClassifier((3 + r,)), x, y, [0, 1])
+        told(SGDClassifier(), x, y, [0, 1], start="same" if r else None)
+        told(SGDClassifier(), x, np.arange(4), list(range(40)) if r else list(range(41)))
+        """,
+    )
+    assert outs[0] == outs[1]
+    classes, words, features, dtype, kind, shapes, start, many = outs[0].splitlines()
+    assert "classes: rank 0 has [0, 1], rank 1 has [0, 1, 2]: pass the classes of all data to the first" in classes
+    assert "rank 0 has ['0', '1'], rank 1 has ['0', '1', '2']" in words
+    assert "number of features: rank 0 has 4, rank 1 has 3: for SVMlight files pass n_features=" in features
+    assert "dtype of the data: rank 0 has 'float64', rank 1 has 'float32': convert" in dtype
+    assert "kind: rank 0 has 'Perceptron', rank 1 has 'SGDClassifier'" in kind
+    assert "'coefs_[0]': (4, 3)" in shapes
+    assert "'coefs_[0]': (4, 4)" in shapes
+    assert "rank 0 passed start=None, rank 1 start='same'" in start
+    assert "… 40] (41), rank 1 has [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … 39] (40)" in many
+
+
+def test_folds_graphs_modes_and_shares_of_weights() -> None:
+    run(
+        2,
+        """
+        from sklearn.linear_model import SGDRegressor
+        x = np.ones((10, 3))
+        for options, call, expected in [
+            ({"fold": "max"}, {}, np.maximum),
+            ({"fold": lambda own, updates: [np.minimum(a, b) for a, b in zip(own, updates[0].arrays)]}, {}, np.minimum),
+            ({}, {"fold": "sum"}, np.add),
+            ({"graph": "ring", "consistency": "notify-ack"}, {}, lambda a, b: (a + b) / 2),
+        ]:
+            e = SGDRegressor(random_state=0).partial_fit(x, np.full(10, r + 1.0))
+            both = malt.allgather(e.coef_)
+            with malt.sklearn.Vector(e, **options) as v:
+                assert v.sync(**call) == 1
+                np.testing.assert_allclose(e.coef_, expected(*both))
+                v.configure(consistency="async")
+                assert v.consistency == "async"
+                v.scatter(weight=3.0)
+                malt.barrier()
+                assert v.gather("replace") == 1
+                v.allreduce("sum")
+
+        e = SGDRegressor(random_state=0).partial_fit(x, np.full(10, r + 1.0))
+        a, b = malt.allgather(e.coef_)
+        v = malt.sklearn.Vector(e)
+        v.sync(weight=1 + 2 * r)
+        np.testing.assert_allclose(e.coef_, (a + 3 * b) / 4)
+        """,
+    )

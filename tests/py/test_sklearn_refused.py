@@ -1,0 +1,161 @@
+"""What malt.sklearn.Vector refuses, and what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+from estimators import case
+from sklearn.cluster import Birch, MiniBatchKMeans
+from sklearn.decomposition import IncrementalPCA
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import CategoricalNB, MultinomialNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import malt
+import malt.sklearn
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind", "says"),
+    [
+        (SGDClassifier, TypeError, r"SGDClassifier is a class: pass an estimator, SGDClassifier\("),
+        (SGDClassifier(average=True), malt.UnsupportedError, "average=True.*keeps two models.*leave average out"),
+        (SGDRegressor(average=10), malt.UnsupportedError, "average=10"),
+        (
+            IncrementalPCA(2),
+            malt.UnsupportedError,
+            "IncrementalPCA cannot be exchanged: its components have no fixed sign",
+        ),
+        (Birch(), malt.UnsupportedError, "a tree.*MiniBatchKMeans"),
+        (make_pipeline(SGDClassifier()), malt.UnsupportedError, r"no partial_fit.*Vector\(pipeline\[-1\]\)"),
+        (OneVsRestClassifier(SGDClassifier()), malt.UnsupportedError, "for e in it.estimators_"),
+        (LogisticRegression(), malt.UnsupportedError, "LogisticRegression has no partial_fit: it learns from all data"),
+        (MLPClassifier(solver="lbfgs"), malt.UnsupportedError, "solver='lbfgs' has no partial_fit: use solver='sgd'"),
+        (StandardScaler(), malt.UnsupportedError, "StandardScaler is none of the estimators that malt knows"),
+        (np.zeros(3), TypeError, "ndarray is no estimator"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_cannot_be_exchanged_says_why(estimator: object, kind: type[Exception], says: str) -> None:
+    with pytest.raises(kind, match=says):
+        malt.sklearn.Vector(estimator)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "says"),
+    [
+        ({"start": "sme"}, ValueError, "did you mean 'same'"),
+        ({"fold": "meen"}, ValueError, "did you mean 'mean'"),
+        ({"attributes": "coef_"}, TypeError, "a list of names"),
+        ({"optimizer": True}, ValueError, "no optimizer with a state"),
+        ({"graph": [[1], [0]]}, ValueError, "the job has 1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_wrong_arguments(options: dict[str, object], kind: type[Exception], says: str) -> None:
+    with pytest.raises(kind, match=says):
+        malt.sklearn.Vector(SGDClassifier(), **options)
+
+
+def test_nothing_learnt_yet() -> None:
+    v = malt.sklearn.Vector(SGDClassifier())
+    for call in (v.sync, v.allreduce, v.broadcast, v.gather, v.scatter):
+        with pytest.raises(malt.StateError, match="call partial_fit before the first exchange"):
+            call()
+    with pytest.raises(malt.StateError, match="first sync"):
+        v.stats()
+    v.close()
+    with pytest.raises(malt.StateError, match="closed"):
+        v.sync()
+
+
+def test_average_that_is_set_later() -> None:
+    one = case("binary")
+    with malt.sklearn.Vector(one.estimator) as v:
+        one.estimator.partial_fit(one.x, one.y, classes=[0, 1])
+        v.sync()
+        one.estimator.set_params(average=True)
+        with pytest.raises(malt.UnsupportedError, match="average=True"):
+            v.sync()
+
+
+def test_counts_and_centres_have_folds_of_their_own() -> None:
+    with pytest.raises(malt.UnsupportedError, match="counted is added up"):
+        malt.sklearn.Vector(MultinomialNB(), fold="mean")
+    with pytest.raises(malt.UnsupportedError, match="by their counts"):
+        malt.sklearn.Vector(MiniBatchKMeans(3), fold="sum")
+    v = malt.sklearn.Vector(MultinomialNB())
+    with pytest.raises(malt.UnsupportedError, match="op='max'"):
+        v.allreduce("max")
+
+
+@pytest.mark.parametrize("name", ["binary", "mlp-adam", "k-means"])
+def test_an_estimator_fitted_anew_on_other_data(name: str) -> None:
+    one = case(name)
+    with malt.sklearn.Vector(one.estimator) as v:
+        one.estimator.fit(one.x, one.y)
+        v.sync()
+        one.estimator.fit(one.x[:, :5], one.y)
+        with pytest.raises(malt.StateError, match=r"now, and .* Make a new malt\.sklearn\.Vector"):
+            v.sync()
+
+
+def test_a_new_category() -> None:
+    one = CategoricalNB()
+    with malt.sklearn.Vector(one) as v:
+        one.partial_fit([[0], [1]], [0, 1], classes=[0, 1])
+        v.sync()
+        one.partial_fit([[2]], [0])
+        with pytest.raises(malt.StateError, match="pass min_categories="):
+            v.sync()
+
+
+def test_weights_that_are_sparse() -> None:
+    one = case("binary")
+    with malt.sklearn.Vector(one.estimator) as v:
+        one.estimator.partial_fit(one.x, one.y, classes=[0, 1])
+        one.estimator.sparsify()
+        with pytest.raises(malt.StateError, match=r"coef_ of the SGDClassifier is a .*call densify\(\)"):
+            v.sync()
+        one.estimator.densify()
+        v.sync()
+
+
+def test_arguments_are_looked_at_in_every_call() -> None:
+    one = case("binary")
+    one.estimator.partial_fit(one.x, one.y, classes=[0, 1])
+    with malt.sklearn.Vector(one.estimator) as v:
+        with pytest.raises(ValueError, match="every=0"):
+            v.sync(every=0)
+        with pytest.raises(TypeError, match="weight='x'"):
+            v.sync(weight="x")
+        with pytest.raises(ValueError, match="fold='meen'"):
+            v.sync("meen")
+        assert v.sync("sum") == 0
+
+
+def test_without_scikit_learn() -> None:
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import malt\n"
+        "try: malt.sklearn.Vector(1)\n"
+        "except malt.PackageError as e: print(e)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "malt.sklearn needs scikit-learn" in said
+    assert said.endswith("pip install scikit-learn\n")
+
+
+def test_importing_malt_loads_no_scikit_learn() -> None:
+    code = "import sys, malt; print(malt.sklearn.__name__, 'sklearn' in sys.modules, 'scipy' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said.split() == ["malt.sklearn", "False", "False"]
