@@ -130,7 +130,7 @@ enum {
 	MALT_EPEER = -6,        /* a rank that is needed is dead */
 	MALT_ELEFT = -7,        /* a rank that a collective needs has ended in good order, or gave the call up */
 	MALT_EMISMATCH = -8,    /* the ranks disagree: about a vector, or about which collective call this is */
-	MALT_ENOMEM = -9,       /* the memory is not there; nothing was reserved */
+	MALT_ENOMEM = -9,       /* the memory is not there, here or on another rank of a collective call */
 	MALT_EUNSUPPORTED = -10,/* not with this transport, graph or consistency */
 	MALT_ESTATE = -11,      /* not now: e.g. too many scatters without a gather */
 	MALT_EFORK = -12,       /* this process is a forked child of a rank */

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"malt/rdma"
@@ -19,8 +20,13 @@ type givenUp struct {
 	op   string
 	rank int    // where it began
 	why  string // "": it did not say
-	kind error  // ErrMismatch or ErrLeft
+	kind error  // one of passedOn, or ErrLeft
 }
+
+// passedOn are the kinds of error that all ranks get where one has failed with
+// them: a program that does something else then, such as making a smaller vector,
+// has to do so on all ranks.
+var passedOn = []error{ErrMismatch, ErrNoMemory}
 
 func (e *givenUp) Error() string {
 	if e.why == "" {
@@ -49,31 +55,28 @@ func (c *collective) tell(err error) {
 	if b == nil || full != nil {
 		return
 	}
-	reason := givenUp{rank: c.fault, why: strings.TrimPrefix(err.Error(), c.op+": "), kind: err}
-	var passed *givenUp
-	if errors.As(err, &passed) {
-		reason = *passed
-	}
-	_ = c.w.out.Commit(reason.put(b), rdma.Stamp{Tag: c.n, Kind: kindReason}, nil) // fails only where it was closed
+	n := copy(b, c.reason(err))
+	_ = c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: kindReason}, nil) // fails only where it was closed
 }
 
-// A reason is the rank, whether the ranks disagree, and the text.
+// A reason is the rank, 1 + the index of its kind in passedOn or 0, and the text.
 const (
 	kindReason  = 1 << 15 // of its message, in place of the part's number
 	reasonFixed = 4 + 1
 	maxReason   = 8 << 10
 )
 
-func (e *givenUp) put(b []byte) int {
-	if len(b) < reasonFixed {
-		return 0
+// reason is what the others are told of err.
+func (c *collective) reason(err error) []byte {
+	e := givenUp{rank: c.fault, why: strings.TrimPrefix(err.Error(), c.op+": "), kind: err}
+	var passed *givenUp
+	if errors.As(err, &passed) {
+		e = *passed
 	}
-	binary.LittleEndian.PutUint32(b, uint32(e.rank))
-	b[4] = 0
-	if errors.Is(e.kind, ErrMismatch) {
-		b[4] = 1
-	}
-	return reasonFixed + copy(b[reasonFixed:min(len(b), reasonFixed+maxReason)], e.why)
+	b := binary.LittleEndian.AppendUint32(nil, uint32(e.rank))
+	kind := slices.IndexFunc(passedOn, func(k error) bool { return errors.Is(e.kind, k) })
+	b = append(b, byte(kind+1))
+	return append(b, e.why[:min(len(e.why), maxReason)]...)
 }
 
 // readReason is the error that rank's reason stands for.
@@ -83,8 +86,8 @@ func (c *collective) readReason(rank int, b []byte) error {
 		if first := binary.LittleEndian.Uint32(b); first < uint32(c.w.size) {
 			e.rank = int(first)
 		}
-		if b[4] != 0 {
-			e.kind = ErrMismatch
+		if kind := int(b[4]) - 1; kind >= 0 && kind < len(passedOn) {
+			e.kind = passedOn[kind]
 		}
 		e.why = string(b[reasonFixed:])
 	}

@@ -101,7 +101,7 @@ func TestHostileCollectives(t *testing.T) {
 		"a later call":              {[]message{{7, 0, header(op, total, 0)}}, rdma.ErrCorrupt},
 		"an earlier call":           {[]message{{1, 0, full}, {0, 3, nil}}, libmalt.ErrTimeout},
 		"an empty reason":           {[]message{{2, 1 << 15, nil}}, libmalt.ErrLeft},
-		"a reason of no rank":       {[]message{{2, 1 << 15, bytes.Repeat([]byte{255}, 100)}}, libmalt.ErrMismatch},
+		"a reason of no rank":       {[]message{{2, 1 << 15, bytes.Repeat([]byte{255}, 100)}}, libmalt.ErrLeft},
 		"a reason between the data": {[]message{{2, 0, header(op, total, 0)}, {2, 0, full}, {2, 1 << 15, full}}, libmalt.ErrLeft},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,12 +147,11 @@ func (m *making) begin(what string, mode mode, failure error) {
 	if m.failure == nil {
 		m.ch, m.failure = publishChannel(m.w, m.s.boxName(), m.s.most(), mode)
 	}
-	var outcome []byte // nothing, or why this rank failed
-	if m.failure != nil {
-		outcome = []byte(m.failure.Error())
-	}
-	m.part = m.w.collective(what, outcome, &keep{})
+	m.part = m.w.collective(what, nil, &keep{}) // sends nothing, or why this rank failed
 	m.part.last = false
+	if m.failure != nil {
+		m.part.data = m.part.reason(m.failure)
+	}
 }
 
 func (m *making) step() (bool, error) {
@@ -208,9 +207,9 @@ func (m *making) outcomes() error {
 	if m.failure != nil {
 		return m.failure
 	}
-	for r, text := range m.part.sink.(*keep).parts {
-		if len(text) > 0 {
-			return &givenUp{m.part.op, r, string(text), ErrLeft}
+	for r, reason := range m.part.sink.(*keep).parts {
+		if len(reason) > 0 {
+			return m.part.readReason(r, reason)
 		}
 	}
 	return nil

@@ -77,7 +77,11 @@ class MismatchError(Error, ValueError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The machine, or its control group, has not got the memory; nothing was reserved."""
+    """The machine, or its control group, has not got the memory; nothing was reserved.
+
+    In a collective call all ranks get this where one lacks the memory, so that all
+    can do something else.
+    """
 
 
 class PackageError(Error, ImportError):
