@@ -10,10 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"malt/libmalt"
+	"malt/rdma/rendezvous"
 )
 
 // joining is a Join under way. It has a goroutine of its own, because malt_init
@@ -147,18 +147,11 @@ func (j *joining) look() {
 // missing is a clause that names the ranks, the first of them if there are many.
 func missing(ranks []int, size int) string {
 	const most = 8
-	var b strings.Builder
-	for i, r := range ranks[:min(len(ranks), most)] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "rank %d", r)
-	}
+	named := rendezvous.Ranks(ranks[:min(len(ranks), most)])
 	if n := len(ranks) - most; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
+		named += fmt.Sprintf(" and %d more", n)
 	}
-	fmt.Fprintf(&b, " of %d not here yet", size)
-	return b.String()
+	return fmt.Sprintf("%s of %d not here yet: each has to be started, with the same MALT_STORE, as malt run does", named, size)
 }
 
 // cancelJoining gives up a malt_init that waits, in another thread, or keeps its

@@ -115,7 +115,7 @@ func Join(ctx context.Context, c Config) (*World, error) {
 	t, err := auto.Open(ctx, c.transport())
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, expired(ctx, err.Error())
+			return nil, expired(ctx, "malt: "+strings.TrimSuffix(err.Error(), ": "+ctx.Err().Error()))
 		}
 		return nil, fmt.Errorf("malt: %w", err)
 	}

@@ -39,7 +39,7 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 	if name != "" {
 		called += fmt.Sprintf(" %q", name)
 	}
-	what := fmt.Sprintf("making of %s: %s %s", called, shape, mode.agreed())
+	what := fmt.Sprintf("the making of %s: %s %s", called, shape, mode.agreed())
 	op, err := w.run(ctx, call{key: what}, func() (stepper, error) {
 		s.w, s.id, s.name, s.mode, s.weight = w, uint32(w.calls.Load()+1), name, mode, 1
 		if name == "" {
@@ -92,7 +92,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 		if err != nil {
 			return err
 		}
-		what := fmt.Sprintf("configuring of %s: %s", s, mode.agreed())
+		what := fmt.Sprintf("the configuring of %s: %s", s, mode.agreed())
 		_, err = s.w.run(ctx, call{what, s}, func() (stepper, error) {
 			m := &making{w: s.w, s: s}
 			m.begin(what, mode, nil)

@@ -3,7 +3,10 @@ package libmalt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"malt/libmalt/consistency"
@@ -73,16 +76,35 @@ func (o *scattering) address(to []int) error {
 		}
 		return nil
 	}
+	when := ""
+	if s.mode.graph.Varies() {
+		when = fmt.Sprintf(" at clock %d", s.Clock()+1)
+	}
 	for i, r := range to {
 		if !slices.Contains(now, r) {
-			return failf(ErrInvalid, "scatter: rank %d does not receive from rank %d in graph %s; its receivers are %v", r, s.w.rank, s.mode.graph, now)
+			return failf(ErrInvalid, "scatter of %s to rank %d: in graph %s rank %d sends to %s%s", s, r, s.mode.graph, s.w.rank, listed(now), when)
 		}
 		if slices.Contains(to[:i], r) {
-			return failf(ErrInvalid, "scatter: rank %d is named twice", r)
+			return failf(ErrInvalid, "scatter of %s: rank %d is named twice among those it is to go to", s, r)
 		}
 	}
 	o.to, o.receivers = append([]int{}, to...), len(to)
 	return nil
+}
+
+// listed names the only ranks that something is for.
+func listed(ranks []int) string {
+	words := make([]string, len(ranks))
+	for i, r := range ranks {
+		words[i] = strconv.Itoa(r)
+	}
+	switch len(words) {
+	case 0:
+		return "no rank"
+	case 1:
+		return "rank " + words[0] + " only"
+	}
+	return "ranks " + strings.Join(words, ", ") + " only"
 }
 
 func (o *scattering) step() (bool, error) {

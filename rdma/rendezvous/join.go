@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -142,8 +141,7 @@ func (h *Host) fetchPage(ctx context.Context) error {
 			return err
 		}
 		if wait.sleep(ctx) != nil {
-			return fmt.Errorf("rendezvous: rank %d of job %s waited for %s to arrive: %w",
-				h.cfg.Rank, h.job, Ranks(h.unreachable()), ctx.Err())
+			return h.alone(h.unreachable(), ctx.Err())
 		}
 	}
 }
@@ -252,9 +250,15 @@ func (h *Host) awaitAll(ctx context.Context) error {
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("rendezvous: rank %d of job %s waited for %s to arrive: %w", h.cfg.Rank, h.job, Ranks(slices.Clone(missing)), err)
+		return h.alone(missing, err)
 	}
 	return nil
+}
+
+// alone is the error of a rank that missing ranks have not come to.
+func (h *Host) alone(missing []int, cause error) error {
+	return fmt.Errorf("rendezvous: rank %d of job %s waited for %s to arrive; each has to be started, with the same MALT_STORE: %w",
+		h.cfg.Rank, h.job, Ranks(missing), cause)
 }
 
 // peerError adds what was being done to a *rdma.PeerError.

@@ -53,7 +53,7 @@ def _explained(message: str) -> str:
     """Say of ranks that disagree what that most often comes from."""
     if _ORDER not in message:
         return message
-    made = re.findall(r"in making of (vector|segment) ?(\S*): (\S+)", message)
+    made = re.findall(r"in the making of (vector|segment) ?(\S*): (\S+)", message)
     if len(made) != 2 or made[0][:2] != made[1][:2]:
         return f"{message}: {ELSEWHERE}"
     message = message.partition(_ORDER)[0] + ": what is made together must be alike"
