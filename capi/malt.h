@@ -365,8 +365,8 @@ malt_status malt_vector_configure(malt_handle v, const char *options, int64_t ti
 /* How many times this vector has been scattered (or levelled up to). */
 malt_status malt_vector_clock(malt_handle v, uint64_t *clock);
 
-/* The options in force, in the grammar above: name, graph, consistency, fold.
- * Copies at most cap bytes with a final 0; *need is what the whole takes. */
+/* name= and the options in force, in the grammar above; of start and sparse only
+ * what is not the default. Copies at most cap bytes with a final 0; *need is what the whole takes. */
 malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need);
 
 /* Ranks that this one sends to (at the next scatter), and hears from, in the

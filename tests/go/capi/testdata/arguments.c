@@ -110,7 +110,7 @@ static void one_vector(void)
 	FAILS(MALT_EINVAL, "weight", malt_vector_sync(v, NAN, -1, &folded));
 	FAILS(MALT_EINVAL, "NULL", malt_vector_scatter(v, NULL, 3, 1, -1, &sent));
 	FAILS(MALT_EINVAL, "4294967295", malt_vector_scatter(v, &self, UINT32_MAX, 1, -1, &sent));
-	FAILS(MALT_EINVAL, "5", malt_vector_scatter(v, &nobody, 1, 1, -1, &sent));
+	FAILS(MALT_EINVAL, "to rank 5: in graph all rank 0 sends to no rank", malt_vector_scatter(v, &nobody, 1, 1, -1, &sent));
 	FAILS(MALT_EINVAL, "mean", malt_vector_gather(v, "maen", -1, &folded));
 	FAILS(MALT_EINVAL, "65536 bytes", malt_vector_gather(v, unterminated, -1, &folded));
 	FAILS(MALT_EINVAL, "mean", malt_vector_allreduce(v, "replace", -1));
