@@ -11,7 +11,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the one of ``known`` that was meant, probably; None where none is near."""
     import difflib  # not needed where nothing is misspelt
 
-    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.5)), None)
+    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.51)), None)
 
 
 def choose(name: str, value: object, known: Sequence[str]) -> None:

@@ -138,7 +138,8 @@ class Magics:
         self._team = None
         rank, sentence = team.bury()
         self._lost = sentence
-        others = f"; the other {_ranks(team.size - 1)} were ended" if team.size > 1 else ""
+        rest = team.size - 1
+        others = f"; the other {f'{rest} ranks were' if rest > 1 else 'rank was'} ended" if rest else ""
         return RankDiedError(
             f"malt: {sentence} {when}{others}. Their variables are gone: the next %%malt starts "
             f"{_ranks(team.size, 'new ')}",

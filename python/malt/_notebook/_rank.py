@@ -153,12 +153,12 @@ class _Worker:
 
     def _value(self, name: str) -> bytes:
         if name not in self._shell.user_ns:
-            raise _ValueError(f"malt: -o {name}: rank {self._rank} has no variable of that name")
+            raise _ValueError(f"malt: -o {name}: there is no variable of that name")
         try:
             return packed(self._shell.user_ns[name])[0]
         except TypeError as error:
             kind = type(self._shell.user_ns[name]).__qualname__
-            raise _ValueError(f"malt: -o {name}: a {kind} cannot be sent from rank {self._rank}: {error}") from None
+            raise _ValueError(f"malt: -o {name}: a {kind} cannot be sent to the notebook: {error}") from None
 
     def _settle(self, word: str) -> bool:
         """Meet the other ranks after a cell that failed; return whether that went well.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -110,6 +111,11 @@ class Shell(InteractiveShell):
 
     def trace(self, error: BaseException) -> list[str]:
         """Return the lines that IPython shows for what the last cell raised."""
+        if isinstance(error, SystemExit):
+            return [
+                f"SystemExit: {error}",
+                "malt: the cell has ended there, the rank has not: %malt stop ends the ranks",
+            ]
         seen, lines = self._trace
         return lines if seen is error else traceback.format_exception(type(error), error, error.__traceback__)
 
@@ -176,5 +182,6 @@ def start(show: Callable[[str, Any], None], calm: Callable[[], AbstractContextMa
     Shell.show, Shell.calm = staticmethod(show), staticmethod(calm)
     shell = Shell.instance(config=options)
     shell.loop_runner = _run_awaiting
+    warnings.filterwarnings("ignore", "To exit: use")  # how a terminal is left, upon SystemExit
     sys.modules["__main__"] = shell.user_module
     return shell
