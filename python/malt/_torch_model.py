@@ -47,8 +47,8 @@ class Model:
     def __init__(self, module: Module, of: str, buffers: bool) -> None:
         if not isinstance(module, torch.nn.Module):
             raise TypeError(
-                f"malt: model is of type {type(module).__qualname__}: a torch.nn.Module is expected; for arrays there "
-                "is malt.Vector"
+                f"malt: model is of type {type(module).__qualname__}: a torch.nn.Module is expected, the model itself "
+                "rather than its parameters; for arrays there is malt.Vector"
             )
         self._module, self._of, self._buffers = module, of, buffers
         found = {name: t for name, t in self._candidates().items() if self._travels(t)}
