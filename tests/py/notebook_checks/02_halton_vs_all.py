@@ -7,8 +7,9 @@ for name, result in results.items():
     )
     assert result["loss"][-1] < 0.2, name
     assert abs(result["loss"][-1] / results["average"]["loss"][-1] - 1) < 0.1, name
-assert reached["100 Mbit/s", "average"] < reached["100 Mbit/s", "halton"] or ranks < 8
-assert reached["100 Mbit/s", "halton"] <= 1.2 * reached["100 Mbit/s", "all"]
+slow = {name: reached["10 Mbit/s", name] for name in modes}
+assert slow["halton"] <= 1.2 * slow["all"]  # both have their ups and downs, by what arrives when
+assert slow["average"] < slow["all"] or ranks == 2  # two ranks send as much in each
 assert not malt.Graph(
     [[(rank + step) % 8 for step in printed(8)] for rank in range(8)], allow_disconnected=True
 ).connected
