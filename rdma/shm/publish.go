@@ -19,9 +19,14 @@ const (
 	each     = "a box per reader: "
 )
 
-// atOnce is the size up to which all slots of one Publish are populated
-// together: looking up the limits costs more than so little memory.
-const atOnce = 256 << 10
+// The size up to which all slots of one Publish are populated together.
+const (
+	// Looking up the limits costs more than so little memory.
+	atOnce = 256 << 10
+	// The slots of a queue are all used, in turn. The collective calls have such a
+	// one: by them ranks tell each other for what there was no memory.
+	queueAtOnce = 2 << 20
+)
 
 // Publish announces a box; a name is free again when the box is closed.
 func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
@@ -145,8 +150,15 @@ func (p *publication) allocate(n int) (files []*mem.File, err error) {
 	if err := memory("malt-box", n*p.layout.ControlBytes, &p.pair.control, false, true); err != nil {
 		return files, err
 	}
-	p.populated = n*p.layout.SlotBytes() <= atOnce
+	p.populated = n*p.layout.SlotBytes() <= p.most()
 	return files, memory("malt-slots", n*p.layout.SlotBytes(), &p.pair.slots, true, p.populated)
+}
+
+func (p *publication) most() int {
+	if p.layout.Spec.Depth > 0 {
+		return queueAtOnce
+	}
+	return atOnce
 }
 
 // outbox is the sending end of box i.

@@ -13,6 +13,10 @@ const (
 	// more than so little memory is worth.
 	unchecked = 64 << 10
 
+	// wide is from where a claim, while others see it, may leave them without what
+	// little they need. One that cannot be met is not shown to them.
+	wide = 16 << 20
+
 	// hugeFrom is the size from which huge pages are asked for, as numpy does for
 	// its arrays.
 	hugeFrom = 4 << 20
@@ -65,6 +69,11 @@ func Reserve(b []byte) error { return new(Claims).Reserve(b) }
 func (c *Claims) claim(n int, begin func() error, work func(from, to int) error) error {
 	if n < 0 {
 		return fmt.Errorf("mem: cannot reserve %d bytes", n)
+	}
+	if n >= wide && c.Mine != nil {
+		if err := check(uint64(n), 0); err != nil {
+			return err
+		}
 	}
 	if c.Mine != nil {
 		// Add, not Store: several goroutines may reserve at once.

@@ -139,6 +139,20 @@ func TestClaimsOfOthersCount(t *testing.T) {
 	}
 }
 
+// A wish that cannot be met is not shown to the others, who would find nothing
+// left as long as it stands.
+func TestHopelessClaimIsNotShown(t *testing.T) {
+	shown := false
+	c := Claims{Mine: new(Word), Others: func() uint64 { shown = true; return 0 }}
+	var short *ShortError
+	if b, err := c.Map(1 << 45); !errors.As(err, &short) {
+		t.Fatalf("Map = %d bytes, %v; expected a *ShortError", len(b), err)
+	}
+	if shown || c.Mine.Load() != 0 {
+		t.Errorf("it was shown: %v; still claimed: %d", shown, c.Mine.Load())
+	}
+}
+
 func TestClaimGoesDownWhilePopulating(t *testing.T) {
 	c := Claims{Mine: new(Word)}
 	var seen []uint64

@@ -58,6 +58,13 @@ func TestFolds(t *testing.T) {
 	}
 }
 
+func TestBeyondMemory(t *testing.T) {
+	p := compile(t, source("beyond.c"))
+	for _, size := range []int{1, 4} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) { launch(t, size, p, nil, nil).wait(t) })
+	}
+}
+
 func TestTimeouts(t *testing.T) {
 	p := compile(t, source("timeouts.c"))
 	r, w, err := os.Pipe()
