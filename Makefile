@@ -13,6 +13,7 @@ FUZZTIME ?= 10s
 SOAK     ?= 10m
 DEMO     ?=
 TESTS    ?=
+BENCH    ?=
 
 VENV := .venv
 PY   := $(VENV)/bin/python
@@ -24,13 +25,14 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs inte
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 test-envs race fuzz soak explore bench notebooks check check-go check-py docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 test-envs race fuzz soak explore bench bench-compare bench-go notebooks check check-go check-py docs demo clean
 
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 	@echo
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
 	@echo "  TESTS='-k shard'   arguments for pytest         SOAK=$(SOAK)      length of the soak run"
+	@echo "  BENCH='--rows average'  rows by a word of their title; --turns 5, --cores 0,1 and others: BENCH=--help"
 
 # ---- set-up
 
@@ -102,9 +104,14 @@ soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, then ever
 explore: ## every interleaving of cases that take minutes each: about an hour
 	MALT_EXPLORE=big $(GO) test -count=1 -v -timeout 0 -run '^TestExploreBig$$' ./tests/go
 
-bench: $(VENV)/.malt ## Go benchmarks, then this machine's transports
+bench: $(VENV)/.malt ## how fast MALT is beside this machine's limit: table, JSON and pictures in build/bench
+	cd tests && ../$(PY) -m bench --out ../build/bench/alone $(BENCH)
+
+bench-compare: $(VENV)/.malt ## the same, in turns with Open MPI, MPICH, gloo (`make torch`) and multiprocessing
+	cd tests && ../$(PY) -m bench --compare --out ../build/bench/compared $(BENCH)
+
+bench-go: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-	$(VENV)/bin/malt bench
 
 notebooks: $(VENV)/.malt ## run examples/notebooks and keep what comes out in them (NOTEBOOKS='…' for some)
 	$(PY) examples/notebooks/run.py --write $(NOTEBOOKS)
@@ -129,6 +136,7 @@ check-py: $(VENV)/.malt
 	$(VENV)/bin/mypy --strict --config-file python/pyproject.toml python/malt
 	cd examples && ../$(VENV)/bin/mypy --strict --untyped-calls-exclude torch .
 	$(VENV)/bin/mypy --strict tests/report.py tests/envs/run.py
+	cd tests && ../$(VENV)/bin/mypy --strict --untyped-calls-exclude torch -p bench
 
 # ---- the rest
 

@@ -1,0 +1,124 @@
+"""The command behind `make bench` and `make bench-compare`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import machine, plots, processes, table
+from .environments import BUILD
+from .numbers import summary
+from .rows import Row, rows, tiny
+from .systems import alone, peers
+from .turns import Result, measure
+from .verdict import MISSED, Verdict, judge, too_noisy
+
+
+def main() -> int:
+    """Measure, show, and write what was found."""
+    options = _parser().parse_args()
+    if options.cores:
+        os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
+    options.out.mkdir(parents=True, exist_ok=True)
+    state = {**machine.describe(), "busy": machine.busy()}
+    cores = len(state["cores"])
+    print(
+        f"{state['processor']}, {cores} cores, Linux {state['kernel']}, Python {state['python']}; "
+        f"load {state['load']:.1f}, {state['busy']:.1f} cores kept busy by others; {options.turns} turns"
+    )
+    print(table.HEAD, flush=True)
+    found = _measured(options, cores)
+    samples = {result.row.key: result.samples for result in found}
+    verdicts = [judge(result.row, result.samples, samples) for result in found]
+    _sum_up(found, verdicts, max(state["busy"], machine.busy()))
+    record = [_record(result, verdict) for result, verdict in zip(found, verdicts, strict=True)]
+    file = options.out / "results.json"
+    file.write_text(json.dumps({"machine": state, "turns": options.turns, "rows": record}, indent=1) + "\n")
+    pictures = plots.draw(found, options.out)
+    print(f"{file}, and {len(pictures)} pictures beside it")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        "bench", description="How fast MALT is beside this machine's limit, and beside others."
+    )
+    made.add_argument("--compare", action="store_true", help="also measure Open MPI, MPICH, gloo and multiprocessing")
+    made.add_argument("--tiny", action="store_true", help="one small row of each operation: shows that it works")
+    made.add_argument("--rows", default="", metavar="WORD", help="only rows whose title has this word in it")
+    made.add_argument("--turns", type=int, default=15, help="turns of each contender; default: %(default)s")
+    made.add_argument("--cores", metavar="N,...", help="cores to use; default: all that may be used")
+    made.add_argument("--out", type=Path, default=BUILD / "out", help="folder of results.json and the pictures")
+    return made
+
+
+def _measured(options: argparse.Namespace, cores: int) -> list[Result]:
+    found: list[Result] = []
+
+    def say(result: Result) -> None:
+        found.append(result)
+        known = {each.row.key: each.samples for each in found}
+        print(table.line(result, judge(result.row, result.samples, known)), flush=True)
+
+    chosen = [row for row in (tiny(cores) if options.tiny else rows(cores)) if options.rows in row.title]
+    systems = alone() + (peers() if options.compare else [])
+    measure(chosen, systems, options.turns, cores, say)
+    if not options.rows:
+        for result in processes.starts(options.turns):
+            say(result)
+        if not options.tiny:
+            say(processes.go(options.turns))
+    return found
+
+
+def _sum_up(found: list[Result], verdicts: list[Verdict], busy: float) -> None:
+    print()
+    if words := table.detail(found):
+        print(words + "\n")
+    missed = [result.row for result, verdict in zip(found, verdicts, strict=True) if verdict.word == MISSED]
+    print(f"{len(found)} rows, {len(missed)} miss a target.")
+    for row in _crossover(found):
+        print(f"sparse is as fast as dense up to a density of about {row.options['density']:.1%} (of those measured)")
+    if words := too_noisy(verdicts, busy):
+        print(words)
+
+
+def _crossover(found: list[Result]) -> list[Row]:
+    """Return the densest row at which a sparse exchange takes no longer than a dense one, if there is one."""
+    cheaper = []
+    for result in found:
+        own, dense = result.samples.get("malt"), result.samples.get("limit")
+        if result.row.op == "sparse" and own and dense:
+            # A row of one number is sent with its index, which is as long as two.
+            sent = 3 * result.row.options["density"]
+            if summary(own).median * sent <= summary(dense).median:
+                cheaper.append(result.row)
+    return sorted(cheaper, key=lambda row: float(row.options["density"]))[-1:]
+
+
+def _record(result: Result, verdict: Verdict) -> dict[str, Any]:
+    row = result.row
+    return {
+        "key": row.key,
+        "title": row.title,
+        "ranks": row.ranks,
+        "bytes": row.size,
+        "unit": row.unit,
+        "baseline": row.baseline,
+        "samples": result.samples,
+        "summary": {name: summary(values)._asdict() for name, values in result.samples.items()},
+        "left_out": result.left_out,
+        "best_peer": verdict.peer,
+        "to_peer": verdict.to_peer and verdict.to_peer._asdict(),
+        "to_limit": verdict.to_limit and verdict.to_limit._asdict(),
+        "demands": verdict.demands,
+        "unsteady": verdict.unsteady,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What a rank of each system does when it is told to: one file per system."""

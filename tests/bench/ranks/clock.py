@@ -1,0 +1,41 @@
+"""Turns an operation into something that takes its own time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .serve import Timed
+
+
+def loop(call: Callable[[], Any], counts: bool = True) -> Timed:
+    """Return what does `call` again and again, and takes the time of all of them."""
+
+    def timed(calls: int) -> float | None:
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        return (time.perf_counter() - start) / calls if counts else None
+
+    return timed
+
+
+def idle(calls: int) -> None:
+    """Do nothing: the rank is only written to."""
+
+
+def staged(stage: Callable[[], Any], call: Callable[[], Any] | None) -> Timed:
+    """Return what prepares each call outside of the time, and times `call` alone; None is for ranks that only help."""
+
+    def timed(calls: int) -> float | None:
+        total = 0.0
+        for _ in range(calls):
+            stage()
+            if call is not None:
+                start = time.perf_counter()
+                call()
+                total += time.perf_counter() - start
+        return total / calls if call is not None else None
+
+    return timed

@@ -1,0 +1,161 @@
+"""A rank of MALT, through its public Python API."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import malt
+
+from .clock import idle, loop, staged
+from .malt_memory import held
+from .serve import Timed, serve
+
+
+class Malt:
+    """One rank."""
+
+    def __init__(self) -> None:
+        self.rank = malt.rank()
+        self._vectors: list[malt.Vector] = []
+
+    def barrier(self) -> None:
+        malt.barrier()
+
+    def drop(self) -> None:
+        while self._vectors:
+            self._vectors.pop().close()
+
+    def prepare(self, op: str, size: int, **options: Any) -> Timed:
+        made: Timed = getattr(self, "_" + op.replace("-", "_"))(max(1, size // 4), **options)
+        return made
+
+    def _vector(self, count: int, **options: Any) -> malt.Vector:
+        self._vectors.append(malt.Vector(np.ones(count, np.float32), **options))
+        return self._vectors[-1]
+
+    def _sync(self, count: int, graph: str = "all") -> Timed:
+        return loop(self._vector(count, graph=graph, consistency="bsp").sync)
+
+    def _allreduce(self, count: int) -> Timed:
+        return loop(self._vector(count, consistency="bsp").allreduce)
+
+    def _scatter(self, count: int) -> Timed:
+        """Rank 0 to all others; nobody gathers."""
+        v = self._vector(count, consistency="async")
+        return loop(v.scatter) if self.rank == 0 else idle
+
+    def _gather(self, count: int, fold: Any = "mean") -> Timed:
+        """Rank 0 folds one new update of each other rank."""
+        v = self._vector(count, consistency="async", fold=fold)
+
+        def stage() -> None:
+            if self.rank:
+                v.scatter(to=[0])
+            malt.barrier()
+
+        return staged(stage, v.gather if self.rank == 0 else None)
+
+    def _gather_own_fold(self, count: int) -> Timed:
+        return self._gather(count, fold=_mean)
+
+    def _numpy_fold(self, count: int, k: int) -> Timed:
+        """The same expression on arrays of this process."""
+        own, *rest = (np.ones(count, np.float32) for _ in range(k + 1))
+        updates = [_Update(a) for a in rest]
+        return loop(lambda: _mean(own, updates)) if self.rank == 0 else idle
+
+    def _gather_idle(self, count: int) -> Timed:
+        return loop(self._vector(count, consistency="async").gather)
+
+    def _sync_idle(self, count: int) -> Timed:
+        v = self._vector(count, consistency="bsp")
+        return loop(lambda: v.sync(every=1 << 60))
+
+    def _put_seen(self, count: int) -> Timed:
+        """Half of there and back between two ranks that poll."""
+        v = self._vector(count, consistency="async", fold="replace")
+        first = self.rank == 0
+
+        def half() -> None:
+            if first:
+                v.scatter()
+            while not v.gather():
+                pass
+            if not first:
+                v.scatter()
+
+        return _halved(loop(half))
+
+    def _sparse(self, count: int, density: float) -> Timed:
+        """Scatter by rank 0 and gather by rank 1, seconds per byte sent."""
+        sparse = density < 1
+        v = self._vector(count, consistency="async", sparse="model" if sparse else False)
+        rows = np.flatnonzero(np.random.default_rng(1).random(count) < density) if sparse else None
+        sent = 0
+
+        def scatter() -> None:
+            nonlocal sent
+            sent += v.scatter(rows)
+
+        def change() -> None:
+            v.array[rows] += np.float32(1)
+            malt.barrier()
+
+        def wait() -> None:
+            malt.barrier()
+
+        def timed(calls: int) -> float:
+            nonlocal sent
+            total, sent = 0.0, 0
+            for _ in range(calls):
+                own = staged(change if self.rank == 0 else wait, scatter if self.rank == 0 else None)(1)
+                malt.barrier()
+                own = staged(lambda: None, v.gather)(1) if self.rank == 1 else own
+                total += malt.allreduce(own or 0.0, "sum")
+            return total / float(malt.allreduce(sent, "max"))
+
+        return timed
+
+    def _memory(self, count: int, graph: str, consistency: str) -> Timed:
+        """Bytes of memory that the job holds for the vector after some steps, per rank."""
+
+        def timed(calls: int) -> float:
+            before = held()
+            malt.barrier()
+            with malt.Vector(np.ones(count, np.float32), graph=graph, consistency=consistency) as v:
+                for _ in range(4):
+                    v.sync()
+                    malt.barrier()
+                more = held() - before
+                malt.barrier()
+            return float(malt.allreduce(more, "sum")) / malt.size()
+
+        return timed
+
+
+def _halved(timed: Timed) -> Timed:
+    def halved(calls: int) -> float | None:
+        taken = timed(calls)
+        return None if taken is None else taken / 2
+
+    return halved
+
+
+def _mean(own: Any, updates: Any) -> Any:
+    for update in updates:
+        own += update.array
+    own *= np.float32(1 / (len(updates) + 1))
+    return own
+
+
+class _Update:
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # that the vectors' values never change
+    serve(Malt())

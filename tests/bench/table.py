@@ -1,0 +1,60 @@
+"""The table: one line per row, marked where a target is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .numbers import Span, summary
+from .turns import Result
+from .units import amount
+from .verdict import MISSED, NOISY, OWN, Verdict
+
+MARKS = {MISSED: "<<<", NOISY: "?"}
+
+HEAD = (
+    f"{'':34} {'ranks':>5} {'size':>8}  {'median':>9} {'min':>9} {'p90':>9}  "
+    f"{'limit':>9} {'x limit':>8}  {'best peer':>24} {'x faster':>8}  verdict"
+)
+
+
+def line(result: Result, verdict: Verdict) -> str:
+    """Return a row's line, and one more for each contender that has no values."""
+    row, samples = result.row, result.samples
+    head = f"{row.title:34} {row.ranks:5} {_size(row.size):>8}  "
+    if "malt" in samples:
+        head += " ".join(f"{amount(x, row.unit):>9}" for x in summary(samples["malt"])) + "  "
+    else:
+        head += f"{'-':>9} " * 3 + " "
+    base = amount(summary(samples["limit"]).median, row.unit) if samples.get("limit") else "-"
+    peer = f"{verdict.peer} {amount(summary(samples[verdict.peer]).median, row.unit)}" if verdict.peer else "-"
+    head += f"{base:>9} {_times(verdict.to_limit):>8}  {peer:>24} {_times(verdict.to_peer):>8}  {words(verdict)}"
+    return "\n".join([head, *(f"    {name}: {' '.join(why.split())[:150]}" for name, why in result.left_out.items())])
+
+
+def words(verdict: Verdict) -> str:
+    """Return what became of each demand; what is missed is marked."""
+    told = "; ".join(f"{what}: {word}" for what, word in verdict.demands.items())
+    return f"{MARKS[verdict.word]} {told}" if verdict.word in MARKS else told
+
+
+def detail(results: Sequence[Result]) -> str:
+    """Return every contender's figures: of them the table has the best peer only."""
+    lines = [f"{'':34} {'ranks':>5} {'size':>8}  {'contender':16} {'median':>9} {'min':>9} {'p90':>9}"]
+    for result in results:
+        row = result.row
+        for name, values in result.samples.items():
+            if name not in OWN:
+                cells = " ".join(f"{amount(x, row.unit):>9}" for x in summary(values))
+                lines.append(f"{row.title:34} {row.ranks:5} {_size(row.size):>8}  {name:16} {cells}")
+    return "\n".join(lines) if len(lines) > 1 else ""
+
+
+def _times(span: Span | None) -> str:
+    return f"{span.middle:.2f}" if span else "-"
+
+
+def _size(size: int) -> str:
+    for name, one in (("MB", 1 << 20), ("KB", 1 << 10)):
+        if size >= one:
+            return f"{size / one:.3g} {name}"
+    return f"{size} B" if size else "-"

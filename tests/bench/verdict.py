@@ -1,0 +1,100 @@
+"""Whether a row has reached its target, or the machine was too noisy to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .numbers import Span, difference, ratio, span, summary
+from .rows import Row
+from .units import amount
+
+Samples = Mapping[str, Sequence[float]]
+"""By contender: ``malt``, ``limit`` (or the baseline), and the peers."""
+
+OWN = ("malt", "limit")
+
+MET, MISSED, NOISY, UNKNOWN = "met", "MISSED", "too noisy", "not measured"
+"""A demand is met, or missed, where both quartiles of its figure are on that side."""
+
+UNSTEADY = 1.5
+"""A contender whose slow turns (p90) take so many times its median is disturbed by others."""
+
+
+@dataclass
+class Verdict:
+    """What one row's samples say."""
+
+    peer: str = ""
+    """The peer that is fastest, by its median."""
+    to_peer: Span | None = None
+    """How many times as fast MALT is as that peer."""
+    to_limit: Span | None = None
+    """How many times the limit MALT takes."""
+    demands: dict[str, str] = field(default_factory=dict)
+    """What was asked, in words, and what came out."""
+    unsteady: list[str] = field(default_factory=list)
+    """Contenders whose times were disturbed."""
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word: the worst that is known."""
+        found = self.demands.values()
+        return next((w for w in (MISSED, NOISY, UNKNOWN, MET) if w in found), "")
+
+
+def judge(row: Row, samples: Samples, others: Mapping[str, Samples]) -> Verdict:
+    """Judge a row; `others` are the samples of all rows, by key."""
+    made, target, own = Verdict(), row.target, samples.get("malt", ())
+    peers = {name: values for name, values in samples.items() if name not in OWN}
+    made.unsteady = [n for n, v in samples.items() if (s := summary(v)).p90 > UNSTEADY * s.median]
+    if own and peers:
+        made.peer = min(peers, key=lambda name: summary(peers[name]).median)
+        made.to_peer = ratio(peers[made.peer], own)
+    base = samples.get("limit", ())
+    if own and base:
+        made.to_limit = ratio(own, base)
+    alone = span(own) if own else None
+    if target.peer is not None:
+        made.demands[f">= {target.peer:.3g}x peer"] = _at_least(target.peer, made.to_peer)
+    if target.limit is not None:
+        made.demands[f"<= {target.limit:.3g}x limit"] = _at_most(target.limit, made.to_limit)
+    if target.most is not None:
+        made.demands[f"<= {amount(target.most, row.unit)}"] = _at_most(target.most, alone)
+    if target.over is not None:
+        over = difference(own, base) if own and base else None
+        made.demands[f"<= {amount(target.over, row.unit)} over"] = _at_most(target.over, over)
+    if target.after is not None:
+        key, times = target.after
+        first = others.get(key, {}).get("malt", ())
+        grown = Span(*(value / summary(first).median for value in alone)) if alone and first else None
+        made.demands[f"<= {times:.3g}x one rank per core"] = _at_most(times, grown)
+    return made
+
+
+def _at_most(bound: float, found: Span | None) -> str:
+    if found is None:
+        return UNKNOWN
+    if found.high <= bound:
+        return MET
+    return MISSED if found.low > bound else NOISY
+
+
+def _at_least(bound: float, found: Span | None) -> str:
+    if found is None:
+        return UNKNOWN
+    if found.low >= bound:
+        return MET
+    return MISSED if found.high < bound else NOISY
+
+
+def too_noisy(verdicts: Sequence[Verdict], busy: float) -> str:
+    """Say in a sentence whether the machine as a whole was too noisy; `busy` is cores kept busy by others."""
+    disturbed = sum(bool(v.unsteady) for v in verdicts)
+    undecided = sum(v.word == NOISY for v in verdicts)
+    if busy <= 0.5 and 4 * disturbed <= len(verdicts):
+        return ""
+    return (
+        f"The machine was too noisy to tell: other programs kept {busy:.1f} cores busy, {disturbed} of "
+        f"{len(verdicts)} rows were disturbed, {undecided} undecided. Take the ratios as hints, and no time as such."
+    )

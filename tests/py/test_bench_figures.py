@@ -1,0 +1,98 @@
+"""The arithmetic behind `make bench`: ratios, verdicts, and what the table says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import numbers, plots, rows, table
+from bench.rows import Row, Target
+from bench.turns import Result
+from bench.verdict import MET, MISSED, NOISY, UNKNOWN, judge, too_noisy
+
+
+def row(**target):
+    return Row("an average", "sync", 4, 1 << 20, Target(**target))
+
+
+def test_summary_and_quantiles():
+    assert numbers.summary([5.0, 1.0, 2.0]) == (2.0, 1.0, pytest.approx(4.4))
+    assert numbers.quantile([7.0], 0.9) == 7.0
+    assert numbers.quantile([0.0, 10.0], 0.25) == 2.5
+
+
+def test_ratios_are_taken_turn_by_turn():
+    # Each turn was disturbed as a whole, so nothing of that is in the ratios.
+    assert numbers.ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0]) == (2.0, 2.0, 2.0)
+    assert numbers.difference([3.0, 30.0, 7.0], [1.0, 28.0, 5.0]) == (2.0, 2.0, 2.0)
+    with pytest.raises(ValueError, match="longer"):
+        numbers.ratio([1.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("own", "word"),
+    [([1.0, 1.1, 1.2], MET), ([2.0, 2.1, 2.2], MISSED), ([1.0, 1.3, 9.0], NOISY), ([], UNKNOWN)],
+)
+def test_limit(own, word):
+    samples = {"malt": own, "limit": [1.0] * len(own)} if own else {"limit": [1.0]}
+    assert judge(row(limit=1.3), samples, {}).word == word
+
+
+def test_best_peer_is_the_one_with_the_least_median():
+    samples = {"malt": [1.0, 1.0], "openmpi": [6.0, 6.0], "openmpi bound": [4.0, 4.0], "limit": [0.5, 0.5]}
+    verdict = judge(row(peer=5), samples, {})
+    assert (verdict.peer, verdict.to_peer, verdict.word) == ("openmpi bound", (4.0, 4.0, 4.0), MISSED)
+    assert judge(row(peer=4), samples, {}).word == MET
+
+
+def test_demands_in_the_rows_own_unit_and_after_another_row():
+    first = {"malt": [1e-6, 1e-6]}
+    key = row().key
+    own = {"malt": [2e-6, 2e-6], "limit": [1.5e-6, 1.5e-6]}
+    assert judge(row(most=3e-6, over=1e-6, after=(key, 2.5)), own, {key: first}).demands == {
+        "<= 3 us": MET,
+        "<= 1 us over": MET,
+        "<= 2.5x one rank per core": MET,
+    }
+    assert judge(row(most=1e-6), own, {}).word == MISSED
+    assert judge(row(over=0.1e-6), own, {}).word == MISSED
+    assert judge(row(after=(key, 1.5)), own, {key: first}).word == MISSED
+    assert judge(row(after=(key, 1.5)), own, {}).word == UNKNOWN
+
+
+def test_noise():
+    steady = judge(row(), {"malt": [1.0] * 10}, {})
+    unsteady = judge(row(), {"malt": [1.0] * 8 + [9.0] * 2}, {})
+    assert (steady.unsteady, unsteady.unsteady) == ([], ["malt"])
+    assert too_noisy([steady] * 4, 0.1) == ""
+    assert "2 of 4 rows were disturbed" in too_noisy([steady, steady, unsteady, unsteady], 0.1)
+    assert "kept 3.0 cores busy" in too_noisy([steady] * 4, 3.0)
+
+
+def test_table_marks_what_misses_and_says_why_something_is_missing():
+    result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, {"gloo": "a rank\nhas ended"})
+    text = table.line(result, judge(result.row, result.samples, {}))
+    assert "1 MB" in text
+    assert "mpich 2 ms" in text
+    assert "<<< >= 5x peer: MISSED" in text
+    assert text.endswith("\n    gloo: a rank has ended")
+    assert "mpich" in table.detail([result])
+    nothing = Result(row(limit=1.3), {}, {"malt": "would need too much"})
+    assert "not measured" in table.line(nothing, judge(nothing.row, {}, {}))
+
+
+def test_curves_need_two_points():
+    small, large, other = (Result(Row("", "sync", n, size), {"malt": [1.0]}) for n, size in ((4, 8), (4, 16), (2, 8)))
+    by_size = plots.curves([large, small, other], lambda r: r.row.size, lambda r: f"{r.row.ranks} ranks")
+    assert by_size == {("sync", "4 ranks"): {"malt": [(8, 1.0), (16, 1.0)]}}
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 8])
+def test_rows(cores):
+    made = rows.rows(cores)
+    keys = {r.key for r in made}
+    assert {r.target.after[0] for r in made if r.target.after} <= keys
+    asked = {(r.op, r.ranks, r.size) for r in made}
+    assert {("scatter", k + 1, 64 << 20) for k in (1, 3, 7, 15)} <= asked
+    assert {("gather", k + 1, 64 << 10) for k in (1, 3, 7)} <= asked
+    assert {("sync", n, 1 << 20) for n in (cores, 2 * cores, 16, 32)} <= asked
+    assert {r.op for r in rows.tiny(cores)} == {r.op for r in made}
