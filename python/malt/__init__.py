@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from . import _identity as _identity  # has to see forks from now on
 
 if TYPE_CHECKING:
+    from . import sklearn as sklearn
     from . import torch as torch
     from ._errors import (
         Error,

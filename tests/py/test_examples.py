@@ -45,6 +45,24 @@ def test_gradients_make_the_serial_steps(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
+def test_scikit_learn_keeps_up(ranks: int) -> None:
+    pytest.importorskip("sklearn")
+    right = numbers(r"(0\.\d+) of 19100", job(ranks, "sgd_sklearn.py"))
+    alone = numbers(r"(0\.\d+) of 19100", job(1, "sgd_sklearn.py"))
+    assert len(set(right)) == 1
+    assert right[0] > alone[0] - 0.005
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_kmeans_finds_centres_as_good(ranks: int) -> None:
+    pytest.importorskip("sklearn")
+    far = numbers(r"centres: (\d+\.\d+)", job(ranks, "kmeans_sklearn.py", "--rows=20000"))
+    alone = numbers(r"centres: (\d+\.\d+)", job(1, "kmeans_sklearn.py", "--rows=20000"))
+    assert len(set(far)) == 1
+    assert far[0] < 1.05 * alone[0]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
 def test_one_average_per_epoch_lags_behind(ranks: int) -> None:
     losses = numbers(r"loss (\d\.\d+)", job(ranks, "one_average_per_epoch.py", "--passes=2"))
     often = numbers(r"loss (\d\.\d+)", job(ranks, "local_sgd.py", "--passes=2", "--every=1000", "--momentum=0"))

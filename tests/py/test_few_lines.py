@@ -22,6 +22,8 @@ QUICK: dict[str, list[str]] = {
     "svm": ["--k", "1", "--passes", "1"],
     "gradients": ["--k", "1", "--passes", "1"],
     "mf": ["--passes", "1"],
+    "sgd_sklearn": ["--passes", "1"],
+    "kmeans_sklearn": ["--rows", "10000"],
     "mlp_torch": ["--batch", "500", "--passes", "1"],
     "mlp_torch_gradients": ["--batch", "500", "--passes", "1"],
 }

@@ -87,8 +87,8 @@ class Vector:
     had counted alike when their vectors were made, such as a model that each has
     loaded, counts once.
 
-    *fit.* Each `fit` makes the model anew, unless it has ``warm_start=True``; what is
-    exchanged is what it has come to. ``early_stopping`` belongs to `fit`: scikit-learn
+    *fit.* Each ``fit`` makes the model anew, unless it has ``warm_start=True``; what is
+    exchanged is what it has come to. ``early_stopping`` belongs to ``fit``: scikit-learn
     refuses it in ``partial_fit``.
 
     References
