@@ -263,8 +263,8 @@ func TestArgumentsAreRefused(t *testing.T) {
 			{root, "root 3 is not a rank"},
 			{ring.Broadcast(ctx, -1), "root -1 is not a rank"},
 			{scatter(next, next), fmt.Sprintf("rank %d is named twice", next)},
-			{scatter(w.Rank()), fmt.Sprintf("its receivers are [%d]", next)},
-			{scatter(3), "rank 3 does not receive"},
+			{scatter(w.Rank()), fmt.Sprintf("sends to rank %d only", next)},
+			{scatter(3), `scatter of vector "v" to rank 3`},
 			{gather("maen"), "did you mean"},
 			{ring.AllReduce(ctx, "replace"), "one of mean, sum, min, max"},
 		} {
