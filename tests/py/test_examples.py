@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from datasets import needed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -85,6 +86,14 @@ def test_parameter_server_carries_all_bytes(ranks: int) -> None:
     server, *workers = sorted(numbers(r"sent (\d+\.\d) MB", text), reverse=True)
     assert len(workers) == ranks - 1
     assert server == pytest.approx(sum(workers), abs=0.1 * ranks)
+
+
+def test_network_of_scikit_learn_is_as_good_as_alone() -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    needed("mnist")
+    right = numbers(r"(0\.\d+) of 10000", job(4, "mlp_sklearn.py", "--rate=0.08", "--passes=1"))
+    assert len(set(right)) == 1
+    assert right[0] > 0.9535 - 0.005  # serial, --rate=0.02: 0.9535
 
 
 @pytest.mark.skipif(

@@ -25,6 +25,7 @@ QUICK: dict[str, list[str]] = {
     "sgd_sklearn": ["--passes", "1"],
     "kmeans_sklearn": ["--rows", "10000"],
     "mlp_torch": ["--batch", "500", "--passes", "1"],
+    "mlp_sklearn": ["--batch", "3200", "--passes", "1"],
     "mlp_torch_gradients": ["--batch", "500", "--passes", "1"],
 }
 """Arguments with which a program takes about a second."""

@@ -278,7 +278,7 @@ def test_estimators_that_differ() -> None:
         told(SGDClassifier(), x, y, [0, 1] if r == 0 else [0, 1, 2])
         told(SGDClassifier(), x, [str(i) for i in y], ["0", "1"] if r == 0 else ["0", "1", "2"])
         told(SGDClassifier(), x[:, r:], y, [0, 1])
-        told(SGDClassifier(), x.astype(np.float32 if r else np.float64), y, [0, 1])
+        told(MLPClassifier((3,)), x.astype(np.float32 if r else np.float64), y, [0, 1])
         told(SGDClassifier() if r else Perceptron(), x, y, [0, 1])
         told(MLPClassifier((3 + r,)), x, y, [0, 1])
         told(SGDClassifier(), x, y, [0, 1], start="same" if r else None)
