@@ -133,6 +133,11 @@ def test_counts_between_two_collective_calls_are_never_doubled() -> None:
         assert nb.class_count_.sum() == n * 3 * 50
         v.allreduce()
         assert nb.class_count_.sum() == n * 3 * 50
+        nb.partial_fit(np.eye(3), [0, 1, 1])
+        v.sync()
+        malt.barrier()
+        v.gather()                                      # what was heard of before does not come back
+        assert nb.class_count_.sum() == n * 3 * 51
         """,
     )
 
