@@ -164,13 +164,15 @@ def memory(cores: int) -> list[Row]:
 
 def many(cores: int) -> list[Row]:
     """More ranks than cores, on every graph: a sync takes no more than its share of the cores."""
-    graphs = ("all", "ring", "tree", "halton", "random:3")
+    graphs = ("all", "ring", "chord", "halton", "halton-paper", "random:3", "hypercube", "star", "one-peer")
     made = []
     for graph in graphs:
         options = {"graph": graph}
-        alone = Row(f"sync, {graph}", "sync", cores, MB, Target(), options)
+        alone = Row(f"sync, {graph}", "sync-graph", cores, MB, Target(), options)
         made.append(alone)
-        made += [Row(f"sync, {graph}", "sync", n, MB, Target(after=(alone.key, n / cores)), options) for n in (16, 32)]
+        made += [
+            Row(f"sync, {graph}", "sync-graph", n, MB, Target(after=(alone.key, n / cores)), options) for n in (16, 32)
+        ]
     return made
 
 

@@ -84,7 +84,9 @@ def _limit(_: int) -> list[tuple[Command, Environment]]:
 def alone() -> list[System]:
     """MALT, and the limit."""
     moved = AVERAGES | {"scatter", "gather", "copy", "read"}
-    own = frozenset({"gather-own-fold", "numpy-fold", "gather-idle", "sync-idle", "put-seen", "sparse", "memory"})
+    own = frozenset(
+        {"gather-own-fold", "numpy-fold", "gather-idle", "sync-idle", "sync-graph", "put-seen", "sparse", "memory"}
+    )
     return [System("malt", _malt, AVERAGES | {"scatter", "gather"} | own), System("limit", _limit, frozenset(moved))]
 
 

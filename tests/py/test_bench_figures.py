@@ -9,6 +9,8 @@ from bench.rows import Row, Target
 from bench.turns import Result
 from bench.verdict import MET, MISSED, NOISY, UNKNOWN, judge, too_noisy
 
+GRAPHS = ["all", "ring", "chord", "halton", "halton-paper", "random:3", "hypercube", "star", "one-peer"]
+
 
 def row(**target):
     return Row("an average", "sync", 4, 1 << 20, Target(**target))
@@ -94,5 +96,9 @@ def test_rows(cores):
     asked = {(r.op, r.ranks, r.size) for r in made}
     assert {("scatter", k + 1, 64 << 20) for k in (1, 3, 7, 15)} <= asked
     assert {("gather", k + 1, 64 << 10) for k in (1, 3, 7)} <= asked
-    assert {("sync", n, 1 << 20) for n in (cores, 2 * cores, 16, 32)} <= asked
+    assert {("sync", n, 1 << 20) for n in (cores, 2 * cores)} <= asked
+    graphs = {
+        name: {r.ranks for r in made if r.options.get("graph") == name and r.op == "sync-graph"} for name in GRAPHS
+    }
+    assert all(ranks == {cores, 16, 32} for ranks in graphs.values()), graphs
     assert {r.op for r in rows.tiny(cores)} == {r.op for r in made}

@@ -36,8 +36,12 @@ class Malt:
         self._vectors.append(malt.Vector(np.ones(count, np.float32), **options))
         return self._vectors[-1]
 
-    def _sync(self, count: int, graph: str = "all") -> Timed:
-        return loop(self._vector(count, graph=graph, consistency="bsp").sync)
+    def _sync(self, count: int) -> Timed:
+        return self._sync_graph(count, "all")
+
+    def _sync_graph(self, count: int, graph: str) -> Timed:
+        spec = malt.Graph(graph, malt.size(), allow_disconnected=True)  # as halton-paper is at powers of two
+        return loop(self._vector(count, graph=spec, consistency="bsp").sync)
 
     def _allreduce(self, count: int) -> Timed:
         return loop(self._vector(count, consistency="bsp").allreduce)
