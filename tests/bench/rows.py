@@ -181,7 +181,7 @@ def tiny(cores: int) -> list[Row]:
     seen: dict[tuple[str, str], Row] = {}
     for row in rows(cores):
         if row.ranks <= max(2, cores):
-            size = min(row.size, 16 * KB)
+            size = min(row.size, MB if row.op == "memory" else 16 * KB)
             after = None
             target = Target(row.target.peer, row.target.limit, row.target.most, row.target.over, after)
             base = {**row.base_options, **({"k": 1} if "k" in row.base_options else {})}
