@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +13,7 @@ from ._arrays import Array, Spec, assign, specs
 from ._exchange import Exchange, options, receivers_of
 from ._fold import Fold, NativeFold
 from ._graph import GraphLike
-from ._guide import see
+from ._idle import Idle
 from ._options import choose
 from ._rows import Named, RowsLike, index, representation
 
@@ -132,7 +131,7 @@ class Vector(Exchange):
         self._skipped = 0  # calls of sync since the last that communicated
         self._named = None if self._sparse is None else Named()  # rows of those calls
         super().__init__(made)
-        self._idle = _Idle(self._arrays) if made.memory.nbytes <= _Idle.LARGEST else None
+        self._idle = Idle(self._arrays) if made.memory.nbytes <= Idle.LARGEST else None
 
     # ---------------------------------------------------------------- memory
 
@@ -513,41 +512,3 @@ def _weight(weight: object) -> float:
     except (TypeError, ValueError):
         pass
     raise TypeError(f"malt: weight={weight!r}: a number is expected, such as the number of examples")
-
-
-class _Idle:
-    """Finds a vector that is synced but never changed, as ``w = w - g`` does it.
-
-    Until the second sync it compares the memory with what it was after the one
-    before, by a checksum.
-    """
-
-    LARGEST = 1 << 28  # bytes; beyond, the checksum would take as long as the sync
-
-    def __init__(self, arrays: Sequence[Array]) -> None:
-        self._last = _fingerprint(arrays)
-        self._unchanged = 0
-
-    def before_sync(self, arrays: Sequence[Array], name: str) -> bool:
-        """Tell whether there is no more to look for."""
-        if _fingerprint(arrays) != self._last or not any(a.size for a in arrays):
-            return True
-        self._unchanged += 1
-        if self._unchanged < 2:
-            return False
-        _lib.warn(
-            f"malt: the array of {name} has not changed between its first syncs, so nothing is learnt: `w = w - g` "
-            "makes a new array and leaves the vector's as it was: write `w -= g`, or `v.array[:] = w - g`"
-            + see("The array that never changes")
-        )
-        return True
-
-    def after_sync(self, arrays: Sequence[Array]) -> None:
-        self._last = _fingerprint(arrays)
-
-
-def _fingerprint(arrays: Sequence[Array]) -> int:
-    value = 0
-    for a in arrays:
-        value = zlib.crc32(a.reshape(-1).view(np.uint8).data, value)
-    return value
