@@ -13,34 +13,33 @@ import (
 	"malt/libmalt"
 )
 
-// TestAllocations counts what a call of each operation allocates on the Go heap.
-// It is a guard on a count, never on a time. most is what a call has been brought
-// down to, at any size, and one or two for what the runtime does beside it; who
-// brings it further down lowers it.
+// TestAllocations: no operation allocates on the Go heap, at any size; also one
+// that has to wait, as long as it need not sleep. It is a guard on a count, never on
+// a time. most leaves room for what the runtime does beside the calls, and for some
+// of them asleep, but not for one allocation per call.
 func TestAllocations(t *testing.T) {
-	const calls = 200
+	const calls, most = 200, 0.9
 	ops := []struct {
 		name, options string
-		most          float64
 		call          func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error
 	}{
-		{"scatter", "consistency=async", 6, func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
+		{"scatter", "consistency=async", func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
 			_, err := v.Scatter(ctx, nil, 1)
 			return err
 		}},
-		{"gather of nothing", "consistency=async", 5, func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
+		{"gather of nothing", "consistency=async", func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
 			_, err := v.Gather(ctx, "")
 			return err
 		}},
-		{"scatter and gather", "consistency=async", 11, func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
+		{"scatter and gather", "consistency=async", func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
 			if _, err := v.Scatter(ctx, nil, 1); err != nil {
 				return err
 			}
 			_, err := v.Gather(ctx, "")
 			return err
 		}},
-		{"sync in place", "consistency=bsp", 15, syncOnce},
-		{"sync through boxes", "consistency=bsp graph=ring", 15, syncOnce},
+		{"sync in place", "consistency=bsp", syncOnce},
+		{"sync through boxes", "consistency=bsp graph=ring", syncOnce},
 	}
 	for _, op := range ops {
 		for _, count := range []int{1, 1 << 16} {
@@ -69,8 +68,8 @@ func TestAllocations(t *testing.T) {
 					}
 				}
 				// The barriers, and what the runtime does for itself, are some of it.
-				if n := float64(after.Mallocs-before.Mallocs) / (2 * calls); n > op.most {
-					t.Errorf("%.1f allocations per call, %v at most are expected", n, op.most)
+				if n := float64(after.Mallocs-before.Mallocs) / (2 * calls); n > most {
+					t.Errorf("%.2f allocations per call, none is expected", n)
 				}
 			})
 		}

@@ -2,7 +2,6 @@ package libmalt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"malt/libmalt/consistency"
@@ -81,7 +80,7 @@ func (o *gathering) begin(s *Segment) error {
 	if s.void {
 		return failf(ErrState, "gather: what was scattered of %s before the last collective call, such as barrier, counts as seen: in notify-ack nothing will come; gather before that call, or scatter again", s)
 	}
-	*o = gathering{s: s, late: o.late[:0]}
+	*o = gathering{s: s, late: o.late[:0], watch: o.watch.again()}
 	return nil
 }
 
@@ -133,8 +132,11 @@ func (s *Segment) missing(rank int, gone error) (wait bool, err error) {
 	if !away {
 		away, gone = s.w.isAway(rank)
 	}
-	var dead *rdma.PeerError
-	if errors.As(gone, &dead) || gone != nil && errors.As(s.w.t.State(rank), &dead) {
+	dead := deathIn(gone)
+	if dead == nil && gone != nil {
+		dead = deathIn(s.w.t.State(rank))
+	}
+	if dead != nil {
 		return false, &rdma.PeerError{Rank: rank, Op: "gather of " + s.String(), Err: dead.Err}
 	}
 	return !away && gone == nil, nil

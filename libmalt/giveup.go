@@ -98,8 +98,7 @@ func (c *collective) readReason(rank int, b []byte) error {
 // gone is the error where rank can no longer take part. state is the
 // transport's word on it.
 func (c *collective) gone(rank int, state error) error {
-	var dead *rdma.PeerError
-	if errors.As(state, &dead) {
+	if dead := deathIn(state); dead != nil {
 		return &rdma.PeerError{Rank: rank, Op: c.op, Err: dead.Err}
 	}
 	if state != nil {

@@ -126,7 +126,7 @@ type averaging struct {
 
 // begin arrives. The caller has looked at the weight.
 func (o *averaging) begin(v *Vector, op reduce.Op, weight float64) {
-	*o = averaging{v: v, op: op, weight: weight, clock: v.Clock() + 1, late: o.late[:0]}
+	*o = averaging{v: v, op: op, weight: weight, clock: v.Clock() + 1, late: o.late[:0], watch: o.watch.again()}
 	v.shared.Put(wordOp, uint64(op))
 	v.shared.Put(wordWeight, math.Float64bits(weight))
 	v.shared.Set(wordStep, 2*o.clock-1)

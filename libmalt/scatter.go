@@ -2,7 +2,6 @@ package libmalt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,7 +56,7 @@ func (o *scattering) begin(s *Segment, n int, rows []int64, to []int, weight flo
 	if err := s.checkRows(rows); err != nil {
 		return err
 	}
-	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0]}
+	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0], watch: o.watch.again()}
 	err := o.address(to)
 	if err == nil {
 		s.sparse.name(rows)
@@ -68,12 +67,14 @@ func (o *scattering) begin(s *Segment, n int, rows []int64, to []int, weight flo
 // address finds out whom the scatter is for.
 func (o *scattering) address(to []int) error {
 	s := o.s
+	if to == nil && !s.mode.graph.Varies() {
+		o.receivers = len(s.ch.receivers)
+		return nil
+	}
 	now := s.mode.graph.Receivers(s.w.rank, s.Clock()+1)
 	o.receivers = len(now)
 	if to == nil {
-		if s.mode.graph.Varies() {
-			o.to = now
-		}
+		o.to = now
 		return nil
 	}
 	when := ""
@@ -184,9 +185,9 @@ func (o *scattering) makeRoom() error {
 			continue
 		}
 		away, err := s.w.isAway(r)
-		var dead *rdma.PeerError
+		dead := deathIn(err)
 		switch {
-		case errors.As(err, &dead):
+		case dead != nil:
 			return &rdma.PeerError{Rank: r, Op: "scatter of " + s.String(), Err: dead.Err}
 		case err != nil || away:
 			s.ch.out.Excuse(r)

@@ -87,6 +87,9 @@ type watch struct {
 	late  []int
 }
 
+// again is a watch for the next call, which reuses what this one has made.
+func (w *watch) again() watch { return watch{late: w.late[:0]} }
+
 func (w *watch) blocked(s *Segment, late []int) {
 	now := time.Now()
 	w.book(s, now)

@@ -41,6 +41,7 @@ type gate struct {
 	borrowed atomic.Int32
 	call     call // of op
 	op       stepper
+	waiter   waiter
 }
 
 // borrow locks the gate for a moment unless a call is inside. A call that comes
@@ -94,7 +95,7 @@ func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, wh
 		}
 	}
 	g.keep(call{}, nil)
-	err = await(ctx, t, op)
+	err = g.waiter.await(ctx, t, op)
 	if _, out := err.(*timeout); out {
 		g.keep(which, op)
 	}
@@ -111,7 +112,8 @@ func (g *gate) keep(which call, op stepper) {
 		g.call.of.kept.Store(nil)
 	}
 	if which.of != nil {
-		which.of.kept.Store(&which.key)
+		key := which.key
+		which.of.kept.Store(&key)
 	}
 	g.call, g.op = which, op
 }
@@ -135,20 +137,34 @@ func (g *gate) giveUp() {
 	}
 }
 
+// waiter runs the calls of a gate, one at a time. What a wait needs is kept in it
+// from one to the next, so that waiting allocates nothing.
+type waiter struct {
+	t    rdma.Transport
+	op   stepper
+	done bool
+	err  error
+	step func() bool // advances op, for Transport.Wait
+}
+
 // await runs op to its end or until ctx ends. The first step is taken before
 // anything that costs: most calls need no wait.
-func await(ctx context.Context, t rdma.Transport, op stepper) error {
-	done, err := advance(t, op)
-	if done || err != nil {
+func (w *waiter) await(ctx context.Context, t rdma.Transport, op stepper) error {
+	if done, err := advance(t, op); done || err != nil {
 		return err
 	}
 	if ctx.Err() == nil {
-		waitErr := t.Wait(ctx, func() bool {
-			done, err = advance(t, op)
-			return done || err != nil
-		})
-		if done || err != nil {
-			return err
+		if w.step == nil {
+			w.step = func() bool {
+				w.done, w.err = advance(w.t, w.op)
+				return w.done || w.err != nil
+			}
+		}
+		w.t, w.op, w.done, w.err = t, op, false, nil
+		waitErr := t.Wait(ctx, w.step)
+		w.op = nil
+		if w.done || w.err != nil {
+			return w.err
 		}
 		if waitErr != nil && ctx.Err() == nil {
 			op.giveUp()
@@ -165,8 +181,12 @@ func await(ctx context.Context, t rdma.Transport, op stepper) error {
 // explains why another rank has left or given up.
 func advance(t rdma.Transport, op stepper) (done bool, err error) {
 	done, err = op.step()
-	if done || err != nil || death(t, op.waiting) == nil {
+	if done || err != nil {
 		return done, blame(t, err)
+	}
+	rank, dead := death(t)
+	if dead == nil {
+		return false, nil
 	}
 	// Once more, now that the death is known: what the rank had sent counts.
 	done, err = op.step()
@@ -174,27 +194,38 @@ func advance(t rdma.Transport, op stepper) (done bool, err error) {
 		return done, blame(t, err)
 	}
 	op.giveUp()
-	return false, death(t, op.waiting)
+	return false, &rdma.PeerError{Rank: rank, Op: op.waiting(), Err: dead.Err}
 }
 
 // blame is err; where that says that a rank has left, and one has died, the death.
 func blame(t rdma.Transport, err error) error {
 	if errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft) {
-		if dead := death(t, err.Error); dead != nil {
-			return dead
+		if rank, dead := death(t); dead != nil {
+			return &rdma.PeerError{Rank: rank, Op: err.Error(), Err: dead.Err}
 		}
 	}
 	return err
 }
 
-// death is the *rdma.PeerError of the lowest rank that has died, nil where all
-// live or have left in good order.
-func death(t rdma.Transport, op func() string) error {
+// death finds the lowest rank that has died; nil where all live or have left in
+// good order.
+func death(t rdma.Transport) (rank int, dead *rdma.PeerError) {
 	for r := range t.Size() {
-		var dead *rdma.PeerError
-		if r != t.Rank() && errors.As(t.State(r), &dead) {
-			return &rdma.PeerError{Rank: r, Op: op(), Err: dead.Err}
+		if r != t.Rank() {
+			if dead := deathIn(t.State(r)); dead != nil {
+				return r, dead
+			}
 		}
 	}
-	return nil
+	return 0, nil
+}
+
+// deathIn is the *rdma.PeerError in the word of a transport on a rank, if it is one.
+func deathIn(state error) *rdma.PeerError {
+	if state == nil {
+		return nil // before what allocates: it is asked for in every step
+	}
+	var dead *rdma.PeerError
+	errors.As(state, &dead)
+	return dead
 }
