@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,28 @@ type deadline struct {
 	at    time.Time // zero until asked for
 	done  chan struct{}
 	timer *time.Timer
+	lent  bool // somebody was given what outlives the call: a channel, or a timer
+}
+
+// deadlines keeps one for the next call, so that calls which need not sleep
+// allocate none. Of several at a time all but one are made anew.
+type deadlines struct{ spare atomic.Pointer[deadline] }
+
+// within is within, reusing the one that is kept.
+func (p *deadlines) within(timeoutMs int64, jobs time.Duration) *deadline {
+	d := p.spare.Swap(nil)
+	if d == nil {
+		d = &deadline{}
+	}
+	d.timeout, d.at = timeoutOf(timeoutMs, jobs), time.Time{}
+	return d
+}
+
+// end ends a call's.
+func (p *deadlines) end(d *deadline) {
+	if d.end(); !d.lent {
+		p.spare.Store(d)
+	}
 }
 
 // maxTimeout keeps time.Duration from overflowing: 100 years.
@@ -26,13 +49,17 @@ const maxTimeout = 100 * 365 * 24 * time.Hour
 // and does not wait, a negative one takes the job's own. Call end after the
 // call.
 func within(timeoutMs int64, jobs time.Duration) *deadline {
+	return &deadline{timeout: timeoutOf(timeoutMs, jobs)}
+}
+
+func timeoutOf(timeoutMs int64, jobs time.Duration) time.Duration {
 	switch {
 	case timeoutMs < 0:
-		return &deadline{timeout: jobs}
+		return jobs
 	case timeoutMs > int64(maxTimeout/time.Millisecond):
-		return &deadline{timeout: maxTimeout}
+		return maxTimeout
 	}
-	return &deadline{timeout: time.Duration(timeoutMs) * time.Millisecond}
+	return time.Duration(timeoutMs) * time.Millisecond
 }
 
 func (d *deadline) Deadline() (time.Time, bool) {
@@ -60,6 +87,7 @@ func (d *deadline) Done() <-chan struct{} {
 	left := d.left()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.lent = true
 	if d.done == nil {
 		done := make(chan struct{})
 		d.done = done
@@ -75,7 +103,11 @@ func (d *deadline) Done() <-chan struct{} {
 // AfterFunc is what context.AfterFunc asks a foreign context for; without it the
 // context package would start a goroutine per wait.
 func (d *deadline) AfterFunc(f func()) (stop func() bool) {
-	return time.AfterFunc(d.left(), f).Stop
+	left := d.left()
+	d.mu.Lock()
+	d.lent = true
+	d.mu.Unlock()
+	return time.AfterFunc(left, f).Stop
 }
 
 func (d *deadline) Value(any) any { return nil }

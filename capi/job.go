@@ -36,14 +36,17 @@ func job() (*libmalt.World, error) {
 	return nil, &mistake{errNotInit, "malt: malt_init has not been called, or malt_finalize was called since"}
 }
 
+// jobDeadlines are those of calls of the job.
+var jobDeadlines deadlines
+
 // inJob runs a call that may wait, with the C argument timeout_ms.
 func inJob(timeoutMs C.int64_t, call func(context.Context, *libmalt.World) error) error {
 	w, err := job()
 	if err != nil {
 		return err
 	}
-	ctx := within(int64(timeoutMs), w.Timeout())
-	defer ctx.end()
+	ctx := jobDeadlines.within(int64(timeoutMs), w.Timeout())
+	defer jobDeadlines.end(ctx)
 	return call(ctx, w)
 }
 

@@ -35,6 +35,8 @@ type object struct {
 	vector  *libmalt.Vector  // nil for a segment
 	segment *libmalt.Segment // nil for a vector
 
+	deadlines deadlines
+
 	folding atomic.Pointer[folding] // between gather_begin and gather_end, else nil
 }
 
@@ -71,8 +73,8 @@ func on(h C.malt_handle, k kind, timeoutMs C.int64_t, call func(context.Context,
 	if err != nil {
 		return err
 	}
-	ctx := within(int64(timeoutMs), o.world.Timeout())
-	defer ctx.end()
+	ctx := o.deadlines.within(int64(timeoutMs), o.world.Timeout())
+	defer o.deadlines.end(ctx)
 	return call(ctx, o)
 }
 
