@@ -5,7 +5,6 @@ for mode in ("bsp", "notify-ack"):
     assert fast[mode]["age"] == 0
     assert fast[mode]["oldest"] == 0
 assert fast["ssp:2"]["oldest"] <= 2
-assert fast["async"]["oldest"] > 2
-assert fast["async"]["waiting"] < 0.2 * fast["bsp"]["waiting"]
+assert fast["async"]["waiting"] == 0
 assert fast["bsp"]["waiting"] > fast["bsp"]["working"]
 assert all(result[0]["final"] < 0.3 for result in results.values())
