@@ -73,7 +73,7 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	}
 	var stop func() bool
 	for {
-		now, ok := p.look(bell, seen)
+		now, ok := p.look(ctx, bell, seen)
 		if !ok {
 			// The end of ctx rings, but only a sleeper needs that.
 			if stop == nil {
@@ -97,9 +97,11 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	}
 }
 
-// look returns the bell's value once it was rung after seen; not ok if that did
-// not happen while looking.
-func (p Policy) look(bell *mem.Word, seen uint64) (now uint64, ok bool) {
+// look returns the bell's value once it was rung after seen, or when ctx is done;
+// not ok if neither happened while looking. On a machine that is busy with other
+// things the core comes back after milliseconds, so the yields together may last
+// for seconds: ctx is asked after each.
+func (p Policy) look(ctx context.Context, bell *mem.Word, seen uint64) (now uint64, ok bool) {
 	for range p.Spin {
 		if now := bell.Load(); rung(seen, now) {
 			return now, true
@@ -110,6 +112,9 @@ func (p Policy) look(bell *mem.Word, seen uint64) (now uint64, ok bool) {
 			return now, true
 		}
 		mem.Yield()
+		if ctx.Err() != nil {
+			return seen, true
+		}
 	}
 	return 0, false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -371,7 +372,7 @@ func TestWaitEnds(t *testing.T) {
 	hosts := meet(t, 2)
 	h := hosts[0]
 	never := func() bool { return false }
-	for _, p := range []Policy{{}, {Spin: 100}, {Yield: 10}, {Sleep: time.Millisecond}, {Spin: 1, Yield: 1, Sleep: time.Millisecond}} {
+	for _, p := range []Policy{{}, {Spin: 100}, {Yield: 10}, {Yield: math.MaxInt}, {Sleep: time.Millisecond}, {Spin: 1, Yield: 1, Sleep: time.Millisecond}} {
 		ctx, cancel := context.WithCancel(context.Background())
 		got := make(chan error)
 		steps := make(chan struct{}, 100)

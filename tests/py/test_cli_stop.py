@@ -351,11 +351,14 @@ def test_reader_that_does_not_read_does_not_hide_a_death(tmp_path: Path) -> None
         """
         print("ready", os.getpid(), flush=True)
         if r == 0:
+            open(sys.argv[1]).close()  # a pipe: rank 1 has said that it is ready
             while True: print("line " * 100)
+        open(sys.argv[1], "w").close()
         signal.pause()
         """,
     )
-    with launched("-n", "2", path) as job:
+    os.mkfifo(tmp_path / "other")
+    with launched("-n", "2", path, str(tmp_path / "other")) as job:
         pids = [int(pid) for pid in job.wait_for(r"ready (\d+)", 2)]
         os.kill(pids[1], signal.SIGKILL)
         assert wait_for_end(pids[0])
