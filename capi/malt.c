@@ -155,6 +155,12 @@ malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *na
 	return maltGoVectorNew((malt_array *)arrays, n, (char *)name, (char *)options, timeout_ms, out);
 }
 
+malt_status malt_vector_check(const char *name, const char *options)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorCheck((char *)name, (char *)options);
+}
+
 malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes)
 {
 	NOT_IN_CHILD;

@@ -250,6 +250,10 @@ typedef struct {
 malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
                             int64_t timeout_ms, malt_handle *out);
 
+/* What malt_vector_new would say of a name and options, before there are arrays:
+ * MALT_EINVAL where it refuses them. Not collective. */
+malt_status malt_vector_check(const char *name, const char *options);
+
 /* The memory of array i, yours to read and write at any time but during a
  * gather, sync, allreduce or broadcast of this vector in another thread. It
  * stays valid, also after malt_vector_close and malt_finalize, until malt_unmap.

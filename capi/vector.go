@@ -35,6 +35,20 @@ func maltGoVectorNew(arrays *C.malt_array, n C.uint32_t, name, options *C.char, 
 	}))
 }
 
+//export maltGoVectorCheck
+func maltGoVectorCheck(name, options *C.char) (status C.malt_status) {
+	defer caught(&status)
+	label, opts, err := labels(name, options)
+	if err != nil {
+		return fail(err)
+	}
+	w, err := job()
+	if err != nil {
+		return fail(err)
+	}
+	return fail(w.Check(label, opts))
+}
+
 // arrayList reads what a vector is to be made of. The first values stay the
 // caller's: libmalt copies them.
 func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {

@@ -13,13 +13,7 @@ import (
 // returns the object that was made: that of the first call where this one goes
 // on with it.
 func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, options string, keys []string, bytes int, shape string, init func()) (any, error) {
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	mode, err := defaultMode(w.size)
-	if err == nil {
-		mode, err = mode.with(options, w.size, keys)
-	}
+	mode, err := w.checked(name, options, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +71,25 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 		return nil, err
 	}
 	return op.(*making).object, nil
+}
+
+// Check is what NewVector says of a name and options, if it refuses them. It is
+// not collective.
+func (w *World) Check(name, options string) error {
+	_, err := w.checked(name, options, modeKeys)
+	return err
+}
+
+// checked is the mode that options ask for, of a new object of that name.
+func (w *World) checked(name, options string, keys []string) (mode, error) {
+	if err := checkName(name); err != nil {
+		return mode{}, err
+	}
+	m, err := defaultMode(w.size)
+	if err == nil {
+		m, err = m.with(options, w.size, keys)
+	}
+	return m, err
 }
 
 // Configure changes what options name: graph, allow_disconnected, consistency

@@ -1,10 +1,41 @@
-"""Arguments that are one of a few words, and the option string of the library."""
+"""Options: their names, those that are one of a few words, and the option string of the library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["choose", "joined", "nearest"]
+__all__ = ["choose", "joined", "misspelt", "nearest", "options_of", "spelled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spelled(function: F) -> F:
+    """Leave the ``**unknown: NoReturn`` of a function out of what help and documentation show.
+
+    Such a function takes options that it has not got to raise `misspelt` for them.
+    To type checkers there are none; and nothing is wrapped, which every call would pay for.
+    """
+    whole = inspect.signature(function)
+    known = [p for p in whole.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    function.__signature__ = whole.replace(parameters=known)  # type: ignore[attr-defined]
+    return function
+
+
+def options_of(function: Callable[..., object]) -> list[str]:
+    """Return what can be given to a function by name."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
+
+
+def misspelt(unknown: Iterable[str], *functions: Callable[..., object]) -> TypeError:
+    """Return the error for options that none of the functions has."""
+    word, known = next(iter(unknown)), [name for function in functions for name in options_of(function)]
+    near = nearest(word, known)
+    return TypeError(
+        f"malt: unexpected option {word}: " + (f"did you mean {near}?" if near else f"{', '.join(known)} are known")
+    )
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -13,6 +13,7 @@ from typing import IO, Any, NoReturn, TypeVar
 
 from . import _child, _errors, _lib
 from ._launch import Job, job_environment
+from ._options import misspelt, spelled
 from ._output import Display
 from ._pickles import MAIN, packed
 from ._rank import Rank
@@ -22,12 +23,14 @@ __all__ = ["run"]
 T = TypeVar("T")
 
 
+@spelled
 def run(
     fn: Callable[..., T],
     n: int,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    **unknown: NoReturn,
 ) -> list[T]:
     """Call a function on n new ranks and return what it returns, in rank order.
 
@@ -80,6 +83,8 @@ def run(
     >>> malt.run(math.sqrt, 2, args=(16.0,))
     [4.0, 4.0]
     """
+    if unknown:
+        raise misspelt(unknown, run)
     if _child.importing_main:
         raise RuntimeError(
             "malt: malt.run was called while a rank imports the script, which would never end: put the lines that "

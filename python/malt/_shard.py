@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NoReturn, TypeVar, overload
 
 import numpy as np
 
 from . import _parts, _world
-from ._options import choose
+from ._options import choose, misspelt, spelled
 
 __all__ = ["checked_seed", "cut", "shard"]
 
@@ -24,7 +24,8 @@ def shard(data: T, /, *, order: Order = "stride", seed: int | None = None) -> T:
 def shard(
     data: Any, more: Any, /, *others: Any, order: Order = "stride", seed: int | None = None
 ) -> tuple[Any, ...]: ...
-def shard(*data: Any, order: str = "stride", seed: int | None = None) -> Any:
+@spelled
+def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown: NoReturn) -> Any:
     """Return this rank's part of the data.
 
     The parts of all ranks are disjoint and together are everything; their
@@ -89,6 +90,8 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None) -> Any:
     >>> rows.shape, labels.shape
     ((10, 3), (10,))
     """
+    if unknown:
+        raise misspelt(unknown, shard)
     choose("order", order, ORDERS)
     if not data:
         raise TypeError("malt: shard() without data: pass what is to be cut, such as malt.shard(rows, labels)")

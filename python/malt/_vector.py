@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _fold, _lib, _world
+from ._arguments import check_every, number, row_elements
 from ._arrays import Array, Spec, assign, specs
 from ._exchange import Exchange, options, receivers_of
 from ._fold import Fold, NativeFold
 from ._graph import GraphLike
 from ._idle import Idle
-from ._options import choose
+from ._options import choose, misspelt, spelled
 from ._rows import Named, RowsLike, index, representation
 
 __all__ = ["Vector"]
@@ -105,6 +106,7 @@ class Vector(Exchange):
     >>> v.close()
     """
 
+    @spelled
     def __init__(
         self,
         data: int | Sequence[int] | Array | Sequence[Array],
@@ -116,10 +118,13 @@ class Vector(Exchange):
         start: str = "same",
         dtype: npt.DTypeLike | None = None,
         name: str | None = None,
+        **unknown: NoReturn,
     ) -> None:
+        if unknown:
+            raise misspelt(unknown, Vector)
         self._sparse = representation(sparse)
         self._specs, self._is_list = specs(data, dtype)
-        row = 0 if self._sparse is None else _row_elements(self._specs)
+        row = 0 if self._sparse is None else row_elements(self._specs)
         choose("start", start, ("same", "own"))
         _fold.check(fold)
         _world.init()
@@ -236,7 +241,7 @@ class Vector(Exchange):
         """
         named = None if rows is None else self._rows(rows)
         self._take()
-        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=_weight(weight))
+        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=number(weight))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
         """Fold what has arrived into the values, waiting as the consistency says.
@@ -277,6 +282,7 @@ class Vector(Exchange):
             return self._object.gather_native(fold.address, timeout)
         return _fold.apply(self._object, self._arrays, not self._is_list, fold, self._split, timeout, self._sparse)
 
+    @spelled
     def sync(
         self,
         fold: Fold | None = None,
@@ -285,6 +291,7 @@ class Vector(Exchange):
         rows: RowsLike | None = None,
         weight: float = 1.0,
         timeout: float | None = None,
+        **unknown: NoReturn,
     ) -> int | None:
         """Scatter, then gather; at each ``every``-th call.
 
@@ -310,37 +317,45 @@ class Vector(Exchange):
             `gather` is what goes on from there.
         """
         # All arguments are looked at before anything is sent, and in every call.
+        if unknown:
+            raise misspelt(unknown, self.sync)
         if type(every) is not int or every < 1:
-            _check_every(every)
-        named = None if rows is None else self._rows(rows)
+            check_every(every)
         if fold is not None:
             _fold.check(fold)
-        share = _weight(weight)
-        if self._named is not None:
-            self._named.add(named)
+        if type(weight) is not float:
+            weight = number(weight)
+        if rows is not None or self._named is not None:
+            self._name(rows)
         if every != 1:
-            self._skipped += 1
-            if self._skipped < every:
+            skipped = self._skipped + 1
+            if skipped < every:
+                self._skipped = skipped
                 return None
             self._skipped = 0
         self._take()
         if self._idle is not None and self._idle.before_sync(self._arrays, self._object.name):
             self._idle = None
-        if self._named is not None:
-            named = self._named.take()
+        named = None if self._named is None else self._named.take()
         if fold is None and self._own_fold is None:
             if named is None:
-                count = self._object.sync(share, timeout)
+                count = self._object.sync(weight, timeout)
             else:
-                count = self._object.sync_rows(named, share, timeout)
+                count = self._object.sync_rows(named, weight, timeout)
         else:
-            self._object.scatter(None, timeout, rows=named, weight=share)
+            self._object.scatter(None, timeout, rows=named, weight=weight)
             count = self._gather(fold, timeout)
         if count:
             self._give()
         if self._idle is not None:
             self._idle.after_sync(self._arrays)
         return count
+
+    def _name(self, rows: RowsLike | None) -> None:
+        """Keep what ``rows=`` of a sync names until one communicates."""
+        named = None if rows is None else self._rows(rows)
+        if self._named is not None:
+            self._named.add(named)
 
     def _rows(self, rows: RowsLike) -> Array:
         """Return what ``rows=`` names."""
@@ -476,39 +491,3 @@ class Vector(Exchange):
 def _built_in(fold: Fold | None) -> str | None:
     """Return what the library is told: it knows the built-in folds alone."""
     return fold if isinstance(fold, str) else None
-
-
-def _row_elements(arrays: Sequence[Spec]) -> int:
-    """Return how many elements a row of a sparse vector of these arrays has."""
-    if len(arrays) != 1:
-        raise ValueError(
-            f"malt: sparse= and {len(arrays)} arrays: a sparse vector has one array, whose first axis is that of its "
-            "rows: make a vector of each"
-        )
-    shape = arrays[0].shape
-    if not shape:
-        raise ValueError("malt: sparse= and an array without axes: one axis at least is expected, that of the rows")
-    return max(1, math.prod(shape[1:]))
-
-
-def _check_every(every: object) -> None:
-    """Raise unless it is a whole number of at least 1, also as a float."""
-    sentence = f"malt: every={every!r}: a whole number of at least 1 is expected"
-    try:
-        if every >= 1 and every == every // 1:  # type: ignore[operator]
-            return
-    except TypeError:
-        raise TypeError(sentence) from None
-    raise ValueError(sentence)
-
-
-def _weight(weight: object) -> float:
-    """Return a weight as a float; whether it can be one, the library knows."""
-    if type(weight) is float:
-        return weight
-    try:
-        if not isinstance(weight, str):
-            return float(weight)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        pass
-    raise TypeError(f"malt: weight={weight!r}: a number is expected, such as the number of examples")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _lib, _vector
 from ._graph import GraphLike
-from ._options import choose
+from ._options import choose, misspelt, options_of
 from ._torch_model import Model
 
 if TYPE_CHECKING:
@@ -120,6 +120,9 @@ class Vector(_vector.Vector):
     """
 
     def __init__(self, model: Module, *, of: str = "params", buffers: bool = True, **options: Any) -> None:
+        known = options_of(_vector.Vector)
+        if unknown := [name for name in options if name not in known]:
+            raise misspelt(unknown, Vector, _vector.Vector)
         choose("of", of, ("params", "grads"))
         self._of = of
         self._model = Model(model, of, buffers)

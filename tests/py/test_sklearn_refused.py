@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ import malt.sklearn
         (
             IncrementalPCA(2),
             malt.UnsupportedError,
-            "IncrementalPCA cannot be exchanged: its components have no fixed sign",
+            "malt: IncrementalPCA cannot be exchanged: its components have no fixed sign",
         ),
         (Birch(), malt.UnsupportedError, "a tree.*MiniBatchKMeans"),
         (make_pipeline(SGDClassifier()), malt.UnsupportedError, r"no partial_fit.*Vector\(pipeline\[-1\]\)"),
@@ -58,12 +59,26 @@ def test_what_cannot_be_exchanged_says_why(estimator: object, kind: type[Excepti
         ({"attributes": "coef_"}, TypeError, "a list of names"),
         ({"optimizer": True}, ValueError, "no optimizer with a state"),
         ({"graph": [[1], [0]]}, ValueError, "the job has 1"),
+        ({"grahp": "all"}, TypeError, "unexpected option grahp: did you mean graph\\?$"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_wrong_arguments(options: dict[str, object], kind: type[Exception], says: str) -> None:
     with pytest.raises(kind, match=says):
         malt.sklearn.Vector(SGDClassifier(), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"graph": "haltn"}, {"graph": 7}, {"consistency": "asinc"}, {"consistency": 2}, {"name": "a b"}],
+    ids=str,
+)
+def test_options_are_looked_at_at_once_as_those_of_a_vector(options: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, TypeError)) as of_array:
+        malt.Vector(3, **options)
+    with pytest.raises(of_array.type) as of_estimator:
+        malt.sklearn.Vector(SGDClassifier(), **options)
+    assert str(of_estimator.value) == str(of_array.value)
 
 
 def test_nothing_learnt_yet() -> None:

@@ -17,7 +17,7 @@ from .graphs import graph_measures, graph_receivers, graph_text, inspect, versio
 from .job import abort, allgather, allreduce, barrier, broadcast, init, who
 from .loading import alive
 from .memory import Counters, Memory, book_all, book_with
-from .objects import Object, Update, drop_unfinished, new_segment, new_vector
+from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector
 from .waiting import DEFAULT_TIMEOUT, JOB, seconds, warn
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "book_all",
     "book_with",
     "broadcast",
+    "check_vector",
     "drop_unfinished",
     "graph_measures",
     "graph_receivers",

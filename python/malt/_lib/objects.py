@@ -17,7 +17,7 @@ from .loading import ffi, lib
 from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place
 
-__all__ = ["Object", "Update", "drop_unfinished", "new_segment", "new_vector"]
+__all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
 
 T = TypeVar("T")
 
@@ -228,6 +228,11 @@ class Object(Place):
 def _borrowed(rows: np.ndarray[Any, Any]) -> tuple[Any, int]:
     """Return an array of int64 as C wants it, where NULL would not mean that it is empty."""
     return ffi.from_buffer("int64_t[]", rows) if len(rows) else ffi.new("int64_t[1]"), len(rows)
+
+
+def check_vector(name: str | None, options: str) -> None:
+    """Raise what `new_vector` would raise for a name and options. Not collective."""
+    check(lib.malt_vector_check(encoded(name), encoded(options)))
 
 
 def new_vector(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from .._errors import MismatchError
-from .._options import choose
+from .._options import choose, misspelt, spelled
 from .._shard import ORDERS, checked_seed, cut
 from .files import File
 from .formats import FORMATS, guess
@@ -23,6 +23,7 @@ from .team import Team
 __all__ = ["load"]
 
 
+@spelled
 def load(
     *paths: Path | Sequence[Path],
     order: Literal["block", "stride", "shuffle"] = "block",
@@ -41,6 +42,7 @@ def load(
     encoding: str = "utf-8",
     storage_options: Mapping[str, Any] | None = None,
     progress: bool | None = None,
+    **unknown: NoReturn,
 ) -> Any:
     r"""Read this rank's part of the data in files. Collective.
 
@@ -159,6 +161,8 @@ def load(
     >>> y
     array([0., 1.])
     """
+    if unknown:
+        raise misspelt(unknown, load)
     if not paths:
         raise TypeError("malt: load() without a path: pass a file, such as malt.load('train.svm.gz')")
     choose("order", order, ORDERS)

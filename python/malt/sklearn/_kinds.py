@@ -67,11 +67,11 @@ def state_of(estimator: Any, attributes: Sequence[str] | None, optimizer: bool) 
     names = [c.__name__ for c in type(estimator).__mro__ if c.__module__.startswith("sklearn.")]
     for base in names:
         if base in REFUSED:
-            raise UnsupportedError(f"malt: a {name} cannot be exchanged: {REFUSED[base]}")
+            raise UnsupportedError(f"malt: {name} cannot be exchanged: {REFUSED[base]}")
     if not callable(getattr(estimator, "partial_fit", None)):
         raise _without_partial_fit(estimator, name)
     if optimizer and not OPTIMIZED & {*names}:
-        raise ValueError(f"malt: optimizer=True: a {name} has no optimizer with a state: leave it out")
+        raise ValueError(f"malt: optimizer=True: {name} has no optimizer with a state: leave it out")
     if attributes is not None:
         return Weights(estimator, _checked(attributes))
     for base in names:
@@ -103,7 +103,7 @@ def _without_partial_fit(estimator: Any, name: str) -> Exception:
     if not hasattr(estimator, "fit"):
         return TypeError(f"malt: {name} is no estimator of scikit-learn: an estimator with partial_fit is expected")
     if getattr(estimator, "solver", None) == "lbfgs" and name.startswith("MLP"):
-        return UnsupportedError(f"malt: a {name} with solver='lbfgs' has no partial_fit: use solver='sgd' or 'adam'")
+        return UnsupportedError(f"malt: {name} with solver='lbfgs' has no partial_fit: use solver='sgd' or 'adam'")
     return UnsupportedError(
         f"malt: {name} has no partial_fit: it learns from all data at once, so there is nothing to exchange between "
         f"its steps. malt knows {', '.join(KNOWN)}"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
-from .. import _fold, _world
+from .. import _fold, _lib, _world
 from .._arrays import Array
 from .._errors import StateError, UnsupportedError
+from .._exchange import options
 from .._fold import Fold
-from .._graph import Graph, GraphLike, as_graph
+from .._graph import Graph, GraphLike
 from .._need import need
-from .._options import choose
+from .._options import choose, misspelt, spelled
 from .._stats import Stats
 from ._agree import agree
 from ._bound import Bound
@@ -112,6 +113,7 @@ class Vector:
     array([0, 1])
     """
 
+    @spelled
     def __init__(
         self,
         estimator: Any,
@@ -123,14 +125,18 @@ class Vector:
         fold: Fold | None = None,
         start: str | None = None,
         name: str | None = None,
+        **unknown: NoReturn,
     ) -> None:
+        if unknown:
+            raise misspelt(unknown, Vector)
         need("sklearn", "malt.sklearn", package="scikit-learn")
         self._state = state_of(estimator, attributes, optimizer)
         self._state.check()
         self._refuse_fold(fold)
         if start is not None:
             choose("start", start, ("same", "own"))
-        as_graph(graph, _world.size())
+        _world.init()
+        _lib.check_vector(name, options(graph, consistency))
         self._start = start
         self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "name": name}
         self._options["fold"] = self._state.fold or fold or "mean"
@@ -144,8 +150,15 @@ class Vector:
 
     # --------------------------------------------------------- over the graph
 
+    @spelled
     def sync(
-        self, fold: Fold | None = None, *, every: int = 1, weight: float = 1.0, timeout: float | None = None
+        self,
+        fold: Fold | None = None,
+        *,
+        every: int = 1,
+        weight: float = 1.0,
+        timeout: float | None = None,
+        **unknown: NoReturn,
     ) -> int | None:
         """Send what the estimator has learnt and fold what has arrived; at each ``every``-th call.
 
@@ -178,6 +191,8 @@ class Vector:
         TimeoutError, PeerError
             As `malt.Vector.sync`.
         """
+        if unknown:
+            raise misspelt(unknown, self.sync)
         self._refuse_fold(fold)
         return self._ready(timeout).sync(fold, every=every, weight=weight, timeout=timeout)
 
@@ -211,7 +226,7 @@ class Vector:
         """
         choose("op", op, _world.OPS)
         if op != "mean" and isinstance(self._state, Totals | Centres):
-            raise UnsupportedError(f"malt: op={op!r} makes no sense for a {self._state.name}: leave it out")
+            raise UnsupportedError(f"malt: op={op!r} makes no sense for {self._state.name}: leave it out")
         self._ready(timeout).combine(op, timeout)
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
@@ -324,7 +339,7 @@ class Vector:
         if self._vector is not None:
             return self._vector
         if self._closed:
-            raise StateError(f"malt: this vector of a {self._state.name} has been closed: make a new one")
+            raise StateError(f"malt: this vector of {self._state.name} has been closed: make a new one")
         state = self._state
         state.check()
         agreement = agree(state, self._start, timeout)
@@ -339,7 +354,7 @@ class Vector:
         _fold.check(fold)
         if isinstance(self._state, Totals):
             raise UnsupportedError(
-                f"malt: fold={fold!r}: what a {self._state.name} has counted is added up in any case: leave it out"
+                f"malt: fold={fold!r}: what {self._state.name} has counted is added up in any case: leave it out"
             )
         if isinstance(self._state, Centres) and fold in ("sum", "min", "max"):
             raise UnsupportedError(f"malt: fold={fold!r}: centres are averaged by their counts: leave it out")

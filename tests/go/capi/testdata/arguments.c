@@ -22,6 +22,7 @@ static void before_init(void)
 	FAILS(MALT_EINIT, "malt_init", malt_at("a.c:1"));
 	FAILS(MALT_EINIT, "malt_init", malt_allgather("x", 1, -1));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_new(&a, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINIT, "malt_init", malt_vector_check(NULL, NULL));
 	FAILS(MALT_EINIT, "malt_init", malt_segment_new(8, NULL, NULL, -1, &h));
 	OK(malt_cancel(0));
 	OK(malt_finalize());
@@ -69,6 +70,11 @@ static void making(void)
 	FAILS(MALT_EINVAL, "segment", malt_segment_new(UINT64_MAX, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "fold", malt_segment_new(8, NULL, "fold=mean", -1, &h));
 	CHECK(h == 77);
+	FAILS(MALT_EINVAL, "name", malt_vector_check("two words", NULL));
+	FAILS(MALT_EINVAL, "halton", malt_vector_check(NULL, "graph=haltn"));
+	FAILS(MALT_EINVAL, "ssp", malt_vector_check("w", "consistency=ssp:-1"));
+	OK(malt_vector_check("w", "graph=halton consistency=ssp:1 sparse=model"));
+	OK(malt_vector_check(NULL, NULL));
 
 	h = 0;
 	OK(malt_vector_new(&a, 1, "w", NULL, -1, &h));

@@ -31,6 +31,7 @@ static void everything(void)
 	REFUSED(malt_received(0, &got, &u64));
 	REFUSED(malt_cancel(0));
 	REFUSED(malt_vector_new(&a, 1, NULL, NULL, -1, &h));
+	REFUSED(malt_vector_check(NULL, NULL));
 	REFUSED(malt_vector_data(h, 0, &p, &u64));
 	REFUSED(malt_unmap(&h));
 	REFUSED(malt_vector_scatter(h, NULL, 0, 1, -1, &u64));
