@@ -47,6 +47,18 @@ def torch() -> None:
     v.allreduce()
 
 
+def sklearn() -> None:
+    if not installed("scikit-learn"):
+        malt.sklearn.Vector(None)
+        raise AssertionError("malt.sklearn.Vector without scikit-learn was accepted")
+    from sklearn.naive_bayes import MultinomialNB
+
+    v = malt.sklearn.Vector(MultinomialNB().partial_fit([[1, 0], [0, 1]], [0, 1], classes=[0, 1]))
+    v.sync()
+    v.allreduce()
+    assert v.estimator.predict([[2, 1]]).tolist() == [0]
+
+
 def function() -> None:
     assert malt.run(lambda: malt.size(), 2) == [2, 2]
 
@@ -88,6 +100,7 @@ USES = [
     Use("pandas", pandas, needs("pandas")),
     Use("fsspec", url, needs("fsspec")),
     Use("torch", torch, needs("torch")),
+    Use("scikit-learn", sklearn, needs("scikit-learn")),
     Use("ipykernel", notebook, needs("IPython")),
     Use("cloudpickle", function, r": define it in a module, or pip install cloudpickle$", TypeError),
 ]
