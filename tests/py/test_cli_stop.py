@@ -359,7 +359,8 @@ def test_reader_that_does_not_read_does_not_hide_a_death(tmp_path: Path) -> None
     )
     os.mkfifo(tmp_path / "other")
     with launched("-n", "2", path, str(tmp_path / "other")) as job:
-        pids = [int(pid) for pid in job.wait_for(r"ready (\d+)", 2)]
+        pids = {int(r): int(pid) for r, pid in job.wait_for(r"^\[(\d)\] ready (\d+)", 2)}
+        job.wait_for("line")
         os.kill(pids[1], signal.SIGKILL)
         assert wait_for_end(pids[0])
         assert job.finish() == 128 + signal.SIGKILL
