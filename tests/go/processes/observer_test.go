@@ -6,6 +6,7 @@ import (
 
 	"malt/libmalt"
 	"malt/libmalt/consistency"
+	"malt/libmalt/reduce"
 )
 
 // observer holds what one rank receives against the guarantees. It knows the
@@ -198,8 +199,30 @@ func combine(kind opKind, mine, own float64, senders []int, clock uint64) (x flo
 		}
 	case foldReplace:
 		x = value(senders[0], clock) // all of one clock: the lowest rank's
-	default: // a mean is not exact
+	default: // a mean depends on the type of the elements
 		return 0, false
 	}
 	return x, true
+}
+
+// mean is the result of a fold with mean in elements of that type: of the values
+// of senders at clock and the own one at own, added in the order of ranks.
+func (o *observer) mean(dt libmalt.DType, own uint64, senders []int, clock uint64) float64 {
+	var operands [][]byte
+	var weights []float64
+	for r := range o.ops {
+		at := clock
+		if r == o.me {
+			at = own
+		} else if !slices.Contains(senders, r) {
+			continue
+		}
+		operand := make([]byte, dt.Size())
+		fill(operand, dt.Size(), value(r, at))
+		operands, weights = append(operands, operand), append(weights, weight(r, at))
+	}
+	result := make([]byte, dt.Size())
+	reduce.Fold(reduce.Mean, dt, result, operands, weights)
+	x, _, _ := constant(result, dt.Size())
+	return x
 }

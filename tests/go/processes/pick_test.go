@@ -95,6 +95,10 @@ func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
 func (p *plan) pickPhase(rnd *rand.Rand) planPhase {
 	ph := planPhase{ops: make([][]op, p.ranks)}
 	ph.mode, _ = consistency.Parse(pick(rnd, modeNames...))
+	if rnd.IntN(3) == 0 { // most of its rounds are averages in place
+		ph.mode, ph.syncs = consistency.Mode{Kind: consistency.BSP}, true
+		ph.graph, _ = graphs.Parse("all", p.ranks)
+	}
 	if n := len(p.phases); n > 0 && rnd.IntN(3) == 0 { // without a change in between
 		ph.mode, ph.graph = p.phases[n-1].mode, p.phases[n-1].graph
 	}
@@ -135,7 +139,7 @@ func (ph *planPhase) pickOps(rnd *rand.Rand, n int, pace time.Duration) (ops []o
 	for n > 0 {
 		switch ph.mode.Kind {
 		case consistency.BSP:
-			if rnd.IntN(3) == 0 {
+			if rnd.IntN(3) == 0 || ph.syncs && rnd.IntN(12) > 0 {
 				add(syncAll)
 			} else {
 				add(scatter)

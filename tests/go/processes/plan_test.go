@@ -36,6 +36,7 @@ type plan struct {
 type planPhase struct {
 	mode  consistency.Mode
 	graph *graphs.Graph
+	syncs bool         // in bsp most rounds are syncs
 	ops   [][]op       // by rank
 	then  []collective // by all ranks, at the end of the phase
 }
@@ -155,6 +156,26 @@ func (ph *planPhase) meant(sender int, base, clock uint64, reader int) bool {
 		}
 	}
 	return false
+}
+
+// inLockstep tells whether all ranks make a sync at that clock of the phase, such
+// as is an average in place. base is the clock at which the phase begins.
+func (ph *planPhase) inLockstep(base, clock uint64) bool {
+	if ph.mode.Kind != consistency.BSP || ph.graph.String() != "all" {
+		return false
+	}
+	for r := range ph.ops {
+		n := base
+		if !slices.ContainsFunc(ph.ops[r], func(o op) bool {
+			if o.kind == scatter || o.kind == syncAll {
+				n++
+			}
+			return o.kind == syncAll && n == clock
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // String is the plan in a few lines.

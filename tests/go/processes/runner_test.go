@@ -22,6 +22,7 @@ type runner struct {
 	noise    *noise  // nil: none
 	memory   []*byte // of objects that were not closed, because the job failed
 	phase    int     // from 0
+	givenUp  int // calls that ran into their timeout and were cancelled
 	levelled bool
 	closed   bool // the object
 	rnd      *rand.Rand
@@ -128,10 +129,11 @@ func (x *runner) call(what activityKind, name string, f func(context.Context) er
 			return nil
 		case errors.Is(err, libmalt.ErrTimeout) && now()-began < patience:
 			x.tally.add("timeouts", 1)
-			if (what == gathering || what == scattering) && name != "sync" && x.rnd.IntN(4) == 0 {
+			if (what == gathering || what == scattering) && x.rnd.IntN(4) == 0 {
 				if err := x.obj.s.Cancel(); err != nil { // then it begins anew
 					return err
 				}
+				x.givenUp++
 			}
 		default:
 			return &callError{name, began, now(), err}

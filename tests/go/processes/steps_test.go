@@ -82,7 +82,7 @@ func (x *runner) checkHeader(u libmalt.Update) error {
 		if want := x.obj.length(u.Rank, u.Clock); len(u.Data) != want {
 			return fmt.Errorf("update of rank %d clock %d has %d bytes, expected %d", u.Rank, u.Clock, len(u.Data), want)
 		}
-	} else if want := weight(u.Rank, u.Clock); u.Weight != want && u.Weight != 1 { // sync sends 1
+	} else if want := weight(u.Rank, u.Clock); u.Weight != want {
 		return fmt.Errorf("update of rank %d clock %d has weight %v, expected %v", u.Rank, u.Clock, u.Weight, want)
 	}
 	return nil
@@ -106,15 +106,10 @@ func (x *runner) fold(kind opKind) error {
 	}
 	var n int
 	if kind == syncAll {
-		x.obj.fill(value(x.me(), x.obj.s.Clock()+1))
-		if err := x.call(gathering, "sync", func(ctx context.Context) (err error) {
-			n, err = x.obj.v.Sync(ctx, 1)
-			return err
-		}); err != nil {
+		var err error
+		if n, err = x.sync(); err != nil {
 			return err
 		}
-		x.page.at(x.me(), scatters).Add(1)
-		x.tally.add("scatters "+x.obs.mode.String(), 1)
 	} else {
 		own := x.obj.s.Clock()
 		x.obj.fill(value(x.me(), own)) // an earlier fold may have changed it
@@ -135,7 +130,54 @@ func (x *runner) fold(kind opKind) error {
 		got = value(x.me(), x.obj.s.Clock())
 		kind = foldMean
 	}
-	return x.obs.checkFold(kind, x.obj.s.Clock(), n, got)
+	if err := x.obs.checkFold(kind, x.obj.s.Clock(), n, got); err != nil || kind != syncAll && kind != foldMean {
+		return err
+	}
+	return x.checkMean(x.obj.s.Clock())
+}
+
+// sync may be given up on its way. Then a gather takes its place if its scatter
+// is through, else a new sync.
+func (x *runner) sync() (n int, err error) {
+	me, clock := x.me(), x.obj.s.Clock()+1
+	x.obj.fill(value(me, clock))
+	lockstep, seen, gather := x.obs.inLockstep(x.obs.base, clock), x.givenUp, false
+	if err := x.call(gathering, "sync", func(ctx context.Context) (err error) {
+		if x.givenUp > seen {
+			seen, gather = x.givenUp, x.obj.s.Clock() == clock
+			x.tally.add("syncs given up", 1)
+		}
+		if gather {
+			n, err = x.obj.v.Gather(ctx, "")
+		} else {
+			n, err = x.obj.v.Sync(ctx, weight(me, clock))
+		}
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	x.page.at(me, scatters).Add(1)
+	x.tally.add("scatters "+x.obs.mode.String(), 1)
+	if lockstep {
+		x.tally.add("syncs in place, unless given up", 1)
+	}
+	return n, nil
+}
+
+// checkMean holds what a mean has given against its operands, bit for bit and in
+// every array, where they are known. So all ranks have got the same.
+func (x *runner) checkMean(own uint64) error {
+	clock, senders, exact := x.obs.expected(own)
+	if !exact || len(senders) == 0 {
+		return nil
+	}
+	for i, a := range x.obj.arrays {
+		got, some, err := constant(x.obj.v.Array(i), a.DType.Size())
+		if want := x.obs.mean(a.DType, own, senders, clock); err != nil || some && got != want {
+			return fmt.Errorf("the mean at clock %d with ranks %v is %v in array %d (%v), expected %v", own, senders, got, i, err, want)
+		}
+	}
+	return nil
 }
 
 // checkVector fails unless the vector holds x everywhere.
