@@ -17,7 +17,7 @@ import (
 // Averages in place, in every interleaving: of the words, and of what is done to
 // the blocks of the arrays.
 //
-// i is a sync; k one that may run into its timeout and keeps its place then, for
+// i is a sync, a one with sum in place of mean; k one that may run into its timeout and keeps its place then, for
 // the i to come; x one that may, and is given up and gathered then; X one that is
 // given up and no more.
 
@@ -76,7 +76,11 @@ func (a *actor) average(ctx context.Context, letter rune) error {
 		a.fill(a.s.Clock() + 1)
 	}
 	patience := ctx
-	if letter != 'i' {
+	a.v.mode.fold = reduce.Mean
+	if letter == 'a' {
+		a.v.mode.fold = reduce.Sum
+	}
+	if letter != 'i' && letter != 'a' {
 		patience = &explored.Patience{Context: ctx}
 	}
 	_, err := a.v.Sync(patience, weightOf(a.w.rank, a.s.Clock()+1))
@@ -110,33 +114,61 @@ func (a *actor) average(ctx context.Context, letter rune) error {
 	return nil
 }
 
-// whose finds the ranks of whose arrays this rank's is the mean.
+// whose finds the ranks of whose arrays this rank's is the mean, or sum.
 func (a *actor) whose() (set byte, err error) {
 	got, err := uniform(a.s.data)
 	if err != nil {
 		return 0, err
 	}
 	for set = 1; set < 1<<a.w.size; set++ {
-		if set&(1<<a.w.rank) != 0 && a.mean(set) == got {
+		if set&(1<<a.w.rank) != 0 && foldOf(a.v.mode.fold, set, a.s.Clock()) == got {
 			return set, nil
 		}
 	}
-	return 0, fmt.Errorf("holds %v, the mean of no set of ranks", got)
+	return 0, fmt.Errorf("holds %v, the %s of no set of ranks", got, a.v.mode.fold)
 }
 
-// mean is that of the values of a set of ranks at this rank's clock.
-func (a *actor) mean(set byte) float64 {
+// foldOf is the fold of the values of a set of ranks at that clock.
+func foldOf(op reduce.Op, set byte, clock uint64) float64 {
 	var srcs [][]byte
 	var weights []float64
-	for r := range a.w.size {
+	for r := range 8 {
 		if set&(1<<r) != 0 {
-			srcs = append(srcs, binary.LittleEndian.AppendUint64(nil, math.Float64bits(valueOf(r, a.s.Clock()))))
-			weights = append(weights, weightOf(r, a.s.Clock()))
+			srcs = append(srcs, binary.LittleEndian.AppendUint64(nil, math.Float64bits(valueOf(r, clock))))
+			weights = append(weights, weightOf(r, clock))
 		}
 	}
 	dst := make([]byte, 8)
-	reduce.Fold(reduce.Mean, reduce.Float64, dst, srcs, weights)
+	reduce.Fold(op, reduce.Float64, dst, srcs, weights)
 	return math.Float64frombits(binary.LittleEndian.Uint64(dst))
+}
+
+// claims judges what the ranks' words wordDone say, dead ranks' included: until
+// all have folded their parts, so many blocks of the rank's own are folds of all
+// arrays.
+func claims(all []*actor, report func(string, ...any)) {
+	for _, a := range all {
+		word := func(rank, i int) uint64 {
+			v, _ := a.v.shared.Get(rank, i)
+			return v
+		}
+		done := word(a.w.rank, wordDone)
+		clock, blocks := done>>24, done&(1<<24-1)
+		pending := false
+		for r := range all {
+			pending = pending || word(r, wordStep) < 2*clock
+		}
+		if clock == 0 || !pending {
+			continue
+		}
+		lo, hi := part(len(a.s.data), a.w.rank, a.w.size)
+		op := reduce.Op(word(a.w.rank, wordOp))
+		want := foldOf(op, 1<<a.w.size-1, clock)
+		got, err := uniform(a.s.data[lo:min(hi, lo+int(blocks)*blockBytes)])
+		if err != nil || got != want {
+			report("rank %d claims %d blocks of clock %d, and holds %v (%v), not %v", a.w.rank, blocks, clock, got, err, want)
+		}
+	}
 }
 
 func TestExploreInPlace(t *testing.T) {
@@ -153,6 +185,7 @@ func TestExploreInPlace(t *testing.T) {
 		{"three ranks", true, play{"", []string{"i", "i", "i"}, 0, false}},
 		{"three ranks, one scatters by itself", true, play{"", []string{"i", "i", "s"}, 0, false}},
 		{"three ranks, one gives up", true, play{"", []string{"i", "i", "X"}, 0, false}},
+		{"different folds", false, play{"", []string{"ia", "ii"}, 0, false}},
 		{"uneven", false, play{"", []string{"i", "ii"}, 0, false}},
 		{"one scatters by itself", false, play{"", []string{"isi", "iii"}, 0, false}},
 		{"given up", false, play{"", []string{"xi", "ii"}, 0, false}},

@@ -29,7 +29,7 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // play is a case: what each rank does before it leaves the job. s is a scatter
 // and a gather, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
-// one that may find that the other has. For i, k, x and X see
+// one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go.
 type play struct {
 	options  string
@@ -39,7 +39,7 @@ type play struct {
 }
 
 // inPlace tells whether the object is a vector that is averaged in place.
-func (p *play) inPlace() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "ikxX") }
+func (p *play) inPlace() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "aikxX") }
 
 // actor is a rank of a play.
 type actor struct {
@@ -125,6 +125,9 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if p.kills > 0 {
 		job.Kernel()
 	}
+	if p.inPlace() {
+		x.Always(func(report func(string, ...any)) { claims(all, report) })
+	}
 	if m.consistency.Kind == consistency.BSP {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
@@ -169,7 +172,7 @@ func (a *actor) perform(script string) {
 		case 't':
 			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.gather(ctx, a.s.Clock())
-		case 'i', 'k', 'x', 'X':
+		case 'a', 'i', 'k', 'x', 'X':
 			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.average(ctx, step)
 		case 'b':

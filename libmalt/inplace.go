@@ -42,15 +42,20 @@ import (
 //
 // A rank that is stopped holds up the others, as in all lock-step. One that dies
 // leaves arrays of which some blocks are averages and some are not; every wait
-// fails with its death then. done tells how far it was.
+// fails with its death then. wordDone tells how far it was.
 const (
 	wordStep     = iota // 2e-1: arrived at clock e; 2e: has folded its part
 	wordOp              // its reduce.Op, stored before its arrival
 	wordWeight          // bits of its float64 weight, too
-	wordDone            // e<<24 | blocks of its part that are in its own array: what the others' arrays lack can be had there
+	wordDone            // e<<24 | blocks of its part that are in its own array; see below
 	wordDecision        // of rank 0, swapped by all
 	inplaceWords
 )
+
+// wordDone is for whoever repairs the arrays after a death: of a block that it
+// counts some arrays may hold the average already, others not, and its rank's own
+// array has it. It holds until all have step >= 2e: after that the array may be
+// written by its owner. Nothing is claimed where there is nothing to fold.
 
 // cutBytes is where parts begin: at a cache line of their own, and between
 // elements. blockBytes of each array are folded at a time: what has just been

@@ -109,6 +109,12 @@ func (s *search) onNewGround() bool {
 		return false
 	}
 	s.result.States++
+	if s.x.always != nil {
+		if s.x.always(s.x.report); s.x.failure != "" {
+			s.failed()
+			return false
+		}
+	}
 	s.result.GivenUp = s.result.States == s.x.opts.Limit
 	return !s.result.GivenUp
 }

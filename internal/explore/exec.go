@@ -15,6 +15,7 @@ type Exec struct {
 	names   map[int]string // of words, by offset
 	threads []*Thread
 	workers []*worker // of the threads, by number
+	always  func(report func(format string, args ...any))
 	final   func(report func(format string, args ...any))
 	running *Thread // nil between turns
 	looking *Thread // whose condition is looked at
@@ -92,8 +93,15 @@ func (t *Thread) seen(v bool) bool {
 	return v
 }
 
+// Always has f judge each state, also those in which a thread is in the middle of
+// something. f reads shared memory only.
+func (x *Exec) Always(f func(report func(format string, args ...any))) { x.always = f }
+
 // Final has f judge each state in which nobody can go on.
 func (x *Exec) Final(f func(report func(format string, args ...any))) { x.final = f }
+
+// report is how those who judge a state say that it is wrong.
+func (x *Exec) report(format string, args ...any) { x.fail(fmt.Sprintf(format, args...)) }
 
 func (x *Exec) fail(message string) {
 	if x.failure == "" {
@@ -256,7 +264,7 @@ func (x *Exec) judge() {
 		}
 	}
 	if x.final != nil {
-		x.final(func(format string, args ...any) { x.fail(fmt.Sprintf(format, args...)) })
+		x.final(x.report)
 	}
 }
 
@@ -289,7 +297,7 @@ func (x *Exec) release() {
 func (x *Exec) begin() {
 	clear(x.arena[:x.used])
 	clear(x.names)
-	x.used, x.threads, x.final, x.kills, x.failure = 0, x.threads[:0], nil, 0, ""
+	x.used, x.threads, x.always, x.final, x.kills, x.failure = 0, x.threads[:0], nil, nil, 0, ""
 	x.setup(x)
 	for i, t := range x.threads {
 		if i == len(x.workers) {

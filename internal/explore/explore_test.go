@@ -164,6 +164,24 @@ func TestBufferedStores(t *testing.T) {
 	}
 }
 
+// TestAlwaysSeesWhatPasses: a state in the middle of a schedule whose end is right.
+func TestAlwaysSeesWhatPasses(t *testing.T) {
+	r := wrong(t, Options{}, "both are 1", func(x *Exec) {
+		m := x.Memory(16)
+		for i := range 2 {
+			x.Go(fmt.Sprint(i), func(*Thread) { at0(m, i).store(1); at0(m, 1-i).load(); at0(m, i).store(0) })
+		}
+		x.Always(func(report func(string, ...any)) {
+			if at0(m, 0).load()+at0(m, 1).load() == 2 {
+				report("both are 1")
+			}
+		})
+	})
+	if len(r.Trace) < 2 {
+		t.Errorf("trace: %q", r.Trace)
+	}
+}
+
 func TestLostWakeUpIsFound(t *testing.T) {
 	flag := func(wait func(flag, bell *word)) func(*Exec) {
 		return func(x *Exec) {

@@ -22,7 +22,7 @@ type runner struct {
 	noise    *noise  // nil: none
 	memory   []*byte // of objects that were not closed, because the job failed
 	phase    int     // from 0
-	givenUp  int // calls that ran into their timeout and were cancelled
+	givenUp  int     // calls that ran into their timeout and were cancelled
 	levelled bool
 	closed   bool // the object
 	rnd      *rand.Rand
