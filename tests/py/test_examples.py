@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from datasets import needed
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@functools.cache  # several tests compare with the same serial run
 def job(ranks: int, script: str, *args: str) -> str:
     """Run a script of the folder as so many ranks; return what they printed."""
     command = [sys.executable, "-m", "malt", "run", "-n", str(ranks), script, *args]
