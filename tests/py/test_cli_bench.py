@@ -22,10 +22,17 @@ def test_results(tmp_path: Path) -> None:
     with launched(command=command) as job:
         assert job.finish(3 * LONG) == 0, job.err
     assert job.err == ""
-    for words in ("2 ranks on", "GB/s copied by one rank alone", "put-seen of 4 bytes", "   4 KiB  "):
+    for words in (
+        "2 ranks on",
+        "GB/s copied by one rank alone",
+        "sparse: ",
+        "rows of 1 MiB",
+        "put-seen of 4 bytes",
+        "   4 KiB  ",
+    ):
         assert words in job.out
     results = json.loads(file.read_text())
-    assert [result["kind"] for result in results] == ["machine", "memory", "latency", "size"]
+    assert [result["kind"] for result in results] == ["machine", "memory", "sparse", "latency", "size"]
     times = [value for result in results[1:] for name, value in result.items() if name not in ("kind", "bytes", "wall")]
     assert all(0 < value < math.inf for value in times)
     assert set(results[-1]) == {"kind", "bytes", "copy", "scatter", "sync", "allreduce", "seen"}

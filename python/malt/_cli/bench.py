@@ -30,6 +30,8 @@ scatter    every rank scatters to all others; nobody gathers (async)
 sync       scatter and gather in lock-step (bsp) over the graph `all`
 allreduce  Vector.allreduce
 put-seen   from a scatter of rank 0 to the gather of rank 1 that has it
+sparse     sync of a vector with sparse="model" of which each rank changes one row in a
+           hundred, with rows= and without, beside one without sparse=
 
 GB/s are payload per rank and second: 1 GB of payload is scattered, or averaged, in
 that part of a second. `copies` says how many copies of the payload take as long; the
@@ -144,6 +146,7 @@ class Report:
         return {
             "machine": self._machine,
             "memory": self._memory,
+            "sparse": self._sparse,
             "latency": self._latency,
             "size": self._size,
             "skipped": self._skipped,
@@ -169,6 +172,13 @@ class Report:
         return (
             f"memory: {alone:.1f} GB/s copied by one rank alone, {each:.1f} by each of {self._ranks} at once "
             f"({each * self._ranks:.1f} together), arrays of {_named(size)}"
+        )
+
+    def _sparse(self, result: dict[str, Any]) -> str:
+        named, found, whole = (_micro(result[kind]) for kind in ("named", "found", "whole"))
+        return (
+            f"sparse: {named} sync of the named hundredth of the rows of {_named(result['bytes'])}, "
+            f"{found} where they have to be found, {whole} sync of all"
         )
 
     def _latency(self, result: dict[str, Any]) -> str:

@@ -28,6 +28,9 @@ ROUND = 0.06
 LARGE = 64 << 20
 """Bytes of the arrays by which memory is measured: beyond any cache, for most machines."""
 
+SPARSE = 4096, 64
+"""Rows of the sparse vector, and their elements: 1 MiB."""
+
 ROOM = 8
 """Copies of a payload that a rank may hold: its arrays, and the slots of its boxes."""
 
@@ -43,6 +46,7 @@ def main() -> None:
     room = state["memory"]["free"] // (2 * malt.size())  # no more than half of what is free
     large = min(LARGE, room // 4)
     _tell(kind="memory", bytes=large, alone=_alone(large), together=per_call(_copy(large)))
+    _tell(kind="sparse", **_sparse())
     _tell(
         kind="latency",
         seen=_seen(4),
@@ -73,6 +77,21 @@ def _size(size: int) -> dict[str, float]:
         times["allreduce"] = per_call(v.allreduce)
     times["seen"] = _seen(size)
     return times
+
+
+def _sparse() -> dict[str, float]:
+    """Measure a sync of one row in a hundred, named or to be found, and of all of them."""
+    rows, width = SPARSE
+    mine = np.arange(malt.rank(), rows, 100)
+    with malt.Vector(np.zeros(SPARSE, np.float32), sparse="model") as v:
+
+        def found() -> None:
+            v.array[mine] += 1
+            v.sync()
+
+        times = {"named": per_call(lambda: v.sync(rows=mine)), "found": per_call(found)}
+    with malt.Vector(np.zeros(SPARSE, np.float32)) as v:
+        return {"bytes": rows * width * 4, **times, "whole": per_call(v.sync)}
 
 
 def per_call(operation: Operation) -> float:
