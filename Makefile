@@ -46,7 +46,7 @@ $(VENV)/.tools: requirements-dev.txt
 
 build/wheel: $(VENV)/.tools $(SOURCES)
 	@mkdir -p build
-	rm -rf dist
+	rm -f dist/*.whl
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist ./python
 	@touch $@
 
