@@ -258,7 +258,7 @@ malt_status malt_vector_check(const char *name, const char *options);
  * gather, sync, allreduce or broadcast of this vector in another thread. It
  * stays valid, also after malt_vector_close and malt_finalize, until malt_unmap.
  * Of a vector made with graph=all and consistency=bsp other ranks write into it
- * during a sync, and a forked child sees the parent's memory, not a copy.
+ * during a sync or an allreduce, and a forked child sees the parent's memory, not a copy.
  * MALT_EHANDLE, MALT_EINVAL. */
 malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes);
 
@@ -357,7 +357,8 @@ malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, u
 
 /* Makes all replicas equal, in place, whatever graph and consistency. What was
  * unseen counts as seen, and all clocks become the largest. Collective.
- * op: mean, sum, min, max. MALT_EHANDLE and the codes of malt_allreduce. */
+ * op: mean, sum, min, max. After an error parts of the values may be combined
+ * already. MALT_EHANDLE and the codes of malt_allreduce. */
 malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms);
 malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms);
 

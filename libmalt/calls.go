@@ -54,21 +54,35 @@ func (w *World) AllReduce(ctx context.Context, data []byte, dt reduce.DType, op 
 	if len(data)%dt.Size() != 0 {
 		return failf(ErrInvalid, "allreduce: %d bytes are no whole number of %s elements", len(data), dt)
 	}
-	return w.allReduce(ctx, nil, "allreduce", data, []run{{dt, 0, len(data)}}, op)
+	o, err := overRanks("allreduce", op)
+	if err != nil {
+		return err
+	}
+	runs := []run{{dt, 0, len(data)}}
+	return w.allReduce(ctx, call{key: reduction("allreduce", runs, o)}, data, runs, o)
+}
+
+// overRanks is the fold of all ranks' values that is called op.
+func overRanks(what, op string) (reduce.Op, error) {
+	o, err := reduce.ParseOp(op)
+	switch {
+	case err != nil:
+		return 0, invalid(err)
+	case o == reduce.Replace || o == reduce.MeanReceived:
+		return 0, failf(ErrInvalid, "%s: %s has no meaning over all ranks: it is one of mean, sum, min, max", what, op)
+	}
+	return o, nil
+}
+
+// reduction is what all ranks of an allreduce must agree on.
+func reduction(what string, runs []run, op reduce.Op) string {
+	return fmt.Sprintf("%s of %s with %s", what, describeRuns(runs), op)
 }
 
 // allReduce is AllReduce over runs of different types, of an object or of none.
-func (w *World) allReduce(ctx context.Context, of *Segment, what string, data []byte, runs []run, op string) error {
-	o, err := reduce.ParseOp(op)
-	if err != nil {
-		return invalid(err)
-	}
-	if o == reduce.Replace || o == reduce.MeanReceived {
-		return failf(ErrInvalid, "%s: %s has no meaning over all ranks: it is one of mean, sum, min, max", what, op)
-	}
-	name := fmt.Sprintf("%s of %s with %s", what, describeRuns(runs), op)
-	_, err = w.start(ctx, call{name, of}, data, func() *collective {
-		return w.collective(name, data, &combine{op: o, runs: runs, dst: data})
+func (w *World) allReduce(ctx context.Context, which call, data []byte, runs []run, op reduce.Op) error {
+	_, err := w.start(ctx, which, data, func() *collective {
+		return w.collective(which.key, data, &combine{op: op, runs: runs, dst: data})
 	})
 	return err
 }

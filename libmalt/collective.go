@@ -111,7 +111,11 @@ func (c *collective) advance() (bool, error) {
 		}
 		c.ready = true
 	}
-	c.late = c.late[:0]
+	if c.late = c.late[:0]; c.about != nil {
+		if c.late = c.about.unreduced(c.late); len(c.late) > 0 {
+			return false, nil
+		}
+	}
 	for {
 		sent, err := c.send()
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"testing"
 
+	"malt/libmalt/consistency"
 	"malt/libmalt/reduce"
 	"malt/rdma/explored"
 )
@@ -28,7 +29,7 @@ func share(job *explored.Job, all []*actor) {
 	for r, shared := range job.Shared("shared", bytes, inplaceWords, wordDone) {
 		v := all[r].v
 		v.kind, v.shared, v.data = "vector", shared, shared.Bytes(r)
-		v.base, v.ch.everyone = &v.data[0], true
+		v.base, v.ch.everyone = &v.data[0], v.mode.consistency.Kind == consistency.BSP
 		v.runs = []run{{reduce.Float64, 0, bytes}}
 	}
 }
@@ -154,15 +155,23 @@ func claims(all []*actor, report func(string, ...any)) {
 		}
 		done := word(a.w.rank, wordDone)
 		clock, blocks := done>>24, done&(1<<24-1)
+		step, folded := wordStep, 2*clock
+		if clock&ofCall != 0 {
+			clock &^= ofCall
+			step, folded = wordReduced, clock
+		}
 		pending := false
 		for r := range all {
-			pending = pending || word(r, wordStep) < 2*clock
+			pending = pending || word(r, step) < folded
 		}
 		if clock == 0 || !pending {
 			continue
 		}
 		lo, hi := part(len(a.s.data), a.w.rank, a.w.size)
-		op := reduce.Op(word(a.w.rank, wordOp))
+		op := reduce.Sum // of all calls
+		if step == wordStep {
+			op = reduce.Op(word(a.w.rank, wordOp))
+		}
 		want := foldOf(op, 1<<a.w.size-1, clock)
 		got, err := uniform(a.s.data[lo:min(hi, lo+int(blocks)*blockBytes)])
 		if err != nil || got != want {

@@ -30,7 +30,7 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // and a gather, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
-// explore_inplace_test.go.
+// explore_inplace_test.go, for r, R, Y, y, z, v and o explore_reducing_test.go.
 type play struct {
 	options  string
 	scripts  []string
@@ -39,7 +39,9 @@ type play struct {
 }
 
 // inPlace tells whether the object is a vector that is averaged in place.
-func (p *play) inPlace() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "aikxX") }
+func (p *play) inPlace() bool {
+	return strings.ContainsAny(strings.Join(p.scripts, ""), "aikxX") || p.reduces()
+}
 
 // actor is a rank of a play.
 type actor struct {
@@ -52,6 +54,7 @@ type actor struct {
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
 	last []uint64 // by rank: clock of the update folded last
+	mine float64  // what its array holds since it gave an allreduce up
 	has  [][]byte // by rank: its rows as they were folded last, of a sparse object
 }
 
@@ -106,10 +109,11 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBg") }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzo") }) {
 			continue
 		}
-		out, in, err = job.Box(r, rdma.Spec{Bytes: 128, Depth: 1}, others)
+		a.w.scratch = make([]byte, len(a.s.data))
+		out, in, err = job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.data), Depth: 1}, others)
 		must(err)
 		a.w.out = out
 		for i, to := range others {
@@ -131,13 +135,16 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if m.consistency.Kind == consistency.BSP {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
+	if p.reduces() {
+		x.Final(func(report func(string, ...any)) { alike(all, report) })
+	}
 }
 
 // local is what the steps of a gather or scatter, and all calls to come, depend
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.averagedAt, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last}
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
@@ -175,6 +182,11 @@ func (a *actor) perform(script string) {
 		case 'a', 'i', 'k', 'x', 'X':
 			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.average(ctx, step)
+		case 'r', 'R', 'Y', 'y', 'z', 'o':
+			a.tr.Local = func() []any { return append(a.local(), append(a.meeting(), script[i:])...) }
+			err = a.reduce(ctx, step)
+		case 'v':
+			err = a.kept()
 		case 'b':
 			a.tr.Local = nil // a collective on its way is more than that
 			err = a.w.Barrier(ctx)

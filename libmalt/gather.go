@@ -114,7 +114,9 @@ func (o *gathering) step() (bool, error) {
 
 // take gets what the consistency asks for; late are those it has to wait for.
 func (o *gathering) take() error {
-	o.late = o.late[:0]
+	if o.late = o.s.unreduced(o.late[:0]); len(o.late) > 0 {
+		return nil
+	}
 	switch o.s.mode.consistency.Kind {
 	case consistency.BSP:
 		return o.lockstep()
@@ -170,7 +172,7 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 func (o *gathering) lockstep() error {
 	s := o.s
 	if s.averagedAt > 0 {
-		o.late = s.unfolded(s.averagedAt, o.late)
+		o.late = s.below(wordStep, 2*s.averagedAt, o.late)
 		return nil
 	}
 	for r, in := range s.ch.clocks {

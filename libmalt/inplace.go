@@ -49,6 +49,9 @@ const (
 	wordWeight          // bits of its float64 weight, too
 	wordDone            // e<<24 | blocks of its part that are in its own array; see below
 	wordDecision        // of rank 0, swapped by all
+	// Of collective calls, which have numbers of their own: see reducing.
+	wordReduced // the last call for which it has folded its part
+	wordMeeting // as wordDecision
 	inplaceWords
 )
 
@@ -82,9 +85,9 @@ func part(n, rank, size int) (lo, hi int) {
 	return at(rank), at(rank + 1)
 }
 
-// decision is what was decided at clock, and the word.
-func (s *Segment) decision(clock uint64) (verdict, uint64) {
-	d, _ := s.shared.Get(0, wordDecision)
+// decision is what was decided at clock in that word of rank 0, and the word.
+func (s *Segment) decision(word int, clock uint64) (verdict, uint64) {
+	d, _ := s.shared.Get(0, word)
 	switch {
 	case d < 2*clock:
 		return undecided, d
@@ -104,17 +107,17 @@ const (
 
 // decide sees to it that something is decided at clock: want, unless another
 // rank, or this one before, has decided otherwise.
-func (s *Segment) decide(clock uint64, want verdict) verdict {
+func (s *Segment) decide(word int, clock uint64, want verdict) verdict {
 	for {
-		v, d := s.decision(clock)
+		v, d := s.decision(word, clock)
 		if v != undecided {
 			return v
 		}
-		word := 2 * clock
+		decided := 2 * clock
 		if want == throughBoxes {
-			word++
+			decided++
 		}
-		s.shared.Swap(0, wordDecision, d, word)
+		s.shared.Swap(0, word, d, decided)
 	}
 }
 
@@ -142,7 +145,7 @@ func (o *averaging) begin(v *Vector, op reduce.Op, weight float64) {
 func (o *averaging) step() (done bool) {
 	s := &o.v.Segment
 	for o.verdict == undecided {
-		v, _ := s.decision(o.clock)
+		v, _ := s.decision(wordDecision, o.clock)
 		if v == undecided {
 			if v = o.look(); v == undecided {
 				o.blocked()
@@ -152,7 +155,7 @@ func (o *averaging) step() (done bool) {
 		o.settle(v)
 	}
 	if o.verdict == directly {
-		if o.late = s.unfolded(o.clock, o.late[:0]); len(o.late) > 0 {
+		if o.late = s.below(wordStep, 2*o.clock, o.late[:0]); len(o.late) > 0 {
 			o.blocked()
 			return false
 		}
@@ -167,7 +170,7 @@ func (o *averaging) step() (done bool) {
 // what the others wait for then.
 func (o *averaging) settle(want verdict) {
 	if o.verdict == undecided {
-		if o.verdict = o.v.decide(o.clock, want); o.verdict == directly {
+		if o.verdict = o.v.decide(wordDecision, o.clock, want); o.verdict == directly {
 			o.fold()
 		}
 	}
@@ -202,10 +205,11 @@ func (o *averaging) look() verdict {
 	return directly
 }
 
-// unfolded appends to late the ranks that have yet to fold their parts at clock.
-func (s *Segment) unfolded(clock uint64, late []int) []int {
+// below appends to late the ranks whose word has yet to reach a value: those that
+// have yet to fold their parts.
+func (s *Segment) below(word int, value uint64, late []int) []int {
 	for r := range s.w.size {
-		if at, _ := s.shared.Get(r, wordStep); at < 2*clock {
+		if at, _ := s.shared.Get(r, word); at < value {
 			late = append(late, r)
 		}
 	}
@@ -233,16 +237,18 @@ func (o *averaging) fold() {
 	}
 	switch {
 	case same:
-		o.foldPart(nil)
+		v.foldPart(o.op, o.clock, nil)
 	case any || !o.op.Weighted(): // else all keep their values
-		o.foldPart(v.weights)
+		v.foldPart(o.op, o.clock, v.weights)
 	}
 	v.stats.FoldTime += time.Since(start)
 	v.shared.Set(wordStep, 2*o.clock)
 }
 
-func (o *averaging) foldPart(weights []float64) {
-	v, me := o.v, o.v.w.rank
+// foldPart folds this rank's part of all arrays into its own, and copies it into
+// the others'. number is what wordDone tells besides.
+func (v *Vector) foldPart(op reduce.Op, number uint64, weights []float64) {
+	me := v.w.rank
 	lo, hi := part(len(v.data), me, v.w.size)
 	for block := uint64(1); lo < hi; block++ {
 		to := min(lo+blockBytes, hi)
@@ -250,8 +256,8 @@ func (o *averaging) foldPart(weights []float64) {
 		for r := range v.w.size {
 			v.srcs = append(v.srcs, v.shared.Bytes(r)[lo:to])
 		}
-		foldRuns(o.op, v.runs, lo, v.data[lo:to], v.srcs, weights)
-		v.shared.Put(wordDone, o.clock<<24|min(block, 1<<24-1))
+		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights)
+		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))
 		for r, dst := range v.srcs {
 			if r != me {
 				copy(dst, v.data[lo:to])

@@ -2,4 +2,7 @@
 
 package libmalt
 
-const blockBytes = cutBytes // so that small arrays have several
+const (
+	blockBytes  = cutBytes // so that small arrays have several
+	reduceBytes = 0
+)

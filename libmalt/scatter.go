@@ -125,9 +125,13 @@ func (o *scattering) advance() (bool, error) {
 		defer s.w.leaveQueue()
 	}
 	s.catchUp()
+	if o.late = s.unreduced(o.late[:0]); len(o.late) > 0 {
+		o.blocked()
+		return false, nil
+	}
 	clock := s.Clock() + 1
 	if s.shared != nil && s.ch.everyone {
-		s.decide(clock, throughBoxes)
+		s.decide(wordDecision, clock, throughBoxes)
 	}
 	if out != nil {
 		b, err := out.Begin()
@@ -136,8 +140,7 @@ func (o *scattering) advance() (bool, error) {
 				return false, err
 			}
 			if len(o.late) > 0 {
-				s.w.note(inScatter, s.id, s.Clock())
-				o.watch.blocked(s, o.late)
+				o.blocked()
 				return false, nil
 			}
 		}
@@ -171,6 +174,11 @@ func (o *scattering) advance() (bool, error) {
 	s.stats.Scatters++
 	o.count()
 	return true, nil
+}
+
+func (o *scattering) blocked() {
+	o.s.w.note(inScatter, o.s.id, o.s.Clock())
+	o.watch.blocked(o.s, o.late)
 }
 
 // makeRoom looks at the receivers that have not acknowledged the update whose

@@ -39,6 +39,7 @@ type Segment struct {
 	void    bool                  // those were in a queue, and a collective made them seen
 
 	averagedAt uint64 // clock of an average in place of which the gather is due; 0: none
+	reducedAt  uint64 // an allreduce given up, for which others may be folding yet; 0: none
 
 	sparse  *sparse // nil: what is scattered is data itself
 	weight  float64 // of the last scatter

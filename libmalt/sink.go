@@ -21,6 +21,14 @@ type sink interface {
 	finish(c *collective)
 }
 
+// nothing is for calls without data.
+type nothing struct{}
+
+func (nothing) begin(*collective) error                  { return nil }
+func (nothing) expect(rank int, total uint64) error      { return expectBytes(rank, total, 0) }
+func (nothing) chunk(*collective, int, int, []byte) bool { return false }
+func (nothing) finish(*collective)                       {}
+
 // keep collects every rank's bytes.
 type keep struct{ parts [][]byte }
 

@@ -39,6 +39,8 @@ type Vector struct {
 	rows    spvec.Shape
 	dense   error // why it cannot be sparse
 	inRows  bool  // it was said how long rows are
+
+	reductions [reduce.Replace + 1]string // what each allreduce is called, once it was made
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
@@ -258,11 +260,19 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 
 // AllReduce makes all replicas equal: the combination of all ranks' values, in
 // place, whatever graph and consistency. What was unseen counts as seen.
-// Collective. op: mean, sum, min, max.
+// Collective. op: mean, sum, min, max. After an error parts of the values may be
+// combined already.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.alone(func() error {
-		err := v.w.allReduce(ctx, &v.Segment, "allreduce of "+v.String(), v.data, v.runs, op)
-		if err == nil {
+		what := "allreduce of " + v.String()
+		o, err := overRanks(what, op)
+		if err != nil {
+			return err
+		}
+		if v.reductions[o] == "" {
+			v.reductions[o] = reduction(what, v.runs, o)
+		}
+		if err = v.allReduce(ctx, v.reductions[o], o); err == nil {
 			v.settle()
 		}
 		return err

@@ -146,8 +146,8 @@ class Vector(Exchange):
 
         It stays valid for as long as it is referenced, also after `close`.
         Assigning copies into it. With the graph ``all`` in ``bsp`` other ranks
-        write into it during `sync`, and a forked child sees the memory of its
-        parent, not a copy: let it copy what it changes.
+        write into it during `sync` and `allreduce`, and a forked child sees the
+        memory of its parent, not a copy: let it copy what it changes.
         """
         if len(self._arrays) != 1:
             raise TypeError(f"malt: {self._object.name} has {len(self._arrays)} arrays: use .arrays, or .flat")
@@ -387,7 +387,8 @@ class Vector(Exchange):
     def allreduce(self, op: str = "mean", *, timeout: float | None = None) -> None:
         """Combine all ranks' values, in place, to the same bits on every rank. Collective.
 
-        Whatever graph and consistency; what was unseen counts as seen.
+        Whatever graph and consistency; what was unseen counts as seen. If it raises,
+        parts of the values may be combined already.
 
         Parameters
         ----------

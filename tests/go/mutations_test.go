@@ -294,8 +294,8 @@ var mutations = []mutation{
 	{
 		line:   "in place: progress is told before the fold",
 		file:   "libmalt/inplace.go",
-		old:    "		foldRuns(o.op, v.runs, lo, v.data[lo:to], v.srcs, weights)\n		v.shared.Put(wordDone, o.clock<<24|min(block, 1<<24-1))\n",
-		new:    "		v.shared.Put(wordDone, o.clock<<24|min(block, 1<<24-1))\n		foldRuns(o.op, v.runs, lo, v.data[lo:to], v.srcs, weights)\n",
+		old:    "		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights)\n		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))\n",
+		new:    "		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))\n		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights)\n",
 		caught: "TestExploreInPlace/two_ranks", how: "claims 1 blocks of clock 1",
 	},
 	{
@@ -319,7 +319,7 @@ var mutations = []mutation{
 	{
 		line: "in place: no wait for all to fold",
 		file: "libmalt/inplace.go",
-		old:  "o.late = s.unfolded(o.clock, o.late[:0]); len(o.late) > 0", new: "o.late = s.unfolded(o.clock, o.late[:0]); false",
+		old:  "o.late = s.below(wordStep, 2*o.clock, o.late[:0]); len(o.late) > 0", new: "o.late = s.below(wordStep, 2*o.clock, o.late[:0]); false",
 		caught: "TestExploreInPlace/two_ranks", how: "in element",
 	},
 	{
@@ -332,14 +332,14 @@ var mutations = []mutation{
 	{
 		line:   "in place: the decision is not swapped but stored",
 		file:   "libmalt/inplace.go",
-		old:    "		s.shared.Swap(0, wordDecision, d, word)\n",
-		new:    "		now, _ := s.shared.Get(0, wordDecision)\n		_ = d\n		s.shared.Swap(0, wordDecision, now, word)\n		return want\n",
+		old:    "		s.shared.Swap(0, word, d, decided)\n",
+		new:    "		now, _ := s.shared.Get(0, word)\n		_ = d\n		s.shared.Swap(0, word, now, decided)\n		return want\n",
 		caught: "TestExploreInPlace/given_up", how: "waits for ever",
 	},
 	{
 		line: "in place: a scatter does not decide",
 		file: "libmalt/scatter.go",
-		old:  "		s.decide(clock, throughBoxes)\n", new: "",
+		old:  "		s.decide(wordDecision, clock, throughBoxes)\n", new: "",
 		caught: "TestExploreInPlace/one_scatters_by_itself", how: "waits for ever",
 	},
 	{
@@ -357,13 +357,13 @@ var mutations = []mutation{
 	{
 		line: "in place: giving up after the decision does not fold",
 		file: "libmalt/inplace.go",
-		old:  "	o.settle(throughBoxes)\n", new: "	if o.verdict == undecided {\n		o.verdict = o.v.decide(o.clock, throughBoxes)\n	}\n",
+		old:  "	o.settle(throughBoxes)\n", new: "	if o.verdict == undecided {\n		o.verdict = o.v.decide(wordDecision, o.clock, throughBoxes)\n	}\n",
 		caught: "TestExploreInPlace/given_up", how: "waits for ever",
 	},
 	{
 		line: "in place: the gather after giving up does not wait for all to fold",
 		file: "libmalt/gather.go",
-		old:  "		o.late = s.unfolded(s.averagedAt, o.late)\n", new: "",
+		old:  "		o.late = s.below(wordStep, 2*s.averagedAt, o.late)\n", new: "",
 		caught: "TestExploreInPlace/given_up", how: "in element",
 	},
 	{
@@ -377,5 +377,83 @@ var mutations = []mutation{
 		file: "libmalt/world.go",
 		old:  "		s.goAway()\n", new: "		_ = s\n",
 		caught: "TestExploreInPlace/kept,_barrier", how: "waits for ever",
+	},
+	{
+		line: "allreduce in place: no wait for all to arrive",
+		file: "libmalt/reducing.go",
+		old:  "		if !done || err != nil {\n", new: "		if _ = done; err != nil {\n",
+		caught: "TestExploreReducing/two_ranks", how: "claims",
+	},
+	{
+		line: "allreduce in place: no wait for all to fold",
+		file: "libmalt/reducing.go",
+		old:  "return len(c.late) == 0, nil", new: "return true, nil",
+		caught: "TestExploreReducing/two_ranks", how: "gives",
+	},
+	{
+		line: "allreduce in place: who has folded for any call counts",
+		file: "libmalt/reducing.go",
+		old:  "c.late = o.v.below(wordReduced, c.n, ", new: "c.late = o.v.below(wordReduced, 1, ",
+		caught: "TestExploreReducing/two_ranks", how: "gives",
+	},
+	{
+		line: "allreduce in place: has folded, before the fold",
+		file: "libmalt/reducing.go",
+		old:  "			o.v.foldPart(", new: "			o.v.shared.Set(wordReduced, o.part.n)\n			o.v.foldPart(",
+		caught: "TestExploreReducing/two_ranks", how: "gives",
+	},
+	{
+		line:   "allreduce in place: the word of a sync says who has folded",
+		file:   "libmalt/inplace.go",
+		old:    "	wordReduced // the last call for which it has folded its part\n	wordMeeting // as wordDecision\n	inplaceWords\n)",
+		new:    "	wordMeeting\n	inplaceWords\n	wordReduced = wordStep\n)",
+		caught: "TestExploreReducing/between_syncs", how: "claims",
+	},
+	{
+		line: "allreduce in place: decided in the word of a sync",
+		file: "libmalt/reducing.go",
+		old:  "o.v.decide(wordMeeting, o.part.n, want)", new: "o.v.decide(wordDecision, o.part.n, want)",
+		caught: "TestExploreReducing/after_a_scatter", how: "waits for ever",
+	},
+	{
+		line: "allreduce in place: giving up does not decide",
+		file: "libmalt/reducing.go",
+		old:  "		if o.settle(abandoned); o.verdict", new: "		if o.verdict",
+		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims",
+	},
+	{
+		line:   "allreduce in place: giving up after the decision does not fold",
+		file:   "libmalt/reducing.go",
+		old:    "		if o.settle(abandoned); o.verdict",
+		new:    "		if o.verdict == undecided {\n			o.verdict = o.v.decide(wordMeeting, o.part.n, abandoned)\n		}\n		if o.verdict",
+		caught: "TestExploreReducing/given_up,_then_a_gather", how: "waits for ever",
+	},
+	{
+		line:   "allreduce in place: folds after another has given it up",
+		file:   "libmalt/reducing.go",
+		old:    "o.verdict = o.v.decide(wordMeeting, o.part.n, want); o.verdict == directly",
+		new:    "o.verdict = o.v.decide(wordMeeting, o.part.n, want); want == directly",
+		caught: "TestExploreReducing/given_up,_then_a_gather", how: "waits for ever",
+	},
+	{
+		line:   "allreduce in place: a gather after giving up does not wait for all to fold",
+		file:   "libmalt/gather.go",
+		old:    "	if o.late = o.s.unreduced(o.late[:0]); len(o.late) > 0 {\n",
+		new:    "	if o.late = o.late[:0]; false {\n",
+		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims",
+	},
+	{
+		line:   "allreduce in place: a scatter after giving up does not wait for all to fold",
+		file:   "libmalt/scatter.go",
+		old:    "	if o.late = s.unreduced(o.late[:0]); len(o.late) > 0 {\n",
+		new:    "	if o.late = o.late[:0]; false {\n",
+		caught: "TestExploreReducing/given_up,_then_a_scatter", how: "claims",
+	},
+	{
+		line:   "allreduce in place: a collective call after giving up does not wait for all to fold",
+		file:   "libmalt/collective.go",
+		old:    "		if c.late = c.about.unreduced(c.late); len(c.late) > 0 {\n",
+		new:    "		if false {\n",
+		caught: "TestExploreReducing/given_up,_then_a_broadcast", how: "after a broadcast",
 	},
 }

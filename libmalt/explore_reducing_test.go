@@ -1,0 +1,152 @@
+//go:build explore
+
+package libmalt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"malt/rdma/explored"
+)
+
+// Allreduces in place, in every interleaving.
+//
+// r is an allreduce and R one that may find that another rank has given it up, as the
+// others may. Y, y and z may run into their timeout, and are given up then; after y
+// comes a gather and after z a scatter, and what the rank has in its array from then
+// on, v finds there. o is a broadcast from rank 0; after a script that ends with one
+// all arrays are alike.
+
+func (p *play) reduces() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "rRYyzo") }
+
+func (a *actor) fillWith(value float64) {
+	for i := 0; i < len(a.s.data); i += 8 {
+		binary.LittleEndian.PutUint64(a.s.data[i:], math.Float64bits(value))
+	}
+}
+
+// meeting is what the steps of the collective call on its way depend on.
+func (a *actor) meeting() (state []any) {
+	op := a.w.gate.waiter.op
+	o, ok := op.(*reducing)
+	if ok {
+		op, state = o.part, append(state, o.met, o.verdict)
+	}
+	if c, ok := op.(*collective); ok {
+		state = append(state, c.begun, c.ready, c.sent, c.from)
+		if l := c.level[a.s.id]; l != nil {
+			state = append(state, l.clock, l.heads)
+		}
+		if f, ok := c.sink.(*fill); ok {
+			state = append(state, f.scratch)
+		}
+	}
+	return state
+}
+
+// reduce is an allreduce, or what its letter says.
+func (a *actor) reduce(ctx context.Context, letter rune) error {
+	n := a.w.calls.Load() + 1
+	if letter == 'o' {
+		return a.v.Broadcast(ctx, 0)
+	}
+	a.fillWith(valueOf(a.w.rank, n))
+	patience := ctx
+	if strings.ContainsRune("yzY", letter) {
+		patience = &explored.Patience{Context: ctx}
+	}
+	err := a.v.AllReduce(patience, "sum")
+	switch {
+	case letter != 'r' && errors.Is(err, ErrLeft):
+		return nil
+	case patience != ctx && errors.Is(err, ErrTimeout):
+		return a.giveUp(ctx, letter)
+	case err != nil:
+		return err
+	}
+	want := 0.0
+	for r := range a.w.size {
+		want += valueOf(r, n)
+	}
+	if got, err := uniform(a.s.data); err != nil || got != want {
+		a.t.Fail("call %d of rank %d gives %v (%v), not %v", n, a.w.rank, got, err, want)
+	}
+	return nil
+}
+
+// giveUp gives the allreduce up that has timed out. After another call the array is
+// this rank's alone.
+func (a *actor) giveUp(ctx context.Context, letter rune) error {
+	err := a.v.Cancel()
+	if err != nil || letter == 'Y' {
+		return err
+	}
+	if letter == 'y' {
+		_, err = a.v.Gather(ctx, "")
+	} else {
+		_, err = a.v.Scatter(ctx, nil, 1)
+	}
+	a.mine = float64(1 + a.w.rank)
+	a.fillWith(a.mine)
+	return err
+}
+
+// kept looks whether nobody has written into the array since it was given up.
+func (a *actor) kept() error {
+	if got, err := uniform(a.s.data); a.mine != 0 && (err != nil || got != a.mine) {
+		return fmt.Errorf("the array of rank %d, which has given up, holds %v (%v), not %v", a.w.rank, got, err, a.mine)
+	}
+	return nil
+}
+
+// alike holds the arrays against each other.
+func alike(all []*actor, report func(string, ...any)) {
+	for _, a := range all {
+		if a.t.Dead() || !strings.HasSuffix(a.play.scripts[a.w.rank], "o") {
+			return
+		}
+	}
+	for _, a := range all[1:] {
+		if !bytes.Equal(a.s.data, all[0].s.data) {
+			report("after a broadcast rank %d holds %x, rank 0 %x", a.w.rank, a.s.data, all[0].s.data)
+		}
+	}
+}
+
+func TestExploreReducing(t *testing.T) {
+	const async = "consistency=async"
+	for _, c := range []struct {
+		name  string
+		large bool
+		play
+	}{
+		{"two ranks", false, play{async, []string{"rr", "rr"}, 0, false}},
+		{"a death", false, play{async, []string{"r", "r"}, 1, false}},
+		{"plain stores", false, play{async, []string{"r", "r"}, 0, true}},
+		{"given up, then a gather", false, play{async, []string{"ywv", "R"}, 0, false}},
+		{"given up, then a scatter", false, play{async, []string{"zwv", "R"}, 0, false}},
+		{"given up, then another", true, play{async, []string{"yr", "Rr"}, 0, false}},
+		{"given up, then a broadcast", false, play{async, []string{"Yo", "Ro"}, 0, false}},
+		{"both given up", true, play{async, []string{"yr", "yr"}, 0, false}},
+		{"between syncs", false, play{"", []string{"iri", "iri"}, 0, false}},
+		{"after a scatter", false, play{"", []string{"sr", "sr"}, 0, false}},
+		{"kept sync", true, play{"", []string{"kir", "iir"}, 0, false}},
+		{"given up, a death", true, play{async, []string{"y", "R"}, 1, false}},
+		{"three ranks", true, play{async, []string{"r", "r", "r"}, 0, false}},
+		{"three ranks, one gives up", true, play{async, []string{"ywv", "R", "R"}, 0, false}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.large && !large {
+				t.Skip("MALT_EXPLORE=big runs this")
+			}
+			t.Parallel()
+			c.play.run(t)
+		})
+	}
+}
