@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,9 +63,7 @@ def test_serial_program_does_without_malt(name: str) -> None:
 def test_g1_alone_the_model_is_the_serial_one(name: str) -> None:
     for word, package in NEEDS.items():
         if re.search(rf"\bimport {word}|from {word}", PAIRS[name][0].read_text()):
-            module = pytest.importorskip(package)
-            if word == "torch":
-                module.set_num_threads(1)  # more only wait for each other where the cores are busy
+            pytest.importorskip(package)
     for word, folder in DATA.items():
         if f"import {word}" in PAIRS[name][0].read_text():
             needed(folder)
@@ -73,6 +74,21 @@ def test_g1_alone_the_model_is_the_serial_one(name: str) -> None:
         assert a.tobytes() == b.tobytes()
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: more only wait for each other where the cores are busy."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    try:
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+    except ImportError:
+        yield
+        return
+    with threadpool_limits(1):
+        yield
+
+
 def trained(module: Any, name: str) -> list[np.ndarray[Any, Any]]:
-    model = module.main(QUICK.get(name, []))
+    with one_thread():
+        model = module.main(QUICK.get(name, []))
     return [np.array(part) for part in (model if isinstance(model, list | tuple) else [model])]
