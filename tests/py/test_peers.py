@@ -104,6 +104,7 @@ def test_ctrl_c_ends_every_wait_at_once(waiting: tuple[str, str]) -> None:
         2,
         f"""
 t = {{}}
+malt.Vector, malt.Segment             # are loaded now, not when the interrupt may come
 {make}
 if r == 1:
     sys.stdin.readline()
@@ -123,7 +124,7 @@ os._exit(0)
         job.ranks[0].out.wait_for("waiting")
         start = time.monotonic()
         job.ranks[0].signal(signal.SIGINT)
-        assert job.ranks[0].wait() == 0
+        assert job.ranks[0].wait() == 0, job.ranks[0].err.finish()
         at, free = job.ranks[0].out.finish().removeprefix("waiting").split()
         assert float(at) - start < 1
         assert free == "free"
