@@ -285,7 +285,16 @@ malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, 
 malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded);
 
 /* malt_vector_scatter to all, then malt_vector_gather with the vector's fold.
- * Their codes. */
+ * Their codes. MALT_ETIMEOUT: the call keeps its place; made again it goes on.
+ *
+ * With graph=all, consistency=bsp and the folds mean, sum, min and max the ranks
+ * make the result in each other's arrays, each a part of it, to the same bits as
+ * by the two calls and with fewer bytes moved. So from this call until it, or what
+ * goes on from it, has returned 0, other ranks read the array and write into it:
+ * leave it alone, also after MALT_ETIMEOUT, and after malt_cancel until
+ * malt_vector_gather, which goes on from there. A thread, or a forked child, that
+ * reads it meanwhile sees old and new parts mixed; what it writes may be folded, or
+ * lost. After MALT_EPEER the array may hold parts of the result. */
 malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded);
 
 /* One received update, read-only. */

@@ -313,8 +313,18 @@ class Vector(Exchange):
         Raises
         ------
         StateError, TimeoutError, PeerError
-            As `gather` and `scatter`. After a timeout the values have been sent:
-            `gather` is what goes on from there.
+            As `gather` and `scatter`. After a timeout, or Ctrl-C, the values have
+            been sent: `gather` is what goes on from there.
+
+        Notes
+        -----
+        With the graph ``all`` in ``bsp``, and the folds ``"mean"``, ``"sum"``,
+        ``"min"`` and ``"max"``, the ranks make the result in each other's arrays:
+        to the same bits, with fewer bytes moved. So leave the values alone from
+        this call until it has returned, or after a timeout or Ctrl-C until `gather`
+        has: threads and forked children see old and new parts mixed meanwhile, and
+        what they write may be folded, or lost. After a `PeerError` the values may
+        hold parts of the result.
         """
         # All arguments are looked at before anything is sent, and in every call.
         if unknown:
