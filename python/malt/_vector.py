@@ -268,7 +268,10 @@ class Vector(Exchange):
         if fold is not None:
             _fold.check(fold)
         self._take()
-        count = self._gather(fold, timeout)
+        if fold is None and self._own_fold is None:
+            count = self._object.gather(None, timeout)
+        else:
+            count = self._gather(fold, timeout)
         if count:
             self._give()
         return count

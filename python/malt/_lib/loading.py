@@ -31,11 +31,8 @@ class _Unloaded:
         return getattr(self, name)
 
 
-class _Loaded(_Unloaded):
-    """Has everything in its dictionary, so that nothing is looked up twice."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"libmalt has no {name!r}")
+class _Loaded:
+    """Has everything in its dictionary, and no `__getattr__`: with one each look costs twice as much."""
 
 
 class _Forked(_Unloaded):

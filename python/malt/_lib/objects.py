@@ -84,7 +84,7 @@ class Object(Place):
             return int(count[0])
 
     def gather(self, fold: str | None, timeout: float | None) -> int:
-        handle, count, name = self.handle, self._count, encoded(fold)
+        handle, count, name = self.handle, self._count, ffi.NULL if fold is None else encoded(fold)
         with self.claim():
             self.wait(lambda ms: lib.malt_vector_gather(handle, name, ms, count), timeout)
             return int(count[0])
