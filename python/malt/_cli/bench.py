@@ -186,8 +186,8 @@ class Report:
             f"latency: {_micro(result['seen'])} put-seen of 4 bytes, {_micro(result['barrier'])} barrier, "
             f"{_micro(result['allreduce'])} allreduce of a number"
         )
-        # Scatter: one copy. Sync: the same, and a fold that reads what n ranks have and writes one.
-        least = (self._ranks + 3) / 2
+        # Each reads what it sends once, and writes as much: scatter into its box, the others into all arrays.
+        moves = f"{1:6.1f}"
         return (
             f"{head}\n\n"
             f"{'':8}  {'copy':>8}  {'scatter':^16}  {'sync':^27}  {'allreduce':^27}  {'put-seen':>10}\n"
@@ -195,7 +195,7 @@ class Report:
             + f"{'time':>9}  {'GB/s':>8}  {'copies':>6}  "
             * 2
             + f"{'time':>10}\n"
-            f"{'moves':>8}  {'':8}  {'':8}  {1:6.1f}  {'':9}  {'':8}  {least:6.1f}"
+            f"{'moves':>8}  {'':8}  {'':8}  {moves}  {'':9}  {'':8}  {moves}  {'':9}  {'':8}  {moves}"
         )
 
     def _size(self, result: dict[str, Any]) -> str:
