@@ -212,7 +212,7 @@ def test_a_stopped_rank_is_named_at_the_timeout_and_counts_when_it_goes_on() -> 
         """,
     ) as job:
         for rank in (job.ranks[0], job.ranks[2]):
-            rank.out.wait_for(r"sync of vector .* waited for rank 1 .*waited 0.3 s")
+            rank.out.wait_for(r"(sync|gather) of vector .* waited for rank(s .*)? 1 .*waited 0.3 s")
         job.ranks[1].signal(signal.SIGCONT)
         assert [rank.process.returncode for rank in job.finish()] == [0] * 3, [rank.err.text for rank in job.ranks]
 

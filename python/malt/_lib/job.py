@@ -22,7 +22,7 @@ def init(options: str, job_timeout: float) -> None:
     told = encoded(options or None)
     with JOB.claim():
         JOB.wait(lambda ms: lib.malt_init(told, ms), job_timeout)
-    JOB.timeout = job_timeout
+    JOB.set_timeout(job_timeout)
     place.wanted = lib.malt_size() > 1
 
 

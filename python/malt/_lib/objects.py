@@ -68,26 +68,18 @@ class Object(Place):
     def _f(self, name: str) -> Any:
         return getattr(lib, f"malt_{self.kind}_{name}")
 
-    # What goes over the graph. The two that training loops call most are written out.
+    # What goes over the graph.
 
     def sync(self, weight: float, timeout: float | None) -> int:
-        handle, count = self.handle, self._count
-        with self.claim():
-            self.wait(lambda ms: lib.malt_vector_sync(handle, weight, ms, count), timeout)
-            return int(count[0])
+        return self.call(lib.malt_vector_sync, (self.handle, weight), timeout, self._count)
 
     def sync_rows(self, rows: np.ndarray[Any, Any], weight: float, timeout: float | None) -> int:
         """Sync, sending these rows: a contiguous array of int64."""
-        handle, count, (named, n) = self.handle, self._count, _borrowed(rows)
-        with self.claim():
-            self.wait(lambda ms: lib.malt_vector_sync_rows(handle, named, n, weight, ms, count), timeout)
-            return int(count[0])
+        return self.call(lib.malt_vector_sync_rows, (self.handle, *_borrowed(rows), weight), timeout, self._count)
 
     def gather(self, fold: str | None, timeout: float | None) -> int:
-        handle, count, name = self.handle, self._count, ffi.NULL if fold is None else encoded(fold)
-        with self.claim():
-            self.wait(lambda ms: lib.malt_vector_gather(handle, name, ms, count), timeout)
-            return int(count[0])
+        name = ffi.NULL if fold is None else encoded(fold)
+        return self.call(lib.malt_vector_gather, (self.handle, name), timeout, self._count)
 
     def scatter(
         self,
@@ -98,26 +90,18 @@ class Object(Place):
         weight: float = 1.0,
         nbytes: int = 0,
     ) -> int:
-        ranks, n = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
-        handle, sent = self.handle, self._long
-        with self.claim():
-            if rows is not None:
-                named, k = _borrowed(rows)
-                self.wait(
-                    lambda ms: lib.malt_vector_scatter_rows(handle, named, k, ranks, n, weight, ms, sent), timeout
-                )
-            elif self.kind == "vector":
-                self.wait(lambda ms: lib.malt_vector_scatter(handle, ranks, n, weight, ms, sent), timeout)
-            else:
-                self.wait(lambda ms: lib.malt_segment_scatter(handle, nbytes, ranks, n, ms, sent), timeout)
-            return int(sent[0])
+        ranks = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
+        if rows is not None:
+            named = _borrowed(rows)
+            return self.call(lib.malt_vector_scatter_rows, (self.handle, *named, *ranks, weight), timeout, self._long)
+        if self.kind == "vector":
+            return self.call(lib.malt_vector_scatter, (self.handle, *ranks, weight), timeout, self._long)
+        return self.call(lib.malt_segment_scatter, (self.handle, nbytes, *ranks), timeout, self._long)
 
     def gather_native(self, address: int, timeout: float | None) -> int:
         """Fold with a C function of type malt_fold."""
-        handle, fold, count = self.handle, ffi.cast("malt_fold", address), self._count
-        with self.claim():
-            self.wait(lambda ms: lib.malt_vector_gather_with(handle, fold, ffi.NULL, ms, count), timeout)
-            return int(count[0])
+        fold = ffi.cast("malt_fold", address)
+        return self.call(lib.malt_vector_gather_with, (self.handle, fold, ffi.NULL), timeout, self._count)
 
     def gather_with(self, fold: Callable[[list[Update]], object], timeout: float | None) -> int:
         """Call fold with the updates, if there are any; what it raises leaves them unfolded."""

@@ -18,6 +18,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from .loading import lib
 
 __all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "seconds", "warn"]
 
-SLICE = 50  # milliseconds that a call may stay in C
+SLICE = 50  # milliseconds that a call may stay in C, at most
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 LONG_WAIT = 10.0  # seconds after which a wait says whom it is for
 
@@ -43,6 +44,11 @@ def seconds(timeout: float | None) -> float:
     if not timeout >= 0:
         raise ValueError(f"malt: timeout={timeout!r}: 0 or more seconds are expected, or None for the job's timeout")
     return float(timeout)
+
+
+def slice_of(limit: float) -> int:
+    """Return the milliseconds that a call may stay in C which may take so many seconds."""
+    return SLICE if limit * 1000 > SLICE else math.ceil(limit * 1000)
 
 
 class Place:
@@ -88,42 +94,77 @@ class Place:
             "per thread"
         )
 
+    def call(self, function: Callable[..., int], args: tuple[Any, ...], timeout: float | None, out: Any) -> int:
+        """Claim this place, call ``function(*args, milliseconds, out)`` as `wait` does, and return what is in out.
+
+        It is written out for what training loops call most, which seldom has to wait.
+        """
+        place.tell()
+        if self.closed or self._lock.locked():
+            self.must_be_open()
+            raise self._refusal()
+        with self._lock:
+            status = None
+            try:
+                status = function(*args, JOB.slice if timeout is None else slice_of(seconds(timeout)), out)
+                if status:
+                    self._go_on(status, function, args, (out,), timeout)
+            except BaseException:
+                self._give_up(status)
+                raise
+            return out[0]  # type: ignore[no-any-return]
+
     def wait(self, call: Callable[[int], int], timeout: float | None, hint: str = "") -> None:
         """Make ``call(milliseconds)`` until it has an answer or ``timeout`` seconds are over.
 
         For the one that has claimed this place. ``hint`` ends what is said of a
         wait that is long.
         """
-        limit = JOB.timeout if timeout is None else seconds(timeout)
-        start = time.monotonic()
-        status = lib.MALT_ETIMEOUT  # what keeps a place, as far as is known when Ctrl-C comes
+        status = None
         try:
-            status = call(SLICE if limit * 1000 > SLICE else math.ceil(limit * 1000))
-            if status == 0:
-                return
-            warned = False
-            while status == lib.MALT_ETIMEOUT:
-                if loading.ended():
-                    break
-                waited = time.monotonic() - start
-                if waited >= limit:
-                    break
-                if waited >= LONG_WAIT and not warned:
-                    warned = True
-                    warn(f"{convert.error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s){hint}")
-                status = call(math.ceil(min((limit - waited) * 1000, SLICE)))
-            if loading.ended() and threading.current_thread() is not threading.main_thread():
-                raise SystemExit  # ends this thread, a daemon, without a word
-            if status == lib.MALT_ETIMEOUT:
-                raise TimeoutError(
-                    f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
-                    f"the call){hint}"
-                )
-            convert.check(status)
+            status = call(JOB.slice if timeout is None else slice_of(seconds(timeout)))
+            if status:
+                self._go_on(status, call, (), (), timeout, hint)
         except BaseException:
-            if status == lib.MALT_ETIMEOUT:
-                lib.malt_cancel(self.handle)
+            self._give_up(status)
             raise
+
+    def _give_up(self, status: int | None) -> None:
+        """Give up the place that a call may have kept; None is an answer that Ctrl-C has swallowed."""
+        if status is None or status == lib.MALT_ETIMEOUT:
+            lib.malt_cancel(self.handle)
+
+    def _go_on(
+        self,
+        status: int,
+        function: Callable[..., int],
+        args: tuple[Any, ...],
+        out: tuple[Any, ...],
+        timeout: float | None,
+        hint: str = "",
+    ) -> None:
+        """Go on with ``function(*args, milliseconds, *out)``, which a first slice has not brought to its end."""
+        limit = JOB.timeout if timeout is None else seconds(timeout)
+        start = time.monotonic() - slice_of(limit) / 1000
+        warned = False
+        while status == lib.MALT_ETIMEOUT:
+            if loading.ended():
+                break
+            waited = time.monotonic() - start
+            if waited >= limit:
+                break
+            if waited >= LONG_WAIT and not warned:
+                warned = True
+                warn(f"{convert.error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s){hint}")
+            status = function(*args, slice_of(limit - waited), *out)
+        if loading.ended() and threading.current_thread() is not threading.main_thread():
+            raise SystemExit  # ends this thread, a daemon, without a word
+        if status == lib.MALT_ETIMEOUT:
+            raise TimeoutError(
+                f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
+                f"the call){hint}"
+            )
+        convert.check(status)
 
 
 class Job(Place):
@@ -131,10 +172,14 @@ class Job(Place):
 
     def __init__(self) -> None:
         super().__init__(0, "the job")
-        self.timeout = DEFAULT_TIMEOUT
-        """Seconds that a timeout of None means."""
+        self.set_timeout(DEFAULT_TIMEOUT)
         self.collective_seconds = 0.0
         """Spent in collective calls."""
+
+    def set_timeout(self, limit: float) -> None:
+        """Say how many seconds a timeout of None means."""
+        self.timeout = limit
+        self.slice = slice_of(limit)
 
     def together(self, call: Callable[[int], int], timeout: float | None) -> None:
         """`wait`, for a collective call: its time is booked as such."""
