@@ -58,6 +58,9 @@ type Policy struct {
 // Wait runs step until it is true, once at once and again each time bell i of
 // this rank has been rung. It returns ctx.Err() when ctx is done and
 // rdma.ErrClosed when the Host is closed meanwhile.
+//
+// A bell that was silent for a whole sleep is not looked at before the next one:
+// who waits for a rank that is stopped, in many short calls, keeps no core busy.
 func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) error {
 	if !h.guard.Enter() {
 		return rdma.ErrClosed
@@ -72,15 +75,21 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 		return nil
 	}
 	var stop func() bool
+	silent := &h.silent[i]
 	for {
-		now, ok := p.look(ctx, bell, seen)
+		now, ok := seen, false
+		if silent.Load() != seen|1 {
+			now, ok = p.look(ctx, bell, seen)
+		}
 		if !ok {
 			// The end of ctx rings, but only a sleeper needs that.
 			if stop == nil {
 				stop = context.AfterFunc(ctx, func() { h.Ring(h.BellID(i)) })
 				defer stop()
 			}
-			now = p.sleep(bell, seen)
+			if now = p.sleep(bell, seen); !rung(seen, now) || ctx.Err() != nil {
+				silent.Store(now | 1)
+			}
 		}
 		switch {
 		case h.guard.Closed():

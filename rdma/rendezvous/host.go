@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"malt/rdma"
 	"malt/rdma/internal/mem"
@@ -25,6 +26,10 @@ type Host struct {
 
 	regions regions
 	deaths  *deaths
+
+	// silent is, for each bell of this rank, its value | 1 when a sleep last ended
+	// without a ring, or with the one at the end of the call's time.
+	silent [Bells]atomic.Uint64
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc

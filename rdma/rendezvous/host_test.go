@@ -413,6 +413,24 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
+// A wait in short calls sleeps all the time, though its policy is to look first.
+func TestSilentBellIsNotLookedAt(t *testing.T) {
+	h := meet(t, 2)[0]
+	never := func() bool { return false }
+	for _, p := range []Policy{{}, {Spin: math.MaxInt}, {Spin: math.MaxInt}} {
+		got := make(chan error, 1)
+		go func() { got <- h.Wait(within(t, 10*time.Millisecond), 1, p, never) }()
+		select {
+		case err := <-got:
+			if err != context.DeadlineExceeded {
+				t.Errorf("%+v: %v", p, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%+v: looks at a bell that nobody has rung since the sleep before", p)
+		}
+	}
+}
+
 func TestMemoryErrors(t *testing.T) {
 	h := meet(t, 1)[0]
 	if _, err := h.Map(1 << 46); !errors.Is(err, rdma.ErrNoMemory) {

@@ -85,7 +85,17 @@ def alone() -> list[System]:
     """MALT, and the limit."""
     moved = AVERAGES | {"scatter", "gather", "copy", "read"}
     own = frozenset(
-        {"gather-own-fold", "numpy-fold", "gather-idle", "sync-idle", "sync-graph", "put-seen", "sparse", "memory"}
+        {
+            "gather-own-fold",
+            "numpy-fold",
+            "gather-idle",
+            "sync-idle",
+            "sync-graph",
+            "put-seen",
+            "stopped",
+            "sparse",
+            "memory",
+        }
     )
     return [System("malt", _malt, AVERAGES | {"scatter", "gather"} | own), System("limit", _limit, frozenset(moved))]
 

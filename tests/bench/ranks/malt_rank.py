@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,6 +96,30 @@ class Malt:
                 v.scatter()
 
         return _halved(loop(half))
+
+    def _stopped(self, count: int) -> Timed:
+        """Processor time that rank 0 takes in a second of waiting for rank 1, which is stopped."""
+        v = self._vector(count, consistency="bsp")
+        stopped = malt.allgather(os.getpid())[1]
+
+        def timed(calls: int) -> float | None:
+            if self.rank:
+                if self.rank == 1:
+                    os.kill(stopped, signal.SIGSTOP)
+                v.sync()
+                return None
+            while Path(f"/proc/{stopped}/stat").read_text().rpartition(") ")[2][0] != "T":
+                os.sched_yield()
+            used, began = time.process_time(), time.perf_counter()
+            try:
+                v.sync(timeout=0.5)
+            except malt.TimeoutError:
+                used, waited = time.process_time() - used, time.perf_counter() - began
+            os.kill(stopped, signal.SIGCONT)
+            v.gather()
+            return used / waited
+
+        return timed
 
     def _sparse(self, count: int, density: float) -> Timed:
         """Scatter by rank 0 and gather by rank 1, seconds per byte sent."""
