@@ -140,6 +140,14 @@ def test_files_that_are_here_by_their_url(loads: Loads, folder: Path, name: str)
     check(loads, f"file://{folder}/{name}")
 
 
+def test_a_file_system_with_one_position_for_all_who_open_a_file() -> None:
+    fs = pytest.importorskip("fsspec").filesystem("memory")
+    for i in range(3):
+        fs.pipe(f"/shared/{i}.csv", b"\xef\xbb\xbf%d,%d\n" % (i, i))
+    assert malt.load("memory://shared/*.csv").tolist() == [[0, 0], [1, 1], [2, 2]]
+    fs.rm("/shared", recursive=True)
+
+
 def test_a_glob_elsewhere(loads: Loads, memory: Callable[[str, bytes], None]) -> None:
     for i in range(5):
         memory(f"/there/{i}.txt.gz", gzip.compress(f"{i}\n".encode() * 3))

@@ -98,19 +98,20 @@ class File:
     @contextmanager
     def plain(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         """Open it; gives what is in it, unpacked, and the stored bytes under that."""
+        compression = self.compression  # before it is opened: in memory, fsspec gives one position to all who open it
         self._check_name()
         with self.raw() as raw:
-            if not self.compression:
+            if not compression:
                 yield raw, raw
                 return
-            with _READERS[self.compression](raw) as f:
+            with _READERS[compression](raw) as f:
                 try:
                     yield f, raw
                 except (*_DAMAGE, OSError) as e:
                     if not isinstance(e, _DAMAGE) and e.errno is not None:  # bz2 raises OSErrors without a number
                         raise
                     raise ValueError(
-                        f"malt: load: {self.name}: the {self.compression} data are damaged or end too early ({e}): "
+                        f"malt: load: {self.name}: the {compression} data are damaged or end too early ({e}): "
                         "fetch the file again"
                     ) from e
 
