@@ -144,6 +144,19 @@ def test_mistakes_are_explained(path: Path, options: dict[str, Any], error: type
         malt.load(path, **options)
 
 
+@pytest.mark.parametrize("nothing", ["", "\n \n"])
+def test_files_without_rows_may_be_among_those_read_as_one(loads: Loads, tmp_path: Path, nothing: str) -> None:
+    for i, text in enumerate((nothing, "a,b\n1,2\n", nothing, "a,b\n3,4\n")):
+        (tmp_path / f"{i}.csv").write_text(text)
+    for size in (1, 2, 5):
+        parts = checked(loads(size, tmp_path / "*.csv"))
+        assert np.concatenate(parts).tolist() == [[1, 2], [3, 4]]
+    for i in (1, 3):
+        (tmp_path / f"{i}.csv").write_text(nothing)
+    with pytest.raises(ValueError, match=r"0.csv is empty: rows of ','-separated values are expected"):
+        malt.load(tmp_path / "*.csv")
+
+
 def test_files_with_other_columns_are_not_one(tmp_path: Path, table: Any) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     (tmp_path / "0.csv").write_text("a,b\n1,2\n")

@@ -66,13 +66,19 @@ class CSV:
         self._dtype = np.dtype(np.float64) if dtype is None else dtype
         self._reader = None if frame is None else FrameReader(frame)
         self._names: list[str] | None = None
+        self._named_by = ""  # the first file that has rows
         self._team = team
         rows = Rows(quote=b"" if quotechar is None else quotechar.encode())
         self._text = Text(files, rows, team, progress, self._after_header)
 
         def about() -> None:
-            self._text.start(0)
-            assert self._names is not None
+            for i in range(len(files)):
+                if self._names is None:  # files before it are empty
+                    self._text.start(i)
+            if self._names is None:
+                raise ValueError(
+                    f"malt: load: {files[0].name} is empty: rows of {delimiter!r}-separated values are expected"
+                )
             self._columns, self._label = chosen(files[0].name, self._names, columns, label)
 
         team.share(about)
@@ -84,10 +90,6 @@ class CSV:
         first = next(self._text.rows.whole(file.stream(start), file.name), b"")
         spans = self._text.rows.spans(first)
         if not spans:
-            if self._names is None:
-                raise ValueError(
-                    f"malt: load: {file.name} is empty: rows of {self._delimiter!r}-separated values are expected"
-                )
             return start
         begin, end = spans[0]
         try:
@@ -98,10 +100,10 @@ class CSV:
             self._has_header = not all(_is_number(field) for field in fields)
         names = fields if self._has_header else [str(i) for i in range(len(fields))]
         if self._names is None:
-            self._names = names
+            self._names, self._named_by = names, file.name
         elif names != self._names:
             raise ValueError(
-                f"malt: load: the columns of {file.name} are {names}, those of {self._text.files[0].name} "
+                f"malt: load: the columns of {file.name} are {names}, those of {self._named_by} "
                 f"{self._names}: files that are read as one must have the same"
             )
         return start + end + 1 if self._has_header else start
