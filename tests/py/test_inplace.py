@@ -156,6 +156,7 @@ def test_a_sync_that_was_interrupted_goes_on_with_a_gather() -> None:
         """,
     ) as job:
         job.ranks[0].out.wait_for("waiting")
+        job.ranks[0].wait_asleep()
         start = time.monotonic()
         job.ranks[0].signal(signal.SIGINT)
         at = job.ranks[0].out.wait_for(r"interrupted (\S+)")[1]
