@@ -89,13 +89,6 @@ class Rank:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def wait_asleep(self) -> None:
-        """Return when its main thread sleeps, as one does in a wait."""
-        deadline = time.monotonic() + LONG
-        while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
-            assert time.monotonic() < deadline
-            os.sched_yield()
-
     def wait(self, seconds: float = LONG) -> int:
         return self.process.wait(seconds)
 
