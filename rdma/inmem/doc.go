@@ -12,8 +12,8 @@
 // a test proves the ordering of the box's protocol, not only its results. Slots
 // are made when they are first used.
 //
-// All waiting is on sync.Cond. There is no clock, no futex and no polling, so
-// that in a testing/synctest bubble a rank that waits is durably blocked.
+// Waiting is that of package bell: in a testing/synctest bubble a rank that
+// waits is durably blocked.
 //
 // Update.Data is the sender's memory and is not write-protected here: whoever
 // writes it, other than the sender, breaks the other readers.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"malt/rdma"
+	"malt/rdma/internal/bell"
 )
 
 // job is what the ranks of one New have in common. mu guards the tables; the
@@ -17,7 +18,7 @@ type job struct {
 	boxes map[boxName][]*publication
 	words map[string]*wordSet
 
-	bells atomic.Pointer[[]*bell] // bell i has id i+1; only grows, by copying, under mu
+	bells bell.Set
 	ranks []rankState
 }
 
@@ -54,40 +55,8 @@ func (j *job) state(rank int) error {
 // finish sets the final state of rank, unless it has one, and tells everybody.
 func (j *job) finish(rank int, end error) {
 	if j.ranks[rank].end.CompareAndSwap(nil, &end) {
-		j.ringAll()
+		j.bells.RingAll()
 	}
-}
-
-// ring is box.End.Ring.
-func (j *job) ring(id uint64) {
-	if bells := *j.bells.Load(); id-1 < uint64(len(bells)) {
-		bells[id-1].ring()
-	}
-}
-
-func (j *job) ringAll() {
-	for _, b := range *j.bells.Load() {
-		b.ring()
-	}
-}
-
-// ringRank rings all doorbells of one rank.
-func (j *job) ringRank(rank int) {
-	for _, b := range *j.bells.Load() {
-		if b.rank == rank {
-			b.ring()
-		}
-	}
-}
-
-// addBell makes a doorbell and its id.
-func (j *job) addBell(rank int) (*bell, uint64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	b := newBell(rank)
-	bells := append(slices.Clone(*j.bells.Load()), b)
-	j.bells.Store(&bells)
-	return b, uint64(len(bells))
 }
 
 // slot is box.Place.Slot of both ends.

@@ -80,7 +80,7 @@ func (t *transport) publish(name string, s rdma.Spec, sets [][]int) ([]rdma.Outb
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	for _, r := range all {
-		t.job.ringRank(r)
+		t.job.bells.RingOwner(r)
 	}
 	return outs, nil
 }
@@ -90,6 +90,6 @@ func (t *transport) end(p *publication, l box.Layout, name string, sender int) b
 	return box.End{
 		Place:  box.Place{Control: p.control, Slot: p.slot},
 		Layout: l, Name: name, Sender: sender, Member: uint32(sender),
-		Bell: t.bellID, Ring: t.job.ring, State: t.job.state, Meter: t.meter,
+		Bell: t.bellID, Ring: t.job.bells.Ring, State: t.job.state, Meter: t.meter,
 	}
 }

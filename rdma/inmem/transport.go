@@ -9,6 +9,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/bell"
 )
 
 // transport is one rank with one doorbell; Sub makes another one of the same
@@ -16,7 +17,7 @@ import (
 type transport struct {
 	job    *job
 	rank   int
-	bell   *bell
+	bell   *bell.Bell
 	bellID uint64
 	meter  *box.Meter
 	parent *transport // nil but for a Sub
@@ -34,7 +35,6 @@ var _ rdma.Transport = (*transport)(nil)
 func New(n int) []rdma.Transport {
 	n = max(n, 1)
 	j := &job{size: n, boxes: map[boxName][]*publication{}, words: map[string]*wordSet{}, ranks: make([]rankState, n)}
-	j.bells.Store(new([]*bell))
 	all := make([]rdma.Transport, n)
 	for rank := range all {
 		all[rank] = newTransport(j, rank, box.NewMeter(n), nil)
@@ -43,7 +43,7 @@ func New(n int) []rdma.Transport {
 }
 
 func newTransport(j *job, rank int, m *box.Meter, parent *transport) *transport {
-	b, id := j.addBell(rank)
+	b, id := j.bells.Add(rank)
 	return &transport{job: j, rank: rank, bell: b, bellID: id, meter: m, parent: parent, open: map[io.Closer]struct{}{}, blocks: map[*byte]struct{}{}}
 }
 
@@ -55,9 +55,9 @@ func (t *transport) Wait(ctx context.Context, step func() bool) error {
 	return t.wait(ctx, func() (bool, error) { return step(), nil })
 }
 
-// wait is bell.wait that also ends when this transport is closed.
+// wait is Bell.Wait that also ends when this transport is closed.
 func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
-	err := t.bell.wait(ctx, func() (bool, error) {
+	err := t.bell.Wait(ctx, func() (bool, error) {
 		if ok, err := step(); ok || err != nil {
 			return ok, err
 		}
@@ -69,7 +69,7 @@ func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
 	return nil
 }
 
-func (t *transport) Wake() { t.bell.ring() }
+func (t *transport) Wake() { t.bell.Ring() }
 
 func (t *transport) Sub() (rdma.Transport, error) {
 	s := newTransport(t.job, t.rank, t.meter, t)
@@ -114,7 +114,7 @@ func (t *transport) Close() error {
 	} else {
 		t.parent.forget(t)
 	}
-	t.bell.ring()
+	t.bell.Ring()
 	return errors.Join(errs...)
 }
 

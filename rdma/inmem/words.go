@@ -110,7 +110,7 @@ func (w *words) arrive(key, what string, block []byte) error {
 		delete(j.words, key)
 	}
 	for _, p := range set.parts {
-		j.ring(p.bell)
+		j.bells.Ring(p.bell)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (w *words) Set(i int, v uint64) {
 
 func (w *words) ringAll() {
 	for i := range w.set.parts {
-		w.t.job.ring(w.set.parts[i].bell)
+		w.t.job.bells.Ring(w.set.parts[i].bell)
 	}
 }
 
