@@ -27,6 +27,7 @@ type End struct {
 	Member     uint32 // the sender's id, never reused
 	Generation uint32 // of the view
 	Bell       uint64 // this end's own doorbell, never 0
+	Replica    bool   // of a queue: what the reader releases may not have arrived yet
 
 	Ring  func(bell uint64)    // rings a doorbell; one that is unknown or gone is ignored
 	State func(rank int) error // rdma.Transport.State
@@ -50,6 +51,11 @@ func (e *End) done() error {
 		return nil
 	}
 	return e.Done()
+}
+
+// Header is what every slot of the box says.
+func (e *End) Header() Header {
+	return Header{Format: e.Layout.format(), Generation: e.Generation, Member: e.Member}
 }
 
 func (e *End) id() uint64 { return uint64(e.Generation)<<32 | uint64(e.Member) }

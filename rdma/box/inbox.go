@@ -28,11 +28,13 @@ func NewInbox(e End, index int) (*Inbox, error) {
 	if err := e.compare(); err != nil {
 		return nil, err
 	}
-	h := Header{Format: e.Layout.format(), Generation: e.Generation, Member: e.Member}
-	return &Inbox{e, NewReader(e.Control, e.Layout, index, h, e.Bell, ReaderEnv{
+	h := e.Header()
+	r := NewReader(e.Control, e.Layout, index, h, e.Bell, ReaderEnv{
 		Slot: e.Slot, Ring: e.Ring,
 		State: func() error { return e.State(e.Sender) },
-	})}, nil
+	})
+	r.ahead = e.Replica
+	return &Inbox{e, r}, nil
 }
 
 // From implements rdma.Inbox.

@@ -41,7 +41,7 @@ func NewOutbox(e End, readers []int, reserve func(slot int) error) (*Outbox, err
 		}
 		o.number[rank] = i
 	}
-	h := Header{Format: e.Layout.format(), Generation: e.Generation, Member: e.Member}
+	h := e.Header()
 	o.w = NewWriter(e.Control, e.Layout, h, e.Bell, WriterEnv{
 		Slot: e.Slot, Reserve: reserve, Ring: e.Ring,
 		Gone: func(r int) bool { return e.State(o.readers[r]) != nil },

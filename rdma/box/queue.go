@@ -74,7 +74,9 @@ func (r *Reader) nextQueue() (h Header, mine, ok bool, err error) {
 // releaseQueue raises the ack word and rings the sender. It touches nothing else
 // of r, since another goroutine may be in Next.
 func (r *Reader) releaseQueue(seq uint64) {
-	seq = min(seq, r.control.head().Load())
+	if !r.ahead || seq == released {
+		seq = min(seq, r.control.head().Load())
+	}
 	ack := r.control.ack(r.me)
 	for {
 		old := ack.Load()

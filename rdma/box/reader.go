@@ -10,6 +10,7 @@ type Reader struct {
 	env     ReaderEnv
 	me      int    // number of this reader
 	want    Header // what every slot must say
+	ahead   bool   // End.Replica
 
 	seen    uint64 // seq of the newest update that was returned or skipped
 	acked   uint64 // what the ack word holds, in newest mode

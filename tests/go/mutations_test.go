@@ -139,6 +139,18 @@ var mutations = []mutation{
 		caught: "TestExploreQueue/depth_1", how: "its clock was raised",
 	},
 	{
+		line: "of two updates in lock-step the newer is passed on first",
+		file: "rdma/box/relay.go",
+		old:  "word == 0 || w < word", new: "word == 0 || w > word",
+		caught: "TestExploreRelay/lock-step", how: "update 2 after 0",
+	},
+	{
+		line: "what is passed on is given back too early",
+		file: "rdma/box/relay.go",
+		old:  "	l.sent = w >> slotBits\n	return h, l.r.payload", new: "	l.sent = w >> slotBits\n	l.Done()\n	return h, l.r.payload",
+		caught: "TestExploreRelay/newest", how: "torn",
+	},
+	{
 		line:   "plain increment of the doorbell",
 		file:   "rdma/rendezvous/bell.go",
 		old:    "	if old := b.Add(2) - 2; old&1 != 0 {\n",

@@ -1,0 +1,100 @@
+package box
+
+// Replica is the writing end of a copy, for one reader, of another rank's box:
+// what a Relay took out goes in here, and an Inbox reads it. One goroutine uses
+// it.
+type Replica struct {
+	end    End
+	w      *Writer
+	landed uint64 // seq of the update that was published last
+}
+
+// NewReplica makes it in fresh memory, laid out for one reader. e.Bell is rung
+// when the reader has released something that its sender waits for. reserve is
+// as for NewOutbox.
+func NewReplica(e End, reserve func(slot int) error) (*Replica, error) {
+	if err := e.attach(); err != nil {
+		return nil, err
+	}
+	if e.Layout.Readers != 1 {
+		return nil, corrupt("a replica with %d readers", e.Layout.Readers)
+	}
+	h := e.Header()
+	p := &Replica{end: e, w: NewWriter(e.Control, e.Layout, h, e.Bell, WriterEnv{
+		Slot: e.Slot, Reserve: reserve, Ring: e.Ring,
+		Gone: func(int) bool { return false },
+	})}
+	e.format()
+	return p, nil
+}
+
+// Landed is the seq of the update that was published last.
+func (p *Replica) Landed() uint64 { return p.landed }
+
+// Acked is the seq up to which the reader has released; the largest uint64 once
+// it has closed its end.
+func (p *Replica) Acked() uint64 { return p.w.control.ack(0).Load() }
+
+// Begin returns the memory for the payload of the update with header h. What was
+// begun before and not committed is dropped. Nothing of h is believed: what does
+// not fit the box is ErrCorrupt.
+func (p *Replica) Begin(h *Header) ([]byte, error) {
+	want := p.w.header
+	want.Bytes = uint64(p.end.Layout.Spec.Bytes)
+	if err := h.Check(h.Seq, &want); err != nil {
+		return nil, err
+	}
+	if h.Generation != want.Generation {
+		return nil, corrupt("seq %d of generation %d, expected %d", h.Seq, h.Generation, want.Generation)
+	}
+	if h.Seq <= p.landed || h.Seq >= 1<<(64-slotBits) {
+		return nil, corrupt("seq %d behind seq %d", h.Seq, p.landed)
+	}
+	if p.end.Layout.Spec.Depth > 0 {
+		if last := max(p.landed, p.Acked()); h.Seq-1 > last {
+			return nil, corrupt("seq %d of a queue behind seq %d", h.Seq, last)
+		}
+	}
+	p.w.slot, p.w.seq = -1, h.Seq-1
+	b, err := p.w.Begin()
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return nil, corrupt("seq %d, though the reader has released up to %d only, and the queue has room for %d", h.Seq, p.Acked(), p.end.Layout.Slots)
+	}
+	return b[:h.Bytes], nil
+}
+
+// Commit publishes what Begin began with the same header. mine is false for an
+// update that was not meant for the reader, in queue mode.
+func (p *Replica) Commit(h *Header, mine bool, progress Progress) {
+	p.publishedAt(progress)
+	if mine {
+		p.w.published[0]-- // counted in already; Commit counts it
+	}
+	p.w.Commit(int(h.Bytes), h.Stamp, nil, mine)
+	p.landed = h.Seq
+	p.w.Advance(progress.Clock)
+}
+
+// Advance says how far the sender is, without an update.
+func (p *Replica) Advance(progress Progress) {
+	p.publishedAt(progress)
+	p.w.Advance(progress.Clock)
+}
+
+// publishedAt comes before the update, so that the count is never less than what
+// the reader has got.
+func (p *Replica) publishedAt(progress Progress) {
+	if progress.Published > p.w.published[0] {
+		p.w.published[0] = progress.Published
+		p.w.control.published(0).Store(progress.Published)
+	}
+}
+
+// Leave says that the sender has closed its end: what has landed is all.
+func (p *Replica) Leave(progress Progress) {
+	p.Advance(progress)
+	p.w.Close()
+}
