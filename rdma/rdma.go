@@ -185,4 +185,7 @@ type Shared interface {
 type Traffic struct {
 	SentMessages, SentBytes         uint64
 	ReceivedMessages, ReceivedBytes uint64
+	// What went over a network for it and for everything else: headers, words,
+	// acks. What was overwritten before it could be sent did not. 0 without one.
+	SentWire, ReceivedWire uint64
 }

@@ -32,6 +32,7 @@ func leavingKeeps(j *job) {
 		if err := out.Close(); err != nil {
 			j.Fatal(err)
 		}
+		j.settle()
 		if c, err := in.Clock(); c != 8 || !errors.Is(err, rdma.ErrLeft) {
 			j.Errorf("%s: clock %d, error %v; expected 8 and ErrLeft", name, c, err)
 		}
@@ -56,9 +57,11 @@ func transportClosed(j *job) {
 	held := j.take(in[1], 1, 3000)
 	j.mustPut(out, 0, 2, 3000, nil)
 	t := j.ranks[0]
+	j.settle()
 	if err := errors.Join(t.Close(), t.Close()); err != nil {
 		j.Fatalf("closing twice: %v", err)
 	}
+	j.settle()
 	if err := intact(held, 0, 3000); err != nil {
 		j.Error(err)
 	}
@@ -107,7 +110,9 @@ func abortedPeer(j *job) {
 		j.mustPut(newest, 0, c, 40, nil)
 		j.mustPut(queue, 0, c, 40, nil)
 	}
+	j.settle()
 	j.ranks[0].Abort(reason)
+	j.settle()
 	for _, r := range j.others(0) {
 		c, err := in[r].Clock()
 		j.dead("Clock", err, reason)
@@ -138,11 +143,13 @@ func firstEndFinal(j *job) {
 	if err := j.ranks[0].Close(); err != nil {
 		j.Fatal(err)
 	}
+	j.settle()
 	j.dead("aborted, then closed", j.ranks[1].State(0), "first")
 	if err := j.ranks[1].Close(); err != nil {
 		j.Fatal(err)
 	}
 	j.ranks[1].Abort("too late")
+	j.settle()
 	if err := j.ranks[j.n()-1].State(1); j.n() > 2 && !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("closed, then aborted: %v", err)
 	}

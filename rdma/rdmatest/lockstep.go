@@ -35,6 +35,7 @@ func atNeedsLockstep(j *job) {
 // at is At that must give the intact update of that clock.
 func (j *job) at(in rdma.Inbox, clock uint64, n int) rdma.Update {
 	j.Helper()
+	j.settle()
 	u, ok, err := in.At(clock)
 	if err != nil || !ok || u.Clock != clock {
 		j.Fatalf("At(%d): got clock %d, ok %v, error %v", clock, u.Clock, ok, err)
@@ -48,6 +49,7 @@ func (j *job) at(in rdma.Inbox, clock uint64, n int) rdma.Update {
 // notAt is At that must have nothing.
 func (j *job) notAt(in rdma.Inbox, clock uint64) {
 	j.Helper()
+	j.settle()
 	if u, ok, err := in.At(clock); ok || err != nil {
 		j.Fatalf("At(%d): got clock %d, error %v; expected nothing", clock, u.Clock, err)
 	}

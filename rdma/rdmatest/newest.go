@@ -34,6 +34,7 @@ func headerTravels(j *job) {
 		if err := out.Commit(0, s, nil); err != nil {
 			j.Fatal(err)
 		}
+		j.settle()
 		for _, r := range j.others(0) {
 			u, ok, err := in[r].Next()
 			if err != nil || !ok || u.Stamp != s || u.Seq != uint64(seq)+1 || u.Data == nil {
@@ -165,6 +166,7 @@ func newestSubset(j *job) {
 		}
 		clock++
 		j.mustPut(out, 0, clock, 256, []int{}) // for nobody
+		j.settle()
 		for _, r := range j.others(0) {
 			if err := intact(held[r], 0, 256); err != nil {
 				j.Fatalf("round %d: what rank %d holds: %v", round, r, err)
@@ -236,6 +238,7 @@ func ackedNewest(j *job) {
 	out, in := j.star(rdma.Spec{Bytes: 8})
 	acked := func(want uint64) {
 		j.Helper()
+		j.settle()
 		if a := out.Acked(1); a != want {
 			j.Errorf("acked %d, expected %d", a, want)
 		}
@@ -258,10 +261,12 @@ func ackedNewest(j *job) {
 	if err := intact(u, 0, 8); err != nil {
 		j.Error(err)
 	}
+	j.settle()
 	in[1].Release(9) // skips 3 to 9
 	acked(9)
 	j.none(in[1])
 	j.mustPut(out, 0, 10, 8, nil)
+	j.settle()
 	in[1].Release(math.MaxUint64) // all that there is
 	acked(10)
 	j.none(in[1])
@@ -288,6 +293,7 @@ func clockAdvance(j *job) {
 		} else if err := out.Advance(step.clock); err != nil {
 			j.Fatal(err)
 		}
+		j.settle()
 		for _, r := range j.others(0) {
 			if c, err := in[r].Clock(); c != step.want || err != nil {
 				j.Errorf("%+v: rank %d sees clock %d, error %v", step, r, c, err)

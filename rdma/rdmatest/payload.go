@@ -73,6 +73,7 @@ func (j *job) mustPut(out rdma.Outbox, sender int, clock uint64, n int, to []int
 // take is Next that must give the intact update of that clock.
 func (j *job) take(in rdma.Inbox, clock uint64, n int) rdma.Update {
 	j.Helper()
+	j.settle()
 	u, ok, err := in.Next()
 	if err != nil || !ok {
 		j.Fatalf("Next: ok %v, error %v; expected clock %d", ok, err, clock)
@@ -89,6 +90,7 @@ func (j *job) take(in rdma.Inbox, clock uint64, n int) rdma.Update {
 // none is Next that must have nothing.
 func (j *job) none(in rdma.Inbox) {
 	j.Helper()
+	j.settle()
 	if u, ok, err := in.Next(); ok || err != nil {
 		j.Fatalf("Next: got seq %d clock %d, error %v; expected nothing", u.Seq, u.Clock, err)
 	}

@@ -22,6 +22,7 @@ var queueCases = []testCase{
 // full asserts that the next slot is not free.
 func (j *job) full(out rdma.Outbox) {
 	j.Helper()
+	j.settle()
 	if b, err := out.Begin(); b != nil || err != nil {
 		j.Fatalf("Begin on a full queue: %d bytes, error %v", len(b), err)
 	}
@@ -55,6 +56,7 @@ func queueKeeps(j *job) {
 				if i < j.n()-2 {
 					j.full(out) // not by all
 				}
+				j.settle()
 				if a := out.Acked(in.From() + 1 + i); a != clock {
 					j.Errorf("acked %d, expected %d", a, clock)
 				}
@@ -78,6 +80,7 @@ func queueSubset(j *job) {
 			to = []int{}
 		}
 		j.mustPut(out, 0, c, 0, to) // of length 0: still not "no data"
+		j.settle()
 		for i, r := range others {
 			u, ok, err := in[r].Next()
 			if !ok || err != nil || u.Stamp != stamp(0, c) || u.Seq != c {
@@ -88,6 +91,7 @@ func queueSubset(j *job) {
 			}
 			in[r].Release(u.Seq)
 		}
+		j.settle()
 	}
 	for i, r := range others {
 		want := uint64(0)
@@ -122,6 +126,7 @@ func queueHolds(j *job) {
 		}
 		in[r].Release(2)
 	}
+	j.settle()
 	j.mustPut(out, 0, 4, bytes, nil)
 	j.mustPut(out, 0, 5, bytes, nil)
 	j.full(out)
@@ -140,6 +145,7 @@ func queueSkips(j *job) {
 	j.none(in[1])
 	for _, r := range j.others(0) {
 		in[r].Release(math.MaxUint64) // all that there is, not what comes
+		j.settle()
 		if a := out.Acked(r); a != 4 {
 			j.Errorf("rank %d has acked %d, expected 4", r, a)
 		}
@@ -194,6 +200,7 @@ func queueGone(j *job) {
 			if err := in[r].Close(); err != nil {
 				j.Fatal(err)
 			}
+			j.settle()
 			if a := out.Acked(r); a != math.MaxUint64 {
 				j.Errorf("a closed reader has acked %d", a)
 			}
@@ -202,6 +209,7 @@ func queueGone(j *job) {
 	}
 	j.take(in[last], 1, 8)
 	in[last].Release(1)
+	j.settle()
 	j.mustPut(out, 0, 2, 8, nil)
 	j.take(in[last], 2, 8)
 }
@@ -218,6 +226,7 @@ func queueDrained(j *job) {
 	if err := out.Close(); err != nil {
 		j.Fatal(err)
 	}
+	j.settle()
 	for _, r := range j.others(0) {
 		if c, err := in[r].Clock(); c != 6 || !errors.Is(err, rdma.ErrLeft) {
 			j.Errorf("rank %d: clock %d, error %v", r, c, err)

@@ -140,7 +140,7 @@ func everythingRings(j *job) {
 			b, err := queue.Begin()
 			return b != nil && err == nil
 		}, func() error {
-			qin.Release(clock)
+			qin.Release(1)
 			return nil
 		})
 		at := func() bool { c, err := in[r].Clock(); return c == clock && err == nil }
@@ -179,6 +179,7 @@ func endsRing(j *job) {
 	if j.n() == 2 {
 		return
 	}
+	j.settle()
 	if !left(in)() {
 		j.Error("a reader that was rung by a death does not see it")
 	}
@@ -309,6 +310,7 @@ func subBoxes(j *job) {
 	if _, err := back.Begin(); !errors.Is(err, rdma.ErrClosed) {
 		j.Errorf("Begin: %v", err)
 	}
+	j.settle()
 	if _, err := in.Clock(); !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("Clock: %v", err)
 	}

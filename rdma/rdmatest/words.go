@@ -33,6 +33,7 @@ func wordsSetGet(j *job) {
 		w := j.makeWords("words", n)
 		check := func(want func(rank, i int) uint64) {
 			j.Helper()
+			j.settle()
 			for r := range w {
 				for peer := range w {
 					for i := range n {
@@ -77,6 +78,7 @@ func wordsGivenUp(j *job) {
 	}
 	w := j.makeWords("words", 1)
 	w[0].Set(0, 5)
+	j.settle()
 	if v, err := w[1].Get(0, 0); v != 5 || err != nil {
 		j.Errorf("got %d, error %v", v, err)
 	}
@@ -116,6 +118,7 @@ func wordsGone(j *job) {
 		j.Fatal(err)
 	}
 	j.ranks[2].Abort("an end")
+	j.settle()
 	if v, err := w[0].Get(1, 0); v != 11 || !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("of one who has left: %d, %v", v, err)
 	}
