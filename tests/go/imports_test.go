@@ -34,6 +34,7 @@ rdma/box               rdma rdma/internal/mem
 rdma/rendezvous        rdma rdma/internal/mem
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/box rdma/rendezvous
+rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/box rdma/rendezvous
 rdma/auto              rdma rdma/internal/mem rdma/rendezvous rdma/inmem rdma/shm
 rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma

@@ -1,0 +1,43 @@
+package mem
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Socket is what the kernel knows of a TCP connection.
+type Socket struct {
+	Silence time.Duration // since the other end's kernel acknowledged anything
+	Acked   uint64        // bytes that the other end's kernel has
+}
+
+// TCPState asks the kernel about the connection behind fd.
+func TCPState(fd int) (Socket, error) {
+	i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return Socket{}, err
+	}
+	return Socket{time.Duration(i.Last_ack_recv) * time.Millisecond, i.Bytes_acked}, nil
+}
+
+// SetTCP tunes a connection: who is idle asks every second whether the other
+// kernel is there; at most unsent bytes wait in this one, so that what is
+// written is the newest there is; congestion is the name of an algorithm, "" the
+// system's.
+func SetTCP(fd, unsent int, congestion string) error {
+	for _, o := range [][2]int{
+		{unix.TCP_NODELAY, 1}, {unix.TCP_KEEPIDLE, 1}, {unix.TCP_KEEPINTVL, 1},
+		// The kernel must not decide: after an outage it gives up sooner than told,
+		// and it cannot tell a process that is stopped from a host that is away.
+		{unix.TCP_KEEPCNT, 127}, {unix.TCP_NOTSENT_LOWAT, unsent},
+	} {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, o[0], o[1]); err != nil {
+			return err
+		}
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil || congestion == "" {
+		return err
+	}
+	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
+}

@@ -1,0 +1,86 @@
+package tcp
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"malt/rdma"
+)
+
+// Config is what a rank must know before it can open connections. How it comes
+// to know it is not this package's business.
+type Config struct {
+	Rank, Size int
+
+	// Job names the job in messages; all ranks must have the same.
+	Job string
+	// Token is the job's secret. It never travels: each end of a connection proves
+	// to the other that it has it.
+	Token []byte
+	// Generation of the membership: a rank of another one is refused.
+	Generation uint32
+
+	// Listeners accept for this rank. The transport takes them over and closes
+	// them, also when Open fails.
+	Listeners []net.Listener
+	// Peers has the addresses of each rank, host:port, in the order in which they
+	// are to be tried. A rank is dialled by those above it, and by the others to
+	// find out whether it is there.
+	Peers [][]string
+
+	// Unreachable is for how long a host may give no sign of life before its rank
+	// is dead; 0 is 5 s, and less than 2 s is refused: the kernel asks an idle
+	// host once a second. A process that is stopped gives signs: its kernel does.
+	Unreachable time.Duration
+	// Congestion is the name of a congestion control algorithm; "" is the system's.
+	Congestion string
+	// TLS encrypts the connections; nil does not. It must serve for both ends. The
+	// proof of the token covers the TLS session, so its certificates need not
+	// prove anything.
+	TLS *tls.Config
+}
+
+const defaultUnreachable = 5 * time.Second
+
+func (c *Config) check() error {
+	switch {
+	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
+		return configError("rank %d of %d; expected a rank below the size", c.Rank, c.Size)
+	case len(c.Token) == 0:
+		return configError("no token; all ranks of a job need the same secret, which malt run makes (MALT_TOKEN)")
+	case len(c.Peers) != c.Size:
+		return configError("addresses of %d ranks; expected those of %d", len(c.Peers), c.Size)
+	case c.Unreachable == 0:
+		c.Unreachable = defaultUnreachable
+	case c.Unreachable < 2*time.Second:
+		return configError("a host counts as unreachable after %v; expected 2 s or more", c.Unreachable)
+	}
+	for r, addresses := range c.Peers {
+		if r != c.Rank && len(addresses) == 0 {
+			return configError("rank %d has no address", r)
+		}
+	}
+	if c.Size > 1 && len(c.Listeners) == 0 {
+		return configError("rank %d has no listener", c.Rank)
+	}
+	return nil
+}
+
+func (c *Config) checkRanks(what string, ranks []int) error {
+	for i, r := range ranks {
+		if r < 0 || r >= c.Size || slices.Contains(ranks[:i], r) {
+			return fmt.Errorf("%s %v: each must be a rank below %d, named once", what, ranks, c.Size)
+		}
+		if r == c.Rank {
+			return fmt.Errorf("%s %v: rank %d is this rank itself", what, ranks, r)
+		}
+	}
+	return nil
+}
+
+func configError(format string, args ...any) error {
+	return &rdma.ConfigError{Text: "tcp: " + fmt.Sprintf(format, args...)}
+}

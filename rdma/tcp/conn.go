@@ -1,0 +1,170 @@
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"malt/rdma/internal/mem"
+)
+
+// unsent is how much may wait in the kernel unsent: enough to keep a fast link
+// busy, little enough that what is written last is the newest.
+const unsent = 256 << 10
+
+// conn is a TCP connection, or TLS over one.
+type conn struct {
+	net.Conn
+	raw  *wire
+	fd   int // for the fork handler's table and for questions to the kernel; used under mu
+	mu   sync.Mutex
+	gone bool
+
+	vec     [2][]byte // what write hands to the kernel
+	buffers net.Buffers
+}
+
+// newConn takes over an open connection; on failure it is closed.
+func newConn(c *net.TCPConn, congestion string) (*conn, error) {
+	w := &wire{TCPConn: c}
+	n := &conn{Conn: w, raw: w, fd: -1}
+	rc, err := c.SyscallConn()
+	if err == nil {
+		var failed error
+		err = rc.Control(func(fd uintptr) {
+			n.fd = int(fd)
+			failed = mem.SetTCP(n.fd, unsent, congestion)
+		})
+		if err == nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		c.Close()
+		if congestion != "" {
+			return nil, fmt.Errorf("setting up the connection, with congestion control %q: %w", congestion, err)
+		}
+		return nil, err
+	}
+	mem.Track(n.fd)
+	return n, nil
+}
+
+// Close can be called by several goroutines; it ends reads and writes.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	if !c.gone {
+		c.gone = true
+		mem.Untrack(c.fd)
+	}
+	c.mu.Unlock()
+	return c.raw.Close() // without TLS's goodbye, which could block
+}
+
+// state is what the kernel knows; not ok once closed.
+func (c *conn) state() (s mem.Socket, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return s, false
+	}
+	s, err := mem.TCPState(c.fd)
+	return s, err == nil
+}
+
+// wire counts what goes over a connection, below TLS.
+type wire struct {
+	*net.TCPConn
+	sent, received atomic.Uint64
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.TCPConn.Read(b)
+	w.received.Add(uint64(max(n, 0)))
+	return n, err
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	n, err := w.TCPConn.Write(b)
+	w.sent.Add(uint64(max(n, 0)))
+	return n, err
+}
+
+// write sends a and then b, without copying them together where the kernel can
+// gather.
+func (c *conn) write(a, b []byte) error {
+	if c.Conn != net.Conn(c.raw) {
+		_, err := c.Conn.Write(a)
+		if err == nil && len(b) > 0 {
+			_, err = c.Conn.Write(b)
+		}
+		return err
+	}
+	if len(b) == 0 {
+		_, err := c.raw.Write(a)
+		return err
+	}
+	c.vec = [2][]byte{a, b}
+	c.buffers = c.vec[:]
+	n, err := c.buffers.WriteTo(c.raw.TCPConn)
+	c.raw.sent.Add(uint64(n))
+	c.vec = [2][]byte{}
+	return err
+}
+
+// closeWrite says that nothing more comes.
+func (c *conn) closeWrite() { _ = c.raw.CloseWrite() }
+
+// lookahead is how much is read at once where only a header is asked for: the
+// rest of it may be payload, which is then copied.
+const lookahead = 4 << 10
+
+// input reads frames: small ones out of a buffer, payload straight to where it
+// belongs.
+type input struct {
+	c        io.Reader
+	buf      []byte
+	from, to int
+}
+
+func newInput(c io.Reader) *input { return &input{c: c, buf: make([]byte, maxBody+lookahead)} }
+
+// next returns n bytes, valid until the following call.
+func (in *input) next(n int) ([]byte, error) {
+	if in.to-in.from < n {
+		copy(in.buf, in.buf[in.from:in.to])
+		in.from, in.to = 0, in.to-in.from
+		for in.to < n {
+			m, err := in.c.Read(in.buf[in.to:max(n, min(in.to+lookahead, len(in.buf)))])
+			in.to += m
+			if err != nil && in.to < n {
+				return nil, err
+			}
+		}
+	}
+	b := in.buf[in.from : in.from+n]
+	in.from += n
+	return b, nil
+}
+
+// into fills b.
+func (in *input) into(b []byte) error {
+	n := copy(b, in.buf[in.from:in.to])
+	in.from += n
+	_, err := io.ReadFull(in.c, b[n:])
+	return err
+}
+
+// skip drops n bytes.
+func (in *input) skip(n int) error {
+	for n > 0 {
+		m := min(n, len(in.buf)/2)
+		if _, err := in.next(m); err != nil {
+			return err
+		}
+		n -= m
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package tcp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The end with the higher rank dials. A connection that has ended says nothing
+// about the peer by itself. It is made again; but where nobody listens any more
+// at an address at which the peer did, its process is gone. Where nothing
+// answers at all, its host is away, and after Config.Unreachable its rank dead.
+// Where somebody accepts and says nothing, it is stopped or slow, and waited
+// for.
+const (
+	shortest = time.Millisecond
+	longest  = 50 * time.Millisecond
+	// Who does not dial asks whether the peer is there, and where it is not gives
+	// it that long to come by itself: a firewall can refuse in its place.
+	grace = 300 * time.Millisecond
+)
+
+// connect makes the next connection; first, there was none before, and there is
+// no telling a peer that is gone from one that has yet to come.
+func (l *link) connect(first bool) (*conn, error) {
+	since := time.Now()
+	silent := time.Duration(0) // for how long dialling got no answer
+	pause := shortest
+	for {
+		var err error
+		var c *conn
+		began := time.Now()
+		dialled := l.rank.cfg.Rank > l.peer
+		if dialled {
+			c, err = l.dial()
+		} else if c = l.await(pause); c == nil && !first {
+			err = l.probe()
+		}
+		switch {
+		case l.ctx.Err() != nil:
+			if c != nil {
+				c.Close()
+			}
+			return nil, errClosing
+		case c != nil:
+			return c, nil
+		}
+		end := l.judge(err, first, &silent, time.Since(began))
+		// Once more: it may be on its way here, or just ending.
+		if end != nil && (!gone(end) || time.Since(since) >= grace) {
+			return nil, end
+		}
+		if dialled {
+			l.sleep(pause)
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// judge decides what a failed attempt says about the peer; nil: nothing yet.
+func (l *link) judge(err error, first bool, silent *time.Duration, took time.Duration) error {
+	if err != nil {
+		l.mu.Lock()
+		l.why = err
+		l.mu.Unlock()
+	}
+	var refused *refusal
+	limit := l.rank.cfg.Unreachable
+	switch {
+	case errors.As(err, &refused):
+		if first {
+			return err
+		}
+		return l.dead(fmt.Errorf("it does not take this rank back: %w", err))
+	case first:
+		return nil
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return l.dead(errGone)
+	case errors.Is(err, errStranger):
+		return l.dead(errGone)
+	case unanswered(err):
+		// Not by the clock: this process may have been stopped meanwhile.
+		if *silent += min(took, limit/5); *silent >= limit*9/10 {
+			return l.dead(unreachable(limit))
+		}
+	default:
+		*silent = 0
+	}
+	return nil
+}
+
+// errGone is why a rank is dead whose process has ended.
+var errGone = errors.New("its process has ended: nobody listens at its address any more")
+
+func gone(err error) bool { return errors.Is(err, errGone) }
+
+func unreachable(limit time.Duration) error {
+	return fmt.Errorf("its host has not answered for %v: it is off, or the network between is cut", limit)
+}
+
+// unanswered tells whether err says that nothing came back from the host.
+func unanswered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.Is(err, syscall.ENETDOWN) || errors.Is(err, syscall.EHOSTDOWN)
+}
+
+func (l *link) sleep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.ctx.Done():
+	}
+}
+
+// open dials the peer's addresses in turn. The error is the one that says most:
+// a refusal, which comes from the host itself, before silence.
+func (l *link) open() (*conn, error) {
+	var failed error
+	for _, address := range l.rank.cfg.Peers[l.peer] {
+		d := net.Dialer{Timeout: l.rank.cfg.Unreachable / 5, KeepAlive: -1}
+		c, err := d.DialContext(l.ctx, "tcp", address)
+		if err == nil {
+			n, err := newConn(c.(*net.TCPConn), l.rank.cfg.Congestion)
+			if err == nil {
+				return n, nil
+			}
+			failed = err
+			continue
+		}
+		if failed == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			failed = err
+		}
+	}
+	return nil, failed
+}
+
+// dial makes a connection and shakes hands.
+func (l *link) dial() (*conn, error) {
+	c, err := l.open()
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(l.ctx, func() { c.Close() })()
+	if cfg := l.rank.cfg.TLS; cfg != nil {
+		c.Conn = tls.Client(c.raw, modern(cfg))
+	}
+	away := l.guard(c)
+	incarnation, err := l.rank.self.dial(c.Conn, l.peer)
+	if away() {
+		err = unreachableError{}
+	}
+	if err == nil && l.permit(incarnation) != accepted {
+		err = &refusal{verdict: otherProcess}
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", c.RemoteAddr(), err)
+	}
+	return c, nil
+}
+
+// unreachableError is a timeout that the guard of a handshake found.
+type unreachableError struct{}
+
+func (unreachableError) Error() string   { return "its host does not answer" }
+func (unreachableError) Timeout() bool   { return true }
+func (unreachableError) Temporary() bool { return true }
+
+// guard closes c when the host at its other end falls silent; a process that is
+// stopped does not answer for as long as it likes. The result ends the guard and
+// tells whether it has closed c.
+func (l *link) guard(c *conn) (away func() bool) {
+	stop, silent := make(chan struct{}), make(chan bool, 1)
+	limit := l.rank.cfg.Unreachable
+	go func() {
+		tick := time.NewTicker(limit / 20)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				silent <- false
+				return
+			case <-tick.C:
+			}
+			if s, ok := c.state(); ok && s.Silence > limit {
+				c.Close()
+				silent <- true
+				return
+			}
+		}
+	}()
+	return func() bool { close(stop); return <-silent }
+}
+
+// probe finds out whether somebody listens where the peer did.
+func (l *link) probe() error {
+	c, err := l.open()
+	if err != nil {
+		return err
+	}
+	// A process that is just ending accepts and resets.
+	_ = c.SetReadDeadline(time.Now().Add(longest))
+	_, err = c.Read(make([]byte, 1))
+	c.Close()
+	if unanswered(err) {
+		return nil // it waits for what we say
+	}
+	return err
+}
+
+// await waits for a connection that the peer made.
+func (l *link) await(pause time.Duration) *conn {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-l.arrived:
+	case <-t.C:
+	case <-l.ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.incoming
+	l.incoming = nil
+	return c
+}
+
+// permit tells whether a process that has proved the token is the peer: the same
+// for ever.
+func (l *link) permit(incarnation uint64) verdict {
+	if l.rank.state(l.peer) != nil {
+		return otherProcess
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.incarnation == 0 {
+		l.incarnation = incarnation
+	}
+	if l.incarnation != incarnation {
+		return otherProcess
+	}
+	return accepted
+}
+
+// offer hands over a connection that the peer made. That it made one means that
+// it has given up the last.
+func (l *link) offer(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		c.Close()
+		return
+	}
+	if l.incoming != nil {
+		l.incoming.Close()
+	}
+	l.incoming = c
+	if l.conn != nil {
+		l.conn.Close()
+	}
+	select {
+	case l.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until every link has had a connection.
+func (r *rank) await(ctx context.Context) error {
+	for _, l := range r.links {
+		if l == nil {
+			continue
+		}
+		select {
+		case <-l.up:
+		case l := <-r.failed:
+			return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, l.lastWhy())
+		case <-ctx.Done():
+			return r.missing(ctx.Err())
+		}
+	}
+	return nil
+}
+
+func (l *link) lastWhy() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why == nil {
+		return errors.New("nothing was heard of it")
+	}
+	return l.why
+}
+
+// missing says which connections could not be made, and why.
+func (r *rank) missing(cause error) error {
+	var lines []string
+	for _, l := range r.links {
+		if l == nil {
+			continue
+		}
+		select {
+		case <-l.up:
+			continue
+		default:
+		}
+		if r.cfg.Rank > l.peer {
+			lines = append(lines, fmt.Sprintf("rank %d could not connect to rank %d at %s (%v)", r.cfg.Rank, l.peer, strings.Join(r.cfg.Peers[l.peer], ", "), l.lastWhy()))
+		} else {
+			lines = append(lines, fmt.Sprintf("rank %d did not connect to rank %d at %s", l.peer, r.cfg.Rank, r.listening()))
+		}
+	}
+	return fmt.Errorf("tcp: %s; each rank has to run, and no firewall may keep them from each other: %w", strings.Join(lines, "; "), cause)
+}
+
+func (r *rank) listening() string {
+	var all []string
+	for _, l := range r.cfg.Listeners {
+		all = append(all, l.Addr().String())
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,34 @@
+// Package tcp is the transport between machines: it keeps replicas of boxes.
+//
+//	t, err := tcp.Open(ctx, tcp.Config{Rank: r, Size: n, Job: id, Token: secret, Listeners: ls, Peers: addresses})
+//
+// A box lies in memory of the rank that publishes it. For each reader a relay
+// (box.Relay) takes updates out of it, as any reader would, and one goroutine
+// per peer sends what all its relays have. At the reader one goroutine per peer
+// lands what comes in a box.Replica, whose memory is made when it is first used;
+// an Inbox reads that. So a sender never waits for a link: what is replaced
+// before it could be sent is not sent. Nothing runs in the caller's goroutines,
+// and an update lands while they compute or sleep.
+//
+// The protocol, with its frames and limits, is in docs/wire.md.
+//
+// # Files
+//
+//	link.go connect.go door.go reach.go  one peer: its connections, and whether it lives
+//	handshake.go                         who it is
+//	send.go land.go frame.go conn.go     what goes over a connection
+//	outbox.go inbox.go words.go          what the caller holds, and what carries it
+//
+// # Caveats
+//
+// What one rank does another sees later; order is kept as docs/wire.md says:
+// whoever sees a word, an update of a queue or a clock has what was published
+// before. Subscribe returns when the sender knows of it, so that what it
+// publishes from then on comes even if it leaves.
+//
+// Lack of memory for a replica is an error of the Inbox from then on, since the
+// sender cannot be told.
+//
+// Update.Data and what Begin returned must not be touched after the box or the
+// transport is closed: the memory may be unmapped. Share is not supported.
+package tcp

@@ -1,0 +1,308 @@
+package tcp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"malt/rdma"
+	"malt/rdma/box"
+)
+
+// replica is a box of another rank, as far as it is known here: announced; ready,
+// when it has memory for a copy of the updates and the owner is told to send
+// them; confirmed, when the owner does; taken, by an inbox. The landing goroutine
+// writes the copy. There is only one at a time, and it is the only one that
+// enters replicas into the link's table.
+type replica struct {
+	link *link
+	id   uint32 // its owner's number
+	name string
+	spec rdma.Spec
+
+	withdrawn bool // rank.mu: nobody can subscribe any more
+	confirmed bool // rank.mu
+	taken     bool // rank.mu
+
+	// From when it is ready.
+	ready atomic.Bool
+	end   box.End
+	box   *box.Replica
+	slots *slots
+	mu    sync.Mutex
+	users int         // mu: who will read it, and an update that is landing
+	over  atomic.Bool // the owner has closed it, and all is here: it can forget us
+
+	// Of the sending goroutine and this connection.
+	subscribed bool
+	acked      uint64 // that the owner was told
+	told       bool   // that it can forget us
+
+	failed atomic.Pointer[error] // no memory for an update: none can be had any more
+
+	// Of the landing goroutine: whether the owner has yet to confirm, and the
+	// update that is under way.
+	subscribing bool
+
+	busy    bool
+	held    bool // in the box; else it is dropped
+	head    box.Header
+	mine    bool
+	missing uint64 // bytes to come
+	rest    []byte // where they go
+	at      box.Progress
+}
+
+// hold keeps the memory; not ok once it has been given back.
+func (p *replica) hold() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users == 0 {
+		return false
+	}
+	p.users++
+	return true
+}
+
+func (p *replica) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users--; p.users > 0 {
+		return nil
+	}
+	return p.slots.free()
+}
+
+// Subscribe takes all boxes together, once the last of them is announced: what
+// fails or is given up has taken nothing.
+func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
+	}
+	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
+	if err := t.cfg.checkRanks("senders", senders); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if err := t.takeSources(name, senders); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	var ins []*inbox
+	var missing []int
+	err := t.wait(ctx, func() (ok bool, err error) {
+		ins, missing, err = t.find(op, name, s, senders)
+		return err == nil && len(missing) == 0, err
+	})
+	if err != nil && len(missing) > 0 {
+		err = fmt.Errorf("waiting for ranks %v: %w", missing, err)
+	}
+	if err != nil {
+		t.freeSources(name, senders)
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	result := make([]rdma.Inbox, len(ins))
+	for i, in := range ins {
+		result[i] = in
+	}
+	return result, nil
+}
+
+// find looks all senders up, has them send, and takes their boxes if all do: what
+// a sender publishes from then on comes, also when it leaves.
+func (t *transport) find(op, name string, s rdma.Spec, senders []int) (ins []*inbox, missing []int, err error) {
+	r := t.rank
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := make([]*replica, len(senders))
+	for i, sender := range senders {
+		// Of a sender that has gone nothing comes any more.
+		if err := r.gone(op, sender); err != nil {
+			return nil, nil, err
+		}
+		p := r.links[sender].announcedAs(name)
+		if p != nil && p.spec != s {
+			return nil, nil, fmt.Errorf("%s: %w", op, &rdma.MismatchError{Name: name, Rank: sender, Ours: box.Describe(s), Theirs: box.Describe(p.spec)})
+		}
+		if p == nil || !p.confirmed {
+			missing = append(missing, sender)
+		}
+		if p != nil && !p.ready.Load() {
+			if err := p.prepare(); err != nil {
+				return nil, nil, err
+			}
+		}
+		found[i] = p
+	}
+	if len(missing) > 0 {
+		return nil, missing, nil
+	}
+	for _, p := range found {
+		in, err := t.newInbox(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		ins = append(ins, in)
+	}
+	if err := adopt(t, ins...); err != nil {
+		return nil, nil, err
+	}
+	for _, p := range found {
+		p.taken = true
+	}
+	return ins, nil, nil
+}
+
+// prepare makes memory for the copy and has the owner told; rank.mu is held.
+func (p *replica) prepare() error {
+	l, err := box.NewLayout(p.spec, 1)
+	if err != nil {
+		return err
+	}
+	control, err := newControl(l)
+	if err != nil {
+		return err
+	}
+	p.slots = newSlots(l)
+	r, sender := p.link.rank, p.link.peer
+	p.end = box.End{
+		Place:  box.Place{Control: control, Slot: p.slots.slot},
+		Layout: l, Name: p.name, Sender: sender, Member: uint32(sender), Generation: r.cfg.Generation,
+		Bell: linkBells + uint64(sender), Replica: true, Ring: r.ring, State: r.state, Meter: r.meter,
+	}
+	if p.box, err = box.NewReplica(p.end, p.slots.reserve); err != nil {
+		return err
+	}
+	p.users = 1
+	p.ready.Store(true)
+	p.link.kick()
+	return nil
+}
+
+// forget gives a replica up that nobody has taken or will; rank.mu is held.
+func (p *replica) forget() {
+	p.withdrawn = true
+	if p.ready.Load() {
+		_ = p.release()
+	}
+}
+
+// newInbox makes the reading end; what has landed already is there.
+func (t *transport) newInbox(p *replica) (in *inbox, err error) {
+	in = &inbox{t: t, replica: p}
+	e := p.end
+	e.Bell = t.bellID
+	e.Done = func() error {
+		t.forget(in)
+		t.freeSources(p.name, []int{p.link.peer})
+		return p.release()
+	}
+	in.box, err = box.NewInbox(e, 0)
+	return in, err
+}
+
+// takeSources makes us a reader of these boxes, of all or none.
+func (r *rank) takeSources(name string, senders []int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range senders {
+		if r.ins[source{s, name}] {
+			return fmt.Errorf("this rank has subscribed to it at rank %d already; close that Inbox first", s)
+		}
+	}
+	for _, s := range senders {
+		r.ins[source{s, name}] = true
+	}
+	return nil
+}
+
+func (r *rank) freeSources(name string, senders []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range senders {
+		delete(r.ins, source{s, name})
+	}
+}
+
+// inbox is a box.Inbox whose memory a Close of the transport, by another
+// goroutine, may give back: the lock keeps the two apart.
+type inbox struct {
+	t         *transport
+	replica   *replica
+	mu        sync.Mutex
+	box       *box.Inbox
+	closed    bool
+	published uint64 // when it was closed
+}
+
+var _ rdma.Inbox = (*inbox)(nil)
+
+func (i *inbox) From() int { return i.box.From() }
+
+func (i *inbox) Next() (rdma.Update, bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	u, ok, err := i.box.Next()
+	if !ok && err == nil {
+		err = i.failed()
+	}
+	return u, ok, err
+}
+
+func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	u, ok, err := i.box.At(clock)
+	if !ok && err == nil {
+		err = i.failed()
+	}
+	return u, ok, err
+}
+
+// failed says that what came did not find memory.
+func (i *inbox) failed() error {
+	if err := i.replica.failed.Load(); err != nil {
+		return fmt.Errorf("tcp: %s from rank %d: %w", i.replica.name, i.From(), *err)
+	}
+	return nil
+}
+
+// Release in queue mode is told the sender at once, which may be waiting; in
+// newest mode nobody does.
+func (i *inbox) Release(seq uint64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return
+	}
+	i.box.Release(seq)
+	if i.replica.spec.Depth == 0 {
+		i.t.later.ask()
+	}
+}
+
+func (i *inbox) Clock() (uint64, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.box.Clock()
+}
+
+func (i *inbox) Published() uint64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return i.published
+	}
+	return i.box.Published()
+}
+
+// Close has the sender told, by the bell that the box rings.
+func (i *inbox) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return nil
+	}
+	i.published = i.box.Published()
+	i.closed = true
+	return i.box.Close()
+}

@@ -1,0 +1,53 @@
+package tcp
+
+import (
+	"sync"
+	"time"
+)
+
+// moment is how long news may wait that nobody waits for: quiet words, and
+// releases in newest mode. Then they travel together, or with what comes before.
+const moment = 2 * time.Millisecond
+
+// later looks at the links of a rank a moment after it was asked to.
+type later struct {
+	rank  *rank
+	mu    sync.Mutex
+	timer *time.Timer
+	armed bool
+	over  bool
+}
+
+func (w *later) ask() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed || w.over {
+		return
+	}
+	w.armed = true
+	if w.timer == nil {
+		w.timer = time.AfterFunc(moment, w.fire)
+	} else {
+		w.timer.Reset(moment)
+	}
+}
+
+func (w *later) fire() {
+	w.mu.Lock()
+	w.armed = false
+	w.mu.Unlock()
+	for _, l := range w.rank.links {
+		if l != nil {
+			l.kick()
+		}
+	}
+}
+
+func (w *later) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}

@@ -1,0 +1,416 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"malt/rdma"
+)
+
+// link is what this rank has with one peer for as long as both take part, over
+// one connection after the other. Its goroutine makes connections (connect.go)
+// and lands what comes (land.go), so that a replica has one writer, ever;
+// another, one per connection, sends (send.go).
+type link struct {
+	rank *rank
+	peer int
+	ctx  context.Context // ends with the link
+	quit context.CancelFunc
+
+	up    chan struct{} // closed at the first connection
+	ended chan struct{} // closed when no goroutine of the link is left
+
+	wake  chan struct{} // has an element, or the sender is awake
+	dirty atomic.Bool   // there may be something to send
+	idle  atomic.Bool   // the sender sleeps
+
+	resumed  atomic.Bool // the peer has said, over this connection, where it is with each box
+	leaving  atomic.Bool
+	probing  atomic.Bool // somebody dials, since nothing is heard of the peer
+	aborting atomic.Pointer[string]
+
+	// rank.mu guards the tables. relays, words, replicas and remotes are what the
+	// sender goes through; whenever one changes, version does.
+	version  atomic.Uint64
+	relays   []*relay
+	words    []*wordsRelay
+	replicas []*replica
+	remotes  []*remoteWords
+	over     bool // nothing more can be entered
+
+	// The landing goroutine's own.
+	lastBox, lastWords uint32 // the largest numbers that the peer has announced
+	malformed          int    // connections that ended so, one after the other
+
+	mu             sync.Mutex
+	conn           *conn
+	incoming       *conn // has passed the handshake, and waits for the goroutine
+	arrived        chan struct{}
+	incarnation    uint64 // of the peer's process; 0 before the first connection
+	why            error  // of the last attempt that failed
+	cause          error  // why the connection was broken up from here
+	sent, received uint64 // bytes of earlier connections
+	landed, posted atomic.Uint64
+}
+
+func newLink(r *rank, peer int) *link {
+	l := &link{
+		rank: r, peer: peer, up: make(chan struct{}), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
+	}
+	l.ctx, l.quit = context.WithCancel(context.Background())
+	return l
+}
+
+// kick has the sender look for something to send.
+func (l *link) kick() {
+	l.dirty.Store(true)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the link's goroutine.
+func (l *link) run() {
+	defer close(l.ended)
+	for first := true; ; first = false {
+		c, end := l.connect(first)
+		if end == nil {
+			if first {
+				close(l.up)
+			}
+			end = l.serve(c)
+		}
+		if end != nil {
+			l.finish(end)
+			if first && c == nil {
+				l.rank.failed <- l
+			}
+			return
+		}
+	}
+}
+
+// errPeerLeft: the peer has said so.
+var errPeerLeft = errors.New("tcp: the peer has left")
+
+// errPosted: the last frame has been sent.
+var errPosted = errors.New("tcp: this rank has said its last word")
+
+// tooMalformed is how many connections, one after the other, may end because
+// what the peer sent cannot be. One is what a fault of the network does.
+const tooMalformed = 5
+
+// serve works with one connection until it ends; nil where another one should be
+// made.
+func (l *link) serve(c *conn) (end error) {
+	l.begin(c)
+	stop := make(chan struct{})
+	s := &sender{link: l, conn: c, stop: stop, out: make([]byte, 0, flushAt+2*maxBody)}
+	stopped := make(chan error, 1)
+	go func() {
+		err := s.run()
+		if !errors.Is(err, errPosted) && !errors.Is(err, errStopped) {
+			c.Close()
+		}
+		stopped <- err
+	}()
+	landed := l.land(c)
+	close(stop)
+	var dead *rdma.PeerError
+	left := errors.Is(landed, errPeerLeft)
+	if !left {
+		c.Close()
+	} else {
+		_ = c.SetWriteDeadline(time.Unix(1, 0)) // nobody needs it any more
+	}
+	posted := <-stopped
+	if left {
+		// The peer waits for this end, so as to know that all has landed.
+		c.closeWrite()
+		_ = c.SetReadDeadline(time.Now().Add(l.rank.cfg.Unreachable))
+		_, _ = io.Copy(io.Discard, c)
+		c.Close()
+	}
+	cause := l.finishConn(c, errors.Join(landed, posted))
+	switch {
+	case left:
+		return rdma.ErrLeft
+	case errors.As(landed, &dead):
+		return landed
+	case errors.Is(posted, errPosted):
+		return errClosing
+	case cause != nil:
+		return cause
+	case errors.Is(landed, rdma.ErrCorrupt) || errors.Is(posted, rdma.ErrCorrupt):
+		if l.malformed++; l.malformed >= tooMalformed {
+			return l.dead(errors.Join(landed, posted))
+		}
+	default:
+		l.malformed = 0
+	}
+	return nil
+}
+
+// begin makes c the link's connection: nothing that was said over an earlier one
+// counts, but for what has landed.
+func (l *link) begin(c *conn) {
+	l.mu.Lock()
+	l.conn, l.cause = c, nil
+	l.mu.Unlock()
+	l.resumed.Store(false)
+	r := l.rank
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range l.relays {
+		x.wanted.Store(nil)
+		x.announced, x.subscribed, x.closed, x.due = false, false, open, false
+	}
+	for _, w := range l.words {
+		w.announced, w.withdrawn, w.started = false, false, false
+	}
+	for _, p := range l.replicas {
+		p.subscribed, p.told = false, false
+		p.drop()
+	}
+	for _, p := range l.remotes {
+		p.told = false
+	}
+	l.version.Add(1)
+}
+
+// finishConn is the end of c, which was why; cause says why it was broken up from here, if that
+// is final.
+func (l *link) finishConn(c *conn, why error) (cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn, l.why = nil, why
+	l.sent += c.raw.sent.Load()
+	l.received += c.raw.received.Load()
+	if l.ctx.Err() != nil {
+		return errClosing
+	}
+	return l.cause
+}
+
+func (l *link) wireBytes() (sent, received uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sent, received = l.sent, l.received
+	if l.conn != nil {
+		sent += l.conn.raw.sent.Load()
+		received += l.conn.raw.received.Load()
+	}
+	return sent, received
+}
+
+// current is the connection, or nil.
+func (l *link) current() *conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn
+}
+
+// breakUp ends the connection, if there is one; another one will be made.
+func (l *link) breakUp(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.why = why
+	if l.conn != nil {
+		l.conn.Close()
+	}
+}
+
+// giveUp ends connection c and the link with it.
+func (l *link) giveUp(c *conn, end error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == c {
+		l.cause = end
+		c.Close()
+	}
+}
+
+// stop ends the link without a word.
+func (l *link) stop() {
+	l.quit()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		l.conn.Close()
+	}
+}
+
+// dead is the final state of a peer that is.
+func (l *link) dead(why error) error { return &rdma.PeerError{Rank: l.peer, Err: why} }
+
+// finish ends the link: by now nothing is read from slots or written to
+// replicas, so that whoever learns of the end can use their memory again.
+func (l *link) finish(end error) {
+	r := l.rank
+	l.quit()
+	l.mu.Lock()
+	if l.incoming != nil {
+		l.incoming.Close()
+		l.incoming = nil
+	}
+	l.mu.Unlock()
+	r.mu.Lock()
+	relays, replicas := l.relays, l.replicas
+	l.relays, l.words, l.replicas, l.remotes, l.over = nil, nil, nil, nil, true
+	for _, p := range replicas {
+		if !p.taken && !p.withdrawn {
+			p.forget()
+		}
+	}
+	r.mu.Unlock()
+	for _, p := range replicas {
+		p.drop()
+	}
+	for _, x := range relays {
+		x.end()
+	}
+	if !errors.Is(end, errClosing) {
+		r.finish(l.peer, end)
+	} else {
+		r.bells.RingAll()
+	}
+}
+
+// leave says that nothing more comes, and waits until the peer has taken
+// everything, or has taken nothing for as long as a host may be silent.
+func (l *link) leave() {
+	l.leaving.Store(true)
+	l.kick()
+	limit := l.rank.cfg.Unreachable
+	tick := time.NewTicker(limit / 50)
+	defer tick.Stop()
+	since, taken := time.Now(), uint64(0)
+	for time.Since(since) < limit {
+		select {
+		case <-l.ended:
+			return
+		case <-tick.C:
+		}
+		if c := l.current(); c != nil {
+			if s, ok := c.state(); ok && s.Acked != taken {
+				since, taken = time.Now(), s.Acked
+			}
+		}
+	}
+	l.stop()
+}
+
+// abort has the reason sent behind what is published.
+func (l *link) abort(reason string) {
+	l.aborting.CompareAndSwap(nil, &reason)
+	l.kick()
+}
+
+const abortPatience = 500 * time.Millisecond
+
+// join waits until all links have ended.
+func (r *rank) join() {
+	for _, l := range r.links {
+		if l != nil {
+			<-l.ended
+		}
+	}
+}
+
+func (r *rank) joinWithin(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for _, l := range r.links {
+		if l != nil {
+			select {
+			case <-l.ended:
+			case <-t.C:
+				return
+			}
+		}
+	}
+}
+
+// addRelay enters a relay; rank.mu is held. To a peer that is gone nothing is
+// relayed.
+func (l *link) addRelay(x *relay) {
+	if l.over {
+		x.end()
+		return
+	}
+	l.relays = append(slices.Clip(l.relays), x)
+	l.version.Add(1)
+	l.kick()
+}
+
+// end is that of a relay: what it held can be used again.
+func (x *relay) end() {
+	x.finish()
+	x.box.Close()
+	_ = x.pub.release()
+}
+
+func (l *link) addWords(w *words) {
+	if l.over {
+		return
+	}
+	l.words = append(slices.Clip(l.words), &wordsRelay{words: w, id: w.id})
+	l.version.Add(1)
+	l.kick()
+}
+
+func (l *link) dropWords(w *words) {
+	for _, x := range l.words {
+		if x.words == w {
+			x.dropped.Store(true)
+		}
+	}
+	l.kick()
+}
+
+// wordsChanged has a new value sent at once.
+func (l *link) wordsChanged(w *words) {
+	r := l.rank
+	r.mu.Lock()
+	list := l.words
+	r.mu.Unlock()
+	for _, x := range list {
+		if x.words == w {
+			x.loud.Store(true)
+			l.kick()
+			return
+		}
+	}
+}
+
+// announcedAs is the oldest box of that name that nobody has subscribed to;
+// rank.mu is held.
+func (l *link) announcedAs(name string) *replica {
+	for _, p := range l.replicas {
+		if p.name == name && !p.taken && !p.withdrawn {
+			return p
+		}
+	}
+	return nil
+}
+
+func (l *link) announcedWords(name string) *remoteWords {
+	for _, p := range l.remotes {
+		if p.name == name && !p.taken && !p.dropped {
+			return p
+		}
+	}
+	return nil
+}
+
+// without is list without one element, in new memory.
+func without[T comparable](list []T, gone T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return x == gone })
+}

@@ -1,0 +1,132 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/internal/mem"
+)
+
+func (t *transport) Map(bytes int) ([]byte, error) {
+	b, err := mem.Map(bytes)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: rank %d: memory of %d bytes: %w", t.Rank(), bytes, noMemory(err))
+	}
+	return b, nil
+}
+
+// Unmap can be called after Close.
+func (t *transport) Unmap(b []byte) error { return mem.Unmap(b) }
+
+// Share is for memory that can be shared.
+func (t *transport) Share(name string, _, _ int) (rdma.Shared, error) {
+	return nil, fmt.Errorf("tcp: rank %d: Share %s: %w", t.Rank(), name, rdma.ErrNotSupported)
+}
+
+func noMemory(err error) error { return fmt.Errorf("%w: %w", rdma.ErrNoMemory, err) }
+
+const (
+	// Up to this size all slots of a box are made together, on the Go heap.
+	atOnce = 256 << 10
+	// A control block is on the heap whatever its size; beyond this it is looked
+	// up first whether the memory is there.
+	looked = 1 << 20
+)
+
+// slots is the memory of the slots of a box. Each is made when it is first used.
+// In queue mode one can be exchanged for another.
+type slots struct {
+	layout box.Layout
+	each   []atomic.Pointer[[]byte]
+	mapped bool     // each is a mapping of its own, once it is there
+	old    [][]byte // mappings that were exchanged
+}
+
+func newSlots(l box.Layout) *slots {
+	s := &slots{layout: l, each: make([]atomic.Pointer[[]byte], l.Slots)}
+	if l.SlotBytes() > atOnce {
+		s.mapped = true
+		return s
+	}
+	slot := l.Flat(mem.Heap(l.SlotBytes(), 64))
+	for i := range s.each {
+		b := slot(i)
+		s.each[i].Store(&b)
+	}
+	return s
+}
+
+// slot is box.Place.Slot.
+func (s *slots) slot(i int) []byte {
+	if b := s.each[i].Load(); b != nil {
+		return *b
+	}
+	return nil
+}
+
+func (s *slots) reserve(i int) error {
+	if !s.mapped || s.each[i].Load() != nil {
+		return nil
+	}
+	b, err := mem.Map(s.layout.Stride)
+	if err != nil {
+		return noMemory(err)
+	}
+	s.each[i].Store(&b)
+	return nil
+}
+
+// exchange puts a copy in the place of slot i, for somebody who goes on reading
+// the old one.
+func (s *slots) exchange(i int) error {
+	was := s.slot(i)
+	var b []byte
+	if s.mapped {
+		var err error
+		if b, err = mem.Map(s.layout.Stride); err != nil {
+			return noMemory(err)
+		}
+		s.old = append(s.old, was)
+	} else {
+		b = mem.Heap(s.layout.Stride, 64)
+	}
+	copy(b, was)
+	s.each[i].Store(&b)
+	return nil
+}
+
+// freeOld gives back what was exchanged, once nobody reads it.
+func (s *slots) freeOld() {
+	for _, b := range s.old {
+		_ = mem.Unmap(b)
+	}
+	s.old = nil
+}
+
+// free gives everything back; nobody may use any of it.
+func (s *slots) free() error {
+	var errs []error
+	if s.mapped {
+		s.freeOld()
+		for i := range s.each {
+			if b := s.each[i].Swap(nil); b != nil {
+				errs = append(errs, mem.Unmap(*b))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newControl makes the control block of a box.
+func newControl(l box.Layout) ([]byte, error) {
+	if n := l.ControlBytes; n >= looked {
+		free, limit := mem.Free()
+		if uint64(n) > free {
+			return nil, noMemory(&mem.ShortError{Want: uint64(n), Free: free, Limit: limit})
+		}
+	}
+	return mem.Heap(l.ControlBytes, 64), nil
+}

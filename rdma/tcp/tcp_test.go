@@ -1,0 +1,174 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/rdmatest"
+)
+
+// settled is a rank among others of this process that can wait until everything
+// that was sent between them has landed.
+type settled struct {
+	*transport
+	all []*transport
+	tb  testing.TB
+}
+
+// Close also asserts that nothing was amiss with what was received: a connection
+// that breaks is made again, and so would hide it.
+func (s settled) Close() error {
+	err := s.transport.Close()
+	for _, l := range s.links {
+		if l != nil && errors.Is(l.lastWhy(), rdma.ErrCorrupt) {
+			s.tb.Errorf("rank %d with %d: %v", s.Rank(), l.peer, l.lastWhy())
+		}
+	}
+	return err
+}
+
+// Settle returns when no rank has anything to send to another, and everything
+// that was sent has landed.
+func (s settled) Settle() {
+	for _, t := range s.all {
+		for _, l := range t.links {
+			if l != nil {
+				l.kick() // for what may wait a moment
+			}
+		}
+	}
+	// Twice: what landed during the first look may have given somebody something
+	// to send.
+	for calm, end := 0, time.Now().Add(patience); calm < 2; calm++ {
+		if !s.quiet() {
+			calm = -1
+			runtime.Gosched()
+			if time.Now().After(end) {
+				panic("not settled:" + s.describe())
+			}
+		}
+	}
+}
+
+// patience is for what should happen at once: only a defect lasts so long.
+const patience = 30 * time.Second
+
+// describe tells what Settle waits for.
+func (s settled) describe() (text string) {
+	for _, t := range s.all {
+		for _, l := range t.links {
+			if l != nil {
+				other := s.all[l.peer].links[t.Rank()]
+				text += fmt.Sprintf("\n%d to %d: dirty %v, idle %v, %d sent, %d landed; last failure: %v; %d malformed",
+					t.Rank(), l.peer, l.dirty.Load(), l.idle.Load(), l.posted.Load(), other.landed.Load(), l.lastWhy(), l.malformed)
+			}
+		}
+	}
+	return text
+}
+
+func (s settled) quiet() bool {
+	for _, t := range s.all {
+		for _, l := range t.links {
+			if l == nil {
+				continue
+			}
+			other := s.all[l.peer].links[t.Rank()]
+			select {
+			case <-l.ended:
+				continue
+			default:
+			}
+			if l.dirty.Load() || !l.idle.Load() || l.posted.Load() != other.landed.Load() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s settled) Sub() (rdma.Transport, error) { return s.transport.Sub() }
+
+// open makes n ranks of one job over loopback.
+func openRanks(t testing.TB, n int, change func(*Config)) []*transport {
+	t.Helper()
+	configs := configure(t, n)
+	if change != nil {
+		for rank := range configs {
+			change(&configs[rank])
+		}
+	}
+	return openConfigs(t, configs)
+}
+
+func openConfigs(t testing.TB, configs []Config) []*transport {
+	t.Helper()
+	all := make([]*transport, len(configs))
+	errs := make([]error, len(configs))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for rank := range configs {
+		wg.Go(func() {
+			tr, err := Open(ctx, configs[rank])
+			if errs[rank] = err; err == nil {
+				all[rank] = tr.(*transport)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// configure is what n ranks of one job have to know.
+func configure(t testing.TB, n int) []Config {
+	t.Helper()
+	configs := make([]Config, n)
+	peers := make([][]string, n)
+	for rank := range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers[rank] = []string{l.Addr().String()}
+		configs[rank] = Config{
+			Rank: rank, Size: n, Job: t.Name(), Token: []byte("secret of " + t.Name()), Generation: 1,
+			Listeners: []net.Listener{l}, Peers: peers,
+		}
+	}
+	return configs
+}
+
+func settle(tb testing.TB, all []*transport) []rdma.Transport {
+	ts := make([]rdma.Transport, len(all))
+	for i, t := range all {
+		ts[i] = settled{t, all, tb}
+	}
+	return ts
+}
+
+func TestConformance(t *testing.T) {
+	rdmatest.Run(t, func(t *testing.T, n int) []rdma.Transport { return settle(t, openRanks(t, n, nil)) })
+}
+
+// closeAll closes all ranks, one after the other.
+func closeAll(t testing.TB, all []*transport) {
+	t.Helper()
+	for _, r := range all {
+		if err := r.Close(); err != nil {
+			t.Errorf("rank %d: Close: %v", r.Rank(), err)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/internal/bell"
+)
+
+// rank is what a rank's transport and its subs have in common.
+type rank struct {
+	cfg   Config
+	self  self
+	meter *box.Meter
+	bells bell.Set
+	links []*link // by peer; nil for this rank itself
+	ends  []end   // by rank
+	door  *door
+	later later
+
+	failed   chan *link // those that will never have a connection
+	unwatch  chan struct{}
+	watching sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows, and the tables of the links
+	lastID uint32     // of boxes and words of ours
+	outs   map[string]bool
+	ins    map[source]bool
+	words  map[string]*words // that did not come about (yet), by name; nil value: in use
+}
+
+// source names a box of another rank.
+type source struct {
+	sender int
+	name   string
+}
+
+// end is nil while the rank takes part, then for ever rdma.ErrLeft or a
+// *rdma.PeerError.
+type end struct{ err atomic.Pointer[error] }
+
+// linkBells + peer is the number of the bell that has the link to peer look for
+// something to send.
+const linkBells = 1 << 32
+
+// ring is box.End.Ring.
+func (r *rank) ring(id uint64) {
+	if id < linkBells {
+		r.bells.Ring(id)
+	} else if peer := id - linkBells; peer < uint64(len(r.links)) && r.links[peer] != nil {
+		r.links[peer].kick()
+	}
+}
+
+func (r *rank) state(rank int) error {
+	if e := r.ends[rank].err.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// finish sets the final state of a rank, unless it has one, and tells all who
+// wait.
+func (r *rank) finish(rank int, err error) {
+	if r.ends[rank].err.CompareAndSwap(nil, &err) {
+		r.bells.RingAll()
+	}
+}
+
+// transport is one rank with one doorbell; Sub makes another one of the same
+// rank.
+type transport struct {
+	*rank
+	bell   *bell.Bell
+	bellID uint64
+	parent *transport // nil but for a sub
+
+	mu     sync.Mutex
+	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
+	closed bool
+}
+
+var _ rdma.Transport = (*transport)(nil)
+
+// Open connects this rank with all others and returns when that is done. It
+// fails with a *rdma.ConfigError where a rank was told something else than this
+// one, and otherwise when ctx is done, with what stood in the way of each
+// connection that is missing.
+func Open(ctx context.Context, c Config) (rdma.Transport, error) {
+	if err := c.check(); err != nil {
+		for _, l := range c.Listeners {
+			l.Close()
+		}
+		return nil, err
+	}
+	r := &rank{
+		cfg: c, self: newSelf(&c), meter: box.NewMeter(c.Size),
+		links: make([]*link, c.Size), ends: make([]end, c.Size),
+		failed: make(chan *link, c.Size), unwatch: make(chan struct{}),
+		outs: map[string]bool{}, ins: map[source]bool{}, words: map[string]*words{},
+	}
+	r.later.rank = r
+	for peer := range c.Size {
+		if peer != c.Rank {
+			r.links[peer] = newLink(r, peer)
+		}
+	}
+	r.door = openDoor(r)
+	for _, l := range r.links {
+		if l != nil {
+			go l.run()
+		}
+	}
+	r.watching.Go(r.watch)
+	if err := r.await(ctx); err != nil {
+		for _, l := range r.links {
+			if l != nil {
+				l.stop()
+			}
+		}
+		r.close()
+		return nil, err
+	}
+	return newTransport(r, nil), nil
+}
+
+// close waits for the links to end.
+func (r *rank) close() {
+	r.join()
+	r.later.stop()
+	r.door.close()
+	close(r.unwatch)
+	r.watching.Wait()
+}
+
+func newTransport(r *rank, parent *transport) *transport {
+	b, id := r.bells.Add(0)
+	return &transport{rank: r, bell: b, bellID: id, parent: parent, open: map[io.Closer]struct{}{}}
+}
+
+func (t *transport) Name() string { return "tcp" }
+func (t *transport) Rank() int    { return t.cfg.Rank }
+func (t *transport) Size() int    { return t.cfg.Size }
+
+func (t *transport) Wait(ctx context.Context, step func() bool) error {
+	return t.wait(ctx, func() (bool, error) { return step(), nil })
+}
+
+// wait is Bell.Wait that also ends when this transport is closed.
+func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
+	err := t.bell.Wait(ctx, func() (bool, error) {
+		if ok, err := step(); ok || err != nil {
+			return ok, err
+		}
+		return false, t.check()
+	})
+	if err != nil {
+		return fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
+	}
+	return nil
+}
+
+func (t *transport) Wake() { t.bell.Ring() }
+
+func (t *transport) Sub() (rdma.Transport, error) {
+	s := newTransport(t.rank, t)
+	if err := adopt(t, s); err != nil {
+		return nil, fmt.Errorf("tcp: rank %d: Sub: %w", t.Rank(), err)
+	}
+	return s, nil
+}
+
+func (t *transport) State(peer int) error {
+	if peer < 0 || peer >= t.Size() {
+		return fmt.Errorf("tcp: no rank %d among %d", peer, t.Size())
+	}
+	return t.state(peer)
+}
+
+// Traffic counts wire bytes besides: frames with their headers, over all
+// connections with peer, without TCP's own headers.
+func (t *transport) Traffic(peer int) rdma.Traffic {
+	c := t.meter.Traffic(peer)
+	if peer >= 0 && peer < t.Size() && t.links[peer] != nil {
+		c.SentWire, c.ReceivedWire = t.links[peer].wireBytes()
+	}
+	return c
+}
+
+// Abort tells the others and waits for a moment until they have been sent the
+// news, since the process may be about to end.
+func (t *transport) Abort(reason string) {
+	if len(reason) > maxName {
+		reason = reason[:maxName]
+	}
+	r := t.rank
+	r.finish(t.Rank(), &rdma.PeerError{Rank: t.Rank(), Err: errAborted(reason)})
+	if !errors.As(r.state(t.Rank()), new(*rdma.PeerError)) {
+		return // it has left
+	}
+	for _, l := range r.links {
+		if l != nil {
+			l.abort(reason)
+		}
+	}
+	r.joinWithin(abortPatience)
+}
+
+// errAborted is why a rank that called Abort is dead.
+func errAborted(reason string) error { return errors.New("it gave up: " + reason) }
+
+// Close closes what is open, and then the rank: whoever sees that it has left
+// has got all that it published. A peer that takes nothing for as long as its
+// host may be silent is not waited for.
+func (t *transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	open := t.open
+	t.open = nil
+	t.mu.Unlock()
+
+	var errs []error
+	for c := range open {
+		errs = append(errs, c.Close())
+	}
+	if t.parent != nil {
+		t.parent.forget(t)
+		t.bell.Ring()
+		return errors.Join(errs...)
+	}
+	r := t.rank
+	r.finish(t.Rank(), rdma.ErrLeft)
+	for _, l := range r.links {
+		if l != nil {
+			go l.leave()
+		}
+	}
+	r.close()
+	t.bell.Ring()
+	return errors.Join(errs...)
+}
+
+// check fails when t is closed.
+func (t *transport) check() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return rdma.ErrClosed
+	}
+	return nil
+}
+
+// adopt has all of c closed with t. It fails when that has happened already;
+// then nothing is adopted.
+func adopt[C io.Closer](t *transport, all ...C) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return rdma.ErrClosed
+	}
+	for _, c := range all {
+		t.open[c] = struct{}{}
+	}
+	return nil
+}
+
+func (t *transport) forget(c io.Closer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, c)
+}
+
+// gone turns the state of a peer into an error of op, nil while it takes part.
+func (r *rank) gone(op string, peer int) error {
+	err := r.state(peer)
+	var dead *rdma.PeerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &dead):
+		return &rdma.PeerError{Rank: peer, Op: op, Err: dead.Err}
+	}
+	return fmt.Errorf("%s: rank %d: %w", op, peer, err)
+}
+
+// newID numbers a box or words. r.mu is held.
+func (r *rank) newID() uint32 {
+	r.lastID++
+	return r.lastID
+}
