@@ -316,7 +316,7 @@ class Vector(Exchange):
         Raises
         ------
         StateError, TimeoutError, PeerError
-            As `gather` and `scatter`. After a timeout, or Ctrl-C, the values have
+            As `gather` and `scatter`. After a timeout, or Ctrl-C in its wait, the values have
             been sent: `gather` is what goes on from there.
 
         Notes
