@@ -131,7 +131,7 @@ func TestHostilePlace(t *testing.T) {
 			if err := wantErr(err, libmalt.ErrTimeout); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Contains(err.Error(), "(computing, AAA)"); got != c.want || !got && strings.Contains(err.Error(), "A") {
+			if got := strings.Contains(err.Error(), "(computing, its last call: AAA)"); got != c.want || !got && strings.Contains(err.Error(), "A") {
 				t.Errorf("%q", err)
 			}
 		})

@@ -40,12 +40,12 @@ func TestWaitTellsThePlace(t *testing.T) {
 		want string
 	}{
 		{nil, "rank 1 (computing)"},
-		{[]string{"train.py:12: v.sync()"}, "rank 1 (computing, train.py:12: v.sync())"},
-		{[]string{"a much longer place than the next", "b.py:1"}, "rank 1 (computing, b.py:1)"},
+		{[]string{"train.py:12: v.sync()"}, "rank 1 (computing, its last call: train.py:12: v.sync())"},
+		{[]string{"a much longer place than the next", "b.py:1"}, "rank 1 (computing, its last call: b.py:1)"},
 		{[]string{"a.py:1", ""}, "rank 1 (computing)"},
-		{[]string{long + "more"}, "rank 1 (computing, " + long + ")"},
-		{[]string{"a\x1b[31m\nb\x00\xff é"}, "rank 1 (computing, a[31mb é)"},
-		{[]string{long[1:] + "é"}, "rank 1 (computing, " + long[1:] + ")"}, // cut in the middle of a letter
+		{[]string{long + "more"}, "rank 1 (computing, its last call: " + long + ")"},
+		{[]string{"a\x1b[31m\nb\x00\xff é"}, "rank 1 (computing, its last call: a[31mb é)"},
+		{[]string{long[1:] + "é"}, "rank 1 (computing, its last call: " + long[1:] + ")"}, // cut in the middle of a letter
 	} {
 		if said := waitedFor(t, c.told...); !strings.HasSuffix(said, c.want) {
 			t.Errorf("after %q: %q does not end with %q", c.told, said, c.want)

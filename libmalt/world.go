@@ -260,8 +260,8 @@ func (w *World) note(activity where, id uint32, clock uint64) {
 	w.marks.Put(markWhere, uint64(activity)<<60|uint64(id&0xfffff)<<40|clock&(1<<40-1))
 }
 
-// whereabouts is a clause on what rank is doing, such as "computing, at clock
-// 6 of w".
+// whereabouts is a clause on what rank is doing, and where in its program: in a
+// call there, or since it has come back from one.
 func (w *World) whereabouts(rank int) string {
 	v, err := w.marks.Get(rank, markWhere)
 	if err != nil {
@@ -276,18 +276,25 @@ func (w *World) whereabouts(rank int) string {
 		}
 	}
 	w.mu.Unlock()
+	call, place := ", ", w.place(rank)
+	doing := "computing"
 	switch where(v >> 60) {
 	case inGather:
-		return "waiting in a gather of" + object
+		doing = "waiting in a gather of" + object
 	case inScatter:
-		return "waiting in a scatter of" + object
+		doing = "waiting in a scatter of" + object
 	case inCollective:
-		return "waiting in a collective call"
+		doing = "waiting in a collective call"
+	default:
+		call = ", its last call: "
+		if object != "" {
+			doing += ", last used" + object
+		}
 	}
-	if object == "" {
-		return "computing"
+	if place == "" {
+		return doing
 	}
-	return "computing, last used" + object
+	return doing + call + place
 }
 
 // describe lists ranks and where they are, for messages about waits.
@@ -303,11 +310,7 @@ func (w *World) describe(ranks []int) string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "rank %d (%s", r, w.whereabouts(r))
-			if place := w.place(r); place != "" {
-				fmt.Fprintf(&b, ", %s", place)
-			}
-			b.WriteByte(')')
+			fmt.Fprintf(&b, "rank %d (%s)", r, w.whereabouts(r))
 		}
 	}
 	return b.String()

@@ -99,6 +99,6 @@ def test_wait_shows_the_line() -> None:
     ) as job:
         job.ranks[1].out.wait_for("there")
         job.ranks[0].say("go on")
-        assert job.ranks[0].out.wait_for('computing, script.py:7: malt.allgather[(]"met"[)][)]')
+        assert job.ranks[0].out.wait_for('computing, its last call: script.py:7: malt.allgather[(]"met"[)][)]')
         job.ranks[1].say("go on")
         job.finish()
