@@ -82,7 +82,8 @@ def load(
     dtype : dtype, optional
         Of the numbers; None: float64 from texts and Parquet, otherwise that of the file.
     columns : list of str or int, optional
-        The columns, by name or number, of CSV and Parquet; the arrays of npz.
+        The columns, by name or number, of CSV and Parquet, which come in the order of
+        the file; the arrays of npz.
     label : str or int, optional
         The column of CSV and Parquet to be returned apart.
     frame : {"pandas", "polars"}, optional
