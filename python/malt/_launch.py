@@ -47,16 +47,22 @@ DEAD = 5.0
 _REPORT, _OUTPUT, _OTHER, _END = range(4)
 
 
+def program_environment(size: int) -> dict[str, str]:
+    """Return this process's environment, with what suits each of `size` programs that share the machine."""
+    env = dict(os.environ)
+    env.update(threads(size, env))
+    env.setdefault("PYTHONUNBUFFERED", "1")  # what a rank prints is to be seen while it runs
+    env.setdefault("PYTHONFAULTHANDLER", "1")  # a crash in compiled code ends with the lines of Python that led to it
+    return env
+
+
 def job_environment(size: int) -> dict[str, str]:
     """Return the environment of a new job's ranks, less what is each rank's own.
 
     That is MALT_RANK and MALT_LOCAL_RANK. The name of the job cannot be guessed,
     and the token is what keeps strangers out of it.
     """
-    env = dict(os.environ)
-    env.update(threads(size, env))
-    env.setdefault("PYTHONUNBUFFERED", "1")  # what a rank prints is to be seen while it runs
-    env.setdefault("PYTHONFAULTHANDLER", "1")  # a crash in compiled code ends with the lines of Python that led to it
+    env = program_environment(size)
     env.update(MALT_SIZE=str(size), MALT_STORE=f"local:{os.urandom(16).hex()}", MALT_TOKEN=os.urandom(16).hex())
     return env
 
@@ -111,8 +117,22 @@ class Job:
 
     # ------------------------------------------------------------------ starting
 
-    def start(self, argv: Sequence[str], env: Mapping[str, str], pass_fds: Iterable[int] = ()) -> Rank:
+    def start(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        pass_fds: Iterable[int] = (),
+        enter: Callable[[], None] | None = None,
+    ) -> Rank:
         """Start the next rank.
+
+        Parameters
+        ----------
+        argv, env, pass_fds
+            As of `subprocess.Popen`.
+        enter : callable, optional
+            Run in the new process before `preexec`, if that is given: it may make
+            the process another user's, who would not be told of a parent's end.
 
         Raises
         ------
@@ -123,6 +143,13 @@ class Job:
             self._guard = start_guard()
         ours: list[int] = []
         theirs: list[int] = []
+
+        steps = [step for step in (enter, self._preexec) if step is not None]
+
+        def prepare() -> None:
+            for step in steps:
+                step()
+
         try:
             for _ in range(3):
                 reader, writer = os.pipe()
@@ -136,7 +163,7 @@ class Job:
                 stderr=theirs[2],
                 pass_fds=(theirs[0], *pass_fds),
                 start_new_session=True,
-                preexec_fn=self._preexec,
+                preexec_fn=prepare if steps else None,
             )
             ours.append(_watch_or_kill(process))
         except BaseException:

@@ -102,6 +102,8 @@ class Display:
         Whether to colour the prefixes on stdout and on stderr.
     logs : sequence of files, optional
         One for each rank: gets the lines without their prefix.
+    letter : str
+        What stands before the number, such as ``h`` where it is that of a host.
     """
 
     def __init__(
@@ -110,11 +112,13 @@ class Display:
         show: Callable[[int, bytes], None],
         colour: tuple[bool, bool] = (False, False),
         logs: Sequence[BinaryIO] = (),
+        letter: str = "",
     ) -> None:
         self._show = show
         self._colour = colour
         self._logs = logs
-        self._width = len(str(size - 1))
+        self._letter = letter.encode()
+        self._width = len(f"{letter}{size - 1}")
         self._lines = [{1: Lines(), 2: Lines()} for _ in range(size)]
         self._kept: list[deque[tuple[int, bytes]]] = [deque(maxlen=_KEPT) for _ in range(size)]
         self._count = 0  # lines shown so far
@@ -133,7 +137,7 @@ class Display:
         self._show(stream, self._prefixed(rank, stream, lines))
 
     def _prefixed(self, rank: int, stream: int, lines: Sequence[bytes]) -> bytes:
-        prefix = b"[%*d] " % (self._width, rank)
+        prefix = b"[%*s] " % (self._width, b"%s%d" % (self._letter, rank))
         if self._colour[stream - 1]:
             prefix = b"\x1b[%dm%s\x1b[0m " % (_COLOURS[rank % len(_COLOURS)], prefix[:-1])
         return b"%s%s\n" % (prefix, (b"\n" + prefix).join(lines))

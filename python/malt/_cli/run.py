@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import os
 import signal
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from malt import _machine, _parent
+from malt import _machine
 from malt._cli import target
 from malt._cli.options import Parser, UsageError, nearest, ranks
-from malt._cli.signals import Signals
 from malt._cli.summary import table
-from malt._cli.terminal import Terminal, colours
+from malt._cli.supervise import Kind, keep_standard_descriptors, supervise
+from malt._cli.terminal import Terminal
 from malt._launch import Job, job_environment
 from malt._output import Display
-from malt._rank import Rank
+
+RANKS = Kind("malt run", "rank")
 
 ON_DEATH = ("stop",)
 
@@ -77,18 +77,11 @@ def main(arguments: Sequence[str]) -> int:
     argv = target.command(program, parse.error)
     if options.ranks is None:
         parse.error(f"say how many ranks to start, such as -n {_machine.cores()} (one for each core of this machine)")
-    _keep_standard_descriptors()
+    keep_standard_descriptors()
     # A parent that ignores SIGCHLD would make the kernel throw exit codes away.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with contextlib.ExitStack() as opened:
         return _supervise(options, argv, _logs(options, opened))
-
-
-def _keep_standard_descriptors() -> None:
-    """Open what is closed of descriptors 0 to 2, lest a pipe gets its number."""
-    while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
-        pass
-    os.close(fd)
 
 
 def _logs(options: argparse.Namespace, opened: contextlib.ExitStack) -> list[BinaryIO]:
@@ -124,66 +117,17 @@ def _environment(options: argparse.Namespace, terminal: Terminal) -> dict[str, s
 
 def _supervise(options: argparse.Namespace, argv: Sequence[str], logs: Sequence[BinaryIO]) -> int:
     size: int = options.ranks
-    terminal = Terminal()
-    display = Display(size, terminal.show, (colours(1), colours(2)), logs)
-    launcher = os.getpid()
-    with Job(display, preexec=lambda: _parent.end_with(launcher)) as job:
-        terminal.job = job
-        signals = Signals(job, terminal)
+
+    def start(job: Job, terminal: Terminal) -> None:
         env = _environment(options, terminal)
-        try:
-            for rank in map(str, range(size)):
-                job.start(argv, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
-        except OSError as error:
-            raise UsageError("malt run", _not_started(argv[0], len(job.ranks), size, error)) from None
-        job.wait()
-        terminal.detach()
-        left = job.close()
-    if left:
-        terminal.note(f"ended what rank {_listed(left)} had left running (setsid keeps a process)")
-    if display.log_error is not None:
-        terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
-    if options.summary:
-        terminal.note("where the time of the ranks went, in seconds:")
-        terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())
-    if terminal.broken:
-        return 128 + signal.SIGPIPE
-    failed = job.first_failure()
-    if failed is None:
-        # A rank that did not end well all the same was killed on demand.
-        demanded = signals.first is not None and any(rank.status for rank in job.ranks)
-        return 128 + (signals.first or 0) if demanded else 0
-    if signals.first is None or failed.status != -signals.first:
-        _explain(job, failed, display, terminal)
-    return failed.code
+        for rank in map(str, range(size)):
+            job.start(argv, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
 
+    def finish(job: Job, terminal: Terminal, display: Display) -> None:
+        if display.log_error is not None:
+            terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
+        if options.summary:
+            terminal.note("where the time of the ranks went, in seconds:")
+            terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())
 
-def _not_started(name: str, rank: int, size: int, error: OSError) -> str:
-    if error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM):
-        limit = "ulimit -n" if error.errno in (errno.EMFILE, errno.ENFILE) else "ulimit -u, or the memory"
-        return f"only {rank} of {size} ranks could be started ({error.strerror}): start fewer, or raise {limit}"
-    if error.errno == errno.ENOEXEC:
-        return f"{name!r} cannot be executed: it is neither a program of this machine nor does it begin with #!"
-    return f"{name!r} cannot be executed ({error.strerror}): does the interpreter after its #! exist?"
-
-
-def _explain(job: Job, failed: Rank, display: Display, terminal: Terminal) -> None:
-    """Say who failed first, and show again what it said, after the noise of the others."""
-    others = sum(rank is not failed and rank.failed is None and rank.status != 0 for rank in job.ranks)
-    sentence = f"rank {failed.number} {failed.fate()}"
-    if failed.status == -signal.SIGKILL and failed.failure is None:
-        sentence += " (by somebody, or by the kernel for lack of memory: see dmesg)"
-    if others:
-        sentence += f"; the other {others} were stopped" if others > 1 else "; the other rank was stopped"
-    # A rank that was ended from outside had no last words about it.
-    outside = failed.failure is None and failed.status in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
-    words = b"" if outside else display.last_words(failed.number)
-    if not words:
-        terminal.note(sentence)
-        return
-    terminal.note(sentence + "; it ended with:")
-    terminal.show(2, words)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+    return supervise(RANKS, argv[0], size, start, finish, logs)

@@ -1,4 +1,4 @@
-"""What ``malt run`` does with signals."""
+"""What ``malt run`` and ``malt sim`` do with signals."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ class Signals:
     SIGINT, SIGTERM and SIGHUP ask the ranks to end; the second of a kind kills
     them. SIGUSR1 and SIGUSR2 are passed on. Ctrl-Z stops the ranks as well, and
     SIGCONT continues them. A signal that is ignored, as under nohup, stays so.
+
+    Parameters
+    ----------
+    job, terminal
+        Who gets the signals, and where to say so.
+    what : str
+        What the job consists of, such as ``ranks``.
     """
 
-    def __init__(self, job: Job, terminal: Terminal) -> None:
+    def __init__(self, job: Job, terminal: Terminal, what: str) -> None:
         self._job = job
+        self._what = what
         self._terminal = terminal
         self._last: dict[int, float] = {}
         self.first: signal.Signals | None = None
@@ -57,13 +65,13 @@ class Signals:
         last = self._last.get(number)
         if last is not None:
             if now - last >= _TWICE:
-                self._terminal.note(f"{number.name} again: killing the ranks")
+                self._terminal.note(f"{number.name} again: killing the {self._what}")
                 self._job.kill()
             return
         self._last[number] = now
         self.first = self.first or number
         self._job.asked = True
         how = "press Ctrl-C" if number == signal.SIGINT else "send it"
-        self._terminal.note(f"{number.name}: the ranks may finish; {how} again to kill them")
+        self._terminal.note(f"{number.name}: the {self._what} may finish; {how} again to kill them")
         self._job.signal(number, group=_END[number])
         self._job.signal(signal.SIGCONT, group=_END[number])  # a stopped rank gets the other one when it goes on

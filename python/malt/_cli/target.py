@@ -1,4 +1,4 @@
-"""What ``malt run`` is to start: a Python script, a module, or any program."""
+"""What ``malt run`` or ``malt sim`` is to start: a Python script, a module, or any program."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def split(arguments: Sequence[str], options: Mapping[str, bool]) -> tuple[list[s
     return list(arguments[:at]), list(arguments[at:])
 
 
-def command(program: Sequence[str], refuse: Callable[[str], NoReturn]) -> list[str]:
+def command(program: Sequence[str], refuse: Callable[[str], NoReturn], like: str = "malt run -n 4") -> list[str]:
     """Return what to execute.
 
     Parameters
@@ -47,16 +47,18 @@ def command(program: Sequence[str], refuse: Callable[[str], NoReturn]) -> list[s
         The program and its arguments, as `split` gives them.
     refuse : callable
         Raises an error with the sentence that it gets.
+    like : str
+        A command line that lacks only the program, for the sentences.
     """
     if not program:
-        refuse("nothing to run: name a script, -m MODULE, or -- PROGRAM, such as `malt run -n 4 train.py`")
+        refuse(f"nothing to run: name a script, -m MODULE, or -- PROGRAM, such as `{like} train.py`")
     name = program[0]
     if name == "-m":
         if len(program) < 2:
-            refuse("-m needs the name of a module, such as `malt run -n 4 -m package.train`")
+            refuse(f"-m needs the name of a module, such as `{like} -m package.train`")
         return [sys.executable, *program]
     if name.startswith("-"):
-        refuse(f"{name!r} is not a program: options of malt run come before --")
+        refuse(f"{name!r} is not a program: options of {' '.join(like.split()[:2])} come before --")
     if name.endswith(PYTHON) or os.path.isfile(os.path.join(name, "__main__.py")):
         if not os.path.exists(name):
             refuse(f"there is no script {name!r} in {os.getcwd()!r}")

@@ -19,9 +19,15 @@ class Terminal:
 
     A reader that does not read (a pager, a terminal held with Ctrl-S) holds the
     ranks up, as it would one program, but not the launcher.
+
+    Parameters
+    ----------
+    command : str
+        Who speaks in the notes, such as ``malt run``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, command: str) -> None:
+        self._command = command
         self.job: Job | None = None
         self.broken = False
         """Whoever read our output has gone away."""
@@ -43,7 +49,7 @@ class Terminal:
 
     def note(self, text: str) -> None:
         """Say something of our own, on standard error."""
-        self.show(2, f"malt run: {text}\n".encode(errors="backslashreplace"))
+        self.show(2, f"{self._command}: {text}\n".encode(errors="backslashreplace"))
 
     def _watch(self) -> None:
         if self.job is None:
