@@ -113,19 +113,14 @@ func (m *combine) finish(*collective) {
 	}
 }
 
-// fill copies root's data. dst is written when all is there, unless nobody has it
-// yet.
+// fill copies root's data. dst is written when all is there.
 type fill struct {
 	root         int
-	fresh        bool // dst is that of an object being made
 	dst, scratch []byte
 }
 
 func (f *fill) begin(c *collective) (err error) {
-	switch {
-	case f.fresh:
-		f.scratch = f.dst
-	case c.w.rank != f.root:
+	if c.w.rank != f.root {
 		f.scratch, err = c.w.scratchOf(len(f.dst))
 	}
 	return err
@@ -145,8 +140,4 @@ func (f *fill) chunk(c *collective, rank, off int, b []byte) bool {
 	return true
 }
 
-func (f *fill) finish(*collective) {
-	if !f.fresh {
-		copy(f.dst, f.scratch)
-	}
-}
+func (f *fill) finish(*collective) { copy(f.dst, f.scratch) }

@@ -17,6 +17,7 @@ from malt._cli.options import UsageError, nearest
 
 COMMANDS = {
     "run": "start a program on several ranks",
+    "sim": "run a program on each of several hosts, simulated on this machine",
     "graph": "print, draw and compare dataflow graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
     "doctor": "check this machine and say what to do",

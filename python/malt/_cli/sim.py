@@ -1,0 +1,122 @@
+"""``malt sim``: runs a program on each of several hosts of a simulated network."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+
+from malt import _sim
+from malt._cli import target
+from malt._cli.options import Parser, UsageError, whole
+from malt._cli.supervise import Kind, keep_standard_descriptors, supervise
+from malt._cli.terminal import Terminal
+from malt._launch import Job, program_environment
+from malt._sim.host import variables
+
+HOSTS = Kind("malt sim", "host", "h")
+
+RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+PARTS = {"%": 0.01}
+
+USAGE = "malt sim --hosts HOSTS [--rate RATE] [--delay TIME] [--loss PART] -- PROGRAM [arguments]"
+
+DESCRIPTION = """\
+Makes a network of hosts on this machine, with the speed that you ask for, and runs a
+program once on each of them: h0, h1, ... Each has addresses, a host name and shared
+memory of its own, and finds the others by their names; files, users and processor
+are those of this machine. Nothing from outside can be reached.
+
+The program learns where it is from variables: MALT_SIM_HOST (0, 1, ...),
+MALT_SIM_HOSTS (how many), MALT_SIM_NAMES and MALT_SIM_ADDRESSES (h0,h1,... and
+10.0.0.1,10.0.1.1,...; IPv6 works as well).
+
+What the hosts write is shown with their name in front. When one fails all are ended,
+and its exit code is returned. Whatever happens to this command, nothing of the
+network or the programs is left. Needs Linux and iproute2; root only where ordinary
+users may not have namespaces."""
+
+EXAMPLES = """\
+  malt sim --hosts 2 -- hostname
+  malt sim --hosts 4 --rate 1Gbit --delay 5ms -- sh -c 'torchrun --nnodes 4 \\
+      --node-rank $MALT_SIM_HOST --master-addr h0 --master-port 29500 train.py'
+  malt sim --hosts 2 --loss 1% -- python measure.py
+"""
+
+
+def parser() -> Parser:
+    """Return the parser of the options that come before the program."""
+    made = Parser("sim", USAGE, DESCRIPTION, EXAMPLES)
+    made.add_argument("--hosts", type=_hosts, metavar="HOSTS", help="how many hosts to make")
+    made.add_argument(
+        "--rate", type=_rate, metavar="RATE", help="speed of each host's cable in each direction, such as 1Gbit"
+    )
+    made.add_argument(
+        "--delay", type=_delay, default=0.0, metavar="TIME", help="time from any host to any other, such as 5ms"
+    )
+    made.add_argument(
+        "--loss", type=_loss, default=0.0, metavar="PART", help="part of the packets that gets lost, such as 1%%"
+    )
+    return made
+
+
+def _hosts(text: str) -> int:
+    return whole(text, 1, "number of hosts", "--hosts 4")
+
+
+def _rate(text: str) -> float:
+    return _quantity(text, RATES, "rate", "bits per second from 8kbit on", "100Mbit or 2.5Gbit", 8e3, 1e12)
+
+
+def _delay(text: str) -> float:
+    return _quantity(text, TIMES, "time", "us, ms or s, up to 60s,", "200us or 5ms", 0, 60)
+
+
+def _loss(text: str) -> float:
+    return _quantity(text, PARTS, "part", "a percentage", "0.1% or 5%", 0, 1)
+
+
+def _quantity(
+    text: str, units: Mapping[str, float], what: str, expected: str, example: str, least: float, most: float
+) -> float:
+    """Return a number with its unit as a number; the error is argparse's."""
+    read = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-z%]+)", text.strip().lower())
+    if read is not None and read[2] in units:
+        value = float(read[1]) * units[read[2]]
+        if least <= value <= most:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {expected} is expected, such as {example}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command and return its exit code."""
+    parse = parser()
+    own, program = target.split(arguments, parse.options())
+    options = parse.parse(own)
+    if program and arguments[len(own)] != "--":
+        parse.error(f"put -- before the program: `malt sim --hosts 4 -- {' '.join(program)}`")
+    argv = target.command(program, parse.error, "malt sim --hosts 4 --")
+    if options.hosts is None:
+        parse.error("say how many hosts to make, such as --hosts 4")
+    keep_standard_descriptors()
+    try:
+        _sim.isolate()
+        network = _sim.Network(options.hosts, rate=options.rate, loss=options.loss, delay=options.delay)
+    except _sim.SimError as error:
+        raise UsageError("malt sim", str(error)) from None
+    return _supervise(network, argv)
+
+
+def _supervise(network: _sim.Network, argv: Sequence[str]) -> int:
+    hosts = network.hosts
+    env = program_environment(len(hosts))
+
+    def start(job: Job, _: Terminal) -> None:
+        for host in hosts:
+            job.start(argv, {**env, **variables(hosts, host.number)}, enter=host.enter)
+
+    # The network is not taken down here: that comes with the end of this process.
+    return supervise(HOSTS, argv[0], len(hosts), start)
