@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 from . import _lib, _world
+from ._need import need
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -201,8 +202,13 @@ class Graph:
         Returns
         -------
         matplotlib axes
+
+        Raises
+        ------
+        PackageError
+            There is no matplotlib.
         """
-        import matplotlib.pyplot as plt
+        plt: Any = need("matplotlib.pyplot", "Graph.plot")
 
         if ax is None:
             ax = plt.subplots()[1]

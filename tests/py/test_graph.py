@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import networkx as nx
 import pytest
 
@@ -91,6 +93,12 @@ def test_plot_draws_every_edge() -> None:
     ax = malt.Graph("halton", 8).plot()
     assert len(ax.texts) == 24 + 8  # an annotation per edge, a label per rank
     assert malt.Graph("ring", 3).plot(ax) is ax
+
+
+def test_plot_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(malt.PackageError, match=r"Graph.plot needs matplotlib, .*: pip install matplotlib"):
+        malt.Graph("ring", 3).plot()
 
 
 @pytest.mark.parametrize(
