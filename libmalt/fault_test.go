@@ -101,15 +101,6 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 				return tr.Map(bytes)
 			}
 		},
-		"memory for the values of rank 0": func(f *faulty, on *bool) {
-			tr, calls := f.Transport, 0
-			f.mapping = func(bytes int) ([]byte, error) {
-				if calls++; *on && calls == 2 { // the vector's own comes first
-					return nil, errShort
-				}
-				return tr.Map(bytes)
-			}
-		},
 		"memory of the box": func(f *faulty, on *bool) {
 			tr := f.Transport
 			f.publish = func(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
@@ -131,7 +122,6 @@ func TestMakingFailsOnAllRanks(t *testing.T) {
 	}
 	options := map[string]string{
 		"memory of the vector, which is not shared": "graph=ring",
-		"memory for the values of rank 0":           "graph=ring",
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {

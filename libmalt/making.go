@@ -202,7 +202,7 @@ func (m *making) advance() (bool, error) {
 		case m.part.last:
 			return true, nil
 		default:
-			c := m.values.broadcast("", 0)
+			c := m.values.broadcast("", &fill{fresh: true})
 			m.next(c.data, c.sink, true)
 		}
 	}

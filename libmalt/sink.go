@@ -113,14 +113,19 @@ func (m *combine) finish(*collective) {
 	}
 }
 
-// fill copies root's data. dst is written when all is there.
+// fill copies root's data. dst is written when all is there, unless nobody has it
+// yet.
 type fill struct {
 	root         int
+	fresh        bool // dst is that of an object being made
 	dst, scratch []byte
 }
 
 func (f *fill) begin(c *collective) (err error) {
-	if c.w.rank != f.root {
+	switch {
+	case f.fresh:
+		f.scratch = f.dst
+	case c.w.rank != f.root:
 		f.scratch, err = c.w.scratchOf(len(f.dst))
 	}
 	return err
@@ -140,4 +145,8 @@ func (f *fill) chunk(c *collective, rank, off int, b []byte) bool {
 	return true
 }
 
-func (f *fill) finish(*collective) { copy(f.dst, f.scratch) }
+func (f *fill) finish(*collective) {
+	if !f.fresh {
+		copy(f.dst, f.scratch)
+	}
+}

@@ -286,7 +286,7 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	}
 	return v.alone(func() error {
 		name := fmt.Sprintf("broadcast of %s from rank %d", v, root)
-		_, err := v.w.start(ctx, call{name, &v.Segment}, v.sentBy(root), func() *collective { return v.broadcast(name, root) })
+		_, err := v.w.start(ctx, call{name, &v.Segment}, v.sentBy(root), func() *collective { return v.broadcast(name, &fill{root: root}) })
 		if err == nil {
 			v.settle()
 		}
@@ -303,10 +303,9 @@ func (v *Vector) sentBy(root int) []byte {
 }
 
 // broadcast is the collective that copies root's values.
-func (v *Vector) broadcast(name string, root int) *collective {
-	f := &fill{root: root}
-	if v.w.rank != root {
+func (v *Vector) broadcast(name string, f *fill) *collective {
+	if v.w.rank != f.root {
 		f.dst = v.data
 	}
-	return v.w.collective(name, v.sentBy(root), f)
+	return v.w.collective(name, v.sentBy(f.root), f)
 }
