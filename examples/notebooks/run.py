@@ -71,7 +71,11 @@ def run(path: Path, values: Mapping[str, object] | None = None, checks: str = ""
         notebook.cells.append(nbformat.v4.new_code_cell(checks))  # type: ignore[no-untyped-call]
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a debugger's warning that is about nothing here
     client = NotebookClient(
-        notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+        notebook,
+        timeout=SECONDS,
+        startup_timeout=SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": path.parent}},
     )
     client.execute()
     return notebook
