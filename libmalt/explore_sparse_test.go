@@ -17,7 +17,7 @@ func sparseOf(ranks int) *sparse {
 	shape := spvec.Shape{Rows: 2, Width: 1, Elem: 4}
 	return &sparse{
 		kind: sparseModel, shape: shape, shadow: make([]byte, shape.Bytes()),
-		ledger: spvec.NewLedger(shape.Rows), sent: make([]uint64, ranks),
+		sent: make([]uint64, ranks),
 	}
 }
 

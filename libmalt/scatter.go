@@ -53,15 +53,11 @@ func (o *scattering) begin(s *Segment, n int, rows []int64, to []int, weight flo
 	if most := s.mode.consistency.MaxScatters(); most > 0 && s.unfolds >= most {
 		return failf(ErrState, "scatter: %s has been scattered %d times more than gathered; %s allows %d: gather first", s, s.unfolds, s.mode.consistency, most)
 	}
-	if err := s.checkRows(rows); err != nil {
+	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0], watch: o.watch.again()}
+	if err := o.address(to); err != nil {
 		return err
 	}
-	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0], watch: o.watch.again()}
-	err := o.address(to)
-	if err == nil {
-		s.sparse.name(rows)
-	}
-	return err
+	return s.nameRows(rows)
 }
 
 // address finds out whom the scatter is for.

@@ -22,13 +22,14 @@ type sparse struct {
 
 	// What the next message is to hold: rows that were named, and with search the
 	// rows that are found to have changed, or not to be zero.
-	named  []uint32
-	search bool
-	found  []uint32
+	named    []uint32
+	disorder bool // named does not ascend
+	search   bool
+	found    []uint32
 
 	// Of a model.
 	shadow []byte // each row as it was sent last, or agreed upon; mapped
-	ledger *spvec.Ledger
+	ledger spvec.Ledger
 	sent   []uint64 // by rank, in queues: the last message meant for it
 
 	// What Begin has found.
@@ -61,8 +62,7 @@ func (s *Segment) newSparse(kind representation, shape spvec.Shape) error {
 		if err != nil {
 			return err
 		}
-		p.shadow, p.ledger = shadow, spvec.NewLedger(shape.Rows)
-		p.sent = make([]uint64, s.w.size)
+		p.shadow, p.sent = shadow, make([]uint64, s.w.size)
 	}
 	s.sparse = p
 	return nil
@@ -85,7 +85,7 @@ func (s *Segment) settle() {
 	if p == nil {
 		return
 	}
-	p.named, p.search = p.named[:0], false
+	p.unname()
 	if p.kind == sparseModel {
 		copy(p.shadow, s.data)
 		p.ledger.Clear()
@@ -117,38 +117,45 @@ func (s *Segment) unmapSparse() error {
 	return errors.Join(errs...)
 }
 
-// checkRows refuses what the caller of a scatter has named wrongly.
-func (s *Segment) checkRows(rows []int64) error {
-	if rows == nil {
+// nameRows puts rows into the next message of a scatter; nil: those that are found.
+// It refuses what the caller has named wrongly.
+func (s *Segment) nameRows(rows []int64) error {
+	p := s.sparse
+	switch {
+	case p == nil && rows != nil:
+		return failf(ErrInvalid, "scatter: rows of %s, which is not sparse and sent as a whole; make it with sparse=model or sparse=gradient", s)
+	case p == nil:
+		return nil
+	case rows == nil:
+		p.search = true
 		return nil
 	}
-	if s.sparse == nil {
-		return failf(ErrInvalid, "scatter: rows of %s, which is not sparse and sent as a whole; make it with sparse=model or sparse=gradient", s)
+	before, last := len(p.named), int64(-1)
+	if before > 0 {
+		last = int64(p.named[before-1])
 	}
-	for _, r := range rows {
-		if r < 0 || r >= int64(s.sparse.shape.Rows) {
-			return failf(ErrInvalid, "scatter: row %d of %s, which has rows 0 … %d", r, s, s.sparse.shape.Rows-1)
+	p.named = slices.Grow(p.named, len(rows))[:before+len(rows)]
+	disorder := p.disorder
+	for i, r := range rows {
+		if r < 0 || r >= int64(p.shape.Rows) {
+			p.named = p.named[:before]
+			return failf(ErrInvalid, "scatter: row %d of %s, which has rows 0 … %d", r, s, p.shape.Rows-1)
 		}
+		if r <= last {
+			disorder = true
+		}
+		p.named[before+i], last = uint32(r), r
 	}
+	p.disorder = disorder
 	return nil
-}
-
-// name puts rows, which were checked, into the next message; nil: those that are
-// found.
-func (p *sparse) name(rows []int64) {
-	if p == nil {
-		return
-	}
-	if rows == nil {
-		p.search = true
-	}
-	for _, r := range rows {
-		p.named = append(p.named, uint32(r))
-	}
 }
 
 // take is the rows of the next message that are new, ascending.
 func (p *sparse) take(data []byte) []uint32 {
+	if !p.search && !p.disorder {
+		p.found, p.named = p.named, p.found[:0]
+		return p.found
+	}
 	rows := p.found[:0]
 	switch {
 	case !p.search:
@@ -159,14 +166,16 @@ func (p *sparse) take(data []byte) []uint32 {
 	}
 	if len(p.named) > 0 {
 		rows = append(rows, p.named...)
-		if !slices.IsSorted(rows) {
-			slices.Sort(rows)
-		}
+		slices.Sort(rows)
 		rows = slices.Compact(rows)
 	}
-	p.found, p.named, p.search = rows, p.named[:0], false
+	p.found = rows
+	p.unname()
 	return rows
 }
+
+// unname forgets what was to be in the next message.
+func (p *sparse) unname() { p.named, p.disorder, p.search = p.named[:0], false, false }
 
 // encode writes the next message, for the ranks in to, to slot.
 func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind) {
@@ -179,20 +188,23 @@ func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind) {
 		}
 		return spvec.Encode(slot, p.shape, s.data, rows, nil)
 	}
-	spvec.Remember(p.shape, p.shadow, s.data, rows)
 	seq := s.head.Load() + 1
 	p.ledger.Drop(s.readBy(s.ch.receivers, seq))
 	p.ledger.Add(rows, seq)
 	if to == nil {
 		to = s.ch.receivers
 	}
-	rows, ages := p.ledger.Since(seq, s.readBy(to, seq))
+	due, ages := p.ledger.Since(seq, s.readBy(to, seq))
 	if s.mode.consistency.Kind == consistency.NotifyAck {
 		for _, r := range to {
 			p.sent[r] = seq
 		}
 	}
-	return spvec.Encode(slot, p.shape, s.data, rows, ages)
+	if ages == nil && len(due) == len(rows) {
+		return spvec.EncodeNew(slot, p.shape, s.data, p.shadow, rows)
+	}
+	spvec.Remember(p.shape, p.shadow, s.data, rows)
+	return spvec.Encode(slot, p.shape, s.data, due, ages)
 }
 
 // readBy is the last message that all of readers have folded, or in queues, where

@@ -139,11 +139,26 @@ func (u *Update) Expand(dst []byte, s Shape) {
 		copy(dst, u.values)
 		return
 	}
-	for i, r := range u.Index {
-		p := i
-		if len(u.place) > 0 {
-			p = int(u.place[i])
+	switch {
+	case size == 4 && len(u.place) == 0:
+		spread(view[uint32](dst), view[uint32](u.values), u.Index)
+	case size == 8 && len(u.place) == 0:
+		spread(view[uint64](dst), view[uint64](u.values), u.Index)
+	default:
+		for i, r := range u.Index {
+			p := i
+			if len(u.place) > 0 {
+				p = int(u.place[i])
+			}
+			copy(dst[int(r)*size:(int(r)+1)*size], u.values[p*size:])
 		}
-		copy(dst[int(r)*size:(int(r)+1)*size], u.values[p*size:])
+	}
+}
+
+// spread copies to what rows name: the inverse of pick.
+func spread[T uint32 | uint64](dst, src []T, rows []uint32) {
+	src = src[:len(rows)]
+	for i, r := range rows {
+		dst[r] = src[i]
 	}
 }

@@ -9,33 +9,57 @@ import (
 // and of which kind. ages are those of the rows; nil: all are 0. dst has
 // Shape.MaxBytes.
 func Encode(dst []byte, s Shape, data []byte, rows, ages []uint32) (int, Kind) {
-	n, size := len(rows), s.RowBytes()
+	n := len(rows)
 	if n > s.Rows || len(data) != s.Bytes() || ages != nil && len(ages) != n {
 		panic(fmt.Sprintf("spvec: %d rows with %d ages of %d bytes in a vector of %d rows and %d bytes", n, len(ages), len(data), s.Rows, s.Bytes()))
 	}
 	switch {
 	case ages == nil && n == s.Rows:
 		return copy(dst, data), Dense
-	case countBytes+8*n+n*size > s.MaxBytes() && ages != nil:
+	case countBytes+8*n+n*s.RowBytes() > s.MaxBytes() && ages != nil:
 		return encodeAgedDense(dst, s, data, rows, ages), AgedDense
 	}
-	at, kind := putList(dst, putCount(dst, n), rows), Rows
-	if ages != nil {
-		at, kind = putList(dst, at, ages), Aged
-	}
-	at = roundUp(at)
-	values := dst[at : at+n*size]
-	switch size {
+	values, end, kind := encodeLists(dst, s, rows, ages)
+	switch s.RowBytes() {
 	case 4:
 		pick(view[uint32](values), view[uint32](data), rows)
 	case 8:
 		pick(view[uint64](values), view[uint64](data), rows)
 	default:
-		for i, r := range rows {
-			copy(values[i*size:(i+1)*size], data[int(r)*size:])
-		}
+		pickLong(values, data, s.RowBytes(), rows)
 	}
-	return at + n*size, kind
+	return end, kind
+}
+
+// EncodeNew is Encode of rows that are all of age 0, and Remember, in one pass
+// over the rows.
+func EncodeNew(dst []byte, s Shape, data, base []byte, rows []uint32) (int, Kind) {
+	if len(rows) == s.Rows {
+		copy(base, data)
+		return Encode(dst, s, data, rows, nil)
+	}
+	values, end, kind := encodeLists(dst, s, rows, nil)
+	switch s.RowBytes() {
+	case 4:
+		pickNew(view[uint32](values), view[uint32](base), view[uint32](data), rows)
+	case 8:
+		pickNew(view[uint64](values), view[uint64](base), view[uint64](data), rows)
+	default:
+		pickLongNew(values, base, data, s.RowBytes(), rows)
+	}
+	return end, kind
+}
+
+// encodeLists writes what stands before the values, and returns the room for
+// them and where they end.
+func encodeLists(dst []byte, s Shape, rows, ages []uint32) (values []byte, end int, kind Kind) {
+	at, kind := putList(dst, putCount(dst, len(rows)), rows), Rows
+	if ages != nil {
+		at, kind = putList(dst, at, ages), Aged
+	}
+	at = roundUp(at)
+	end = at + len(rows)*s.RowBytes()
+	return dst[at:end], end, kind
 }
 
 // EncodeDense writes a whole vector to dst: rows of data and zeros. all says that
@@ -77,7 +101,32 @@ func putList(dst []byte, at int, list []uint32) int {
 
 // pick copies what rows name.
 func pick[T uint32 | uint64](dst, src []T, rows []uint32) {
+	dst = dst[:len(rows)]
 	for i, r := range rows {
 		dst[i] = src[r]
+	}
+}
+
+// pickNew is pick, and copies the same to base.
+func pickNew[T uint32 | uint64](dst, base, src []T, rows []uint32) {
+	dst, base = dst[:len(rows)], base[:len(src)]
+	for i, r := range rows {
+		x := src[r]
+		dst[i], base[r] = x, x
+	}
+}
+
+func pickLong(dst, src []byte, size int, rows []uint32) {
+	for i, r := range rows {
+		copy(dst[i*size:(i+1)*size], src[int(r)*size:])
+	}
+}
+
+func pickLongNew(dst, base, src []byte, size int, rows []uint32) {
+	for i, r := range rows {
+		at := int(r) * size
+		x := dst[i*size : (i+1)*size]
+		copy(x, src[at:])
+		copy(base[at:], x)
 	}
 }

@@ -20,12 +20,12 @@ const (
 	Zero                   // zero: the fold is that of the updates as whole vectors
 )
 
-// Folder folds updates into vectors; it keeps its memory from fold to fold. The
-// zero value is ready.
+// Folder folds updates into vectors; it keeps its memory, that of a block of
+// rows, from fold to fold. The zero value is ready.
 type Folder struct {
-	slot    []uint32 // by row: 1 + its place in touched, or 0
-	touched []uint32 // rows that are mentioned, in the order of their finding
-	count   []int32  // by place: operands, without the own
+	next    []int    // by update: how many of its rows are folded
+	touched []uint32 // rows of the block that are mentioned, in the order of their finding
+	count   []int32  // by row of the block: its operands, without the own; all 0 between blocks
 	weight  []float64
 	acc32   []float32
 	acc64   []float64
@@ -59,20 +59,20 @@ func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, wei
 			return
 		}
 	}
-	if len(f.slot) < s.Rows {
-		f.slot = make([]uint32, s.Rows)
-	}
-	f.touched, f.count, f.weight = f.touched[:0], f.count[:0], f.weight[:0]
 	switch {
 	case s.Rows == 0 || len(j.us) == 0:
 	case op == Replace:
 		j.replace(own)
+	case j.one() && s.Elem == 8:
+		foldOne(&j, view[float64](own))
+	case j.one():
+		foldOne(&j, view[float32](own))
 	case s.Elem == 8:
-		f.acc64 = fold(f, &j, f.acc64[:0], view[float64](own))
+		f.acc64 = fold(f, &j, f.acc64, view[float64](own))
 	case j.weigh:
-		f.acc64 = fold(f, &j, f.acc64[:0], view[float32](own))
+		f.acc64 = fold(f, &j, f.acc64, view[float32](own))
 	default:
-		f.acc32 = fold(f, &j, f.acc32[:0], view[float32](own))
+		f.acc32 = fold(f, &j, f.acc32, view[float32](own))
 	}
 }
 

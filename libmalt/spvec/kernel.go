@@ -1,116 +1,173 @@
 package spvec
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 type float interface{ float32 | float64 }
 
-// fold carries out j over elements of type T with sums of type A, and returns
-// acc, its working memory.
+// blockElements is how many elements of the vector are folded at a time: what is
+// noted of each stays in the nearest caches, however long the vector is.
+const blockElements = 4096
+
+// fold carries out j over elements of type T with sums of type A, block by block
+// from one that an update mentions to the next. It returns acc, its working
+// memory.
 func fold[T, A float](f *Folder, j *job, acc []A, own []T) []A {
-	passed := false // own's turn is over: rows found later begin with it
-	for i := range j.us {
-		if i == j.before && j.ownIn {
-			acc, passed = addOwn(f, j, acc, own), true
-		}
-		acc = addUpdate(f, j, acc, own, &j.us[i], passed)
+	w := j.shape.Width
+	rows := max(1, blockElements/w)
+	if len(acc) < rows*w {
+		acc = make([]A, rows*w)
 	}
-	if j.ownIn && !passed {
-		acc = addOwn(f, j, acc, own)
+	if len(f.count) < rows {
+		f.count = make([]int32, rows)
+	}
+	if j.weigh && len(f.weight) < rows {
+		f.weight = make([]float64, rows)
+	}
+	f.next = slices.Grow(f.next[:0], len(j.us))[:len(j.us)]
+	clear(f.next)
+	done := 0 // rows that are as they should be, of Zero
+	for at := f.first(j); at < j.shape.Rows; at = f.first(j) {
+		b := block{at, min(at+rows, j.shape.Rows)}
+		passed := false // own's turn is over: rows found later begin with it
+		for i := range j.us {
+			if i == j.before && j.ownIn {
+				addOwn(f, j, b, acc, own)
+				passed = true
+			}
+			addUpdate(f, j, b, acc, own, i, passed)
+		}
+		if j.ownIn && !passed {
+			addOwn(f, j, b, acc, own)
+		}
+		if j.absent == Zero {
+			// Also of rows that are mentioned: their own values are in acc.
+			rest(j, own, done*w, b.end*w)
+			done = b.end
+		}
+		store(f, j, b, acc, own)
 	}
 	if j.absent == Zero {
-		rest(f, j, own)
+		rest(j, own, done*w, len(own))
 	}
-	store(f, j, acc, own)
 	return acc
 }
 
-// addUpdate combines the rows of u.
-func addUpdate[T, A float](f *Folder, j *job, acc []A, own []T, u *Update, passed bool) []A {
-	w, values := j.shape.Width, view[T](u.values)
-	if w == 1 && !j.weigh && j.op != Min && j.op != Max && !u.All && len(u.place) == 0 {
-		return addSingles(f, acc, own, u.Index, values, passed)
+// block is the rows from at to end.
+type block struct{ at, end int }
+
+// first is the first row that an update mentions and that is not folded yet.
+func (f *Folder) first(j *job) int {
+	least := j.shape.Rows
+	for i, next := range f.next {
+		switch u := &j.us[i]; {
+		case u.All:
+			least = min(least, next)
+		case next < len(u.Index):
+			least = min(least, int(u.Index[next]))
+		}
 	}
-	for i := range u.Len(j.shape) {
-		row, p := uint32(i), i
+	return least
+}
+
+// addUpdate combines the rows of b that the i-th update mentions.
+func addUpdate[T, A float](f *Folder, j *job, b block, acc []A, own []T, i int, passed bool) {
+	u, w := &j.us[i], j.shape.Width
+	values, next := view[T](u.values), f.next[i]
+	if w == 1 && !j.weigh && j.op != Min && j.op != Max && !u.All && len(u.place) == 0 {
+		f.next[i] = addSingles(f, b, acc, own, u.Index, values, next, passed)
+		return
+	}
+	for n := u.Len(j.shape); next < n; next++ {
+		row, p := next, next
 		if !u.All {
-			row = u.Index[i]
+			row = int(u.Index[next])
 			if len(u.place) > 0 {
-				p = int(u.place[i])
+				p = int(u.place[next])
 			}
 		}
-		x := values[p*w : p*w+w]
-		at := f.slot[row]
-		if at == 0 {
-			f.touched, f.count = append(f.touched, row), append(f.count, 1)
-			f.slot[row] = uint32(len(f.touched))
+		if row >= b.end {
+			break
+		}
+		x, at := values[p*w:p*w+w], row-b.at
+		sum := acc[at*w : at*w+w]
+		f.count[at]++
+		if f.count[at] > 1 {
 			if j.weigh {
-				f.weight = append(f.weight, u.Weight)
+				f.weight[at] += u.Weight
 			}
-			if !passed {
-				acc = begin(j, acc, x, u.Weight)
-				continue
-			}
-			acc = begin(j, acc, own[int(row)*w:int(row)*w+w], j.own)
-			combine(j, acc[len(acc)-w:], x, u.Weight)
+			combine(j, sum, x, u.Weight)
 			continue
 		}
-		f.count[at-1]++
+		f.touched = append(f.touched, uint32(at))
 		if j.weigh {
-			f.weight[at-1] += u.Weight
+			f.weight[at] = u.Weight
 		}
-		combine(j, acc[int(at-1)*w:int(at)*w], x, u.Weight)
+		if !passed {
+			begin(j, sum, x, u.Weight)
+			continue
+		}
+		begin(j, sum, own[row*w:row*w+w], j.own)
+		combine(j, sum, x, u.Weight)
 	}
-	return acc
+	f.next[i] = next
 }
 
 // addSingles is addUpdate where a row is one element and only added.
-func addSingles[T, A float](f *Folder, acc []A, own []T, index []uint32, values []T, passed bool) []A {
-	slot, touched, count := f.slot, f.touched, f.count
-	values = values[:len(index)]
-	for i, row := range index {
-		x := A(values[i])
-		if at := slot[row]; at != 0 {
-			acc[at-1] += x
-			count[at-1]++
+func addSingles[T, A float](f *Folder, b block, acc []A, own []T, index []uint32, values []T, next int, passed bool) int {
+	touched, count := f.touched, f.count
+	values, own, acc = values[:len(index)], own[b.at:b.end], acc[:len(count)]
+	for ; next < len(index); next++ {
+		at := int(index[next]) - b.at
+		if at >= len(own) {
+			break
+		}
+		x := A(values[next])
+		if count[at] > 0 {
+			acc[at] += x
+			count[at]++
 			continue
 		}
 		if passed {
-			x = A(own[row]) + x
+			x = A(own[at]) + x
 		}
-		acc, touched, count = append(acc, x), append(touched, row), append(count, 1)
-		slot[row] = uint32(len(touched))
+		acc[at], count[at] = x, 1
+		touched = append(touched, uint32(at))
 	}
-	f.touched, f.count = touched, count
-	return acc
+	f.touched = touched
+	return next
 }
 
 // addOwn combines the own values of the rows found so far.
-func addOwn[T, A float](f *Folder, j *job, acc []A, own []T) []A {
+func addOwn[T, A float](f *Folder, j *job, b block, acc []A, own []T) {
 	w := j.shape.Width
+	own = own[b.at*w : b.end*w]
 	if w == 1 && !j.weigh && j.op != Min && j.op != Max {
-		for t, row := range f.touched {
-			acc[t] += A(own[row])
+		for _, at := range f.touched {
+			acc[at] += A(own[at])
 		}
-		return acc
+		return
 	}
-	for t, row := range f.touched {
-		combine(j, acc[t*w:t*w+w], own[int(row)*w:int(row)*w+w], j.own)
+	for _, at := range f.touched {
+		at := int(at) * w
+		combine(j, acc[at:at+w], own[at:at+w], j.own)
 	}
-	return acc
 }
 
-// begin appends the first operand of a row.
-func begin[T, A float](j *job, acc []A, x []T, weight float64) []A {
+// begin puts the first operand of a row into acc.
+func begin[T, A float](j *job, acc []A, x []T, weight float64) {
+	x = x[:len(acc)]
 	if j.weigh {
-		for _, v := range x {
-			acc = append(acc, A(weight*float64(v)))
+		for i := range acc {
+			acc[i] = A(weight * float64(x[i]))
 		}
-		return acc
+		return
 	}
-	for _, v := range x {
-		acc = append(acc, A(v))
+	for i := range acc {
+		acc[i] = A(x[i])
 	}
-	return acc
 }
 
 // combine puts one more operand of a row into acc.
@@ -136,30 +193,19 @@ func combine[T, A float](j *job, acc []A, x []T, weight float64) {
 	}
 }
 
-// store ends the rows that were found, and forgets them.
-func store[T, A float](f *Folder, j *job, acc []A, own []T) {
-	w := j.shape.Width
-	if j.op == Mean && j.ownIn && !j.weigh && w == 1 {
-		for t, row := range f.touched {
-			f.slot[row] = 0
-			d := A(f.count[t] + 1)
-			if j.absent == Zero {
-				d = A(j.divisor)
-			}
-			own[row] = T(acc[t] / d)
-		}
-		return
-	}
-	for t, row := range f.touched {
-		f.slot[row] = 0
-		x, out := acc[t*w:t*w+w], own[int(row)*w:int(row)*w+w]
+// store ends the rows that were found in b, and forgets them.
+func store[T, A float](f *Folder, j *job, b block, acc []A, own []T) {
+	w, count := j.shape.Width, f.count
+	own = own[b.at*w : b.end*w]
+	for _, at := range f.touched {
+		x, out := acc[int(at)*w:int(at)*w+w], own[int(at)*w:int(at)*w+w]
 		switch {
 		case j.op == Mean || j.op == MeanReceived:
-			d := A(f.divisor(j, t))
+			d := A(f.divisor(j, at))
 			for i, v := range x {
 				out[i] = T(v / d)
 			}
-		case j.absent == Zero && j.op != Sum && int(f.count[t]) < len(j.us):
+		case j.absent == Zero && j.op != Sum && int(count[at]) < len(j.us):
 			for i, v := range x {
 				out[i] = T(withZero(j.op, v))
 			}
@@ -168,53 +214,39 @@ func store[T, A float](f *Folder, j *job, acc []A, own []T) {
 				out[i] = T(v)
 			}
 		}
+		count[at] = 0
 	}
+	f.touched = f.touched[:0]
 }
 
-// divisor is that of the t-th row found.
-func (f *Folder) divisor(j *job, t int) float64 {
+// divisor is that of a row of the block that is mentioned.
+func (f *Folder) divisor(j *job, at uint32) float64 {
 	switch {
 	case j.absent == Zero:
 		return j.divisor
 	case j.weigh && j.ownIn:
-		return f.weight[t] + j.own
+		return f.weight[at] + j.own
 	case j.weigh:
-		return f.weight[t]
+		return f.weight[at]
 	case j.ownIn:
-		return float64(f.count[t] + 1)
+		return float64(f.count[at] + 1)
 	}
-	return float64(f.count[t])
+	return float64(f.count[at])
 }
 
-// rest ends the rows that no update mentions, where that is as if they were
-// mentioned with zeros.
-func rest[T float](f *Folder, j *job, own []T) {
+// rest combines the own elements from at to end with zeros alone, as they are
+// where no update mentions them. Most of a gradient is zero, and stays that.
+func rest[T float](j *job, own []T, at, end int) {
 	if j.op == Sum {
 		return
 	}
-	if j.op == Mean && j.ownIn && !j.weigh {
-		// Also the rows that are mentioned: their own values are in acc, and store
-		// overwrites them.
-		d, step := T(j.divisor), blockBytes/j.shape.Elem
-		for at := 0; at < len(own); at += step {
-			x := own[at:min(at+step, len(own))]
-			if b := j.raw[at*j.shape.Elem:][:len(x)*j.shape.Elem]; bytes.Equal(b, zeros[:len(b)]) {
-				continue // as most of a gradient
-			}
-			for i, v := range x {
-				if v != 0 {
-					x[i] = v / d
-				}
-			}
-		}
-		return
-	}
-	w := j.shape.Width
-	for row := range j.shape.Rows {
-		if f.slot[row] != 0 {
+	size, step := j.shape.Elem, blockBytes/j.shape.Elem
+	for ; at < end; at += step {
+		to := min(at+step, end)
+		if raw := j.raw[at*size : to*size]; bytes.Equal(raw, zeros[:len(raw)]) {
 			continue
 		}
-		x := own[row*w : row*w+w]
+		x := own[at:to]
 		switch {
 		case !j.ownIn:
 			clear(x)
@@ -228,7 +260,7 @@ func rest[T float](f *Folder, j *job, own []T) {
 			}
 		default:
 			for i, v := range x {
-				x[i] = T(v / T(j.divisor))
+				x[i] = v / T(j.divisor)
 			}
 		}
 	}

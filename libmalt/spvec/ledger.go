@@ -8,42 +8,58 @@ import "math"
 // A message to some readers holds the rows that changed after the last message
 // which all of these have read, so whoever reads it has, with what it had read,
 // all there is: nothing is lost by overwriting a message with a newer one.
+//
+// It is as long as what is unread, and is read and written in order: nothing is
+// looked up by row. The zero value is ready: all readers have all rows.
 type Ledger struct {
-	changed []uint64 // by row: the message that its present value was new in; 0: none
-	live    []uint32 // ascending: the rows that not all readers are known to have
-	first   uint64   // the first message that one of live was added with, and the last
-	last    uint64
-	spare   []uint32
-	ages    []uint32
+	live  account
+	first uint64 // the first message that one of live was added with, and the last
+	last  uint64
+	spare account
+	ages  []uint32
 }
 
-// NewLedger is the account of a vector of so many rows, all of which all have.
-func NewLedger(rows int) *Ledger { return &Ledger{changed: make([]uint64, rows)} }
+// account is some rows, ascending, and the message that each one's present value
+// was new in. Where that is the last for all of them, seqs is empty.
+type account struct {
+	rows []uint32
+	seqs []uint64
+}
+
+func (a *account) add(row uint32, seq uint64) {
+	a.rows, a.seqs = append(a.rows, row), append(a.seqs, seq)
+}
+
+func (a *account) clear() { a.rows, a.seqs = a.rows[:0], a.seqs[:0] }
 
 // Add says that rows, which ascend, have new values in message seq.
 func (l *Ledger) Add(rows []uint32, seq uint64) {
+	old := l.last
 	l.last = seq
-	if len(l.live) == 0 {
+	if len(l.live.rows) == 0 {
 		l.first = seq
-		l.live = append(l.live, rows...)
-		for _, r := range rows {
-			l.changed[r] = seq
-		}
+		l.live.rows, l.live.seqs = append(l.live.rows, rows...), l.live.seqs[:0]
 		return
 	}
-	merged, i := l.spare[:0], 0
-	for _, r := range rows {
-		for i < len(l.live) && l.live[i] < r {
-			merged = append(merged, l.live[i])
-			i++
+	if len(l.live.seqs) == 0 {
+		for range l.live.rows {
+			l.live.seqs = append(l.live.seqs, old)
 		}
-		if i < len(l.live) && l.live[i] == r {
-			i++
-		}
-		merged = append(merged, r)
-		l.changed[r] = seq
 	}
-	l.live, l.spare = append(merged, l.live[i:]...), l.live
+	was, merged, i := l.live, l.spare, 0
+	merged.clear()
+	for _, r := range rows {
+		for i < len(was.rows) && was.rows[i] < r {
+			merged.add(was.rows[i], was.seqs[i])
+			i++
+		}
+		if i < len(was.rows) && was.rows[i] == r {
+			i++
+		}
+		merged.add(r, seq)
+	}
+	merged.rows, merged.seqs = append(merged.rows, was.rows[i:]...), append(merged.seqs, was.seqs[i:]...)
+	l.live, l.spare = merged, was
 }
 
 // Drop says that all readers have read message seq.
@@ -55,34 +71,35 @@ func (l *Ledger) Drop(seq uint64) {
 	case seq < l.first:
 		return
 	}
-	kept := l.live[:0]
-	for _, r := range l.live {
-		if l.changed[r] > seq {
-			kept = append(kept, r)
+	// One of live is older than the last message, so each has its own.
+	kept := account{l.live.rows[:0], l.live.seqs[:0]}
+	for i, c := range l.live.seqs {
+		if c > seq {
+			kept.add(l.live.rows[i], c)
 		}
 	}
 	l.live, l.first = kept, seq+1
 }
 
 // Clear says that all readers have all rows.
-func (l *Ledger) Clear() { l.live = l.live[:0] }
+func (l *Ledger) Clear() { l.live.clear() }
 
 // Since lists the rows of message seq to readers that have all read message read,
 // and their ages; nil if all are of age 0. Both are valid until the next call.
 func (l *Ledger) Since(seq, read uint64) (rows, ages []uint32) {
 	if l.first == seq && read < seq {
-		return l.live, nil
+		return l.live.rows, nil
 	}
-	rows, ages = l.spare[:0], l.ages[:0]
+	rows, ages = l.spare.rows[:0], l.ages[:0]
 	aged := false
-	for _, r := range l.live {
-		if c := l.changed[r]; c > read {
+	for i, c := range l.live.seqs {
+		if c > read {
 			age := min(seq-c, notMentioned-1)
-			rows, ages = append(rows, r), append(ages, uint32(age))
+			rows, ages = append(rows, l.live.rows[i]), append(ages, uint32(age))
 			aged = aged || age > 0
 		}
 	}
-	l.spare, l.ages = rows, ages
+	l.spare.rows, l.ages = rows, ages
 	if !aged {
 		ages = nil
 	}

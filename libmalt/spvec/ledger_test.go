@@ -13,7 +13,7 @@ func TestLedgerLosesNothing(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := Shape{Rows: rows, Width: 1, Elem: 8}
-		l := NewLedger(rows)
+		l := new(Ledger)
 		data := zeroed(s.Bytes())
 		var box [readers]struct { // the newest message for a reader
 			m    []byte
@@ -73,7 +73,7 @@ func TestLedgerLosesNothing(t *testing.T) {
 }
 
 func TestLedgerForgets(t *testing.T) {
-	l := NewLedger(10)
+	l := new(Ledger)
 	l.Add([]uint32{1, 3}, 1)
 	l.Add([]uint32{3, 4}, 2)
 	if rows, ages := l.Since(2, 0); len(rows) != 3 || ages[0] != 1 || ages[1] != 0 {

@@ -1,0 +1,70 @@
+package spvec
+
+// one tells whether foldOne does: a single update of some rows, of the own
+// value's weight. Between two ranks, and on a ring, there is no other.
+func (j *job) one() bool {
+	return len(j.us) == 1 && j.absent == Keep && j.ownIn && !j.weigh && !j.us[0].All
+}
+
+// foldOne folds the only update into its rows, in place: each is looked up once.
+// Of two operands neither the order matters nor, in a mean, whether the sum is
+// halved or divided by 2.
+func foldOne[T float](j *job, own []T) {
+	u, w := &j.us[0], j.shape.Width
+	values := view[T](u.values)
+	if w == 1 && len(u.place) == 0 {
+		oneOfSingles(j.op, own, u.Index, values)
+		return
+	}
+	for i, r := range u.Index {
+		p := i
+		if len(u.place) > 0 {
+			p = int(u.place[i])
+		}
+		oneRow(j.op, own[int(r)*w:int(r)*w+w], values[p*w:p*w+w])
+	}
+}
+
+func oneRow[T float](op Op, own, x []T) {
+	x = x[:len(own)]
+	switch op {
+	case Mean:
+		for i, v := range own {
+			own[i] = (v + x[i]) * 0.5
+		}
+	case Sum:
+		for i, v := range own {
+			own[i] = v + x[i]
+		}
+	case Min:
+		for i, v := range own {
+			own[i] = min(v, x[i])
+		}
+	case Max:
+		for i, v := range own {
+			own[i] = max(v, x[i])
+		}
+	}
+}
+
+func oneOfSingles[T float](op Op, own []T, index []uint32, values []T) {
+	values = values[:len(index)]
+	switch op {
+	case Mean:
+		for i, r := range index {
+			own[r] = (own[r] + values[i]) * 0.5
+		}
+	case Sum:
+		for i, r := range index {
+			own[r] += values[i]
+		}
+	case Min:
+		for i, r := range index {
+			own[r] = min(own[r], values[i])
+		}
+	case Max:
+		for i, r := range index {
+			own[r] = max(own[r], values[i])
+		}
+	}
+}
