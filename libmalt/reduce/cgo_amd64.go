@@ -5,6 +5,8 @@ package reduce
 // #cgo CFLAGS: -O2 -std=c11 -Wall -Wextra
 // #cgo noescape malt_fold
 // #cgo nocallback malt_fold
+// #cgo noescape malt_differ
+// #cgo nocallback malt_differ
 // #include "kernels.h"
 import "C"
 
@@ -45,6 +47,16 @@ func foldC(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64
 		&addresses[0], w, C.double(total(weights)), C.size_t(len(srcs)), C.size_t(len(dst)))
 	runtime.KeepAlive(srcs)
 	runtime.KeepAlive(dst)
+}
+
+// differC fills mask, of which there is one for each 256 bytes of a.
+func differC(mask []uint64, a, b []byte) {
+	hold(a)
+	hold(b)
+	C.malt_differ((*C.uint64_t)(unsafe.Pointer(&mask[0])), C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(a)))),
+		C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), C.size_t(len(mask)))
+	runtime.KeepAlive(a)
+	runtime.KeepAlive(b)
 }
 
 // hold makes the compiler believe that b outlives the call, so that it is never

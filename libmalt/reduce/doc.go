@@ -4,6 +4,8 @@
 //	…
 //	reduce.Fold(op, reduce.Float32, own, [][]byte{own, fromRank1, fromRank3}, nil)
 //
+// Differ, which finds out where two arrays differ, takes the same paths.
+//
 // All operands are folded in one pass: each is read once, the output is written
 // once. There are kernels in C for AVX2 and AVX-512, chosen at run time, and in
 // plain Go for everything else; Path says which of them runs.

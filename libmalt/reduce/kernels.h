@@ -24,4 +24,10 @@ int malt_best_path(void);
 void malt_fold(int path, int op, int dtype, uintptr_t dst, const uintptr_t *src, const double *weights, double total,
                size_t k, size_t bytes);
 
+/*
+ * For every path but MALT_PATH_GO: sets bit i of mask[n] where word 64 * n + i,
+ * of 4 bytes, at a is not that at b, or 0 where b is NULL, and clears the others.
+ */
+void malt_differ(uint64_t *mask, uintptr_t a, uintptr_t b, size_t masks);
+
 #endif

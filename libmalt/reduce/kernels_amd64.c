@@ -110,3 +110,23 @@ void malt_fold(int path, int op, int dtype, uintptr_t dst, const uintptr_t *src,
 	else
 		fold_avx2_f64(op, out, src, weights, total, k, bytes);
 }
+
+/* Bit i: word i of the 8 at a is that at b. */
+__attribute__((target("avx2"))) static inline uint64_t same_of_8(const char *a, const char *b)
+{
+	__m256i x = _mm256_loadu_si256((const __m256i *)a), y = _mm256_setzero_si256();
+	if (b)
+		y = _mm256_loadu_si256((const __m256i *)b);
+	return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(x, y)));
+}
+
+__attribute__((target("avx2"))) void malt_differ(uint64_t *mask, uintptr_t a, uintptr_t b, size_t masks)
+{
+	const char *x = (const char *)a, *y = (const char *)b;
+	for (size_t n = 0; n < masks; n++) {
+		uint64_t same = 0;
+		for (int i = 0; i < 8; i++)
+			same |= same_of_8(x + 256 * n + 32 * i, y ? y + 256 * n + 32 * i : NULL) << (8 * i);
+		mask[n] = ~same;
+	}
+}

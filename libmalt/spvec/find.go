@@ -1,16 +1,17 @@
 package spvec
 
-import "bytes"
+import (
+	"math/bits"
 
-// blockBytes are compared at a time: what is equal goes by at the speed of
-// memory, what is not is looked at row by row.
-const blockBytes = 256
+	"malt/libmalt/reduce"
+)
 
-var zeros [blockBytes]byte
+// findBytes are compared at a time; what is equal goes by at the speed of memory.
+const findBytes = 64 << 10
 
 // Changed appends the rows of data that differ from base, bit by bit, to list.
 func Changed(list []uint32, s Shape, data, base []byte) []uint32 {
-	return find(list, s, data, s.Rows+1, func(at, end int) []byte { return base[at:end] })
+	return find(list, s, data, base, s.Rows+1)
 }
 
 // Remember copies rows of data to base, which Changed compares it with.
@@ -37,67 +38,47 @@ func Remember(s Shape, base, data []byte, rows []uint32) {
 // NonZero appends the rows of data that have a bit set to list. It may stop when
 // list has most rows or more.
 func NonZero(list []uint32, s Shape, data []byte, most int) []uint32 {
-	return find(list, s, data, most, func(at, end int) []byte { return zeros[:end-at] })
+	return find(list, s, data, nil, most)
 }
 
-// find appends the rows of data that differ from base, which shows at most
-// blockBytes or one row at a time.
-func find(list []uint32, s Shape, data []byte, most int, base func(at, end int) []byte) []uint32 {
-	size := s.RowBytes()
-	if size > blockBytes {
-		for row := 0; row < s.Rows && len(list) < most; row++ {
-			for at, end := row*size, (row+1)*size; at < end; at += blockBytes {
-				if to := min(at+blockBytes, end); !bytes.Equal(data[at:to], base(at, to)) {
+// find appends the rows of data that differ from base, or from zeros where that
+// is nil.
+func find(list []uint32, s Shape, data, base []byte, most int) []uint32 {
+	var room [findBytes / 4 / 64]uint64
+	words := s.RowBytes() / 4
+	next := 0 // the first word behind the last row found
+	for at := 0; at < s.Bytes() && len(list) < most; at += findBytes {
+		end := min(at+findBytes, s.Bytes())
+		masks := room[:reduce.Masks(end-at)]
+		if base == nil {
+			reduce.Differ(masks, data[at:end], nil)
+		} else {
+			reduce.Differ(masks, data[at:end], base[at:end])
+		}
+		first := at / 4 // the word that the mask begins with
+		for _, m := range masks {
+			switch {
+			case words == 1:
+				for ; m != 0; m &= m - 1 {
+					list = append(list, uint32(first+bits.TrailingZeros64(m)))
+				}
+			default:
+				for m = behind(m, next-first); m != 0; m = behind(m, next-first) {
+					row := (first + bits.TrailingZeros64(m)) / words
 					list = append(list, uint32(row))
-					break
+					next = (row + 1) * words
 				}
 			}
-		}
-		return list
-	}
-	step := blockBytes / size * size
-	for at := 0; at < s.Bytes() && len(list) < most; at += step {
-		end := min(at+step, s.Bytes())
-		x, y := data[at:end], base(at, end)
-		if bytes.Equal(x, y) {
-			continue
-		}
-		first := uint32(at / size)
-		switch size {
-		case 4:
-			list = differing(list, first, view[uint32](x), view[uint32](y))
-		case 8:
-			list = differing(list, first, view[uint64](x), view[uint64](y))
-		default:
-			for i := 0; i < len(x); i += size {
-				if !bytes.Equal(x[i:i+size], y[i:i+size]) {
-					list = append(list, first+uint32(i/size))
-				}
-			}
+			first += 64
 		}
 	}
 	return list
 }
 
-// differing looks at eight rows at a time: most are equal where rows are few.
-func differing[T uint32 | uint64](list []uint32, first uint32, x, y []T) []uint32 {
-	y = y[:len(x)]
-	i := 0
-	for ; i+8 <= len(x); i += 8 {
-		a, b := x[i:i+8:i+8], y[i:i+8:i+8]
-		if (a[0]^b[0])|(a[1]^b[1])|(a[2]^b[2])|(a[3]^b[3])|(a[4]^b[4])|(a[5]^b[5])|(a[6]^b[6])|(a[7]^b[7]) == 0 {
-			continue
-		}
-		for k := range a {
-			if a[k] != b[k] {
-				list = append(list, first+uint32(i+k))
-			}
-		}
+// behind is m without its first n bits.
+func behind(m uint64, n int) uint64 {
+	if n <= 0 {
+		return m
 	}
-	for ; i < len(x); i++ {
-		if x[i] != y[i] {
-			list = append(list, first+uint32(i))
-		}
-	}
-	return list
+	return m >> n << n
 }

@@ -27,6 +27,7 @@ type Folder struct {
 	touched []uint32 // rows of the block that are mentioned, in the order of their finding
 	count   []int32  // by row of the block: its operands, without the own; all 0 between blocks
 	weight  []float64
+	found   []uint32 // of rest
 	acc32   []float32
 	acc64   []float64
 }

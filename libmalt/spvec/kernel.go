@@ -1,9 +1,6 @@
 package spvec
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 type float interface{ float32 | float64 }
 
@@ -44,13 +41,13 @@ func fold[T, A float](f *Folder, j *job, acc []A, own []T) []A {
 		}
 		if j.absent == Zero {
 			// Also of rows that are mentioned: their own values are in acc.
-			rest(j, own, done*w, b.end*w)
+			rest(f, j, own, done*w, b.end*w)
 			done = b.end
 		}
 		store(f, j, b, acc, own)
 	}
 	if j.absent == Zero {
-		rest(j, own, done*w, len(own))
+		rest(f, j, own, done*w, len(own))
 	}
 	return acc
 }
@@ -236,31 +233,29 @@ func (f *Folder) divisor(j *job, at uint32) float64 {
 
 // rest combines the own elements from at to end with zeros alone, as they are
 // where no update mentions them. Most of a gradient is zero, and stays that.
-func rest[T float](j *job, own []T, at, end int) {
+func rest[T float](f *Folder, j *job, own []T, at, end int) {
 	if j.op == Sum {
 		return
 	}
-	size, step := j.shape.Elem, blockBytes/j.shape.Elem
-	for ; at < end; at += step {
-		to := min(at+step, end)
-		if raw := j.raw[at*size : to*size]; bytes.Equal(raw, zeros[:len(raw)]) {
-			continue
-		}
+	size := j.shape.Elem
+	for ; at < end; at += blockElements {
+		to := min(at+blockElements, end)
+		f.found = NonZero(f.found[:0], Shape{to - at, 1, size}, j.raw[at*size:to*size], to-at+1)
 		x := own[at:to]
 		switch {
 		case !j.ownIn:
 			clear(x)
 		case j.op != Mean:
-			for i, v := range x {
-				x[i] = withZero(j.op, v)
+			for _, i := range f.found {
+				x[i] = withZero(j.op, x[i])
 			}
 		case j.weigh:
-			for i, v := range x {
-				x[i] = T(j.own * float64(v) / j.divisor)
+			for _, i := range f.found {
+				x[i] = T(j.own * float64(x[i]) / j.divisor)
 			}
 		default:
-			for i, v := range x {
-				x[i] = v / T(j.divisor)
+			for _, i := range f.found {
+				x[i] /= T(j.divisor)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ rdma/rdmamock          rdma github.com/golang/mock
 
 libmalt                graphs internal/nearest rdma rdma/auto libmalt/reduce libmalt/spvec libmalt/consistency
 libmalt/reduce         internal/nearest
-libmalt/spvec
+libmalt/spvec          libmalt/reduce
 libmalt/consistency    internal/nearest
 
 capi                   graphs rdma/... libmalt/... internal/nearest
