@@ -132,33 +132,18 @@ func (u *Update) Values(room *[]byte, s Shape) []byte {
 	return *room
 }
 
-// Expand writes the rows over dst, a whole vector.
+// Expand writes the rows over dst, a whole vector, which is aligned to 8 bytes.
 func (u *Update) Expand(dst []byte, s Shape) {
-	size := s.RowBytes()
-	if u.All {
-		copy(dst, u.values)
-		return
-	}
 	switch {
-	case size == 4 && len(u.place) == 0:
-		spread(view[uint32](dst), view[uint32](u.values), u.Index)
-	case size == 8 && len(u.place) == 0:
-		spread(view[uint64](dst), view[uint64](u.values), u.Index)
+	case u.All:
+		copy(dst, u.values)
+	case len(u.place) == 0:
+		spread(s, dst, u.values, u.Index)
 	default:
+		size := s.RowBytes()
 		for i, r := range u.Index {
-			p := i
-			if len(u.place) > 0 {
-				p = int(u.place[i])
-			}
+			p := int(u.place[i])
 			copy(dst[int(r)*size:(int(r)+1)*size], u.values[p*size:])
 		}
-	}
-}
-
-// spread copies to what rows name: the inverse of pick.
-func spread[T uint32 | uint64](dst, src []T, rows []uint32) {
-	src = src[:len(rows)]
-	for i, r := range rows {
-		dst[r] = src[i]
 	}
 }

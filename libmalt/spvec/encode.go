@@ -20,14 +20,7 @@ func Encode(dst []byte, s Shape, data []byte, rows, ages []uint32) (int, Kind) {
 		return encodeAgedDense(dst, s, data, rows, ages), AgedDense
 	}
 	values, end, kind := encodeLists(dst, s, rows, ages)
-	switch s.RowBytes() {
-	case 4:
-		pick(view[uint32](values), view[uint32](data), rows)
-	case 8:
-		pick(view[uint64](values), view[uint64](data), rows)
-	default:
-		pickLong(values, data, s.RowBytes(), rows)
-	}
+	pick(s, values, data, rows)
 	return end, kind
 }
 
@@ -39,14 +32,7 @@ func EncodeNew(dst []byte, s Shape, data, base []byte, rows []uint32) (int, Kind
 		return Encode(dst, s, data, rows, nil)
 	}
 	values, end, kind := encodeLists(dst, s, rows, nil)
-	switch s.RowBytes() {
-	case 4:
-		pickNew(view[uint32](values), view[uint32](base), view[uint32](data), rows)
-	case 8:
-		pickNew(view[uint64](values), view[uint64](base), view[uint64](data), rows)
-	default:
-		pickLongNew(values, base, data, s.RowBytes(), rows)
-	}
+	pickNew(s, values, base, data, rows)
 	return end, kind
 }
 
@@ -97,36 +83,4 @@ func putCount(dst []byte, n int) int {
 
 func putList(dst []byte, at int, list []uint32) int {
 	return at + 4*copy(view[uint32](dst[at:at+4*len(list)]), list)
-}
-
-// pick copies what rows name.
-func pick[T uint32 | uint64](dst, src []T, rows []uint32) {
-	dst = dst[:len(rows)]
-	for i, r := range rows {
-		dst[i] = src[r]
-	}
-}
-
-// pickNew is pick, and copies the same to base.
-func pickNew[T uint32 | uint64](dst, base, src []T, rows []uint32) {
-	dst, base = dst[:len(rows)], base[:len(src)]
-	for i, r := range rows {
-		x := src[r]
-		dst[i], base[r] = x, x
-	}
-}
-
-func pickLong(dst, src []byte, size int, rows []uint32) {
-	for i, r := range rows {
-		copy(dst[i*size:(i+1)*size], src[int(r)*size:])
-	}
-}
-
-func pickLongNew(dst, base, src []byte, size int, rows []uint32) {
-	for i, r := range rows {
-		at := int(r) * size
-		x := dst[i*size : (i+1)*size]
-		copy(x, src[at:])
-		copy(base[at:], x)
-	}
 }

@@ -14,27 +14,6 @@ func Changed(list []uint32, s Shape, data, base []byte) []uint32 {
 	return find(list, s, data, base, s.Rows+1)
 }
 
-// Remember copies rows of data to base, which Changed compares it with.
-func Remember(s Shape, base, data []byte, rows []uint32) {
-	switch size := s.RowBytes(); size {
-	case 4:
-		x, y := view[uint32](base), view[uint32](data)
-		for _, r := range rows {
-			x[r] = y[r]
-		}
-	case 8:
-		x, y := view[uint64](base), view[uint64](data)
-		for _, r := range rows {
-			x[r] = y[r]
-		}
-	default:
-		for _, r := range rows {
-			at := int(r) * size
-			copy(base[at:at+size], data[at:])
-		}
-	}
-}
-
 // NonZero appends the rows of data that have a bit set to list. It may stop when
 // list has most rows or more.
 func NonZero(list []uint32, s Shape, data []byte, most int) []uint32 {

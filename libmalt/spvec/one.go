@@ -21,28 +21,28 @@ func foldOne[T float](j *job, own []T) {
 		if len(u.place) > 0 {
 			p = int(u.place[i])
 		}
-		oneRow(j.op, own[int(r)*w:int(r)*w+w], values[p*w:p*w+w])
-	}
-}
-
-func oneRow[T float](op Op, own, x []T) {
-	x = x[:len(own)]
-	switch op {
-	case Mean:
-		for i, v := range own {
-			own[i] = (v + x[i]) * 0.5
-		}
-	case Sum:
-		for i, v := range own {
-			own[i] = v + x[i]
-		}
-	case Min:
-		for i, v := range own {
-			own[i] = min(v, x[i])
-		}
-	case Max:
-		for i, v := range own {
-			own[i] = max(v, x[i])
+		out, x := own[int(r)*w:int(r)*w+w], values[p*w:p*w+w]
+		switch j.op {
+		case Mean:
+			for len(out) >= 4 && len(x) >= 4 {
+				out[0], out[1], out[2], out[3] = (out[0]+x[0])*0.5, (out[1]+x[1])*0.5, (out[2]+x[2])*0.5, (out[3]+x[3])*0.5
+				out, x = out[4:], x[4:]
+			}
+			for i, v := range x {
+				out[i] = (out[i] + v) * 0.5
+			}
+		case Sum:
+			for i, v := range x {
+				out[i] += v
+			}
+		case Min:
+			for i, v := range x {
+				out[i] = min(out[i], v)
+			}
+		case Max:
+			for i, v := range x {
+				out[i] = max(out[i], v)
+			}
 		}
 	}
 }
