@@ -107,6 +107,12 @@ func TestSparseBytes(t *testing.T) {
 			}
 			return w.Barrier(ctx)
 		}
+		refused := func() error {
+			if _, err := v.ScatterRows(ctx, []int64{6, 500}, nil, 1); !errors.Is(err, libmalt.ErrInvalid) {
+				return fmt.Errorf("row 500 of 500: %v", err)
+			}
+			return nil
+		}
 		every := make([]int, 500)
 		for i := range every {
 			every[i] = i
@@ -116,6 +122,7 @@ func TestSparseBytes(t *testing.T) {
 			step([]int{3, 7}, nil, 8+8+32), read(),
 			step([]int{4}, []int64{9, 9, 1}, 8+8+32), read(), // what is named, changed or not
 			step(nil, nil, 8+8+16), read(), // 4 had not been named
+			refused(), step(nil, []int64{9}, 8+8+16), read(), // not 6 too
 			step([]int{1}, nil, 8+8+16),
 			step([]int{2}, nil, 8+16+32), // 1 was not read yet
 			step([]int{1}, nil, 8+16+32), // nor was 2

@@ -79,29 +79,38 @@ func TestFoldIsNaive(t *testing.T) {
 		for _, s := range shapes {
 			for op := Mean; op <= Replace; op++ {
 				for absent := Keep; absent <= Zero; absent++ {
-					k := r.IntN(4)
-					us := make([]Update, k)
-					for i := range us {
-						rows := some(r, s, []float64{0, 0.05, 0.5, 2}[r.IntN(4)])
-						m, kind := message(s, integers(r, s, rows), rows, nil)
-						if err := us[i].Decode(kind, m, s, 1, 0); err != nil {
-							t.Fatal(err)
-						}
-						us[i].Weight = []float64{1, 1, 2, 0}[r.IntN(4)]
-					}
-					weight := []float64{1, 1, 2, 0}[r.IntN(4)]
-					before := r.IntN(k + 1)
-					own := integers(r, s, some(r, s, 0.5))
-					want := naive(op, absent, s, own, before, weight, us)
-					folder.Fold(op, absent, s, own, before, weight, us)
-					for e := range s.Rows * s.Width {
-						if get(s, own, e) != get(s, want, e) {
-							t.Fatalf("op %d, absent %d, %+v, %d updates, own behind %d of weight %v: element %d is %v, want %v",
-								op, absent, s, k, before, weight, e, get(s, own, e), get(s, want, e))
-						}
-					}
+					foldIsNaive(t, r, &folder, op, absent, s)
 				}
 			}
+		}
+	}
+	for i, s := range long {
+		for op := Mean; op <= Replace; op++ {
+			foldIsNaive(t, r, &folder, op, Keep+Absent((i+int(op))%2), s)
+		}
+	}
+}
+
+func foldIsNaive(t *testing.T, r *rand.Rand, folder *Folder, op Op, absent Absent, s Shape) {
+	k := r.IntN(4)
+	us := make([]Update, k)
+	for i := range us {
+		rows := some(r, s, []float64{0, 0.05, 0.5, 2}[r.IntN(4)])
+		m, kind := message(s, integers(r, s, rows), rows, nil)
+		if err := us[i].Decode(kind, m, s, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		us[i].Weight = []float64{1, 1, 2, 0}[r.IntN(4)]
+	}
+	weight := []float64{1, 1, 2, 0}[r.IntN(4)]
+	before := r.IntN(k + 1)
+	own := integers(r, s, some(r, s, 0.5))
+	want := naive(op, absent, s, own, before, weight, us)
+	folder.Fold(op, absent, s, own, before, weight, us)
+	for e := range s.Rows * s.Width {
+		if get(s, own, e) != get(s, want, e) {
+			t.Fatalf("op %d, absent %d, %+v, %d updates, own behind %d of weight %v: element %d is %v, want %v",
+				op, absent, s, k, before, weight, e, get(s, own, e), get(s, want, e))
 		}
 	}
 }
@@ -134,7 +143,7 @@ func TestFoldAddsInOrder(t *testing.T) {
 
 func TestFindSeesEveryBit(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
-	for _, s := range shapes {
+	for _, s := range slices.Concat(shapes, long) {
 		for _, share := range []float64{0, 0.02, 0.5, 2} {
 			rows := some(r, s, share)
 			base := integers(r, s, every(s))

@@ -62,6 +62,29 @@ func TestMessagesComeBack(t *testing.T) {
 	}
 }
 
+// TestNewIsEncodeAndRemember in one, whatever the rows.
+func TestNewIsEncodeAndRemember(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for _, s := range shapes {
+		for _, share := range []float64{0, 0.1, 0.6, 2} {
+			rows := some(r, s, share)
+			data, base := integers(r, s, every(s)), integers(r, s, every(s))
+			want, kind := message(s, data, rows, nil)
+			wantBase := zeroed(s.Bytes())
+			copy(wantBase, base)
+			Remember(s, wantBase, data, rows)
+			got := zeroed(s.MaxBytes())
+			n, k := EncodeNew(got, s, data, base, rows)
+			if k != kind || !bytes.Equal(got[:n], want) || !bytes.Equal(base[:s.Bytes()], wantBase[:s.Bytes()]) {
+				t.Fatalf("%+v, %d rows: %s of %d bytes, want %s of %d, or other contents", s, len(rows), k, n, kind, len(want))
+			}
+			if changed := Changed(nil, s, data, base); slices.ContainsFunc(changed, func(row uint32) bool { return slices.Contains(rows, row) }) {
+				t.Fatalf("%+v: of rows %v %v still differ", s, rows, changed)
+			}
+		}
+	}
+}
+
 // TestShorterKind: no message is longer than MaxBytes, and rows of many ages go
 // as a whole vector where that is shorter.
 func TestShorterKind(t *testing.T) {

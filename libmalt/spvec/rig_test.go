@@ -7,10 +7,14 @@ import (
 )
 
 // shapes cover both element types, single elements, rows shorter and longer than
-// a block, and no rows.
+// moved as one value, and no rows.
 var shapes = []Shape{
 	{0, 1, 4}, {1, 1, 4}, {7, 1, 4}, {100, 1, 4}, {1000, 1, 8}, {50, 3, 4}, {40, 2, 4}, {30, 5, 8}, {9, 100, 4}, {5, 65, 8},
+	{30, 4, 4}, {20, 4, 8}, {20, 16, 4},
 }
+
+// long are longer than what is looked at, or folded, at a time, with tails.
+var long = []Shape{{2*blockElements + 3, 1, 4}, {blockElements + 1, 1, 8}, {findBytes/4 + 70, 1, 4}, {1000, 17, 4}, {3, blockElements + 1, 4}}
 
 // zeroed is memory aligned to the largest element.
 func zeroed(n int) []byte {
