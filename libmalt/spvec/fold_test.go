@@ -96,8 +96,12 @@ func foldIsNaive(t *testing.T, r *rand.Rand, folder *Folder, op Op, absent Absen
 	us := make([]Update, k)
 	for i := range us {
 		rows := some(r, s, []float64{0, 0.05, 0.5, 2}[r.IntN(4)])
-		m, kind := message(s, integers(r, s, rows), rows, nil)
-		if err := us[i].Decode(kind, m, s, 1, 0); err != nil {
+		var ages []uint32 // rows of age 2 are skipped
+		for range len(rows) * r.IntN(2) {
+			ages = append(ages, uint32(r.IntN(3)))
+		}
+		m, kind := message(s, integers(r, s, rows), rows, ages)
+		if err := us[i].Decode(kind, m, s, 5, 3); err != nil {
 			t.Fatal(err)
 		}
 		us[i].Weight = []float64{1, 1, 2, 0}[r.IntN(4)]
