@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -84,13 +84,17 @@ class Update:
 BUILT_IN = ("mean", "mean-received", "sum", "min", "max", "replace")
 
 
-@runtime_checkable
 class NativeFold(Protocol):
     """A compiled function of C type ``malt_fold``: a numba cfunc, or anything with its address."""
 
     @property
     def address(self) -> int:
         """Where the function starts."""
+
+
+def compiled(fold: object) -> int | None:
+    """Return the address of a compiled fold; an instance check of the protocol would take tens of microseconds."""
+    return getattr(fold, "address", None)
 
 
 Fold: TypeAlias = "str | NativeFold | Callable[[Any, list[Update]], Any]"
@@ -100,7 +104,7 @@ def check(fold: object) -> None:
     """Raise unless ``fold`` is a name, a callable or a native function."""
     if isinstance(fold, str):
         choose("fold", fold, BUILT_IN)
-    elif not (isinstance(fold, NativeFold) or callable(fold)):
+    elif not (compiled(fold) is not None or callable(fold)):
         raise TypeError(
             f"malt: fold={fold!r}: the name of a fold, a function of (own, updates) or a numba cfunc is "
             f"expected; the names are {', '.join(BUILT_IN)}"
@@ -131,7 +135,11 @@ def apply(
         return Update(u, lambda: (_whole(a, u.rows, values, sparse),), values)
 
     def run(updates: list[_lib.Update]) -> None:
-        saved = [a.copy() for a in arrays]
+        if not vector.saved:  # kept from one fold to the next: fresh memory costs more than the copy
+            vector.saved = [np.empty_like(a) for a in arrays]
+        saved = vector.saved
+        for old, a in zip(saved, arrays, strict=True):
+            np.copyto(old, a)
         try:
             result = fold(arrays[0] if single else tuple(arrays), [update(u, saved) for u in updates])
             _store(result, arrays, single, _called(fold))
@@ -195,4 +203,4 @@ def _tell_if_kept(vector: _lib.Object, fold: object) -> None:
 
 
 def _called(fold: object) -> str:
-    return getattr(fold, "__qualname__", repr(fold))
+    return getattr(fold, "__qualname__", None) or repr(fold)

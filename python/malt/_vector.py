@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from . import _fold, _lib, _world
 from ._arguments import check_every, number, row_elements
 from ._arrays import Array, Spec, assign, specs
 from ._exchange import Exchange, options, receivers_of
-from ._fold import Fold, NativeFold
+from ._fold import Fold
 from ._graph import GraphLike
 from ._idle import Idle
 from ._options import choose, misspelt, spelled
@@ -132,6 +132,7 @@ class Vector(Exchange):
         made, flat = _lib.new_vector([(s.elements, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
         self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
         self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
+        self._cuts = tuple(_cut(a, made.memory.address) for a in self._arrays)
         self._own_fold = None if isinstance(fold, str) else fold
         self._skipped = 0  # calls of sync since the last that communicated
         self._named = None if self._sparse is None else Named()  # rows of those calls
@@ -281,9 +282,10 @@ class Vector(Exchange):
             fold = self._own_fold
         if fold is None or isinstance(fold, str):
             return self._object.gather(fold, timeout)
-        if isinstance(fold, NativeFold):
-            return self._object.gather_native(fold.address, timeout)
-        return _fold.apply(self._object, self._arrays, not self._is_list, fold, self._split, timeout, self._sparse)
+        if (address := _fold.compiled(fold)) is not None:
+            return self._object.gather_native(address, timeout)
+        function = cast(Callable[..., Any], fold)
+        return _fold.apply(self._object, self._arrays, not self._is_list, function, self._split, timeout, self._sparse)
 
     @spelled
     def sync(
@@ -389,11 +391,7 @@ class Vector(Exchange):
 
     def _split(self, raw: Array) -> tuple[Array, ...]:
         """Cut the bytes of an update as the vector's own memory is cut."""
-        base = self._object.memory.address
-        starts = [a.__array_interface__["data"][0] - base if a.size else 0 for a in self._arrays]
-        return tuple(
-            raw[at : at + a.nbytes].view(a.dtype).reshape(a.shape) for at, a in zip(starts, self._arrays, strict=True)
-        )
+        return tuple(raw[at:end].view(dtype).reshape(shape) for at, end, dtype, shape in self._cuts)
 
     # -------------------------------------------------------------- together
 
@@ -505,3 +503,9 @@ class Vector(Exchange):
 def _built_in(fold: Fold | None) -> str | None:
     """Return what the library is told: it knows the built-in folds alone."""
     return fold if isinstance(fold, str) else None
+
+
+def _cut(a: Array, base: int) -> tuple[int, int, np.dtype[Any], tuple[int, ...]]:
+    """Return where an array lies in the vector's bytes, and what it is."""
+    at = a.__array_interface__["data"][0] - base if a.size else 0
+    return at, at + a.nbytes, a.dtype, a.shape

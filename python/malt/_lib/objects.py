@@ -60,6 +60,7 @@ class Object(Place):
         self.memory: Memory
         self.row = 0  # bytes of a row of a sparse vector
         self.told = False  # that a fold keeps what it was lent
+        self.saved: list[np.ndarray[Any, Any]] = []  # the values before a fold in Python
         self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
         self._count = ffi.new("uint32_t *")
         self._long = ffi.new("uint64_t *")

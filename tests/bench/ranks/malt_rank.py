@@ -70,10 +70,10 @@ class Malt:
         return self._gather(count, fold=_mean)
 
     def _numpy_fold(self, count: int, k: int) -> Timed:
-        """The same expression on arrays of this process."""
+        """The same expression on arrays of this process, also behind a barrier."""
         own, *rest = (np.ones(count, np.float32) for _ in range(k + 1))
         updates = [_Update(a) for a in rest]
-        return loop(lambda: _mean(own, updates)) if self.rank == 0 else idle
+        return staged(malt.barrier, (lambda: _mean(own, updates)) if self.rank == 0 else None)
 
     def _gather_idle(self, count: int) -> Timed:
         return loop(self._vector(count, consistency="async").gather)
