@@ -35,6 +35,14 @@ func (p *Replica) Landed() uint64 { return p.landed }
 // it has closed its end.
 func (p *Replica) Acked() uint64 { return p.w.control.ack(0).Load() }
 
+// Skip releases everything up to seq for the reader, who has asked for it and
+// holds nothing.
+func (p *Replica) Skip(seq uint64) {
+	ack := p.w.control.ack(0)
+	for old := ack.Load(); old < seq && !ack.CompareAndSwap(old, seq); old = ack.Load() {
+	}
+}
+
 // Begin returns the memory for the payload of the update with header h. What was
 // begun before and not committed is dropped. Nothing of h is believed: what does
 // not fit the box is ErrCorrupt.

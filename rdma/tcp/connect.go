@@ -30,11 +30,10 @@ const (
 func (l *link) connect(first bool) (*conn, error) {
 	since := time.Now()
 	silent := time.Duration(0) // for how long dialling got no answer
-	pause := shortest
+	pause, began := shortest, since
 	for {
 		var err error
 		var c *conn
-		began := time.Now()
 		dialled := l.rank.cfg.Rank > l.peer
 		if dialled {
 			c, err = l.dial()
@@ -50,7 +49,9 @@ func (l *link) connect(first bool) (*conn, error) {
 		case c != nil:
 			return c, nil
 		}
-		end := l.judge(err, first, &silent, time.Since(began))
+		took := time.Since(began) // with the pause before: without a route it fails at once
+		began = began.Add(took)
+		end := l.judge(err, first, &silent, took)
 		// Once more: it may be on its way here, or just ending.
 		if end != nil && (!gone(end) || time.Since(since) >= grace) {
 			return nil, end

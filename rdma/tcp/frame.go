@@ -27,6 +27,7 @@ const (
 	more           // the next part of the update of box id that is under way
 	clock          // how far box id is, without an update
 	ack            // everything up to a seq was released
+	skip           // the reader has released box id up to a seq: its demand of that number is met
 	closed         // box id was closed; nothing comes behind it
 	done           // the receiver of the frame can forget its box id
 	makeWords      // id is words of the sender of the frame
@@ -54,6 +55,8 @@ const (
 	maxBody   = preamble + chunk
 	maxWords  = 1 << 20 // of one name and rank
 	setBatch  = 1024    // words in a frame
+
+	excused = 1 // arg of an ack: of what the reader was excused from; the body numbers the demand
 )
 
 type header struct {
@@ -83,6 +86,7 @@ var limits = [kinds]struct {
 	more:      {1, chunk, flagLast},
 	clock:     {16, 16, 0},
 	ack:       {8, 8, 0},
+	skip:      {16, 16, 0},
 	closed:    {16, 16, 0},
 	done:      {0, 0, 0},
 	makeWords: {0, maxName, 0},

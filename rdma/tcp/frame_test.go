@@ -7,6 +7,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -222,4 +225,29 @@ func FuzzFrames(f *testing.F) {
 			in.Release(u.Seq)
 		}
 	})
+}
+
+// docs/wire.md has every kind of frame with the lengths that are allowed.
+func TestWireIsWrittenDown(t *testing.T) {
+	text, err := os.ReadFile("../../docs/wire.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| [a-z]+ \| (?:owner|reader|both) \| .* \| ([\d,]+)(?: … ([\d,]+))? \|$`).FindAllStringSubmatch(string(text), -1)
+	if len(rows) != int(kinds)-1 {
+		t.Fatalf("%d kinds of frames are written down, there are %d", len(rows), kinds-1)
+	}
+	number := func(s string) uint32 {
+		n, _ := strconv.Atoi(strings.ReplaceAll(s, ",", ""))
+		return uint32(n)
+	}
+	for i, row := range rows {
+		least, most := number(row[2]), number(row[2])
+		if row[3] != "" {
+			most = number(row[3])
+		}
+		if l := limits[i+1]; row[1] != strconv.Itoa(i+1) || l.least != least || l.most != most {
+			t.Errorf("%q; expected kind %d with %d to %d bytes", row[0], i+1, l.least, l.most)
+		}
+	}
 }

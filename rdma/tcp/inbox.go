@@ -3,6 +3,7 @@ package tcp
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -38,6 +39,12 @@ type replica struct {
 	subscribed bool
 	acked      uint64 // that the owner was told
 	told       bool   // that it can forget us
+
+	// How often the reader has demanded to skip what it was excused from, in queue
+	// mode, and how often that was done. In between it holds nothing and gets
+	// nothing.
+	demanded, met      atomic.Uint64
+	demand, demandTold uint64 // of the sending goroutine
 
 	failed atomic.Pointer[error] // no memory for an update: none can be had any more
 
@@ -241,6 +248,9 @@ func (i *inbox) From() int { return i.box.From() }
 func (i *inbox) Next() (rdma.Update, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if p := i.replica; !i.closed && p.demanded.Load() != p.met.Load() {
+		return rdma.Update{}, false, nil
+	}
 	u, ok, err := i.box.Next()
 	if !ok && err == nil {
 		err = i.failed()
@@ -267,16 +277,23 @@ func (i *inbox) failed() error {
 }
 
 // Release in queue mode is told the sender at once, which may be waiting; in
-// newest mode nobody does.
+// newest mode nobody does. Who releases everything in a queue may have been
+// excused from updates that have not arrived: these are skipped too.
 func (i *inbox) Release(seq uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.closed {
-		return
-	}
-	i.box.Release(seq)
-	if i.replica.spec.Depth == 0 {
+	p := i.replica
+	switch {
+	case i.closed:
+	case p.spec.Depth == 0:
+		i.box.Release(seq)
 		i.t.later.ask()
+	case seq == math.MaxUint64:
+		i.box.Release(seq)
+		p.demanded.Add(1)
+		p.link.kick()
+	default:
+		i.box.Release(seq)
 	}
 }
 

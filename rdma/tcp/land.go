@@ -46,7 +46,7 @@ func (l *link) frame(in *input, h header) error {
 		return l.landAnnounce(h, b)
 	case subscribe, ack, done:
 		return l.landForRelay(h, b)
-	case clock, closed:
+	case clock, closed, skip:
 		return l.landForReplica(h, b)
 	case makeWords, dropWords, setWords:
 		return l.landWords(h, b)
@@ -207,11 +207,19 @@ func (l *link) landForReplica(h header, b []byte) error {
 	if err != nil || p == nil {
 		return err
 	}
-	if !p.ready.Load() || p.busy {
+	if !p.ready.Load() || p.busy && h.kind != skip {
 		return malformed("the clock of box %d, which nobody reads or of which an update is under way", h.id)
 	}
-	p.box.Advance(at)
 	r := l.rank
+	if h.kind == skip {
+		if d := number(b, 0); d > p.met.Load() && d <= p.demanded.Load() {
+			p.box.Skip(number(b, 1))
+			p.met.Store(d)
+			r.bells.RingAll()
+		}
+		return nil
+	}
+	p.box.Advance(at)
 	if h.kind == clock {
 		if p.subscribing {
 			p.subscribing = false
@@ -269,6 +277,17 @@ func (l *link) landForRelay(h header, b []byte) error {
 	case x == nil && known:
 	case x == nil:
 		return malformed("a reader of box %d, which does not exist", h.id)
+	case h.kind == ack && h.arg == excused && x.queue():
+		if d := number(b, 0); d > x.demand.Load() {
+			x.pub.mu.Lock()
+			seq := max(x.excused, x.before)
+			x.pub.mu.Unlock()
+			// In this order: whoever sees the ack has an answer to send first.
+			x.skipped.Store(seq)
+			x.demand.Store(d)
+			x.box.Ack(seq)
+		}
+		l.kick()
 	case h.kind == ack:
 		x.box.Ack(number(b, 0))
 		if x.queue() {
@@ -303,6 +322,14 @@ func (l *link) landWords(h header, b []byte) error {
 		p = &remoteWords{link: l, id: h.id, name: string(b), line: make([]mem.Word, h.arg)}
 		l.remotes = append(l.remotes[:len(l.remotes):len(l.remotes)], p)
 		l.version.Add(1)
+	case h.kind == setWords:
+		// A reader that takes back that it is away skips what was published before
+		// the sender could know: landForRelay.
+		for _, x := range l.relays {
+			if x.queue() {
+				x.before = x.box.Progress().Head
+			}
+		}
 	case h.kind == dropWords && p != nil:
 		p.dropped = true
 		p.over.Store(true)

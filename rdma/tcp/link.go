@@ -171,12 +171,14 @@ func (l *link) begin(c *conn) {
 	for _, x := range l.relays {
 		x.wanted.Store(nil)
 		x.announced, x.subscribed, x.closed, x.due = false, false, open, false
+		x.answered = 0
 	}
 	for _, w := range l.words {
 		w.announced, w.withdrawn, w.started = false, false, false
 	}
 	for _, p := range l.replicas {
 		p.subscribed, p.told = false, false
+		p.demandTold = p.met.Load()
 		p.drop()
 	}
 	for _, p := range l.remotes {

@@ -122,6 +122,13 @@ type relay struct {
 	wanted atomic.Pointer[wanted] // what the reader has asked for on this connection
 	over   atomic.Bool            // the reader needs nothing any more
 
+	// The reader's last demand to skip what it was excused from, and up to where
+	// that was done;
+	// written by the landing goroutine, skipped before demand.
+	demand, skipped atomic.Uint64
+	before          uint64 // what was published when words of the reader landed last; of the landing goroutine
+	answered        uint64 // over this connection
+
 	// Of this connection.
 	announced, subscribed bool
 	closed                int    // open, withdrawn or final

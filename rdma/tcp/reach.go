@@ -51,18 +51,19 @@ func (c *conn) silentFor(d time.Duration) bool {
 // however long the peer is stopped.
 func (l *link) doubt(c *conn) {
 	limit := l.rank.cfg.Unreachable
-	silent := l.suspicious()
+	silent, began := l.suspicious(), time.Now()
 	for c.silentFor(l.suspicious()) {
-		began := time.Now()
 		probe, err := l.open()
+		took := time.Since(began) // with the pause before: without a route it fails at once
+		began = began.Add(took)
 		switch {
 		case err == nil:
 			silent = l.suspicious()
 			l.heed(c, probe)
-			probe.Close()
+			began = time.Now()
 		case unanswered(err):
 			// Not by the clock: this process may have been stopped meanwhile.
-			if silent += min(time.Since(began), limit/5); silent >= limit*9/10 {
+			if silent += min(took, limit/5); silent >= limit*9/10 {
 				l.giveUp(c, l.dead(unreachable(limit)))
 				return
 			}

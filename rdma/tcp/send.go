@@ -213,11 +213,20 @@ func (s *sender) controlRelay(x *relay) error {
 		x.clock, x.published = 0, 0
 		s.frame(clock, 0, x.pub.id, 0, 0, 0) // confirms
 	}
+	s.answer(x)
 	if over && !x.subscribed && x.closed == open {
 		x.closed = withdrawn
 		s.frame(closed, 0, x.pub.id, withdrawn, 0, 0)
 	}
 	return nil
+}
+
+// answer tells the reader up to where it has skipped.
+func (s *sender) answer(x *relay) {
+	if d := x.demand.Load(); d != x.answered && x.subscribed {
+		x.answered = d
+		s.frame(skip, 0, x.pub.id, 0, d, x.skipped.Load())
+	}
 }
 
 func (s *sender) controlWords(w *wordsRelay) {
@@ -239,6 +248,9 @@ func (s *sender) controlWords(w *wordsRelay) {
 // look decides what this round has to bring. The order is that of the promise:
 // what is told last is looked at first.
 func (s *sender) look() {
+	for _, p := range s.replicas {
+		p.demand = p.demanded.Load()
+	}
 	for _, w := range s.words {
 		w.look()
 	}
@@ -308,6 +320,9 @@ func (s *sender) send() error {
 
 // part sends the next frame of the update that x has started.
 func (s *sender) part(x *relay) error {
+	if x.first {
+		s.answer(x) // what is behind the skipped comes behind the answer
+	}
 	n := min(len(x.rest), chunk)
 	h := header{kind: more, id: x.pub.id, length: uint32(n)}
 	if n == len(x.rest) {
@@ -374,6 +389,14 @@ func (s *sender) tell() {
 	for _, w := range s.words {
 		if w.changed || w.wake {
 			s.tellWords(w)
+		}
+	}
+	// Behind the word by which this rank took back that it is away: so the sender
+	// excuses it from nothing more.
+	for _, p := range s.replicas {
+		if p.demand != p.demandTold && p.subscribed {
+			p.demandTold = p.demand
+			s.frame(ack, 0, p.id, excused, p.demand)
 		}
 	}
 }
