@@ -70,12 +70,7 @@ func (v *Vector) foldSparse(op reduce.Op) {
 	if p.kind == sparseGradient {
 		absent = spvec.Zero
 	}
-	p.folder.Fold(spvecOps[op], absent, p.shape, v.data, before, v.weight, us)
-}
-
-var spvecOps = map[reduce.Op]spvec.Op{
-	reduce.Mean: spvec.Mean, reduce.MeanReceived: spvec.MeanReceived, reduce.Sum: spvec.Sum,
-	reduce.Min: spvec.Min, reduce.Max: spvec.Max, reduce.Replace: spvec.Replace,
+	p.folder.Fold(op, absent, p.shape, v.data, before, v.weight, us)
 }
 
 // Whole is the i-th of the updates that Begin has found, laid out as the vector

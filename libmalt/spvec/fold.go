@@ -1,15 +1,17 @@
 package spvec
 
-// Op says how the values at one row are combined, as those of package reduce.
-type Op uint8
+import "malt/libmalt/reduce"
+
+// Op says how the values at one row are combined: as whole vectors are.
+type Op = reduce.Op
 
 const (
-	Mean         Op = iota + 1 // Σ weight·value / Σ weight
-	MeanReceived               // the same without the own value
-	Sum
-	Min
-	Max
-	Replace // the last update's
+	Mean         = reduce.Mean
+	MeanReceived = reduce.MeanReceived
+	Sum          = reduce.Sum
+	Min          = reduce.Min
+	Max          = reduce.Max
+	Replace      = reduce.Replace // the last update's
 )
 
 // Absent says what a row is that an update does not mention.
@@ -27,6 +29,7 @@ type Folder struct {
 	touched []uint32 // rows of the block that are mentioned, in the order of their finding
 	count   []int32  // by row of the block: its operands, without the own; all 0 between blocks
 	weight  []float64
+	srcs    [][]byte // of a long row
 	found   []uint32 // of rest
 	acc32   []float32
 	acc64   []float64
@@ -50,7 +53,8 @@ type job struct {
 // Operands are combined in the order of updates, own's behind the first before
 // of them, so that ranks that fold the same set get the same bits. weight is
 // own's in a mean. Additions are those of the element type; where weights
-// differ, of float64. An operand of weight 0 takes no part in a mean. own is
+// differ, of float64: weights of all updates or, where rows are long, of those
+// that mention the row. An operand of weight 0 takes no part in a mean. own is
 // aligned to its elements.
 func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, weight float64, updates []Update) {
 	j := job{op: op, absent: absent, shape: s, us: updates, raw: own, before: before, ownIn: op != MeanReceived && op != Replace, own: weight}
@@ -64,6 +68,8 @@ func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, wei
 	case s.Rows == 0 || len(j.us) == 0:
 	case op == Replace:
 		j.replace(own)
+	case j.long():
+		foldLong(f, &j)
 	case j.one() && s.Elem == 8:
 		foldOne(&j, view[float64](own))
 	case j.one():

@@ -20,11 +20,10 @@ func fold[T, A float](f *Folder, j *job, acc []A, own []T) []A {
 	if len(f.count) < rows {
 		f.count = make([]int32, rows)
 	}
-	if j.weigh && len(f.weight) < rows {
-		f.weight = make([]float64, rows)
+	if j.weigh {
+		f.weight = slices.Grow(f.weight[:0], rows)[:rows]
 	}
-	f.next = slices.Grow(f.next[:0], len(j.us))[:len(j.us)]
-	clear(f.next)
+	f.restart(j)
 	done := 0 // rows that are as they should be, of Zero
 	for at := f.first(j); at < j.shape.Rows; at = f.first(j) {
 		b := block{at, min(at+rows, j.shape.Rows)}
@@ -54,6 +53,12 @@ func fold[T, A float](f *Folder, j *job, acc []A, own []T) []A {
 
 // block is the rows from at to end.
 type block struct{ at, end int }
+
+// restart says that no row is folded yet.
+func (f *Folder) restart(j *job) {
+	f.next = slices.Grow(f.next[:0], len(j.us))[:len(j.us)]
+	clear(f.next)
+}
 
 // first is the first row that an update mentions and that is not folded yet.
 func (f *Folder) first(j *job) int {

@@ -12,37 +12,53 @@ func (j *job) one() bool {
 func foldOne[T float](j *job, own []T) {
 	u, w := &j.us[0], j.shape.Width
 	values := view[T](u.values)
-	if w == 1 && len(u.place) == 0 {
-		oneOfSingles(j.op, own, u.Index, values)
-		return
-	}
-	for i, r := range u.Index {
-		p := i
-		if len(u.place) > 0 {
-			p = int(u.place[i])
+	switch {
+	case len(u.place) > 0:
+		for i, r := range u.Index {
+			p := int(u.place[i])
+			oneRow(j.op, own[int(r)*w:int(r)*w+w], values[p*w:p*w+w])
 		}
-		out, x := own[int(r)*w:int(r)*w+w], values[p*w:p*w+w]
-		switch j.op {
-		case Mean:
-			for len(out) >= 4 && len(x) >= 4 {
-				out[0], out[1], out[2], out[3] = (out[0]+x[0])*0.5, (out[1]+x[1])*0.5, (out[2]+x[2])*0.5, (out[3]+x[3])*0.5
-				out, x = out[4:], x[4:]
-			}
-			for i, v := range x {
-				out[i] = (out[i] + v) * 0.5
-			}
-		case Sum:
-			for i, v := range x {
-				out[i] += v
-			}
-		case Min:
-			for i, v := range x {
-				out[i] = min(out[i], v)
-			}
-		case Max:
-			for i, v := range x {
-				out[i] = max(out[i], v)
-			}
+	case w == 1:
+		oneOfSingles(j.op, own, u.Index, values)
+	case w%4 == 0 && j.op == Mean:
+		oneOfFours(own, w, u.Index, values)
+	default:
+		for i, r := range u.Index {
+			oneRow(j.op, own[int(r)*w:int(r)*w+w], values[i*w:i*w+w])
+		}
+	}
+}
+
+func oneRow[T float](op Op, own, x []T) {
+	x = x[:len(own)]
+	switch op {
+	case Mean:
+		for i, v := range own {
+			own[i] = (v + x[i]) * 0.5
+		}
+	case Sum:
+		for i, v := range own {
+			own[i] = v + x[i]
+		}
+	case Min:
+		for i, v := range own {
+			own[i] = min(v, x[i])
+		}
+	case Max:
+		for i, v := range own {
+			own[i] = max(v, x[i])
+		}
+	}
+}
+
+// oneOfFours is the mean of rows of w elements, four at a time.
+func oneOfFours[T float](own []T, w int, index []uint32, values []T) {
+	for i, r := range index {
+		row, x := own[int(r)*w:int(r)*w+w], values[i*w:i*w+w]
+		for len(row) >= 4 && len(x) >= 4 {
+			row[0], row[1] = (row[0]+x[0])*0.5, (row[1]+x[1])*0.5
+			row[2], row[3] = (row[2]+x[2])*0.5, (row[3]+x[3])*0.5
+			row, x = row[4:], x[4:]
 		}
 	}
 }

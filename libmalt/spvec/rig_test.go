@@ -10,7 +10,7 @@ import (
 // moved as one value, and no rows.
 var shapes = []Shape{
 	{0, 1, 4}, {1, 1, 4}, {7, 1, 4}, {100, 1, 4}, {1000, 1, 8}, {50, 3, 4}, {40, 2, 4}, {30, 5, 8}, {9, 100, 4}, {5, 65, 8},
-	{30, 4, 4}, {20, 4, 8}, {20, 16, 4},
+	{30, 4, 4}, {20, 4, 8}, {20, 16, 4}, {7, 300, 4},
 }
 
 // long are longer than what is looked at, or folded, at a time, with tails.

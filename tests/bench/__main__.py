@@ -93,8 +93,8 @@ def _crossover(found: list[Result]) -> list[Row]:
     for result in found:
         own, dense = result.samples.get("malt"), result.samples.get("limit")
         if result.row.op == "sparse" and own and dense:
-            # A row of one number is sent with its index, which is as long as two.
-            sent = 3 * result.row.options["density"]
+            # A row of one number is sent with its index, which is as long.
+            sent = 2 * result.row.options["density"]
             if summary(own).median * sent <= summary(dense).median:
                 cheaper.append(result.row)
     return sorted(cheaper, key=lambda row: float(row.options["density"]))[-1:]
