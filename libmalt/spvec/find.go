@@ -34,21 +34,22 @@ func find(list []uint32, s Shape, data, base []byte, most int) []uint32 {
 		} else {
 			reduce.Differ(masks, data[at:end], base[at:end])
 		}
-		first := at / 4 // the word that the mask begins with
-		for _, m := range masks {
-			switch {
-			case words == 1:
+		for i, m := range masks {
+			if m == 0 {
+				continue
+			}
+			first := at/4 + 64*i // the word that the mask begins with
+			if words == 1 {
 				for ; m != 0; m &= m - 1 {
 					list = append(list, uint32(first+bits.TrailingZeros64(m)))
 				}
-			default:
-				for m = behind(m, next-first); m != 0; m = behind(m, next-first) {
-					row := (first + bits.TrailingZeros64(m)) / words
-					list = append(list, uint32(row))
-					next = (row + 1) * words
-				}
+				continue
 			}
-			first += 64
+			for m = behind(m, next-first); m != 0; m = behind(m, next-first) {
+				row := (first + bits.TrailingZeros64(m)) / words
+				list = append(list, uint32(row))
+				next = (row + 1) * words
+			}
 		}
 	}
 	return list
