@@ -31,6 +31,7 @@ type Folder struct {
 	weight  []float64
 	srcs    [][]byte // of a long row
 	found   []uint32 // of rest
+	masks   []uint64 // of foldHalves
 	acc32   []float32
 	acc64   []float64
 }
@@ -70,6 +71,10 @@ func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, wei
 		j.replace(own)
 	case j.long():
 		foldLong(f, &j)
+	case j.halves() && s.Elem == 8:
+		foldHalves(f, &j, view[float64](own))
+	case j.halves():
+		foldHalves(f, &j, view[float32](own))
 	case j.one() && s.Elem == 8:
 		foldOne(&j, view[float64](own))
 	case j.one():

@@ -119,6 +119,43 @@ func foldIsNaive(t *testing.T, r *rand.Rand, folder *Folder, op Op, absent Absen
 	}
 }
 
+// TestMeanOfTwoGradients, with every bit of the elements in use.
+func TestMeanOfTwoGradients(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	for _, s := range slices.Concat(shapes, long) {
+		gradient := func() ([]byte, []uint32) {
+			rows, b := some(r, s, 0.3), zeroed(s.Bytes())
+			for _, row := range rows {
+				for e := range s.Width {
+					set(s, b, int(row)*s.Width+e, r.NormFloat64())
+				}
+			}
+			return b, rows
+		}
+		own, _ := gradient()
+		other, rows := gradient()
+		want := zeroed(s.Bytes())
+		for e := range s.Rows * s.Width {
+			if s.Elem == 4 {
+				view[float32](want)[e] = (view[float32](own)[e] + view[float32](other)[e]) / 2
+			} else {
+				view[float64](want)[e] = (view[float64](own)[e] + view[float64](other)[e]) / 2
+			}
+		}
+		m, kind := message(s, other, rows, nil)
+		us := make([]Update, 1)
+		if err := us[0].Decode(kind, m, s, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		new(Folder).Fold(Mean, Zero, s, own, 0, 1, us)
+		for e := range s.Rows * s.Width {
+			if get(s, own, e) != get(s, want, e) {
+				t.Fatalf("%+v: element %d is %v, want %v", s, e, get(s, own, e), get(s, want, e))
+			}
+		}
+	}
+}
+
 // TestFoldAddsInOrder: 2⁵³ + 1 - 2⁵³ is 0 or 1 by the order of operands.
 func TestFoldAddsInOrder(t *testing.T) {
 	s := Shape{Rows: 4, Width: 1, Elem: 8}

@@ -12,19 +12,26 @@ func (j *job) one() bool {
 func foldOne[T float](j *job, own []T) {
 	u, w := &j.us[0], j.shape.Width
 	values := view[T](u.values)
+	if len(u.place) == 0 {
+		oneOfRows(j.op, own, w, u.Index, values)
+		return
+	}
+	for i, r := range u.Index {
+		p := int(u.place[i])
+		oneRow(j.op, own[int(r)*w:int(r)*w+w], values[p*w:p*w+w])
+	}
+}
+
+// oneOfRows folds rows of w values, one behind the other.
+func oneOfRows[T float](op Op, own []T, w int, index []uint32, values []T) {
 	switch {
-	case len(u.place) > 0:
-		for i, r := range u.Index {
-			p := int(u.place[i])
-			oneRow(j.op, own[int(r)*w:int(r)*w+w], values[p*w:p*w+w])
-		}
 	case w == 1:
-		oneOfSingles(j.op, own, u.Index, values)
-	case w%4 == 0 && j.op == Mean:
-		oneOfFours(own, w, u.Index, values)
+		oneOfSingles(op, own, index, values)
+	case w%4 == 0 && op == Mean:
+		oneOfFours(own, w, index, values)
 	default:
-		for i, r := range u.Index {
-			oneRow(j.op, own[int(r)*w:int(r)*w+w], values[i*w:i*w+w])
+		for i, r := range index {
+			oneRow(op, own[int(r)*w:int(r)*w+w], values[i*w:i*w+w])
 		}
 	}
 }
