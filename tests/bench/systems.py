@@ -29,6 +29,8 @@ class System:
     """Ranks at which it still ends in reasonable time."""
     bound: bool = False
     """Needs a core for each rank."""
+    names: str = ""
+    """What its shared memory is called, where one that is killed leaves it behind."""
 
     def has(self, op: str) -> bool:
         """Whether it takes part in rows of that operation."""
@@ -107,7 +109,7 @@ def peers() -> list[System]:
         System("openmpi", _openmpi("--bind-to", "none"), MPI_OPS, most=16),
         System("openmpi ob1", _openmpi("--bind-to", "none", *plain), MPI_OPS, most=16),
         System("openmpi bound", _openmpi("--bind-to", "core"), MPI_OPS, bound=True),
-        System("mpich", _mpich, MPI_OPS, most=16),
+        System("mpich", _mpich, MPI_OPS, most=16, names="mpich_shm_*"),
         System("by hand", _hand, AVERAGES | {"scatter"}, most=16),
     ]
     if has_torch():

@@ -44,6 +44,7 @@ class Team:
         self._lines: list[Any] = []
         self._gone = ""
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._names, self._others = system.names, _shared(system.names)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-")
         self._errors = (Path(self._folder.name) / "errors").open("wb+")
         try:
@@ -143,8 +144,14 @@ class Team:
         self._lines = []
         for process in self._processes:
             _end(process)
+        for left in _shared(self._names) - self._others:
+            left.unlink(missing_ok=True)
         self._errors.close()
         self._folder.cleanup()
+
+
+def _shared(names: str) -> set[Path]:
+    return set(Path("/dev/shm").glob(names)) if names else set()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
