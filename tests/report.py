@@ -1,4 +1,4 @@
-"""Reads what the tests wrote: failures as they come, then the slowest tests and the transports that ran."""
+"""Reads what the tests wrote: failures as they come, then the slowest tests and the transports and kernels that ran."""
 
 from __future__ import annotations
 
@@ -77,12 +77,21 @@ def transports(tests: list[Test]) -> list[str]:
     return sorted(m[1] for m in found if m)
 
 
+def kernels(tests: list[Test]) -> list[str]:
+    """Names of the kernels that this machine has, which all give the bits of the reference."""
+    found = (
+        re.fullmatch(r"malt/libmalt/reduce\.TestMeanIsSumOverCount/(\w+)", t.name) for t in tests if t.outcome == "pass"
+    )
+    return [m[1] for m in found if m]
+
+
 def summary(go: Path, py: Path) -> None:
-    """Print counts, transports and the slowest ten tests."""
+    """Print counts, transports, kernels and the slowest ten tests."""
     tests = go_tests(go) + py_tests(py)
     count = {kind: sum(t.outcome == kind for t in tests) for kind in ("pass", "fail", "skip")}
     print(f"\n{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped")
     print("transports that ran the conformance suite:", ", ".join(transports(tests)) or "none")
+    print("kernels that were held against the reference:", ", ".join(kernels(tests)) or "none")
     print("slowest tests:")
     top_level = [t for t in tests if "/" not in t.name.rpartition(".")[2]]
     for t in sorted(top_level, reverse=True)[:10]:

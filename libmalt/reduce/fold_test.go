@@ -27,13 +27,6 @@ func init() {
 	}
 }
 
-func TestPaths(t *testing.T) {
-	for _, p := range paths() {
-		t.Logf("tested on this machine: %v", p)
-	}
-	t.Logf("in use: %s", Path())
-}
-
 // twin is what Fold means, one element at a time and with nothing but the
 // language's operators.
 func twin(op Op, dt DType, own uint64, xs []uint64, weights []float64) uint64 {
@@ -319,16 +312,19 @@ func TestRandomFolds(t *testing.T) {
 
 // DESIGN section 6: mean = (own + Σ received) / (1 + k).
 func TestMeanIsSumOverCount(t *testing.T) {
+	t.Logf("in use: %s", Path())
 	for _, p := range paths() {
-		own := floats(1, 2, 3)
-		foldOn(p, Mean, Float32, own, [][]byte{own, floats(4, 4, 4), floats(7, 0, 2)}, nil)
-		if want := floats(4, 2, 3); !bytes.Equal(own, want) {
-			t.Errorf("%v: mean is %v, want %v", p, own, want)
-		}
-		foldOn(p, MeanReceived, Float32, own, [][]byte{floats(1, 1, 1), floats(3, 2, 5)}, nil)
-		if want := floats(2, 1.5, 3); !bytes.Equal(own, want) {
-			t.Errorf("%v: mean-received is %v, want %v", p, own, want)
-		}
+		t.Run(p.String(), func(t *testing.T) { // the report of `make test` names them
+			own := floats(1, 2, 3)
+			foldOn(p, Mean, Float32, own, [][]byte{own, floats(4, 4, 4), floats(7, 0, 2)}, nil)
+			if want := floats(4, 2, 3); !bytes.Equal(own, want) {
+				t.Errorf("mean is %v, want %v", own, want)
+			}
+			foldOn(p, MeanReceived, Float32, own, [][]byte{floats(1, 1, 1), floats(3, 2, 5)}, nil)
+			if want := floats(2, 1.5, 3); !bytes.Equal(own, want) {
+				t.Errorf("mean-received is %v, want %v", own, want)
+			}
+		})
 	}
 }
 

@@ -80,11 +80,13 @@ def test_words_besides_events_are_passed_on(tmp_path):
 
 
 def test_summary_counts_ranks_and_names_transports(tmp_path):
-    follow(tmp_path / "go.json", EVENTS + FAILURE)
+    of_kernel = {"Action": "pass", "Package": "malt/libmalt/reduce", "Test": "TestMeanIsSumOverCount/avx2"}
+    follow(tmp_path / "go.json", [*EVENTS, *FAILURE, json.dumps(of_kernel)])
     (tmp_path / "py.xml").write_text(JUNIT)
     lines = report("summary", str(tmp_path / "go.json"), str(tmp_path / "py.xml")).stdout.splitlines()
-    assert "2 passed, 2 failed, 3 skipped" in lines
+    assert "3 passed, 2 failed, 3 skipped" in lines
     assert "transports that ran the conformance suite: shm" in lines
+    assert "kernels that were held against the reference: avx2" in lines
     slowest = lines[lines.index("slowest tests:") + 1 :]
     assert slowest[0].split() == ["9.75", "s", "tests.py.test_a.test_slow"]
     assert slowest[1].split() == ["2.50", "s", "malt/rdma/shm.TestConformance"]
