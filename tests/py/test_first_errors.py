@@ -22,7 +22,9 @@ def cases() -> Iterator[tuple[str, str, str]]:
     text = "".join(page.read_text() for page in sorted(GUIDE.glob("*.md")))
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading = section.partition("\n")[0]
-        found = re.findall(r"^```\{code-block\} python\n(.*?)^```\n\n.*?^```text\n(.*?)^```", section, re.M | re.S)
+        # No other block may come between a program and what it says.
+        block, rest = r"((?:(?!^```).)*)^```\n", r"\n(?:(?!^```).)*"
+        found = re.findall(rf"^```\{{code-block\}} python\n{block}{rest}^```text\n{block}", section, re.M | re.S)
         for i, (program, message) in enumerate(found, 1):
             yield f"{heading} {i}", program, message
 
