@@ -156,7 +156,7 @@ func (h *Host) Ring(id uint64) {
 func (h *Host) RingAll() {
 	if h.guard.Enter() {
 		defer h.guard.Exit()
-		for rank := range h.cfg.Size {
+		for _, rank := range h.members {
 			h.ringRank(rank)
 		}
 	}

@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"malt/rdma"
@@ -12,6 +13,12 @@ type Config struct {
 	Rank, Size int
 	Store      string // "local:" and the job's id, 1 to 64 hexadecimal digits
 	Token      string // secret of the job; the same on every rank, may be empty
+
+	// Members are the ranks of the job that are on this machine, ascending; nil:
+	// all. The others are strangers to the Host.
+	Members []int
+	// Elsewhere is what State says of a rank that is no member; nil: nothing.
+	Elsewhere func(rank int) error
 }
 
 const scheme = "local:"
@@ -27,11 +34,27 @@ func (c *Config) job() (string, error) {
 	if len(c.Token) > 256 {
 		return "", configError("token of %d bytes; at most 256", len(c.Token))
 	}
+	if m := c.Members; m != nil && (!slices.Contains(m, c.Rank) || !slices.IsSorted(m) ||
+		len(slices.Compact(slices.Clone(m))) != len(m) || m[0] < 0 || m[len(m)-1] >= c.Size) {
+		return "", configError("members %v; expected ranks below %d, ascending, and rank %d among them", m, c.Size, c.Rank)
+	}
 	id, ok := strings.CutPrefix(c.Store, scheme)
 	if !ok || len(id) < 1 || len(id) > 64 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
 		return "", configError("store %q; expected local: and 1 to 64 hexadecimal digits, such as local:5eed", c.Store)
 	}
 	return id, nil
+}
+
+// members are those that meet on this machine; the first keeps the control page.
+func (c *Config) members() []int {
+	if c.Members != nil {
+		return c.Members
+	}
+	all := make([]int, c.Size)
+	for rank := range all {
+		all[rank] = rank
+	}
+	return all
 }
 
 func configError(format string, args ...any) error {

@@ -11,9 +11,10 @@
 // Each rank listens on an abstract Unix socket named after the job and the rank:
 // it is in no file system and gone with the process. Binding it is what makes a
 // process that rank. Who connects must have the same user id, by the kernel's
-// word, and know the job's token. Rank 0 makes the control page, memory that all
-// ranks of the machine map (page.go), and the others ask it for that; memory of
-// boxes is handed over in the same way, as descriptors (message.go).
+// word, and know the job's token. The first of the ranks that are on the machine
+// makes the control page, memory that all of them map (page.go), and the others
+// ask it for that; memory of boxes is handed over in the same way, as descriptors
+// (message.go).
 //
 // After that the sockets carry requests for memory only. Everything else is
 // words in the page: who is alive, doorbells, claims of memory.

@@ -44,7 +44,7 @@ func (c bells) setup(x *explore.Exec) {
 			word(boxes[64*i:], fmt.Sprint("box ", i))
 		}
 	})
-	host := func(rank int) *Host { return &Host{cfg: Config{Rank: rank, Size: size}, page: p} }
+	host := func(rank int) *Host { return &Host{cfg: Config{Rank: rank, Size: size}, members: (&Config{Size: size}).members(), page: p} }
 	for rank := range size {
 		p.state(rank).Store(alive)
 	}

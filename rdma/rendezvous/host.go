@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -17,11 +18,12 @@ import (
 type Host struct {
 	cfg      Config
 	job      string
+	members  []int // ranks of this machine
 	listen   *net.UnixListener
 	listenFd int
 
 	page     page
-	pageFile *mem.File // rank 0: handed to whoever arrives
+	pageFile *mem.File // the first member's: handed to whoever arrives
 	guard    mem.Guard // of page
 
 	regions regions
@@ -40,6 +42,20 @@ type Host struct {
 // Rank and Size are as configured.
 func (h *Host) Rank() int { return h.cfg.Rank }
 func (h *Host) Size() int { return h.cfg.Size }
+
+// Members are the ranks of this machine, ascending, this one among them. The
+// caller does not change them.
+func (h *Host) Members() []int { return h.members }
+
+// others are the members but this one.
+func (h *Host) others() []int {
+	return slices.DeleteFunc(slices.Clone(h.members), func(rank int) bool { return rank == h.cfg.Rank })
+}
+
+func (h *Host) member(rank int) bool {
+	_, ok := slices.BinarySearch(h.members, rank)
+	return ok
+}
 
 // Generation is the number of the membership, from 1.
 func (h *Host) Generation() uint64 {
@@ -60,6 +76,9 @@ func (h *Host) State(rank int) error {
 		return rdma.ErrClosed
 	}
 	defer h.guard.Exit()
+	if h.cfg.Elsewhere != nil && !h.member(rank) {
+		return h.cfg.Elsewhere(rank)
+	}
 	switch h.page.state(rank).Load() {
 	case left:
 		return rdma.ErrLeft
@@ -91,7 +110,7 @@ func (h *Host) Abort(reason string) {
 // entered the guard.
 func (h *Host) change(rank int, state uint64) {
 	if h.page.advance(rank, state) {
-		for r := range h.cfg.Size {
+		for _, r := range h.members {
 			h.ringRank(r)
 		}
 	}
@@ -125,7 +144,7 @@ func (h *Host) claims() *mem.Claims {
 
 // claimed is what the other live ranks are about to take.
 func (h *Host) claimed() (sum uint64) {
-	for rank := range h.cfg.Size {
+	for _, rank := range h.members {
 		if s := h.page.state(rank).Load(); rank != h.cfg.Rank && (s == joining || s == alive) {
 			sum += h.page.claim(rank).Load()
 		}

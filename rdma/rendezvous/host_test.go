@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,10 +33,15 @@ func within(t *testing.T, d time.Duration) context.Context {
 // meet joins n ranks in this process. They are closed when the test ends.
 func meet(t *testing.T, n int) []*Host {
 	t.Helper()
-	c := Config{Size: n, Store: store(t), Token: "secret"}
-	hosts := make([]*Host, n)
+	return meetAs(t, Config{Size: n, Store: store(t), Token: "secret"})
+}
+
+// meetAs joins the members of c, or all ranks.
+func meetAs(t *testing.T, c Config) []*Host {
+	t.Helper()
+	hosts := make([]*Host, len(c.members()))
 	var all sync.WaitGroup
-	for rank := range n {
+	for i, rank := range c.members() {
 		c := c
 		c.Rank = rank
 		all.Go(func() {
@@ -44,7 +50,7 @@ func meet(t *testing.T, n int) []*Host {
 				t.Errorf("rank %d: %v", c.Rank, err)
 				return
 			}
-			hosts[c.Rank] = h
+			hosts[i] = h
 		})
 	}
 	all.Wait()
@@ -93,20 +99,71 @@ func TestConfigIsChecked(t *testing.T) {
 		Config
 		want string
 	}{
-		{Config{0, 0, "local:1", ""}, "size 0"},
-		{Config{0, MaxSize + 1, "local:1", ""}, "expected 1 to 4096"},
-		{Config{2, 2, "local:1", ""}, "rank 2; expected 0 to 1"},
-		{Config{-1, 2, "local:1", ""}, "rank -1"},
-		{Config{0, 1, "", ""}, "local:5eed"},
-		{Config{0, 1, "local:", ""}, "hexadecimal"},
-		{Config{0, 1, "local:xyz", ""}, "hexadecimal"},
-		{Config{0, 1, "tcp:1", ""}, "expected local:"},
-		{Config{0, 1, "local:" + strings.Repeat("a", 65), ""}, "1 to 64"},
-		{Config{0, 1, "local:1", strings.Repeat("a", 257)}, "at most 256"},
+		{Config{Rank: 0, Size: 0, Store: "local:1"}, "size 0"},
+		{Config{Rank: 0, Size: MaxSize + 1, Store: "local:1"}, "expected 1 to 4096"},
+		{Config{Rank: 2, Size: 2, Store: "local:1"}, "rank 2; expected 0 to 1"},
+		{Config{Rank: -1, Size: 2, Store: "local:1"}, "rank -1"},
+		{Config{Rank: 0, Size: 1, Store: ""}, "local:5eed"},
+		{Config{Rank: 0, Size: 1, Store: "local:"}, "hexadecimal"},
+		{Config{Rank: 0, Size: 1, Store: "local:xyz"}, "hexadecimal"},
+		{Config{Rank: 0, Size: 1, Store: "tcp:1"}, "expected local:"},
+		{Config{Rank: 0, Size: 1, Store: "local:" + strings.Repeat("a", 65)}, "1 to 64"},
+		{Config{Rank: 0, Size: 1, Store: "local:1", Token: strings.Repeat("a", 257)}, "at most 256"},
+		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{}}, "members []"},
+		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{0, 2}}, "rank 1 among them"},
+		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{2, 1}}, "ascending"},
+		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{1, 1}}, "ascending"},
+		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{1, 3}}, "below 3"},
 	} {
 		if h, err := Join(context.Background(), c.Config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, %v; expected %q", c.Config, h, err, c.want)
 		}
+	}
+}
+
+// Of five ranks three are on this machine.
+func TestMembers(t *testing.T) {
+	members := []int{1, 2, 4}
+	away := errors.New("it is on the moon")
+	hosts := meetAs(t, Config{Size: 5, Store: store(t), Members: members, Elsewhere: func(rank int) error {
+		if rank == 3 {
+			return away
+		}
+		return nil
+	}})
+	for i, h := range hosts {
+		if h.Rank() != members[i] || h.Size() != 5 || !slices.Equal(h.Members(), members) {
+			t.Errorf("rank %d of %d, members %v", h.Rank(), h.Size(), h.Members())
+		}
+		if err := errors.Join(h.State(0), h.State(1), h.State(2), h.State(4)); err != nil {
+			t.Error(err)
+		}
+		if err := h.State(3); err != away {
+			t.Errorf("rank %d says of rank 3: %v", h.Rank(), err)
+		}
+		if a := h.cfg.Absent(); a != nil {
+			t.Errorf("rank %d misses %v", h.Rank(), a)
+		}
+	}
+	if _, err := hosts[0].Announce("x", Region{Readers: []int{2, 3}}); err == nil || !strings.Contains(err.Error(), "rank 3 is on another machine") {
+		t.Errorf("announced to another machine: %v", err)
+	}
+	if _, err := hosts[1].Announce("x", Region{"for all", []int{1, 4}, []*mem.File{file(t, 1, 7)}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*Host{hosts[0], hosts[2]} {
+		if err := h.Fetch(within(t, 10*time.Second), 0, patient, "x", []int{2}, func(int, Region) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	c := hosts[0].cfg
+	c.Rank, c.Members = 3, []int{1, 3}
+	if _, err := Join(within(t, 10*time.Second), c); err == nil || !strings.Contains(err.Error(), "rank 3 is on another machine, to it") {
+		t.Errorf("a rank that is no member: %v", err)
+	}
+	hosts[0].Close() // who keeps the page
+	if err := hosts[2].State(1); err != rdma.ErrLeft {
+		t.Errorf("rank 4 sees the one that left: %v", err)
 	}
 }
 

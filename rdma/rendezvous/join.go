@@ -27,7 +27,7 @@ func Join(ctx context.Context, c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: c, job: job}
+	h := &Host{cfg: c, job: job, members: c.members()}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if err := h.bind(); err != nil {
 		h.cancel()
@@ -85,7 +85,7 @@ func (h *Host) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.cfg.Rank == 0 {
+	if h.cfg.Rank == h.members[0] {
 		err = h.makePage()
 	} else {
 		err = h.fetchPage(ctx)
@@ -113,7 +113,7 @@ func (h *Host) join(ctx context.Context) error {
 	return nil
 }
 
-// makePage is rank 0's way to the page.
+// makePage is the first member's way to the page.
 func (h *Host) makePage() error {
 	f, err := mem.NewFile("malt-control", pageBytes(h.cfg.Size))
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Host) makePage() error {
 	return f.Seal(false)
 }
 
-// fetchPage is everybody else's: it asks rank 0 until that has arrived.
+// fetchPage is everybody else's: it asks the first member until that has arrived.
 func (h *Host) fetchPage(ctx context.Context) error {
 	for wait := backoff(0); ; wait = wait.next() {
 		err := h.fetchPageOnce(ctx)
@@ -147,26 +147,27 @@ func (h *Host) fetchPage(ctx context.Context) error {
 }
 
 func (h *Host) fetchPageOnce(ctx context.Context) error {
-	c, err := dial(ctx, h.job, 0)
+	keeper := h.members[0]
+	c, err := dial(ctx, h.job, keeper)
 	if errors.Is(err, errStranger) {
-		return &refusedError{0, err.Error()}
+		return &refusedError{keeper, err.Error()}
 	}
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	defer c.interruptible(ctx)()
-	m, fds, err := h.ask(c, wantPage, "", 0)
+	m, fds, err := h.ask(c, wantPage, "", keeper)
 	if err != nil {
 		return err
 	}
 	if len(fds) != 1 || len(m.sizes) != 1 {
 		closeAll(fds)
-		return &refusedError{0, fmt.Sprintf("it sent %d descriptors, expected 1", len(fds))}
+		return &refusedError{keeper, fmt.Sprintf("it sent %d descriptors, expected 1", len(fds))}
 	}
 	f, err := mem.OpenFile(fds[0], pageBytes(h.cfg.Size))
 	if err != nil {
-		return &refusedError{0, err.Error()}
+		return &refusedError{keeper, err.Error()}
 	}
 	defer f.Close()
 	b, err := f.Map(true)
@@ -175,12 +176,12 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 	}
 	p := page(b)
 	err = p.check(h.cfg.Size)
-	if pid := p.pid(0).Load(); err == nil && pid != uint64(c.pid) {
+	if pid := p.pid(keeper).Load(); err == nil && pid != uint64(c.pid) {
 		err = fmt.Errorf("its process is %d to itself and %d to this one: %s", pid, c.pid, namespaces)
 	}
 	if err != nil {
 		_ = mem.Unmap(b)
-		return &refusedError{0, err.Error()}
+		return &refusedError{keeper, err.Error()}
 	}
 	h.page = p
 	return nil
@@ -192,7 +193,7 @@ const namespaces = "all ranks of a machine must run in the same process namespac
 func (h *Host) unreachable() []int {
 	ranks := h.cfg.Absent()
 	if ranks == nil {
-		ranks = []int{0} // it listens but does not answer
+		ranks = h.members[:1] // it listens but does not answer
 	}
 	return ranks
 }
@@ -206,7 +207,7 @@ func (c *Config) Absent() (ranks []int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	for rank := range c.Size {
+	for _, rank := range c.members() {
 		if rank == c.Rank {
 			continue
 		}
@@ -219,7 +220,7 @@ func (c *Config) Absent() (ranks []int) {
 	return ranks
 }
 
-// awaitAll waits until every rank is at least joining, and watches each from
+// awaitAll waits until every member is at least joining, and watches each from
 // then on.
 func (h *Host) awaitAll(ctx context.Context) error {
 	var missing []int
@@ -227,7 +228,7 @@ func (h *Host) awaitAll(ctx context.Context) error {
 	arrived := make([]bool, h.cfg.Size)
 	err := h.Wait(ctx, 0, patient, func() bool {
 		missing = missing[:0]
-		for rank := range h.cfg.Size {
+		for _, rank := range h.members {
 			s := h.page.state(rank).Load()
 			if s == absent {
 				missing = append(missing, rank)

@@ -22,7 +22,7 @@ const (
 
 // What a request wants.
 const (
-	wantPage   = 1 // the control page; rank 0 has it
+	wantPage   = 1 // the control page; the first member has it
 	wantRegion = 2 // the memory announced under a name
 )
 

@@ -17,9 +17,9 @@ const MaxSize = 4096
 // every rank. Fresh memory is zero, and zero is "none" everywhere.
 //
 //	   0 +----------------------------------------------------------+
-//	     | magic   version and size                                 | rank 0, before it hands the page out
+//	     | magic   version and size                                 | the first member, before it hands the page out
 //	  64 +----------------------------------------------------------+
-//	     | view: the generation of the membership                   | rank 0, before it hands the page out
+//	     | view: the generation of the membership                   | the first member, before it hands the page out
 //	 128 +----------------------------------------------------------+ member 0
 //	     | pid   start time   state                                 | +0
 //	     | claim   (room for heartbeat and step)                    | +64
@@ -85,7 +85,7 @@ func (p page) check(size int) error {
 	return nil
 }
 
-// view is the generation of the membership. Written by rank 0 before anybody
+// view is the generation of the membership. Written by the first member before anybody
 // else has the page; later, by compare-and-swap, by whoever changes the view.
 func (p page) view() *mem.Word { return mem.WordAt(p, offView) }
 

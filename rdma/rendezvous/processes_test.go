@@ -247,6 +247,7 @@ func TestDeathWhileJoining(t *testing.T) {
 func joined(store string, rank int) bool {
 	h := &Host{cfg: Config{Rank: 2, Size: 3, Store: store, Token: "secret"}}
 	h.job, _ = h.cfg.job()
+	h.members = h.cfg.members()
 	if h.fetchPageOnce(context.Background()) != nil {
 		return false
 	}

@@ -77,9 +77,13 @@ func (h *Host) announce(a *Announcement) error {
 	return nil
 }
 
-// CheckRanks fails unless each is a rank, named once; what says what they are.
+// CheckRanks fails unless each is a rank of this machine, named once; what says
+// what they are.
 func (h *Host) CheckRanks(what string, ranks []int) error {
 	for i, rank := range ranks {
+		if !h.member(rank) && rank >= 0 && rank < h.cfg.Size {
+			return fmt.Errorf("%s %v: rank %d is on another machine", what, ranks, rank)
+		}
 		if rank < 0 || rank >= h.cfg.Size || slices.Contains(ranks[:i], rank) {
 			return fmt.Errorf("%s %v: each must be a rank below %d, named once", what, ranks, h.cfg.Size)
 		}

@@ -66,10 +66,12 @@ func (h *Host) permit(m *request, pid int) error {
 		return fmt.Errorf("it was started with size %d, not %d", h.cfg.Size, m.size)
 	case m.rank >= m.size:
 		return fmt.Errorf("there is no rank %d among %d", m.rank, m.size)
+	case !h.member(int(m.rank)):
+		return fmt.Errorf("rank %d is on another machine, to it", m.rank)
 	case m.pid != uint32(pid):
 		return fmt.Errorf("process %d of rank %d is %d to it; %s", m.pid, m.rank, pid, namespaces)
 	case m.kind == wantPage && h.pageFile == nil:
-		return fmt.Errorf("it does not have the control page; rank 0 has")
+		return fmt.Errorf("it does not have the control page; rank %d has", h.members[0])
 	case m.kind == wantRegion && h.page.pid(int(m.rank)).Load() != uint64(pid):
 		return fmt.Errorf("rank %d is process %d, not %d", m.rank, h.page.pid(int(m.rank)).Load(), pid)
 	case m.kind != wantPage && m.kind != wantRegion:
