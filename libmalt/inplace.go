@@ -1,7 +1,6 @@
 package libmalt
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -320,14 +319,10 @@ func (o *averaging) waiting() string {
 }
 
 // share makes the memory of a vector whose mode allows averages in place; nil
-// where that cannot be had.
+// where not all ranks are near.
 func (s *Segment) share(bytes int) (rdma.Shared, error) {
-	if s.kind != "vector" || s.w.size == 1 || s.mode.representation != dense || !s.mode.everyone(s.w.size) {
+	if s.kind != "vector" || s.w.size == 1 || len(s.w.t.Near()) < s.w.size || s.mode.representation != dense || !s.mode.everyone(s.w.size) {
 		return nil, nil
 	}
-	shared, err := s.w.t.Share(s.boxName(), max(bytes, 1), inplaceWords)
-	if errors.Is(err, rdma.ErrNotSupported) {
-		return nil, nil
-	}
-	return shared, err
+	return s.w.t.Share(s.boxName(), max(bytes, 1), inplaceWords)
 }

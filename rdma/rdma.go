@@ -14,6 +14,10 @@ type Transport interface {
 	Name() string
 	Rank() int
 	Size() int
+	// Near is the ranks whose memory this rank can map, ascending, itself among
+	// them: those of its host. The ranks near one of them are the same ones. The
+	// caller leaves the slice as it is.
+	Near() []int
 
 	// Map returns zeroed, page-aligned memory outside the Go heap, private to
 	// this process (a forked child gets a copy). It fails with ErrNoMemory, and
@@ -39,10 +43,10 @@ type Transport interface {
 	// Words makes n 64-bit words per rank that all ranks can read, zero at
 	// first. Collective: it waits until all ranks have made them.
 	Words(ctx context.Context, name string, n int) (Words, error)
-	// Share makes this rank's part of memory that all ranks read and write, one
-	// block and some words for each, zero at first, and announces it under name.
-	// It does not wait for the others: Shared.Join does. ErrNotSupported where
-	// memory cannot be shared.
+	// Share makes this rank's part of memory that the near ranks read and write,
+	// one block and some words for each, zero at first, and announces it under
+	// name. It does not wait for the others: Shared.Join does. The same name is
+	// another memory elsewhere.
 	Share(name string, bytes, words int) (Shared, error)
 
 	// Wait runs step until it returns true: once at once, and again each time
@@ -160,22 +164,23 @@ type Words interface {
 	Close() error
 }
 
-// Shared is memory that every rank reads and writes, with words to agree on who
-// does when.
+// Shared is memory that the ranks near each other read and write, with words to
+// agree on who does when. It knows nothing of ranks that are not near.
 type Shared interface {
-	// Join waits until all ranks have made theirs and maps it. It fails with
+	// Join waits until all near ranks have made theirs and maps it. It fails with
 	// *MismatchError where a rank's differs, and as Subscribe does where one is
 	// gone; then it has taken nothing and can be called again.
 	Join(ctx context.Context) error
 	// Bytes is the block of rank. This rank's own is there before Join and
 	// outlives Close: Unmap of the Transport gives it back. Nothing but the words
-	// orders what ranks do to the blocks. A forked child sees the same memory.
+	// orders what ranks do to the blocks. A forked child sees the same memory
+	// where another rank is near.
 	Bytes(rank int) []byte
-	// Swap stores v in word i of rank and rings every rank's doorbell, if the word
-	// is old; it tells whether it was.
+	// Swap stores v in word i of rank and rings the doorbells of all near ranks, if
+	// the word is old; it tells whether it was.
 	Swap(rank, i int, old, v uint64) bool
-	// Set, Put, Get and Close, after Join, are as those of Words. Who has not
-	// joined when another rank closes waits for the next of that name.
+	// Set, Put, Get and Close, after Join, are as those of Words, among near ranks.
+	// Who has not joined when another rank closes waits for the next of that name.
 	Words
 }
 

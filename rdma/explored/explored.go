@@ -199,6 +199,14 @@ func (t *Transport) Name() string { return "explored" }
 func (t *Transport) Rank() int    { return t.rank }
 func (t *Transport) Size() int    { return len(t.job.ranks) }
 
+// Near is all ranks.
+func (t *Transport) Near() (ranks []int) {
+	for r := range t.job.ranks {
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
 // Patience is a context that may end at any moment of a wait: the scheduler
 // tries both.
 type Patience struct {

@@ -14,6 +14,7 @@ import (
 // bytes of boxes and words are guarded by their own protocols.
 type job struct {
 	size  int
+	near  [][]int // by rank
 	mu    sync.Mutex
 	boxes map[boxName][]*publication
 	words map[string]*wordSet
@@ -44,6 +45,15 @@ type publication struct {
 // rankState is nil while the rank takes part, then for ever rdma.ErrLeft or a
 // *rdma.PeerError.
 type rankState struct{ end atomic.Pointer[error] }
+
+// all is every rank.
+func (j *job) all() []int {
+	ranks := make([]int, j.size)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	return ranks
+}
 
 func (j *job) state(rank int) error {
 	if end := j.ranks[rank].end.Load(); end != nil {

@@ -7,7 +7,8 @@ import (
 	"malt/rdma"
 )
 
-// shared is words that all may write, with a block of memory each.
+// shared is words of a host that all there may write, with a block of memory
+// each.
 type shared struct{ words }
 
 var _ rdma.Shared = (*shared)(nil)
@@ -24,7 +25,8 @@ func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	s := &shared{words{t: t, name: name, n: n}}
-	if err := s.arrive("shared "+name, fmt.Sprintf("%d bytes and %d words", bytes, n), block[:bytes]); err != nil {
+	near := t.Near()
+	if err := s.arrive(fmt.Sprintf("shared %s on the host of %d", name, near[0]), near, fmt.Sprintf("%d bytes and %d words", bytes, n), block[:bytes]); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	if err := t.adopt(s); err != nil {
@@ -47,7 +49,8 @@ func (s *shared) Join(ctx context.Context) error {
 func (s *shared) Bytes(rank int) []byte { return s.set.parts[rank].block }
 
 func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	if !s.set.parts[rank].values[i].CompareAndSwap(old, v) {
+	p := &s.set.parts[rank]
+	if p.bell == 0 || !p.values[i].CompareAndSwap(old, v) { // 0: not near
 		return false
 	}
 	s.ringAll()

@@ -33,8 +33,21 @@ var _ rdma.Transport = (*transport)(nil)
 // New returns the transports of n ranks in this process, by rank. n below 1 is
 // taken as 1.
 func New(n int) []rdma.Transport {
-	n = max(n, 1)
-	j := &job{size: n, boxes: map[boxName][]*publication{}, words: map[string]*wordSet{}, ranks: make([]rankState, n)}
+	return NewHosts(make([]int, max(n, 1))...)
+}
+
+// NewHosts is New for ranks on several hosts: host[r] is where rank r is. Only
+// those of one host can share memory.
+func NewHosts(host ...int) []rdma.Transport {
+	n := len(host)
+	j := &job{size: n, near: make([][]int, n), boxes: map[boxName][]*publication{}, words: map[string]*wordSet{}, ranks: make([]rankState, n)}
+	for rank := range host {
+		for peer := range host {
+			if host[peer] == host[rank] {
+				j.near[rank] = append(j.near[rank], peer)
+			}
+		}
+	}
 	all := make([]rdma.Transport, n)
 	for rank := range all {
 		all[rank] = newTransport(j, rank, box.NewMeter(n), nil)
@@ -50,6 +63,7 @@ func newTransport(j *job, rank int, m *box.Meter, parent *transport) *transport 
 func (t *transport) Name() string { return "inmem" }
 func (t *transport) Rank() int    { return t.rank }
 func (t *transport) Size() int    { return t.job.size }
+func (t *transport) Near() []int  { return t.job.near[t.rank] }
 
 func (t *transport) Wait(ctx context.Context, step func() bool) error {
 	return t.wait(ctx, func() (bool, error) { return step(), nil })

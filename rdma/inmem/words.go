@@ -9,13 +9,15 @@ import (
 	"malt/rdma/internal/mem"
 )
 
-// wordSet is the words of all ranks under one name, and the blocks of a Shared.
+// wordSet is the words of all ranks under one name, or of the ranks of a host,
+// with the blocks of a Shared.
 // Who makes it first enters it into job.words; who makes it last takes it out, so
 // that the name is free for the next.
 type wordSet struct {
 	key   string
+	ranks []int  // whose it is, ascending
 	parts []part // by rank
-	here  int    // how many ranks have made theirs
+	here  int    // how many of them have made theirs
 }
 
 // part is what one rank has made.
@@ -44,7 +46,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 		return nil, fmt.Errorf("%s: %d words; it cannot be negative", op, n)
 	}
 	w := &words{t: t, name: name, n: n}
-	err := w.arrive("words "+name, fmt.Sprintf("%d words", n), nil)
+	err := w.arrive("words "+name, t.job.all(), fmt.Sprintf("%d words", n), nil)
 	if err == nil {
 		if err = w.join(ctx); err == nil {
 			err = t.adopt(w)
@@ -68,7 +70,8 @@ func (w *words) join(ctx context.Context) error {
 		defer t.job.mu.Unlock()
 		missing = missing[:0]
 		own := &set.parts[t.rank]
-		for rank, p := range set.parts {
+		for _, rank := range set.ranks {
+			p := &set.parts[rank]
 			if p.bell == 0 {
 				if err := t.gone(own.what+" "+w.name, rank); err != nil {
 					return false, err
@@ -86,8 +89,8 @@ func (w *words) join(ctx context.Context) error {
 	return err
 }
 
-// arrive makes this rank's part of the set of that key.
-func (w *words) arrive(key, what string, block []byte) error {
+// arrive makes this rank's part of the set of that key, which is that of ranks.
+func (w *words) arrive(key string, ranks []int, what string, block []byte) error {
 	t, j := w.t, w.t.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,7 +99,7 @@ func (w *words) arrive(key, what string, block []byte) error {
 	}
 	set := j.words[key]
 	if set == nil {
-		set = &wordSet{key: key, parts: make([]part, j.size)}
+		set = &wordSet{key: key, ranks: ranks, parts: make([]part, j.size)}
 		j.words[key] = set
 	}
 	own := &set.parts[t.rank]
@@ -106,7 +109,7 @@ func (w *words) arrive(key, what string, block []byte) error {
 	w.set = set
 	*own = part{what, make([]mem.Word, w.n), block, t.bellID}
 	set.here++
-	if set.here == j.size {
+	if set.here == len(ranks) {
 		delete(j.words, key)
 	}
 	for _, p := range set.parts {
@@ -147,8 +150,8 @@ func (w *words) Put(i int, v uint64) { w.set.parts[w.t.rank].values[i].Store(v) 
 // Get looks at the state before the word: behind a final state the word is
 // final.
 func (w *words) Get(rank, i int) (uint64, error) {
-	if rank < 0 || rank >= w.t.job.size || i < 0 || i >= w.n {
-		return 0, fmt.Errorf("inmem: word %d of rank %d: there are %d words of %d ranks", i, rank, w.n, w.t.job.size)
+	if rank < 0 || rank >= w.t.job.size || w.set.parts[rank].bell == 0 || i < 0 || i >= w.n {
+		return 0, fmt.Errorf("inmem: word %d of rank %d: there are %d words of ranks %v", i, rank, w.n, w.set.ranks)
 	}
 	err := w.t.job.state(rank)
 	return w.set.parts[rank].values[i].Load(), err

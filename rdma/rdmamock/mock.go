@@ -89,6 +89,20 @@ func (mr *MockTransportMockRecorder) Name() *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Name", reflect.TypeOf((*MockTransport)(nil).Name))
 }
 
+// Near mocks base method.
+func (m *MockTransport) Near() []int {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Near")
+	ret0, _ := ret[0].([]int)
+	return ret0
+}
+
+// Near indicates an expected call of Near.
+func (mr *MockTransportMockRecorder) Near() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Near", reflect.TypeOf((*MockTransport)(nil).Near))
+}
+
 // Publish mocks base method.
 func (m *MockTransport) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
 	m.ctrl.T.Helper()

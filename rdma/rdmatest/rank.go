@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 
 	"malt/rdma"
 )
@@ -19,6 +20,15 @@ func identity(j *job) {
 	for r, t := range j.ranks {
 		if t.Rank() != r || t.Size() != j.n() || t.Name() == "" || t.Name() != j.ranks[0].Name() {
 			j.Errorf("transport %d is rank %d of %d, %q", r, t.Rank(), t.Size(), t.Name())
+		}
+		near := t.Near()
+		if !slices.IsSorted(near) || !slices.Contains(near, r) || near[0] < 0 || near[len(near)-1] >= j.n() || len(slices.Compact(slices.Clone(near))) != len(near) {
+			j.Fatalf("the ranks near rank %d of %d are %v; expected ascending ranks, itself among them", r, j.n(), near)
+		}
+		for _, peer := range near {
+			if !slices.Equal(j.ranks[peer].Near(), near) {
+				j.Errorf("the ranks near rank %d are %v, those near rank %d %v", r, near, peer, j.ranks[peer].Near())
+			}
 		}
 		for peer := range j.n() {
 			if err := t.State(peer); err != nil {

@@ -3,26 +3,66 @@ package rdmatest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"malt/rdma"
 )
 
 var sharedCases = []testCase{
-	{"shared", 1, sharedMemory},
-	{"shared in turns", 2, sharedTurns},
-	{"shared given up", 2, sharedGivenUp},
-	{"shared differs", 2, sharedDiffers},
-	{"shared of the gone", 3, sharedGone},
+	{"shared", 1, near(1, sharedMemory)},
+	{"shared in turns", 2, near(2, sharedTurns)},
+	{"shared given up", 2, near(2, sharedGivenUp)},
+	{"shared differs", 2, near(2, sharedDiffers)},
+	{"shared of the gone", 3, near(3, sharedGone)},
+	{"shared by host", 1, sharedByHost},
 }
 
-// makeShared is Share on one rank, which must succeed where it is supported.
+// near is a test among the ranks near rank 0, which come first.
+func near(least int, test func(j *job)) func(j *job) {
+	return func(j *job) {
+		n := len(j.ranks[0].Near())
+		if n < least {
+			j.Skipf("%s: %v: %d ranks are near rank 0, and it takes %d", j.ranks[0].Name(), rdma.ErrNotSupported, n, least)
+		}
+		test(&job{T: j.T, ctx: j.ctx, ranks: j.ranks[:n]})
+	}
+}
+
+// sharedByHost: who is not near has another memory of the same name.
+func sharedByHost(j *job) {
+	all := j.joinShared("host", 8, 1)
+	for r, s := range all {
+		s.Bytes(r)[0] = byte(r) + 1
+		s.Set(0, uint64(r)+1)
+	}
+	for r, s := range all {
+		for _, peer := range j.ranks[r].Near() {
+			if v, err := s.Get(peer, 0); v != uint64(peer)+1 || err != nil || s.Bytes(peer)[0] != byte(peer)+1 {
+				j.Errorf("rank %d: word %d of rank %d, error %v, block %d", r, v, peer, err, s.Bytes(peer)[0])
+			}
+		}
+		for peer := range j.n() {
+			if slices.Contains(j.ranks[r].Near(), peer) {
+				continue
+			}
+			if v, err := s.Get(peer, 0); err == nil {
+				j.Errorf("rank %d has word %d of rank %d, which is not near", r, v, peer)
+			}
+			if s.Swap(peer, 0, 0, 1) || s.Bytes(peer) != nil {
+				j.Errorf("rank %d writes memory of rank %d, which is not near", r, peer)
+			}
+		}
+	}
+	for r, s := range all {
+		j.done(r, s)
+	}
+}
+
+// makeShared is Share on one rank, which must succeed.
 func (j *job) makeShared(rank int, name string, bytes, words int) rdma.Shared {
 	j.Helper()
 	s, err := j.ranks[rank].Share(name, bytes, words)
-	if errors.Is(err, rdma.ErrNotSupported) {
-		j.Skipf("%s: %v", j.ranks[rank].Name(), err)
-	}
 	if err != nil {
 		j.Fatalf("rank %d: Share: %v", rank, err)
 	}

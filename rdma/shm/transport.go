@@ -15,6 +15,7 @@ import (
 // rank is what a rank's transport and its subs have in common.
 type rank struct {
 	host   *rendezvous.Host
+	near   []int
 	meter  *box.Meter
 	memory memory
 	policy rendezvous.Policy
@@ -53,6 +54,9 @@ func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
 		host: h, meter: box.NewMeter(c.Size), policy: policyFor(c.Size),
 		outs: map[string]bool{}, ins: map[source]bool{}, pending: map[string]*words{},
 	}
+	for peer := range c.Size {
+		r.near = append(r.near, peer)
+	}
 	r.bells[0] = true
 	return newTransport(r, 0, nil), nil
 }
@@ -66,6 +70,7 @@ func newTransport(r *rank, bell int, parent *transport) *transport {
 func (t *transport) Name() string { return "shm" }
 func (t *transport) Rank() int    { return t.host.Rank() }
 func (t *transport) Size() int    { return t.host.Size() }
+func (t *transport) Near() []int  { return t.near }
 
 func (t *transport) State(peer int) error { return t.host.State(peer) }
 

@@ -17,7 +17,7 @@
 //	link.go connect.go door.go reach.go  one peer: its connections, and whether it lives
 //	handshake.go                         who it is
 //	send.go land.go frame.go conn.go     what goes over a connection
-//	outbox.go inbox.go words.go          what the caller holds, and what carries it
+//	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
 //
 // # Caveats
 //
@@ -30,5 +30,6 @@
 // sender cannot be told.
 //
 // Update.Data and what Begin returned must not be touched after the box or the
-// transport is closed: the memory may be unmapped. Share is not supported.
+// transport is closed: the memory may be unmapped. Nobody is near: a Shared is this
+// rank's alone.
 package tcp

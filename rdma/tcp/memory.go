@@ -21,11 +21,6 @@ func (t *transport) Map(bytes int) ([]byte, error) {
 // Unmap can be called after Close.
 func (t *transport) Unmap(b []byte) error { return mem.Unmap(b) }
 
-// Share is for memory that can be shared.
-func (t *transport) Share(name string, _, _ int) (rdma.Shared, error) {
-	return nil, fmt.Errorf("tcp: rank %d: Share %s: %w", t.Rank(), name, rdma.ErrNotSupported)
-}
-
 func noMemory(err error) error { return fmt.Errorf("%w: %w", rdma.ErrNoMemory, err) }
 
 const (

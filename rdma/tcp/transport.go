@@ -16,6 +16,7 @@ import (
 // rank is what a rank's transport and its subs have in common.
 type rank struct {
 	cfg   Config
+	near  []int // this rank alone
 	self  self
 	meter *box.Meter
 	bells bell.Set
@@ -100,7 +101,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 		return nil, err
 	}
 	r := &rank{
-		cfg: c, self: newSelf(&c), meter: box.NewMeter(c.Size),
+		cfg: c, near: []int{c.Rank}, self: newSelf(&c), meter: box.NewMeter(c.Size),
 		links: make([]*link, c.Size), ends: make([]end, c.Size),
 		failed: make(chan *link, c.Size), unwatch: make(chan struct{}),
 		outs: map[string]bool{}, ins: map[source]bool{}, words: map[string]*words{},
@@ -147,6 +148,7 @@ func newTransport(r *rank, parent *transport) *transport {
 func (t *transport) Name() string { return "tcp" }
 func (t *transport) Rank() int    { return t.cfg.Rank }
 func (t *transport) Size() int    { return t.cfg.Size }
+func (t *transport) Near() []int  { return t.near }
 
 func (t *transport) Wait(ctx context.Context, step func() bool) error {
 	return t.wait(ctx, func() (bool, error) { return step(), nil })
