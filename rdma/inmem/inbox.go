@@ -3,10 +3,10 @@ package inmem
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 )
 
 // Subscribe attaches to all boxes together, once the last of them is there: one
@@ -44,11 +44,9 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 		}
 	}
 	if err == nil {
-		closers := make([]io.Closer, len(ins))
-		for i, in := range ins {
-			closers[i] = in
+		if err = ends.Adopt(&t.open, ins...); err != nil {
+			err = fmt.Errorf("%s: %w", op, err)
 		}
-		err = t.adopt(closers...)
 	}
 	if err != nil {
 		for _, in := range ins {
@@ -102,7 +100,7 @@ func (t *transport) open1(p *publication, index int, name string, s rdma.Spec, s
 		t.job.mu.Lock()
 		p.open[index] = false
 		t.job.mu.Unlock()
-		t.forget(in)
+		t.open.Forget(in)
 		return nil
 	}
 	in, err = box.NewInbox(e, index)

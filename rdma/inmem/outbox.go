@@ -7,6 +7,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 )
 
 func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
@@ -56,7 +57,7 @@ func (t *transport) publish(name string, s rdma.Spec, sets [][]int) ([]rdma.Outb
 		var out *box.Outbox
 		e.Done = func() error {
 			t.job.unpublish(p)
-			t.forget(out)
+			t.open.Forget(out)
 			return nil
 		}
 		out, err = box.NewOutbox(e, readers, func(slot int) (err error) {
@@ -68,14 +69,12 @@ func (t *transport) publish(name string, s rdma.Spec, sets [][]int) ([]rdma.Outb
 		}
 		pubs[i], outs[i] = p, out
 	}
-	for _, o := range outs {
-		if err := t.adopt(o); err != nil {
-			return nil, err
-		}
+	if err := ends.Adopt(&t.open, outs...); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	if err := t.job.publish(t.rank, name, pubs); err != nil {
 		for _, o := range outs {
-			t.forget(o)
+			t.open.Forget(o)
 		}
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 )
 
 // shared is words of a host that all there may write, with a block of memory
@@ -29,7 +30,7 @@ func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if err := s.arrive(fmt.Sprintf("shared %s on the host of %d", name, near[0]), near, fmt.Sprintf("%d bytes and %d words", bytes, n), block[:bytes]); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	if err := t.adopt(s); err != nil {
+	if err := ends.Adopt(&t.open, s); err != nil {
 		s.depart()
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -58,7 +59,7 @@ func (s *shared) Swap(rank, i int, old, v uint64) bool {
 }
 
 func (s *shared) Close() error {
-	s.t.forget(s)
+	s.t.open.Forget(s)
 	s.depart()
 	return nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/bell"
+	"malt/rdma/internal/ends"
 )
 
 // transport is one rank with one doorbell; Sub makes another one of the same
@@ -22,10 +22,10 @@ type transport struct {
 	meter  *box.Meter
 	parent *transport // nil but for a Sub
 
+	open ends.Set // boxes, words and subs
+
 	mu     sync.Mutex
-	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
-	blocks map[*byte]struct{}     // of Shared, for Unmap to know
-	closed bool
+	blocks map[*byte]struct{} // of Shared, for Unmap to know
 }
 
 var _ rdma.Transport = (*transport)(nil)
@@ -57,7 +57,7 @@ func NewHosts(host ...int) []rdma.Transport {
 
 func newTransport(j *job, rank int, m *box.Meter, parent *transport) *transport {
 	b, id := j.bells.Add(rank)
-	return &transport{job: j, rank: rank, bell: b, bellID: id, meter: m, parent: parent, open: map[io.Closer]struct{}{}, blocks: map[*byte]struct{}{}}
+	return &transport{job: j, rank: rank, bell: b, bellID: id, meter: m, parent: parent, blocks: map[*byte]struct{}{}}
 }
 
 func (t *transport) Name() string { return "inmem" }
@@ -75,7 +75,7 @@ func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
 		if ok, err := step(); ok || err != nil {
 			return ok, err
 		}
-		return false, t.check()
+		return false, t.open.Check()
 	})
 	if err != nil {
 		return fmt.Errorf("inmem: rank %d: %w", t.rank, err)
@@ -87,8 +87,8 @@ func (t *transport) Wake() { t.bell.Ring() }
 
 func (t *transport) Sub() (rdma.Transport, error) {
 	s := newTransport(t.job, t.rank, t.meter, t)
-	if err := t.adopt(s); err != nil {
-		return nil, err
+	if err := ends.Adopt(&t.open, s); err != nil {
+		return nil, fmt.Errorf("inmem: rank %d: Sub: %w", t.rank, err)
 	}
 	return s, nil
 }
@@ -109,56 +109,21 @@ func (t *transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer
 // Close closes what is open, and then the rank: whoever sees that it has left
 // sees that its boxes have.
 func (t *transport) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
+	open, ok := t.open.Shut()
+	if !ok {
 		return nil
 	}
-	t.closed = true
-	open := t.open
-	t.open = nil
-	t.mu.Unlock()
-
 	var errs []error
-	for c := range open {
+	for _, c := range open {
 		errs = append(errs, c.Close())
 	}
 	if t.parent == nil {
 		t.job.finish(t.rank, rdma.ErrLeft)
 	} else {
-		t.parent.forget(t)
+		t.parent.open.Forget(t)
 	}
 	t.bell.Ring()
 	return errors.Join(errs...)
-}
-
-// check fails when t is closed.
-func (t *transport) check() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return rdma.ErrClosed
-	}
-	return nil
-}
-
-// adopt has c closed with t. It fails when that has happened already.
-func (t *transport) adopt(c ...io.Closer) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return fmt.Errorf("inmem: rank %d: %w", t.rank, rdma.ErrClosed)
-	}
-	for _, c := range c {
-		t.open[c] = struct{}{}
-	}
-	return nil
-}
-
-func (t *transport) forget(c io.Closer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.open, c)
 }
 
 // gone turns the state of a peer into an error of op, nil while it takes part.

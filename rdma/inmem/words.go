@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 )
 
@@ -49,7 +50,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 	err := w.arrive("words "+name, t.job.all(), fmt.Sprintf("%d words", n), nil)
 	if err == nil {
 		if err = w.join(ctx); err == nil {
-			err = t.adopt(w)
+			err = ends.Adopt(&t.open, w)
 		}
 		if err != nil {
 			w.depart()
@@ -94,7 +95,7 @@ func (w *words) arrive(key string, ranks []int, what string, block []byte) error
 	t, j := w.t, w.t.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := t.check(); err != nil {
+	if err := t.open.Check(); err != nil {
 		return err
 	}
 	set := j.words[key]
@@ -158,6 +159,6 @@ func (w *words) Get(rank, i int) (uint64, error) {
 }
 
 func (w *words) Close() error {
-	w.t.forget(w)
+	w.t.open.Forget(w)
 	return nil
 }

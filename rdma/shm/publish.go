@@ -8,6 +8,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 	"malt/rdma/rendezvous"
 )
@@ -97,7 +98,7 @@ func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Out
 			f.Close()
 		}
 	}
-	outs := make([]*outbox, len(sets))
+	outs := make([]*ends.Outbox, len(sets))
 	for i, set := range sets {
 		if outs[i], err = p.outbox(i, set); err != nil {
 			give()
@@ -115,7 +116,7 @@ func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Out
 	for i, o := range outs {
 		result[i] = o
 	}
-	if err := adopt(p.t, outs); err != nil {
+	if err := ends.Adopt(&p.t.open, outs...); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -162,13 +163,13 @@ func (p *publication) most() int {
 }
 
 // outbox is the sending end of box i.
-func (p *publication) outbox(i int, readers []int) (*outbox, error) {
+func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 	control, slots := p.pair.box(p.layout, i)
 	slot := p.layout.Flat(slots)
-	o := &outbox{}
+	o := &ends.Outbox{}
 	e := p.t.end(p.name, p.t.Rank(), p.layout, control, slot)
 	e.Done = func() error {
-		p.t.forget(o)
+		p.t.open.Forget(o)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.left--; p.left > 0 {
@@ -177,7 +178,7 @@ func (p *publication) outbox(i int, readers []int) (*outbox, error) {
 		return p.release()
 	}
 	var err error
-	o.box, err = box.NewOutbox(e, readers, func(i int) error {
+	o.Box, err = box.NewOutbox(e, readers, func(i int) error {
 		if p.populated {
 			return nil
 		}

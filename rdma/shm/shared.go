@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 )
 
@@ -34,7 +35,7 @@ func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if err := t.makeWords(&s.words); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	if err := adopt(t, []*shared{s}); err != nil {
+	if err := ends.Adopt(&t.open, s); err != nil {
 		s.announced.Withdraw()
 		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, s.unmap()))
 	}
@@ -73,7 +74,7 @@ func (s *shared) Close() error {
 	if !s.guard.Close(nil) {
 		return nil
 	}
-	s.t.forget(s)
+	s.t.open.Forget(s)
 	s.announced.Withdraw()
 	return errors.Join(s.unmapOthers(), mem.Unmap(s.own))
 }

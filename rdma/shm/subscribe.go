@@ -9,6 +9,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 	"malt/rdma/rendezvous"
 )
 
@@ -22,10 +23,10 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	if err := t.host.CheckRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	if err := t.takeSources(name, senders); err != nil {
+	if err := t.ins.Take(name, senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	ins := make([]*inbox, len(senders))
+	ins := make([]*ends.Inbox, len(senders))
 	found := make([]found, len(senders))
 	err := t.fetch(ctx, boxName(name), senders, func(i int, r rendezvous.Region) (err error) {
 		found[i], err = t.find(name, s, senders[i], r)
@@ -37,13 +38,13 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 		}
 	}
 	if err == nil {
-		err = adopt(t, ins)
+		err = ends.Adopt(&t.open, ins...)
 	}
 	if err != nil {
 		for i := range found {
 			err = errors.Join(err, found[i].pair.unmap())
 		}
-		t.freeSources(name, senders)
+		t.ins.Free(name, senders...)
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	result := make([]rdma.Inbox, len(ins))
@@ -88,18 +89,18 @@ func (t *transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 	return f, nil
 }
 
-// inbox is the receiving end of a box that was found. It takes the mapping over
-// when it is closed.
-func (t *transport) inbox(name string, sender int, f *found) (in *inbox, err error) {
+// inbox is the receiving end of a box that was found, and unmaps it at its own
+// end.
+func (t *transport) inbox(name string, sender int, f *found) (in *ends.Inbox, err error) {
 	control, slots := f.box(f.layout, f.place)
-	in = &inbox{pair: f.pair}
+	in = &ends.Inbox{}
 	e := t.end(name, sender, f.layout, control, f.layout.Flat(slots))
 	e.Done = func() error {
-		t.forget(in)
-		t.freeSources(name, []int{sender})
-		return nil
+		t.open.Forget(in)
+		t.ins.Free(name, sender)
+		return f.pair.unmap()
 	}
-	in.box, err = box.NewInbox(e, f.index)
+	in.Box, err = box.NewInbox(e, f.index)
 	return in, err
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 	"malt/rdma/rendezvous"
 )
 
@@ -19,11 +19,11 @@ type rank struct {
 	meter  *box.Meter
 	memory memory
 	policy rendezvous.Policy
+	ins    ends.Sources
 
 	mu      sync.Mutex
 	bells   [rendezvous.Bells]bool // which are somebody's
 	outs    map[string]bool        // names of boxes that are open
-	ins     map[source]bool        // boxes of others that are open
 	pending map[string]*words      // Words that did not come about (yet), by name
 }
 
@@ -35,10 +35,7 @@ type transport struct {
 	parent *transport      // nil but for a sub
 	life   context.Context // ends with Close
 	cancel context.CancelFunc
-
-	mu     sync.Mutex
-	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
-	closed bool
+	open   ends.Set // boxes, words and subs
 }
 
 var _ rdma.Transport = (*transport)(nil)
@@ -52,7 +49,7 @@ func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
 	}
 	r := &rank{
 		host: h, meter: box.NewMeter(c.Size), policy: policyFor(c.Size),
-		outs: map[string]bool{}, ins: map[source]bool{}, pending: map[string]*words{},
+		outs: map[string]bool{}, pending: map[string]*words{},
 	}
 	for peer := range c.Size {
 		r.near = append(r.near, peer)
@@ -62,7 +59,7 @@ func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
 }
 
 func newTransport(r *rank, bell int, parent *transport) *transport {
-	t := &transport{rank: r, bell: bell, parent: parent, open: map[io.Closer]struct{}{}}
+	t := &transport{rank: r, bell: bell, parent: parent}
 	t.life, t.cancel = context.WithCancel(context.Background())
 	return t
 }
@@ -88,7 +85,7 @@ func (t *transport) Sub() (rdma.Transport, error) {
 			continue
 		}
 		s := newTransport(r, bell, t)
-		if err := adopt(t, []*transport{s}); err != nil {
+		if err := ends.Adopt(&t.open, s); err != nil {
 			s.cancel()
 			return nil, fmt.Errorf("shm: rank %d: Sub: %w", t.Rank(), err)
 		}
@@ -101,24 +98,18 @@ func (t *transport) Sub() (rdma.Transport, error) {
 // Close closes what is open, and then the rank: whoever sees that it has left
 // sees that its boxes have.
 func (t *transport) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
+	open, ok := t.open.Shut()
+	if !ok {
 		return nil
 	}
-	t.closed = true
-	open := t.open
-	t.open = nil
-	t.mu.Unlock()
 	t.cancel()
-
 	var errs []error
-	for c := range open {
+	for _, c := range open {
 		errs = append(errs, c.Close())
 	}
 	t.Wake()
 	if t.parent != nil {
-		t.parent.forget(t)
+		t.parent.open.Forget(t)
 		t.rank.mu.Lock()
 		t.bells[t.bell] = false
 		t.rank.mu.Unlock()
@@ -138,30 +129,8 @@ func (t *transport) Close() error {
 
 // check fails when t is closed.
 func (t *transport) check() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return fmt.Errorf("shm: rank %d: %w", t.Rank(), rdma.ErrClosed)
+	if err := t.open.Check(); err != nil {
+		return fmt.Errorf("shm: rank %d: %w", t.Rank(), err)
 	}
 	return nil
-}
-
-// adopt has all of c closed with t. It fails when that has happened already; then
-// nothing is adopted.
-func adopt[C io.Closer](t *transport, all []C) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return rdma.ErrClosed
-	}
-	for _, c := range all {
-		t.open[c] = struct{}{}
-	}
-	return nil
-}
-
-func (t *transport) forget(c io.Closer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.open, c)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 	"malt/rdma/rendezvous"
 )
@@ -58,7 +59,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 		t.rank.mu.Lock()
 		delete(t.rank.pending, name)
 		t.rank.mu.Unlock()
-		err = adopt(t, []*words{w})
+		err = ends.Adopt(&t.open, w)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, t.suspend(w)))
@@ -247,7 +248,7 @@ func (w *words) Close() error {
 	if !w.guard.Close(nil) {
 		return nil
 	}
-	w.t.forget(w)
+	w.t.open.Forget(w)
 	return errors.Join(w.unmapOthers(), w.unmap())
 }
 

@@ -26,7 +26,7 @@ func alone(t testing.TB) (r *rank, l *link, in *inbox, ends func()) {
 	c := Config{Rank: 0, Size: 2, Unreachable: time.Second, Generation: 1}
 	r = &rank{
 		cfg: c, meter: box.NewMeter(2), links: make([]*link, 2), ends: make([]end, 2),
-		outs: map[string]bool{}, ins: map[source]bool{}, words: map[string]*words{},
+		outs: map[string]bool{}, words: map[string]*words{},
 	}
 	r.later.rank = r
 	l = newLink(r, 1)

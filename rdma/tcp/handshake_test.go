@@ -19,8 +19,8 @@ import (
 	"malt/rdma"
 )
 
-// ends are two ranks of one job, as far as handshakes go: 1 dials 0.
-func ends() (listener, dialler self) {
+// selves are two ranks of one job, as far as handshakes go: 1 dials 0.
+func selves() (listener, dialler self) {
 	c := Config{Rank: 0, Size: 2, Job: "job", Token: []byte("secret"), Generation: 3}
 	listener = newSelf(&c)
 	c.Rank = 1
@@ -45,7 +45,7 @@ func shake(listener, dialler *self, permit func(int, uint64) verdict) (from int,
 }
 
 func TestHandshake(t *testing.T) {
-	l, d := ends()
+	l, d := selves()
 	var told uint64
 	from, incarnation, a, b := shake(&l, &d, func(_ int, i uint64) verdict { told = i; return accepted })
 	if a != nil || b != nil || from != 1 || incarnation != l.incarnation || told != d.incarnation {
@@ -58,7 +58,7 @@ func TestHandshake(t *testing.T) {
 		otherGeneration: func(l, d *self) { d.generation++ },
 		noSuchRank:      func(l, d *self) { d.rank = 0 },
 	} {
-		l, d := ends()
+		l, d := selves()
 		change(&l, &d)
 		_, _, a, b := shake(&l, &d, func(int, uint64) verdict { t.Errorf("%v: a stranger was let in", want); return accepted })
 		var refused *refusal
@@ -79,7 +79,7 @@ func TestHandshake(t *testing.T) {
 // A listener that has not the token learns nothing that it could use, and is not
 // taken for a rank.
 func TestImpostorListens(t *testing.T) {
-	l, d := ends()
+	l, d := selves()
 	l.key = []byte("another")
 	a, b := net.Pipe()
 	go func() {
@@ -107,7 +107,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 // What a rank has said once proves nothing the next time.
 func TestReplayedHandshake(t *testing.T) {
-	l, d := ends()
+	l, d := selves()
 	a, b := net.Pipe()
 	tape := &recorder{ReadWriter: b}
 	go func() { _, _ = l.accept(a, yes) }()
@@ -139,7 +139,7 @@ func TestReplayedHandshake(t *testing.T) {
 // Every byte of every message is covered: whoever changes one on the way gets
 // nobody in.
 func TestHandshakeCoversEveryByte(t *testing.T) {
-	l, d := ends()
+	l, d := selves()
 	for _, message := range []int{helloBytes, challengeBytes, proofBytes, welcomeBytes} {
 		for at := range message {
 			a, b := net.Pipe()
@@ -179,7 +179,7 @@ func TestHandshakeCoversEveryByte(t *testing.T) {
 }
 
 func TestOtherVersion(t *testing.T) {
-	l, _ := ends()
+	l, _ := selves()
 	a, b := net.Pipe()
 	go func() { _, _ = l.accept(a, yes) }()
 	h := hello{version: version + 1}
@@ -196,12 +196,12 @@ func TestOtherVersion(t *testing.T) {
 
 // FuzzHandshake has a stranger say whatever it likes, to either end.
 func FuzzHandshake(f *testing.F) {
-	_, d := ends()
+	_, d := selves()
 	h := hello{version: version, job: d.job, from: 1, to: 0, size: 2, generation: 3, incarnation: 1}
 	f.Add(append(h.encode(), make([]byte, proofBytes)...), true)
 	f.Add(append(encodeChallenge(accepted, 1, [32]byte{}), make([]byte, welcomeBytes)...), false)
 	f.Fuzz(func(t *testing.T, said []byte, listens bool) {
-		l, d := ends()
+		l, d := selves()
 		stranger := struct {
 			io.Reader
 			io.Writer
@@ -249,7 +249,7 @@ func TestTLS(t *testing.T) {
 	}
 	closeAll(t, all)
 
-	l, d := ends()
+	l, d := selves()
 	a, b := net.Pipe()
 	c, e := net.Pipe()
 	other := tlsConfig(t)
@@ -273,7 +273,7 @@ func TestTLS(t *testing.T) {
 func TestStrangersHaveNoEffect(t *testing.T) {
 	all := openRanks(t, 2, nil)
 	address := all[0].cfg.Listeners[0].Addr().String()
-	_, d := ends()
+	_, d := selves()
 	var open []net.Conn
 	for i := range 3 * mostStrangers {
 		c, err := net.Dial("tcp", address)

@@ -9,6 +9,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 )
 
 // replica is a box of another rank, as far as it is known here: announced; ready,
@@ -84,14 +85,14 @@ func (p *replica) release() error {
 // Subscribe takes all boxes together, once the last of them is announced: what
 // fails or is given up has taken nothing.
 func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
-	if err := t.check(); err != nil {
+	if err := t.open.Check(); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
 	}
 	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	if err := t.takeSources(name, senders); err != nil {
+	if err := t.ins.Take(name, senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	var ins []*inbox
@@ -104,7 +105,7 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 		err = fmt.Errorf("waiting for ranks %v: %w", missing, err)
 	}
 	if err != nil {
-		t.freeSources(name, senders)
+		t.ins.Free(name, senders...)
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	result := make([]rdma.Inbox, len(ins))
@@ -150,7 +151,7 @@ func (t *transport) find(op, name string, s rdma.Spec, senders []int) (ins []*in
 		}
 		ins = append(ins, in)
 	}
-	if err := adopt(t, ins...); err != nil {
+	if err := ends.Adopt(&t.open, ins...); err != nil {
 		return nil, nil, err
 	}
 	for _, p := range found {
@@ -199,59 +200,31 @@ func (t *transport) newInbox(p *replica) (in *inbox, err error) {
 	e := p.end
 	e.Bell = t.bellID
 	e.Done = func() error {
-		t.forget(in)
-		t.freeSources(p.name, []int{p.link.peer})
+		t.open.Forget(in)
+		t.ins.Free(p.name, p.link.peer)
 		return p.release()
 	}
-	in.box, err = box.NewInbox(e, 0)
+	in.Box, err = box.NewInbox(e, 0)
 	return in, err
 }
 
-// takeSources makes us a reader of these boxes, of all or none.
-func (r *rank) takeSources(name string, senders []int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range senders {
-		if r.ins[source{s, name}] {
-			return fmt.Errorf("this rank has subscribed to it at rank %d already; close that Inbox first", s)
-		}
-	}
-	for _, s := range senders {
-		r.ins[source{s, name}] = true
-	}
-	return nil
-}
-
-func (r *rank) freeSources(name string, senders []int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range senders {
-		delete(r.ins, source{s, name})
-	}
-}
-
-// inbox is a box.Inbox whose memory a Close of the transport, by another
-// goroutine, may give back: the lock keeps the two apart.
+// inbox gives what has landed, and nothing while its owner has yet to hear what
+// it skips.
 type inbox struct {
-	t         *transport
-	replica   *replica
-	mu        sync.Mutex
-	box       *box.Inbox
-	closed    bool
-	published uint64 // when it was closed
+	ends.Inbox
+	t       *transport
+	replica *replica
 }
 
 var _ rdma.Inbox = (*inbox)(nil)
 
-func (i *inbox) From() int { return i.box.From() }
-
 func (i *inbox) Next() (rdma.Update, bool, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if p := i.replica; !i.closed && p.demanded.Load() != p.met.Load() {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	if p := i.replica; !i.Closed && p.demanded.Load() != p.met.Load() {
 		return rdma.Update{}, false, nil
 	}
-	u, ok, err := i.box.Next()
+	u, ok, err := i.Box.Next()
 	if !ok && err == nil {
 		err = i.failed()
 	}
@@ -259,9 +232,7 @@ func (i *inbox) Next() (rdma.Update, bool, error) {
 }
 
 func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	u, ok, err := i.box.At(clock)
+	u, ok, err := i.Inbox.At(clock)
 	if !ok && err == nil {
 		err = i.failed()
 	}
@@ -280,46 +251,19 @@ func (i *inbox) failed() error {
 // newest mode nobody does. Who releases everything in a queue may have been
 // excused from updates that have not arrived: these are skipped too.
 func (i *inbox) Release(seq uint64) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
 	p := i.replica
 	switch {
-	case i.closed:
+	case i.Closed:
 	case p.spec.Depth == 0:
-		i.box.Release(seq)
+		i.Box.Release(seq)
 		i.t.later.ask()
 	case seq == math.MaxUint64:
-		i.box.Release(seq)
+		i.Box.Release(seq)
 		p.demanded.Add(1)
 		p.link.kick()
 	default:
-		i.box.Release(seq)
+		i.Box.Release(seq)
 	}
-}
-
-func (i *inbox) Clock() (uint64, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.box.Clock()
-}
-
-func (i *inbox) Published() uint64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
-		return i.published
-	}
-	return i.box.Published()
-}
-
-// Close has the sender told, by the bell that the box rings.
-func (i *inbox) Close() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
-		return nil
-	}
-	i.published = i.box.Published()
-	i.closed = true
-	return i.box.Close()
 }

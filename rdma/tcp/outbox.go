@@ -9,6 +9,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 )
 
 // Publish announces a box; a name is free again when the box is closed.
@@ -30,7 +31,7 @@ func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 }
 
 func (t *transport) publish(name string, s rdma.Spec, readers []int, sets [][]int) (outs []rdma.Outbox, err error) {
-	if err := t.check(); err != nil {
+	if err := t.open.Check(); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
 	}
 	op := fmt.Sprintf("tcp: rank %d: Publish %s", t.Rank(), name)
@@ -56,7 +57,7 @@ func (t *transport) publish(name string, s rdma.Spec, readers []int, sets [][]in
 	if r.outs[name] {
 		return nil, fmt.Errorf("%s: this rank has a box of that name already; close it first, or take another", op)
 	}
-	if err := adopt(t, all...); err != nil {
+	if err := ends.Adopt(&t.open, all...); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	r.outs[name] = true
@@ -242,18 +243,18 @@ func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, e
 	}
 	p := &publication{name: n.name, spec: s, slots: newSlots(l), users: 1 + len(readers)}
 	p.idle.L = &p.mu
-	o := &outbox{pub: p, t: t}
+	o := &outbox{pub: p}
 	e := box.End{
 		Place:  box.Place{Control: control, Slot: p.slots.slot},
 		Layout: l, Name: n.name, Sender: t.Rank(), Member: uint32(t.Rank()), Generation: t.cfg.Generation,
 		Bell: t.bellID, Ring: t.ring, State: t.state, Meter: t.meter,
 		Done: func() error {
-			t.forget(o)
+			t.open.Forget(o)
 			n.drop()
 			return p.release()
 		},
 	}
-	if o.box, err = box.NewOutbox(e, readers, p.slots.reserve); err != nil {
+	if o.Box, err = box.NewOutbox(e, readers, p.slots.reserve); err != nil {
 		return nil, err
 	}
 	e.Meter, e.Done = nil, nil
@@ -268,44 +269,15 @@ func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, e
 	return o, nil
 }
 
-// outbox is a box.Outbox whose memory a Close of the transport, by another
-// goroutine, may give back: the lock keeps the two apart.
+// outbox is one that lets its relays know of whom it no longer waits for.
 type outbox struct {
-	mu  sync.Mutex
-	t   *transport
+	ends.Outbox
 	pub *publication
-	box *box.Outbox
 }
 
 var _ rdma.Outbox = (*outbox)(nil)
 
-func (o *outbox) Begin() ([]byte, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.box.Begin()
-}
-
-func (o *outbox) Commit(n int, s rdma.Stamp, to []int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.box.Commit(n, s, to)
-}
-
-func (o *outbox) Advance(clock uint64) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.box.Advance(clock)
-}
-
-func (o *outbox) Acked(reader int) uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.box.Acked(reader)
-}
-
 func (o *outbox) Excuse(reader int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.pub.spec.Depth > 0 {
 		for _, x := range o.pub.relays {
 			if x.link.peer == reader && !x.left() {
@@ -313,13 +285,7 @@ func (o *outbox) Excuse(reader int) {
 			}
 		}
 	}
-	o.box.Excuse(reader)
-}
-
-func (o *outbox) Close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.box.Close()
+	o.Outbox.Excuse(reader)
 }
 
 // errClosing ends what this rank itself has closed.

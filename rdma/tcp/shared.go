@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 )
 
@@ -31,7 +32,7 @@ func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	s := &shared{t: t, block: block[:bytes], values: make([]mem.Word, n)}
-	if err := adopt(t, s); err != nil {
+	if err := ends.Adopt(&t.open, s); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, t.Unmap(block)))
 	}
 	return s, nil
@@ -78,7 +79,7 @@ func (s *shared) Get(rank, i int) (uint64, error) {
 // Close leaves the block, which Unmap gives back.
 func (s *shared) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
-		s.t.forget(s)
+		s.t.open.Forget(s)
 	}
 	return nil
 }

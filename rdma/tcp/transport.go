@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/bell"
+	"malt/rdma/internal/ends"
 )
 
 // rank is what a rank's transport and its subs have in common.
@@ -24,6 +24,7 @@ type rank struct {
 	ends  []end   // by rank
 	door  *door
 	later later
+	ins   ends.Sources
 
 	failed   chan *link // those that will never have a connection
 	unwatch  chan struct{}
@@ -32,14 +33,7 @@ type rank struct {
 	mu     sync.Mutex // guards what follows, and the tables of the links
 	lastID uint32     // of boxes and words of ours
 	outs   map[string]bool
-	ins    map[source]bool
 	words  map[string]*words // that did not come about (yet), by name; nil value: in use
-}
-
-// source names a box of another rank.
-type source struct {
-	sender int
-	name   string
 }
 
 // end is nil while the rank takes part, then for ever rdma.ErrLeft or a
@@ -81,10 +75,7 @@ type transport struct {
 	bell   *bell.Bell
 	bellID uint64
 	parent *transport // nil but for a sub
-
-	mu     sync.Mutex
-	open   map[io.Closer]struct{} // boxes, words and subs, to be closed with this
-	closed bool
+	open   ends.Set   // boxes, words and subs
 }
 
 var _ rdma.Transport = (*transport)(nil)
@@ -104,7 +95,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 		cfg: c, near: []int{c.Rank}, self: newSelf(&c), meter: box.NewMeter(c.Size),
 		links: make([]*link, c.Size), ends: make([]end, c.Size),
 		failed: make(chan *link, c.Size), unwatch: make(chan struct{}),
-		outs: map[string]bool{}, ins: map[source]bool{}, words: map[string]*words{},
+		outs: map[string]bool{}, words: map[string]*words{},
 	}
 	r.later.rank = r
 	for peer := range c.Size {
@@ -142,7 +133,7 @@ func (r *rank) close() {
 
 func newTransport(r *rank, parent *transport) *transport {
 	b, id := r.bells.Add(0)
-	return &transport{rank: r, bell: b, bellID: id, parent: parent, open: map[io.Closer]struct{}{}}
+	return &transport{rank: r, bell: b, bellID: id, parent: parent}
 }
 
 func (t *transport) Name() string { return "tcp" }
@@ -160,7 +151,7 @@ func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
 		if ok, err := step(); ok || err != nil {
 			return ok, err
 		}
-		return false, t.check()
+		return false, t.open.Check()
 	})
 	if err != nil {
 		return fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
@@ -172,7 +163,7 @@ func (t *transport) Wake() { t.bell.Ring() }
 
 func (t *transport) Sub() (rdma.Transport, error) {
 	s := newTransport(t.rank, t)
-	if err := adopt(t, s); err != nil {
+	if err := ends.Adopt(&t.open, s); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: Sub: %w", t.Rank(), err)
 	}
 	return s, nil
@@ -221,22 +212,16 @@ func errAborted(reason string) error { return errors.New("it gave up: " + reason
 // has got all that it published. A peer that takes nothing for as long as its
 // host may be silent is not waited for.
 func (t *transport) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
+	open, ok := t.open.Shut()
+	if !ok {
 		return nil
 	}
-	t.closed = true
-	open := t.open
-	t.open = nil
-	t.mu.Unlock()
-
 	var errs []error
-	for c := range open {
+	for _, c := range open {
 		errs = append(errs, c.Close())
 	}
 	if t.parent != nil {
-		t.parent.forget(t)
+		t.parent.open.Forget(t)
 		t.bell.Ring()
 		return errors.Join(errs...)
 	}
@@ -250,36 +235,6 @@ func (t *transport) Close() error {
 	r.close()
 	t.bell.Ring()
 	return errors.Join(errs...)
-}
-
-// check fails when t is closed.
-func (t *transport) check() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return rdma.ErrClosed
-	}
-	return nil
-}
-
-// adopt has all of c closed with t. It fails when that has happened already;
-// then nothing is adopted.
-func adopt[C io.Closer](t *transport, all ...C) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return rdma.ErrClosed
-	}
-	for _, c := range all {
-		t.open[c] = struct{}{}
-	}
-	return nil
-}
-
-func (t *transport) forget(c io.Closer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.open, c)
 }
 
 // gone turns the state of a peer into an error of op, nil while it takes part.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 )
 
@@ -63,7 +64,7 @@ type remoteWords struct {
 // they stay announced, since others may have taken them already: the next call
 // of the same name goes on with them.
 func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
-	if err := t.check(); err != nil {
+	if err := t.open.Check(); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
 	}
 	op := fmt.Sprintf("tcp: rank %d: Words %s", t.Rank(), name)
@@ -87,7 +88,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 	defer r.mu.Unlock()
 	if err == nil {
 		w.t = t
-		err = adopt(t, w)
+		err = ends.Adopt(&t.open, w)
 	}
 	if err != nil {
 		r.words[name] = w
@@ -218,7 +219,7 @@ func (w *words) Close() error {
 	if !w.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	w.t.forget(w)
+	w.t.open.Forget(w)
 	for _, p := range w.theirs {
 		if p != nil {
 			p.over.Store(true)
