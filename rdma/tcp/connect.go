@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"malt/rdma/internal/handshake"
 )
 
 // The end with the higher rank dials. A connection that has ended says nothing
@@ -70,7 +72,7 @@ func (l *link) judge(err error, first bool, silent *time.Duration, took time.Dur
 		l.why = err
 		l.mu.Unlock()
 	}
-	var refused *refusal
+	var refused *handshake.Refusal
 	limit := l.rank.cfg.Unreachable
 	switch {
 	case errors.As(err, &refused):
@@ -82,7 +84,7 @@ func (l *link) judge(err error, first bool, silent *time.Duration, took time.Dur
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return l.dead(errGone)
-	case errors.Is(err, errStranger):
+	case errors.Is(err, handshake.ErrStranger):
 		return l.dead(errGone)
 	case unanswered(err):
 		// Not by the clock: this process may have been stopped meanwhile.
@@ -151,15 +153,15 @@ func (l *link) dial() (*conn, error) {
 	}
 	defer context.AfterFunc(l.ctx, func() { c.Close() })()
 	if cfg := l.rank.cfg.TLS; cfg != nil {
-		c.Conn = tls.Client(c.raw, modern(cfg))
+		c.Conn = tls.Client(c.raw, handshake.Modern(cfg))
 	}
 	away := l.guard(c)
-	incarnation, err := l.rank.self.dial(c.Conn, l.peer)
+	incarnation, err := l.rank.self.Dial(c.Conn, l.peer)
 	if away() {
 		err = unreachableError{}
 	}
-	if err == nil && l.permit(incarnation) != accepted {
-		err = &refusal{verdict: otherProcess}
+	if err == nil && l.permit(incarnation) != handshake.Accepted {
+		err = &handshake.Refusal{Verdict: handshake.OtherProcess}
 	}
 	if err != nil {
 		c.Close()
@@ -235,9 +237,9 @@ func (l *link) await(pause time.Duration) *conn {
 
 // permit tells whether a process that has proved the token is the peer: the same
 // for ever.
-func (l *link) permit(incarnation uint64) verdict {
+func (l *link) permit(incarnation uint64) handshake.Verdict {
 	if l.rank.state(l.peer) != nil {
-		return otherProcess
+		return handshake.OtherProcess
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,9 +247,9 @@ func (l *link) permit(incarnation uint64) verdict {
 		l.incarnation = incarnation
 	}
 	if l.incarnation != incarnation {
-		return otherProcess
+		return handshake.OtherProcess
 	}
-	return accepted
+	return handshake.Accepted
 }
 
 // offer hands over a connection that the peer made. That it made one means that

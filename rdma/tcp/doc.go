@@ -15,7 +15,6 @@
 // # Files
 //
 //	link.go connect.go door.go reach.go  one peer: its connections, and whether it lives
-//	handshake.go                         who it is
 //	send.go land.go frame.go conn.go     what goes over a connection
 //	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
 //

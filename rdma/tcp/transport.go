@@ -11,18 +11,19 @@ import (
 	"malt/rdma/box"
 	"malt/rdma/internal/bell"
 	"malt/rdma/internal/ends"
+	"malt/rdma/internal/handshake"
 )
 
 // rank is what a rank's transport and its subs have in common.
 type rank struct {
 	cfg   Config
 	near  []int // this rank alone
-	self  self
+	self  *handshake.Self
 	meter *box.Meter
 	bells bell.Set
 	links []*link // by peer; nil for this rank itself
 	ends  []end   // by rank
-	door  *door
+	door  *handshake.Door[*conn]
 	later later
 	ins   ends.Sources
 
@@ -103,7 +104,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 			r.links[peer] = newLink(r, peer)
 		}
 	}
-	r.door = openDoor(r)
+	r.door = handshake.OpenDoor(c.Listeners, r.enter, r.greet)
 	for _, l := range r.links {
 		if l != nil {
 			go l.run()
@@ -126,7 +127,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 func (r *rank) close() {
 	r.join()
 	r.later.stop()
-	r.door.close()
+	r.door.Close()
 	close(r.unwatch)
 	r.watching.Wait()
 }

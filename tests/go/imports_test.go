@@ -31,11 +31,12 @@ rdma
 rdma/internal/mem      golang.org/x/sys internal/explore
 rdma/internal/bell
 rdma/internal/ends     rdma rdma/box
+rdma/internal/handshake rdma rdma/internal/mem
 rdma/box               rdma rdma/internal/mem
 rdma/rendezvous        rdma rdma/internal/mem
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
-rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
+rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/internal/handshake rdma/box rdma/rendezvous
 rdma/auto              rdma rdma/internal/mem rdma/rendezvous rdma/inmem rdma/shm
 rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma

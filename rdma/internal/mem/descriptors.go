@@ -1,6 +1,9 @@
 package mem
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"syscall"
+)
 
 // descriptors lists the open descriptors of this process that a forked child
 // must close: a child that kept a rank's socket would hold its name, and one
@@ -36,4 +39,23 @@ func untrack(fd int) {
 			return
 		}
 	}
+}
+
+// TrackSocket enters the descriptor of a socket of package net, or takes it out.
+func TrackSocket(s any, enter bool) {
+	c, ok := s.(syscall.Conn)
+	if !ok {
+		return
+	}
+	rc, err := c.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = rc.Control(func(fd uintptr) {
+		if enter {
+			track(int(fd))
+		} else {
+			untrack(int(fd))
+		}
+	})
 }
