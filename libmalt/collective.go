@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"malt/libmalt/reduce"
 	"malt/rdma"
 )
 
@@ -153,11 +154,11 @@ func (c *collective) send() (bool, error) {
 			}
 			c.sent = 0
 			if len(c.data) <= withHeader {
-				c.sent = copy(b[n:], c.data)
+				c.sent = reduce.Copy(b[n:], c.data)
 				n += c.sent
 			}
 		} else {
-			n = copy(b, c.data[c.sent:])
+			n = reduce.Copy(b, c.data[c.sent:])
 			c.sent += n
 		}
 		if err := c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: c.part}, nil); err != nil {

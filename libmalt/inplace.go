@@ -259,7 +259,7 @@ func (v *Vector) foldPart(op reduce.Op, number uint64, weights []float64) {
 		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))
 		for r, dst := range v.srcs {
 			if r != me {
-				copy(dst, v.data[lo:to])
+				reduce.Copy(dst, v.data[lo:to])
 			}
 		}
 		lo = to

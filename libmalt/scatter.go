@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"malt/libmalt/consistency"
+	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
 	"malt/rdma"
 )
@@ -146,7 +147,7 @@ func (o *scattering) advance() (bool, error) {
 		start := time.Now()
 		stamp := rdma.Stamp{Clock: clock, Weight: o.weight}
 		if s.sparse == nil {
-			copy(b, s.data[:o.n])
+			reduce.Copy(b, s.data[:o.n])
 		} else {
 			var kind spvec.Kind
 			o.n, kind = s.encode(b, o.to)

@@ -108,7 +108,7 @@ func (m *combine) chunk(c *collective, rank, off int, b []byte) bool {
 func (m *combine) finish(*collective) {
 	if m.scratch != nil {
 		for _, r := range m.runs { // what lies between them was not folded
-			copy(m.dst[r.off:r.off+r.bytes], m.scratch[r.off:])
+			reduce.Copy(m.dst[r.off:r.off+r.bytes], m.scratch[r.off:])
 		}
 	}
 }
@@ -140,13 +140,13 @@ func (f *fill) expect(rank int, total uint64) error {
 }
 
 func (f *fill) chunk(c *collective, rank, off int, b []byte) bool {
-	copy(f.scratch[off:], b)
+	reduce.Copy(f.scratch[off:], b)
 	c.taken(rank, len(b))
 	return true
 }
 
 func (f *fill) finish(*collective) {
 	if !f.fresh {
-		copy(f.dst, f.scratch)
+		reduce.Copy(f.dst, f.scratch)
 	}
 }

@@ -58,7 +58,7 @@ func (w *World) NewVector(ctx context.Context, arrays []Array, name, options str
 	v.kind = "vector"
 	init := func() {
 		for i, a := range arrays {
-			copy(v.Array(i), a.Init)
+			reduce.Copy(v.Array(i), a.Init)
 		}
 	}
 	made, err := w.makeSegment(ctx, v, &v.Segment, name, options, modeKeys, bytes, describeRuns(v.arrays), init)

@@ -56,6 +56,15 @@ func foldOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float6
 	case len(srcs) == 0 || len(dst) == 0:
 	case len(srcs) == 1:
 		Copy(dst, srcs[0])
+	default:
+		observed(dst, srcs...)
+		combineOn(p, op, dt, dst, srcs, weights)
+	}
+}
+
+// combineOn is foldOn for two operands or more.
+func combineOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
+	switch {
 	case p != pathGo:
 		foldC(p, op, dt, dst, srcs, weights)
 	case dt == Float32:
@@ -82,5 +91,10 @@ func weighing(srcs [][]byte, weights []float64, s [][]byte, w []float64) ([][]by
 	return s, w
 }
 
-// Copy copies src to dst, as many bytes as the shorter one has.
-func Copy(dst, src []byte) { copy(dst, src) }
+// Copy copies src to dst, as many bytes as the shorter one has, and returns how
+// many these are.
+func Copy(dst, src []byte) int {
+	n := copy(dst, src)
+	observed(dst[:n], src)
+	return n
+}
