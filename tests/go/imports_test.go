@@ -31,9 +31,11 @@ rdma
 rdma/internal/mem      golang.org/x/sys internal/explore
 rdma/internal/bell
 rdma/internal/ends     rdma rdma/box
+rdma/internal/dial
 rdma/internal/handshake rdma rdma/internal/mem
 rdma/box               rdma rdma/internal/mem
 rdma/rendezvous        rdma rdma/internal/mem
+rdma/rendezvous/meeting rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
 rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/internal/handshake rdma/box rdma/rendezvous

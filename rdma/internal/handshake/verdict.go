@@ -60,3 +60,6 @@ func (e *Refusal) Unwrap() error { return &rdma.ConfigError{Text: e.Error()} }
 
 // ErrStranger: no rank of MALT answers, or one that cannot prove it.
 var ErrStranger = errors.New("what answers there is not a rank of MALT")
+
+// ErrTLS: the other end wants to speak TLS, and this one does not.
+var ErrTLS = fmt.Errorf("%w: it speaks TLS", ErrStranger)

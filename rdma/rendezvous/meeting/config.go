@@ -1,0 +1,116 @@
+package meeting
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"malt/rdma"
+)
+
+// Config is what a rank knows before it has met the others.
+type Config struct {
+	Rank, Size int
+
+	// Store is where rank 0 listens: host:port, of a name or an address; several,
+	// with commas between, are the same place by other ways, tried in turn.
+	Store string
+	// StoreFD is the descriptor of a TCP socket that listens at the store, handed
+	// over to rank 0 by whoever started it; 0: rank 0 makes the socket.
+	StoreFD int
+	// Token is the job's secret. It does not travel.
+	Token string
+	// TLS encrypts the meeting; nil does not. It must serve for both ends, and on
+	// all ranks or none. Its certificates need not prove anything.
+	TLS *tls.Config
+
+	// Interface says at which of this host's addresses the rank listens: names of
+	// interfaces, patterns of names, addresses and networks, with commas between,
+	// such as "ib0,eth*,10.1.0.0/16"; with ^ before it, at which not. "": at those
+	// that look as if other hosts could reach them.
+	Interface string
+	// Version of MALT, which must be the same on all ranks.
+	Version string
+	// Host names the host: ranks with the same name share memory. "": by what the
+	// kernel says.
+	Host string
+
+	// Report, if not nil, is told now and then what the meeting waits for. It is
+	// called by one goroutine at a time, and must not block.
+	Report func(Progress)
+}
+
+// Progress is what a meeting waits for.
+type Progress struct {
+	Absent []int  // ranks that have not come, as far as this rank knows
+	Detail string // what stands in the way, as far as this rank knows, or ""
+}
+
+// MaxSize is how many ranks can meet.
+const MaxSize = 4096
+
+// place is a place at which rank 0 may be found.
+type place struct {
+	host string
+	port uint16
+}
+
+func (p place) String() string { return net.JoinHostPort(p.host, strconv.Itoa(int(p.port))) }
+
+// loopback tells whether the place is meant to be reached from its own host only.
+// A name that merely resolves to a loopback address there is not: /etc/hosts says
+// so of many a host's own name.
+func (p place) loopback() bool {
+	if ip, err := netip.ParseAddr(p.host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	name := strings.ToLower(strings.TrimSuffix(p.host, "."))
+	return name == "localhost" || name == "ip6-localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// check returns the places and the choice of interfaces.
+func (c *Config) check() (places []place, chosen choice, err error) {
+	switch {
+	case c.Size < 1 || c.Size > MaxSize:
+		return nil, chosen, configError("size %d; expected 1 to %d ranks", c.Size, MaxSize)
+	case c.Rank < 0 || c.Rank >= c.Size:
+		return nil, chosen, configError("rank %d; expected 0 to %d for size %d", c.Rank, c.Size-1, c.Size)
+	case c.StoreFD < 0:
+		return nil, chosen, configError("store_fd=%d: expected the number of an open descriptor", c.StoreFD)
+	case c.StoreFD > 0 && c.Rank != 0:
+		return nil, chosen, configError("store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store, and this is rank %d", c.StoreFD, c.Rank)
+	case c.Size > 1 && c.Token == "":
+		return nil, chosen, configError("store %q without a token; whoever reaches the store could join: give all ranks the same secret (MALT_TOKEN), as malt run does", c.Store)
+	case len(c.Version) > maxWord || len(c.Host) > maxWord:
+		return nil, chosen, configError("version %q, host %q; expected at most %d bytes each", c.Version, c.Host, maxWord)
+	}
+	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
+		return nil, chosen, err
+	}
+	chosen, err = parseInterface(c.Interface)
+	return places, chosen, err
+}
+
+const maxPlaces = 16
+
+func parseStore(store string) (places []place, err error) {
+	for _, s := range strings.Split(store, ",") {
+		host, port, err := net.SplitHostPort(strings.TrimSpace(s))
+		n, perr := strconv.ParseUint(port, 10, 16)
+		if err != nil || host == "" || perr != nil || n == 0 {
+			return nil, configError("store %q; expected host:port of rank 0, such as node-1:29500 or [fd00::1]:29500 (MALT_STORE); several with commas between", store)
+		}
+		places = append(places, place{host, uint16(n)})
+	}
+	if len(places) > maxPlaces {
+		return nil, configError("store of %d addresses; expected at most %d", len(places), maxPlaces)
+	}
+	return places, nil
+}
+
+func configError(format string, args ...any) error {
+	return &rdma.ConfigError{Text: "meeting: " + fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,226 @@
+package meeting
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/internal/dial"
+	"malt/rdma/internal/handshake"
+)
+
+// guest is the part of any rank but 0.
+type guest struct {
+	*party
+	self *handshake.Self
+
+	absent []int // as was last heard
+	detail string
+}
+
+// attend is Meet on them.
+func attend(ctx context.Context, p *party) (*Table, []net.Listener, error) {
+	g := &guest{party: p, self: newSelf(&p.Config), absent: []int{0}}
+	c, err := g.arrive(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	ls, err := p.listen(c.here())
+	if err != nil {
+		return nil, ls, err
+	}
+	table, err := g.stay(ctx, c)
+	if err != nil {
+		return nil, ls, err
+	}
+	return table.view(p.Rank, ips(p.own), c.there(), zones(p.own)), ls, nil
+}
+
+const (
+	connectPatience = 3 * time.Second  // of one attempt to connect
+	knockPatience   = 10 * time.Second // of the handshake: rank 0 may be slow, or stopped
+	shortest        = 20 * time.Millisecond
+	longest         = 500 * time.Millisecond
+)
+
+// arrive dials until somebody opens who is rank 0.
+func (g *guest) arrive(ctx context.Context) (*conn, error) {
+	for pause := shortest; ; pause = min(2*pause, longest) {
+		c, errs := dial.First(ctx, len(g.places), dial.Apart, g.knock)
+		if errs == nil {
+			return c, nil
+		}
+		if ctx.Err() == nil {
+			g.detail = g.explain(errs)
+			if hopeless(errs) {
+				return nil, configError("rank %d was not let in at the store: %s", g.Rank, g.detail)
+			}
+			g.report(g.absent, g.detail)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, g.waited(g.absent, g.detail, ctx.Err())
+		}
+	}
+}
+
+// knock connects with the store at one of its places, and shakes hands.
+func (g *guest) knock(ctx context.Context, i int) (*conn, error) {
+	d := net.Dialer{Timeout: connectPatience, KeepAlive: -1}
+	raw, err := d.DialContext(ctx, "tcp", g.places[i].String())
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConn(raw.(*net.TCPConn))
+	if err != nil {
+		return nil, err
+	}
+	defer c.interruptible(ctx)()
+	_ = c.SetDeadline(time.Now().Add(knockPatience))
+	c.secure(g.TLS, tls.Client)
+	if _, err := g.self.Dial(c, 0); err != nil {
+		c.Close()
+		return nil, &knockError{c.raw.RemoteAddr(), err}
+	}
+	return c, c.SetDeadline(time.Time{})
+}
+
+// knockError is what went wrong after somebody had accepted.
+type knockError struct {
+	at  net.Addr
+	err error
+}
+
+func (e *knockError) Error() string { return fmt.Sprintf("%v: %v", e.at, e.err) }
+func (e *knockError) Unwrap() error { return e.err }
+
+// stay says who this rank is, and hears the rest.
+func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
+	if err := c.send(&message{Here: &g.card}); err != nil {
+		return nil, g.abandoned(err)
+	}
+	// A context that ends, and a host that is silent, end the wait for the next
+	// message.
+	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
+	var away atomic.Bool
+	defer watch(c, &away)()
+	for {
+		m, err := receive(c, maxFromRank+maxPerRank*g.Size)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			err := g.waited(g.absent, g.detail, ctx.Err())
+			c.say(&message{Leaving: &leaving{err.Error()}})
+			return nil, err
+		case away.Load():
+			return nil, &rdma.PeerError{Rank: 0, Op: "meeting", Err: fmt.Errorf("its host has not answered for %v: it is off, or the network between is cut", silence)}
+		case err != nil:
+			return nil, g.abandoned(err)
+		case m.Waiting != nil:
+			g.absent, g.detail = m.Waiting.Absent, m.Waiting.Detail
+			g.report(g.absent, g.detail)
+		case m.Failed != nil:
+			return nil, m.Failed.error()
+		case m.Table != nil && len(m.Table.Ranks) == g.Size:
+			return m.Table, c.send(&message{Got: &struct{}{}})
+		default:
+			return nil, g.abandoned(fmt.Errorf("%w: not for a rank", errMessage))
+		}
+	}
+}
+
+// watch closes c when the host at its other end falls silent.
+func watch(c *conn, away *atomic.Bool) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(silence / 5)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if c.silent() > silence {
+					away.Store(true)
+					c.Close()
+					return
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// abandoned is the error when the connection with rank 0 ends.
+func (g *guest) abandoned(err error) error {
+	return &rdma.PeerError{Rank: 0, Op: "meeting", Err: fmt.Errorf("the connection with it at %s has ended, as it does when the process ends: %w", g.Store, err)}
+}
+
+// hopeless tells whether trying again would not help.
+func hopeless(errs []error) bool {
+	for _, err := range errs {
+		var refused *handshake.Refusal
+		if !errors.As(err, &refused) && !errors.Is(err, handshake.ErrStranger) {
+			return false
+		}
+	}
+	return true
+}
+
+// explain says what is in the way at each place, and what to do.
+func (g *guest) explain(errs []error) (text string) {
+	for i, err := range errs {
+		if i > 0 {
+			text += "; "
+		}
+		text += explain(g.places[i], err)
+	}
+	return text
+}
+
+func explain(p place, err error) string {
+	var (
+		op      *net.OpError
+		knock   *knockError
+		dns     *net.DNSError
+		refused *handshake.Refusal
+		timeout net.Error
+		at      = p.host
+	)
+	inside := false // it is this host that was dialled
+	if errors.As(err, &op) && op.Addr != nil {
+		ip := addrOf(op.Addr)
+		inside = ip.IsLoopback()
+		at = fmt.Sprintf("%s (%v)", p.host, ip)
+	}
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Sprintf("%s cannot be resolved: %s", p.host, dns.Err)
+	case errors.As(err, &refused):
+		return fmt.Sprintf("%s is another job's, or this one was told something else: %v", p, err)
+	case errors.Is(err, handshake.ErrStranger):
+		return fmt.Sprintf("%s: %v; another program listens there: choose another port (MALT_STORE)", p, err)
+	case errors.As(err, &knock) && errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("%s accepts and says nothing: rank 0 is stopped, or another program listens there", p)
+	case errors.As(err, &knock):
+		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended, or encrypts, and this rank does not, or the other way round", p, knock.err)
+	case errors.Is(err, syscall.ECONNREFUSED) && inside && !p.loopback():
+		return fmt.Sprintf("%s leads to this host itself, where rank 0 is not (yet); if it is on another one, correct /etc/hosts here, or give its address (MALT_STORE)", at)
+	case errors.Is(err, syscall.ECONNREFUSED) && inside:
+		return fmt.Sprintf("nobody listens at %s yet; if rank 0 is on another host, give its address (MALT_STORE)", p)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nobody listens at port %d of %s: rank 0 has not started there, or its meeting is over, or a firewall rejects the port", p.port, at)
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Sprintf("%s does not answer at port %d (%v): it is off, or on another network, or a firewall drops what goes to that port", at, p.port, err)
+	}
+	return fmt.Sprintf("%s: %v", p, err)
+}

@@ -1,0 +1,137 @@
+package meeting
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"malt/rdma"
+	"malt/rdma/internal/mem"
+	"malt/rdma/rendezvous"
+)
+
+const jobBytes = 16
+
+func newJob() string {
+	b := make([]byte, jobBytes)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// party is what a rank brings to a meeting.
+type party struct {
+	Config
+	places []place
+	chosen choice
+	inside bool // the store is of this host only
+	own    []address
+	card   card
+}
+
+// Meet returns when all ranks are there: the table, and what this rank listens
+// with. It fails as the package's comment says, and when ctx ends, with an error
+// that wraps ctx's and names what was waited for.
+func Meet(ctx context.Context, c Config) (*Table, []net.Listener, error) {
+	t, ls, err := meet(ctx, c)
+	track(ls, false)
+	if err != nil {
+		for _, l := range ls {
+			l.Close()
+		}
+		return nil, nil, err
+	}
+	return t, ls, nil
+}
+
+func meet(ctx context.Context, c Config) (*Table, []net.Listener, error) {
+	places, chosen, err := c.check()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &party{Config: c, places: places, chosen: chosen}
+	p.inside = !slices.ContainsFunc(places, func(p place) bool { return !p.loopback() })
+	if p.own, err = ownAddresses(); err != nil {
+		return nil, nil, err
+	}
+	name := hostName()
+	p.card = card{Version: c.Version, Name: name, Pid: os.Getpid()}
+	p.card.Host, p.card.Network = identify(name)
+	if c.Host != "" {
+		p.card.Host = c.Host
+	}
+	if c.Rank == 0 {
+		return preside(ctx, p)
+	}
+	return attend(ctx, p)
+}
+
+// report tells the caller.
+func (p *party) report(absent []int, detail string) {
+	if p.Report != nil {
+		p.Report(Progress{absent, detail})
+	}
+}
+
+// listen makes this rank's listeners and enters them in its card. met are the
+// addresses by which it is known that this host can be reached.
+func (p *party) listen(met ...netip.Addr) ([]net.Listener, error) {
+	chosen, err := candidates(p.own, met, p.inside, p.chosen)
+	if err != nil {
+		return nil, err
+	}
+	ls, at, err := listen(chosen)
+	track(ls, true)
+	p.card.Addresses = at
+	return ls, err
+}
+
+// waited is the error of a rank that has waited in vain.
+func (p *party) waited(absent []int, detail string, cause error) error {
+	who := "waited for the ranks, all of which had come, to hear that"
+	if len(absent) > 0 {
+		who = fmt.Sprintf("waited for %s of %d to come; each has to be started, with the same MALT_STORE and MALT_TOKEN", rendezvous.Ranks(absent), p.Size)
+	}
+	if detail != "" {
+		who += "; " + detail
+	}
+	return fmt.Errorf("meeting: rank %d at %s %s: %w", p.Rank, p.Store, who, cause)
+}
+
+// track has forked children close listeners, or not any more: then somebody else
+// cares.
+func track(ls []net.Listener, enter bool) {
+	for _, l := range ls {
+		mem.TrackSocket(l, enter)
+	}
+}
+
+// failureOf is what rank 0 tells the others when err ends the meeting.
+func failureOf(err error) *failure {
+	var dead *rdma.PeerError
+	var config *rdma.ConfigError
+	switch {
+	case errors.As(err, &dead):
+		return &failure{Rank: dead.Rank, Why: dead.Err.Error()}
+	case errors.As(err, &config):
+		return &failure{Rank: -1, Why: strings.TrimPrefix(err.Error(), "meeting: ")}
+	}
+	return &failure{Rank: 0, Why: "it gave up: " + strings.TrimPrefix(err.Error(), "meeting: ")}
+}
+
+// error is a failure as this rank has it.
+func (f *failure) error() error {
+	switch {
+	case f.Taken:
+		return fmt.Errorf("meeting: %w: %s", rdma.ErrRankTaken, f.Why)
+	case f.Rank >= 0:
+		return &rdma.PeerError{Rank: f.Rank, Op: "meeting", Err: errors.New(f.Why)}
+	}
+	return configError("%s", f.Why)
+}

@@ -1,0 +1,147 @@
+package meeting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// store is what rank 0 listens with until all have met.
+type store struct {
+	listeners []net.Listener
+	note      string // what is odd about it, for messages
+}
+
+func (s *store) close() {
+	for _, l := range s.listeners {
+		l.Close()
+	}
+}
+
+func (s *store) String() string {
+	var all []string
+	for _, l := range s.listeners {
+		all = append(all, l.Addr().String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// lookupPatience is for the names in a store on rank 0, which can do without.
+const lookupPatience = 2 * time.Second
+
+// openStore listens at those addresses of the store that are this host's, or
+// else at all that this host has.
+func openStore(ctx context.Context, places []place, own []address, chosen choice) (*store, error) {
+	s := new(store)
+	var at []netip.AddrPort
+	for _, p := range places {
+		ips, err := resolve(ctx, p.host)
+		if err != nil {
+			s.note = fmt.Sprintf("%s cannot be resolved here (%v)", p.host, err)
+			continue
+		}
+		mine := slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
+			return ip.IsLoopback() != p.loopback() || !ip.IsLoopback() && !slices.ContainsFunc(own, func(a address) bool { return a.ip == ip.WithZone("") })
+		})
+		if len(mine) == 0 {
+			s.note = fmt.Sprintf("%s is %s here, which no other host can reach this one by", p.host, join(ips))
+		}
+		for _, ip := range mine {
+			at = append(at, netip.AddrPortFrom(ip, p.port))
+		}
+	}
+	if len(at) > 0 {
+		s.note = ""
+	} else {
+		for _, p := range places {
+			at = append(at, everywhere(p.port, own, chosen)...)
+		}
+	}
+	var failed error
+	for i, a := range at {
+		if slices.Contains(at[:i], a) {
+			continue
+		}
+		word := a.String()
+		if a.Addr().IsUnspecified() {
+			word = fmt.Sprintf(":%d", a.Port()) // IPv4 and IPv6
+		}
+		l, err := net.Listen("tcp", word)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			s.close()
+			return nil, fmt.Errorf("meeting: rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (MALT_STORE)", a, syscall.EADDRINUSE, holder(a.Port()))
+		}
+		if err != nil {
+			failed = err
+			continue
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if len(s.listeners) == 0 {
+		return nil, fmt.Errorf("meeting: rank 0 cannot listen at its store %s: %w; a store is an address of the host of rank 0, with a free port (MALT_STORE)", places[0], failed)
+	}
+	return s, nil
+}
+
+// everywhere is where rank 0 listens if the store says nothing about this host:
+// at all addresses, or those that were chosen.
+func everywhere(port uint16, own []address, chosen choice) (at []netip.AddrPort) {
+	if len(chosen.entries) == 0 {
+		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), port)}
+	}
+	for _, a := range own {
+		if chosen.takes(a) {
+			at = append(at, netip.AddrPortFrom(a.zoned(), port))
+		}
+	}
+	return at
+}
+
+func resolve(ctx context.Context, host string) (ips []netip.Addr, err error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{ip.Unmap()}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
+	defer cancel()
+	ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for i := range ips {
+		ips[i] = ips[i].Unmap()
+	}
+	return ips, err
+}
+
+func join(ips []netip.Addr) string {
+	words := make([]string, len(ips))
+	for i, ip := range ips {
+		words[i] = ip.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+// inherit takes over a listening socket.
+func inherit(fd int) (*store, error) {
+	listening, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+	if err != nil || listening == 0 {
+		return nil, configError("store_fd=%d (MALT_STORE_FD): descriptor %d is not a socket that listens; rank 0 has to inherit one, bound to the port of its store", fd, fd)
+	}
+	_ = syscall.Listen(fd, MaxSize) // what others chose is for few
+	f := os.NewFile(uintptr(fd), "store")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, configError("store_fd=%d (MALT_STORE_FD): %v; a TCP socket that listens is expected", fd, err)
+	}
+	t, ok := l.(*net.TCPListener)
+	if !ok {
+		l.Close()
+		return nil, configError("store_fd=%d (MALT_STORE_FD): a socket of %s; a TCP socket that listens is expected", fd, l.Addr().Network())
+	}
+	return &store{listeners: []net.Listener{t}}, nil
+}
