@@ -95,6 +95,7 @@ func enterJoining(options string) (*joining, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Version = C.GoString(C.malt_version())
 	pending = startJoining(options, config)
 	return pending, nil
 }

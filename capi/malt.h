@@ -159,13 +159,18 @@ const char *malt_errmsg(void);
 /* Joins the job. options: NULL takes everything from the environment, where
  * malt run puts it; otherwise keys that override it:
  *     rank=  size=  local_rank=  store=  token=  timeout= (seconds)
+ *     store_fd=   of rank 0: the descriptor of a TCP socket that listens at the
+ *                 store; the library takes it over
+ *     interface=  where other hosts can reach this rank: names and patterns of
+ *                 interfaces, addresses, networks ("ib0,eth*,10.1.0.0/16"), with ^
+ *                 before all of them: all others; without it, it finds out
  *     transport=  auto  shm  inmem
  * Without any of those, here and in the environment, the job is this process
  * alone: rank 0 of 1.
  * Afterwards MALT_RANK, MALT_SIZE and MALT_LOCAL_RANK in the environment of this
- * process are those of a job of one, and MALT_STORE and MALT_TOKEN are gone, so
- * that programs which it starts do not take themselves for ranks. (As this calls
- * setenv, no other thread should be reading the environment.)
+ * process are those of a job of one, and MALT_STORE, MALT_STORE_FD and MALT_TOKEN
+ * are gone, so that programs which it starts do not take themselves for ranks.
+ * (As this calls setenv, no other thread should be reading the environment.)
  * A malt_init that ran into timeout_ms keeps its place, too; one that runs into
  * the job's own timeout is over. Both messages name the ranks that have not
  * arrived.

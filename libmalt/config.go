@@ -3,6 +3,7 @@ package libmalt
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +20,16 @@ type Config struct {
 	// LocalRank numbers the ranks of one machine.
 	LocalRank int
 	// Store is where the ranks meet: "local:" and a job id that no other job on
-	// the machine has.
+	// the machine has, or host:port of rank 0 for those of several machines.
 	Store string
+	// StoreFD is the descriptor of a socket that listens at the store, if rank 0
+	// has been given one.
+	StoreFD int
+	// Interface says at which addresses of this machine the rank can be reached:
+	// rdma/rendezvous/meeting has the grammar. "": where others seem to be.
+	Interface string
+	// Version of MALT: a rank of another one is refused.
+	Version string
 	// Token is the job's secret; a process without it cannot join.
 	Token string
 	// Timeout bounds every wait whose caller names none. Too short, and a rank
@@ -34,11 +43,11 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "local_rank", "store", "token", "timeout", "transport"}
+var configKeys = []string{"rank", "size", "local_rank", "store", "store_fd", "token", "interface", "timeout", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_LOCAL_RANK, MALT_STORE,
-// MALT_TOKEN, MALT_TIMEOUT (seconds) and MALT_TRANSPORT. Without any of them
-// the job is this process alone.
+// MALT_STORE_FD, MALT_TOKEN, MALT_INTERFACE, MALT_TIMEOUT (seconds) and
+// MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -54,30 +63,34 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// Set applies "key=value …" on top of c: rank, size, local_rank, store, token,
-// timeout (seconds), transport.
+// Set applies "key=value …" on top of c: rank, size, local_rank, store, store_fd,
+// token, interface, timeout (seconds), transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, c.set)
 }
 
 func (c *Config) set(key, value string) (err error) {
-	whole := func(p *int, least int) error {
+	whole := func(p *int, least, most int) error {
 		n, err := strconv.Atoi(value)
-		if err != nil || n < least || n > maxSize {
-			return failf(ErrInvalid, "%s=%s: a whole number %d … %d is expected", key, value, least, maxSize)
+		if err != nil || n < least || n > most {
+			return failf(ErrInvalid, "%s=%s: a whole number %d … %d is expected", key, value, least, most)
 		}
 		*p = n
 		return nil
 	}
 	switch key {
 	case "rank":
-		return whole(&c.Rank, 0)
+		return whole(&c.Rank, 0, maxSize)
 	case "size":
-		return whole(&c.Size, 1)
+		return whole(&c.Size, 1, maxSize)
 	case "local_rank":
-		return whole(&c.LocalRank, 0)
+		return whole(&c.LocalRank, 0, maxSize)
 	case "store":
 		c.Store = value
+	case "store_fd":
+		return whole(&c.StoreFD, 1, math.MaxInt32) // 0 is standard input
+	case "interface":
+		c.Interface = value
 	case "token":
 		c.Token = value
 	case "transport":
@@ -134,7 +147,8 @@ func (c Config) Absent() []int { return auto.Absent(c.transport()) }
 func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size, LocalRank: c.LocalRank,
-		Store: c.Store, Token: c.Token, Transport: c.Transport,
+		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
+		Interface: c.Interface, Version: c.Version, Transport: c.Transport,
 	}
 }
 

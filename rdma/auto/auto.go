@@ -19,8 +19,11 @@ import (
 // transport reads what it needs.
 type Config struct {
 	Rank, Size, LocalRank int
-	Store                 string // where the ranks meet: "local:" and the job's id
+	Store                 string // where the ranks meet: "local:" and the job's id, or host:port of rank 0
+	StoreFD               int    // a socket that listens there, for rank 0; 0: it makes one
 	Token                 string // the job's secret
+	Interface             string // at which addresses other hosts can reach this rank; "": it looks
+	Version               string // of MALT, the same on all ranks
 	Transport             string // one of Names, or "auto"; "" is auto
 }
 
