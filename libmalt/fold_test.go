@@ -12,6 +12,8 @@ import (
 
 	"malt/graphs"
 	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
 )
 
 // TestSyncIsTheMeanOfTheGraph holds every graph in bsp against a naive twin:
@@ -61,41 +63,50 @@ func TestSyncIsTheMeanOfTheGraph(t *testing.T) {
 // and in every run.
 func TestBSPSameBitsOnAllRanks(t *testing.T) {
 	eachSize(t, func(t *testing.T, n int) {
-		var first []byte
-		for range 3 {
-			results := make([][]byte, n)
-			job(t, n, func(ctx context.Context, w *libmalt.World) error {
-				v, err := vector(ctx, w, 4099, "start=own")
-				if err != nil {
-					return err
-				}
-				for i := range 4099 {
-					binary.LittleEndian.PutUint32(v.Bytes()[4*i:], math.Float32bits(float32(math.Sin(float64(i*n+w.Rank())))))
-				}
-				for range 5 {
-					if _, err := v.Sync(ctx, 1); err != nil {
-						return err
-					}
-					for i := 0; i < 4099; i += 7 { // drift apart again
-						binary.LittleEndian.PutUint32(v.Bytes()[4*i:], math.Float32bits(at(v.Bytes(), i)*float32(w.Rank()+2)/3))
-					}
-				}
+		sameBits(t, n, func() []rdma.Transport { return inmem.New(n) })
+	})
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprintf("tcp/n=%d", n), func(t *testing.T) {
+			sameBits(t, n, func() []rdma.Transport { return overTCP(t, n) })
+		})
+	}
+}
+
+func sameBits(t *testing.T, n int, open func() []rdma.Transport) {
+	var first []byte
+	for range 3 {
+		results := make([][]byte, n)
+		check(t, run(background(t), open(), func(ctx context.Context, w *libmalt.World) error {
+			v, err := vector(ctx, w, 4099, "start=own")
+			if err != nil {
+				return err
+			}
+			for i := range 4099 {
+				binary.LittleEndian.PutUint32(v.Bytes()[4*i:], math.Float32bits(float32(math.Sin(float64(i*n+w.Rank())))))
+			}
+			for range 5 {
 				if _, err := v.Sync(ctx, 1); err != nil {
 					return err
 				}
-				results[w.Rank()] = bytes.Clone(v.Bytes())
-				return nil
-			})
-			if first == nil {
-				first = results[0]
-			}
-			for r := range results {
-				if !bytes.Equal(results[r], first) {
-					t.Errorf("rank %d has other bits", r)
+				for i := 0; i < 4099; i += 7 { // drift apart again
+					binary.LittleEndian.PutUint32(v.Bytes()[4*i:], math.Float32bits(at(v.Bytes(), i)*float32(w.Rank()+2)/3))
 				}
 			}
+			if _, err := v.Sync(ctx, 1); err != nil {
+				return err
+			}
+			results[w.Rank()] = bytes.Clone(v.Bytes())
+			return nil
+		}))
+		if first == nil {
+			first = results[0]
 		}
-	})
+		for r := range results {
+			if !bytes.Equal(results[r], first) {
+				t.Errorf("rank %d has other bits", r)
+			}
+		}
+	}
 }
 
 // TestWeightedMean: own by the weight of its last scatter, the others by theirs.

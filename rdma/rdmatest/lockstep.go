@@ -11,6 +11,7 @@ var lockstepCases = []testCase{
 	{"at gives exactly that clock", 2, atExactly},
 	{"lock-step to some", 2, lockstepSubset},
 	{"lock-step with one barrier", 1, lockstepBarrier},
+	{"lock-step by the clock", 2, lockstepClock},
 }
 
 func atNeedsLockstep(j *job) {
@@ -141,6 +142,43 @@ func lockstepBarrier(j *job) {
 					return err
 				}
 				in.Release(u.Seq)
+			}
+		}
+		return nil
+	})
+}
+
+// lockstepClock: who sees a clock has the update of that clock, also where the
+// sender is one ahead by then.
+func lockstepClock(j *job) {
+	const steps, bytes = 100, 16 << 10
+	j.every(func(r int) error {
+		t, s := j.ranks[r], rdma.Spec{Bytes: bytes, Lockstep: true}
+		out, err := t.Publish(j.ctx, "bsp", s, j.others(r))
+		if err != nil {
+			return err
+		}
+		ins, err := t.Subscribe(j.ctx, "bsp", s, j.others(r))
+		if err != nil {
+			return err
+		}
+		for c := uint64(1); c <= steps; c++ {
+			if full, err := put(out, r, c, bytes, nil); full || err != nil {
+				return fmt.Errorf("clock %d: full %v, error %v", c, full, err)
+			}
+			for _, in := range ins {
+				if err := waitFor(j, t, func() (bool, error) {
+					clock, err := in.Clock()
+					if clock >= c {
+						err = nil
+					}
+					return clock >= c, err
+				}); err != nil {
+					return err
+				}
+				if _, ok, err := in.At(c); !ok || err != nil {
+					return fmt.Errorf("clock %d of rank %d: ok %v, error %v", c, in.From(), ok, err)
+				}
 			}
 		}
 		return nil

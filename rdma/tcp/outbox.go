@@ -177,6 +177,9 @@ func (x *relay) start() (bool, error) {
 	if x.queue() && mine {
 		x.holding = int((h.Seq - 1) % uint64(x.pub.spec.Depth))
 	}
+	if h.Seq < x.at.Head {
+		x.at.Clock = min(x.at.Clock, h.Clock) // in lock-step: the rest comes with the next
+	}
 	// Read behind it: never less than what the reader gets.
 	x.at.Published = x.box.Progress().Published
 	return true, nil
