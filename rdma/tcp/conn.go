@@ -17,10 +17,11 @@ const unsent = 256 << 10
 // conn is a TCP connection, or TLS over one.
 type conn struct {
 	net.Conn
-	raw  *wire
-	fd   int // for the fork handler's table and for questions to the kernel; used under mu
-	mu   sync.Mutex
-	gone bool
+	raw     *wire
+	address string // that was dialled
+	fd      int    // for the fork handler's table and for questions to the kernel; used under mu
+	mu      sync.Mutex
+	gone    bool
 
 	vec     [2][]byte // what write hands to the kernel
 	buffers net.Buffers

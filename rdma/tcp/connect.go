@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
 )
 
@@ -123,26 +124,31 @@ func (l *link) sleep(d time.Duration) {
 	}
 }
 
-// open dials the peer's addresses in turn. The error is the one that says most:
-// a refusal, which comes from the host itself, before silence.
+// open dials the peer's addresses side by side. The error is the one that says
+// most: a refusal, which comes from the host itself, before silence.
 func (l *link) open() (*conn, error) {
-	var failed error
-	for _, address := range l.rank.cfg.Peers[l.peer] {
+	addresses := l.addresses()
+	c, errs := dial.First(l.ctx, len(addresses), dial.Apart, func(ctx context.Context, i int) (*conn, error) {
 		d := net.Dialer{Timeout: l.rank.cfg.Unreachable / 5, KeepAlive: -1}
-		c, err := d.DialContext(l.ctx, "tcp", address)
-		if err == nil {
-			n, err := newConn(c.(*net.TCPConn), l.rank.cfg.Congestion)
-			if err == nil {
-				return n, nil
-			}
-			failed = err
-			continue
+		c, err := d.DialContext(ctx, "tcp", addresses[i])
+		if err != nil {
+			return nil, err
 		}
-		if failed == nil || errors.Is(err, syscall.ECONNREFUSED) {
-			failed = err
+		n, err := newConn(c.(*net.TCPConn), l.rank.cfg.Congestion)
+		if err == nil {
+			n.address = addresses[i]
+		}
+		return n, err
+	})
+	if errs == nil {
+		return c, nil
+	}
+	for _, err := range errs {
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
 		}
 	}
-	return nil, failed
+	return nil, errs[0]
 }
 
 // dial makes a connection and shakes hands.
@@ -165,6 +171,7 @@ func (l *link) dial() (*conn, error) {
 	}
 	if err != nil {
 		c.Close()
+		l.putLast(c.address)
 		return nil, fmt.Errorf("%s: %w", c.RemoteAddr(), err)
 	}
 	return c, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,9 @@ type link struct {
 
 	mu             sync.Mutex
 	conn           *conn
-	incoming       *conn // has passed the handshake, and waits for the goroutine
+	to             []string   // the peer's addresses, the best first
+	from           netip.Addr // by which the peer has reached this rank, or the other way round
+	incoming       *conn      // has passed the handshake, and waits for the goroutine
 	arrived        chan struct{}
 	incarnation    uint64 // of the peer's process; 0 before the first connection
 	why            error  // of the last attempt that failed
@@ -83,6 +86,7 @@ func (l *link) run() {
 		c, end := l.connect(first)
 		if end == nil {
 			if first {
+				l.settle(c)
 				close(l.up)
 			}
 			end = l.serve(c)

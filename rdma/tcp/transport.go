@@ -102,6 +102,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 	for peer := range c.Size {
 		if peer != c.Rank {
 			r.links[peer] = newLink(r, peer)
+			r.links[peer].to = c.Peers[peer]
 		}
 	}
 	r.door = handshake.OpenDoor(c.Listeners, r.enter, r.greet)
@@ -120,6 +121,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 		r.close()
 		return nil, err
 	}
+	r.keepDoors()
 	return newTransport(r, nil), nil
 }
 

@@ -55,6 +55,16 @@ func OpenDoor[V Visitor](listeners []net.Listener, enter func(*net.TCPConn) (V, 
 // Listeners are those that the Door was opened with.
 func (d *Door[V]) Listeners() []net.Listener { return d.listeners }
 
+// Keep closes the listeners but those that are of use.
+func (d *Door[V]) Keep(use func(net.Listener) bool) {
+	for _, l := range d.listeners {
+		if !use(l) {
+			mem.TrackSocket(l, false)
+			l.Close()
+		}
+	}
+}
+
 // Close closes the listeners and all strangers, and waits for every greet.
 func (d *Door[V]) Close() {
 	d.mu.Lock()
