@@ -9,13 +9,14 @@ the same. This module is imported with the package and must stay light.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import NamedTuple
 
 __all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
 
-RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_LOCAL_RANK", "MALT_STORE", "MALT_TOKEN")
+RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_LOCAL_RANK", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN")
 INSIDE = "MALT_INSIDE"
 
 
@@ -58,12 +59,14 @@ def _forked() -> None:
     """
     if INSIDE in os.environ and "MALT_RANK" not in os.environ:
         return  # a helper already
-    told = {name: os.environ.get(f"MALT_{name}".upper(), "") for name in ("rank", "size", "local_rank")}
-    if not told["rank"]:
+    told = [os.environ.get(name, "") for name in ("MALT_RANK", "MALT_SIZE", "MALT_LOCAL_RANK")]
+    if not told[0]:
         from . import _launchers
 
-        told = _launchers.described(os.environ) or told
-    rank, size, local = told["rank"], told["size"], told["local_rank"] or "0"
+        with contextlib.suppress(ValueError):  # which the parent hears of
+            started = _launchers.described(os.environ)
+            told = [str(number) for number in started[1:4]] if started and started.size else told
+    rank, size, local = told[0], told[1], told[2] or "0"
     if rank.isdecimal() and size.isdecimal() and local.isdecimal():
         used_up(Who(int(rank), int(size), int(local), 1))
 

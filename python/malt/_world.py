@@ -37,8 +37,9 @@ def init(
     """Join the job. Whatever needs the job calls this by itself.
 
     Each argument replaces what ``malt run`` put into the environment. What
-    torchrun, Open MPI's mpirun and Slurm's srun put there is understood as well.
-    Without any of these, the job is this process alone. Afterwards
+    torchrun, Open MPI's and MPICH's mpirun, Slurm's srun and indexed jobs of
+    Kubernetes put there is understood as well. Without any of these, the job is
+    this process alone. Afterwards
     the ``MALT_`` variables are gone from ``os.environ``, so that processes which
     this one starts do not take themselves for the rank; `rank` and `size` answer
     there too.
@@ -95,8 +96,10 @@ def _join(told: dict[str, object]) -> None:
             f"malt: this process was started by rank {mark.rank} of {mark.size} and is no rank itself: only "
             "malt.rank() and malt.size() work in it. Use malt in the rank, or start ranks with malt run or malt.run"
         )
-    if not told and not any(os.environ.get(name) for name in _identity.RANK_VARIABLES):
-        told.update(_launchers.described(os.environ) or {})
+    if not told.keys() & {"rank", "size"}:
+        started = _launchers.described(os.environ)
+        if started is not None:
+            told = {**_launchers.joining(started, os.environ, _job_timeout(told.get("timeout"))), **told}
     launched = bool(told.keys() - {"timeout", "transport"}) or any(
         os.environ.get(name) for name in _identity.RANK_VARIABLES
     )

@@ -11,9 +11,6 @@ import sys
 import jobs
 import pytest
 
-import malt
-from malt import _launchers
-
 # Runs a function in a forked child and gives back what it printed; a child that hangs fails the test.
 FORK = """
 def forked(do):
@@ -415,7 +412,7 @@ SRUN = {
 
 @pytest.mark.parametrize(
     ("env", "job"),
-    [(TORCHRUN, "MASTER_PORT"), (MPIRUN, "PMIX_NAMESPACE"), (SRUN, "SLURM_STEP_ID")],
+    [(TORCHRUN, "MASTER_PORT"), (MPIRUN, "PMIX_NAMESPACE"), (SRUN, "SLURM_CLUSTER_NAME")],
     ids=["torchrun", "mpirun", "srun"],
 )
 def test_ranks_of_other_launchers(env: dict[str, str], job: str) -> None:
@@ -439,19 +436,3 @@ print(malt.allgather((malt.rank(), malt.local_rank())), forked(malt.barrier)[:16
     )
     for rank, text in enumerate(said):
         assert text == f"{rank} 2\n[(0, 0), (1, 1)] StateError True"
-
-
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"RANK": "1", "WORLD_SIZE": "4"},  # somebody's own
-        {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"},  # a batch script
-    ],
-)
-def test_what_is_no_launcher(env: dict[str, str]) -> None:
-    assert _launchers.described(env) is None
-
-
-def test_ranks_of_several_machines_are_refused() -> None:
-    with pytest.raises(malt.UnsupportedError, match="started 4 ranks, 2 of them on this machine"):
-        _launchers.described({**MPIRUN, "OMPI_COMM_WORLD_SIZE": "4"})

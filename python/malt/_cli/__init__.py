@@ -21,6 +21,7 @@ COMMANDS = {
     "graph": "print, draw and compare dataflow graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
     "doctor": "check this machine and say what to do",
+    "token": "print a new secret, for jobs on several machines",
 }
 
 HELP = """\

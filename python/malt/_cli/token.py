@@ -1,0 +1,23 @@
+"""``malt token``: prints a new secret."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from malt._cli.options import Parser
+
+DESCRIPTION = """\
+Prints a new secret, which the ranks of a job on several machines share: only who has
+it can join. `malt run` makes one by itself where it starts all ranks."""
+
+EXAMPLES = """\
+  export MALT_TOKEN=$(malt token)
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command and return its exit code."""
+    Parser("token", "malt token", DESCRIPTION, EXAMPLES).parse(arguments)
+    print(secrets.token_hex(16))
+    return 0

@@ -1,0 +1,115 @@
+"""Jobs that something other than ``malt run`` has started, and how their ranks meet.
+
+Each launcher tells its processes in variables of its own who they are. A module for
+each, a function of the environment alone, says what they mean (`started`). `joining`
+makes options of ``malt.init`` of it: on one machine the name of the job is enough; on
+several, rank 0's address has to be known, or to reach the others by a `channel`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+from malt._errors import UnsupportedError
+
+from . import channel, kubernetes, mpich, openmpi, slurm, torchrun
+from .started import Started
+
+__all__ = ["Started", "described", "joining"]
+
+# In this order: what starts ranks inside an allocation comes before what made the allocation.
+_LAUNCHERS = (torchrun, openmpi, mpich, slurm, kubernetes)
+
+
+def described(env: Mapping[str, str]) -> Started | None:
+    """Return what another launcher's variables say; None without one, and for ranks of ``malt run``.
+
+    Examples
+    --------
+    >>> described({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "7"}).by
+    'mpirun'
+    >>> described({})
+    """
+    if env.get("MALT_RANK") or (env.get("MALT_SIZE") and "JOB_COMPLETION_INDEX" not in env):
+        return None
+    return next((found for launcher in _LAUNCHERS if (found := launcher.started(env))), None)
+
+
+def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, str]:
+    """Return the options of `malt.init` with which a rank joins its job.
+
+    Parameters
+    ----------
+    rank : Started
+        What `described` says.
+    env : mapping
+        The environment; MALT_STORE and MALT_TOKEN in it come before all else.
+    seconds : float
+        Time that the others may take to come.
+
+    Raises
+    ------
+    UnsupportedError
+        The ranks cannot find each other; says what to set.
+    """
+    if rank.size == 0:
+        raise UnsupportedError(
+            f"malt: this is pod {rank.rank} of an indexed job of {rank.by}, which does not say how many there are: set "
+            "MALT_SIZE to the job's completions, or to 1 if each pod works alone, under env: in the pod's template"
+        )
+    told = {"rank": str(rank.rank), "size": str(rank.size)}
+    if rank.size == 1:
+        return told
+    if rank.together:
+        told["local_rank"] = str(rank.rank)
+    store, token = env.get("MALT_STORE"), env.get("MALT_TOKEN")
+    if store is None and rank.together and rank.job:
+        import hashlib  # loads OpenSSL, which most processes do without
+
+        name = hashlib.sha256(f"{rank.by} {rank.job}".encode()).hexdigest()
+        # No secret: what keeps others out is that only this user's processes may join.
+        return {**told, "store": f"local:{name[:32]}", "token": token or name[32:]}
+    if store is None and rank.channel:
+        return {**told, **_told_by_rank_0(rank, env, token, seconds)}
+    store = store or rank.store
+    if not store:
+        raise UnsupportedError(_lost(rank, "and nothing tells them where to meet"))
+    if not token and not store.startswith("local:"):
+        raise UnsupportedError(
+            f"malt: {rank.by}'s ranks meet at {store} and need a secret that they share: set MALT_TOKEN to what "
+            f"`malt token` prints, {rank.hand}"
+        )
+    return {**told, "store": store, **({"token": token} if token else {})}
+
+
+def _told_by_rank_0(rank: Started, env: Mapping[str, str], token: str | None, seconds: float) -> dict[str, str]:
+    """Return the store and the token that rank 0 has made, and at rank 0 the socket that listens there."""
+    listening: socket.socket | None = None
+    word = ""
+    if rank.rank == 0:
+        store = f"local:{os.urandom(16).hex()}"
+        if not rank.together:
+            from malt._addresses import listen
+
+            listening, store = listen()
+        word = f"{token or os.urandom(16).hex()}@{store}"
+    try:
+        said = channel.named(rank.channel)(env, rank.rank, rank.size, word, seconds)
+    except channel.ChannelError as error:
+        raise UnsupportedError(_lost(rank, str(error))) from None
+    secret, _, store = said.partition("@")
+    told = {"store": store, "token": secret}
+    if listening is not None:
+        told["store_fd"] = str(listening.detach())
+    return told
+
+
+def _lost(rank: Started, why: str) -> str:
+    where = "" if rank.together else " on several machines"
+    return (
+        f"malt: {rank.by} has started {rank.size} ranks{where}: {why}. Say it yourself: set MALT_STORE to "
+        "HOST:PORT, a name of rank 0's machine and a port that is free there, and MALT_TOKEN to what `malt token` "
+        f"prints, {rank.hand}"
+    )

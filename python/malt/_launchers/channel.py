@@ -1,0 +1,23 @@
+"""How a word of rank 0 reaches the others, where no variable tells them what they have to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+__all__ = ["ChannelError", "Share", "named"]
+
+Share = Callable[[Mapping[str, str], int, int, str, float], str]
+"""Called by all ranks together with (environment, rank, size, word, seconds that it may
+take): returns rank 0's word, which has no blanks. What the others give is not looked at.
+"""
+
+
+class ChannelError(Exception):
+    """A channel is not there, or fails; the message fits behind a colon."""
+
+
+def named(name: str) -> Share:
+    """Return the channel of a name, such as ``pmi``: that of the module beside this one."""
+    share: Share = import_module(f".{name}", __package__).share
+    return share

@@ -1,0 +1,43 @@
+"""What a launcher's variables say: who this process is, and how it finds rank 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["Started", "number"]
+
+
+class Started(NamedTuple):
+    """A rank that something other than ``malt run`` has started."""
+
+    by: str
+    """The launcher, for sentences."""
+    rank: int
+    size: int
+    local_rank: int
+    """Its number on its machine, as the launcher sees it."""
+    together: bool = False
+    """All ranks are on this machine."""
+    job: str = ""
+    """What all ranks know and no other job of this machine has; empty: there is nothing of that kind."""
+    channel: str = ""
+    """What carries a word of rank 0 to the others, see `channel.named`; empty: nothing does."""
+    store: str = ""
+    """Where rank 0 is to listen, if all know that without a word."""
+    hand: str = ""
+    """How a user hands a variable to all ranks."""
+
+
+def number(env: Mapping[str, str], name: str) -> int:
+    """Return a variable that a launcher sets, as a whole number.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    try:
+        return int(env[name])
+    except ValueError:
+        raise ValueError(f"malt: {name}={env[name]!r}: a launcher should have set it to a whole number") from None

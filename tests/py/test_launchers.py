@@ -1,0 +1,331 @@
+"""Whom other launchers make of a process, and how its ranks find each other: by the environment alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+import malt
+from malt import _addresses, _identity, _launchers
+from malt._launchers import channel, kubernetes, slurm
+
+# As they were, less what nobody looks at.
+TORCHRUN = {
+    "GROUP_RANK": "0",
+    "GROUP_WORLD_SIZE": "1",
+    "LOCAL_RANK": "1",
+    "LOCAL_WORLD_SIZE": "2",
+    "MASTER_ADDR": "localhost",
+    "MASTER_PORT": "38277",
+    "RANK": "1",
+    "TORCHELASTIC_RESTART_COUNT": "0",
+    "TORCHELASTIC_RUN_ID": "7d332d8e",
+    "TORCHELASTIC_USE_AGENT_STORE": "True",
+    "WORLD_SIZE": "2",
+}
+TORCHRUN_NODES = {**TORCHRUN, "GROUP_WORLD_SIZE": "2", "RANK": "3", "WORLD_SIZE": "4"}
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+    "OMPI_COMM_WORLD_NODE_RANK": "1",
+    "OMPI_COMM_WORLD_RANK": "1",
+    "OMPI_COMM_WORLD_SIZE": "2",
+    "PMIX_NAMESPACE": "prterun-vm-5696@1",
+    "PMIX_RANK": "1",
+    "PMIX_SERVER_URI4": "prterun-vm-5696@0.0;tcp4://127.0.0.1:47341",
+}
+OPEN_MPI_HOSTS = {**OPEN_MPI, "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}
+MPICH = {
+    "HYDI_CONTROL_FD": "7",
+    "MPI_LOCALNRANKS": "2",
+    "MPI_LOCALRANKID": "1",
+    "PMI_FD": "11",
+    "PMI_HOSTNAME": "vm",
+    "PMI_RANK": "1",
+    "PMI_SIZE": "2",
+}
+MPICH_HOSTS = {**MPICH, "PMI_RANK": "3", "PMI_SIZE": "4"}
+SBATCH = {
+    "SLURM_CLUSTER_NAME": "c",
+    "SLURM_JOB_ID": "12",
+    "SLURM_JOB_NODELIST": "n[1-3]",
+    "SLURM_NTASKS": "4",
+    "SLURM_PROCID": "0",
+    "SLURM_LOCALID": "0",
+}
+SRUN = {
+    **SBATCH,
+    "SLURM_LOCALID": "1",
+    "SLURM_PROCID": "3",
+    "SLURM_STEP_ID": "1",
+    "SLURM_STEP_NODELIST": "n[2-3]",
+    "SLURM_STEP_NUM_NODES": "2",
+    "SLURM_STEP_NUM_TASKS": "4",
+}
+SRUN_NODE = {**SRUN, "SLURM_STEP_NODELIST": "n2", "SLURM_STEP_NUM_NODES": "1"}
+POD = {"HOSTNAME": "train-3", "JOB_COMPLETION_INDEX": "3", "MALT_SIZE": "4", "KUBERNETES_PORT": "tcp://10.96.0.1:443"}
+MALT = {"MALT_RANK": "0", "MALT_SIZE": "2"}
+
+
+@pytest.mark.parametrize(
+    ("env", "by", "rank", "size", "local_rank", "together", "carrier"),
+    [
+        (TORCHRUN, "torchrun", 1, 2, 1, True, "torchstore"),
+        (TORCHRUN_NODES, "torchrun", 3, 4, 1, False, "torchstore"),
+        (OPEN_MPI, "mpirun", 1, 2, 1, True, "pmix"),
+        (OPEN_MPI_HOSTS, "mpirun", 3, 4, 1, False, "pmix"),
+        (MPICH, "mpiexec", 1, 2, 1, True, "pmi"),
+        (MPICH_HOSTS, "mpiexec", 3, 4, 1, False, "pmi"),
+        (SRUN_NODE, "srun", 3, 4, 1, True, ""),
+        (SRUN, "srun", 3, 4, 1, False, ""),
+        ({**SRUN, "PMI_FD": "5", "PMI_RANK": "3", "PMI_SIZE": "4"}, "srun", 3, 4, 1, False, "pmi"),
+        ({**SRUN, "PMIX_NAMESPACE": "slurm.pmix.12.1"}, "srun", 3, 4, 1, False, "pmix"),
+        (POD, "Kubernetes", 3, 4, 0, False, ""),
+        # One in another: the inner.
+        ({**SRUN, **TORCHRUN, **OPEN_MPI}, "torchrun", 1, 2, 1, True, "torchstore"),
+        ({**SRUN, **OPEN_MPI}, "mpirun", 1, 2, 1, True, "pmix"),
+        ({**SRUN, **MPICH}, "mpiexec", 1, 2, 1, True, "pmi"),
+        ({**POD, **TORCHRUN}, "torchrun", 1, 2, 1, True, "torchstore"),
+    ],
+)
+def test_who_it_is(
+    env: Mapping[str, str], by: str, rank: int, size: int, local_rank: int, together: bool, carrier: str
+) -> None:
+    found = _launchers.described(env)
+    assert found is not None
+    assert found[:5] == (by, rank, size, local_rank, together)
+    assert found.channel == carrier
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {},
+        {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"},  # somebody's own
+        {"PMI_RANK": "1", "PMI_SIZE": "4"},
+        SBATCH,
+        {**SRUN, "SLURM_STEP_ID": "4294967291"},  # a batch script of a newer Slurm
+        {**SRUN, "SLURM_STEP_ID": "4294967290"},  # salloc with an interactive step
+        {**POD, "MALT_SIZE": "1"},
+        *({**env, **MALT} for env in (TORCHRUN, OPEN_MPI, MPICH, SRUN, POD)),  # malt run in one of them
+        *({**env, "MALT_SIZE": "1"} for env in (TORCHRUN, OPEN_MPI, MPICH, SRUN)),  # told to be alone
+    ],
+)
+def test_what_is_no_launcher(env: Mapping[str, str]) -> None:
+    assert _launchers.described(env) is None
+
+
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [(TORCHRUN, "WORLD_SIZE"), (OPEN_MPI, "OMPI_COMM_WORLD_RANK"), (MPICH, "PMI_SIZE"), (SRUN, "SLURM_PROCID")],
+)
+def test_what_is_no_number(env: Mapping[str, str], name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^malt: {name}='many': a launcher should have set it to a whole number$"):
+        _launchers.described({**env, name: "many"})
+
+
+# ------------------------------------------------------------------ where they meet
+
+
+def joining(env: Mapping[str, str]) -> dict[str, str]:
+    found = _launchers.described(env)
+    assert found is not None
+    return _launchers.joining(found, env, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("env", "rank", "named"),
+    [
+        (TORCHRUN, "RANK", ["TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_PORT"]),
+        (OPEN_MPI, "OMPI_COMM_WORLD_RANK", ["PMIX_NAMESPACE"]),
+        (SRUN_NODE, "SLURM_PROCID", ["SLURM_JOB_ID", "SLURM_STEP_ID"]),
+    ],
+)
+def test_ranks_of_one_machine_meet_where_their_job_is_called(
+    env: Mapping[str, str], rank: str, named: list[str]
+) -> None:
+    one, other = joining({**env, rank: "0"}), joining({**env, rank: "1"})
+    assert one["store"].startswith("local:")
+    assert (one["store"], one["token"]) == (other["store"], other["token"])
+    assert (one["local_rank"], other["local_rank"]) == ("0", "1")
+    for name in named:
+        assert joining({**env, name: "9"})["store"] != one["store"]
+
+
+def test_what_the_user_says_comes_first() -> None:
+    said = {"MALT_STORE": "a:1", "MALT_TOKEN": "x"}
+    for env in (TORCHRUN_NODES, OPEN_MPI_HOSTS, MPICH_HOSTS, SRUN, POD):
+        told = joining({**env, **said})
+        assert (told["rank"], told["size"], told["store"], told["token"]) == ("3", "4", "a:1", "x")
+    assert joining({**TORCHRUN, "MALT_TOKEN": "x"})["token"] == "x"
+
+
+def test_one_rank_meets_nobody() -> None:
+    assert joining({**OPEN_MPI, "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}) == {"rank": "0", "size": "1"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "host"),
+    [
+        ("n1", "n1"),
+        ("n[1-3]", "n1"),
+        ("gpu[008-011,14],login1", "gpu008"),
+        ("a-b.c[7,9]", "a-b.c7"),
+        ("rack[0-1]n[00-15],x", "rack0n00"),
+        ("n2,n[4-5]", "n2"),
+        ("", ""),
+    ],
+)
+def test_the_first_node(nodes: str, host: str) -> None:
+    assert slurm.first(nodes) == host
+
+
+def test_the_port_of_a_slurm_step() -> None:
+    assert joining({**SRUN, "MALT_TOKEN": "x"})["store"] == "n2:20769"
+    assert joining({**SRUN, "MALT_TOKEN": "x", "SLURM_STEP_RESV_PORTS": "12004-12005"})["store"] == "n2:12004"
+    neighbours = {
+        slurm._port({"SLURM_JOB_ID": str(job), "SLURM_STEP_ID": str(step)}) for job in range(100) for step in range(64)
+    }
+    assert len(neighbours) == 6400
+    assert neighbours <= set(slurm.PORTS)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "store"),
+    [
+        (
+            "127.0.0.1 localhost\n10.1.0.9\ttrain-3.ranks.default.svc.cluster.local\ttrain-3\n",
+            "train-0.ranks.default.svc",
+        ),
+        ("10.1.0.9 train-3\n", ""),  # no subdomain
+        ("", ""),
+    ],
+)
+def test_the_first_pod(hosts: str, store: str) -> None:
+    found = kubernetes.started(POD, hosts)
+    assert found is not None
+    assert found.store == (f"{store}.cluster.local:29600" if store else "")
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({**TORCHRUN_NODES, "TORCHELASTIC_USE_AGENT_STORE": "False"}, ["nothing tells them where", "MALT_STORE"]),
+        ({**OPEN_MPI_HOSTS, "PMIX_NAMESPACE": "x", "PMIX_PREFIX": "/nowhere"}, ["mpirun -x NAME", "MALT_TOKEN"]),
+        ({**MPICH_HOSTS, "PMI_FD": "987"}, ["PMI_FD=987 is no socket", "mpiexec -genvlist NAME"]),
+        (SRUN, ["srun's ranks meet at n2:20769 and need a secret", "`malt token`", "before srun"]),
+        (POD, ["MALT_STORE to HOST:PORT", "under env: in the pod's template"]),
+        ({**POD, "MALT_STORE": "a:1"}, ["need a secret"]),
+        ({k: v for k, v in POD.items() if k != "MALT_SIZE"}, ["pod 3 of an indexed job", "MALT_SIZE to the job's"]),
+    ],
+)
+def test_what_to_do_where_ranks_cannot_find_each_other(env: Mapping[str, str], said: list[str]) -> None:
+    with pytest.raises(malt.UnsupportedError) as error:
+        joining(env)
+    assert all(part in str(error.value) for part in said), error.value
+
+
+# ------------------------------------------------------------------ PMI
+
+
+class Hydra(threading.Thread):
+    """The end of PMI that a launcher has, for one rank."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        super().__init__(daemon=True)
+        self.ours, self.theirs = socket.socketpair()
+        self.asked: list[str] = []
+        self._answers = {
+            "get_my_kvsname": "cmd=my_kvsname rc=0 kvsname=kvs_1",
+            "put": "cmd=put_result rc=0",
+            "barrier_in": "cmd=barrier_out tag=0",
+            "get": "cmd=get_result rc=0 value=secret@[fd00::1]:7,10.0.0.1:7",
+            "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+            **answers,
+        }
+
+    def run(self) -> None:
+        for line in self.ours.makefile():
+            self.asked.append(line.strip())
+            answer = self._answers[line.split()[0].removeprefix("cmd=")]
+            for piece in (answer[:9], answer[9:] + "\n") if answer else ():
+                self.ours.sendall(piece.encode())
+
+
+def asked(rank: int, env: Mapping[str, str] = MPICH, **answers: str) -> tuple[str, list[str]]:
+    hydra = Hydra(answers)
+    hydra.start()
+    with hydra.ours, hydra.theirs:
+        told = {**env, "PMI_FD": str(hydra.theirs.fileno())}
+        return channel.named("pmi")(told, rank, 2, "mine", 0.5), hydra.asked
+
+
+def test_pmi() -> None:
+    assert asked(0) == (
+        "secret@[fd00::1]:7,10.0.0.1:7",
+        [
+            "cmd=get_my_kvsname",
+            "cmd=put kvsname=kvs_1 key=malt value=mine",
+            "cmd=barrier_in",
+            "cmd=get kvsname=kvs_1 key=malt",
+        ],
+    )
+    word, commands = asked(1, SRUN)
+    assert word.startswith("secret@")
+    assert [command.split()[0] for command in commands] == [
+        "cmd=init",
+        "cmd=get_my_kvsname",
+        "cmd=barrier_in",
+        "cmd=get",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"get": "cmd=get_result rc=-1 msg=key_malt_not_found"}, "key_malt_not_found"),
+        ({"barrier_in": ""}, "not all ranks have come to the barrier of PMI within 0.5 s"),
+        ({"get_my_kvsname": "nonsense"}, "nonsense"),
+    ],
+)
+def test_pmi_that_fails(answers: dict[str, str], said: str) -> None:
+    with pytest.raises(channel.ChannelError, match=said):
+        asked(1, **answers)
+
+
+# ------------------------------------------------------------------ addresses
+
+
+def test_addresses_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.0.0.1"), ("br-12", "172.18.0.1")]
+    monkeypatch.setattr(_addresses, "_ipv4", lambda: devices)
+    monkeypatch.setattr(_addresses, "_ipv6", lambda: [("lo", "::1"), ("eth0", "fd00::1")])
+    assert _addresses.addresses() == ["10.0.0.1", "fd00::1"]
+    monkeypatch.setattr(_addresses, "_ipv6", lambda: [])
+    devices.remove(("eth0", "10.0.0.1"))
+    assert _addresses.addresses() == ["172.17.0.1", "172.18.0.1"]
+    del devices[1:]
+    assert _addresses.addresses() == ["127.0.0.1"]
+
+
+def test_a_socket_that_listens_where_it_says() -> None:
+    listening, where = _addresses.listen()
+    with listening:
+        for word in where.split(","):
+            host, _, port = word.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), 5).close()
+
+
+def test_a_forked_child_is_not_the_rank_that_its_parent_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("MALT_")]:
+        monkeypatch.delenv(name)
+    for name, value in SRUN.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(_identity.INSIDE, "")  # to be taken back at the end
+    monkeypatch.delenv(_identity.INSIDE)
+    _identity._forked()
+    assert _identity.inside() == (3, 4, 1, 1)
