@@ -388,6 +388,23 @@ func TestOneOperandIsCopied(t *testing.T) {
 	}
 }
 
+// TestCopy: every byte and none behind, whole or in pieces.
+func TestCopy(t *testing.T) {
+	src := make([]byte, pastCaches+2*piece)
+	for i := range src {
+		src[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	for _, n := range []int{0, 1, piece - 1, piece, piece + 1, 3*piece + 5, pastCaches - 1, pastCaches, pastCaches + 1} {
+		dst := make([]byte, len(src))
+		if got := Copy(dst[:n], src); got != n {
+			t.Errorf("%d bytes copied, want %d", got, n)
+		}
+		if !bytes.Equal(dst[:n], src[:n]) || !bytes.Equal(dst[n:], make([]byte, len(dst)-n)) {
+			t.Errorf("%d bytes: other bytes, or more", n)
+		}
+	}
+}
+
 func TestNoOperandsLeaveTheOutput(t *testing.T) {
 	for _, op := range allOps {
 		dst := floats(1, 2)
