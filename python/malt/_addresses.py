@@ -12,7 +12,21 @@ __all__ = ["addresses", "join", "listen"]
 
 _SIOCGIFADDR = 0x8915  # linux/sockios.h
 
-_INSIDE = ("docker", "br-", "virbr", "veth", "cni", "flannel", "cali", "podman", "lxc", "lxd", "vmnet", "vboxnet")
+_INSIDE = (
+    "docker",
+    "br-",
+    "veth",
+    "virbr",
+    "vnet",
+    "lxc",
+    "lxd",
+    "podman",
+    "cni",
+    "cali",
+    "flannel",
+    "kube-",
+    "nodelocaldns",
+)
 """How devices are called that lead to containers and virtual machines of this host."""
 
 _BACKLOG = 1024

@@ -28,7 +28,7 @@ from functools import partial
 
 from malt._machine import threads
 from malt._processes import members, start_guard, watch
-from malt._rank import Pipe, Rank
+from malt._rank import Pipe, Rank, first_failure
 
 GRACE = 0.4
 """Seconds from SIGTERM to SIGKILL when a job is stopped."""
@@ -57,14 +57,17 @@ def program_environment(size: int) -> dict[str, str]:
 
 
 def job_environment(size: int) -> dict[str, str]:
-    """Return the environment of a new job's ranks, less what is each rank's own.
+    """Return the environment of the ranks of a new job on this machine, less what is each rank's own.
 
     That is MALT_RANK and MALT_LOCAL_RANK. The name of the job cannot be guessed,
     and the token is what keeps strangers out of it.
     """
-    env = program_environment(size)
-    env.update(MALT_SIZE=str(size), MALT_STORE=f"local:{os.urandom(16).hex()}", MALT_TOKEN=os.urandom(16).hex())
-    return env
+    return program_environment(size) | meeting(size, f"local:{os.urandom(16).hex()}", os.urandom(16).hex())
+
+
+def meeting(size: int, store: str, token: str) -> dict[str, str]:
+    """Return the variables that tell ranks how many they are and where they meet."""
+    return {"MALT_SIZE": str(size), "MALT_STORE": store, "MALT_TOKEN": token}
 
 
 class Job:
@@ -123,6 +126,7 @@ class Job:
         env: Mapping[str, str],
         pass_fds: Iterable[int] = (),
         enter: Callable[[], None] | None = None,
+        number: int | None = None,
     ) -> Rank:
         """Start the next rank.
 
@@ -133,6 +137,8 @@ class Job:
         enter : callable, optional
             Run in the new process before `preexec`, if that is given: it may make
             the process another user's, who would not be told of a parent's end.
+        number : int, optional
+            The rank's; by default they are counted, from 0.
 
         Raises
         ------
@@ -173,7 +179,7 @@ class Job:
         finally:
             for fd in theirs:
                 os.close(fd)
-        return self._add(Rank(len(self.ranks), process), *ours)
+        return self._add(Rank(len(self.ranks) if number is None else number, process), *ours)
 
     def _add(self, rank: Rank, report: int, out: int, err: int, end: int) -> Rank:
         self.ranks.append(rank)
@@ -323,21 +329,8 @@ class Job:
         self._stop_at = at if self._stop_at is None else min(at, self._stop_at)
 
     def first_failure(self) -> Rank | None:
-        """Return the rank that failed first, if any did.
-
-        A rank that failed because another was gone comes after those that did
-        not; of two that were noticed together, a killed one comes first.
-        """
-        failed = [(rank.failed, rank) for rank in self.ranks if rank.failed is not None]
-        if not failed:
-            return None
-
-        def order(entry: tuple[float, Rank]) -> tuple[bool, float, bool, int]:
-            at, rank = entry
-            by_peer = rank.failure is not None and rank.failure["peer"]
-            return by_peer, at, (rank.status or 0) >= 0, rank.number
-
-        return min(failed, key=order)[1]
+        """Return the rank that failed first, if any did."""
+        return first_failure(self.ranks)
 
     def signal(self, number: int, group: bool = True) -> None:
         """Send a signal to the ranks, and (group) to their children as well."""

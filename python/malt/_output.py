@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
 LONGEST = 1 << 16
@@ -100,8 +100,8 @@ class Display:
         Called with (1 for stdout or 2 for stderr, whole lines).
     colour : pair of bool
         Whether to colour the prefixes on stdout and on stderr.
-    logs : sequence of files, optional
-        One for each rank: gets the lines without their prefix.
+    logs : mapping of files, optional
+        Of a rank, by its number: gets the lines without their prefix.
     letter : str
         What stands before the number, such as ``h`` where it is that of a host.
     """
@@ -111,12 +111,12 @@ class Display:
         size: int,
         show: Callable[[int, bytes], None],
         colour: tuple[bool, bool] = (False, False),
-        logs: Sequence[BinaryIO] = (),
+        logs: Mapping[int, BinaryIO] | None = None,
         letter: str = "",
     ) -> None:
         self._show = show
         self._colour = colour
-        self._logs = logs
+        self._logs = logs or {}
         self._letter = letter.encode()
         self._width = len(f"{letter}{size - 1}")
         self._lines = [{1: Lines(), 2: Lines()} for _ in range(size)]
@@ -143,7 +143,7 @@ class Display:
         return b"%s%s\n" % (prefix, (b"\n" + prefix).join(lines))
 
     def _log(self, rank: int, lines: Sequence[bytes]) -> None:
-        if self._logs and self.log_error is None:
+        if rank in self._logs and self.log_error is None:
             try:
                 self._logs[rank].write(b"\n".join([*lines, b""]))
             except OSError as error:  # no space, most likely: the job is worth more than its log

@@ -1,4 +1,4 @@
-"""One rank as its launcher sees it: a process, and what has become of it."""
+"""One rank as its launcher sees it: what has become of it, and the process, if it is one of this machine."""
 
 from __future__ import annotations
 
@@ -6,31 +6,77 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from malt._processes import peek, signal_name
+
+R = TypeVar("R", bound="Outcome")
 
 _PIECE = 1 << 16
 
 
-class Rank:
-    """One process, and what has become of it."""
+class Outcome:
+    """What has become of a rank, wherever it runs."""
 
-    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
-        self.process = process
-        self.pid = process.pid
         self.status: int | None = None
         """Exit code, or minus the signal that killed it; None while it runs."""
-        self.lost = False
-        """Something else in this process has reaped it: pid is not ours any more."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
         self.failure: dict[str, Any] | None = None
         """What it reported about its failure (``_report``): type, peer."""
         self.summary: dict[str, Any] | None = None
         """What it reported at its end (``_report``)."""
+
+    @property
+    def code(self) -> int:
+        """The exit code that a shell would show: 128 + n after signal n."""
+        if self.status is None:
+            return 128 + signal.SIGKILL
+        if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
+            return 1  # it was stopped while it was on its way out
+        return self.status if self.status >= 0 else 128 - self.status
+
+    def fate(self) -> str:
+        """Return how it ended, such as ``ended with exit code 1``."""
+        if self.failure is not None:
+            return f"failed with {self.failure['type']}"
+        if self.status is None:
+            return "does not end: it hangs in the kernel"
+        if self.status >= 0:
+            return f"ended with exit code {self.status}"
+        return f"was killed by {signal_name(-self.status)}"
+
+
+def first_failure(ranks: Sequence[R]) -> R | None:
+    """Return the rank that failed first, if any did.
+
+    A rank that failed because another was gone comes after those that did
+    not; of two that were noticed together, a killed one comes first.
+    """
+    failed = [(rank.failed, rank) for rank in ranks if rank.failed is not None]
+    if not failed:
+        return None
+
+    def order(entry: tuple[float, R]) -> tuple[bool, float, bool, int]:
+        at, rank = entry
+        by_peer = rank.failure is not None and rank.failure["peer"]
+        return by_peer, at, (rank.status or 0) >= 0, rank.number
+
+    return min(failed, key=order)[1]
+
+
+class Rank(Outcome):
+    """One process of this machine, and what has become of it."""
+
+    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(number)
+        self.process = process
+        self.pid = process.pid
+        self.lost = False
+        """Something else in this process has reaped it: pid is not ours any more."""
         self.outputs: list[Pipe] = []
         """Its standard output and standard error."""
         self._begun = b""  # a report of which the end has not come yet
@@ -77,25 +123,6 @@ class Rank:
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             pass  # not ours: a program may write into any descriptor that it has
         return False
-
-    @property
-    def code(self) -> int:
-        """The exit code that a shell would show: 128 + n after signal n."""
-        if self.status is None:
-            return 128 + signal.SIGKILL
-        if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
-            return 1  # it was stopped while it was on its way out
-        return self.status if self.status >= 0 else 128 - self.status
-
-    def fate(self) -> str:
-        """Return how it ended, such as ``ended with exit code 1``."""
-        if self.failure is not None:
-            return f"failed with {self.failure['type']}"
-        if self.status is None:
-            return "does not end: it hangs in the kernel"
-        if self.status >= 0:
-            return f"ended with exit code {self.status}"
-        return f"was killed by {signal_name(-self.status)}"
 
 
 class Pipe:

@@ -79,7 +79,7 @@ def test_logs_and_a_log_that_cannot_be_written() -> None:
             raise OSError(28, "No space left on device")
 
     logs = [io.BytesIO(), Full(), io.BytesIO()]
-    display, got = shown(logs=logs)
+    display, got = shown(logs=dict(enumerate(logs)))
     display(0, 2, b"one\ntwo\n")
     display(1, 1, b"x\n")
     display(0, 1, b"three\n")

@@ -6,27 +6,27 @@ import argparse
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 from malt import _machine
-from malt._cli import target
+from malt._cli import nodes, target
 from malt._cli.options import Parser, UsageError, nearest, ranks
 from malt._cli.summary import table
 from malt._cli.supervise import Kind, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._launch import Job, job_environment
+from malt._launch import Job, job_environment, meeting
 from malt._output import Display
 
 RANKS = Kind("malt run", "rank")
 
 ON_DEATH = ("stop",)
 
-USAGE = "malt run -n RANKS [options] [--] SCRIPT.py | -m MODULE | PROGRAM  [arguments]"
+USAGE = "malt run -n RANKS | -H HOST:RANKS,... [options] [--] SCRIPT.py | -m MODULE | PROGRAM  [arguments]"
 
 DESCRIPTION = """\
-Starts a program on several ranks of this machine and shows what they write, with
-the rank in front of each line. Ends all of them within a second when one fails,
+Starts a program on several ranks and shows what they write, with the rank in front
+of each line. Ends all of them within a second when one fails,
 shows the traceback of the first failure last, and returns its exit code (128 + n
 after signal n). Ctrl-C lets the ranks finish, twice kills them."""
 
@@ -41,7 +41,9 @@ EXAMPLES = """\
 def parser() -> Parser:
     """Return the parser of the options that come before the program."""
     made = Parser("run", USAGE, DESCRIPTION, EXAMPLES)
-    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks to start")
+    made.add_argument(
+        "-n", "--ranks", type=_counts, metavar="RANKS", help="how many ranks to start; on each machine, if on several"
+    )
     made.add_argument("--log-dir", metavar="DIR", help="also write what each rank writes to a file of its own")
     made.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", help="longest that a rank may wait for others (MALT_TIMEOUT)"
@@ -51,7 +53,12 @@ def parser() -> Parser:
         "--on-death", type=_on_death, default="stop", metavar="stop", help="what the death of a rank does"
     )
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
+    nodes.add_options(made)
     return made
+
+
+def _counts(text: str) -> list[int]:
+    return [ranks(word) for word in text.split(",")]
 
 
 def _seconds(text: str) -> str:
@@ -77,51 +84,57 @@ def main(arguments: Sequence[str]) -> int:
     argv = target.command(program, parse.error)
     if options.ranks is None:
         parse.error(f"say how many ranks to start, such as -n {_machine.cores()} (one for each core of this machine)")
+    part = nodes.part(options, parse.error)
     keep_standard_descriptors()
     # A parent that ignores SIGCHLD would make the kernel throw exit codes away.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with contextlib.ExitStack() as opened:
-        return _supervise(options, argv, _logs(options, opened))
+        return _supervise(options, argv, part, _logs(options, part, opened))
 
 
-def _logs(options: argparse.Namespace, opened: contextlib.ExitStack) -> list[BinaryIO]:
+def _logs(options: argparse.Namespace, part: nodes.Part, opened: contextlib.ExitStack) -> dict[int, BinaryIO]:
     if options.log_dir is None:
-        return []
-    width = len(str(options.ranks - 1))
-    names = [os.path.join(options.log_dir, f"rank-{rank:0{width}}.log") for rank in range(options.ranks)]
+        return {}
+    width = len(str(part.size - 1))
+    names = {rank: os.path.join(options.log_dir, f"rank-{rank:0{width}}.log") for rank in part.numbers}
     try:
         os.makedirs(options.log_dir, exist_ok=True)
         # Unbuffered: what a log holds does not depend on how the launcher ends.
-        return [opened.enter_context(open(name, "wb", buffering=0)) for name in names]
+        return {rank: opened.enter_context(open(name, "wb", buffering=0)) for rank, name in names.items()}
     except OSError as error:
         raise UsageError("malt run", f"--log-dir {options.log_dir!r} cannot be used: {error}") from None
 
 
-def _environment(options: argparse.Namespace, terminal: Terminal) -> dict[str, str]:
-    """Return what the environments of all ranks have in common."""
-    size: int = options.ranks
-    env = job_environment(size)
+def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str]:
+    """Return what the environments of the ranks have in common."""
+    env = job_environment(len(part.numbers))
+    if part.store and part.token:
+        env.update(meeting(part.size, part.store, part.token))
     if options.timeout is not None:
         env["MALT_TIMEOUT"] = options.timeout
-    if not options.quiet:
-        cores = _machine.cores()
-        shared = [name for name in _machine.THREADS if name not in os.environ and name in env]
-        if shared:
-            share = env[shared[0]]
-            names = shared[0] + (" and the like" if len(shared) > 1 else "")
-            terminal.note(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {cores} cores, {size} ranks)")
-        if size > cores:
-            terminal.note(f"{size} ranks share {cores} cores and take turns: expect no more speed than from {cores}")
     return env
 
 
-def _supervise(options: argparse.Namespace, argv: Sequence[str], logs: Sequence[BinaryIO]) -> int:
-    size: int = options.ranks
+def crowding(count: int, env: Mapping[str, str]) -> list[str]:
+    """Return what a user may want to know of so many ranks on this machine, with that environment."""
+    cores, said = _machine.cores(), []
+    shared = [name for name in _machine.THREADS if name not in os.environ and name in env]
+    if shared:
+        share = env[shared[0]]
+        names = shared[0] + (" and the like" if len(shared) > 1 else "")
+        said.append(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {cores} cores, {count} ranks)")
+    if count > cores:
+        said.append(f"{count} ranks share {cores} cores and take turns: expect no more speed than from {cores}")
+    return said
 
+
+def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Part, logs: Mapping[int, BinaryIO]) -> int:
     def start(job: Job, terminal: Terminal) -> None:
-        env = _environment(options, terminal)
-        for rank in map(str, range(size)):
-            job.start(argv, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
+        env = _environment(options, part)
+        for note in () if options.quiet else crowding(len(part.numbers), env):
+            terminal.note(note)
+        for local, rank in enumerate(part.numbers):
+            job.start(argv, {**env, "MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(local)}, number=rank)
 
     def finish(job: Job, terminal: Terminal, display: Display) -> None:
         if display.log_error is not None:
@@ -130,4 +143,4 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], logs: Sequence[
             terminal.note("where the time of the ranks went, in seconds:")
             terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())
 
-    return supervise(RANKS, argv[0], size, start, finish, logs)
+    return supervise(RANKS, argv[0], part.size, start, finish, logs)

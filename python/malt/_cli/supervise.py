@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import BinaryIO, NamedTuple
 
 from malt import _parent
@@ -45,7 +45,7 @@ def supervise(
     size: int,
     start: Callable[[Job, Terminal], None],
     finish: Callable[[Job, Terminal, Display], None] = lambda *_: None,
-    logs: Sequence[BinaryIO] = (),
+    logs: Mapping[int, BinaryIO] | None = None,
 ) -> int:
     """Start processes, show what they write, hand signals on to them, and say how they ended.
 
@@ -61,7 +61,7 @@ def supervise(
         Starts them all.
     finish : callable, optional
         Called when all have ended.
-    logs : sequence of files, optional
+    logs : mapping of files, optional
         See `Display`.
 
     Returns

@@ -1,0 +1,90 @@
+"""``malt run --nodes``: one on each machine, without ssh."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from launching import launched, run, script
+
+from malt._cli import main
+
+SECRET = {"MALT_TOKEN": "secret"}
+
+
+def test_each_starts_its_part(tmp_path: Path) -> None:
+    names = ("RANK", "SIZE", "LOCAL_RANK", "STORE", "TOKEN")
+    path = script(tmp_path, f"print(*(os.environ.get('MALT_' + name) for name in {names}))")
+    there = ["--store", "node0:29500", "-q"]
+    for counts, node, expected in [
+        (["-n", "2", "--nodes", "2"], "0", [(0, 4, 0), (1, 4, 1)]),
+        (["-n", "2", "--nodes", "2"], "1", [(2, 4, 0), (3, 4, 1)]),
+        (["-n", "1,3"], "1", [(1, 4, 0), (2, 4, 1), (3, 4, 2)]),
+    ]:
+        done = run(*counts, "--node-rank", node, *there, path, env=SECRET)
+        assert sorted(done.out.splitlines()) == [
+            f"[{rank}] {rank} {size} {local} node0:29500 secret" for rank, size, local in expected
+        ]
+
+
+def test_the_secret_may_lie_in_a_file(tmp_path: Path) -> None:
+    path = script(tmp_path, "print(os.environ['MALT_TOKEN'], open('/proc/%d/cmdline' % os.getppid()).read())")
+    file = tmp_path / "token"
+    file.write_text("from-a-file\n")
+    node = ["-n", "1", "--nodes", "1", "--node-rank", "0", "--store", "h:1", "--token-file", str(file)]
+    out = run(*node, path, env=SECRET).out
+    assert out.startswith("[0] from-a-file ")
+    assert out.count("from-a-file") == 1
+
+
+def test_failures_and_logs_have_the_numbers_of_the_job(tmp_path: Path) -> None:
+    path = script(tmp_path, "print(r)\nif r == 3: raise ValueError('why')\ntime.sleep(100)")
+    node = ["-n", "2", "--nodes", "2", "--node-rank", "1", "--store", "h:1", "--log-dir", str(tmp_path / "logs")]
+    with launched(*node, "--summary", path, env=SECRET) as job:
+        assert job.finish() == 1
+    assert "rank 3 ended with exit code 1; the other rank was stopped" in job.err
+    assert sorted(os.listdir(tmp_path / "logs")) == ["rank-2.log", "rank-3.log"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-n", "2", "--node-rank", "0"], ["--node-rank goes with --nodes"]),
+        (["-n", "2", "--store", "h:1"], ["--store goes with --nodes"]),
+        (["-n", "2", "--nodes", "0"], ["'0' is not a number of machines"]),
+        (["-n", "2", "--nodes", "2"], ["which of the 2 machines this is", "--node-rank 0 to --node-rank 1"]),
+        (["-n", "2", "--nodes", "2", "--node-rank", "2"], ["which of the 2 machines this is"]),
+        (["-n", "2,1,1", "--nodes", "2", "--node-rank", "0"], ["-n 2,1,1 is for 3 machines"]),
+        (["-n", "2,0", "--node-rank", "0"], ["'0' is not a number of ranks"]),
+        (["-n", "2", "--nodes", "2", "--node-rank", "0"], ["--store HOST:PORT", "node0:29500"]),
+        (["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h"], ["'h' is not a place to meet"]),
+        (["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "fd00::1:5"], ["[fd00::1]:29500"]),
+        (["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h:1"], ["`malt token`", "--token-file FILE"]),
+        (
+            ["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h:1", "--token-file", "/nowhere"],
+            ["--token-file '/nowhere' cannot be read: [Errno 2] No such file"],
+        ),
+        (
+            ["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h:1", "--token-file", os.devnull],
+            ["holds no secret", "`malt token`"],
+        ),
+    ],
+)
+def test_a_wrong_command_line_says_what_to_do(
+    arguments: Sequence[str], said: Sequence[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MALT_TOKEN", raising=False)
+    assert main(["run", *arguments, "--", "true"]) == 2
+    err = " ".join(capsys.readouterr().err.split())
+    assert err.startswith("malt run: ")
+    assert all(part in err for part in said), err
+
+
+def test_a_new_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["token"]) == 0
+    assert main(["token"]) == 0
+    one, other = capsys.readouterr().out.split()
+    assert len(one) == len(other) == 32
+    assert one != other
