@@ -24,10 +24,11 @@ func describeRuns(runs []run) string {
 
 // foldRuns folds the n = len(dst) bytes that lie at off of an object made of
 // runs. srcs have n bytes each, or, where they are the whole object, dst and
-// srcs begin at off 0.
-func foldRuns(op reduce.Op, runs []run, off int, dst []byte, srcs [][]byte, weights []float64) {
+// srcs begin at off 0. sums is 0, or in a mean how many operands there are: then
+// srcs are sums of them.
+func foldRuns(op reduce.Op, runs []run, off int, dst []byte, srcs [][]byte, weights []float64, sums int) {
 	if len(runs) == 1 {
-		reduce.Fold(op, runs[0].dtype, dst, srcs, weights)
+		foldRun(op, runs[0].dtype, dst, srcs, weights, sums)
 		return
 	}
 	cut := make([][]byte, len(srcs))
@@ -37,7 +38,15 @@ func foldRuns(op reduce.Op, runs []run, off int, dst []byte, srcs [][]byte, weig
 			for i, s := range srcs {
 				cut[i] = s[lo-off : hi-off]
 			}
-			reduce.Fold(op, r.dtype, dst[lo-off:hi-off], cut, weights)
+			foldRun(op, r.dtype, dst[lo-off:hi-off], cut, weights, sums)
 		}
+	}
+}
+
+func foldRun(op reduce.Op, dt reduce.DType, dst []byte, srcs [][]byte, weights []float64, sums int) {
+	if sums > 0 {
+		reduce.FoldSums(dt, dst, srcs, sums)
+	} else {
+		reduce.Fold(op, dt, dst, srcs, weights)
 	}
 }

@@ -54,7 +54,8 @@ func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error 
 		if err == nil {
 			_, err = peer.Subscribe(ctx, "world", spec, []int{0})
 		}
-		for _, m := range append([]message{{1, 0, header("start of the job", 0, 0)}}, messages...) {
+		started := binary.LittleEndian.AppendUint32(header("start of the job", 4, 0), 0) // on the host of rank 0
+		for _, m := range append([]message{{1, 0, started}}, messages...) {
 			if err == nil {
 				var b []byte
 				if b, err = out.Begin(); b == nil {

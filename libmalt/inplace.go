@@ -255,7 +255,7 @@ func (v *Vector) foldPart(op reduce.Op, number uint64, weights []float64) {
 		for r := range v.w.size {
 			v.srcs = append(v.srcs, v.shared.Bytes(r)[lo:to])
 		}
-		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights)
+		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights, 0)
 		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))
 		for r, dst := range v.srcs {
 			if r != me {

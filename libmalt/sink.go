@@ -95,7 +95,7 @@ func (m *combine) chunk(c *collective, rank, off int, b []byte) bool {
 		}
 	}
 	m.chunks[c.w.rank] = c.data[off : off+len(b)]
-	foldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.chunks, nil)
+	foldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.chunks, nil, 0)
 	for r := range m.chunks {
 		m.chunks[r] = nil
 		if r != c.w.rank {

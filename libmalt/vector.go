@@ -36,6 +36,7 @@ type Vector struct {
 	runs    []run // neighbours of one type joined
 	srcs    [][]byte
 	weights []float64
+	adder   adder
 	rows    spvec.Shape
 	dense   error // why it cannot be sparse
 	inRows  bool  // it was said how long rows are
@@ -216,7 +217,8 @@ func (v *Vector) foldAll(op reduce.Op) (int, error) {
 
 // fold combines the updates into the vector. Operands are added in the order of
 // ranks, this rank's own in its place, so that ranks that fold the same set get
-// the same bits.
+// the same bits. Where all send to all from several hosts the order is that of
+// subtotal.go.
 func (v *Vector) fold(op reduce.Op, updates []Update) {
 	if len(updates) == 0 || len(v.data) == 0 {
 		return
@@ -231,6 +233,11 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 		// The newest overwrites; of equally new ones that of the lowest rank.
 		newest := slices.MaxFunc(updates, func(a, b Update) int { return cmp.Compare(a.Clock, b.Clock) })
 		reduce.Copy(v.data, newest.Data)
+		v.stats.FoldTime += time.Since(start)
+		return
+	}
+	if v.ch.everyone && v.sparse == nil && v.w.hosts.several() && op != reduce.MeanReceived {
+		v.foldByHost(op, updates)
 		v.stats.FoldTime += time.Since(start)
 		return
 	}
@@ -253,7 +260,7 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 	if !slices.ContainsFunc(weights, func(w float64) bool { return w != 1 }) {
 		weights = nil
 	}
-	foldRuns(op, v.runs, 0, v.data, v.srcs, weights)
+	foldRuns(op, v.runs, 0, v.data, v.srcs, weights, 0)
 	clear(v.srcs)
 	v.stats.FoldTime += time.Since(start)
 }

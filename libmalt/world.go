@@ -18,6 +18,7 @@ type World struct {
 	t         rdma.Transport
 	rank      int
 	size      int
+	hosts     hosts
 	localRank int
 	timeout   time.Duration
 
@@ -89,7 +90,11 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	}
 	spec := rdma.Spec{Bytes: chunkBytes, Depth: chunkDepth, About: "collectives"}
 	err := func() (err error) {
-		if w.marks, err = t.Words(ctx, "world", markCount); err != nil || len(others) == 0 {
+		if w.marks, err = t.Words(ctx, "world", markCount); err != nil {
+			return err
+		}
+		if len(others) == 0 {
+			w.hosts, err = hostsOf([][]byte{w.tellHost()}, t.Near())
 			return err
 		}
 		if w.out, err = t.Publish(ctx, "world", spec, others); err != nil {
@@ -103,7 +108,10 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			w.in[in.From()].inbox = in
 		}
 		// Nobody leaves before everybody has joined.
-		_, err = w.collect(ctx, "start of the job", nil)
+		c, err := w.collect(ctx, "start of the job", w.tellHost())
+		if err == nil {
+			w.hosts, err = hostsOf(c.sink.(*keep).parts, t.Near())
+		}
 		return err
 	}()
 	if err != nil {

@@ -31,7 +31,7 @@ func best() path {
 // mapped memory never does, the Go heap does not, and hold keeps callers from
 // having them on a goroutine's stack, which might. KeepAlive keeps them
 // allocated until C is done; C keeps nothing.
-func foldC(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
+func foldC(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64, n int) {
 	var room [onStack]C.uintptr_t
 	addresses := room[:0]
 	for _, s := range srcs {
@@ -40,11 +40,12 @@ func foldC(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64
 	}
 	hold(dst)
 	var w *C.double
+	sum := float64(n)
 	if weights != nil {
-		w = (*C.double)(unsafe.Pointer(&weights[0]))
+		w, sum = (*C.double)(unsafe.Pointer(&weights[0])), total(weights)
 	}
 	C.malt_fold(C.int(p), C.int(op), C.int(dt), C.uintptr_t(uintptr(unsafe.Pointer(&dst[0]))),
-		&addresses[0], w, C.double(total(weights)), C.size_t(len(srcs)), C.size_t(len(dst)))
+		&addresses[0], w, C.double(sum), C.size_t(len(srcs)), C.size_t(len(dst)))
 	runtime.KeepAlive(srcs)
 	runtime.KeepAlive(dst)
 }

@@ -20,25 +20,32 @@ const goBelow = 512
 // is. A source that is too short, or a number of weights other than that of
 // sources, is a defect of the caller and panics before anything is written.
 func Fold(op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
-	p := current()
-	if len(srcs)*len(dst) <= goBelow {
-		p = pathGo
+	foldOn(pathFor(len(srcs)*len(dst)), op, dt, dst, srcs, weights)
+}
+
+// FoldSums writes to dst the mean of n operands, of which each of srcs is the sum
+// of some. The rest is as with Fold.
+func FoldSums(dt DType, dst []byte, srcs [][]byte, n int) {
+	foldSumsOn(pathFor(len(srcs)*len(dst)), dt, dst, srcs, n)
+}
+
+func foldSumsOn(p path, dt DType, dst []byte, srcs [][]byte, n int) {
+	dst = checked(Mean, dt, dst, srcs)
+	combineOn(p, Mean, dt, dst, srcs, nil, n)
+}
+
+// pathFor is the path for so many bytes of operands.
+func pathFor(bytes int) path {
+	if bytes <= goBelow {
+		return pathGo
 	}
-	foldOn(p, op, dt, dst, srcs, weights)
+	return current()
 }
 
 // foldOn is Fold on one path. Its calls are direct, so that the compiler sees
 // that neither the lists nor the two rooms outlive them.
 func foldOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
-	if dt.Size() == 0 || op < Mean || op > Replace {
-		panic(fmt.Sprintf("reduce: no fold %v of %v", op, dt))
-	}
-	dst = dst[:len(dst)-len(dst)%dt.Size()]
-	for i, s := range srcs {
-		if len(s) < len(dst) {
-			panic(fmt.Sprintf("reduce: source %d has %d bytes, the output %d", i, len(s), len(dst)))
-		}
-	}
+	dst = checked(op, dt, dst, srcs)
 	if op == Replace && len(srcs) > 0 {
 		srcs = srcs[len(srcs)-1:]
 	}
@@ -52,25 +59,40 @@ func foldOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float6
 		}
 		srcs, weights = weighing(srcs, weights, srcRoom[:0], weightRoom[:0])
 	}
-	switch {
-	case len(srcs) == 0 || len(dst) == 0:
-	case len(srcs) == 1:
-		Copy(dst, srcs[0])
-	default:
-		observed(dst, srcs...)
-		combineOn(p, op, dt, dst, srcs, weights)
-	}
+	combineOn(p, op, dt, dst, srcs, weights, len(srcs))
 }
 
-// combineOn is foldOn for two operands or more.
-func combineOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
+// checked is as much of dst as there are elements.
+func checked(op Op, dt DType, dst []byte, srcs [][]byte) []byte {
+	if dt.Size() == 0 || op < Mean || op > Replace {
+		panic(fmt.Sprintf("reduce: no fold %v of %v", op, dt))
+	}
+	dst = dst[:len(dst)-len(dst)%dt.Size()]
+	for i, s := range srcs {
+		if len(s) < len(dst) {
+			panic(fmt.Sprintf("reduce: source %d has %d bytes, the output %d", i, len(s), len(dst)))
+		}
+	}
+	return dst
+}
+
+// combineOn folds what has been checked. A mean without weights is divided by n.
+func combineOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64, n int) {
+	switch {
+	case len(srcs) == 0 || len(dst) == 0:
+		return
+	case len(srcs) == 1 && n == 1:
+		Copy(dst, srcs[0])
+		return
+	}
+	observed(dst, srcs...)
 	switch {
 	case p != pathGo:
-		foldC(p, op, dt, dst, srcs, weights)
+		foldC(p, op, dt, dst, srcs, weights, n)
 	case dt == Float32:
-		foldGo[float32](op, dst, srcs, weights)
+		foldGo[float32](op, dst, srcs, weights, n)
 	default:
-		foldGo[float64](op, dst, srcs, weights)
+		foldGo[float64](op, dst, srcs, weights, n)
 	}
 }
 

@@ -335,6 +335,55 @@ func floats(xs ...float32) (b []byte) {
 	return b
 }
 
+// TestFoldSums: the mean of n operands is the sum of their sums, divided by n, on
+// every path; of sums of one operand each it is the mean.
+func TestFoldSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, dt := range allDTypes {
+		for _, elements := range []int{0, 1, 7, 64, 700} {
+			for _, k := range []int{1, 2, 5, 20} {
+				srcs := make([][]byte, k)
+				for i := range srcs {
+					srcs[i] = make([]byte, elements*dt.Size())
+					fill(r, dt, srcs[i], elements)
+				}
+				xs := make([]uint64, k)
+				for _, n := range []int{k, 3, 48} {
+					for _, p := range paths() {
+						got := make([]byte, elements*dt.Size())
+						foldSumsOn(p, dt, got, srcs, n)
+						for e := range elements {
+							for i := range xs {
+								xs[i] = get(dt, srcs[i], e)
+							}
+							want := twin(Mean, dt, 0, xs, nil)
+							if n != k {
+								want = divided(dt, twin(Sum, dt, 0, xs, nil), n)
+							}
+							if get(dt, got, e) != want {
+								t.Fatalf("%v, %v: %d sums of %d operands: element %d is %#x, want %#x", p, dt, k, n, e, get(dt, got, e), want)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func divided(dt DType, x uint64, n int) uint64 {
+	if dt == Float32 {
+		if v := math.Float32frombits(uint32(x)) / float32(n); v == v {
+			return uint64(math.Float32bits(v))
+		}
+		return 0x7fc00000
+	}
+	if v := math.Float64frombits(x) / float64(n); v == v {
+		return math.Float64bits(v)
+	}
+	return 0x7ff8000000000000
+}
+
 // Weights that are all the same, whatever they are, change no bit.
 func TestEqualWeightsCancel(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))

@@ -9,12 +9,11 @@ type float interface{ float32 | float64 }
 const blockElements = 512
 
 // foldGo is the reference that the C kernels are held equal to, and the path
-// where there are none. Conversions around products keep the compiler from
+// where there are none. A mean without weights is divided by n. Conversions around products keep the compiler from
 // fusing them with the addition on CPUs where it would.
-func foldGo[T float](op Op, dst []byte, srcs [][]byte, weights []float64) {
+func foldGo[T float](op Op, dst []byte, srcs [][]byte, weights []float64, n int) {
 	size := int(unsafe.Sizeof(T(0)))
 	var acc, room [blockElements]T
-	n := len(srcs)
 	for at := 0; at < len(dst); at += blockElements * size {
 		end := min(at+blockElements*size, len(dst))
 		out := acc[:(end-at)/size]

@@ -130,10 +130,10 @@ INLINE void FN(tiles)(const int op, const int last, char *out, const char *first
 }
 
 /* One operation, as constants that the compiler folds into the loops. */
-INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k, size_t bytes)
+INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
 {
 	if (k <= GROUP) {
-		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, FN(count_of)(k));
+		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, n);
 		return;
 	}
 	const FN(count) none = {0, 0};
@@ -143,7 +143,7 @@ INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k,
 		FN(tiles)(op, 0, scratch, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, none);
 		for (; k - j > GROUP; j += GROUP)
 			FN(tiles)(op, 0, scratch, scratch, src + j, GROUP, at, len, none);
-		FN(tiles)(op, 1, dst + at, scratch, src + j, k - j, at, len, FN(count_of)(k));
+		FN(tiles)(op, 1, dst + at, scratch, src + j, k - j, at, len, n);
 	}
 }
 
@@ -223,19 +223,20 @@ TARGET static void FN(fold)(int op, char *dst, const uintptr_t *src, const doubl
 		FN(fold_weighted)(dst, src, weights, total, k, bytes);
 		return;
 	}
+	FN(count) n = FN(count_of)((size_t)total);
 	switch (op) {
 	case MALT_OP_MEAN:
 	case MALT_OP_MEAN_RECEIVED:
-		FN(fold_as)(MALT_OP_MEAN, dst, src, k, bytes);
+		FN(fold_as)(MALT_OP_MEAN, dst, src, k, bytes, n);
 		return;
 	case MALT_OP_MIN:
-		FN(fold_as)(MALT_OP_MIN, dst, src, k, bytes);
+		FN(fold_as)(MALT_OP_MIN, dst, src, k, bytes, n);
 		return;
 	case MALT_OP_MAX:
-		FN(fold_as)(MALT_OP_MAX, dst, src, k, bytes);
+		FN(fold_as)(MALT_OP_MAX, dst, src, k, bytes, n);
 		return;
 	default:
-		FN(fold_as)(MALT_OP_SUM, dst, src, k, bytes);
+		FN(fold_as)(MALT_OP_SUM, dst, src, k, bytes, n);
 	}
 }
 
