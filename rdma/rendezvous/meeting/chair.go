@@ -51,7 +51,7 @@ func preside(ctx context.Context, p *party) (t *Table, ls []net.Listener, err er
 	if p.StoreFD > 0 {
 		h.store, err = inherit(p.StoreFD)
 	} else if p.Size > 1 {
-		h.store, err = openStore(ctx, p.places, p.own, p.chosen)
+		h.store, err = openStore(ctx, p.places, p.own, p.chosen, resolve)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -250,7 +250,7 @@ func (h *chair) listenFor() {
 func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 	defer c.Close()
 	c.secure(h.TLS, tls.Server)
-	hello, err := h.self.Accept(c, func(*handshake.Hello) handshake.Verdict { return handshake.Accepted })
+	hello, err := h.self.Accept(c, permit)
 	if err != nil {
 		h.refused(c, hello, err)
 	}
@@ -261,8 +261,14 @@ func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 	stop := context.AfterFunc(meeting, func() { _ = c.SetDeadline(time.Now().Add(farewell)) })
 	m, err := receive(c, maxFromRank)
 	stop()
-	if err != nil || m.Here == nil || c.SetDeadline(time.Time{}) != nil {
+	if err != nil || c.SetDeadline(time.Time{}) != nil {
 		return // it has come by another way, or has ended
+	}
+	if m.Leaving != nil {
+		h.fail(&rdma.PeerError{Rank: int(hello.From), Op: "meeting", Err: fmt.Errorf("it gave up: %s (at %v)", m.Leaving.Why, c.there())})
+	}
+	if m.Here == nil {
+		return
 	}
 	if f := h.admit(c, hello, m.Here); f != nil {
 		c.say(&message{Failed: f})
@@ -273,9 +279,17 @@ func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 		defer close(told)
 		h.tell(c)
 	}()
-	h.hear(c, int(hello.From))
-	c.Close()
+	h.hear(c, int(hello.From)) // after that there is a last word
 	<-told
+}
+
+// permit lets in whoever has the token; for what else is to be said there are
+// words (admit).
+func permit(h *handshake.Hello) handshake.Verdict {
+	if h.From == 0 || h.From >= MaxSize || h.To != 0 {
+		return handshake.NoSuchRank
+	}
+	return handshake.Accepted
 }
 
 // refused notes who could not come in, if it tried to.
@@ -372,14 +386,26 @@ func (h *chair) hear(c *conn, rank int) {
 	case err == nil && m.Leaving != nil:
 		h.lost(rank, "it gave up: %s", m.Leaving.Why)
 		_, _ = io.Copy(io.Discard, c.raw) // until it has heard the last word
-	case err == nil && m.Got != nil:
-		h.mu.Lock()
-		h.seats[rank].got = true
-		h.change()
-		h.mu.Unlock()
-	case err == nil || errors.Is(err, errMessage):
+	case err == nil && m.Got != nil && h.taken(rank):
+	case err == nil:
+		h.lost(rank, "it said what it must not")
+		_, _ = io.Copy(io.Discard, c.raw)
+	case errors.Is(err, errMessage):
 		h.lost(rank, "it said what it must not: %v", err)
+		_, _ = io.Copy(io.Discard, c.raw)
 	default:
 		h.lost(rank, "its connection has ended, as it does when the process ends: %v", err)
 	}
+}
+
+// taken has a rank have the table, if there is one.
+func (h *chair) taken(rank int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
+		return false
+	}
+	h.seats[rank].got = true
+	h.change()
+	return true
 }

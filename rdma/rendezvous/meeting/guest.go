@@ -34,6 +34,7 @@ func attend(ctx context.Context, p *party) (*Table, []net.Listener, error) {
 	defer c.Close()
 	ls, err := p.listen(c.here())
 	if err != nil {
+		c.say(&message{Leaving: &leaving{err.Error()}})
 		return nil, ls, err
 	}
 	table, err := g.stay(ctx, c)

@@ -1,11 +1,104 @@
 package meeting
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"syscall"
+	"testing"
 
 	"malt/internal/fleet"
 )
 
-func dup(fd int) (int, error) { return syscall.Dup(fd) }
+// handed is a descriptor of a socket that listens at address.
+func handed(t testing.TB, address string) (fd int, at string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fd, err = syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(fd)
+	return fd, l.Addr().String()
+}
 
-var roles = map[string]fleet.Role{}
+// roles are what processes of these tests do.
+var roles = map[string]fleet.Role{"meet": meetRole}
+
+// meetRole meets, and says what it hears of.
+func meetRole(r *fleet.Rank) error {
+	store := r.Hear()
+	c := Config{Rank: r.Rank, Size: r.Size, Store: store, Token: "secret"}
+	c.Report = func(p Progress) { r.Say("absent %v", p.Absent) }
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if r.Hear() == "stop" {
+			cancel()
+		}
+	}()
+	t, _, err := Meet(ctx, c)
+	if err != nil {
+		r.Say("failed %v", err)
+		return nil
+	}
+	r.Say("met %v", t.Job)
+	return nil
+}
+
+// freePort is one at which nobody listens, and which is not given to anybody
+// else soon.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// sockets is how many of them this process has.
+func sockets() (n int) {
+	all, _ := filepath.Glob("/proc/self/fd/*")
+	for _, f := range all {
+		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// settled waits until no more sockets and goroutines of meetings are left than
+// there were.
+func settled(t testing.TB, before int) {
+	t.Helper()
+	for range 100_000 {
+		stack := make([]byte, 1<<20)
+		stack = stack[:runtime.Stack(stack, true)]
+		running := 0
+		for g := range strings.SplitSeq(string(stack), "\n\n") {
+			if strings.Contains(g, "malt/rdma/rendezvous/meeting.") && !strings.Contains(g, "testing.tRunner") {
+				running++
+			}
+		}
+		if running == 0 && sockets() <= before {
+			return
+		}
+		runtime.Gosched()
+	}
+	stack := make([]byte, 1<<20)
+	t.Errorf("%d sockets, %d before; goroutines:\n%s", sockets(), before, fmt.Sprintf("%s", stack[:runtime.Stack(stack, true)]))
+}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,23 +23,10 @@ const patience = 30 * time.Second
 // job is what n ranks have to know; rank 0 gets a socket that listens at address.
 func job(t testing.TB, n int, address string) []Config {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	f, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd, err := dup(int(f.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
+	fd, store := handed(t, address)
 	all := make([]Config, n)
 	for r := range all {
-		all[r] = Config{Rank: r, Size: n, Store: l.Addr().String(), Token: "secret of " + t.Name(), Version: "1.2.3"}
+		all[r] = Config{Rank: r, Size: n, Store: store, Token: "secret of " + t.Name(), Version: "1.2.3"}
 	}
 	all[0].StoreFD = fd
 	return all
@@ -122,7 +108,7 @@ func TestMeet(t *testing.T) {
 		{0}, {0, 0}, {0, 1}, {0, 1, 2}, {0, 1, 0}, {0, 0, 1, 1, 1}, {0, 1, 0, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 0, 1, 0, 0, 1, 1, 2},
 	} {
 		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
-			before := fleet.Holdings()
+			before := sockets()
 			all := job(t, len(hosts), "127.0.0.1:0")
 			for r, h := range hosts {
 				all[r].Host = fmt.Sprintf("host %d", h)
@@ -145,9 +131,7 @@ func TestMeet(t *testing.T) {
 					t.Errorf("rank %d is near %v", rank, r.table.Near())
 				}
 			}
-			if leaks := fleet.Leaks(before); len(leaks) > 0 {
-				t.Errorf("left behind: %v", leaks)
-			}
+			settled(t, before)
 		})
 	}
 }
@@ -181,6 +165,7 @@ func TestMeetOverTLS(t *testing.T) {
 
 // Who waits knows who is missing, and hears of it when that changes.
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	all := job(t, 4, "127.0.0.1:0")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -224,12 +209,7 @@ func TestProgress(t *testing.T) {
 
 // The ranks can come in any order, and long before rank 0.
 func TestRankZeroComesLast(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := l.Addr().String()
-	l.Close()
+	store := freePort(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	results := make(chan result)
@@ -260,6 +240,7 @@ func TestRankZeroComesLast(t *testing.T) {
 
 // What the ranks were told differently is an error on all, with both values.
 func TestDisagreements(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(c *Config)
 		says   []string // at both ends
@@ -289,6 +270,7 @@ func TestDisagreements(t *testing.T) {
 // Another process that comes as a rank that is there is sent away; the others are
 // told, and go on.
 func TestRankTwice(t *testing.T) {
+	t.Parallel()
 	all := job(t, 3, "127.0.0.1:0")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -354,39 +336,73 @@ func TestOtherToken(t *testing.T) {
 
 // A rank that gives up ends the meeting for all, by name.
 func TestGivesUp(t *testing.T) {
-	for quitter := range 3 {
-		before := fleet.Holdings()
-		all := job(t, 4, "127.0.0.1:0") // the last one never comes
-		ctx, cancel := context.WithCancel(context.Background())
-		results := make(chan result)
-		var once sync.Once
-		for r := range 3 {
-			own := context.Background()
-			if r == quitter {
-				own = ctx
-				all[r].Report = func(p Progress) {
-					if slices.Equal(p.Absent, []int{3}) {
-						once.Do(cancel)
-					}
+	before := sockets()
+	t.Run("rank", func(t *testing.T) {
+		for quitter := range 3 {
+			t.Run(fmt.Sprint(quitter), func(t *testing.T) {
+				t.Parallel()
+				givesUp(t, quitter)
+			})
+		}
+	})
+	settled(t, before)
+}
+
+func givesUp(t *testing.T, quitter int) {
+	all := job(t, 4, "127.0.0.1:0") // the last one never comes
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	results := make(chan result)
+	for r := range 3 {
+		own := context.Background()
+		if r == quitter {
+			own = ctx
+			all[r].Report = func(p Progress) {
+				if slices.Equal(p.Absent, []int{3}) {
+					cancel()
 				}
 			}
-			start(own, all[r], results)
 		}
-		for range 3 {
-			r := <-results
-			var dead *rdma.PeerError
-			switch {
-			case r.rank == quitter:
-				if !errors.Is(r.err, context.Canceled) || !strings.Contains(r.err.Error(), "waited for rank 3 of 4") {
-					t.Errorf("rank %d gave up: %v", r.rank, r.err)
-				}
-			case !errors.As(r.err, &dead) || dead.Rank != quitter || !strings.Contains(r.err.Error(), "gave up"):
-				t.Errorf("rank %d, when rank %d gives up: %v", r.rank, quitter, r.err)
+		start(own, all[r], results)
+	}
+	for range 3 {
+		r := <-results
+		var dead *rdma.PeerError
+		switch {
+		case r.rank == quitter:
+			if !errors.Is(r.err, context.Canceled) || !strings.Contains(r.err.Error(), "waited for rank 3 of 4") {
+				t.Errorf("rank %d gave up: %v", r.rank, r.err)
 			}
-		}
-		cancel()
-		if leaks := fleet.Leaks(before); len(leaks) > 0 {
-			t.Errorf("when rank %d gives up, there is left behind: %v", quitter, leaks)
+		case !errors.As(r.err, &dead) || dead.Rank != quitter || !strings.Contains(r.err.Error(), "gave up"):
+			t.Errorf("rank %d, when rank %d gives up: %v", r.rank, quitter, r.err)
 		}
 	}
+}
+
+// A context may end at any moment: then nothing is left, and nobody hangs.
+func TestCancelledAtAnyMoment(t *testing.T) {
+	before := sockets()
+	for moment := range 40 {
+		all := job(t, 3, "127.0.0.1:0")
+		ctx, cancel := context.WithCancel(context.Background())
+		results := make(chan result)
+		for _, c := range all {
+			start(ctx, c, results)
+		}
+		time.AfterFunc(time.Duration(moment)*50*time.Microsecond, cancel)
+		for range all {
+			r := <-results
+			var dead *rdma.PeerError
+			if r.err != nil && !errors.Is(r.err, context.Canceled) && !errors.As(r.err, &dead) {
+				t.Errorf("moment %d, rank %d: %v", moment, r.rank, r.err)
+			}
+			if (r.err == nil) != (r.table != nil) || (r.err == nil) != (r.listeners != nil) {
+				t.Errorf("moment %d, rank %d: %v with %v, %v", moment, r.rank, r.err, r.table, r.listeners)
+			}
+			for _, l := range r.listeners {
+				l.Close()
+			}
+		}
+	}
+	settled(t, before)
 }

@@ -38,20 +38,20 @@ const lookupPatience = 2 * time.Second
 
 // openStore listens at those addresses of the store that are this host's, or
 // else at all that this host has.
-func openStore(ctx context.Context, places []place, own []address, chosen choice) (*store, error) {
+func openStore(ctx context.Context, places []place, own []address, chosen choice, lookup lookup) (*store, error) {
 	s := new(store)
 	var at []netip.AddrPort
 	for _, p := range places {
-		ips, err := resolve(ctx, p.host)
+		ips, err := lookup(ctx, p.host)
 		if err != nil {
-			s.note = fmt.Sprintf("%s cannot be resolved here (%v)", p.host, err)
+			s.note = fmt.Sprintf("the host of rank 0 cannot resolve %s (%v); rank 0 listens at all its addresses", p.host, err)
 			continue
 		}
 		mine := slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
 			return ip.IsLoopback() != p.loopback() || !ip.IsLoopback() && !slices.ContainsFunc(own, func(a address) bool { return a.ip == ip.WithZone("") })
 		})
 		if len(mine) == 0 {
-			s.note = fmt.Sprintf("%s is %s here, which no other host can reach this one by", p.host, join(ips))
+			s.note = fmt.Sprintf("%s is %s to the host of rank 0, by which no other host can reach it; rank 0 listens at all its addresses", p.host, join(ips))
 		}
 		for _, ip := range mine {
 			at = append(at, netip.AddrPortFrom(ip, p.port))
@@ -103,6 +103,9 @@ func everywhere(port uint16, own []address, chosen choice) (at []netip.AddrPort)
 	}
 	return at
 }
+
+// lookup finds the addresses of a name.
+type lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 func resolve(ctx context.Context, host string) (ips []netip.Addr, err error) {
 	if ip, err := netip.ParseAddr(host); err == nil {

@@ -1,0 +1,242 @@
+package meeting
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/internal/handshake"
+)
+
+var someAddresses = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}
+
+// Whoever cannot prove the token changes nothing, in whatever numbers: nothing
+// said, half a handshake, another protocol, a wrong proof, connections that end
+// at once as those of a port scan do.
+func TestStrangersChangeNothing(t *testing.T) {
+	all := job(t, 3, "127.0.0.1:0")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	results := make(chan result)
+	start(ctx, all[0], results)
+	hello := binary.LittleEndian.AppendUint64(nil, protocol.Magic)
+	hello = binary.LittleEndian.AppendUint64(hello, uint64(protocol.Version))
+	hello = append(hello, make([]byte, handshake.HelloBytes-16)...)
+	var open []net.Conn
+	for i := range 200 {
+		c, err := net.Dial("tcp", all[0].Store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		switch i % 5 {
+		case 0: // nothing
+		case 1:
+			_, _ = c.Write(bytes.Repeat([]byte("GET / HTTP/1.1\r\n"), 1000))
+		case 2:
+			_, _ = c.Write(hello[:50])
+		case 3:
+			_, _ = c.Write(append(hello, bytes.Repeat([]byte{0xff}, 1<<16)...))
+		case 4:
+			c.Close()
+		}
+	}
+	start(ctx, all[1], results)
+	start(ctx, all[2], results)
+	for range 3 {
+		r := <-results
+		if r.err != nil {
+			t.Errorf("rank %d: %v", r.rank, r.err)
+		}
+		for _, l := range r.listeners {
+			l.Close()
+		}
+	}
+	for _, c := range open {
+		c.Close()
+	}
+}
+
+// visit has somebody with the token say something to rank 0.
+func visit(t *testing.T, c Config, said []byte) (answer []byte) {
+	t.Helper()
+	conn, err := net.Dial("tcp", c.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := newSelf(&c).Dial(conn, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(said); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.(*net.TCPConn).CloseWrite()
+	answer, err = io.ReadAll(conn)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("%q: %v", said, err)
+	}
+	return answer
+}
+
+// Who has the token and does not say who it is is let go; what it says is
+// bounded.
+func TestNoCard(t *testing.T) {
+	all := job(t, 2, "127.0.0.1:0")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	results := make(chan result)
+	start(ctx, all[0], results)
+	for _, said := range [][]byte{
+		nil,
+		{1, 0},
+		{255, 255, 255, 255, '{'},
+		(&message{Got: &struct{}{}}).encode(),
+		(&message{Here: &card{}}).encode(), // no address
+		(&message{Table: &tableMessage{Job: newJob()}}).encode(),
+		binary.LittleEndian.AppendUint32(nil, maxFromRank+1),
+		append(binary.LittleEndian.AppendUint32(nil, 10), "0123456789"...),
+	} {
+		if answer := visit(t, all[1], said); len(answer) > 0 {
+			t.Errorf("%q got the answer %q", said, answer)
+		}
+	}
+	start(ctx, all[1], results)
+	for range 2 {
+		r := <-results
+		if r.err != nil {
+			t.Errorf("rank %d: %v", r.rank, r.err)
+		}
+		for _, l := range r.listeners {
+			l.Close()
+		}
+	}
+}
+
+// A rank that says what it must not, once it is there, ends the meeting.
+func TestMalformedRank(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string][]byte{
+		"got too early": (&message{Got: &struct{}{}}).encode(),
+		"here again":    (&message{Here: &card{Addresses: someAddresses}}).encode(),
+		"garbage":       append(binary.LittleEndian.AppendUint32(nil, 4), "true"...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := job(t, 3, "127.0.0.1:0")
+			results := make(chan result)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			start(ctx, all[0], results)
+			here := (&message{Here: &card{Version: all[0].Version, Addresses: someAddresses}}).encode()
+			answer := visit(t, all[1], append(here, after...))
+			r := <-results
+			var dead *rdma.PeerError
+			if !errors.As(r.err, &dead) || dead.Rank != 1 || !strings.Contains(r.err.Error(), "must not") {
+				t.Errorf("%v", r.err)
+			}
+			if !bytes.Contains(answer, []byte("must not")) {
+				t.Errorf("it was told %q", answer)
+			}
+		})
+	}
+}
+
+// A rank knocks at somebody who is not rank 0: another program, or one that
+// cannot prove the token.
+func TestImpostorAtTheStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(c net.Conn)
+		says   []string
+	}{
+		"another program": {func(c net.Conn) {
+			_, _ = c.Write(bytes.Repeat([]byte("220 smtp.example.org ready\r\n"), 10))
+		}, []string{"not a rank of MALT", "another port"}},
+		"another token": {func(c net.Conn) {
+			other := newSelf(&Config{Size: 2, Token: "other"})
+			_, _ = other.Accept(c, permit)
+		}, []string{"MALT_TOKEN"}},
+		"another version": {func(c net.Conn) {
+			newer := protocol
+			newer.Version++
+			_, _ = handshake.New(newer, []byte("t"), handshake.Hello{}).Accept(c, permit)
+		}, []string{"version 1 here, 2 there"}},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				c.answer(conn)
+				conn.Close()
+			}
+		}()
+		_, _, err = Meet(context.Background(), Config{Rank: 1, Size: 2, Store: l.Addr().String(), Token: "t"})
+		l.Close()
+		var config *rdma.ConfigError
+		if !errors.As(err, &config) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, word := range append(c.says, l.Addr().String(), "rank 1") {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %v; expected %q", name, err, word)
+			}
+		}
+	}
+}
+
+// A rank 0 that says what it must not is not believed.
+func TestMalformedRankZero(t *testing.T) {
+	table := func(n int) *message {
+		m := &tableMessage{Job: newJob()}
+		for range n {
+			m.Ranks = append(m.Ranks, seatCard{Addresses: someAddresses})
+		}
+		return &message{Table: m}
+	}
+	for name, said := range map[string][]byte{
+		"garbage":        append(binary.LittleEndian.AppendUint32(nil, 4), "true"...),
+		"too long":       binary.LittleEndian.AppendUint32(nil, 1<<30),
+		"too many ranks": table(3).encode(),
+		"too few ranks":  table(1).encode(),
+		"here":           (&message{Here: &card{Addresses: someAddresses}}).encode(),
+		"nothing":        nil,
+	} {
+		c := Config{Rank: 1, Size: 2, Token: "t"}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Store = l.Addr().String()
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if _, err := newSelf(&Config{Size: 2, Token: "t"}).Accept(conn, permit); err == nil {
+				_, _ = conn.Write(said)
+				_ = conn.(*net.TCPConn).CloseWrite()
+				_, _ = io.Copy(io.Discard, conn)
+			}
+		}()
+		_, ls, err := Meet(context.Background(), c)
+		l.Close()
+		var dead *rdma.PeerError
+		if !errors.As(err, &dead) || dead.Rank != 0 || ls != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
