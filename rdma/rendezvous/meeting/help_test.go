@@ -2,7 +2,6 @@ package meeting
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -100,5 +99,5 @@ func settled(t testing.TB, before int) {
 		runtime.Gosched()
 	}
 	stack := make([]byte, 1<<20)
-	t.Errorf("%d sockets, %d before; goroutines:\n%s", sockets(), before, fmt.Sprintf("%s", stack[:runtime.Stack(stack, true)]))
+	t.Errorf("%d sockets, %d before; goroutines:\n%s", sockets(), before, stack[:runtime.Stack(stack, true)])
 }
