@@ -1,10 +1,18 @@
 package main
 
+/*
+#include "malt_internal.h"
+*/
+import "C"
+
 import (
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
+
+	"malt/rdma"
 )
 
 // deadline is the context of one call with a timeout. Most calls never wait, so
@@ -20,6 +28,8 @@ type deadline struct {
 	timer *time.Timer
 	lent  bool // somebody was given what outlives the call: a channel, or a timer
 }
+
+var _ rdma.Sleeper = (*deadline)(nil)
 
 // deadlines keeps one for the next call, so that calls which need not sleep
 // allocate none. Of several at a time all but one are made anew.
@@ -108,6 +118,16 @@ func (d *deadline) AfterFunc(f func()) (stop func() bool) {
 	d.lent = true
 	d.mu.Unlock()
 	return time.AfterFunc(left, f).Stop
+}
+
+// Sleep sleeps in C. What the caller's function of malt_look_up can end is the
+// time.
+func (d *deadline) Sleep(word *uint32, seen uint32) {
+	if left := d.left(); left > 0 && C.maltc_sleep(unsafe.Pointer(word), C.uint32_t(seen), C.int64_t(left)) != 0 {
+		d.mu.Lock()
+		d.at = time.Now()
+		d.mu.Unlock()
+	}
 }
 
 func (d *deadline) Value(any) any { return nil }

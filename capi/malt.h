@@ -58,9 +58,9 @@
  * goes on with it (a collective call with a buffer of the same length and
  * contents, which need not lie where it lay). To give it up, call malt_cancel.
  * Until one of the two is done, another call that waits on the same object is
- * refused with MALT_EBUSY. So a program that must look up from its wait now and
- * then makes the call in a loop, with a short timeout, until it returns anything
- * but MALT_ETIMEOUT. Its message names the ranks waited for, and where they are.
+ * refused with MALT_EBUSY. Its message names the ranks waited for, and where they
+ * are. A program that must look up from its wait now and then, for signals say,
+ * does so in a function of its own: malt_look_up.
  *
  * Threads. Any thread may call, but an object serves one call at a time:
  * MALT_EBUSY tells a second one. The functions of the job (malt_barrier and
@@ -78,8 +78,8 @@
  * Signals. MALT handles none but what its runtime needs: SIGURG, and SIGSEGV,
  * SIGBUS and SIGFPE for faults of its own. Other faults, and such signals that are
  * sent, go to what handled them before the library was loaded. Handlers that a
- * program sets must have SA_ONSTACK. Waits are not ended by signals: see Timeouts
- * for how to look up from them.
+ * program sets must have SA_ONSTACK. Waits are not ended by signals: malt_look_up
+ * is for that.
  *
  * Collective calls must be made by every rank, in the same order: malt_init,
  * malt_barrier, malt_allreduce, malt_broadcast, malt_allgather, making and
@@ -153,6 +153,13 @@ const char *malt_version(void);
 /* The sentence of the last call of this thread that failed; "" if none has.
  * Valid until the next call of this thread. */
 const char *malt_errmsg(void);
+
+/* Has look called by every thread that sleeps in a call of MALT, every 50 ms and
+ * after each signal handler that ran in the thread; NULL: no longer. If it returns
+ * a value other than 0 the call ends as if its time were up. It may call MALT;
+ * calls on what the thread waits for get MALT_EBUSY. malt_init does not call it. */
+typedef int32_t (*malt_look)(void);
+void malt_look_up(malt_look look);
 
 /* ----------------------------------------------------------------- the job */
 

@@ -24,6 +24,11 @@ void *maltc_alloc(size_t n);
 void maltc_joined(int32_t rank, int32_t size, int32_t local_rank, int64_t generation);
 void maltc_left(void);
 
+/* Sleeps until a futex call wakes who sleeps on word, at once where word is not
+ * seen, for ns nanoseconds at most. 1: the function of malt_look_up wants the wait
+ * to end. */
+int32_t maltc_sleep(void *word, uint32_t seen, int64_t ns);
+
 /* Where Go keeps the descriptors that a forked child must close: n atomic
  * int32_t, each a descriptor + 1, or 0. */
 void maltc_descriptors(void *table, size_t n);

@@ -3,6 +3,10 @@
 The header is the only place where the C interface is written down: what cffi
 gets to read is the header without what only a C preprocessor understands.
 The compiler then checks that reading against the header itself.
+
+What Python adds are forms of the calls that training loops make most, with fewer
+arguments to convert: they return what the others store, or a status below 0. And
+the function that malt_look_up calls.
 """
 
 from __future__ import annotations
@@ -36,11 +40,31 @@ def declarations(header: str) -> str:
     return "\n".join(kept)
 
 
+SHORT = {
+    "int64_t malt_python_sync(malt_handle v, double weight, int64_t timeout_ms)": """
+        uint32_t n;
+        malt_status status = malt_vector_sync(v, weight, timeout_ms, &n);
+        return status == MALT_OK ? (int64_t)n : status;
+    """,
+    "int64_t malt_python_gather(malt_handle v, int64_t timeout_ms)": """
+        uint32_t n;
+        malt_status status = malt_vector_gather(v, NULL, timeout_ms, &n);
+        return status == MALT_OK ? (int64_t)n : status;
+    """,
+    "int64_t malt_python_scatter(malt_handle v, double weight, int64_t timeout_ms)": """
+        uint64_t n;
+        malt_status status = malt_vector_scatter(v, NULL, 0, weight, timeout_ms, &n);
+        return status == MALT_OK ? (int64_t)n : status;
+    """,
+}
+
 ffibuilder = FFI()
 ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
+ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
+ffibuilder.cdef('extern "Python" int32_t malt_python_look(void);')
 ffibuilder.set_source(
     "malt._malt",
-    '#include "malt.h"',
+    '#include "malt.h"\n' + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items()),
     include_dirs=[str(ROOT / "capi")],
     library_dirs=[str(ROOT / "build")],
     libraries=["malt"],

@@ -51,7 +51,8 @@ type Transport interface {
 
 	// Wait runs step until it returns true: once at once, and again each time
 	// this rank's doorbell has been rung. step may do work; it must not block.
-	// The caller's goroutine runs it. Several goroutines may wait at once.
+	// The caller's goroutine runs it. Several goroutines may wait at once. A ctx
+	// that is a Sleeper does the sleeping.
 	Wait(ctx context.Context, step func() bool) error
 	// Wake rings this rank's own doorbell: cancel, hand over, stop.
 	Wake()
@@ -74,6 +75,17 @@ type Transport interface {
 	// Close leaves in good order: everything published so far can still be read
 	// by those who have mapped it. Boxes and words still open are closed.
 	Close() error
+}
+
+// Sleeper is the context of a caller that has to look up from its sleep now and
+// then, or can sleep cheaper: Wait has it sleep on the calling goroutine.
+type Sleeper interface {
+	context.Context
+	// Sleep sleeps until a futex call wakes who sleeps on word. It also returns
+	// when word, which others store to, is found to differ from seen, when the
+	// context is done, or for no reason: the caller looks again whatever the reason.
+	// The memory of word stays until it has returned.
+	Sleep(word *uint32, seen uint32)
 }
 
 // Spec is what both ends of a box must agree on.

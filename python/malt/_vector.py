@@ -269,10 +269,7 @@ class Vector(Exchange):
         if fold is not None:
             _fold.check(fold)
         self._take()
-        if fold is None and self._own_fold is None:
-            count = self._object.gather(None, timeout)
-        else:
-            count = self._gather(fold, timeout)
+        count = self._object.gather(timeout) if fold is None and self._own_fold is None else self._gather(fold, timeout)
         if count:
             self._give()
         return count
@@ -280,8 +277,8 @@ class Vector(Exchange):
     def _gather(self, fold: Fold | None, timeout: float | None) -> int:
         if fold is None:
             fold = self._own_fold
-        if fold is None or isinstance(fold, str):
-            return self._object.gather(fold, timeout)
+        if isinstance(fold, str):
+            return self._object.gather_by(fold, timeout)
         if (address := _fold.compiled(fold)) is not None:
             return self._object.gather_native(address, timeout)
         function = cast(Callable[..., Any], fold)

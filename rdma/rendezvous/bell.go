@@ -75,6 +75,7 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 		return nil
 	}
 	var stop func() bool
+	sleeper, _ := ctx.(rdma.Sleeper)
 	silent := &h.silent[i]
 	for {
 		now, ok := seen, false
@@ -82,12 +83,12 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 			now, ok = p.look(ctx, bell, seen)
 		}
 		if !ok {
-			// The end of ctx rings, but only a sleeper needs that.
-			if stop == nil {
+			// The end of ctx rings, but only who sleeps here needs that.
+			if stop == nil && sleeper == nil {
 				stop = context.AfterFunc(ctx, func() { h.Ring(h.BellID(i)) })
 				defer stop()
 			}
-			if now = p.sleep(bell, seen); !rung(seen, now) || ctx.Err() != nil {
+			if now = p.sleep(bell, seen, sleeper); !rung(seen, now) || ctx.Err() != nil {
 				silent.Store(now | 1)
 			}
 		}
@@ -129,11 +130,15 @@ func (p Policy) look(ctx context.Context, bell *mem.Word, seen uint64) (now uint
 }
 
 // sleep returns the bell's value when it was rung after seen, when the time is
-// up, or, for no reason, earlier.
-func (p Policy) sleep(bell *mem.Word, seen uint64) (now uint64) {
+// up, or, for no reason, earlier. A sleeper that is not nil does the sleeping.
+func (p Policy) sleep(bell *mem.Word, seen uint64, sleeper rdma.Sleeper) (now uint64) {
 	now = bell.Or(1) | 1
 	if !rung(seen, now) {
-		mem.FutexWait(bell, now, p.Sleep)
+		if sleeper != nil {
+			sleeper.Sleep(mem.Low(bell), uint32(now))
+		} else {
+			mem.FutexWait(bell, now, p.Sleep)
+		}
 		now = bell.Load()
 	}
 	return now

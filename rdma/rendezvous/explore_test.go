@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"unsafe"
 
 	"malt/internal/explore"
 	"malt/rdma/internal/mem"
@@ -28,6 +29,14 @@ type bells struct {
 	waiters    [][]int // whom each listens to
 	watched    bool    // rank 0 notices deaths
 	silent     bool    // another rank notices them, and dies before it rings
+	elsewhere  bool    // the waiters' contexts sleep for them
+}
+
+// elsewhere sleeps as the C library does for its callers: by the futex alone.
+type elsewhere struct{ context.Context }
+
+func (elsewhere) Sleep(word *uint32, seen uint32) {
+	mem.FutexWait((*mem.Word)(unsafe.Pointer(word)), uint64(seen), 0)
 }
 
 func (c bells) setup(x *explore.Exec) {
@@ -44,7 +53,9 @@ func (c bells) setup(x *explore.Exec) {
 			word(boxes[64*i:], fmt.Sprint("box ", i))
 		}
 	})
-	host := func(rank int) *Host { return &Host{cfg: Config{Rank: rank, Size: size}, members: (&Config{Size: size}).members(), page: p} }
+	host := func(rank int) *Host {
+		return &Host{cfg: Config{Rank: rank, Size: size}, members: (&Config{Size: size}).members(), page: p}
+	}
 	for rank := range size {
 		p.state(rank).Store(alive)
 	}
@@ -61,11 +72,15 @@ func (c bells) setup(x *explore.Exec) {
 		})
 	}
 	h0 := host(0) // of all goroutines of rank 0
+	ctx := context.Background()
+	if c.elsewhere {
+		ctx = elsewhere{ctx}
+	}
 	for w, list := range c.waiters {
 		x.Go(fmt.Sprint("waiter ", w), func(t *explore.Thread) {
 			for n := uint64(1); n <= c.updates; n++ {
 				t.At("wait", n)
-				err := h0.Wait(context.Background(), 0, Policy{}, func() bool {
+				err := h0.Wait(ctx, 0, Policy{}, func() bool {
 					t.At("look", n, t.Returned()>>1) // the count of rings that Wait holds
 					for _, i := range list {
 						if h0.State(1+i) == nil && box(i).Load() < n {
@@ -117,6 +132,7 @@ func TestExploreBell(t *testing.T) {
 		{"two waiters for one", false, 0, bells{publishers: 1, updates: 2, waiters: [][]int{{0}, {0}}}},
 		{"deaths", false, 1, bells{publishers: 2, updates: 1, waiters: [][]int{{0, 1}}, watched: true}},
 		{"death of who noticed", false, 1, bells{publishers: 1, updates: 2, waiters: [][]int{{0}}, watched: true, silent: true}},
+		{"asleep elsewhere", false, 0, bells{publishers: 2, updates: 2, waiters: [][]int{{0, 1}}, elsewhere: true}},
 		{"three publishers", true, 0, bells{publishers: 3, updates: 2, waiters: [][]int{{0, 1, 2}}}},
 		{"two waiters for both", true, 0, bells{publishers: 2, updates: 1, waiters: [][]int{{0, 1}, {1, 0}}}},
 		{"two waiters, deaths", true, 1, bells{publishers: 2, updates: 1, waiters: [][]int{{0}, {1}}, watched: true}},

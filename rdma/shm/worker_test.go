@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"malt/internal/fleet"
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 	"malt/rdma/rendezvous"
 )
 
@@ -124,8 +126,19 @@ func (w *worker) heard() error {
 // wait runs f, which must not block, until it is done or fails.
 func (w *worker) wait(f func() (bool, error)) error {
 	var err error
-	werr := w.t.Wait(context.Background(), func() (done bool) { done, err = f(); return done || err != nil })
+	ctx := context.Background()
+	if w.Rank.Rank%2 == 1 {
+		ctx = sleeper{ctx}
+	}
+	werr := w.t.Wait(ctx, func() (done bool) { done, err = f(); return done || err != nil })
 	return errors.Join(err, werr)
+}
+
+// sleeper sleeps in place of the transport, without end, too.
+type sleeper struct{ context.Context }
+
+func (sleeper) Sleep(word *uint32, seen uint32) {
+	mem.FutexWait((*mem.Word)(unsafe.Pointer(word)), uint64(seen), 0)
 }
 
 func (w *worker) step() error {

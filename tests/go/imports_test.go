@@ -29,7 +29,7 @@ graphs                 gonum.org/v1/gonum internal/nearest
 
 rdma
 rdma/internal/mem      golang.org/x/sys internal/explore
-rdma/internal/bell
+rdma/internal/bell     rdma rdma/internal/mem
 rdma/internal/ends     rdma rdma/box
 rdma/internal/dial
 rdma/internal/handshake rdma rdma/internal/mem

@@ -179,9 +179,15 @@ var mutations = []mutation{
 	{
 		line:   "the bit is set after the check",
 		file:   "rdma/rendezvous/bell.go",
-		old:    "	if !rung(seen, now) {\n		mem.FutexWait(bell, now, p.Sleep)\n",
-		new:    "	if true {\n		mem.FutexWait(bell, now, p.Sleep)\n",
+		old:    "	if !rung(seen, now) {\n		if sleeper",
+		new:    "	if true {\n		if sleeper",
 		caught: "TestExploreBell/two_publishers", how: "sleeps for ever",
+	},
+	{
+		line: "who sleeps for the waiter is told a later value",
+		file: "rdma/rendezvous/bell.go",
+		old:  "sleeper.Sleep(mem.Low(bell), uint32(now))", new: "sleeper.Sleep(mem.Low(bell), uint32(bell.Load()))",
+		caught: "TestExploreBell/asleep_elsewhere", how: "sleeps for ever",
 	},
 	{
 		line: "doorbell not rung by whoever notices a death",

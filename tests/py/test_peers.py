@@ -75,7 +75,7 @@ t = {{"timeout": 0.3}}
 if r == 1:
     sys.stdin.readline()
     os._exit(0)
-malt._lib.JOB.timeout = 0.3        # for what takes no timeout
+malt._lib.JOB.set_timeout(0.3)    # for what takes no timeout
 start = time.monotonic()
 try:
     {wait}
@@ -179,6 +179,7 @@ def test_a_long_wait_says_once_whom_it_is_for() -> None:
         """
         malt.init()
         malt._lib.waiting.LONG_WAIT = 0.2
+        malt._lib.JOB.set_timeout(300)
         if r == 1:
             sys.stdin.readline()
         malt.barrier()
@@ -366,8 +367,11 @@ def test_a_thread_that_uses_a_busy_vector_is_refused() -> None:
         if r == 0:
             thread = threading.Thread(target=v.sync)
             thread.start()
-            while not v._object._lock.locked():
-                time.sleep(0)             # until the thread is inside, where it waits for rank 1
+            while True:                   # until the thread is inside, where it waits for rank 1
+                try:
+                    v.stats()
+                except malt.StateError:
+                    break
             try:
                 v.configure(fold="sum", timeout=0)
             except malt.StateError as e:
@@ -380,7 +384,7 @@ def test_a_thread_that_uses_a_busy_vector_is_refused() -> None:
             v.sync()
         """,
     ) as job:
-        job.ranks[0].out.wait_for("vector 'w' is in a call of another thread")
+        job.ranks[0].out.wait_for('vector "w" is in a call of another thread')
         job.ranks[1].say("go on")
         assert [rank.process.returncode for rank in job.finish()] == [0, 0], job.ranks[0].err.text
 

@@ -71,8 +71,11 @@ if r == 0:
     import threading
     thread = threading.Thread(target=v.sync)
     thread.start()
-    while not v._object._lock.locked():
-        pass
+    while True:                           # until the thread is inside, where it waits for rank 1
+        try:
+            v.stats()
+        except malt.StateError:
+            break
     print(forked(v.sync), flush=True)
     thread.join()
 else:

@@ -22,6 +22,8 @@ DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MAL
 _WORDS = {
     "; call malt_init again to go on waiting": "",
     "allow_disconnected=true": "malt.Graph(…, allow_disconnected=True)",
+    "is in a call already, of another thread or around this fold; wait for that one first": "is in a call of another "
+    "thread, and serves one call at a time: use a lock, or a vector per thread",
 }
 
 

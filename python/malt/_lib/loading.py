@@ -11,11 +11,12 @@ import atexit
 import os
 import threading
 import time
+from types import TracebackType
 from typing import Any
 
 from malt._errors import StateError
 
-__all__ = ["alive", "ended", "ffi", "forked", "lib", "mark_ended"]
+__all__ = ["alive", "ended", "ffi", "forked", "lib", "mark_ended", "raise_caught"]
 
 EXIT_SECONDS = 1.0  # that waits in daemon threads get to end, at the end of the process
 
@@ -61,6 +62,8 @@ def _load() -> None:
             raise ImportError(
                 f"malt: libmalt.so.0 has ABI {found}, the extension was built for {expected}: install malt again"
             )
+        _malt.ffi.def_extern("malt_python_look", error=1, onerror=_catch)(_look)
+        _malt.lib.malt_look_up(_malt.lib.malt_python_look)
         atexit.register(_at_exit)
         _fill(ffi, _malt.ffi)
         _fill(lib, _malt.lib)
@@ -69,6 +72,25 @@ def _load() -> None:
 def _fill(target: Any, source: Any) -> None:
     target.__dict__.update((name, getattr(source, name)) for name in dir(source))
     target.__class__ = _Loaded
+
+
+def _look() -> int:
+    """Look up from a wait, in the thread that waits: being called is what lets Python handle its signals."""
+    return ended()
+
+
+_caught: dict[int, BaseException] = {}
+
+
+def _catch(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+    """Keep what was raised in `_look`, and has ended the wait, for `raise_caught`."""
+    _caught[threading.get_ident()] = value
+
+
+def raise_caught() -> None:
+    """Raise what has ended a wait of this thread, if anything has: a signal handler's exception."""
+    if _caught and (value := _caught.pop(threading.get_ident(), None)) is not None:
+        raise value
 
 
 def _after_fork() -> None:
@@ -114,3 +136,4 @@ def _at_exit() -> None:
     deadline = time.monotonic() + EXIT_SECONDS
     while lib.malt_finalize() == lib.MALT_EBUSY and time.monotonic() < deadline:
         time.sleep(EXIT_SECONDS / 200)
+    lib.malt_look_up(ffi.NULL)  # who waits still would look up into an interpreter that is no more

@@ -6,16 +6,18 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from malt._errors import Error, StateError
 
+from . import place
 from .convert import DTYPES, check, encoded, rank_list, text
 from .loading import ffi, lib
 from .memory import Counters, Lent, Memory, counters
-from .waiting import JOB, Place
+from .waiting import JOB, Place, first, seconds
 
 __all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
 
@@ -71,16 +73,51 @@ class Object(Place):
 
     # What goes over the graph.
 
+    # The first two are written out: training loops call them most, and they seldom wait.
+
     def sync(self, weight: float, timeout: float | None) -> int:
-        return self.call(lib.malt_vector_sync, (self.handle, weight), timeout, self._count)
+        place.tell(3)
+        if self.closed:
+            self.must_be_open()
+        status = None
+        try:
+            status = lib.malt_python_sync(
+                self.handle, weight, JOB.first if timeout is None else first(seconds(timeout))
+            )
+            if status < 0:
+                status = self.go_on(status, partial(lib.malt_python_sync, self.handle, weight), timeout)
+            return status
+        except BaseException:
+            self.give_up(status)
+            raise
+
+    def gather(self, timeout: float | None) -> int:
+        place.tell(3)
+        if self.closed:
+            self.must_be_open()
+        status = None
+        try:
+            status = lib.malt_python_gather(self.handle, JOB.first if timeout is None else first(seconds(timeout)))
+            if status < 0:
+                status = self.go_on(status, partial(lib.malt_python_gather, self.handle), timeout)
+            return status
+        except BaseException:
+            self.give_up(status)
+            raise
+
+    def _call(self, function: Callable[..., int], args: tuple[Any, ...], timeout: float | None, out: Any) -> int:
+        """Make a call that stores its result in ``out``."""
+        place.tell(4)
+        self.must_be_open()
+        self.wait(lambda ms: function(*args, ms, out), timeout)
+        return int(out[0])
 
     def sync_rows(self, rows: np.ndarray[Any, Any], weight: float, timeout: float | None) -> int:
         """Sync, sending these rows: a contiguous array of int64."""
-        return self.call(lib.malt_vector_sync_rows, (self.handle, *_borrowed(rows), weight), timeout, self._count)
+        return self._call(lib.malt_vector_sync_rows, (self.handle, *_borrowed(rows), weight), timeout, self._count)
 
-    def gather(self, fold: str | None, timeout: float | None) -> int:
-        name = ffi.NULL if fold is None else encoded(fold)
-        return self.call(lib.malt_vector_gather, (self.handle, name), timeout, self._count)
+    def gather_by(self, fold: str, timeout: float | None) -> int:
+        return self._call(lib.malt_vector_gather, (self.handle, encoded(fold)), timeout, self._count)
 
     def scatter(
         self,
@@ -91,18 +128,22 @@ class Object(Place):
         weight: float = 1.0,
         nbytes: int = 0,
     ) -> int:
+        if to is None and rows is None and self.kind == "vector":
+            place.tell(3)
+            self.must_be_open()
+            return self.wait(partial(lib.malt_python_scatter, self.handle, weight), timeout)
         ranks = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
         if rows is not None:
             named = _borrowed(rows)
-            return self.call(lib.malt_vector_scatter_rows, (self.handle, *named, *ranks, weight), timeout, self._long)
+            return self._call(lib.malt_vector_scatter_rows, (self.handle, *named, *ranks, weight), timeout, self._long)
         if self.kind == "vector":
-            return self.call(lib.malt_vector_scatter, (self.handle, *ranks, weight), timeout, self._long)
-        return self.call(lib.malt_segment_scatter, (self.handle, nbytes, *ranks), timeout, self._long)
+            return self._call(lib.malt_vector_scatter, (self.handle, *ranks, weight), timeout, self._long)
+        return self._call(lib.malt_segment_scatter, (self.handle, nbytes, *ranks), timeout, self._long)
 
     def gather_native(self, address: int, timeout: float | None) -> int:
         """Fold with a C function of type malt_fold."""
         fold = ffi.cast("malt_fold", address)
-        return self.call(lib.malt_vector_gather_with, (self.handle, fold, ffi.NULL), timeout, self._count)
+        return self._call(lib.malt_vector_gather_with, (self.handle, fold, ffi.NULL), timeout, self._count)
 
     def gather_with(self, fold: Callable[[list[Update]], object], timeout: float | None) -> int:
         """Call fold with the updates, if there are any; what it raises leaves them unfolded."""

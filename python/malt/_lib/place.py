@@ -27,15 +27,17 @@ _instruction = -1
 _texts: dict[tuple[int, int], tuple[CodeType, bytes]] = {}  # holds the code, so that its id is its own
 
 
-def tell() -> None:
-    """Tell the line of the user's that is calling malt; for `Place.claim`."""
+def tell(depth: int = 4) -> None:
+    """Tell the line of the user's that is calling malt; for `Place.claim`.
+
+    ``depth`` is how far up that line is, but for longer ways: by default above tell, claim, a
+    function of this folder, and one of the package.
+    """
     global _code, _instruction
     if not wanted:
         return
     try:
-        # tell, claim, a function of this folder, one of the package, and, but for
-        # longer ways, the user's.
-        frame: FrameType | None = sys._getframe(4)
+        frame: FrameType | None = sys._getframe(depth)
     except ValueError:
         return
     while frame is not None and not (frame.f_code is _code and frame.f_lasti == _instruction):

@@ -1,13 +1,14 @@
-"""Waits: cut into slices, interruptible, one at a time on each object.
+"""Waits: interruptible, and one at a time on each object.
 
-C gets at most 50 ms at a time. The call keeps its place in the library (see
-malt.h, "Timeouts"), Python handles its signals, and the same call is made again.
-A wait that ends in any other way than its own return value gives its place up
-with malt_cancel.
+A call stays in C until it has an answer or its time is up. A thread that sleeps there
+looks up 20 times a second, in `_look`: Python handles its signals then. What a
+handler raises ends the wait, as the end of the process does.
+A call whose time was up keeps its place in the library (see malt.h, "Timeouts"). A
+wait that ends in any other way than its own return value gives its place up with
+malt_cancel.
 
-C tells a call that goes on from a new one by the object alone, so of two threads
-that wait on one object the second would take over the place of the first.
-`Place` therefore lets one call at a time in.
+The library lets one call at a time into an object. Where a call of this package makes
+several of the library's, it holds the lock of its `Place` meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from .loading import lib
 
 __all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "seconds", "warn"]
 
-SLICE = 50  # milliseconds that a call may stay in C, at most
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 LONG_WAIT = 10.0  # seconds after which a wait says whom it is for
 
@@ -46,9 +45,14 @@ def seconds(timeout: float | None) -> float:
     return float(timeout)
 
 
-def slice_of(limit: float) -> int:
-    """Return the milliseconds that a call may stay in C which may take so many seconds."""
-    return SLICE if limit * 1000 > SLICE else math.ceil(limit * 1000)
+def milliseconds(limit: float) -> int:
+    """Return so many seconds as the library takes them."""
+    return math.ceil(min(limit, 1e9) * 1000)
+
+
+def first(limit: float) -> int:
+    """Return the milliseconds after which a call that may take ``limit`` seconds comes back for the first time."""
+    return milliseconds(min(limit, LONG_WAIT))
 
 
 class Place:
@@ -62,9 +66,9 @@ class Place:
         self._lock = threading.Lock()
 
     def claim(self) -> threading.Lock:
-        """Return the lock to be held during a call, for ``with``.
+        """Return the lock to be held during several calls of the library's, for ``with``.
 
-        Other calls are refused, also those of signal handlers and folds in this
+        Others of the kind are refused, also those of signal handlers and folds in this
         thread. Only ``with`` on the lock itself leaves no moment in which Ctrl-C
         could leave it locked; so a thread that comes between these two lines
         waits instead of being refused.
@@ -94,69 +98,40 @@ class Place:
             "per thread"
         )
 
-    def call(self, function: Callable[..., int], args: tuple[Any, ...], timeout: float | None, out: Any) -> int:
-        """Claim this place, call ``function(*args, milliseconds, out)`` as `wait` does, and return what is in out.
+    def wait(self, call: Callable[[int], int], timeout: float | None, hint: str = "") -> int:
+        """Make ``call(milliseconds)`` until it has an answer or ``timeout`` seconds are over; return the answer.
 
-        It is written out for what training loops call most, which seldom has to wait.
-        """
-        place.tell()
-        if self.closed or self._lock.locked():
-            self.must_be_open()
-            raise self._refusal()
-        with self._lock:
-            status = None
-            try:
-                status = function(*args, JOB.slice if timeout is None else slice_of(seconds(timeout)), out)
-                if status:
-                    self._go_on(status, function, args, (out,), timeout)
-            except BaseException:
-                self._give_up(status)
-                raise
-            return out[0]  # type: ignore[no-any-return]
-
-    def wait(self, call: Callable[[int], int], timeout: float | None, hint: str = "") -> None:
-        """Make ``call(milliseconds)`` until it has an answer or ``timeout`` seconds are over.
-
-        For the one that has claimed this place. ``hint`` ends what is said of a
-        wait that is long.
+        A negative answer is a status. ``hint`` ends what is said of a wait that is long.
         """
         status = None
         try:
-            status = call(JOB.slice if timeout is None else slice_of(seconds(timeout)))
-            if status:
-                self._go_on(status, call, (), (), timeout, hint)
+            status = call(JOB.first if timeout is None else first(seconds(timeout)))
+            if status < 0:
+                status = self.go_on(status, call, timeout, hint)
         except BaseException:
-            self._give_up(status)
+            self.give_up(status)
             raise
+        return status
 
-    def _give_up(self, status: int | None) -> None:
+    def give_up(self, status: int | None) -> None:
         """Give up the place that a call may have kept; None is an answer that Ctrl-C has swallowed."""
         if status is None or status == lib.MALT_ETIMEOUT:
             lib.malt_cancel(self.handle)
 
-    def _go_on(
-        self,
-        status: int,
-        function: Callable[..., int],
-        args: tuple[Any, ...],
-        out: tuple[Any, ...],
-        timeout: float | None,
-        hint: str = "",
-    ) -> None:
-        """Go on with ``function(*args, milliseconds, *out)``, which a first slice has not brought to its end."""
+    def go_on(self, status: int, call: Callable[[int], int], timeout: float | None, hint: str = "") -> int:
+        """Return the answer of a ``call`` of which the first part came back with a status that is an error."""
         limit = JOB.timeout if timeout is None else seconds(timeout)
-        start = time.monotonic() - slice_of(limit) / 1000
+        begun = time.monotonic() - first(limit) / 1000
         warned = False
         while status == lib.MALT_ETIMEOUT:
-            if loading.ended():
-                break
-            waited = time.monotonic() - start
-            if waited >= limit:
+            loading.raise_caught()
+            waited = time.monotonic() - begun
+            if waited >= limit or loading.ended():
                 break
             if waited >= LONG_WAIT and not warned:
                 warned = True
                 warn(f"{convert.error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s){hint}")
-            status = function(*args, slice_of(limit - waited), *out)
+            status = call(milliseconds(limit - waited))
         if loading.ended() and threading.current_thread() is not threading.main_thread():
             raise SystemExit  # ends this thread, a daemon, without a word
         if status == lib.MALT_ETIMEOUT:
@@ -164,7 +139,12 @@ class Place:
                 f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
                 f"the call){hint}"
             )
-        convert.check(status)
+        if status == lib.MALT_EBUSY and self.folding:
+            raise self._refusal()
+        if status < 0:
+            self.must_be_open()  # another thread may have closed it
+            raise convert.error(status)
+        return status
 
 
 class Job(Place):
@@ -179,7 +159,7 @@ class Job(Place):
     def set_timeout(self, limit: float) -> None:
         """Say how many seconds a timeout of None means."""
         self.timeout = limit
-        self.slice = slice_of(limit)
+        self.first = first(limit)
 
     def together(self, call: Callable[[int], int], timeout: float | None) -> None:
         """`wait`, for a collective call: its time is booked as such."""

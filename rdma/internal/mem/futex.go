@@ -24,21 +24,11 @@ func FutexWait(w *Word, seen uint64, timeout time.Duration) {
 		ts := unix.NsecToTimespec(int64(timeout))
 		at = &ts
 	}
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(low(w)), futexWait, uintptr(uint32(seen)),
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(Low(w))), futexWait, uintptr(uint32(seen)),
 		uintptr(unsafe.Pointer(at)), 0, 0)
 }
 
 // FutexWake wakes all who sleep on w.
 func FutexWake(w *Word) {
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(low(w)), futexWake, math.MaxInt32, 0, 0, 0)
-}
-
-// low is the address of the low 32 bits of w: the kernel compares no more.
-func low(w *Word) unsafe.Pointer {
-	const little = 1
-	probe := uint32(little)
-	if *(*byte)(unsafe.Pointer(&probe)) == little {
-		return unsafe.Pointer(w)
-	}
-	return unsafe.Add(unsafe.Pointer(w), 4)
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(Low(w))), futexWake, math.MaxInt32, 0, 0, 0)
 }

@@ -116,6 +116,35 @@ static void syncing(int rank, malt_handle v)
 	CHECK(clock == 1);
 }
 
+/* A rank that waits looks up: it may call what it does not wait for, and what it
+ * says the second time ends the wait. */
+static malt_handle looked_from;
+static int looks;
+
+static int32_t look(void)
+{
+	uint64_t clock;
+	FAILS(MALT_EBUSY, "in a call", malt_vector_gather(looked_from, NULL, 0, NULL));
+	OK(malt_vector_clock(looked_from, &clock));
+	return ++looks == 2;
+}
+
+static void looking(int rank, malt_handle v)
+{
+	if (rank == 0) {
+		looked_from = v;
+		malt_look_up(look);
+		FAILS(MALT_ETIMEOUT, "rank 1", malt_vector_sync(v, 1, -1, NULL));
+		CHECK(looks == 2);
+		malt_look_up(NULL);
+		turn(rank);
+	} else {
+		turn(rank);
+	}
+	OK(malt_vector_sync(v, 1, -1, NULL));
+	CHECK(looks == (rank == 0 ? 2 : 0));
+}
+
 /* Given up: rank 0 is free for other calls, and rank 1 is told so when it makes
  * the call that is no more. The data is more than what is sent before anybody
  * takes it: a call whose part has been sent already goes well for the others. */
@@ -174,6 +203,7 @@ int main(void)
 	allgather(rank);
 	malt_handle v = making(rank);
 	syncing(rank, v);
+	looking(rank, v);
 	cancel(rank);
 	cancel_gather(rank, v);
 	OK(malt_barrier(-1));
