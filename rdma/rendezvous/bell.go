@@ -167,6 +167,14 @@ func (h *Host) RingAll() {
 	}
 }
 
+// RingOwn rings every bell of this rank.
+func (h *Host) RingOwn() {
+	if h.guard.Enter() {
+		defer h.guard.Exit()
+		h.ringRank(h.cfg.Rank)
+	}
+}
+
 // ringRank rings every bell of one rank, as an alarm: it is for what happens
 // seldom, deaths among it. The caller has entered the guard.
 func (h *Host) ringRank(rank int) {

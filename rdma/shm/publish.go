@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"malt/rdma"
@@ -18,6 +19,7 @@ import (
 const (
 	together = "one box for all readers: "
 	each     = "a box per reader: "
+	partly   = "one box, also for %d readers on other machines: "
 )
 
 // The size up to which all slots of one Publish are populated together.
@@ -47,9 +49,31 @@ func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 	return t.publish(each, name, s, readers, sets)
 }
 
+// Beyond takes the updates of a box to readers that cannot map it.
+type Beyond struct {
+	Ring func(bell uint64) // box.End.Ring, for bells of this machine as well
+	// Relay begins to do so, out of the memory that e describes, until it has called
+	// release; never, where it fails. The numbers of those readers in the box begin
+	// with first.
+	Relay func(e box.End, first int, release func() error) error
+}
+
+// PublishBeyond is Publish for readers of this machine and others.
+func (t *transport) PublishBeyond(name string, s rdma.Spec, near, far []int, b *Beyond) (rdma.Outbox, error) {
+	outs, err := t.publishBeyond(fmt.Sprintf(partly, len(far)), name, s, near, [][]int{slices.Concat(near, far)}, b)
+	if err != nil {
+		return nil, err
+	}
+	return outs[0], nil
+}
+
 // publish makes one box per set of readers and announces them together, all or
 // none.
 func (t *transport) publish(kind, name string, s rdma.Spec, readers []int, sets [][]int) ([]rdma.Outbox, error) {
+	return t.publishBeyond(kind, name, s, readers, sets, nil)
+}
+
+func (t *transport) publishBeyond(kind, name string, s rdma.Spec, readers []int, sets [][]int, beyond *Beyond) ([]rdma.Outbox, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -67,10 +91,17 @@ func (t *transport) publish(kind, name string, s rdma.Spec, readers []int, sets 
 	if !t.takeName(name) {
 		return nil, fmt.Errorf("%s: this rank has a box of that name already; close it first, or take another", op)
 	}
-	p := &publication{t: t, name: name, layout: l}
+	p := &publication{t: t, name: name, layout: l, beyond: beyond}
 	outs, err := p.open(kind, readers, sets)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.release()))
+		p.withdraw()
+		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.pair.unmap()))
+	}
+	if beyond != nil {
+		p.users++
+		if err := beyond.Relay(p.end(0), len(readers), p.release); err != nil {
+			return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.release(), outs[0].Close()))
+		}
 	}
 	return outs, nil
 }
@@ -82,10 +113,12 @@ type publication struct {
 	layout    box.Layout
 	pair      pair
 	announced *rendezvous.Announcement
-	populated bool // all slots are
+	populated bool    // all slots are
+	beyond    *Beyond // nil: all readers can map it
 
-	mu   sync.Mutex
-	left int // boxes that are open
+	mu    sync.Mutex
+	left  int // boxes that are open
+	users int // of the memory: those, and who takes it beyond
 }
 
 func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Outbox, error) {
@@ -105,7 +138,7 @@ func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Out
 			return nil, err
 		}
 	}
-	p.left = len(outs)
+	p.left, p.users = len(outs), len(outs)
 	p.announced, err = p.t.host.Announce(boxName(p.name), rendezvous.Region{
 		Text: kind + box.Describe(p.layout.Spec), Readers: readers, Files: files,
 	})
@@ -164,16 +197,16 @@ func (p *publication) most() int {
 
 // outbox is the sending end of box i.
 func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
-	control, slots := p.pair.box(p.layout, i)
-	slot := p.layout.Flat(slots)
 	o := &ends.Outbox{}
-	e := p.t.end(p.name, p.t.Rank(), p.layout, control, slot)
+	e := p.end(i)
 	e.Done = func() error {
 		p.t.open.Forget(o)
 		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.left--; p.left > 0 {
-			return nil
+		p.left--
+		last := p.left == 0
+		p.mu.Unlock()
+		if last {
+			p.withdraw()
 		}
 		return p.release()
 	}
@@ -182,17 +215,37 @@ func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 		if p.populated {
 			return nil
 		}
-		return p.t.host.Reserve(slot(i))
+		return p.t.host.Reserve(e.Slot(i))
 	})
 	return o, err
 }
 
-// release ends the announcement and gives memory and name back.
-func (p *publication) release() error {
+// end describes box i.
+func (p *publication) end(i int) box.End {
+	control, slots := p.pair.box(p.layout, i)
+	e := p.t.end(p.name, p.t.Rank(), p.layout, control, p.layout.Flat(slots))
+	if p.beyond != nil {
+		e.Ring = p.beyond.Ring
+	}
+	return e
+}
+
+// withdraw ends the announcement and frees the name.
+func (p *publication) withdraw() {
 	if p.announced != nil {
 		p.announced.Withdraw()
 	}
 	p.t.freeName(p.name)
+}
+
+// release is called once by each user, at its end; the last gives the memory
+// back.
+func (p *publication) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users--; p.users > 0 {
+		return nil
+	}
 	return p.pair.unmap()
 }
 

@@ -62,7 +62,7 @@ func (s *shared) Swap(rank, i int, old, v uint64) bool {
 		return false
 	}
 	defer s.guard.Exit()
-	if !s.word(rank, i).CompareAndSwap(old, v) {
+	if s.maps[rank] == nil || !s.word(rank, i).CompareAndSwap(old, v) {
 		return false
 	}
 	s.ringAll()

@@ -65,9 +65,13 @@ type found struct {
 // find compares what a sender announced with what this rank expects, and maps it.
 func (t *transport) find(name string, s rdma.Spec, sender int, r rendezvous.Region) (f found, err error) {
 	ours := box.Describe(s)
-	theirs, single := strings.CutPrefix(r.Text, each)
-	if !single {
-		theirs, _ = strings.CutPrefix(r.Text, together)
+	kind, theirs, _ := strings.Cut(r.Text, ": ")
+	kind += ": "
+	single, elsewhere := kind == each, 0
+	if kind != each && kind != together {
+		if _, err := fmt.Sscanf(kind, partly, &elsewhere); err != nil || elsewhere < 0 || elsewhere > t.Size() {
+			return f, fmt.Errorf("rank %d announced it as %q, which this version does not know", sender, kind)
+		}
 	}
 	if theirs != ours {
 		return f, &rdma.MismatchError{Name: name, Rank: sender, Ours: ours, Theirs: theirs}
@@ -76,7 +80,7 @@ func (t *transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 	if me < 0 {
 		return f, fmt.Errorf("rank %d announced it for ranks %v only", sender, r.Readers)
 	}
-	boxes, readers := 1, len(r.Readers)
+	boxes, readers := 1, len(r.Readers)+elsewhere
 	if f.index = me; single {
 		boxes, readers, f.place, f.index = readers, 1, me, 0
 	}

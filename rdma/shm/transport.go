@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"malt/rdma"
 	"malt/rdma/box"
@@ -15,7 +16,6 @@ import (
 // rank is what a rank's transport and its subs have in common.
 type rank struct {
 	host   *rendezvous.Host
-	near   []int
 	meter  *box.Meter
 	memory memory
 	policy rendezvous.Policy
@@ -36,7 +36,11 @@ type transport struct {
 	life   context.Context // ends with Close
 	cancel context.CancelFunc
 	open   ends.Set // boxes, words and subs
+	left   atomic.Bool
 }
+
+// Transport is for who joins it with another one, to ranks of other machines.
+type Transport = transport
 
 var _ rdma.Transport = (*transport)(nil)
 
@@ -48,11 +52,8 @@ func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
 		return nil, err
 	}
 	r := &rank{
-		host: h, meter: box.NewMeter(c.Size), policy: policyFor(c.Size),
+		host: h, meter: box.NewMeter(c.Size), policy: policyFor(len(h.Members())),
 		outs: map[string]bool{}, pending: map[string]*words{},
-	}
-	for peer := range c.Size {
-		r.near = append(r.near, peer)
 	}
 	r.bells[0] = true
 	return newTransport(r, 0, nil), nil
@@ -67,7 +68,7 @@ func newTransport(r *rank, bell int, parent *transport) *transport {
 func (t *transport) Name() string { return "shm" }
 func (t *transport) Rank() int    { return t.host.Rank() }
 func (t *transport) Size() int    { return t.host.Size() }
-func (t *transport) Near() []int  { return t.near }
+func (t *transport) Near() []int  { return t.host.Members() }
 
 func (t *transport) State(peer int) error { return t.host.State(peer) }
 
@@ -98,16 +99,10 @@ func (t *transport) Sub() (rdma.Transport, error) {
 // Close closes what is open, and then the rank: whoever sees that it has left
 // sees that its boxes have.
 func (t *transport) Close() error {
-	open, ok := t.open.Shut()
-	if !ok {
+	if !t.left.CompareAndSwap(false, true) {
 		return nil
 	}
-	t.cancel()
-	var errs []error
-	for _, c := range open {
-		errs = append(errs, c.Close())
-	}
-	t.Wake()
+	errs := []error{t.CloseEnds()}
 	if t.parent != nil {
 		t.parent.open.Forget(t)
 		t.rank.mu.Lock()
@@ -126,6 +121,28 @@ func (t *transport) Close() error {
 	t.pending = nil
 	return errors.Join(errs...)
 }
+
+// CloseEnds closes what is open; nothing can be opened any more. The rank still
+// takes part.
+func (t *transport) CloseEnds() error {
+	open, ok := t.open.Shut()
+	if !ok {
+		return nil
+	}
+	t.cancel()
+	var errs []error
+	for _, c := range open {
+		errs = append(errs, c.Close())
+	}
+	t.Wake()
+	return errors.Join(errs...)
+}
+
+// BellID is the number of the doorbell at which this transport waits. RingBell
+// rings that of any rank of the machine, RingBells all of this rank and its subs.
+func (t *transport) BellID() uint64     { return t.host.BellID(t.bell) }
+func (t *transport) RingBell(id uint64) { t.host.Ring(id) }
+func (t *transport) RingBells()         { t.host.RingOwn() }
 
 // check fails when t is closed.
 func (t *transport) check() error {

@@ -28,6 +28,9 @@ func policyFor(size int) rendezvous.Policy {
 	return p
 }
 
+// WaitAs has this transport and its subs wait as p says, before any of them does.
+func (t *transport) WaitAs(p rendezvous.Policy) { t.policy = p }
+
 // Wait also ends when t, which may be a sub, is closed.
 func (t *transport) Wait(ctx context.Context, step func() bool) error {
 	var closed error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"malt/rdma"
 	"malt/rdma/internal/ends"
@@ -176,15 +177,9 @@ func (w *words) complete(ctx context.Context, t *transport) error {
 	return nil
 }
 
-// others are all ranks but this one.
+// others are all ranks of the machine but this one.
 func (t *transport) others() []int {
-	others := make([]int, 0, t.Size())
-	for rank := range t.Size() {
-		if rank != t.Rank() {
-			others = append(others, rank)
-		}
-	}
-	return others
+	return slices.DeleteFunc(slices.Clone(t.Near()), func(rank int) bool { return rank == t.Rank() })
 }
 
 // key is what the memory is announced under.
@@ -216,8 +211,8 @@ func (w *words) Set(i int, v uint64) {
 }
 
 func (w *words) ringAll() {
-	for _, m := range w.maps {
-		w.t.host.Ring(mem.WordAt(m, 0).Load())
+	for _, rank := range w.t.Near() {
+		w.t.host.Ring(mem.WordAt(w.maps[rank], 0).Load())
 	}
 }
 
@@ -232,13 +227,13 @@ func (w *words) Put(i int, v uint64) {
 // Get looks at the state before the word: behind a final state the word is
 // final.
 func (w *words) Get(rank, i int) (uint64, error) {
-	if rank < 0 || rank >= len(w.maps) || i < 0 || i >= w.n {
-		return 0, fmt.Errorf("shm: word %d of rank %d; there are %d words of %d ranks", i, rank, w.n, len(w.maps))
-	}
 	if !w.guard.Enter() {
 		return 0, rdma.ErrClosed
 	}
 	defer w.guard.Exit()
+	if rank < 0 || rank >= len(w.maps) || w.maps[rank] == nil || i < 0 || i >= w.n {
+		return 0, fmt.Errorf("shm: word %d of rank %d; there are %d words of ranks %v", i, rank, w.n, w.t.Near())
+	}
 	err := w.t.host.State(rank)
 	return w.word(rank, i).Load(), err
 }

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -23,6 +24,12 @@ type Config struct {
 	// Generation of the membership: a rank of another one is refused.
 	Generation uint32
 
+	// Near are ranks that another transport reaches: no connection is made to
+	// them. This one may be among them.
+	Near []int
+	// Bell is where this rank waits for near ranks as well; nil: it has its own.
+	Bell Doorbell
+
 	// Listeners accept for this rank. The transport takes them over and closes
 	// them, also when Open fails.
 	Listeners []net.Listener
@@ -43,6 +50,18 @@ type Config struct {
 	TLS *tls.Config
 }
 
+// Doorbell is what one goroutine of a rank waits at, and a way to the others.
+type Doorbell interface {
+	BellID() uint64 // above 0 and below 1 << 32
+	Wake()
+	// WaitFor runs step until it returns true or an error, once now and again
+	// after every ring.
+	WaitFor(ctx context.Context, step func() (bool, error)) error
+
+	RingBell(id uint64) // one of near ranks
+	RingBells()         // all of this rank and its subs
+}
+
 const defaultUnreachable = 5 * time.Second
 
 func (c *Config) check() error {
@@ -59,7 +78,7 @@ func (c *Config) check() error {
 		return configError("a host counts as unreachable after %v; expected 2 s or more", c.Unreachable)
 	}
 	for r, addresses := range c.Peers {
-		if r != c.Rank && len(addresses) == 0 {
+		if c.reaches(r) && len(addresses) == 0 {
 			return configError("rank %d has no address", r)
 		}
 	}
@@ -69,6 +88,11 @@ func (c *Config) check() error {
 	return nil
 }
 
+// reaches tells whether there is a connection to rank.
+func (c *Config) reaches(rank int) bool {
+	return rank >= 0 && rank < c.Size && rank != c.Rank && !slices.Contains(c.Near, rank)
+}
+
 func (c *Config) checkRanks(what string, ranks []int) error {
 	for i, r := range ranks {
 		if r < 0 || r >= c.Size || slices.Contains(ranks[:i], r) {
@@ -76,6 +100,9 @@ func (c *Config) checkRanks(what string, ranks []int) error {
 		}
 		if r == c.Rank {
 			return fmt.Errorf("%s %v: rank %d is this rank itself", what, ranks, r)
+		}
+		if !c.reaches(r) {
+			return fmt.Errorf("%s %v: rank %d is on this machine", what, ranks, r)
 		}
 	}
 	return nil

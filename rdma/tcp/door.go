@@ -40,7 +40,7 @@ func (r *rank) permit(h *handshake.Hello) handshake.Verdict {
 		return handshake.OtherJob
 	case h.Size != uint32(r.cfg.Size):
 		return handshake.OtherSize
-	case h.To != uint32(r.cfg.Rank) || h.From <= h.To || h.From >= h.Size:
+	case h.To != uint32(r.cfg.Rank) || h.From <= h.To || h.From >= h.Size || r.links[h.From] == nil:
 		return handshake.NoSuchRank
 	case h.Generation != r.cfg.Generation:
 		return handshake.OtherGeneration

@@ -16,6 +16,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/bell"
 )
 
 // alone is a rank without connections, of which a test is the peer: box 1 is
@@ -31,7 +32,8 @@ func alone(t testing.TB) (r *rank, l *link, in *inbox, ends func()) {
 	r.later.rank = r
 	l = newLink(r, 1)
 	r.links[1] = l
-	tr := newTransport(r, nil)
+	r.bells = newBell(&bell.Set{})
+	tr := newTransport(r, r.bells, nil)
 	s := rdma.Spec{Bytes: 1000, Depth: 2}
 	out, err := tr.Publish(context.Background(), "ours", s, []int{1})
 	if err != nil {

@@ -84,10 +84,7 @@ func (p *replica) release() error {
 
 // Subscribe takes all boxes together, once the last of them is announced: what
 // fails or is given up has taken nothing.
-func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
-	if err := t.open.Check(); err != nil {
-		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
-	}
+func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
 	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
@@ -95,41 +92,69 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	if err := t.ins.Take(name, senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	var ins []*inbox
+	err = t.await(ctx, func() (missing []int, err error) {
+		t.rank.mu.Lock()
+		defer t.rank.mu.Unlock()
+		found, missing, err := t.find(op, name, s, senders)
+		if err == nil && len(missing) == 0 {
+			ins, err = t.take(found)
+		}
+		return missing, err
+	})
+	if err != nil {
+		t.ins.Free(name, senders...)
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	return ins, nil
+}
+
+// Await returns when Subscribe would not wait, or with the error of hopeless,
+// which is asked at each ring.
+func (t *transport) Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error {
+	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
+	if err := t.cfg.checkRanks("senders", senders); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	err := t.await(ctx, func() (missing []int, err error) {
+		t.rank.mu.Lock()
+		defer t.rank.mu.Unlock()
+		_, missing, err = t.find(op, name, s, senders)
+		if err == nil && len(missing) > 0 {
+			err = hopeless()
+		}
+		return missing, err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+// await asks for missing ranks at each ring until there are none.
+func (t *transport) await(ctx context.Context, ask func() (missing []int, err error)) error {
 	var missing []int
 	err := t.wait(ctx, func() (ok bool, err error) {
-		ins, missing, err = t.find(op, name, s, senders)
+		missing, err = ask()
 		return err == nil && len(missing) == 0, err
 	})
 	if err != nil && len(missing) > 0 {
 		err = fmt.Errorf("waiting for ranks %v: %w", missing, err)
 	}
-	if err != nil {
-		t.ins.Free(name, senders...)
-		return nil, fmt.Errorf("%s: %w", op, err)
-	}
-	result := make([]rdma.Inbox, len(ins))
-	for i, in := range ins {
-		result[i] = in
-	}
-	return result, nil
+	return err
 }
 
-// find looks all senders up, has them send, and takes their boxes if all do: what
-// a sender publishes from then on comes, also when it leaves.
-func (t *transport) find(op, name string, s rdma.Spec, senders []int) (ins []*inbox, missing []int, err error) {
+// find looks all senders up and has them send: what one of those that are not
+// missing publishes from then on comes, also when it leaves. rank.mu is held.
+func (t *transport) find(op, name string, s rdma.Spec, senders []int) (found []*replica, missing []int, err error) {
 	r := t.rank
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found := make([]*replica, len(senders))
-	for i, sender := range senders {
+	for _, sender := range senders {
 		// Of a sender that has gone nothing comes any more.
 		if err := r.gone(op, sender); err != nil {
 			return nil, nil, err
 		}
 		p := r.links[sender].announcedAs(name)
 		if p != nil && p.spec != s {
-			return nil, nil, fmt.Errorf("%s: %w", op, &rdma.MismatchError{Name: name, Rank: sender, Ours: box.Describe(s), Theirs: box.Describe(p.spec)})
+			return nil, nil, &rdma.MismatchError{Name: name, Rank: sender, Ours: box.Describe(s), Theirs: box.Describe(p.spec)}
 		}
 		if p == nil || !p.confirmed {
 			missing = append(missing, sender)
@@ -139,25 +164,29 @@ func (t *transport) find(op, name string, s rdma.Spec, senders []int) (ins []*in
 				return nil, nil, err
 			}
 		}
-		found[i] = p
+		found = append(found, p)
 	}
-	if len(missing) > 0 {
-		return nil, missing, nil
-	}
-	for _, p := range found {
-		in, err := t.newInbox(p)
-		if err != nil {
-			return nil, nil, err
+	return found, missing, nil
+}
+
+// take makes inboxes of what was found; rank.mu is held.
+func (t *transport) take(found []*replica) ([]rdma.Inbox, error) {
+	all := make([]*inbox, len(found))
+	for i, p := range found {
+		var err error
+		if all[i], err = t.newInbox(p); err != nil {
+			return nil, err
 		}
-		ins = append(ins, in)
 	}
-	if err := ends.Adopt(&t.open, ins...); err != nil {
-		return nil, nil, err
+	if err := ends.Adopt(&t.open, all...); err != nil {
+		return nil, err
 	}
-	for _, p := range found {
-		p.taken = true
+	ins := make([]rdma.Inbox, len(all))
+	for i, in := range all {
+		ins[i] = in
+		found[i].taken = true
 	}
-	return ins, nil, nil
+	return ins, nil
 }
 
 // prepare makes memory for the copy and has the owner told; rank.mu is held.
@@ -198,7 +227,7 @@ func (p *replica) forget() {
 func (t *transport) newInbox(p *replica) (in *inbox, err error) {
 	in = &inbox{t: t, replica: p}
 	e := p.end
-	e.Bell = t.bellID
+	e.Bell = t.bell.BellID()
 	e.Done = func() error {
 		t.open.Forget(in)
 		t.ins.Free(p.name, p.link.peer)

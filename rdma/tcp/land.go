@@ -96,7 +96,7 @@ func (l *link) landAnnounce(h header, b []byte) error {
 	}
 	l.lastBox = h.id
 	l.enter(&replica{link: l, id: h.id, name: name, spec: s, subscribing: true})
-	l.rank.bells.RingAll()
+	l.rank.bells.RingBells()
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (p *replica) begin() error {
 	// The sender cannot be told. The reader is, from now on.
 	failed := err // on the heap, which err is not
 	p.failed.Store(&failed)
-	p.link.rank.bells.RingAll()
+	p.link.rank.bells.RingBells()
 	p.busy, p.rest = true, nil
 	return nil
 }
@@ -215,7 +215,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 		if d := number(b, 0); d > p.met.Load() && d <= p.demanded.Load() {
 			p.box.Skip(number(b, 1))
 			p.met.Store(d)
-			r.bells.RingAll()
+			r.bells.RingBells()
 		}
 		return nil
 	}
@@ -226,7 +226,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 			r.mu.Lock()
 			p.confirmed = true
 			r.mu.Unlock()
-			r.bells.RingAll()
+			r.bells.RingBells()
 		}
 		return nil
 	}
@@ -340,7 +340,7 @@ func (l *link) landWords(h header, b []byte) error {
 	case h.kind == makeWords && h.arg > maxWords:
 		return malformed("%d words; expected %d at most", h.arg, maxWords)
 	case h.kind == makeWords:
-		r.bells.RingAll()
+		r.bells.RingBells()
 	case !known:
 		return malformed("words %d were not announced", h.id)
 	case h.kind == setWords && p != nil:

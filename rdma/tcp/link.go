@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 )
 
 // link is what this rank has with one peer for as long as both take part, over
@@ -285,7 +286,7 @@ func (l *link) finish(end error) {
 	if !errors.Is(end, errClosing) {
 		r.finish(l.peer, end)
 	} else {
-		r.bells.RingAll()
+		r.bells.RingBells()
 	}
 }
 
@@ -360,7 +361,7 @@ func (l *link) addRelay(x *relay) {
 func (x *relay) end() {
 	x.finish()
 	x.box.Close()
-	_ = x.pub.release()
+	_ = errors.Join(mem.Unmap(x.copied), x.pub.release())
 }
 
 func (l *link) addWords(w *words) {

@@ -10,6 +10,7 @@ import (
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/ends"
+	"malt/rdma/internal/mem"
 )
 
 // Publish announces a box; a name is free again when the box is closed.
@@ -38,8 +39,8 @@ func (t *transport) publish(name string, s rdma.Spec, readers []int, sets [][]in
 	if err := t.cfg.checkRanks("readers", readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	if len(name) > maxName || len(s.About) > maxName {
-		return nil, fmt.Errorf("%s: a name of %d bytes, about %d; at most %d each", op, len(name), len(s.About), maxName)
+	if err := checkNames(name, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	n := &naming{rank: t.rank, name: name, left: len(sets)}
 	all := make([]*outbox, len(sets))
@@ -62,10 +63,7 @@ func (t *transport) publish(name string, s rdma.Spec, readers []int, sets [][]in
 	}
 	r.outs[name] = true
 	for _, o := range all {
-		o.pub.id = r.newID()
-		for _, x := range o.pub.relays {
-			x.link.addRelay(x)
-		}
+		r.announce(o.pub)
 		outs = append(outs, o)
 	}
 	return outs, nil
@@ -92,7 +90,8 @@ type publication struct {
 	id     uint32
 	name   string
 	spec   rdma.Spec
-	slots  *slots
+	slots  *slots // nil: it lies elsewhere
+	free   func() error
 	relays []*relay
 
 	mu    sync.Mutex // guards slots in queue mode, excused and holding of the relays, users
@@ -107,7 +106,7 @@ func (p *publication) release() error {
 	if p.users--; p.users > 0 {
 		return nil
 	}
-	return p.slots.free()
+	return p.free()
 }
 
 // relay takes one reader's updates out of a publication. What is not marked is
@@ -119,6 +118,7 @@ type relay struct {
 
 	excused uint64 // pub.mu: seq up to which slots may be overwritten; queue mode
 	holding int    // pub.mu: slot that is being sent, or -1; queue mode
+	copied  []byte // room for what is being sent, where slots cannot be exchanged; queue mode
 
 	wanted atomic.Pointer[wanted] // what the reader has asked for on this connection
 	over   atomic.Bool            // the reader needs nothing any more
@@ -174,7 +174,11 @@ func (x *relay) start() (bool, error) {
 		return false, err
 	}
 	x.head, x.rest, x.mine, x.first, x.busy, x.frames = h, payload, mine, true, true, 0
-	if x.queue() && mine {
+	switch {
+	case !x.queue() || !mine:
+	case x.pub.slots == nil:
+		x.rest = x.copied[:copy(x.copied, payload)]
+	default:
 		x.holding = int((h.Seq - 1) % uint64(x.pub.spec.Depth))
 	}
 	if h.Seq < x.at.Head {
@@ -189,7 +193,7 @@ func (x *relay) start() (bool, error) {
 func (x *relay) finish() {
 	x.busy, x.rest = false, nil
 	x.box.Done()
-	if !x.queue() {
+	if !x.queue() || x.pub.slots == nil {
 		return
 	}
 	x.pub.mu.Lock()
@@ -244,13 +248,14 @@ func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, e
 	if err != nil {
 		return nil, err
 	}
-	p := &publication{name: n.name, spec: s, slots: newSlots(l), users: 1 + len(readers)}
+	memory := newSlots(l)
+	p := &publication{name: n.name, spec: s, slots: memory, free: memory.free, users: 1}
 	p.idle.L = &p.mu
 	o := &outbox{pub: p}
 	e := box.End{
 		Place:  box.Place{Control: control, Slot: p.slots.slot},
 		Layout: l, Name: n.name, Sender: t.Rank(), Member: uint32(t.Rank()), Generation: t.cfg.Generation,
-		Bell: t.bellID, Ring: t.ring, State: t.state, Meter: t.meter,
+		Bell: t.bell.BellID(), Ring: t.ring, State: t.state, Meter: t.meter,
 		Done: func() error {
 			t.open.Forget(o)
 			n.drop()
@@ -260,16 +265,71 @@ func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, e
 	if o.Box, err = box.NewOutbox(e, readers, p.slots.reserve); err != nil {
 		return nil, err
 	}
-	e.Meter, e.Done = nil, nil
+	return o, p.relay(t.rank, e, 0, readers)
+}
+
+// relay makes the relays to readers, whose numbers in the box begin with first.
+func (p *publication) relay(r *rank, e box.End, first int, readers []int) (err error) {
+	e.Meter, e.Done, e.Ring = nil, nil, r.ring
 	for i, reader := range readers {
 		e.Bell = linkBells + uint64(reader)
-		x := &relay{pub: p, link: t.links[reader], holding: -1}
-		if x.box, err = box.NewRelay(e, i); err != nil {
-			return nil, err
+		x := &relay{pub: p, link: r.links[reader], holding: -1}
+		if x.box, err = box.NewRelay(e, first+i); err != nil {
+			return err
 		}
 		p.relays = append(p.relays, x)
+		if x.queue() && p.slots == nil {
+			if x.copied, err = mem.Map(p.spec.Bytes); err != nil {
+				return noMemory(err)
+			}
+		}
 	}
-	return o, nil
+	p.users += len(readers)
+	return nil
+}
+
+// Relays take the updates of a box that another transport has made to readers.
+type Relays struct{ pub *publication }
+
+// Relay makes them. The numbers of the readers in the box begin with first; e is
+// what its writer was given. Its memory is there until release was called, which
+// it is not where Relay fails.
+func (t *transport) Relay(e box.End, s rdma.Spec, first int, readers []int, release func() error) (*Relays, error) {
+	op := fmt.Sprintf("tcp: rank %d: relaying %s", t.Rank(), e.Name)
+	if err := errors.Join(t.cfg.checkRanks("readers", readers), checkNames(e.Name, s)); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	p := &publication{name: e.Name, spec: s, free: release}
+	if err := p.relay(t.rank, e, first, readers); err != nil {
+		for _, x := range p.relays {
+			x.box.Close()
+			_ = mem.Unmap(x.copied)
+		}
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	r := t.rank
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.announce(p)
+	return &Relays{p}, nil
+}
+
+// Excuse is to be called before that of the box, for any rank.
+func (r *Relays) Excuse(reader int) { r.pub.excuse(reader) }
+
+// announce numbers a publication and has readers told; r.mu is held.
+func (r *rank) announce(p *publication) {
+	p.id = r.newID()
+	for _, x := range p.relays {
+		x.link.addRelay(x)
+	}
+}
+
+func checkNames(name string, s rdma.Spec) error {
+	if len(name) > maxName || len(s.About) > maxName {
+		return fmt.Errorf("a name of %d bytes, about %d; at most %d each", len(name), len(s.About), maxName)
+	}
+	return nil
 }
 
 // outbox is one that lets its relays know of whom it no longer waits for.
@@ -281,14 +341,19 @@ type outbox struct {
 var _ rdma.Outbox = (*outbox)(nil)
 
 func (o *outbox) Excuse(reader int) {
-	if o.pub.spec.Depth > 0 {
-		for _, x := range o.pub.relays {
-			if x.link.peer == reader && !x.left() {
-				x.excuse()
-			}
+	o.pub.excuse(reader)
+	o.Outbox.Excuse(reader)
+}
+
+func (p *publication) excuse(reader int) {
+	if p.spec.Depth == 0 {
+		return
+	}
+	for _, x := range p.relays {
+		if x.link.peer == reader && !x.left() {
+			x.excuse()
 		}
 	}
-	o.Outbox.Excuse(reader)
 }
 
 // errClosing ends what this rank itself has closed.

@@ -52,14 +52,14 @@ func (s *shared) Swap(rank, i int, old, v uint64) bool {
 	if rank != s.t.Rank() || s.closed.Load() || !s.values[i].CompareAndSwap(old, v) {
 		return false
 	}
-	s.t.bell.Ring()
+	s.t.bell.Wake()
 	return true
 }
 
 func (s *shared) Set(i int, v uint64) {
 	if !s.closed.Load() {
 		s.values[i].Swap(v)
-		s.t.bell.Ring()
+		s.t.bell.Wake()
 	}
 }
 

@@ -3,9 +3,7 @@ package tcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -34,65 +32,15 @@ func (s settled) Close() error {
 	return err
 }
 
-// Settle returns when no rank has anything to send to another, and everything
-// that was sent has landed.
+// Settle is what rdmatest asks for.
 func (s settled) Settle() {
-	for _, t := range s.all {
-		for _, l := range t.links {
-			if l != nil {
-				l.kick() // for what may wait a moment
-			}
-		}
-	}
-	// Twice: what landed during the first look may have given somebody something
-	// to send.
-	for calm, end := 0, time.Now().Add(patience); calm < 2; calm++ {
-		if !s.quiet() {
-			calm = -1
-			runtime.Gosched()
-			if time.Now().After(end) {
-				panic("not settled:" + s.describe())
-			}
-		}
+	if err := Settle(s.all, patience); err != nil {
+		panic(err)
 	}
 }
 
 // patience is for what should happen at once: only a defect lasts so long.
 const patience = 30 * time.Second
-
-// describe tells what Settle waits for.
-func (s settled) describe() (text string) {
-	for _, t := range s.all {
-		for _, l := range t.links {
-			if l != nil {
-				other := s.all[l.peer].links[t.Rank()]
-				text += fmt.Sprintf("\n%d to %d: dirty %v, idle %v, %d sent, %d landed; last failure: %v; %d malformed",
-					t.Rank(), l.peer, l.dirty.Load(), l.idle.Load(), l.posted.Load(), other.landed.Load(), l.lastWhy(), l.malformed)
-			}
-		}
-	}
-	return text
-}
-
-func (s settled) quiet() bool {
-	for _, t := range s.all {
-		for _, l := range t.links {
-			if l == nil {
-				continue
-			}
-			other := s.all[l.peer].links[t.Rank()]
-			select {
-			case <-l.ended:
-				continue
-			default:
-			}
-			if l.dirty.Load() || !l.idle.Load() || l.posted.Load() != other.landed.Load() {
-				return false
-			}
-		}
-	}
-	return true
-}
 
 func (s settled) Sub() (rdma.Transport, error) { return s.transport.Sub() }
 

@@ -20,9 +20,9 @@ type rank struct {
 	near  []int // this rank alone
 	self  *handshake.Self
 	meter *box.Meter
-	bells bell.Set
-	links []*link // by peer; nil for this rank itself
-	ends  []end   // by rank
+	bells Doorbell // the first one, by which all can be rung
+	links []*link  // by peer; nil for this rank itself and near ones
+	ends  []end    // by rank
 	door  *handshake.Door[*conn]
 	later later
 	ins   ends.Sources
@@ -48,7 +48,7 @@ const linkBells = 1 << 32
 // ring is box.End.Ring.
 func (r *rank) ring(id uint64) {
 	if id < linkBells {
-		r.bells.Ring(id)
+		r.bells.RingBell(id)
 	} else if peer := id - linkBells; peer < uint64(len(r.links)) && r.links[peer] != nil {
 		r.links[peer].kick()
 	}
@@ -65,7 +65,7 @@ func (r *rank) state(rank int) error {
 // wait.
 func (r *rank) finish(rank int, err error) {
 	if r.ends[rank].err.CompareAndSwap(nil, &err) {
-		r.bells.RingAll()
+		r.bells.RingBells()
 	}
 }
 
@@ -73,11 +73,13 @@ func (r *rank) finish(rank int, err error) {
 // rank.
 type transport struct {
 	*rank
-	bell   *bell.Bell
-	bellID uint64
+	bell   Doorbell
 	parent *transport // nil but for a sub
 	open   ends.Set   // boxes, words and subs
 }
+
+// Transport is for who joins it with another one, to near ranks.
+type Transport = transport
 
 var _ rdma.Transport = (*transport)(nil)
 
@@ -99,8 +101,11 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 		outs: map[string]bool{}, words: map[string]*words{},
 	}
 	r.later.rank = r
+	if r.bells = c.Bell; r.bells == nil {
+		r.bells = newBell(&bell.Set{})
+	}
 	for peer := range c.Size {
-		if peer != c.Rank {
+		if c.reaches(peer) {
 			r.links[peer] = newLink(r, peer)
 			r.links[peer].to = c.Peers[peer]
 		}
@@ -122,7 +127,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 		return nil, err
 	}
 	r.keepDoors()
-	return newTransport(r, nil), nil
+	return newTransport(r, r.bells, nil), nil
 }
 
 // close waits for the links to end.
@@ -134,9 +139,8 @@ func (r *rank) close() {
 	r.watching.Wait()
 }
 
-func newTransport(r *rank, parent *transport) *transport {
-	b, id := r.bells.Add(0)
-	return &transport{rank: r, bell: b, bellID: id, parent: parent}
+func newTransport(r *rank, d Doorbell, parent *transport) *transport {
+	return &transport{rank: r, bell: d, parent: parent}
 }
 
 func (t *transport) Name() string { return "tcp" }
@@ -144,13 +148,19 @@ func (t *transport) Rank() int    { return t.cfg.Rank }
 func (t *transport) Size() int    { return t.cfg.Size }
 func (t *transport) Near() []int  { return t.near }
 
+// Reaches tells whether there is, or was, a connection to rank.
+func (t *transport) Reaches(rank int) bool { return t.cfg.reaches(rank) }
+
+// Ring rings a doorbell of this machine, or has a link look for something to send.
+func (t *transport) Ring(bell uint64) { t.ring(bell) }
+
 func (t *transport) Wait(ctx context.Context, step func() bool) error {
 	return t.wait(ctx, func() (bool, error) { return step(), nil })
 }
 
 // wait is Bell.Wait that also ends when this transport is closed.
 func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
-	err := t.bell.Wait(ctx, func() (bool, error) {
+	err := t.bell.WaitFor(ctx, func() (bool, error) {
 		if ok, err := step(); ok || err != nil {
 			return ok, err
 		}
@@ -162,10 +172,15 @@ func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
 	return nil
 }
 
-func (t *transport) Wake() { t.bell.Ring() }
+func (t *transport) Wake() { t.bell.Wake() }
 
+// Sub is for a rank that has its own doorbells; SubAt, for one that was given one.
 func (t *transport) Sub() (rdma.Transport, error) {
-	s := newTransport(t.rank, t)
+	return t.SubAt(newBell(t.bell.(ownBell).set))
+}
+
+func (t *transport) SubAt(d Doorbell) (*Transport, error) {
+	s := newTransport(t.rank, d, t)
 	if err := ends.Adopt(&t.open, s); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: Sub: %w", t.Rank(), err)
 	}
@@ -225,7 +240,7 @@ func (t *transport) Close() error {
 	}
 	if t.parent != nil {
 		t.parent.open.Forget(t)
-		t.bell.Ring()
+		t.bell.Wake()
 		return errors.Join(errs...)
 	}
 	r := t.rank
@@ -236,7 +251,7 @@ func (t *transport) Close() error {
 		}
 	}
 	r.close()
-	t.bell.Ring()
+	t.bell.Wake()
 	return errors.Join(errs...)
 }
 

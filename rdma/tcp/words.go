@@ -138,7 +138,7 @@ func (t *transport) resume(name string, n int) (*words, error) {
 		}
 	}
 	r.words[name] = nil // in use
-	w.bell.Store(t.bellID)
+	w.bell.Store(t.bell.BellID())
 	return w, nil
 }
 

@@ -38,8 +38,9 @@ rdma/rendezvous        rdma rdma/internal/mem
 rdma/rendezvous/meeting rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
-rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/internal/dial rdma/internal/handshake rdma/box rdma/rendezvous
-rdma/auto              rdma rdma/internal/mem rdma/rendezvous rdma/inmem rdma/shm
+rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/rendezvous
+rdma/mixed             rdma rdma/box rdma/rendezvous rdma/shm rdma/tcp
+rdma/auto              rdma rdma/internal/mem rdma/internal/handshake rdma/rendezvous/... rdma/inmem rdma/shm rdma/tcp rdma/mixed
 rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock

@@ -1,0 +1,110 @@
+package mixed
+
+import (
+	"context"
+	"errors"
+
+	"malt/rdma"
+	"malt/rdma/box"
+	"malt/rdma/shm"
+	"malt/rdma/tcp"
+)
+
+// Publish has tcp relay the box to readers elsewhere.
+func (t *transport) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+	near, far := t.split(readers)
+	switch {
+	case len(far) == 0:
+		return t.near.Publish(ctx, name, s, near)
+	case len(near) == 0:
+		return t.far.Publish(ctx, name, s, far)
+	}
+	o := &outbox{}
+	var err error
+	o.Outbox, err = t.near.PublishBeyond(name, s, near, far, &shm.Beyond{
+		Ring: t.far.Ring,
+		Relay: func(e box.End, first int, release func() error) (err error) {
+			o.relays, err = t.far.Relay(e, s, first, far, release)
+			return err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// outbox is one with relays, which are to know of whom it no longer waits for.
+type outbox struct {
+	rdma.Outbox
+	relays *tcp.Relays
+}
+
+func (o *outbox) Excuse(reader int) {
+	o.relays.Excuse(reader)
+	o.Outbox.Excuse(reader)
+}
+
+// PublishEach makes the boxes of readers elsewhere apart.
+func (t *transport) PublishEach(ctx context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
+	near, far := t.split(readers)
+	here, err := t.near.PublishEach(ctx, name, s, near)
+	if err != nil {
+		return nil, err
+	}
+	there, err := t.far.PublishEach(ctx, name, s, far)
+	if err != nil {
+		for _, o := range here {
+			err = errors.Join(err, o.Close())
+		}
+		return nil, err
+	}
+	all := make([]rdma.Outbox, len(readers))
+	for i, r := range readers {
+		from := &here
+		if t.far.Reaches(r) {
+			from = &there
+		}
+		all[i], *from = (*from)[0], (*from)[1:]
+	}
+	return all, nil
+}
+
+// dead is the death of one of ranks, if there was any.
+func (t *transport) dead(ranks []int) error {
+	for _, r := range ranks {
+		if err := t.State(r); err != nil && !errors.Is(err, rdma.ErrLeft) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Subscribe takes the boxes of far senders last, without waiting: what fails or
+// is given up has taken nothing, unless a far sender goes in that moment.
+func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	near, far := t.split(senders)
+	if err := t.far.Await(ctx, name, s, far, func() error { return t.dead(near) }); err != nil {
+		return nil, err
+	}
+	here, err := t.near.Subscribe(ctx, name, s, near)
+	if err != nil {
+		return nil, err
+	}
+	there, err := t.far.Subscribe(ctx, name, s, far)
+	if err != nil {
+		for _, in := range here {
+			err = errors.Join(err, in.Close())
+		}
+		return nil, err
+	}
+	from := make(map[int]rdma.Inbox, len(senders))
+	for _, in := range append(here, there...) {
+		from[in.From()] = in
+	}
+	all := make([]rdma.Inbox, len(senders))
+	for i, r := range senders {
+		all[i] = from[r]
+	}
+	return all, nil
+}

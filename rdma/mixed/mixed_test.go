@@ -1,0 +1,109 @@
+package mixed
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"malt/internal/fleet"
+	"malt/rdma"
+	"malt/rdma/rdmatest"
+	"malt/rdma/rendezvous"
+	"malt/rdma/tcp"
+)
+
+// patience is for what should happen at once: only a defect lasts so long.
+const patience = 30 * time.Second
+
+// open makes a rank for each element of host, which says on which machine it is
+// taken to be.
+func open(t testing.TB, host ...int) []rdma.Transport {
+	t.Helper()
+	job := fleet.NewStore()
+	peers := make([][]string, len(host))
+	near := map[int][]int{}
+	listeners := make([]net.Listener, len(host))
+	for rank, h := range host {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[rank] = l
+		peers[rank] = []string{l.Addr().String()}
+		near[h] = append(near[h], rank)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	all := make([]rdma.Transport, len(host))
+	errs := make([]error, len(host))
+	var wg sync.WaitGroup
+	for rank, h := range host {
+		wg.Go(func() {
+			all[rank], errs[rank] = Open(ctx,
+				rendezvous.Config{Rank: rank, Size: len(host), Store: job, Token: "secret", Members: near[h]},
+				tcp.Config{Rank: rank, Size: len(host), Job: job, Token: []byte("secret"), Generation: 1, Listeners: listeners[rank : rank+1], Peers: peers},
+			)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range all {
+		// They share a process: who looks for long keeps others from running.
+		tr.(*transport).near.WaitAs(rendezvous.Policy{})
+	}
+	return all
+}
+
+// settled is a rank among others of this process that can wait until everything
+// that was sent between them has landed.
+type settled struct {
+	rdma.Transport
+	far []*tcp.Transport
+}
+
+// Settle is what rdmatest asks for.
+func (s settled) Settle() {
+	if err := tcp.Settle(s.far, patience); err != nil {
+		panic(err)
+	}
+}
+
+func settle(all []rdma.Transport) []rdma.Transport {
+	far := make([]*tcp.Transport, len(all))
+	ts := make([]rdma.Transport, len(all))
+	for i, t := range all {
+		far[i] = t.(*transport).far
+		ts[i] = settled{t, far}
+	}
+	return ts
+}
+
+// Whether ranks share a machine or not makes no difference to who uses them.
+func TestConformance(t *testing.T) {
+	for name, host := range map[string]func(rank int) int{
+		"two each": func(rank int) int { return rank / 2 },
+		"one each": func(rank int) int { return rank },
+		"three": func(rank int) int {
+			if rank < 3 {
+				return 0
+			}
+			return 1 + rank%2
+		},
+		"one alone": func(rank int) int { return min(rank, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdmatest.Run(t, func(t *testing.T, n int) []rdma.Transport {
+				hosts := make([]int, n)
+				for rank := range hosts {
+					hosts[rank] = host(rank)
+				}
+				return settle(open(t, hosts...))
+			})
+		})
+	}
+}
