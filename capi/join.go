@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"malt/libmalt"
@@ -32,6 +33,7 @@ type joining struct {
 	// waits.
 	asked  time.Time
 	absent string
+	told   atomic.Pointer[string] // by the meeting of several machines
 }
 
 //export maltGoInit
@@ -103,6 +105,13 @@ func enterJoining(options string) (*joining, error) {
 func startJoining(options string, c libmalt.Config) *joining {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	j := &joining{options: options, config: c, cancel: cancel, waited: true, done: make(chan struct{})}
+	c.Report = func(absent []int, detail string) {
+		s := missing(absent, c.Size)
+		if detail != "" {
+			s += " (" + detail + ")"
+		}
+		j.told.Store(&s)
+	}
 	go func() {
 		defer cancel()
 		defer close(j.done)
@@ -139,7 +148,9 @@ func (j *joining) look() {
 		return
 	}
 	j.absent = "all ranks have been started, but not all have joined yet"
-	if ranks := j.config.Absent(); len(ranks) > 0 {
+	if s := j.told.Load(); s != nil {
+		j.absent = *s
+	} else if ranks := j.config.Absent(); len(ranks) > 0 {
 		j.absent = missing(ranks, j.config.Size)
 	}
 	j.asked = time.Now()

@@ -36,18 +36,25 @@ type Config struct {
 	// that merely loads its data late ends the job; too long, and a wrong script
 	// seems to hang.
 	Timeout time.Duration
+	// Encrypt says that what goes between machines is encrypted, with TLS 1.3.
+	Encrypt bool
 	// Transport is "auto", or one of rdma/auto by name.
 	Transport string
+
+	// Report, if not nil, is told now and then what Join waits for, where the store
+	// is host:port: ranks that have not come, as far as this one knows, and what
+	// stands in the way, or "". It must not block.
+	Report func(absent []int, detail string)
 }
 
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "local_rank", "store", "store_fd", "token", "interface", "timeout", "transport"}
+var configKeys = []string{"rank", "size", "local_rank", "store", "store_fd", "token", "encrypt", "interface", "timeout", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_LOCAL_RANK, MALT_STORE,
-// MALT_STORE_FD, MALT_TOKEN, MALT_INTERFACE, MALT_TIMEOUT (seconds) and
-// MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_STORE_FD, MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TIMEOUT (seconds)
+// and MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -64,7 +71,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 }
 
 // Set applies "key=value …" on top of c: rank, size, local_rank, store, store_fd,
-// token, interface, timeout (seconds), transport.
+// token, encrypt, interface, timeout (seconds), transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, c.set)
 }
@@ -89,6 +96,13 @@ func (c *Config) set(key, value string) (err error) {
 		c.Store = value
 	case "store_fd":
 		return whole(&c.StoreFD, 1, math.MaxInt32) // 0 is standard input
+	case "encrypt":
+		on := map[string]bool{"1": true, "true": true, "0": false, "false": false}
+		v, ok := on[strings.ToLower(value)]
+		if !ok {
+			return failf(ErrInvalid, "encrypt=%s: 1 or 0 is expected", value)
+		}
+		c.Encrypt = v
 	case "interface":
 		c.Interface = value
 	case "token":
@@ -146,9 +160,10 @@ func (c Config) Absent() []int { return auto.Absent(c.transport()) }
 // transport is what the layer below needs of c.
 func (c Config) transport() auto.Config {
 	return auto.Config{
-		Rank: c.Rank, Size: c.Size, LocalRank: c.LocalRank,
+		Rank: c.Rank, Size: c.Size,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Interface: c.Interface, Version: c.Version, Transport: c.Transport,
+		Encrypt: c.Encrypt, Interface: c.Interface, Version: c.Version, Transport: c.Transport,
+		Report: c.Report,
 	}
 }
 

@@ -2,6 +2,7 @@ package libmalt
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestConfigFromEnv(t *testing.T) {
 	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_LOCAL_RANK", "1", "MALT_STORE", "local:ab", "MALT_TOKEN", "s", "MALT_TIMEOUT", "1.5",
 		"MALT_STORE_FD", "7", "MALT_INTERFACE", "^docker*"))
 	want := Config{Rank: 2, Size: 4, LocalRank: 1, Store: "local:ab", Token: "s", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: 7, Interface: "^docker*"}
-	if err != nil || c != want || c.validate() != nil {
+	if err != nil || !reflect.DeepEqual(c, want) || c.validate() != nil {
 		t.Errorf("got %+v, %v; want %+v", c, err, want)
 	}
 	if err := c.Set("rank=3 timeout=7"); err != nil || c.Rank != 3 || c.Timeout != 7*time.Second {

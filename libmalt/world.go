@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,7 +77,7 @@ type memory struct {
 // NewWorld joins the ranks of t. It waits until all of them have.
 func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	w := &World{
-		t: t, rank: t.Rank(), size: t.Size(), localRank: c.LocalRank, timeout: c.Timeout,
+		t: t, rank: t.Rank(), size: t.Size(), localRank: slices.Index(t.Near(), t.Rank()), timeout: c.Timeout,
 		in: make([]stream, t.Size()), memory: map[*byte]*memory{},
 	}
 	if w.timeout <= 0 {
@@ -132,7 +133,7 @@ func (w *World) Rank() int { return w.rank }
 // Size is the number of ranks.
 func (w *World) Size() int { return w.size }
 
-// LocalRank numbers the ranks of one machine.
+// LocalRank is this rank's place among those of its machine.
 func (w *World) LocalRank() int { return w.localRank }
 
 // Generation is the membership number: it changes when the set of ranks does.

@@ -2,6 +2,9 @@
 // the only place that knows all of them: a new transport is one line in known.
 //
 //	t, err := auto.Open(ctx, auto.Config{Rank: r, Size: n, Store: store, Token: token})
+//
+// Where the store is host:port, ranks of several hosts may meet there; then those
+// of one host share memory, and between hosts there is tcp (hosts.go).
 package auto
 
 import (
@@ -18,13 +21,19 @@ import (
 // Config is what a rank knows of its job before it has met the others. Each
 // transport reads what it needs.
 type Config struct {
-	Rank, Size, LocalRank int
-	Store                 string // where the ranks meet: "local:" and the job's id, or host:port of rank 0
-	StoreFD               int    // a socket that listens there, for rank 0; 0: it makes one
-	Token                 string // the job's secret
-	Interface             string // at which addresses other hosts can reach this rank; "": it looks
-	Version               string // of MALT, the same on all ranks
-	Transport             string // one of Names, or "auto"; "" is auto
+	Rank, Size int
+	Store      string // where the ranks meet: "local:" and the job's id, or host:port of rank 0
+	StoreFD    int    // a socket that listens there, for rank 0; 0: it makes one
+	Token      string // the job's secret
+	Encrypt    bool   // what goes between hosts; the same on all ranks
+	Interface  string // at which addresses other hosts can reach this rank; "": it looks
+	Version    string // of MALT, the same on all ranks
+	Host       string // the machine, for tests of several on one; "": as the kernel says
+	Transport  string // one of Names, or "auto"; "" is auto
+
+	// Report, if not nil, is told now and then which ranks have not come to
+	// host:port yet, as far as this one knows, and what stands in the way.
+	Report func(absent []int, detail string)
 }
 
 // transport is one that can be opened.
@@ -35,6 +44,7 @@ type transport struct {
 
 var known = []transport{
 	{"shm", openShm},
+	{"tcp", openTCP},
 	{"inmem", openInmem},
 }
 
@@ -50,35 +60,50 @@ func Names() []string {
 // Open joins the job and returns when all ranks have arrived. A job of one rank
 // needs no store.
 func Open(ctx context.Context, c Config) (rdma.Transport, error) {
-	name := c.Transport
-	if name == "" || name == "auto" {
-		name = best(c)
+	switch c.Transport {
+	case "", "auto":
+		return best(c)(ctx, c)
 	}
 	for _, k := range known {
-		if k.name == name {
+		if k.name == c.Transport {
 			return k.open(ctx, c)
 		}
 	}
 	return nil, configError("transport %q is not known; it is one of auto, %s", c.Transport, strings.Join(Names(), ", "))
 }
 
-// best is the heap for a rank alone, and shared memory for those of one machine.
-func best(c Config) string {
-	if c.Size == 1 {
-		return "inmem"
+// best is the heap for a rank alone, shared memory for those of one machine, and
+// what the hosts of those who meet at an address allow.
+func best(c Config) func(context.Context, Config) (rdma.Transport, error) {
+	switch {
+	case c.Size == 1:
+		return openInmem
+	case c.local():
+		return openShm
 	}
-	return "shm"
+	return openHosts
 }
 
+// local tells whether the ranks meet in the memory of one machine.
+func (c Config) local() bool { return c.Store == "" || strings.HasPrefix(c.Store, "local:") }
+
 // Absent lists the ranks of the job that no process is at present, as far as can
-// be told: for messages while Open waits.
-func Absent(c Config) []int { return c.rendezvous().Absent() }
+// be told without Report: for messages while Open waits.
+func Absent(c Config) []int {
+	if !c.local() {
+		return nil
+	}
+	return c.rendezvous().Absent()
+}
 
 func (c Config) rendezvous() *rendezvous.Config {
 	return &rendezvous.Config{Rank: c.Rank, Size: c.Size, Store: c.Store, Token: c.Token}
 }
 
 func openShm(ctx context.Context, c Config) (rdma.Transport, error) {
+	if !c.local() {
+		return openHere(ctx, c)
+	}
 	return shm.Open(ctx, *c.rendezvous())
 }
 

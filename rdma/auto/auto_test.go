@@ -32,7 +32,7 @@ func TestOneMachineIsShm(t *testing.T) {
 		var all sync.WaitGroup
 		for rank := range 2 {
 			all.Go(func() {
-				tr, err := Open(ctx, Config{Rank: rank, Size: 2, LocalRank: rank, Store: store, Token: "t", Transport: name})
+				tr, err := Open(ctx, Config{Rank: rank, Size: 2, Store: store, Token: "t", Transport: name})
 				if err != nil {
 					t.Errorf("%q: %v", name, err)
 					return
@@ -55,16 +55,16 @@ func TestRefusals(t *testing.T) {
 		Config
 		want string
 	}{
-		{Config{Size: 1, Transport: "smh"}, "one of auto, shm, inmem"},
+		{Config{Size: 1, Transport: "smh"}, "one of auto, shm, tcp, inmem"},
 		{Config{Size: 2, Transport: "inmem"}, "use shm or auto"},
-		{Config{Size: 2, Store: "tcp:here"}, "expected local:"},
+		{Config{Size: 2, Store: "nowhere", Token: "t"}, "host:port"},
 		{Config{Size: 2}, "expected local:"},
 	} {
 		if _, err := Open(context.Background(), c.Config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; expected %q", c.Config, err, c.want)
 		}
 	}
-	if n := Names(); !slices.Equal(n, []string{"shm", "inmem"}) {
+	if n := Names(); !slices.Equal(n, []string{"shm", "tcp", "inmem"}) {
 		t.Errorf("Names() = %v", n)
 	}
 }

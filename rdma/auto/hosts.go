@@ -1,0 +1,143 @@
+package auto
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"malt/rdma"
+	"malt/rdma/internal/handshake"
+	"malt/rdma/mixed"
+	"malt/rdma/rendezvous"
+	"malt/rdma/rendezvous/meeting"
+	"malt/rdma/shm"
+	"malt/rdma/tcp"
+)
+
+// met is what a rank knows once all have met at host:port.
+type met struct {
+	Config
+	table     *meeting.Table
+	listeners []net.Listener
+}
+
+// meet waits for all ranks. What comes of it owns the listeners.
+func meet(ctx context.Context, c Config) (*met, error) {
+	if c.local() {
+		return nil, configError("store %q is for ranks of one machine; tcp needs a store host:port, at which rank 0 listens", c.Store)
+	}
+	m := meeting.Config{
+		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Version: c.Version, Host: c.Host,
+	}
+	if c.Report != nil {
+		m.Report = func(p meeting.Progress) { c.Report(p.Absent, p.Detail) }
+	}
+	if c.Encrypt {
+		var err error
+		if m.TLS, err = handshake.TLS(); err != nil {
+			return nil, err
+		}
+	}
+	table, listeners, err := meeting.Meet(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return &met{c, table, listeners}, nil
+}
+
+// openHosts is shared memory within each host, and tcp between hosts.
+func openHosts(ctx context.Context, c Config) (rdma.Transport, error) {
+	m, err := meet(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if m.oneHost() {
+		return m.shm(ctx)
+	}
+	far, err := m.tcp()
+	if err != nil {
+		return nil, err
+	}
+	near := m.rendezvous()
+	near.Members = m.table.Near()
+	return mixed.Open(ctx, *near, far)
+}
+
+// openTCP is tcp between all ranks, also of one host.
+func openTCP(ctx context.Context, c Config) (rdma.Transport, error) {
+	m, err := meet(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	far, err := m.tcp()
+	if err != nil {
+		return nil, err
+	}
+	return tcp.Open(ctx, far)
+}
+
+// openHere is shared memory for ranks that have met by tcp.
+func openHere(ctx context.Context, c Config) (rdma.Transport, error) {
+	m, err := meet(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if !m.oneHost() {
+		m.close()
+		return nil, configError("transport shm is for ranks of one host, and these are on several: %s; use auto", m.hosts())
+	}
+	return m.shm(ctx)
+}
+
+// hosts says who is where: "ranks 0, 1 on alpha, rank 2 on beta".
+func (m *met) hosts() string {
+	var words []string
+	for host := range 1 + slices.Max(m.table.Hosts) {
+		var ranks []int
+		for r, h := range m.table.Hosts {
+			if h == host {
+				ranks = append(ranks, r)
+			}
+		}
+		words = append(words, fmt.Sprintf("%s on %s", rendezvous.Ranks(ranks), m.table.Names[ranks[0]]))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (m *met) oneHost() bool { return len(m.table.Near()) == m.Size }
+
+// close is for who needs no connections.
+func (m *met) close() {
+	for _, l := range m.listeners {
+		l.Close()
+	}
+}
+
+func (m *met) rendezvous() *rendezvous.Config {
+	c := m.Config.rendezvous()
+	c.Store = "local:" + m.table.Job
+	return c
+}
+
+func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
+	m.close()
+	return shm.Open(ctx, *m.rendezvous())
+}
+
+// tcp is to connect this rank with all others.
+func (m *met) tcp() (tcp.Config, error) {
+	c := tcp.Config{
+		Rank: m.Rank, Size: m.Size, Job: m.table.Job, Token: []byte(m.Token), Generation: m.table.Generation,
+		Listeners: m.listeners, Peers: m.table.Addresses,
+	}
+	if m.Encrypt {
+		var err error
+		if c.TLS, err = handshake.TLS(); err != nil {
+			m.close()
+			return c, err
+		}
+	}
+	return c, nil
+}
