@@ -325,7 +325,7 @@ func (r *rank) missing(cause error) error {
 			lines = append(lines, fmt.Sprintf("rank %d did not connect to rank %d at %s", l.peer, r.cfg.Rank, r.listening()))
 		}
 	}
-	return fmt.Errorf("tcp: %s; each rank has to run, and no firewall may keep them from each other: %w", strings.Join(lines, "; "), cause)
+	return fmt.Errorf("tcp: %s; each rank has to run, no firewall may keep them from each other, and these must be addresses of a network that both are on (MALT_INTERFACE chooses): %w", strings.Join(lines, "; "), cause)
 }
 
 func (r *rank) listening() string {

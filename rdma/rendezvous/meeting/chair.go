@@ -75,7 +75,7 @@ func preside(ctx context.Context, p *party) (t *Table, ls []net.Listener, err er
 
 // run returns when all ranks have the table, or the meeting has failed.
 func (h *chair) run(ctx context.Context) (t *Table, ls []net.Listener, err error) {
-	watch := time.NewTicker(silence / 5)
+	watch := time.NewTicker(lookEvery)
 	defer watch.Stop()
 	for {
 		h.mu.Lock()
@@ -239,7 +239,7 @@ func (h *chair) listenFor() {
 	seats := slices.Clone(h.seats)
 	h.mu.Unlock()
 	for r, s := range seats {
-		if s.c != nil && !s.got && s.c.silent() > silence {
+		if s.c != nil && !s.got && s.c.silent() {
 			h.lost(r, "its host has not answered for %v: it is off, or the network between is cut", silence)
 			s.c.Close()
 		}

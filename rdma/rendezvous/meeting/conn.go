@@ -24,8 +24,10 @@ func newSelf(c *Config) *handshake.Self {
 const (
 	// Who has proved the token says at once who it is.
 	cardPatience = 10 * time.Second
-	// A host that gives no sign of life for so long is not there.
-	silence = 5 * time.Second
+	// A host that gives no sign of life for so long is not there. Idle, it is asked
+	// once a second.
+	silence   = 5 * time.Second
+	lookEvery = silence / 10
 	// What is said at the end is not waited for longer.
 	farewell = time.Second
 )
@@ -95,18 +97,19 @@ func (c *conn) interruptible(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { c.Close() })
 }
 
-// silent is for how long the other end's kernel has given no sign of life. A
-// process that is stopped has one that does.
-func (c *conn) silent() (d time.Duration) {
+// silent tells whether the other end's kernel has given no sign of life for too
+// long. A process that is stopped has one that does.
+func (c *conn) silent() bool {
+	var last time.Duration
 	raw, err := c.raw.SyscallConn()
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) {
 			if s, err := mem.TCPState(int(fd)); err == nil {
-				d = s.Silence
+				last = s.Silence
 			}
 		})
 	}
-	return d
+	return last >= silence-lookEvery
 }
 
 // here and there are the addresses of its ends.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -143,14 +144,14 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 func watch(c *conn, away *atomic.Bool) (stop func()) {
 	done := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(silence / 5)
+		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
-				if c.silent() > silence {
+				if c.silent() {
 					away.Store(true)
 					c.Close()
 					return
@@ -201,7 +202,7 @@ func explain(p place, err error) string {
 	if errors.As(err, &op) && op.Addr != nil {
 		ip := addrOf(op.Addr)
 		inside = ip.IsLoopback()
-		at = fmt.Sprintf("%s (%v)", p.host, ip)
+		at = p.resolved([]netip.Addr{ip})
 	}
 	switch {
 	case errors.As(err, &dns):

@@ -168,6 +168,11 @@ func describe(all []address) string {
 	return strings.Join(words, ", ")
 }
 
+// worth are the addresses that a person would think of.
+func worth(all []address) []address {
+	return slices.DeleteFunc(slices.Clone(all), func(a address) bool { return a.kind() == loop || a.kind() == link })
+}
+
 // listen takes a port at each address.
 func listen(all []address) (ls []net.Listener, at []netip.AddrPort, err error) {
 	for _, a := range all {

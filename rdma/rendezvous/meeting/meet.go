@@ -33,6 +33,8 @@ type party struct {
 	inside bool // the store is of this host only
 	own    []address
 	card   card
+
+	reported *Progress // last
 }
 
 // Meet returns when all ranks are there: the table, and what this rank listens
@@ -72,11 +74,13 @@ func meet(ctx context.Context, c Config) (*Table, []net.Listener, error) {
 	return attend(ctx, p)
 }
 
-// report tells the caller.
+// report tells the caller what is new.
 func (p *party) report(absent []int, detail string) {
-	if p.Report != nil {
-		p.Report(Progress{absent, detail})
+	if p.Report == nil || p.reported != nil && detail == p.reported.Detail && slices.Equal(absent, p.reported.Absent) {
+		return
 	}
+	p.reported = &Progress{absent, detail}
+	p.Report(*p.reported)
 }
 
 // listen makes this rank's listeners and enters them in its card. met are the
@@ -96,7 +100,7 @@ func (p *party) listen(met ...netip.Addr) ([]net.Listener, error) {
 func (p *party) waited(absent []int, detail string, cause error) error {
 	who := "waited for the ranks, all of which had come, to hear that"
 	if len(absent) > 0 {
-		who = fmt.Sprintf("waited for %s of %d to come; each has to be started, with the same MALT_STORE and MALT_TOKEN", rendezvous.Ranks(absent), p.Size)
+		who = fmt.Sprintf("waited for %s of %d to come; each has to be started, with the same MALT_STORE and MALT_TOKEN, where it can reach that address", rendezvous.Ranks(absent), p.Size)
 	}
 	if detail != "" {
 		who += "; " + detail

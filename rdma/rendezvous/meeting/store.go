@@ -44,14 +44,14 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 	for _, p := range places {
 		ips, err := lookup(ctx, p.host)
 		if err != nil {
-			s.note = fmt.Sprintf("the host of rank 0 cannot resolve %s (%v); rank 0 listens at all its addresses", p.host, err)
+			s.note = fmt.Sprintf("the host of rank 0 cannot resolve %s (%v); rank 0 listens at all the addresses of that, %s", p.host, err, describe(worth(own)))
 			continue
 		}
 		mine := slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
 			return ip.IsLoopback() != p.loopback() || !ip.IsLoopback() && !slices.ContainsFunc(own, func(a address) bool { return a.ip == ip.WithZone("") })
 		})
 		if len(mine) == 0 {
-			s.note = fmt.Sprintf("%s is %s to the host of rank 0, by which no other host can reach it; rank 0 listens at all its addresses", p.host, join(ips))
+			s.note = fmt.Sprintf("%s is no address by which others could reach the host of rank 0, which has %s; rank 0 listens at all of them", p.resolved(ips), describe(worth(own)))
 		}
 		for _, ip := range mine {
 			at = append(at, netip.AddrPortFrom(ip, p.port))
@@ -120,12 +120,16 @@ func resolve(ctx context.Context, host string) (ips []netip.Addr, err error) {
 	return ips, err
 }
 
-func join(ips []netip.Addr) string {
+// resolved is the host of a place with its addresses.
+func (p place) resolved(ips []netip.Addr) string {
 	words := make([]string, len(ips))
 	for i, ip := range ips {
 		words[i] = ip.String()
 	}
-	return strings.Join(words, ", ")
+	if all := strings.Join(words, ", "); all != p.host {
+		return p.host + " (" + all + ")"
+	}
+	return p.host
 }
 
 // inherit takes over a listening socket.

@@ -100,15 +100,15 @@ func names(table map[string]string) lookup {
 // Rank 0 listens where the store says, if that is an address of its host, and
 // else everywhere, with a note that says why.
 func TestOpenStore(t *testing.T) {
-	own := []address{{netip.MustParseAddr("127.0.0.1"), "lo"}, {netip.MustParseAddr("127.0.0.2"), "eth0"}}
+	own := []address{{netip.MustParseAddr("127.0.0.1"), "lo"}, {netip.MustParseAddr("127.0.0.2"), "lo"}, {netip.MustParseAddr("192.0.2.9"), "eth0"}}
 	lookup := names(map[string]string{"localhost": "127.0.0.1 ::1", "debian": "127.0.1.1", "elsewhere": "192.0.2.1"})
 	for _, c := range []struct{ hosts, chosen, listens, note string }{
 		{"127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.1.1", "", "127.0.1.1", ""}, // told so
 		{"localhost", "", "127.0.0.1", ""},
-		{"debian", "", "::", "debian is 127.0.1.1 to the host of rank 0"},
-		{"elsewhere", "", "::", "elsewhere is 192.0.2.1"},
-		{"nowhere", "", "::", "cannot resolve nowhere"},
+		{"debian", "", "::", "debian (127.0.1.1) is no address"},
+		{"elsewhere", "", "::", "elsewhere (192.0.2.1) is no address by which others could reach the host of rank 0, which has eth0 192.0.2.9;"},
+		{"nowhere", "", "::", "cannot resolve nowhere (lookup nowhere: no such host)"},
 		{"nowhere 127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.0.1 127.0.0.1", "", "127.0.0.1", ""},
 		{"debian", "127.0.0.2", "127.0.0.2", "127.0.1.1"},
