@@ -54,7 +54,7 @@ func publishChannel(w *World, name string, bytes int, m mode) (*channel, error) 
 	lockstep := m.consistency.Kind == consistency.BSP
 	c := &channel{
 		name: name, receivers: m.graph.AllReceivers(w.rank), senders: slices.Sorted(slices.Values(m.graph.AllSenders(w.rank))),
-		spec:     rdma.Spec{Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: lockstep, About: brief(m.agreed())},
+		spec:     rdma.Spec{Bytes: bytes, Depth: m.consistency.Depth(), Lockstep: lockstep, About: brief(m.agreed()), Partial: m.representation != dense},
 		everyone: m.everyone(w.size),
 	}
 	var err error

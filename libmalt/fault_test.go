@@ -228,6 +228,70 @@ func TestScatterWithoutMemory(t *testing.T) {
 	})
 }
 
+// TestRowsWithoutMemory: rows of a sparse scatter for whose message there was no
+// memory are in the next one, however they came to be in that.
+func TestRowsWithoutMemory(t *testing.T) {
+	for _, sparse := range []string{"model", "gradient"} {
+		for _, named := range []bool{true, false} {
+			short := false
+			with(t, func(f *faulty) {
+				f.publish = func(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+					out, err := f.Transport.Publish(ctx, name, s, readers)
+					return &shortOutbox{out, &short}, err
+				}
+			}, func(ctx context.Context, w *libmalt.World) error {
+				v, err := vector(ctx, w, 1000, "consistency=async fold=replace sparse="+sparse)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					var rows []int64
+					if named {
+						rows = []int64{3, 500}
+					}
+					fill(v.Bytes()[4*3:4*4], 7)
+					fill(v.Bytes()[4*500:4*501], 8)
+					short = true
+					_, err := v.ScatterRows(ctx, rows, nil, 1)
+					if err := wantErr(err, libmalt.ErrNoMemory); err != nil || v.Clock() != 0 {
+						return fmt.Errorf("clock %d: %w", v.Clock(), err)
+					}
+					short = false
+					if named {
+						rows = rows[:0]
+					}
+					if n, err := v.ScatterRows(ctx, rows, nil, 1); err != nil || n == 0 {
+						return fmt.Errorf("sent %d bytes: %w", n, err)
+					}
+				}
+				if err := w.Barrier(ctx); err != nil || w.Rank() == 1 {
+					return err
+				}
+				if n, err := v.Gather(ctx, ""); n != 1 || err != nil {
+					return fmt.Errorf("%d updates folded: %w", n, err)
+				}
+				if a, b := at(v.Bytes(), 3), at(v.Bytes(), 500); a != 7 || b != 8 {
+					return fmt.Errorf("%s, rows named %t: rows 3 and 500 are %v and %v, want 7 and 8", sparse, named, a, b)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// shortOutbox lacks memory while short.
+type shortOutbox struct {
+	rdma.Outbox
+	short *bool
+}
+
+func (o *shortOutbox) Reserve(n int) error {
+	if *o.short {
+		return errShort
+	}
+	return o.Outbox.Reserve(n)
+}
+
 // TestCorruptUpdateIsNotFolded: the gather fails, the vector keeps its values.
 func TestCorruptUpdateIsNotFolded(t *testing.T) {
 	ctrl := gomock.NewController(t)

@@ -150,7 +150,9 @@ func (o *scattering) advance() (bool, error) {
 			reduce.Copy(b, s.data[:o.n])
 		} else {
 			var kind spvec.Kind
-			o.n, kind = s.encode(b, o.to)
+			if o.n, kind, err = s.encode(b, o.to); err != nil {
+				return false, err
+			}
 			stamp.Kind = uint16(kind)
 		}
 		if err := out.Commit(o.n, stamp, o.to); err != nil {

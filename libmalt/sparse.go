@@ -177,16 +177,31 @@ func (p *sparse) take(data []byte) []uint32 {
 // unname forgets what was to be in the next message.
 func (p *sparse) unname() { p.named, p.disorder, p.search = p.named[:0], false, false }
 
-// encode writes the next message, for the ranks in to, to slot.
-func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind) {
+// encode writes the next message, for the ranks in to, to slot. Where there is no
+// memory for it, the rows are in the message after it.
+func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind, error) {
 	p := s.sparse
 	all := p.search
 	rows := p.take(s.data)
+	reserve := func(bytes int) error {
+		err := s.ch.out.Reserve(bytes)
+		if err != nil {
+			p.named = append(p.named[:0], rows...)
+		}
+		return err
+	}
 	if p.kind == sparseGradient {
 		if len(rows) >= p.shape.DenseFrom() {
-			return spvec.EncodeDense(slot, p.shape, s.data, rows, all), spvec.Dense
+			if err := reserve(p.shape.Bytes()); err != nil {
+				return 0, 0, err
+			}
+			return spvec.EncodeDense(slot, p.shape, s.data, rows, all), spvec.Dense, nil
 		}
-		return spvec.Encode(slot, p.shape, s.data, rows, nil)
+		if err := reserve(p.shape.Room(len(rows), false)); err != nil {
+			return 0, 0, err
+		}
+		n, kind := spvec.Encode(slot, p.shape, s.data, rows, nil)
+		return n, kind, nil
 	}
 	seq := s.head.Load() + 1
 	p.ledger.Drop(s.readBy(s.ch.receivers, seq))
@@ -195,16 +210,21 @@ func (s *Segment) encode(slot []byte, to []int) (int, spvec.Kind) {
 		to = s.ch.receivers
 	}
 	due, ages := p.ledger.Since(seq, s.readBy(to, seq))
+	if err := reserve(p.shape.Room(len(due), ages != nil)); err != nil {
+		return 0, 0, err
+	}
 	if s.mode.consistency.Kind == consistency.NotifyAck {
 		for _, r := range to {
 			p.sent[r] = seq
 		}
 	}
 	if ages == nil && len(due) == len(rows) {
-		return spvec.EncodeNew(slot, p.shape, s.data, p.shadow, rows)
+		n, kind := spvec.EncodeNew(slot, p.shape, s.data, p.shadow, rows)
+		return n, kind, nil
 	}
 	spvec.Remember(p.shape, p.shadow, s.data, rows)
-	return spvec.Encode(slot, p.shape, s.data, due, ages)
+	n, kind := spvec.Encode(slot, p.shape, s.data, due, ages)
+	return n, kind, nil
 }
 
 // readBy is the last message that all of readers have folded, or in queues, where

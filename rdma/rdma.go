@@ -94,6 +94,10 @@ type Spec struct {
 	Depth    int    // 0: newest mode; d > 0: a queue of d
 	Lockstep bool   // newest mode with two latest words per reader, by clock & 1
 	About    string // anything else that both ends must agree on, for comparison and messages
+	// Partial: most payloads will be much shorter than Bytes. Begin then makes no
+	// room, so that a slot takes no more memory than what was written into it.
+	// The two ends need not agree on it.
+	Partial bool
 }
 
 // Stamp belongs to the layer above; a box only carries it.
@@ -119,6 +123,10 @@ type Outbox interface {
 	// while a reader has yet to release the update that the slot still holds.
 	// It fails with ErrNoMemory when a slot that was never used cannot be backed.
 	Begin() ([]byte, error)
+	// Reserve makes sure that the first n bytes of what Begin has returned are
+	// there, which only has to be asked for with Spec.Partial, before they are
+	// written. It fails with ErrNoMemory; the slot stays begun.
+	Reserve(n int) error
 	// Commit publishes the first n bytes of the slot to the readers in to, nil
 	// meaning all. In queue mode the others get an update whose Data is nil.
 	Commit(n int, s Stamp, to []int) error

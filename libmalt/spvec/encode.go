@@ -5,9 +5,21 @@ import (
 	"fmt"
 )
 
+// Room is the length of a message of n rows; with ages, at most.
+func (s Shape) Room(n int, ages bool) int {
+	room := s.Bytes()
+	switch {
+	case ages:
+		room = min(s.MaxBytes(), roundUp(countBytes+8*n)+n*s.RowBytes())
+	case n < s.Rows:
+		room = roundUp(countBytes+4*n) + n*s.RowBytes()
+	}
+	return room
+}
+
 // Encode writes rows of data, which ascend, to dst and returns how long that is
 // and of which kind. ages are those of the rows; nil: all are 0. dst has
-// Shape.MaxBytes.
+// Shape.MaxBytes, of which only Shape.Room are touched.
 func Encode(dst []byte, s Shape, data []byte, rows, ages []uint32) (int, Kind) {
 	n := len(rows)
 	if n > s.Rows || len(data) != s.Bytes() || ages != nil && len(ages) != n {

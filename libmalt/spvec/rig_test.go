@@ -1,6 +1,7 @@
 package spvec
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"unsafe"
@@ -60,10 +61,13 @@ func some(r *rand.Rand, s Shape, share float64) (rows []uint32) {
 
 func every(s Shape) []uint32 { return some(rand.New(rand.NewPCG(1, 1)), s, 2) }
 
-// message encodes rows of data, all of age 0.
+// message encodes rows of data, in no more room than it takes.
 func message(s Shape, data []byte, rows, ages []uint32) ([]byte, Kind) {
-	b := zeroed(s.MaxBytes())
+	b := zeroed(s.MaxBytes())[:s.Room(len(rows), ages != nil)]
 	n, kind := Encode(b, s, data, rows, ages)
+	if ages == nil && n != len(b) {
+		panic(fmt.Sprintf("%d rows of %v took %d bytes, room was for %d", len(rows), s, n, len(b)))
+	}
 	return b[:n], kind
 }
 

@@ -189,6 +189,49 @@ func TestReserveRefused(t *testing.T) {
 	}
 }
 
+// TestPartialIsReservedInPieces: a slot has as much memory as the longest payload
+// that was written into it, and what lacks is an error of that Reserve.
+func TestPartialIsReservedInPieces(t *testing.T) {
+	r := newRig(t, rdma.Spec{Bytes: 10 * backStep, Partial: true}, 1)
+	if err := r.out.Reserve(1); err == nil {
+		t.Error("Reserve without Begin was accepted")
+	}
+	send := func(n int) {
+		t.Helper()
+		if _, err := r.out.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.out.Reserve(n); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.out.Commit(n, rdma.Stamp{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(10)
+	send(3 * backStep)
+	send(2*backStep - headerBytes)
+	send(2 * backStep)
+	send(10 * backStep)
+	if want := [][3]int{
+		{0, 0, backStep}, {1, 0, backStep}, {1, backStep, 4 * backStep}, {0, backStep, 2 * backStep}, {0, 2 * backStep, r.layout.Stride},
+	}; !slices.Equal(r.ranges, want) {
+		t.Errorf("reserved slot, from, to %v, want %v", r.ranges, want)
+	}
+	if _, err := r.out.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	r.refuse = rdma.ErrNoMemory
+	if err := r.out.Reserve(5 * backStep); !errors.Is(err, rdma.ErrNoMemory) {
+		t.Errorf("Reserve: %v", err)
+	}
+	r.refuse = nil
+	send(5 * backStep)
+	if err := r.out.Close(); err != nil || !errors.Is(r.out.Reserve(1), rdma.ErrClosed) {
+		t.Error("Reserve of a closed box was accepted")
+	}
+}
+
 // An update of another view does not count in lock-step.
 func TestLockstepGeneration(t *testing.T) {
 	r := newRig(t, rdma.Spec{Bytes: 8, Lockstep: true}, 1)

@@ -22,9 +22,9 @@ var _ rdma.Outbox = (*Outbox)(nil)
 
 // NewOutbox makes the sending end of a box in fresh memory. readers are ranks,
 // without repeats; the place of a rank in it is that reader's index at NewInbox.
-// reserve is called before the first use of each slot; nil where there is
-// nothing to do.
-func NewOutbox(e End, readers []int, reserve func(slot int) error) (*Outbox, error) {
+// reserve is called before the first use of bytes from … to of a slot, from 0 on;
+// nil where there is nothing to do.
+func NewOutbox(e End, readers []int, reserve func(slot, from, to int) error) (*Outbox, error) {
 	if err := e.attach(); err != nil {
 		return nil, err
 	}
@@ -57,6 +57,22 @@ func (o *Outbox) Begin() ([]byte, error) {
 		return nil, fmt.Errorf("box: %s: %w", o.end.Name, err)
 	}
 	return b, nil
+}
+
+// Reserve implements rdma.Outbox.
+func (o *Outbox) Reserve(n int) error {
+	switch {
+	case o.w.closed:
+		return fmt.Errorf("box: %s: %w", o.end.Name, rdma.ErrClosed)
+	case o.w.slot < 0:
+		return fmt.Errorf("box: %s: Reserve without Begin; it is about the slot that Begin has returned", o.end.Name)
+	case n < 0 || n > o.end.Layout.Spec.Bytes:
+		return fmt.Errorf("box: %s: Reserve of %d bytes in a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
+	}
+	if err := o.w.Reserve(n); err != nil {
+		return fmt.Errorf("box: %s: %w", o.end.Name, err)
+	}
+	return nil
 }
 
 // Commit implements rdma.Outbox.

@@ -12,7 +12,7 @@ type Replica struct {
 // NewReplica makes it in fresh memory, laid out for one reader. e.Bell is rung
 // when the reader has released something that its sender waits for. reserve is
 // as for NewOutbox.
-func NewReplica(e End, reserve func(slot int) error) (*Replica, error) {
+func NewReplica(e End, reserve func(slot, from, to int) error) (*Replica, error) {
 	if err := e.attach(); err != nil {
 		return nil, err
 	}
@@ -65,6 +65,9 @@ func (p *Replica) Begin(h *Header) ([]byte, error) {
 	}
 	p.w.slot, p.w.seq = -1, h.Seq-1
 	b, err := p.w.Begin()
+	if err == nil && b != nil {
+		err = p.w.Reserve(int(h.Bytes))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type rig struct {
 	control  control
 	slots    []byte
 	reserved []int    // slots in the order of first use
+	ranges   [][3]int // slot, from and to of each Reserve
 	rung     []uint64 // bells in the order in which they were rung
 	quiet    bool     // do not record rings
 	state    map[int]error
@@ -36,9 +37,12 @@ func newRig(t testing.TB, s rdma.Spec, readers int) *rig {
 	for i := range readers {
 		ranks = append(ranks, i+1)
 	}
-	r.out, err = NewOutbox(r.end(0), ranks, func(slot int) error {
-		if r.refuse == nil {
+	r.out, err = NewOutbox(r.end(0), ranks, func(slot, from, to int) error {
+		if r.refuse == nil && from == 0 {
 			r.reserved = append(r.reserved, slot)
+		}
+		if r.refuse == nil {
+			r.ranges = append(r.ranges, [3]int{slot, from, to})
 		}
 		return r.refuse
 	})

@@ -26,13 +26,15 @@ type Writer struct {
 	member    []uint64 // member[r] == seq: the commit under way is meant for r
 	busy      []uint64 // busy[s] == look: slot s was found used in that look
 	look      uint64
-	backed    []bool // slots that were reserved
+	backed    []int // bytes of each slot that were reserved
 }
 
 // WriterEnv is what a Writer needs of its surroundings.
 type WriterEnv struct {
-	Slot    func(slot int) []byte
-	Reserve func(slot int) error  // before the first use of a slot; may be nil
+	Slot func(slot int) []byte
+	// Reserve makes bytes from … to of a slot present, which are then used for the
+	// first time; may be nil.
+	Reserve func(slot, from, to int) error
 	Ring    func(bell uint64)     // never called with 0
 	Gone    func(reader int) bool // dead or left: not waited for in queue mode
 }
@@ -46,7 +48,7 @@ func NewWriter(ctl []byte, l Layout, h Header, bell uint64, env WriterEnv) *Writ
 		excused:   make([]uint64, l.Readers),
 		member:    make([]uint64, l.Readers),
 		busy:      make([]uint64, l.Slots),
-		backed:    make([]bool, l.Slots),
+		backed:    make([]int, l.Slots),
 	}
 	w.control.senderBell().Store(bell)
 	return w
@@ -73,16 +75,38 @@ func (w *Writer) Begin() ([]byte, error) {
 	} else if s = w.freeSlot(); s < 0 {
 		return nil, corrupt("no free slot among %d", w.layout.Slots)
 	}
-	if !w.backed[s] {
-		if w.env.Reserve != nil {
-			if err := w.env.Reserve(s); err != nil {
-				return nil, err
-			}
-		}
-		w.backed[s] = true
+	first := w.layout.Spec.Bytes
+	if w.layout.Spec.Partial {
+		first = 0
+	}
+	if err := w.back(s, first); err != nil {
+		return nil, err
 	}
 	w.slot, w.payload = s, w.env.Slot(s)[headerBytes:headerBytes+w.layout.Spec.Bytes]
 	return w.payload, nil
+}
+
+// backStep is what a slot grows by, so that one whose messages get longer bit by
+// bit does not ask for each page.
+const backStep = 64 << 10
+
+// Reserve makes the first n bytes of the begun slot's payload present.
+func (w *Writer) Reserve(n int) error { return w.back(w.slot, n) }
+
+// back makes header and the first n bytes of payload of slot s present.
+func (w *Writer) back(s, n int) error {
+	to := headerBytes + n
+	if to <= w.backed[s] {
+		return nil
+	}
+	to = min(roundUp(to, backStep), w.layout.Stride)
+	if w.env.Reserve != nil {
+		if err := w.env.Reserve(s, w.backed[s], to); err != nil {
+			return err
+		}
+	}
+	w.backed[s] = to
+	return nil
 }
 
 // Commit publishes the first n bytes of the begun slot to the readers in to; all

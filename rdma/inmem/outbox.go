@@ -60,8 +60,10 @@ func (t *transport) publish(name string, s rdma.Spec, sets [][]int) ([]rdma.Outb
 			t.open.Forget(out)
 			return nil
 		}
-		out, err = box.NewOutbox(e, readers, func(slot int) (err error) {
-			p.slots[slot], err = heap(l.Stride)
+		out, err = box.NewOutbox(e, readers, func(slot, from, _ int) (err error) {
+			if from == 0 {
+				p.slots[slot], err = heap(l.Stride)
+			}
 			return err
 		})
 		if err != nil {

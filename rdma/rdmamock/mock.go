@@ -7,6 +7,7 @@ import (
 	context "context"
 	rdma "malt/rdma"
 	reflect "reflect"
+	time "time"
 
 	gomock "github.com/golang/mock/gomock"
 )
@@ -289,6 +290,98 @@ func (mr *MockTransportMockRecorder) Words(ctx, name, n interface{}) *gomock.Cal
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Words", reflect.TypeOf((*MockTransport)(nil).Words), ctx, name, n)
 }
 
+// MockSleeper is a mock of Sleeper interface.
+type MockSleeper struct {
+	ctrl     *gomock.Controller
+	recorder *MockSleeperMockRecorder
+}
+
+// MockSleeperMockRecorder is the mock recorder for MockSleeper.
+type MockSleeperMockRecorder struct {
+	mock *MockSleeper
+}
+
+// NewMockSleeper creates a new mock instance.
+func NewMockSleeper(ctrl *gomock.Controller) *MockSleeper {
+	mock := &MockSleeper{ctrl: ctrl}
+	mock.recorder = &MockSleeperMockRecorder{mock}
+	return mock
+}
+
+// EXPECT returns an object that allows the caller to indicate expected use.
+func (m *MockSleeper) EXPECT() *MockSleeperMockRecorder {
+	return m.recorder
+}
+
+// Deadline mocks base method.
+func (m *MockSleeper) Deadline() (time.Time, bool) {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Deadline")
+	ret0, _ := ret[0].(time.Time)
+	ret1, _ := ret[1].(bool)
+	return ret0, ret1
+}
+
+// Deadline indicates an expected call of Deadline.
+func (mr *MockSleeperMockRecorder) Deadline() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Deadline", reflect.TypeOf((*MockSleeper)(nil).Deadline))
+}
+
+// Done mocks base method.
+func (m *MockSleeper) Done() <-chan struct{} {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Done")
+	ret0, _ := ret[0].(<-chan struct{})
+	return ret0
+}
+
+// Done indicates an expected call of Done.
+func (mr *MockSleeperMockRecorder) Done() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Done", reflect.TypeOf((*MockSleeper)(nil).Done))
+}
+
+// Err mocks base method.
+func (m *MockSleeper) Err() error {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Err")
+	ret0, _ := ret[0].(error)
+	return ret0
+}
+
+// Err indicates an expected call of Err.
+func (mr *MockSleeperMockRecorder) Err() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Err", reflect.TypeOf((*MockSleeper)(nil).Err))
+}
+
+// Sleep mocks base method.
+func (m *MockSleeper) Sleep(word *uint32, seen uint32) {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Sleep", word, seen)
+}
+
+// Sleep indicates an expected call of Sleep.
+func (mr *MockSleeperMockRecorder) Sleep(word, seen interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Sleep", reflect.TypeOf((*MockSleeper)(nil).Sleep), word, seen)
+}
+
+// Value mocks base method.
+func (m *MockSleeper) Value(key any) any {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Value", key)
+	ret0, _ := ret[0].(any)
+	return ret0
+}
+
+// Value indicates an expected call of Value.
+func (mr *MockSleeperMockRecorder) Value(key interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Value", reflect.TypeOf((*MockSleeper)(nil).Value), key)
+}
+
 // MockOutbox is a mock of Outbox interface.
 type MockOutbox struct {
 	ctrl     *gomock.Controller
@@ -393,6 +486,20 @@ func (m *MockOutbox) Excuse(reader int) {
 func (mr *MockOutboxMockRecorder) Excuse(reader interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Excuse", reflect.TypeOf((*MockOutbox)(nil).Excuse), reader)
+}
+
+// Reserve mocks base method.
+func (m *MockOutbox) Reserve(n int) error {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Reserve", n)
+	ret0, _ := ret[0].(error)
+	return ret0
+}
+
+// Reserve indicates an expected call of Reserve.
+func (mr *MockOutboxMockRecorder) Reserve(n interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Reserve", reflect.TypeOf((*MockOutbox)(nil).Reserve), n)
 }
 
 // MockInbox is a mock of Inbox interface.

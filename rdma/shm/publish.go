@@ -211,11 +211,11 @@ func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 		return p.release()
 	}
 	var err error
-	o.Box, err = box.NewOutbox(e, readers, func(i int) error {
+	o.Box, err = box.NewOutbox(e, readers, func(slot, from, to int) error {
 		if p.populated {
 			return nil
 		}
-		return p.t.host.Reserve(e.Slot(i))
+		return p.t.host.Reserve(e.Slot(slot)[from:to])
 	})
 	return o, err
 }

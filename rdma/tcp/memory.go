@@ -62,7 +62,8 @@ func (s *slots) slot(i int) []byte {
 	return nil
 }
 
-func (s *slots) reserve(i int) error {
+// reserve makes a slot as a whole, when first bytes of it are used.
+func (s *slots) reserve(i, _, _ int) error {
 	if !s.mapped || s.each[i].Load() != nil {
 		return nil
 	}

@@ -24,6 +24,13 @@ func (o *Outbox) Begin() ([]byte, error) {
 	return o.Box.Begin()
 }
 
+// Reserve implements rdma.Outbox.
+func (o *Outbox) Reserve(n int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Box.Reserve(n)
+}
+
 // Commit implements rdma.Outbox.
 func (o *Outbox) Commit(n int, s rdma.Stamp, to []int) error {
 	o.mu.Lock()
