@@ -37,6 +37,9 @@ type Config struct {
 	// are to be tried. A rank is dialled by those above it, and by the others to
 	// find out whether it is there.
 	Peers [][]string
+	// Listening says that all ranks listen by now: one at whose addresses nobody
+	// does, or from which nothing comes back, for Unreachable, fails Open.
+	Listening bool
 
 	// Unreachable is for how long a host may give no sign of life before its rank
 	// is dead; 0 is 5 s, and less than 2 s is refused: the kernel asks an idle

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/rdma"
 	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
 )
@@ -28,8 +29,9 @@ const (
 	grace = 300 * time.Millisecond
 )
 
-// connect makes the next connection; first, there was none before, and there is
-// no telling a peer that is gone from one that has yet to come.
+// connect makes the next connection; first, there was none before, and unless all
+// are known to listen there is no telling a peer that is gone from one that has
+// yet to come.
 func (l *link) connect(first bool) (*conn, error) {
 	since := time.Now()
 	silent := time.Duration(0) // for how long dialling got no answer
@@ -40,7 +42,7 @@ func (l *link) connect(first bool) (*conn, error) {
 		dialled := l.rank.cfg.Rank > l.peer
 		if dialled {
 			c, err = l.dial()
-		} else if c = l.await(pause); c == nil && !first {
+		} else if c = l.await(pause); c == nil && (!first || l.rank.cfg.Listening) {
 			err = l.probe()
 		}
 		switch {
@@ -82,6 +84,14 @@ func (l *link) judge(err error, first bool, silent *time.Duration, took time.Dur
 		}
 		return l.dead(fmt.Errorf("it does not take this rank back: %w", err))
 	case first:
+		// A rank that has ended since refuses, as a firewall may; where the way is
+		// blocked nothing answers. Not by the clock: this process may have been
+		// stopped meanwhile.
+		if !l.rank.cfg.Listening || !errors.Is(err, syscall.ECONNREFUSED) && !unanswered(err) {
+			*silent = 0
+		} else if *silent += min(took, limit/5); *silent >= limit {
+			return err
+		}
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return l.dead(errGone)
@@ -290,13 +300,20 @@ func (r *rank) await(ctx context.Context) error {
 		select {
 		case <-l.up:
 		case l := <-r.failed:
-			return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, l.lastWhy())
+			var refused *handshake.Refusal
+			if why := l.lastWhy(); errors.As(why, &refused) {
+				return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, why)
+			}
+			return &rdma.PeerError{Rank: l.peer, Op: "connecting", Err: fmt.Errorf("%s; %s", l.missing(), blocked)}
 		case <-ctx.Done():
 			return r.missing(ctx.Err())
 		}
 	}
 	return nil
 }
+
+// blocked says what may be in the way.
+const blocked = "each rank has to run, no firewall may keep them from each other, and these must be addresses of a network that both are on (MALT_INTERFACE chooses)"
 
 func (l *link) lastWhy() error {
 	l.mu.Lock()
@@ -319,13 +336,18 @@ func (r *rank) missing(cause error) error {
 			continue
 		default:
 		}
-		if r.cfg.Rank > l.peer {
-			lines = append(lines, fmt.Sprintf("rank %d could not connect to rank %d at %s (%v)", r.cfg.Rank, l.peer, strings.Join(r.cfg.Peers[l.peer], ", "), l.lastWhy()))
-		} else {
-			lines = append(lines, fmt.Sprintf("rank %d did not connect to rank %d at %s", l.peer, r.cfg.Rank, r.listening()))
-		}
+		lines = append(lines, l.missing())
 	}
-	return fmt.Errorf("tcp: %s; each rank has to run, no firewall may keep them from each other, and these must be addresses of a network that both are on (MALT_INTERFACE chooses): %w", strings.Join(lines, "; "), cause)
+	return fmt.Errorf("tcp: %s; %s: %w", strings.Join(lines, "; "), blocked, cause)
+}
+
+// missing says which connection could not be made, and why.
+func (l *link) missing() string {
+	c := &l.rank.cfg
+	if c.Rank < l.peer && !c.Listening {
+		return fmt.Sprintf("rank %d did not connect to rank %d at %s", l.peer, c.Rank, l.rank.listening())
+	}
+	return fmt.Sprintf("rank %d could not connect to rank %d at %s (%v)", c.Rank, l.peer, strings.Join(c.Peers[l.peer], ", "), l.lastWhy())
 }
 
 func (r *rank) listening() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,6 +118,29 @@ func closeAll(t testing.TB, all []*transport) {
 	for _, r := range all {
 		if err := r.Close(); err != nil {
 			t.Errorf("rank %d: Close: %v", r.Rank(), err)
+		}
+	}
+}
+
+// Where all are known to listen, a rank that does not any more is not waited for.
+func TestOpenWithoutOneThatHasEnded(t *testing.T) {
+	t.Parallel()
+	configs := configure(t, 3)
+	configs[2].Listeners[0].Close()
+	errs := make([]error, 2)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for rank := range 2 {
+		c := configs[rank]
+		c.Listening, c.Unreachable = true, 2*time.Second
+		wg.Go(func() { _, errs[rank] = Open(ctx, c) })
+	}
+	wg.Wait()
+	for rank, err := range errs {
+		var peer *rdma.PeerError
+		if !errors.As(err, &peer) || peer.Rank != 2 || !strings.Contains(err.Error(), configs[2].Peers[2][0]) {
+			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
 }

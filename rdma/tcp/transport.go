@@ -118,6 +118,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 	}
 	r.watching.Go(r.watch)
 	if err := r.await(ctx); err != nil {
+		newTransport(r, r.bells, nil).Abort("it could not connect to all others: " + err.Error())
 		for _, l := range r.links {
 			if l != nil {
 				l.stop()
