@@ -103,7 +103,6 @@ def gathers() -> list[Row]:
             64 * KB,
             Target(over=5e-6),
             baseline="numpy-fold",
-            base_options={"k": k},
         )
         for k in (1, 3)
     ]
@@ -187,9 +186,8 @@ def tiny(cores: int) -> list[Row]:
             size = min(row.size, MB if row.op == "memory" else 16 * KB)
             after = None
             target = Target(row.target.peer, row.target.limit, row.target.most, row.target.over, after)
-            base = {**row.base_options, **({"k": 1} if "k" in row.base_options else {})}
             seen.setdefault(
                 (row.op, row.unit),
-                Row(row.title, row.op, 2, size, target, row.options, row.baseline, base, row.unit, row.once),
+                Row(row.title, row.op, 2, size, target, row.options, row.baseline, row.base_options, row.unit, row.once),
             )
     return list(seen.values())
