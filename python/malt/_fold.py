@@ -125,15 +125,6 @@ def apply(
     ``split`` cuts the bytes of one update into arrays like the vector's.
     """
 
-    def update(u: _lib.Update, own: Sequence[Array]) -> Update:
-        if u.rows is None:
-            return Update(u, split(u.data))
-        a = own[0]
-        values = u.data.view(a.dtype).reshape(len(u.rows), *a.shape[1:])
-        for shown in (u.rows, values):
-            shown.flags.writeable = False
-        return Update(u, lambda: (_whole(a, u.rows, values, sparse),), values)
-
     def run(updates: list[_lib.Update]) -> None:
         if not vector.saved:  # kept from one fold to the next: fresh memory costs more than the copy
             vector.saved = [np.empty_like(a) for a in arrays]
@@ -141,8 +132,12 @@ def apply(
         for old, a in zip(saved, arrays, strict=True):
             np.copyto(old, a)
         try:
-            result = fold(arrays[0] if single else tuple(arrays), [update(u, saved) for u in updates])
-            _store(result, arrays, single, _called(fold))
+            shown = [
+                Update(u, split(u.data)) if u.rows is None else _of_rows(u, u.rows, saved[0], sparse) for u in updates
+            ]
+            result = fold(arrays[0] if single else tuple(arrays), shown)
+            if not (single and result is arrays[0]):
+                _store(result, arrays, single, _called(fold))
         except BaseException:
             for a, old in zip(arrays, saved, strict=True):
                 a[...] = old
@@ -151,6 +146,14 @@ def apply(
     count = vector.gather_with(run, timeout)
     _tell_if_kept(vector, fold)
     return count
+
+
+def _of_rows(update: _lib.Update, rows: Array, own: Array, sparse: str | None) -> Update:
+    """Return an update of rows, which makes a whole array only when that is asked for."""
+    values = update.data.view(own.dtype).reshape(len(rows), *own.shape[1:])
+    for shown in (rows, values):
+        shown.flags.writeable = False
+    return Update(update, lambda: (_whole(own, rows, values, sparse),), values)
 
 
 def _whole(own: Array, rows: Array | None, values: Array, sparse: str | None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 KB, MB = 1 << 10, 1 << 20
@@ -184,10 +184,6 @@ def tiny(cores: int) -> list[Row]:
     for row in rows(cores):
         if row.ranks <= max(2, cores):
             size = min(row.size, MB if row.op == "memory" else 16 * KB)
-            after = None
-            target = Target(row.target.peer, row.target.limit, row.target.most, row.target.over, after)
-            seen.setdefault(
-                (row.op, row.unit),
-                Row(row.title, row.op, 2, size, target, row.options, row.baseline, row.base_options, row.unit, row.once),
-            )
+            target = replace(row.target, after=None)
+            seen.setdefault((row.op, row.unit), replace(row, ranks=2, size=size, target=target))
     return list(seen.values())

@@ -66,6 +66,7 @@ class Object(Place):
         self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
         self._count = ffi.new("uint32_t *")
         self._long = ffi.new("uint64_t *")
+        self._described = ffi.new("malt_update *")
         _objects.add(self)
 
     def _f(self, name: str) -> Any:
@@ -168,7 +169,7 @@ class Object(Place):
         return n
 
     def _update(self, i: int) -> Update:
-        u = ffi.new("malt_update *")
+        u = self._described
         if self.row:
             return self._update_rows(i, u)
         check(self._f("gather_update")(self.handle, i, u))
