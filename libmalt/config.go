@@ -44,7 +44,7 @@ type Config struct {
 	// Report, if not nil, is told now and then what Join waits for, where the store
 	// is host:port: ranks that have not come, as far as this one knows, and what
 	// stands in the way, or "". It must not block.
-	Report func(absent []int, detail string)
+	Report func(absent []int, detail string) `json:"-"`
 }
 
 // DefaultTimeout is the Timeout of a Config that names none.

@@ -23,8 +23,8 @@ type adder struct {
 	parts   []subtotal
 	srcs    [][]byte
 	weights []float64
-	rooms   [][]byte // by host: what its ranks have together, of one block
-	terms   []subtotal   // ranks of one host
+	rooms   [][]byte   // by host: what its ranks have together, of one block
+	terms   []subtotal // ranks of one host
 }
 
 // room is memory of n bytes for what host has.
