@@ -125,6 +125,7 @@ class Job:
         argv: Sequence[str],
         env: Mapping[str, str],
         pass_fds: Iterable[int] = (),
+        stdin: int = subprocess.DEVNULL,
         enter: Callable[[], None] | None = None,
         number: int | None = None,
     ) -> Rank:
@@ -132,7 +133,7 @@ class Job:
 
         Parameters
         ----------
-        argv, env, pass_fds
+        argv, env, pass_fds, stdin
             As of `subprocess.Popen`.
         enter : callable, optional
             Run in the new process before `preexec`, if that is given: it may make
@@ -164,7 +165,7 @@ class Job:
             process = subprocess.Popen(
                 argv,
                 env={**env, "MALT_REPORT": _channel(theirs[0])},
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=theirs[1],
                 stderr=theirs[2],
                 pass_fds=(theirs[0], *pass_fds),
@@ -302,13 +303,13 @@ class Job:
         os.close(end)
         self._running -= 1
         if self.stopped is None:
-            self._judge()
+            self.judge()
         else:
             rank.look()
         if self._running == 0:
             self._drain_at = time.monotonic() + DRAIN
 
-    def _judge(self) -> None:
+    def judge(self) -> None:
         """Note who has failed up to now; the first failure stops the job.
 
         All ranks are looked at, not only the one whose end was noticed: where a

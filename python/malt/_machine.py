@@ -26,6 +26,19 @@ def threads(size: int, env: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys((name for name in THREADS if name not in env), str(max(1, cores() // size)))
 
 
+def crowding(count: int, env: Mapping[str, str]) -> list[str]:
+    """Return what a user may want to know of so many ranks on this machine, with that environment."""
+    usable, said = cores(), []
+    shared = [name for name in THREADS if name not in os.environ and name in env]
+    if shared:
+        share = env[shared[0]]
+        names = shared[0] + (" and the like" if len(shared) > 1 else "")
+        said.append(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {usable} cores, {count} ranks)")
+    if count > usable:
+        said.append(f"{count} ranks share {usable} cores and take turns: expect no more speed than from {usable}")
+    return said
+
+
 def cores() -> int:
     """Return the cores of this process: its affinity, and the CPU quota of its control groups."""
     number = len(os.sched_getaffinity(0))

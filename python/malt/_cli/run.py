@@ -6,14 +6,17 @@ import argparse
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import BinaryIO, NoReturn
 
 from malt import _machine
-from malt._cli import nodes, target
+from malt._cli import hosts, nodes, remote, target
+from malt._cli.crew import Crew
 from malt._cli.options import Parser, UsageError, nearest, ranks
+from malt._cli.plan import made
 from malt._cli.summary import table
-from malt._cli.supervise import Kind, keep_standard_descriptors, supervise
+from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
 from malt._launch import Job, job_environment, meeting
 from malt._output import Display
@@ -35,6 +38,8 @@ EXAMPLES = """\
   malt run -n 4 -m package.train           a module
   malt run -n 3 -- ./train                 any program, such as one in C
   malt run -n 4 --log-dir logs train.py    a file per rank besides
+  malt run -H node1:4,node2:4 train.py     on two machines, to which ssh leads
+  malt run -n 4 --nodes 2 --node-rank 0 --store node0:29500 train.py    without ssh
 """
 
 
@@ -53,6 +58,7 @@ def parser() -> Parser:
         "--on-death", type=_on_death, default="stop", metavar="stop", help="what the death of a rank does"
     )
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
+    hosts.add_options(made)
     nodes.add_options(made)
     return made
 
@@ -81,15 +87,23 @@ def main(arguments: Sequence[str]) -> int:
     parse = parser()
     own, program = target.split(arguments, parse.options())
     options = parse.parse(own)
+    if options.hosts is not None or options.hostfile is not None:
+        return _run_remote(options, program, parse.error)
+    hosts.none_given(options, parse.error)
     argv = target.command(program, parse.error)
     if options.ranks is None:
         parse.error(f"say how many ranks to start, such as -n {_machine.cores()} (one for each core of this machine)")
     part = nodes.part(options, parse.error)
+    _settle()
+    with contextlib.ExitStack() as opened:
+        return _supervise(options, argv, part, _logs(options, part, opened))
+
+
+def _settle() -> None:
+    """Make of this process one that can look after others."""
     keep_standard_descriptors()
     # A parent that ignores SIGCHLD would make the kernel throw exit codes away.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with contextlib.ExitStack() as opened:
-        return _supervise(options, argv, part, _logs(options, part, opened))
 
 
 def _logs(options: argparse.Namespace, part: nodes.Part, opened: contextlib.ExitStack) -> dict[int, BinaryIO]:
@@ -115,32 +129,35 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
     return env
 
 
-def crowding(count: int, env: Mapping[str, str]) -> list[str]:
-    """Return what a user may want to know of so many ranks on this machine, with that environment."""
-    cores, said = _machine.cores(), []
-    shared = [name for name in _machine.THREADS if name not in os.environ and name in env]
-    if shared:
-        share = env[shared[0]]
-        names = shared[0] + (" and the like" if len(shared) > 1 else "")
-        said.append(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {cores} cores, {count} ranks)")
-    if count > cores:
-        said.append(f"{count} ranks share {cores} cores and take turns: expect no more speed than from {cores}")
-    return said
-
-
 def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Part, logs: Mapping[int, BinaryIO]) -> int:
     def start(job: Job, terminal: Terminal) -> None:
         env = _environment(options, part)
-        for note in () if options.quiet else crowding(len(part.numbers), env):
+        for note in () if options.quiet else _machine.crowding(len(part.numbers), env):
             terminal.note(note)
         for local, rank in enumerate(part.numbers):
             job.start(argv, {**env, "MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(local)}, number=rank)
 
-    def finish(job: Job, terminal: Terminal, display: Display) -> None:
-        if display.log_error is not None:
-            terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
-        if options.summary:
-            terminal.note("where the time of the ranks went, in seconds:")
-            terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())
+    return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
 
-    return supervise(RANKS, argv[0], part.size, start, finish, logs)
+
+def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[str], NoReturn]) -> int:
+    plan = made(options, program, refuse)
+    _settle()
+
+    def gather(display: Display, terminal: Terminal, preexec: Callable[[], None]) -> remote.Hosts:
+        return remote.Hosts(plan, display, (lambda _: None) if options.quiet else terminal.note, preexec)
+
+    def start(crew: remote.Hosts, _: Terminal) -> None:
+        crew.start()
+
+    with contextlib.ExitStack() as opened:
+        logs = _logs(options, nodes.Part(plan.size, range(plan.size)), opened)
+        return supervise(RANKS, program[0], plan.size, gather, start, partial(_finish, options), logs)
+
+
+def _finish(options: argparse.Namespace, job: Crew, terminal: Terminal, display: Display) -> None:
+    if display.log_error is not None:
+        terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
+    if options.summary:
+        terminal.note("where the time of the ranks went, in seconds:")
+        terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())

@@ -6,8 +6,8 @@ import os
 import signal
 import time
 
+from malt._cli.crew import Crew
 from malt._cli.terminal import Terminal
-from malt._launch import Job
 
 _TWICE = 0.2  # seconds within which the same signal counts once: it came by two ways
 
@@ -32,7 +32,7 @@ class Signals:
         What the job consists of, such as ``ranks``.
     """
 
-    def __init__(self, job: Job, terminal: Terminal, what: str) -> None:
+    def __init__(self, job: Crew, terminal: Terminal, what: str) -> None:
         self._job = job
         self._what = what
         self._terminal = terminal

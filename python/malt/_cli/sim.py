@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from malt import _sim
 from malt._cli import target
 from malt._cli.options import Parser, UsageError, whole
-from malt._cli.supervise import Kind, keep_standard_descriptors, supervise
+from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
 from malt._launch import Job, program_environment
 from malt._sim.host import variables
@@ -119,4 +119,4 @@ def _supervise(network: _sim.Network, argv: Sequence[str]) -> int:
             job.start(argv, {**env, **variables(hosts, host.number)}, enter=host.enter)
 
     # The network is not taken down here: that comes with the end of this process.
-    return supervise(HOSTS, argv[0], len(hosts), start)
+    return supervise(HOSTS, argv[0], len(hosts), here, start)

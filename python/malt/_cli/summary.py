@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from malt._rank import Rank
+from malt._rank import Outcome
 
 COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited for")
 
 
-def table(ranks: Sequence[Rank]) -> list[str]:
+def table(ranks: Sequence[Outcome]) -> list[str]:
     """Return the lines of the table.
 
     Compute is what is left of a rank's time: the user's own code. A rank that

@@ -6,15 +6,18 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Mapping
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from malt import _parent
+from malt._cli.crew import Crew
 from malt._cli.options import UsageError
 from malt._cli.signals import Signals
 from malt._cli.terminal import Terminal, colours
 from malt._launch import Job
 from malt._output import Display
-from malt._rank import Rank
+from malt._rank import Outcome
+
+C = TypeVar("C", bound=Crew)
 
 
 class Kind(NamedTuple):
@@ -39,12 +42,18 @@ def keep_standard_descriptors() -> None:
     os.close(fd)
 
 
+def here(display: Display, _: Terminal, preexec: Callable[[], None]) -> Job:
+    """Return what holds processes of this machine."""
+    return Job(display, preexec=preexec)
+
+
 def supervise(
     kind: Kind,
     program: str,
     size: int,
-    start: Callable[[Job, Terminal], None],
-    finish: Callable[[Job, Terminal, Display], None] = lambda *_: None,
+    gather: Callable[[Display, Terminal, Callable[[], None]], C],
+    start: Callable[[C, Terminal], None],
+    finish: Callable[[C, Terminal, Display], None] = lambda *_: None,
     logs: Mapping[int, BinaryIO] | None = None,
 ) -> int:
     """Start processes, show what they write, hand signals on to them, and say how they ended.
@@ -57,6 +66,9 @@ def supervise(
         What each of them runs, for errors.
     size : int
         How many there are.
+    gather : callable
+        Returns what will hold them, such as `here`, from what shows their output, the
+        terminal, and what new processes are to run between fork and exec.
     start : callable
         Starts them all.
     finish : callable, optional
@@ -72,20 +84,21 @@ def supervise(
     terminal = Terminal(kind.command)
     display = Display(size, terminal.show, (colours(1), colours(2)), logs, kind.letter)
     launcher = os.getpid()
-    with Job(display, preexec=lambda: _parent.end_with(launcher)) as job:
+    crew = gather(display, terminal, lambda: _parent.end_with(launcher))
+    with crew as job:
         terminal.job = job
         signals = Signals(job, terminal, f"{kind.noun}s")
         try:
-            start(job, terminal)
+            start(crew, terminal)
         except OSError as error:
-            raise UsageError(kind.command, _not_started(kind, program, len(job.ranks), size, error)) from None
+            raise UsageError(kind.command, not_started(kind.noun, program, len(job.ranks), size, error)) from None
         job.wait()
         terminal.detach()
         left = job.close()
     if left:
         names = f"{kind.noun} {', '.join(f'{kind.letter}{number}' for number in left)}"
         terminal.note(f"ended what {names} had left running (setsid keeps a process)")
-    finish(job, terminal, display)
+    finish(crew, terminal, display)
     if terminal.broken:
         return 128 + signal.SIGPIPE
     failed = job.first_failure()
@@ -98,18 +111,17 @@ def supervise(
     return failed.code
 
 
-def _not_started(kind: Kind, name: str, number: int, size: int, error: OSError) -> str:
+def not_started(noun: str, name: str, number: int, size: int, error: OSError) -> str:
+    """Say why only some of those that were to run a program could be started, and what to do."""
     if error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM):
         limit = "ulimit -n" if error.errno in (errno.EMFILE, errno.ENFILE) else "ulimit -u, or the memory"
-        return (
-            f"only {number} of {size} {kind.noun}s could be started ({error.strerror}): start fewer, or raise {limit}"
-        )
+        return f"only {number} of {size} {noun}s could be started ({error.strerror}): start fewer, or raise {limit}"
     if error.errno == errno.ENOEXEC:
         return f"{name!r} cannot be executed: it is neither a program of this machine nor does it begin with #!"
     return f"{name!r} cannot be executed ({error.strerror}): does the interpreter after its #! exist?"
 
 
-def _explain(kind: Kind, job: Job, failed: Rank, display: Display, terminal: Terminal) -> None:
+def _explain(kind: Kind, job: Crew, failed: Outcome, display: Display, terminal: Terminal) -> None:
     """Say who failed first, and show again what it said, after the noise of the others."""
     others = sum(rank is not failed and rank.failed is None and rank.status != 0 for rank in job.ranks)
     sentence = f"{kind.name(failed.number)} {failed.fate()}"

@@ -8,7 +8,7 @@ import select
 import stat
 from collections import deque
 
-from malt._launch import Job
+from malt._cli.crew import Crew
 
 FULL = 1 << 20
 """Bytes that may wait to be written before the ranks have to wait as well."""
@@ -28,7 +28,7 @@ class Terminal:
 
     def __init__(self, command: str) -> None:
         self._command = command
-        self.job: Job | None = None
+        self.job: Crew | None = None
         self.broken = False
         """Whoever read our output has gone away."""
         self._queue: deque[tuple[int, memoryview]] = deque()

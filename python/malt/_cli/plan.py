@@ -1,0 +1,75 @@
+"""What ``malt run -H`` is to do, from its options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from malt._cli.hosts import HERE, Host, named
+from malt._identity import INSIDE, RANK_VARIABLES
+
+# A question would wait for ever; a host that is gone is to be noticed.
+_SETTINGS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3")
+_SSH = ("-T", *(word for setting in _SETTINGS for word in ("-o", setting)))
+
+
+class Plan(NamedTuple):
+    """What is to run where."""
+
+    hosts: Sequence[Host]
+    reach: Callable[[Host], Sequence[str]]
+    """The command that starts an agent on a host."""
+    program: Sequence[str]
+    folder: str
+    env: Mapping[str, str]
+    """Variables that all ranks get."""
+    token: str
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are in all."""
+        return sum(host.ranks for host in self.hosts)
+
+
+def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[str], NoReturn]) -> Plan:
+    """Return what ``malt run -H`` is to do."""
+    for name in ("nodes", "node_rank", "store", "token_file"):
+        if getattr(options, name) is not None:
+            refuse(f"--{name.replace('_', '-')} is for jobs without ssh: -H and --hostfile do without")
+    if not program:
+        refuse("nothing to run: name a script, -m MODULE, or -- PROGRAM, such as `malt run -H a:4,b:4 train.py`")
+    ssh = shlex.split(options.ssh or "ssh")
+    if os.path.basename(ssh[0]) == "ssh":
+        ssh += _SSH
+    agent = f"exec {options.python or shlex.quote(sys.executable)} -m malt._cli.agent"
+
+    def reach(host: Host) -> list[str]:
+        return ["sh", "-c", agent] if host.name in HERE else [*ssh, host.name, agent]
+
+    return Plan(
+        hosts=named(options, refuse),
+        reach=reach,
+        program=program,
+        folder=options.chdir or os.getcwd(),
+        env=_environment(options, refuse),
+        token=os.environ.get("MALT_TOKEN") or os.urandom(16).hex(),
+    )
+
+
+def _environment(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> dict[str, str]:
+    ours = (*RANK_VARIABLES, INSIDE, "MALT_REPORT")
+    env = {name: value for name, value in os.environ.items() if name.startswith("MALT_") and name not in ours}
+    if options.timeout is not None:
+        env["MALT_TIMEOUT"] = options.timeout
+    for word in options.env or ():
+        name, given, value = word.partition("=")
+        if not name:
+            refuse(f"-x {word!r} names no variable: NAME or NAME=VALUE is expected")
+        if not given and name not in os.environ:
+            refuse(f"-x {name}: there is no such variable here; -x {name}=VALUE sets one")
+        env[name] = value if given else os.environ[name]
+    return env
