@@ -106,6 +106,10 @@ func startJoining(options string, c libmalt.Config) *joining {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	j := &joining{options: options, config: c, cancel: cancel, waited: true, done: make(chan struct{})}
 	c.Report = func(absent []int, detail string) {
+		if len(absent) == 0 {
+			j.told.Store(nil)
+			return
+		}
 		s := missing(absent, c.Size)
 		if detail != "" {
 			s += " (" + detail + ")"

@@ -3,10 +3,18 @@ package tcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"malt/rdma"
 )
 
 func listenAt(t *testing.T, address string) net.Listener {
@@ -102,5 +110,84 @@ func TestTranslatedAddress(t *testing.T) {
 	}
 	if err := all[0].links[1].probe(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("rank 1 is not found: %v", err)
+	}
+}
+
+// Where all ranks are known to listen, one that cannot be connected with is dead, whoever
+// would have dialled.
+func TestListeningAndGone(t *testing.T) {
+	for gone := range 2 {
+		t.Run(fmt.Sprint(gone), func(t *testing.T) {
+			t.Parallel()
+			configs := configure(t, 2)
+			for rank := range configs {
+				configs[rank].Listening = true
+				configs[rank].Unreachable = 2 * time.Second
+			}
+			configs[gone].Listeners[0].Close()
+			left := 1 - gone
+			_, err := Open(context.Background(), configs[left])
+			var dead *rdma.PeerError
+			if !errors.As(err, &dead) || dead.Rank != gone {
+				t.Fatalf("%v", err)
+			}
+			for _, word := range []string{configs[left].Peers[gone][0], "firewall", "MALT_INTERFACE"} {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v; expected %q", err, word)
+				}
+			}
+		})
+	}
+}
+
+// A peer that is slow to begin is waited for, though one of its addresses is
+// refused, and another is somebody else's.
+func TestListeningAndSlow(t *testing.T) {
+	configs := configure(t, 2)
+	nobody := listenAt(t, "127.0.0.3:0")
+	nobody.Close()
+	peers := [][]string{append([]string{nobody.Addr().String()}, configs[0].Peers[0]...), configs[0].Peers[1]}
+	for rank := range configs {
+		configs[rank].Listening, configs[rank].Peers = true, peers
+	}
+	early := make(chan *transport)
+	go func() {
+		tr, err := Open(context.Background(), configs[1])
+		if err != nil {
+			t.Error(err)
+		}
+		early <- tr.(*transport)
+	}()
+	// It has dialled, and waits for an answer.
+	l := configs[0].Listeners[0].(*net.TCPListener)
+	raw, err := l.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond)); n != 1 {
+			t.Errorf("nobody dials: %v", err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	late, err := Open(context.Background(), configs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAll(t, []*transport{late.(*transport), <-early})
+}
+
+func TestMostTelling(t *testing.T) {
+	refused, silent := error(syscall.ECONNREFUSED), error(os.ErrDeadlineExceeded)
+	for _, c := range []struct {
+		errs []error
+		want error
+	}{
+		{[]error{refused}, refused}, {[]error{silent}, silent}, {[]error{refused, silent}, silent}, {[]error{silent, refused}, silent}, {[]error{refused, refused}, refused},
+	} {
+		if got := mostTelling(c.errs); got != c.want {
+			t.Errorf("%v: %v, expected %v", c.errs, got, c.want)
+		}
 	}
 }

@@ -37,8 +37,9 @@ type Config struct {
 	// are to be tried. A rank is dialled by those above it, and by the others to
 	// find out whether it is there.
 	Peers [][]string
-	// Listening says that all ranks listen by now: one at whose addresses nobody
-	// does, or from which nothing comes back, for Unreachable, fails Open.
+	// Listening says that all ranks listen by now, so that one at whose addresses
+	// nobody does, or from which nothing comes back for Unreachable, is dead, and
+	// fails Open; else it is waited for.
 	Listening bool
 
 	// Unreachable is for how long a host may give no sign of life before its rank

@@ -34,16 +34,27 @@ const (
 // yet to come.
 func (l *link) connect(first bool) (*conn, error) {
 	since := time.Now()
+	dialled := l.rank.cfg.Rank > l.peer
+	unsure := first && !l.rank.cfg.Listening
+	enough, ask := grace, time.Duration(0)
+	if first && !dialled {
+		enough, ask = l.rank.cfg.Unreachable/2, grace // it may be slow to begin
+	}
 	silent := time.Duration(0) // for how long dialling got no answer
 	pause, began := shortest, since
 	for {
 		var err error
 		var c *conn
-		dialled := l.rank.cfg.Rank > l.peer
+		tried := true
 		if dialled {
 			c, err = l.dial()
-		} else if c = l.await(pause); c == nil && (!first || l.rank.cfg.Listening) {
-			err = l.probe()
+		} else if c = l.await(pause); c == nil {
+			if tried = !unsure && time.Since(since) >= ask; tried {
+				err = l.probe()
+			}
+			if tried && first && err == nil { // it lets nobody in yet
+				ask = time.Since(since) * 3 / 2
+			}
 		}
 		switch {
 		case l.ctx.Err() != nil:
@@ -56,10 +67,12 @@ func (l *link) connect(first bool) (*conn, error) {
 		}
 		took := time.Since(began) // with the pause before: without a route it fails at once
 		began = began.Add(took)
-		end := l.judge(err, first, &silent, took)
-		// Once more: it may be on its way here, or just ending.
-		if end != nil && (!gone(end) || time.Since(since) >= grace) {
-			return nil, end
+		if tried {
+			end := l.judge(err, first, &silent, took)
+			// Once more: it may be on its way here, or just ending.
+			if end != nil && (!gone(end) || time.Since(since) >= enough) {
+				return nil, end
+			}
 		}
 		if dialled {
 			l.sleep(pause)
@@ -83,19 +96,14 @@ func (l *link) judge(err error, first bool, silent *time.Duration, took time.Dur
 			return err
 		}
 		return l.dead(fmt.Errorf("it does not take this rank back: %w", err))
-	case first:
-		// A rank that has ended since refuses, as a firewall may; where the way is
-		// blocked nothing answers. Not by the clock: this process may have been
-		// stopped meanwhile.
-		if !l.rank.cfg.Listening || !errors.Is(err, syscall.ECONNREFUSED) && !unanswered(err) {
-			*silent = 0
-		} else if *silent += min(took, limit/5); *silent >= limit {
-			return err
-		}
+	case first && !l.rank.cfg.Listening:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return l.dead(errGone)
 	case errors.Is(err, handshake.ErrStranger):
+		if first {
+			return nil // one of its addresses is somebody else's, too
+		}
 		return l.dead(errGone)
 	case unanswered(err):
 		// Not by the clock: this process may have been stopped meanwhile.
@@ -134,8 +142,7 @@ func (l *link) sleep(d time.Duration) {
 	}
 }
 
-// open dials the peer's addresses side by side. The error is the one that says
-// most: a refusal, which comes from the host itself, before silence.
+// open dials the peer's addresses side by side.
 func (l *link) open() (*conn, error) {
 	addresses := l.addresses()
 	c, errs := dial.First(l.ctx, len(addresses), dial.Apart, func(ctx context.Context, i int) (*conn, error) {
@@ -153,12 +160,18 @@ func (l *link) open() (*conn, error) {
 	if errs == nil {
 		return c, nil
 	}
+	return nil, mostTelling(errs)
+}
+
+// mostTelling is the error that says what is known of the peer: a refusal if all
+// its addresses refuse, since where one is silent it may be there.
+func mostTelling(errs []error) error {
 	for _, err := range errs {
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, err
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return err
 		}
 	}
-	return nil, errs[0]
+	return errs[0]
 }
 
 // dial makes a connection and shakes hands.
