@@ -63,6 +63,12 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(self.prog, message.removeprefix("argument "))
 
 
+def settings(options: argparse.Namespace) -> dict[str, str]:
+    """Return the variables that options of ``malt run`` stand for."""
+    told = {} if options.timeout is None else {"MALT_TIMEOUT": str(options.timeout)}
+    return told | {"MALT_ENCRYPT": "1"} if options.encrypt else told
+
+
 def whole(text: str, least: int, what: str, example: str) -> int:
     """Return text as a whole number of at least `least`; the error is argparse's."""
     try:

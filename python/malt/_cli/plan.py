@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from malt._cli.hosts import HERE, Host, named
+from malt._cli.options import settings
 from malt._identity import INSIDE, RANK_VARIABLES
 
 # A question would wait for ever; a host that is gone is to be noticed.
@@ -63,8 +64,7 @@ def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[
 def _environment(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> dict[str, str]:
     ours = (*RANK_VARIABLES, INSIDE, "MALT_REPORT")
     env = {name: value for name, value in os.environ.items() if name.startswith("MALT_") and name not in ours}
-    if options.timeout is not None:
-        env["MALT_TIMEOUT"] = options.timeout
+    env.update(settings(options))
     for word in options.env or ():
         name, given, value = word.partition("=")
         if not name:

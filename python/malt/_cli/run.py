@@ -13,7 +13,7 @@ from typing import BinaryIO, NoReturn
 from malt import _machine
 from malt._cli import hosts, nodes, remote, target
 from malt._cli.crew import Crew
-from malt._cli.options import Parser, UsageError, nearest, ranks
+from malt._cli.options import Parser, UsageError, nearest, ranks, settings
 from malt._cli.plan import made
 from malt._cli.summary import table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
@@ -53,6 +53,7 @@ def parser() -> Parser:
     made.add_argument(
         "--timeout", type=_seconds, metavar="SECONDS", help="longest that a rank may wait for others (MALT_TIMEOUT)"
     )
+    made.add_argument("--encrypt", action="store_true", help="encrypt what goes between machines (MALT_ENCRYPT)")
     made.add_argument("--summary", action="store_true", help="end with where the time went")
     made.add_argument(
         "--on-death", type=_on_death, default="stop", metavar="stop", help="what the death of a rank does"
@@ -124,9 +125,7 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
     env = job_environment(len(part.numbers))
     if part.store and part.token:
         env.update(meeting(part.size, part.store, part.token))
-    if options.timeout is not None:
-        env["MALT_TIMEOUT"] = options.timeout
-    return env
+    return env | settings(options)
 
 
 def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Part, logs: Mapping[int, BinaryIO]) -> int:

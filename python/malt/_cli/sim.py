@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Mapping, Sequence
 
 from malt import _sim
 from malt._cli import target
-from malt._cli.options import Parser, UsageError, whole
+from malt._cli.options import Parser, UsageError, ranks, whole
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._launch import Job, program_environment
+from malt._launch import Job, meeting, program_environment
 from malt._sim.host import variables
 
 HOSTS = Kind("malt sim", "host", "h")
+
+RANKS = Kind("malt sim", "rank")
 
 RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
@@ -22,11 +25,17 @@ TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 PARTS = {"%": 0.01}
 
-USAGE = "malt sim --hosts HOSTS [--rate RATE] [--delay TIME] [--loss PART] -- PROGRAM [arguments]"
+USAGE = (
+    "malt sim --hosts HOSTS [-n RANKS] [--rate RATE] [--delay TIME] [--loss PART] SCRIPT.py | -- PROGRAM  [arguments]"
+)
+
+STORE = "h0:29500"
+"""Where the ranks of a script meet: in a network that is new, any port is free."""
 
 DESCRIPTION = """\
 Makes a network of hosts on this machine, with the speed that you ask for, and runs a
-program once on each of them: h0, h1, ... Each has addresses, a host name and shared
+script as the ranks of one job there, as `malt run -H` does; or, after --, any program
+once on each host. They are called h0, h1, ... Each has addresses, a host name and shared
 memory of its own, and finds the others by their names; files, users and processor
 are those of this machine. Nothing from outside can be reached.
 
@@ -34,12 +43,14 @@ The program learns where it is from variables: MALT_SIM_HOST (0, 1, ...),
 MALT_SIM_HOSTS (how many), MALT_SIM_NAMES and MALT_SIM_ADDRESSES (h0,h1,... and
 10.0.0.1,10.0.1.1,...; IPv6 works as well).
 
-What the hosts write is shown with their name in front. When one fails all are ended,
+What is written is shown with the rank, or the host, in front. When one fails all are ended,
 and its exit code is returned. Whatever happens to this command, nothing of the
 network or the programs is left. Needs Linux and iproute2; root only where ordinary
 users may not have namespaces."""
 
 EXAMPLES = """\
+  malt sim --hosts 4 --rate 1Gbit --delay 5ms train.py
+  malt sim --hosts 2 -n 4 train.py         four ranks on each
   malt sim --hosts 2 -- hostname
   malt sim --hosts 4 --rate 1Gbit --delay 5ms -- sh -c 'torchrun --nnodes 4 \\
       --node-rank $MALT_SIM_HOST --master-addr h0 --master-port 29500 train.py'
@@ -51,6 +62,7 @@ def parser() -> Parser:
     """Return the parser of the options that come before the program."""
     made = Parser("sim", USAGE, DESCRIPTION, EXAMPLES)
     made.add_argument("--hosts", type=_hosts, metavar="HOSTS", help="how many hosts to make")
+    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="ranks of the script on each host; default: 1")
     made.add_argument(
         "--rate", type=_rate, metavar="RATE", help="speed of each host's cable in each direction, such as 1Gbit"
     )
@@ -96,9 +108,12 @@ def main(arguments: Sequence[str]) -> int:
     parse = parser()
     own, program = target.split(arguments, parse.options())
     options = parse.parse(own)
-    if program and arguments[len(own)] != "--":
-        parse.error(f"put -- before the program: `malt sim --hosts 4 -- {' '.join(program)}`")
-    argv = target.command(program, parse.error, "malt sim --hosts 4 --")
+    as_ranks = bool(program) and arguments[len(own)] != "--"
+    if as_ranks and not program[0].endswith(target.PYTHON):
+        parse.error(f"put -- before a program that is no script of MALT: `malt sim --hosts 4 -- {' '.join(program)}`")
+    if options.ranks is not None and not as_ranks:
+        parse.error("-n is for a script of MALT, which stands without --: `malt sim --hosts 4 -n 2 train.py`")
+    argv = target.command(program, parse.error, "malt sim --hosts 4")
     if options.hosts is None:
         parse.error("say how many hosts to make, such as --hosts 4")
     keep_standard_descriptors()
@@ -107,10 +122,26 @@ def main(arguments: Sequence[str]) -> int:
         network = _sim.Network(options.hosts, rate=options.rate, loss=options.loss, delay=options.delay)
     except _sim.SimError as error:
         raise UsageError("malt sim", str(error)) from None
-    return _supervise(network, argv)
+    # The network is not taken down here: that comes with the end of this process.
+    return _run_ranks(network, argv, options.ranks or 1) if as_ranks else _run_programs(network, argv)
 
 
-def _supervise(network: _sim.Network, argv: Sequence[str]) -> int:
+def _run_ranks(network: _sim.Network, argv: Sequence[str], each: int) -> int:
+    """Run a script as the ranks of a job, so many on each host."""
+    hosts = network.hosts
+    size = each * len(hosts)
+    env = program_environment(size) | meeting(size, STORE, os.urandom(16).hex())
+
+    def start(job: Job, _: Terminal) -> None:
+        for rank in range(size):
+            host, local = hosts[rank // each], rank % each
+            own = {"MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(local), **variables(hosts, host.number)}
+            job.start(argv, env | own, enter=host.enter)
+
+    return supervise(RANKS, argv[0], size, here, start)
+
+
+def _run_programs(network: _sim.Network, argv: Sequence[str]) -> int:
     hosts = network.hosts
     env = program_environment(len(hosts))
 
@@ -118,5 +149,4 @@ def _supervise(network: _sim.Network, argv: Sequence[str]) -> int:
         for host in hosts:
             job.start(argv, {**env, **variables(hosts, host.number)}, enter=host.enter)
 
-    # The network is not taken down here: that comes with the end of this process.
     return supervise(HOSTS, argv[0], len(hosts), here, start)
