@@ -47,11 +47,6 @@ func (h *Host) Size() int { return h.cfg.Size }
 // caller does not change them.
 func (h *Host) Members() []int { return h.members }
 
-// others are the members but this one.
-func (h *Host) others() []int {
-	return slices.DeleteFunc(slices.Clone(h.members), func(rank int) bool { return rank == h.cfg.Rank })
-}
-
 func (h *Host) member(rank int) bool {
 	_, ok := slices.BinarySearch(h.members, rank)
 	return ok
