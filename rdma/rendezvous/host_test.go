@@ -431,12 +431,22 @@ func TestWaitEnds(t *testing.T) {
 	never := func() bool { return false }
 	for _, p := range []Policy{{}, {Spin: 100}, {Yield: 10}, {Yield: math.MaxInt}, {Sleep: time.Millisecond}, {Spin: 1, Yield: 1, Sleep: time.Millisecond}} {
 		ctx, cancel := context.WithCancel(context.Background())
-		got := make(chan error)
-		steps := make(chan struct{}, 100)
-		go func() { got <- h.Wait(ctx, 1, p, func() bool { steps <- struct{}{}; return false }) }()
-		<-steps
+		waiting := func(done *atomic.Bool) (got chan error) {
+			got = make(chan error)
+			looked := make(chan struct{})
+			once := sync.OnceFunc(func() { close(looked) })
+			go func() { got <- h.Wait(ctx, 1, p, func() bool { once(); return done.Load() }) }()
+			<-looked
+			return got
+		}
+		var done, undone atomic.Bool
+		got := waiting(&done)
+		done.Store(true)
 		hosts[1].Ring(h.BellID(1))
-		<-steps // a ring runs it again
+		if err := <-got; err != nil {
+			t.Errorf("%+v: %v, after a ring", p, err)
+		}
+		got = waiting(&undone)
 		cancel()
 		if err := <-got; err != context.Canceled {
 			t.Errorf("%+v: %v, expected Canceled", p, err)

@@ -23,7 +23,7 @@ func policyFor(size int) rendezvous.Policy {
 	p := rendezvous.Policy{Yield: 1000, Sleep: nap}
 	// GOMAXPROCS knows of a control group's share of processor time.
 	if size <= min(mem.Cores(), runtime.GOMAXPROCS(0)) {
-		p.Spin = 20_000
+		p.Spin = 200
 	}
 	return p
 }
