@@ -75,9 +75,9 @@ class Timed:
 
 def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> Timed:
     """Train with the clock running: `svm.main` with a stopwatch."""
-    per_pass = -(-int(malt.allreduce(len(rows), "min")) // svm.EVERY)
+    per_pass = -(-int(malt.allreduce(len(rows), "min")) // opt.every)
     steps = round(opt.passes * per_pass)
-    spacing = max(1, round(SPACING / svm.EVERY / malt.size()))
+    spacing = max(1, round(SPACING / opt.every / malt.size()))
     keep = sorted({*range(spacing, steps, spacing), opt.goal * per_pass} - {steps})
     models = np.ones((len(keep) + 1, splice.parameters(opt.k)))  # ones: has its memory before the clock starts
     seconds: list[float] = []
@@ -91,7 +91,7 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     w = np.zeros(models.shape[1]) if v is None else v.array
     for step in range(1, steps + 1):
         i = (step - 1) % per_pass
-        part = slice(i * svm.EVERY, (i + 1) * svm.EVERY if i + 1 < per_pass else None)
+        part = slice(i * opt.every, (i + 1) * opt.every if i + 1 < per_pass else None)
         began = time.perf_counter()
         svm.sgd(w, rows[part], labels[part], seen)
         computing += time.perf_counter() - began
@@ -160,6 +160,7 @@ def main() -> None:
     ask.add_argument("--passes", type=float, default=2.5, help="over the data")
     ask.add_argument("--goal", type=int, default=2, help="passes after which the serial run sets the target")
     ask.add_argument("--repeats", type=int, default=3)
+    ask.add_argument("--every", type=int, default=svm.EVERY, help="examples between two exchanges")
     ask.add_argument("--rows", type=int, default=None, help="use only so many windows")
     opt = ask.parse_args()
 
