@@ -59,7 +59,10 @@ func (g *guest) arrive(ctx context.Context) (*conn, error) {
 		if errs == nil {
 			return c, nil
 		}
-		if ctx.Err() == nil {
+		// The end of the time tells less than what was in the way before.
+		end, limited := ctx.Deadline()
+		late := limited && !time.Now().Before(end)
+		if !errors.Is(ctx.Err(), context.Canceled) && !(late && g.detail != "") {
 			g.detail = g.explain(errs)
 			if hopeless(errs) {
 				return nil, configError("rank %d was not let in at the store: %s", g.Rank, g.detail)

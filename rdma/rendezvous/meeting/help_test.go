@@ -1,16 +1,19 @@
 package meeting
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
 
 	"malt/internal/fleet"
+	"malt/rdma/internal/mem"
 )
 
 // handed is a descriptor of a socket that listens at address.
@@ -69,8 +72,14 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// sockets is how many of them this process has.
+// sockets is how many of them this process has, and how many forked children
+// would close.
 func sockets() (n int) {
+	for i := range mem.Descriptors() {
+		if mem.Descriptors()[i].Load() != 0 {
+			n++
+		}
+	}
 	all, _ := filepath.Glob("/proc/self/fd/*")
 	for _, f := range all {
 		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:") {
@@ -80,16 +89,28 @@ func sockets() (n int) {
 	return n
 }
 
+// nothingLeft returns what fails the test if a meeting has left sockets or
+// goroutines. In between nobody else closes what is not referenced any more.
+func nothingLeft(t testing.TB) (check func()) {
+	t.Helper()
+	percent := debug.SetGCPercent(-1)
+	before := sockets()
+	return func() {
+		t.Helper()
+		settled(t, before)
+		debug.SetGCPercent(percent)
+	}
+}
+
 // settled waits until no more sockets and goroutines of meetings are left than
 // there were.
 func settled(t testing.TB, before int) {
 	t.Helper()
-	for range 100_000 {
-		stack := make([]byte, 1<<20)
-		stack = stack[:runtime.Stack(stack, true)]
+	stack := make([]byte, 1<<20)
+	for range 10_000 {
 		running := 0
-		for g := range strings.SplitSeq(string(stack), "\n\n") {
-			if strings.Contains(g, "malt/rdma/rendezvous/meeting.") && !strings.Contains(g, "testing.tRunner") {
+		for g := range bytes.SplitSeq(stack[:runtime.Stack(stack, true)], []byte("\n\n")) {
+			if bytes.Contains(g, []byte("malt/rdma/rendezvous/meeting.")) && !bytes.Contains(g, []byte("testing.tRunner")) {
 				running++
 			}
 		}
@@ -98,6 +119,5 @@ func settled(t testing.TB, before int) {
 		}
 		runtime.Gosched()
 	}
-	stack := make([]byte, 1<<20)
 	t.Errorf("%d sockets, %d before; goroutines:\n%s", sockets(), before, stack[:runtime.Stack(stack, true)])
 }

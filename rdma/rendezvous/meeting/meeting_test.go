@@ -108,7 +108,7 @@ func TestMeet(t *testing.T) {
 		{0}, {0, 0}, {0, 1}, {0, 1, 2}, {0, 1, 0}, {0, 0, 1, 1, 1}, {0, 1, 0, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 0, 1, 0, 0, 1, 1, 2},
 	} {
 		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
-			before := sockets()
+			check := nothingLeft(t)
 			all := job(t, len(hosts), "127.0.0.1:0")
 			for r, h := range hosts {
 				all[r].Host = fmt.Sprintf("host %d", h)
@@ -131,7 +131,7 @@ func TestMeet(t *testing.T) {
 					t.Errorf("rank %d is near %v", rank, r.table.Near())
 				}
 			}
-			settled(t, before)
+			check()
 		})
 	}
 }
@@ -267,6 +267,29 @@ func TestDisagreements(t *testing.T) {
 	}
 }
 
+// A rank that comes just after a meeting has failed hears why, too.
+func TestLateForAFailure(t *testing.T) {
+	t.Parallel()
+	all := job(t, 3, "127.0.0.1:0")
+	all[2].Size = 7
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	results := make(chan result)
+	start(ctx, all[0], results)
+	start(ctx, all[2], results)
+	if r := <-results; r.rank != 2 {
+		t.Errorf("rank %d was first: %v", r.rank, r.err)
+	}
+	start(ctx, all[1], results)
+	for range 2 {
+		r := <-results
+		var config *rdma.ConfigError
+		if !errors.As(r.err, &config) || !strings.Contains(r.err.Error(), "one of 7") {
+			t.Errorf("rank %d: %v", r.rank, r.err)
+		}
+	}
+}
+
 // Another process that comes as a rank that is there is sent away; the others are
 // told, and go on.
 func TestRankTwice(t *testing.T) {
@@ -336,7 +359,7 @@ func TestOtherToken(t *testing.T) {
 
 // A rank that gives up ends the meeting for all, by name.
 func TestGivesUp(t *testing.T) {
-	before := sockets()
+	check := nothingLeft(t)
 	t.Run("rank", func(t *testing.T) {
 		for quitter := range 3 {
 			t.Run(fmt.Sprint(quitter), func(t *testing.T) {
@@ -345,7 +368,7 @@ func TestGivesUp(t *testing.T) {
 			})
 		}
 	})
-	settled(t, before)
+	check()
 }
 
 func givesUp(t *testing.T, quitter int) {
@@ -379,9 +402,24 @@ func givesUp(t *testing.T, quitter int) {
 	}
 }
 
+// A rank that cannot listen says so, before it is there.
+func TestCannotListen(t *testing.T) {
+	all := job(t, 2, "127.0.0.1:0")
+	all[1].Interface = "none-of-that-name"
+	by := meetAll(t, all, ascending(2))
+	var dead *rdma.PeerError
+	var config *rdma.ConfigError
+	if !errors.As(by[0].err, &dead) || dead.Rank != 1 || !strings.Contains(by[0].err.Error(), "none-of-that-name") {
+		t.Errorf("rank 0: %v", by[0].err)
+	}
+	if !errors.As(by[1].err, &config) {
+		t.Errorf("rank 1: %v", by[1].err)
+	}
+}
+
 // A context may end at any moment: then nothing is left, and nobody hangs.
 func TestCancelledAtAnyMoment(t *testing.T) {
-	before := sockets()
+	check := nothingLeft(t)
 	for moment := range 40 {
 		all := job(t, 3, "127.0.0.1:0")
 		ctx, cancel := context.WithCancel(context.Background())
@@ -404,5 +442,5 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 			}
 		}
 	}
-	settled(t, before)
+	check()
 }

@@ -122,6 +122,21 @@ func TestNoCard(t *testing.T) {
 	}
 }
 
+// There are ranks that nobody can be.
+func TestPermit(t *testing.T) {
+	for _, c := range []struct {
+		from, to uint32
+		want     handshake.Verdict
+	}{
+		{1, 0, handshake.Accepted}, {MaxSize - 1, 0, handshake.Accepted},
+		{0, 0, handshake.NoSuchRank}, {MaxSize, 0, handshake.NoSuchRank}, {2, 1, handshake.NoSuchRank},
+	} {
+		if v := permit(&handshake.Hello{From: c.from, To: c.to}); v != c.want {
+			t.Errorf("from %d to %d: %v", c.from, c.to, v)
+		}
+	}
+}
+
 // A rank that says what it must not, once it is there, ends the meeting.
 func TestMalformedRank(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,96 @@
+"""Ranks of several hosts meet, by whatever address leads to rank 0, and tell what is in the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from net.talking import Program, Programs
+
+from malt._sim import Host, Network
+
+RANK = """
+import malt
+rank, size, store, seconds = json.loads(sys.argv[1])
+try:
+    malt.init(rank=rank, size=size, store=store, token="secret", timeout=seconds)
+    say([malt.allreduce(float(rank), op="sum"), malt.local_rank()])
+except Exception as error:
+    say([type(error).__name__, str(error)])
+    os._exit(0)  # without a traceback
+told()
+"""
+
+
+def command(host: Host, *words: str) -> str:
+    """Run a program on a host."""
+    return subprocess.run(words, preexec_fn=host.enter, check=True, capture_output=True, text=True).stdout
+
+
+def rank(started: Programs, host: Host, number: int, size: int, store: str, seconds: float = 15) -> Program:
+    """Start a rank on a host."""
+    return started.start(host, RANK, json.dumps([number, size, store, seconds]))
+
+
+def listening(host: Host) -> set[str]:
+    """Return the addresses at which somebody listens on a host."""
+    lines = command(host, "ss", "--no-header", "--tcp", "--listening", "--numeric").splitlines()
+    return {line.split()[3].rpartition(":")[0] for line in lines}
+
+
+def bridge(host: Host) -> None:
+    """Give a host what Docker does: a bridge that has the same address everywhere."""
+    command(host, "ip", "link", "add", "docker0", "type", "bridge")
+    command(host, "ip", "address", "add", "172.17.0.1/16", "dev", "docker0")
+    command(host, "ip", "link", "set", "docker0", "up")
+
+
+@pytest.mark.parametrize(
+    ("store", "prefix"),
+    [(lambda host: f"{host.name}:29500", "10.0."), (lambda host: f"[{host.address6}]:29500", "[fd00:")],
+    ids=["name", "IPv6"],
+)
+def test_hosts_meet_and_listen_only_where_others_come(store: Callable[[Host], str], prefix: str) -> None:
+    with Network(3) as net, Programs() as started:
+        for host in net.hosts:
+            bridge(host)
+        places = [0, 1, 1, 2]  # rank 0 comes last
+        ranks = [rank(started, net.hosts[places[n]], n, 4, store(net.hosts[0])) for n in (1, 2, 3, 0)]
+        assert [r.hear() for r in ranks] == [[6.0, 0], [6.0, 1], [6.0, 0], [6.0, 0]]
+        for host in net.hosts:
+            at = listening(host)
+            assert at, host.name
+            assert all(address.startswith(prefix) for address in at), (host.name, at)
+        for r in ranks:
+            r.tell("end")
+
+
+def test_rank_zero_whose_own_name_is_a_loopback_address() -> None:
+    with Network(2) as net, Programs() as started:
+        # As Debian has it, on its own host.
+        command(net.hosts[0], "sh", "-c", "echo 127.0.1.1 h0 > /etc/hosts")
+        ranks = [rank(started, net.hosts[n], n, 2, "h0:29500") for n in range(2)]
+        assert [r.hear() for r in ranks] == [[1.0, 0], [1.0, 0]]
+        for r in ranks:
+            r.tell("end")
+        # And where that has been copied to another one.
+        command(net.hosts[1], "sh", "-c", "echo 127.0.1.1 h0 > /etc/hosts")
+        kind, text = rank(started, net.hosts[1], 1, 2, "h0:29500", seconds=0.5).hear()
+        assert kind == "TimeoutError"
+        assert "h0 (127.0.1.1) leads to this host itself" in text
+        assert "/etc/hosts" in text
+
+
+def test_host_that_is_cut_off_while_it_waits_is_named() -> None:
+    with Network(2) as net, Programs() as started:
+        ranks = [rank(started, net.hosts[n], n, 3, "h0:29500") for n in range(2)]  # rank 2 never comes
+        connected = ("ss", "--no-header", "--tcp", "state", "established", "sport", "=", "29500")
+        while not command(net.hosts[0], *connected):
+            pass
+        net.hosts[1].cable.cut()
+        for number, r in enumerate(ranks):
+            kind, text = r.hear()
+            assert kind == "PeerError"
+            assert f"rank {1 - number} is dead: its host has not answered" in text
