@@ -9,12 +9,15 @@ import os
 import subprocess
 import sys
 
+import environments
+
 from malt._sim import SimError, isolate
 
 
 def main() -> int:
     arguments = sys.argv[1:]
     required = "--required" in arguments
+    environments.make()
     try:
         isolate()
     except SimError as error:

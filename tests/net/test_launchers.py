@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from launching import LONG, MARK, marked
+from net.across import JOB, Ssh, means
 
-from malt._sim import Host, Network, kernel
-
-SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-
-CONFIG = """\
-Port 22
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/user.pub
-PidFile none
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-PermitRootLogin prohibit-password
-PrintMotd no
-"""
-
-JOB = """\
-import os, socket, sys, malt
-import numpy as np
-v = malt.Vector(np.full(3, malt.rank(), np.float64), start="own")
-v.sync()
-print(malt.rank(), malt.local_rank(), socket.gethostname(), v.array.tolist())
-"""
+from malt._sim import Host, Network
 
 WAITING = """\
 import os, signal, sys, time, malt
@@ -49,47 +26,9 @@ time.sleep(1000)
 """
 
 
-def means(places: Sequence[str]) -> list[str]:
-    """Return what `JOB` prints where its ranks are on these hosts."""
-    mean = [sum(range(len(places))) / len(places)] * 3
-    return [f"[{rank}] {rank} {list(places[:rank]).count(host)} {host} {mean}" for rank, host in enumerate(places)]
-
-
 def malt(host: Host, *arguments: str, **options: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "malt", *arguments]
     return host.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-
-Ssh = Callable[..., str]
-
-
-@pytest.fixture
-def ssh(tmp_path: Path) -> Iterator[Ssh]:
-    """Start an sshd on each host, with keys of their own; the value makes the ssh command for some hosts."""
-    if SSHD is None:
-        pytest.skip("needs sshd: apt install openssh-server")
-    if os.geteuid() != 0 or kernel.own_user() is not None:
-        pytest.skip("needs root, as which sshd logs in")
-    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
-    for name in ("host", "user", "stranger"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    (tmp_path / "config").write_text(CONFIG.format(folder=tmp_path))
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start(hosts: Sequence[Host], key: str = "user", known: bool = True) -> str:
-        for host in hosts:
-            running.append(host.start([SSHD, "-D", "-e", "-f", str(tmp_path / "config")], stderr=subprocess.PIPE))
-            stderr = running[-1].stderr
-            assert stderr is not None
-            assert any(b"Server listening on" in line for line in iter(stderr.readline, b""))
-        public = " ".join((tmp_path / "host.pub").read_text().split()[:2])
-        (tmp_path / "known").write_text(f"* {public}\n" if known else "")
-        return f"ssh -F /dev/null -i {tmp_path}/{key} -o IdentitiesOnly=yes -o UserKnownHostsFile={tmp_path}/known"
-
-    yield start
-    for process in running:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.parametrize("counts", [(2, 1), (1, 2, 1, 1)])

@@ -4,7 +4,6 @@ It is started with the environment of a rank, and calls libpmix.
 """
 
 import ctypes
-import glob
 import os
 import sys
 from collections.abc import Iterator
@@ -38,10 +37,14 @@ def library() -> ctypes.CDLL:
 
 
 def beside() -> Iterator[str]:
-    """Find it in what the launcher has been installed in."""
-    prefix = os.environ.get("PMIX_PREFIX")
-    if prefix:
-        yield from sorted(glob.glob(f"{glob.escape(prefix)}/lib*/**/libpmix.so.2", recursive=True))
+    """Find the one that a process has loaded from which this one stems: Open MPI brings its own."""
+    pid = os.getppid()
+    with suppress(OSError):  # of another user, as slurmstepd is
+        while pid > 1:
+            with open(f"/proc/{pid}/maps") as maps:
+                yield from {line.split(maxsplit=5)[5].strip() for line in maps if "/libpmix.so" in line}
+            with open(f"/proc/{pid}/stat") as stat:
+                pid = int(stat.read().rpartition(")")[2].split()[1])
 
 
 def main() -> None:

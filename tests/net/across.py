@@ -1,0 +1,22 @@
+"""What the tests of launchers share: a job that says where its ranks are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+Ssh = Callable[..., str]
+"""Starts an sshd on each host, and returns the command that leads to them."""
+
+JOB = """\
+import os, socket, sys, malt
+import numpy as np
+v = malt.Vector(np.full(3, malt.rank(), np.float64), start="own")
+v.sync()
+print(malt.rank(), malt.local_rank(), socket.gethostname(), v.array.tolist())
+"""
+
+
+def means(places: Sequence[str]) -> list[str]:
+    """Return what `JOB` prints where its ranks are on these hosts."""
+    mean = [sum(range(len(places))) / len(places)] * 3
+    return [f"[{rank}] {rank} {list(places[:rank]).count(host)} {host} {mean}" for rank, host in enumerate(places)]
