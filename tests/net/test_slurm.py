@@ -1,0 +1,48 @@
+"""Tasks of Slurm as ranks: on one node and several, with PMI and without, and what is none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from net.across import JOB, means
+from net.slurm import Slurm
+
+from malt._sim import Network
+
+
+def said(out: str) -> list[str]:
+    return sorted(f"[{line[0]}] {line}" for line in out.splitlines())
+
+
+def test_steps(tmp_path: Path) -> None:
+    """One Slurm for all, since it takes a second to start."""
+    (tmp_path / "job.py").write_text(JOB)
+    rank = [sys.executable, "job.py"]
+    with Network(3) as net, Slurm(net.hosts, tmp_path) as slurm:
+        # With a secret of the user's the address follows from the names; by PMI both are carried.
+        for options, env in [
+            (["-n", "4", "-N", "3"], {"MALT_TOKEN": "secret"}),
+            (["-n", "4", "-N", "3", "--mpi=pmi2"], {}),
+        ]:
+            done = slurm.run("srun", *options, *rank, **env)
+            assert said(done.stdout) == means(["h0", "h0", "h1", "h2"]), done.stderr
+        done = slurm.run("srun", "-n", "3", "-N", "1", "-w", "h1", *rank)
+        assert said(done.stdout) == means(["h1", "h1", "h1"]), done.stderr
+        done = slurm.run("srun", "-n", "2", "-N", "2", *rank)
+        assert done.returncode != 0
+        assert "malt: srun's ranks meet at h0:" in done.stderr
+        assert "set MALT_TOKEN to what `malt token` prints, before srun, which hands it on" in done.stderr
+        # Two steps of a job at once meet apart.
+        script = (
+            f"#!/bin/sh\nsrun -n 2 -N 2 --overlap {' '.join(rank)} &\nsrun -n 2 -N 2 --overlap {' '.join(rank)}\nwait\n"
+        )
+        (tmp_path / "two.sh").write_text(script)
+        done = slurm.run("sbatch", "--wait", "-N", "2", "-o", "two.out", "two.sh", MALT_TOKEN="secret")
+        assert said((tmp_path / "two.out").read_text()) == sorted(2 * means(["h0", "h1"])), done.stderr
+        # A batch script is no rank, whatever it starts itself, and malt run in it makes ranks of its own.
+        (tmp_path / "one.sh").write_text(f"#!/bin/sh\n{' '.join(rank)}\n{sys.executable} -m malt run -q -n 2 job.py\n")
+        done = slurm.run("sbatch", "--wait", "-n", "4", "-o", "one.out", "one.sh")
+        alone, *ranks = (tmp_path / "one.out").read_text().splitlines()
+        assert alone == "0 0 h0 [0.0, 0.0, 0.0]", done.stderr
+        assert sorted(ranks) == means(["h0", "h0"])
