@@ -145,8 +145,8 @@ func foldOf(op reduce.Op, set byte, clock uint64) float64 {
 }
 
 // claims judges what the ranks' words wordDone say, dead ranks' included: until
-// all have folded their parts, so many blocks of the rank's own are folds of all
-// arrays.
+// all have folded their parts, so many blocks of its part are folds of all arrays, in
+// each of them.
 func claims(all []*actor, report func(string, ...any)) {
 	for _, a := range all {
 		word := func(rank, i int) uint64 {
@@ -173,9 +173,11 @@ func claims(all []*actor, report func(string, ...any)) {
 			op = reduce.Op(word(a.w.rank, wordOp))
 		}
 		want := foldOf(op, 1<<a.w.size-1, clock)
-		got, err := uniform(a.s.data[lo:min(hi, lo+int(blocks)*blockBytes)])
-		if err != nil || got != want {
-			report("rank %d claims %d blocks of clock %d, and holds %v (%v), not %v", a.w.rank, blocks, clock, got, err, want)
+		for _, b := range all {
+			got, err := uniform(b.s.data[lo:min(hi, lo+int(blocks)*blockBytes)])
+			if err != nil || got != want {
+				report("rank %d claims %d blocks of clock %d, and rank %d holds %v (%v), not %v", a.w.rank, blocks, clock, b.w.rank, got, err, want)
+			}
 		}
 	}
 }

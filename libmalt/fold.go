@@ -43,6 +43,25 @@ func foldRuns(op reduce.Op, runs []run, off int, dst []byte, srcs [][]byte, weig
 	}
 }
 
+// foldTogether folds arrays, n bytes at off of objects made of runs, into each of
+// them.
+func foldTogether(op reduce.Op, runs []run, off int, arrays [][]byte, weights []float64) {
+	if len(runs) == 1 {
+		reduce.FoldInto(op, runs[0].dtype, arrays, arrays, weights)
+		return
+	}
+	cut := make([][]byte, len(arrays))
+	for _, r := range runs {
+		lo, hi := max(r.off, off), min(r.off+r.bytes, off+len(arrays[0]))
+		if lo < hi {
+			for i, a := range arrays {
+				cut[i] = a[lo-off : hi-off]
+			}
+			reduce.FoldInto(op, r.dtype, cut, cut, weights)
+		}
+	}
+}
+
 func foldRun(op reduce.Op, dt reduce.DType, dst []byte, srcs [][]byte, weights []float64, sums int) {
 	if sums > 0 {
 		reduce.FoldSums(dt, dst, srcs, sums)

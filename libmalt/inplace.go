@@ -21,7 +21,7 @@ import (
 //	wait until decision >= 2e, or all have step >= 2e-1
 //	all have arrived, with the same op:      CAS decision: open -> 2e, in place
 //	else:                                    CAS decision: open -> 2e+1, through boxes
-//	in place: fold my part of all arrays into mine, copy it into the others'
+//	in place: fold my part of all arrays into each of them
 //	          step = 2e; wait until all have step >= 2e
 //	through boxes: scatter and gather as ever
 //
@@ -46,7 +46,7 @@ const (
 	wordStep     = iota // 2e-1: arrived at clock e; 2e: has folded its part
 	wordOp              // its reduce.Op, stored before its arrival
 	wordWeight          // bits of its float64 weight, too
-	wordDone            // e<<24 | blocks of its part that are in its own array; see below
+	wordDone            // e<<24 | blocks of its part that are in all arrays; see below
 	wordDecision        // of rank 0, swapped by all
 	// Of collective calls, which have numbers of their own: see reducing.
 	wordReduced // the last call for which it has folded its part
@@ -54,14 +54,13 @@ const (
 	inplaceWords
 )
 
-// wordDone is for whoever repairs the arrays after a death: of a block that it
-// counts some arrays may hold the average already, others not, and its rank's own
-// array has it. It holds until all have step >= 2e: after that the array may be
-// written by its owner. Nothing is claimed where there is nothing to fold.
+// wordDone is for whoever repairs the arrays after a death: all arrays have the
+// average of a block that it counts, and of the block after it some may have it in
+// part. It holds until all have step >= 2e: after that an array may be written by
+// its owner. Nothing is claimed where there is nothing to fold.
 
 // cutBytes is where parts begin: at a cache line of their own, and between
-// elements. blockBytes of each array are folded at a time: what has just been
-// folded is copied out of the cache.
+// elements. blockBytes of each array are folded at a time.
 const cutBytes = 64
 
 // inPlace tells whether s can be averaged in place with op, which then gives the
@@ -244,24 +243,18 @@ func (o *averaging) fold() {
 	v.shared.Set(wordStep, 2*o.clock)
 }
 
-// foldPart folds this rank's part of all arrays into its own, and copies it into
-// the others'. number is what wordDone tells besides.
+// foldPart folds this rank's part of all arrays into each of them. number is what
+// wordDone tells besides.
 func (v *Vector) foldPart(op reduce.Op, number uint64, weights []float64) {
-	me := v.w.rank
-	lo, hi := part(len(v.data), me, v.w.size)
+	lo, hi := part(len(v.data), v.w.rank, v.w.size)
 	for block := uint64(1); lo < hi; block++ {
 		to := min(lo+blockBytes, hi)
 		v.srcs = v.srcs[:0]
 		for r := range v.w.size {
 			v.srcs = append(v.srcs, v.shared.Bytes(r)[lo:to])
 		}
-		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights, 0)
+		foldTogether(op, v.runs, lo, v.srcs, weights)
 		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))
-		for r, dst := range v.srcs {
-			if r != me {
-				reduce.Copy(dst, v.data[lo:to])
-			}
-		}
 		lo = to
 	}
 	clear(v.srcs)

@@ -13,7 +13,7 @@ import (
 //
 //	send my header; wait for those of all       I have arrived, and keep off my array
 //	CAS meeting: open -> 2n, in place
-//	fold my part of all arrays into mine, copy it into the others'
+//	fold my part of all arrays into each of them
 //	reduced = n; wait until all have reduced >= n
 //
 // meeting is one word of the job, open at n while it is below 2n. Who fails or gives

@@ -41,7 +41,7 @@ func BenchmarkFold(b *testing.B) {
 						b.Run(fmt.Sprintf("%s/%v/k=%d/%s/%v", kind.name, dt, k, sizeName(size), p), func(b *testing.B) {
 							b.SetBytes(int64((k + 2) * size))
 							for b.Loop() {
-								foldOn(p, kind.op, dt, srcs[0], srcs, weights)
+								foldOn(p, kind.op, dt, srcs[:1], srcs, weights)
 							}
 						})
 					}

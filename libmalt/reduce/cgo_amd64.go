@@ -31,23 +31,27 @@ func best() path {
 // mapped memory never does, the Go heap does not, and hold keeps callers from
 // having them on a goroutine's stack, which might. KeepAlive keeps them
 // allocated until C is done; C keeps nothing.
-func foldC(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64, n int) {
-	var room [onStack]C.uintptr_t
-	addresses := room[:0]
-	for _, s := range srcs {
-		hold(s)
-		addresses = append(addresses, C.uintptr_t(uintptr(unsafe.Pointer(&s[0]))))
-	}
-	hold(dst)
+func foldC(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n, bytes int) {
+	var to, from [onStack]C.uintptr_t
+	outputs, operands := addresses(to[:0], dsts), addresses(from[:0], srcs)
 	var w *C.double
 	sum := float64(n)
 	if weights != nil {
 		w, sum = (*C.double)(unsafe.Pointer(&weights[0])), total(weights)
 	}
-	C.malt_fold(C.int(p), C.int(op), C.int(dt), C.uintptr_t(uintptr(unsafe.Pointer(&dst[0]))),
-		&addresses[0], w, C.double(sum), C.size_t(len(srcs)), C.size_t(len(dst)))
+	C.malt_fold(C.int(p), C.int(op), C.int(dt), &outputs[0], C.size_t(len(dsts)),
+		&operands[0], w, C.double(sum), C.size_t(len(srcs)), C.size_t(bytes))
 	runtime.KeepAlive(srcs)
-	runtime.KeepAlive(dst)
+	runtime.KeepAlive(dsts)
+}
+
+// addresses appends where each of list begins.
+func addresses(to []C.uintptr_t, list [][]byte) []C.uintptr_t {
+	for _, b := range list {
+		hold(b)
+		to = append(to, C.uintptr_t(uintptr(unsafe.Pointer(&b[0]))))
+	}
+	return to
 }
 
 // differC fills mask, of which there is one for each 256 bytes of a.

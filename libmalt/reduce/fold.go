@@ -20,18 +20,28 @@ const goBelow = 512
 // is. A source that is too short, or a number of weights other than that of
 // sources, is a defect of the caller and panics before anything is written.
 func Fold(op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
-	foldOn(pathFor(len(srcs)*len(dst)), op, dt, dst, srcs, weights)
+	one := [1][]byte{dst}
+	foldOn(pathFor(len(srcs)*len(dst)), op, dt, one[:], srcs, weights)
+}
+
+// FoldInto is Fold with several outputs of one length, which may be some of srcs.
+// One more costs the pass that writes it, and nothing is read again.
+func FoldInto(op Op, dt DType, dsts, srcs [][]byte, weights []float64) {
+	if len(dsts) > 0 {
+		foldOn(pathFor(len(srcs)*len(dsts[0])), op, dt, dsts, srcs, weights)
+	}
 }
 
 // FoldSums writes to dst the mean of n operands, of which each of srcs is the sum
 // of some. The rest is as with Fold.
 func FoldSums(dt DType, dst []byte, srcs [][]byte, n int) {
-	foldSumsOn(pathFor(len(srcs)*len(dst)), dt, dst, srcs, n)
+	one := [1][]byte{dst}
+	foldSumsOn(pathFor(len(srcs)*len(dst)), dt, one[:], srcs, n)
 }
 
-func foldSumsOn(p path, dt DType, dst []byte, srcs [][]byte, n int) {
-	dst = checked(Mean, dt, dst, srcs)
-	combineOn(p, Mean, dt, dst, srcs, nil, n)
+func foldSumsOn(p path, dt DType, dsts, srcs [][]byte, n int) {
+	check(Mean, dt, dsts, srcs)
+	combineOn(p, Mean, dt, dsts, srcs, nil, n)
 }
 
 // pathFor is the path for so many bytes of operands.
@@ -44,8 +54,8 @@ func pathFor(bytes int) path {
 
 // foldOn is Fold on one path. Its calls are direct, so that the compiler sees
 // that neither the lists nor the two rooms outlive them.
-func foldOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
-	dst = checked(op, dt, dst, srcs)
+func foldOn(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64) {
+	check(op, dt, dsts, srcs)
 	if op == Replace && len(srcs) > 0 {
 		srcs = srcs[len(srcs)-1:]
 	}
@@ -59,40 +69,47 @@ func foldOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float6
 		}
 		srcs, weights = weighing(srcs, weights, srcRoom[:0], weightRoom[:0])
 	}
-	combineOn(p, op, dt, dst, srcs, weights, len(srcs))
+	combineOn(p, op, dt, dsts, srcs, weights, len(srcs))
 }
 
-// checked is as much of dst as there are elements.
-func checked(op Op, dt DType, dst []byte, srcs [][]byte) []byte {
+// check panics where the caller's lists do not fit.
+func check(op Op, dt DType, dsts, srcs [][]byte) {
 	if dt.Size() == 0 || op < Mean || op > Replace {
 		panic(fmt.Sprintf("reduce: no fold %v of %v", op, dt))
 	}
-	dst = dst[:len(dst)-len(dst)%dt.Size()]
-	for i, s := range srcs {
-		if len(s) < len(dst) {
-			panic(fmt.Sprintf("reduce: source %d has %d bytes, the output %d", i, len(s), len(dst)))
+	n := len(dsts[0])
+	for i, d := range dsts {
+		if len(d) != n {
+			panic(fmt.Sprintf("reduce: output %d has %d bytes, output 0 %d", i, len(d), n))
 		}
 	}
-	return dst
+	for i, s := range srcs {
+		if len(s) < n-n%dt.Size() {
+			panic(fmt.Sprintf("reduce: source %d has %d bytes, the output %d", i, len(s), n))
+		}
+	}
 }
 
 // combineOn folds what has been checked. A mean without weights is divided by n.
-func combineOn(p path, op Op, dt DType, dst []byte, srcs [][]byte, weights []float64, n int) {
+func combineOn(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n int) {
+	bytes := len(dsts[0]) - len(dsts[0])%dt.Size()
 	switch {
-	case len(srcs) == 0 || len(dst) == 0:
+	case len(srcs) == 0 || bytes == 0:
 		return
 	case len(srcs) == 1 && n == 1:
-		Copy(dst, srcs[0])
+		for _, dst := range dsts {
+			Copy(dst[:bytes], srcs[0])
+		}
 		return
 	}
-	observed(dst, srcs...)
+	observed(dsts, srcs, bytes)
 	switch {
 	case p != pathGo:
-		foldC(p, op, dt, dst, srcs, weights, n)
+		foldC(p, op, dt, dsts, srcs, weights, n, bytes)
 	case dt == Float32:
-		foldGo[float32](op, dst, srcs, weights, n)
+		foldGo[float32](op, dsts, srcs, weights, n, bytes)
 	default:
-		foldGo[float64](op, dst, srcs, weights, n)
+		foldGo[float64](op, dsts, srcs, weights, n, bytes)
 	}
 }
 
@@ -124,7 +141,9 @@ const (
 // these are. The two are the same memory, or have none in common.
 func Copy(dst, src []byte) int {
 	n := min(len(dst), len(src))
-	observed(dst[:n], src)
+	if observer != nil {
+		observed([][]byte{dst}, [][]byte{src}, n)
+	}
 	if n <= piece || n > pastCaches {
 		return copy(dst, src)
 	}

@@ -207,7 +207,7 @@ func (c trial) check(t *testing.T, r *rand.Rand) {
 		for i := range space {
 			copy(space[i], before[i])
 		}
-		foldOn(p, c.op, c.dt, view[c.own], view[:c.k], c.weights)
+		foldOn(p, c.op, c.dt, [][]byte{view[c.own]}, view[:c.k], c.weights)
 		for e := range want {
 			if got := get(c.dt, view[c.own], e); got != want[e] {
 				for i := range xs {
@@ -316,11 +316,11 @@ func TestMeanIsSumOverCount(t *testing.T) {
 	for _, p := range paths() {
 		t.Run(p.String(), func(t *testing.T) { // the report of `make test` names them
 			own := floats(1, 2, 3)
-			foldOn(p, Mean, Float32, own, [][]byte{own, floats(4, 4, 4), floats(7, 0, 2)}, nil)
+			foldOn(p, Mean, Float32, [][]byte{own}, [][]byte{own, floats(4, 4, 4), floats(7, 0, 2)}, nil)
 			if want := floats(4, 2, 3); !bytes.Equal(own, want) {
 				t.Errorf("mean is %v, want %v", own, want)
 			}
-			foldOn(p, MeanReceived, Float32, own, [][]byte{floats(1, 1, 1), floats(3, 2, 5)}, nil)
+			foldOn(p, MeanReceived, Float32, [][]byte{own}, [][]byte{floats(1, 1, 1), floats(3, 2, 5)}, nil)
 			if want := floats(2, 1.5, 3); !bytes.Equal(own, want) {
 				t.Errorf("mean-received is %v, want %v", own, want)
 			}
@@ -351,7 +351,7 @@ func TestFoldSums(t *testing.T) {
 				for _, n := range []int{k, 3, 48} {
 					for _, p := range paths() {
 						got := make([]byte, elements*dt.Size())
-						foldSumsOn(p, dt, got, srcs, n)
+						foldSumsOn(p, dt, [][]byte{got}, srcs, n)
 						for e := range elements {
 							for i := range xs {
 								xs[i] = get(dt, srcs[i], e)
@@ -437,6 +437,52 @@ func TestOneOperandIsCopied(t *testing.T) {
 	}
 }
 
+// TestSeveralOutputs: each gets the bits of a fold into one, also where it is one of
+// the operands, and nothing beside it changes.
+func TestSeveralOutputs(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	const guard = 64
+	for _, p := range paths() {
+		for _, dt := range allDTypes {
+			for _, op := range allOps {
+				for _, k := range []int{1, 2, 3, 8, 9, 17} {
+					for n := 0; n <= 130; n += 13 * stride {
+						for name, weights := range weightings(k) {
+							size := n * dt.Size()
+							all := make([][]byte, k+1) // the last is an output alone
+							views := make([][]byte, k+1)
+							for i := range all {
+								at := guard + i%9
+								all[i] = bytes.Repeat([]byte{0xa5}, at+size+guard)
+								views[i] = all[i][at:][:size]
+								fill(r, dt, views[i], n)
+							}
+							want := bytes.Clone(views[k])
+							foldOn(p, op, dt, [][]byte{want}, views[:k], weights)
+							kept, nothing := bytes.Clone(views[0]), op.Weighted() && weights != nil && total(weights) == 0
+							outputs := views[k/2:]
+							foldOn(p, op, dt, outputs, views[:k], weights)
+							for i, v := range views {
+								switch {
+								case i == 0 && k/2 > 0:
+									if !bytes.Equal(v, kept) {
+										t.Fatalf("%v, %v of %d x %d %v: operand 0 is no output, and changed", p, op, k, n, dt)
+									}
+								case i >= k/2 && !nothing && !bytes.Equal(v, want):
+									t.Fatalf("%v, %v of %d x %d %v, weights %s: output %d differs from a single one", p, op, k, n, dt, name, i-k/2)
+								}
+								if at := guard + i%9; bytes.Count(all[i][:at], []byte{0xa5}) != at || bytes.Count(all[i][at+size:], []byte{0xa5}) != guard {
+									t.Fatalf("%v, %v of %d x %d %v: bytes beside array %d changed", p, op, k, n, dt, i)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestCopy: every byte and none behind, whole or in pieces.
 func TestCopy(t *testing.T) {
 	src := make([]byte, pastCaches+2*piece)
@@ -510,7 +556,7 @@ func TestNoAllocation(t *testing.T) {
 		}
 		for _, p := range paths() {
 			for _, w := range [][]float64{nil, ws} {
-				if n := testing.AllocsPerRun(10, func() { foldOn(p, Mean, Float32, srcs[0], srcs, w) }); n != 0 {
+				if n := testing.AllocsPerRun(10, func() { foldOn(p, Mean, Float32, srcs[:1], srcs, w) }); n != 0 {
 					t.Errorf("%v, %d operands: %v allocations per fold, want none", p, k, n)
 				}
 			}

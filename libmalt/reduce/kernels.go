@@ -9,13 +9,13 @@ type float interface{ float32 | float64 }
 const blockElements = 512
 
 // foldGo is the reference that the C kernels are held equal to, and the path
-// where there are none. A mean without weights is divided by n. Conversions around products keep the compiler from
-// fusing them with the addition on CPUs where it would.
-func foldGo[T float](op Op, dst []byte, srcs [][]byte, weights []float64, n int) {
+// where there are none. A mean without weights is divided by n. Conversions around
+// products keep the compiler from fusing them with the addition on CPUs where it would.
+func foldGo[T float](op Op, dsts, srcs [][]byte, weights []float64, n, bytes int) {
 	size := int(unsafe.Sizeof(T(0)))
 	var acc, room [blockElements]T
-	for at := 0; at < len(dst); at += blockElements * size {
-		end := min(at+blockElements*size, len(dst))
+	for at := 0; at < bytes; at += blockElements * size {
+		end := min(at+blockElements*size, bytes)
 		out := acc[:(end-at)/size]
 		switch {
 		case weights != nil:
@@ -28,7 +28,9 @@ func foldGo[T float](op Op, dst []byte, srcs [][]byte, weights []float64, n int)
 			}
 		}
 		finish(op, out, n)
-		copy(dst[at:end], unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), end-at))
+		for _, dst := range dsts {
+			copy(dst[at:end], unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), end-at))
+		}
 	}
 }
 

@@ -17,13 +17,13 @@ enum { MALT_F32 = 1, MALT_F64 };
 int malt_best_path(void);
 
 /*
- * Folds the first bytes bytes of the k >= 1 operands at src[0 … k-1] into dst,
- * which may be one of them. weights is NULL, or one per operand for a mean, with
+ * Folds the first bytes bytes of the k >= 1 operands at src[0 … k-1] into each of
+ * the m outputs at dst[0 … m-1], which may be some of them. weights is NULL, or one per operand for a mean, with
  * total their sum; without, total is what a mean is divided by. bytes is a multiple
  * of the element's size. Nothing is kept.
  */
-void malt_fold(int path, int op, int dtype, uintptr_t dst, const uintptr_t *src, const double *weights, double total,
-               size_t k, size_t bytes);
+void malt_fold(int path, int op, int dtype, const uintptr_t *dst, size_t m, const uintptr_t *src,
+               const double *weights, double total, size_t k, size_t bytes);
 
 /*
  * For every path but MALT_PATH_GO: sets bit i of mask[n] where word 64 * n + i,

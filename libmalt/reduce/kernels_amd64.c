@@ -39,6 +39,22 @@ enum { GROUP = 8, BLOCK = 1024 };
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 
+/* Where results go: n arrays, from byte at of each on. */
+typedef struct {
+	const uintptr_t *of;
+	size_t n, at;
+} outputs;
+
+static inline char *output(outputs o, size_t d, size_t i)
+{
+	return (char *)o.of[d] + o.at + i;
+}
+
+static inline outputs further(outputs o, size_t at)
+{
+	return (outputs){o.of, o.n, o.at + at};
+}
+
 /* T: element, I: integer of its size, QUIET: the bits of its NaN, BYTES: of a
  * vector, VMIN: the instruction, which returns its second operand where the two
  * are zeros or one is NaN, WIDEN and NARROW: to a vector of double and back. */
@@ -97,10 +113,10 @@ int malt_best_path(void)
 	return MALT_PATH_GO;
 }
 
-void malt_fold(int path, int op, int dtype, uintptr_t dst, const uintptr_t *src, const double *weights, double total,
-               size_t k, size_t bytes)
+void malt_fold(int path, int op, int dtype, const uintptr_t *dst, size_t m, const uintptr_t *src,
+               const double *weights, double total, size_t k, size_t bytes)
 {
-	char *out = (char *)dst;
+	const outputs out = {dst, m, 0};
 	if (path == MALT_PATH_AVX512 && dtype == MALT_F32)
 		fold_avx512_f32(op, out, src, weights, total, k, bytes);
 	else if (path == MALT_PATH_AVX512)

@@ -89,7 +89,7 @@ INLINE V FN(finish)(const int op, V v, FN(count) c)
 }
 
 /* What tiles leaves over, from i on, a vector or an element at a time. */
-TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, char *out, const char *first,
+TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, outputs out, const char *first,
                                                       const uintptr_t *src, size_t k, size_t at, size_t i, size_t len,
                                                       FN(count) n)
 {
@@ -100,7 +100,8 @@ TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, char *ou
 			a = FN(combine)(op, a, FN(load_some)((const char *)src[j] + at + i, whole));
 		if (last)
 			a = FN(finish)(op, a, n);
-		memcpy(out + i, &a, whole ? BYTES : sizeof(T));
+		for (size_t d = 0; d < out.n; d++)
+			memcpy(output(out, d, i), &a, whole ? BYTES : sizeof(T));
 		i += whole ? BYTES : sizeof(T);
 	}
 }
@@ -109,7 +110,7 @@ TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, char *ou
  * Combines first and the k operands src[…] + at into out, len bytes. last: these
  * are the last operands, n in all.
  */
-INLINE void FN(tiles)(const int op, const int last, char *out, const char *first, const uintptr_t *src, size_t k,
+INLINE void FN(tiles)(const int op, const int last, outputs out, const char *first, const uintptr_t *src, size_t k,
                       size_t at, size_t len, FN(count) n)
 {
 	size_t i = 0;
@@ -123,14 +124,19 @@ INLINE void FN(tiles)(const int op, const int last, char *out, const char *first
 				a[u] = FN(combine)(op, a[u], FN(load)(p + u * BYTES));
 		}
 		EACH_OF_TILE(u)
-			*(FN(vec_at) *)(out + i + u * BYTES) = last ? FN(finish)(op, a[u], n) : a[u];
+			a[u] = last ? FN(finish)(op, a[u], n) : a[u];
+		for (size_t d = 0; d < out.n; d++) {
+			char *p = output(out, d, i);
+			EACH_OF_TILE(u)
+				*(FN(vec_at) *)(p + u * BYTES) = a[u];
+		}
 	}
 	if (i < len)
 		FN(rest)(op, last, out, first, src, k, at, i, len, n);
 }
 
 /* One operation, as constants that the compiler folds into the loops. */
-INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
+INLINE void FN(fold_into)(const int op, outputs dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
 {
 	if (k <= GROUP) {
 		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, n);
@@ -138,12 +144,25 @@ INLINE void FN(fold_as)(const int op, char *dst, const uintptr_t *src, size_t k,
 	}
 	const FN(count) none = {0, 0};
 	_Alignas(64) char scratch[BLOCK * sizeof(T)];
+	const uintptr_t here = (uintptr_t)scratch;
+	const outputs sum = {&here, 1, 0};
 	for (size_t at = 0; at < bytes; at += sizeof scratch) {
 		size_t len = bytes - at < sizeof scratch ? bytes - at : sizeof scratch, j = GROUP;
-		FN(tiles)(op, 0, scratch, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, none);
+		FN(tiles)(op, 0, sum, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, none);
 		for (; k - j > GROUP; j += GROUP)
-			FN(tiles)(op, 0, scratch, scratch, src + j, GROUP, at, len, none);
-		FN(tiles)(op, 1, dst + at, scratch, src + j, k - j, at, len, n);
+			FN(tiles)(op, 0, sum, scratch, src + j, GROUP, at, len, none);
+		FN(tiles)(op, 1, further(dst, at), scratch, src + j, k - j, at, len, n);
+	}
+}
+
+/* The same, with a loop of its own for what is folded into one output. */
+INLINE void FN(fold_as)(const int op, outputs dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
+{
+	if (dst.n == 1) {
+		const uintptr_t one = dst.of[0];
+		FN(fold_into)(op, (outputs){&one, 1, 0}, src, k, bytes, n);
+	} else {
+		FN(fold_into)(op, dst, src, k, bytes, n);
 	}
 }
 
@@ -164,7 +183,7 @@ INLINE H FN(narrow)(W v)
  * sum unless they are the first. It goes to sum, or if they are the last,
  * divided by total, to out.
  */
-TARGET static void FN(weigh)(const int first, const int last, char *out, double *sum, const uintptr_t *src,
+TARGET static void FN(weigh)(const int first, const int last, outputs out, double *sum, const uintptr_t *src,
                       const double *weights, size_t k, size_t at, size_t len, double total)
 {
 	enum { PART = sizeof(H), LANES = sizeof(H) / sizeof(T) };
@@ -176,11 +195,15 @@ TARGET static void FN(weigh)(const int first, const int last, char *out, double 
 		for (size_t j = first; j < k; j++)
 			EACH_OF_TILE(u)
 				a[u] += weights[j] * FN(widen)(src[j] + at + i + u * PART);
-		EACH_OF_TILE(u)
-			if (last)
-				*(FN(part_at) *)(out + i + u * PART) = FN(narrow)(a[u] / total);
-			else
+		EACH_OF_TILE(u) {
+			if (!last) {
 				*(FN(wide_at) *)(sum + e + u * LANES) = a[u];
+				continue;
+			}
+			H h = FN(narrow)(a[u] / total);
+			for (size_t d = 0; d < out.n; d++)
+				*(FN(part_at) *)(output(out, d, i) + u * PART) = h;
+		}
 	}
 	for (; i < len; i += sizeof(T), e++) { /* what is left, one by one */
 		T x;
@@ -191,14 +214,15 @@ TARGET static void FN(weigh)(const int first, const int last, char *out, double 
 		}
 		if (last) {
 			H h = FN(narrow)((W){a / total});
-			memcpy(out + i, &h, sizeof(T));
+			for (size_t d = 0; d < out.n; d++)
+				memcpy(output(out, d, i), &h, sizeof(T));
 		} else {
 			sum[e] = a;
 		}
 	}
 }
 
-TARGET static void FN(fold_weighted)(char *dst, const uintptr_t *src, const double *weights, double total, size_t k,
+TARGET static void FN(fold_weighted)(outputs dst, const uintptr_t *src, const double *weights, double total, size_t k,
                                      size_t bytes)
 {
 	if (k <= GROUP) {
@@ -206,17 +230,18 @@ TARGET static void FN(fold_weighted)(char *dst, const uintptr_t *src, const doub
 		return;
 	}
 	_Alignas(64) double sum[BLOCK];
+	const outputs none = {NULL, 0, 0};
 	const size_t block = BLOCK * sizeof(T);
 	for (size_t at = 0; at < bytes; at += block) {
 		size_t len = bytes - at < block ? bytes - at : block, j = GROUP;
-		FN(weigh)(1, 0, NULL, sum, src, weights, GROUP, at, len, 0);
+		FN(weigh)(1, 0, none, sum, src, weights, GROUP, at, len, 0);
 		for (; k - j > GROUP; j += GROUP)
-			FN(weigh)(0, 0, NULL, sum, src + j, weights + j, GROUP, at, len, 0);
-		FN(weigh)(0, 1, dst + at, sum, src + j, weights + j, k - j, at, len, total);
+			FN(weigh)(0, 0, none, sum, src + j, weights + j, GROUP, at, len, 0);
+		FN(weigh)(0, 1, further(dst, at), sum, src + j, weights + j, k - j, at, len, total);
 	}
 }
 
-TARGET static void FN(fold)(int op, char *dst, const uintptr_t *src, const double *weights, double total, size_t k,
+TARGET static void FN(fold)(int op, outputs dst, const uintptr_t *src, const double *weights, double total, size_t k,
                             size_t bytes)
 {
 	if (weights) {

@@ -12,12 +12,14 @@ var observer func(at uintptr, bytes int, written bool)
 func Observe(f func(at uintptr, bytes int, written bool)) { observer = f }
 
 // observed passes addresses on as numbers: nothing escapes through an observer.
-func observed(dst []byte, srcs ...[]byte) {
-	if observer == nil || len(dst) == 0 {
+func observed(dsts, srcs [][]byte, bytes int) {
+	if observer == nil || bytes == 0 {
 		return
 	}
 	for _, s := range srcs {
-		observer(uintptr(unsafe.Pointer(&s[0])), len(dst), false)
+		observer(uintptr(unsafe.Pointer(&s[0])), bytes, false)
 	}
-	observer(uintptr(unsafe.Pointer(&dst[0])), len(dst), true)
+	for _, d := range dsts {
+		observer(uintptr(unsafe.Pointer(&d[0])), bytes, true)
+	}
 }

@@ -304,8 +304,8 @@ var mutations = []mutation{
 	{
 		line:   "in place: progress is told before the fold",
 		file:   "libmalt/inplace.go",
-		old:    "		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights)\n		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))\n",
-		new:    "		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))\n		foldRuns(op, v.runs, lo, v.data[lo:to], v.srcs, weights)\n",
+		old:    "		foldTogether(op, v.runs, lo, v.srcs, weights)\n		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))\n",
+		new:    "		v.shared.Put(wordDone, number<<24|min(block, 1<<24-1))\n		foldTogether(op, v.runs, lo, v.srcs, weights)\n",
 		caught: "TestExploreInPlace/two_ranks", how: "claims 1 blocks of clock 1",
 	},
 	{
