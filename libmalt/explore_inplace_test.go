@@ -103,13 +103,13 @@ func (a *actor) average(ctx context.Context, letter rune) error {
 	if err != nil {
 		a.t.Fail("at clock %d rank %d %v", a.s.Clock(), a.w.rank, err)
 	}
-	if o.average.verdict == directly {
+	if o.average.verdict == directly || o.exchange.copied {
 		if all := byte(1)<<a.w.size - 1; set != all {
 			a.t.Fail("at clock %d rank %d has the mean of the set %#b, in place", a.s.Clock(), a.w.rank, set)
 		}
 		set |= inPlaceBit
 	}
-	if o.average.clock == a.s.Clock() {
+	if max(o.average.clock, o.exchange.clock) == a.s.Clock() {
 		a.fold(a.s.Clock(), set)
 	}
 	return nil
@@ -122,7 +122,11 @@ func (a *actor) whose() (set byte, err error) {
 		return 0, err
 	}
 	for set = 1; set < 1<<a.w.size; set++ {
-		if set&(1<<a.w.rank) != 0 && foldOf(a.v.mode.fold, set, a.s.Clock()) == got {
+		want := foldOf(a.v.mode.fold, set, a.s.Clock())
+		if a.s.across != nil {
+			want = a.byHost(set)
+		}
+		if set&(1<<a.w.rank) != 0 && want == got {
 			return set, nil
 		}
 	}
@@ -188,24 +192,24 @@ func TestExploreInPlace(t *testing.T) {
 		large bool
 		play
 	}{
-		{"two ranks", false, play{"", []string{"ii", "ii"}, 0, false}},
-		{"two ranks, a death", false, play{"", []string{"i", "i"}, 1, false}},
-		{"plain stores", false, play{"", []string{"i", "i"}, 0, true}},
-		{"kept twice", true, play{"", []string{"kiki", "iii"}, 0, false}},
-		{"given up, a death", true, play{"", []string{"xi", "ii"}, 1, false}},
-		{"three ranks", true, play{"", []string{"i", "i", "i"}, 0, false}},
-		{"three ranks, one scatters by itself", true, play{"", []string{"i", "i", "s"}, 0, false}},
-		{"three ranks, one gives up", true, play{"", []string{"i", "i", "X"}, 0, false}},
-		{"different folds", false, play{"", []string{"ia", "ii"}, 0, false}},
-		{"uneven", false, play{"", []string{"i", "ii"}, 0, false}},
-		{"one scatters by itself", false, play{"", []string{"isi", "iii"}, 0, false}},
-		{"given up", false, play{"", []string{"xi", "ii"}, 0, false}},
-		{"both given up", true, play{"", []string{"xs", "xi"}, 0, false}},
-		{"kept", false, play{"", []string{"ki", "ii"}, 0, false}},
-		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false}},
-		{"kept, barrier", false, play{"", []string{"kbi", "ib"}, 0, false}},
-		{"closed", false, play{"", []string{"icw", "ii"}, 0, false}},
-		{"closed while kept", false, play{"", []string{"kcw", "i"}, 0, false}},
+		{"two ranks", false, play{"", []string{"ii", "ii"}, 0, false, nil}},
+		{"two ranks, a death", false, play{"", []string{"i", "i"}, 1, false, nil}},
+		{"plain stores", false, play{"", []string{"i", "i"}, 0, true, nil}},
+		{"kept twice", true, play{"", []string{"kiki", "iii"}, 0, false, nil}},
+		{"given up, a death", true, play{"", []string{"xi", "ii"}, 1, false, nil}},
+		{"three ranks", true, play{"", []string{"i", "i", "i"}, 0, false, nil}},
+		{"three ranks, one scatters by itself", true, play{"", []string{"i", "i", "s"}, 0, false, nil}},
+		{"three ranks, one gives up", true, play{"", []string{"i", "i", "X"}, 0, false, nil}},
+		{"different folds", false, play{"", []string{"ia", "ii"}, 0, false, nil}},
+		{"uneven", false, play{"", []string{"i", "ii"}, 0, false, nil}},
+		{"one scatters by itself", false, play{"", []string{"isi", "iii"}, 0, false, nil}},
+		{"given up", false, play{"", []string{"xi", "ii"}, 0, false, nil}},
+		{"both given up", true, play{"", []string{"xs", "xi"}, 0, false, nil}},
+		{"kept", false, play{"", []string{"ki", "ii"}, 0, false, nil}},
+		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false, nil}},
+		{"kept, barrier", false, play{"", []string{"kbi", "ib"}, 0, false, nil}},
+		{"closed", false, play{"", []string{"icw", "ii"}, 0, false, nil}},
+		{"closed while kept", false, play{"", []string{"kcw", "i"}, 0, false, nil}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

@@ -128,18 +128,18 @@ func TestExploreReducing(t *testing.T) {
 		large bool
 		play
 	}{
-		{"two ranks", false, play{async, []string{"rr", "rr"}, 0, false}},
-		{"a death", false, play{async, []string{"r", "r"}, 1, false}},
-		{"plain stores", false, play{async, []string{"r", "r"}, 0, true}},
-		{"given up, then a gather", false, play{async, []string{"ywv", "R"}, 0, false}},
-		{"given up, then a scatter", false, play{async, []string{"zwv", "R"}, 0, false}},
-		{"given up, then another", true, play{async, []string{"yr", "Rr"}, 0, false}},
-		{"given up, then a broadcast", false, play{async, []string{"Yo", "Ro"}, 0, false}},
-		{"both given up", true, play{async, []string{"yr", "yr"}, 0, false}},
-		{"between syncs", false, play{"", []string{"iri", "iri"}, 0, false}},
-		{"after a scatter", false, play{"", []string{"sr", "sr"}, 0, false}},
-		{"kept sync", true, play{"", []string{"kir", "iir"}, 0, false}},
-		{"given up, a death", true, play{async, []string{"y", "R"}, 1, false}},
+		{"two ranks", false, play{async, []string{"rr", "rr"}, 0, false, nil}},
+		{"a death", false, play{async, []string{"r", "r"}, 1, false, nil}},
+		{"plain stores", false, play{async, []string{"r", "r"}, 0, true, nil}},
+		{"given up, then a gather", false, play{async, []string{"ywv", "R"}, 0, false, nil}},
+		{"given up, then a scatter", false, play{async, []string{"zwv", "R"}, 0, false, nil}},
+		{"given up, then another", true, play{async, []string{"yr", "Rr"}, 0, false, nil}},
+		{"given up, then a broadcast", false, play{async, []string{"Yo", "Ro"}, 0, false, nil}},
+		{"both given up", true, play{async, []string{"yr", "yr"}, 0, false, nil}},
+		{"between syncs", false, play{"", []string{"iri", "iri"}, 0, false, nil}},
+		{"after a scatter", false, play{"", []string{"sr", "sr"}, 0, false, nil}},
+		{"kept sync", true, play{"", []string{"kir", "iir"}, 0, false, nil}},
+		{"given up, a death", true, play{async, []string{"y", "R"}, 1, false, nil}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

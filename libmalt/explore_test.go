@@ -35,7 +35,8 @@ type play struct {
 	options  string
 	scripts  []string
 	kills    int
-	buffered bool // stores are those of x86
+	buffered bool  // stores are those of x86
+	host     []int // of each rank; nil: all share memory. See explore_across_test.go
 }
 
 // inPlace tells whether the object is a vector that is averaged in place.
@@ -76,6 +77,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		v := &Vector{Segment: Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}}
 		s := &v.Segment
 		s.stats.Edges = make([]Edge, n)
+		w.hosts = p.hosts()
 		if m.representation != dense {
 			s.sparse = sparseOf(n)
 		}
@@ -83,7 +85,10 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		w.objects = []*Segment{s}
 		all[r] = &actor{w: w, v: v, s: s, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
 	}
-	if p.inPlace() {
+	switch {
+	case p.host != nil:
+		shareAcross(x, job, all)
+	case p.inPlace():
 		share(job, all)
 	}
 	must := func(err error) {
@@ -129,7 +134,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if p.kills > 0 {
 		job.Kernel()
 	}
-	if p.inPlace() {
+	if p.inPlace() && p.host == nil {
 		x.Always(func(report func(string, ...any)) { claims(all, report) })
 	}
 	if m.consistency.Kind == consistency.BSP {
@@ -160,6 +165,9 @@ func (a *actor) local() []any {
 	if s.shared != nil {
 		o := &a.v.syncing
 		state = append(state, o.stage, o.average.clock, o.average.verdict)
+	}
+	if s.across != nil {
+		state = append(state, a.exchanged()...)
 	}
 	return state
 }
@@ -277,7 +285,7 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 // fill writes what the scatter of that clock sends.
 func (a *actor) fill(clock uint64) {
 	switch {
-	case a.s.shared != nil:
+	case a.s.kind == "vector":
 		a.fillValue(clock)
 	case a.s.sparse != nil:
 		changeRow(a.s.data, clock)
@@ -289,7 +297,7 @@ func (a *actor) fill(clock uint64) {
 // read looks at what an update holds.
 func (a *actor) read(u Update) error {
 	switch {
-	case a.s.shared != nil:
+	case a.s.kind == "vector":
 		return a.readValue(u)
 	case a.s.sparse != nil:
 		return nil // see rows
@@ -400,32 +408,32 @@ func TestExplorePlays(t *testing.T) {
 		large bool
 		play
 	}{
-		{"bsp", false, play{"consistency=bsp", []string{"ss", "ss"}, 1, false}},
-		{"bsp, uneven", false, play{"consistency=bsp", []string{"s", "sss"}, 0, false}},
-		{"bsp, barrier", false, play{"consistency=bsp", []string{"sbs", "ssbs"}, 0, false}},
-		{"bsp, plain stores", false, play{"consistency=bsp", []string{"ss", "ss"}, 0, true}},
-		{"notify-ack, plain stores", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 0, true}},
-		{"bsp, three ranks", true, play{"consistency=bsp", []string{"s", "s", "ss"}, 0, false}},
-		{"notify-ack", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 1, false}},
-		{"notify-ack, uneven", false, play{"consistency=notify-ack", []string{"s", "sss"}, 1, false}},
-		{"notify-ack, barrier", false, play{"consistency=notify-ack", []string{"sbs", "sssb"}, 0, false}},
-		{"notify-ack:2", false, play{"consistency=notify-ack:2", []string{"sss", "sss"}, 0, false}},
-		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0, false}},
-		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0, false}},
-		{"bsp, closed", false, play{"consistency=bsp", []string{"scw", "ss"}, 0, false}},
-		{"bsp, given up", false, play{"consistency=bsp", []string{"ggw", "BB"}, 0, false}},
-		{"bsp, given up, then not", true, play{"consistency=bsp", []string{"gbs", "sBbs"}, 0, false}},
-		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false}},
-		{"notify-ack, given up, plain stores", false, play{"consistency=notify-ack", []string{"gs", "ssB"}, 0, true}},
-		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false}},
-		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false}},
-		{"sparse", false, play{"consistency=async sparse=model", []string{"ppp", "tt"}, 0, false}},
-		{"sparse, longer", true, play{"consistency=async sparse=model", []string{"pppp", "tt"}, 0, false}},
-		{"sparse, two readers", true, play{"consistency=async sparse=model graph=lists:1,2// allow_disconnected=true", []string{"pp", "t", "tt"}, 0, false}},
-		{"sparse, dead reader", false, play{"consistency=async sparse=model", []string{"pp", "t"}, 1, false}},
-		{"sparse, bsp", false, play{"consistency=bsp sparse=model", []string{"ss", "ss"}, 0, false}},
-		{"sparse, bsp, uneven", false, play{"consistency=bsp sparse=model", []string{"sb", "sssb"}, 0, false}},
-		{"sparse, notify-ack", false, play{"consistency=notify-ack sparse=model", []string{"ss", "ss"}, 0, false}},
+		{"bsp", false, play{"consistency=bsp", []string{"ss", "ss"}, 1, false, nil}},
+		{"bsp, uneven", false, play{"consistency=bsp", []string{"s", "sss"}, 0, false, nil}},
+		{"bsp, barrier", false, play{"consistency=bsp", []string{"sbs", "ssbs"}, 0, false, nil}},
+		{"bsp, plain stores", false, play{"consistency=bsp", []string{"ss", "ss"}, 0, true, nil}},
+		{"notify-ack, plain stores", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 0, true, nil}},
+		{"bsp, three ranks", true, play{"consistency=bsp", []string{"s", "s", "ss"}, 0, false, nil}},
+		{"notify-ack", false, play{"consistency=notify-ack", []string{"ss", "ss"}, 1, false, nil}},
+		{"notify-ack, uneven", false, play{"consistency=notify-ack", []string{"s", "sss"}, 1, false, nil}},
+		{"notify-ack, barrier", false, play{"consistency=notify-ack", []string{"sbs", "sssb"}, 0, false, nil}},
+		{"notify-ack:2", false, play{"consistency=notify-ack:2", []string{"sss", "sss"}, 0, false, nil}},
+		{"ssp", false, play{"consistency=ssp:1", []string{"ss", "sss"}, 0, false, nil}},
+		{"ssp, barrier", false, play{"consistency=ssp:0", []string{"sbs", "ssbs"}, 0, false, nil}},
+		{"bsp, closed", false, play{"consistency=bsp", []string{"scw", "ss"}, 0, false, nil}},
+		{"bsp, given up", false, play{"consistency=bsp", []string{"ggw", "BB"}, 0, false, nil}},
+		{"bsp, given up, then not", true, play{"consistency=bsp", []string{"gbs", "sBbs"}, 0, false, nil}},
+		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false, nil}},
+		{"notify-ack, given up, plain stores", false, play{"consistency=notify-ack", []string{"gs", "ssB"}, 0, true, nil}},
+		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false, nil}},
+		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false, nil}},
+		{"sparse", false, play{"consistency=async sparse=model", []string{"ppp", "tt"}, 0, false, nil}},
+		{"sparse, longer", true, play{"consistency=async sparse=model", []string{"pppp", "tt"}, 0, false, nil}},
+		{"sparse, two readers", true, play{"consistency=async sparse=model graph=lists:1,2// allow_disconnected=true", []string{"pp", "t", "tt"}, 0, false, nil}},
+		{"sparse, dead reader", false, play{"consistency=async sparse=model", []string{"pp", "t"}, 1, false, nil}},
+		{"sparse, bsp", false, play{"consistency=bsp sparse=model", []string{"ss", "ss"}, 0, false, nil}},
+		{"sparse, bsp, uneven", false, play{"consistency=bsp sparse=model", []string{"sb", "sssb"}, 0, false, nil}},
+		{"sparse, notify-ack", false, play{"consistency=notify-ack sparse=model", []string{"ss", "ss"}, 0, false, nil}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

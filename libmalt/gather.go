@@ -171,9 +171,20 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 // finds what there is.
 func (o *gathering) lockstep() error {
 	s := o.s
-	if s.averagedAt > 0 {
+	if s.averagedAt > 0 && s.across == nil {
 		o.late = s.below(wordStep, 2*s.averagedAt, o.late)
 		return nil
+	}
+	if s.averagedAt > 0 {
+		x := &s.syncing.exchange
+		if done, err := x.step(); done || err != nil {
+			return err
+		}
+		if !x.boxes {
+			o.late = append(o.late, x.late...)
+			return nil
+		}
+		s.averagedAt = 0 // another rank has decided
 	}
 	for r, in := range s.ch.clocks {
 		if r == s.w.rank {

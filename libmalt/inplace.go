@@ -66,9 +66,11 @@ const cutBytes = 64
 // inPlace tells whether s can be averaged in place with op, which then gives the
 // same result on all ranks.
 func (s *Segment) inPlace(op reduce.Op) bool {
-	if s.shared == nil || !s.ch.everyone {
-		return false
-	}
+	return s.shared != nil && s.ch.everyone && sameOnAll(op)
+}
+
+// sameOnAll tells whether op gives all ranks the same where all send to all.
+func sameOnAll(op reduce.Op) bool {
 	switch op {
 	case reduce.Mean, reduce.Sum, reduce.Min, reduce.Max:
 		return true
@@ -157,7 +159,7 @@ func (o *averaging) step() (done bool) {
 			o.blocked()
 			return false
 		}
-		o.sent()
+		s.sentTo(o.clock, o.weight)
 		s.averaged()
 	}
 	o.watch.end(s)
@@ -263,26 +265,33 @@ func (v *Vector) foldPart(op reduce.Op, number uint64, weights []float64) {
 // moved is how many bytes pass from this rank to r in an average, and back: of this
 // rank's array what r folds, of what this rank has folded all.
 func (s *Segment) moved(r int) int {
+	if s.across != nil {
+		return s.across.moved[r]
+	}
 	lo, hi := part(len(s.data), s.w.rank, s.w.size)
 	from, to := part(len(s.data), r, s.w.size)
 	return hi - lo + to - from
 }
 
-// sent books what counts as a scatter.
-func (o *averaging) sent() {
-	s := &o.v.Segment
-	s.clock.Store(max(s.Clock(), o.clock))
-	s.weight, s.void = o.weight, false
-	s.unfolds++
-	s.averagedAt = o.clock
-	s.stats.Scatters++
-	s.w.note(inCompute, s.id, s.Clock())
+// sentTo books what counts as a scatter, of which the gather is due.
+func (s *Segment) sentTo(clock uint64, weight float64) {
+	s.scattered(clock, weight)
+	s.averagedAt = clock
 	for r := range s.w.size {
 		if r != s.w.rank {
 			s.stats.Edges[r].SentMessages++
 			s.stats.Edges[r].SentBytes += uint64(s.moved(r))
 		}
 	}
+}
+
+// scattered books that this rank has sent what it has at that clock.
+func (s *Segment) scattered(clock uint64, weight float64) {
+	s.clock.Store(max(s.Clock(), clock))
+	s.weight, s.void = weight, false
+	s.unfolds++
+	s.stats.Scatters++
+	s.w.note(inCompute, s.id, s.Clock())
 }
 
 // averaged books what counts as a gather.
@@ -302,7 +311,7 @@ func (s *Segment) averaged() {
 func (o *averaging) leave() {
 	o.settle(throughBoxes)
 	if o.watch.end(&o.v.Segment); o.verdict == directly {
-		o.sent()
+		o.v.sentTo(o.clock, o.weight)
 	}
 }
 

@@ -48,9 +48,7 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 		if err == nil {
 			init()
 			m.undo = func() {
-				if s.shared != nil {
-					_ = s.shared.Close()
-				}
+				_ = s.unshare()
 				w.disown(s)
 				_ = firstOf(w.Unmap(s.base), s.unmapSparse())
 			}
@@ -259,12 +257,16 @@ func (m *making) join() (bool, error) {
 	}
 }
 
-// connect blocks until the other ranks have published theirs. Memory for averages
-// in place comes with the object, not with its configuring.
+// connect blocks until the other ranks have published theirs. What averages in
+// place and across hosts need comes with the object, not with its configuring.
 func (m *making) connect(ctx context.Context) error {
 	err := m.ch.join(ctx, m.w.t)
-	if err == nil && m.object != nil && m.s.shared != nil {
+	switch {
+	case err != nil || m.object == nil:
+	case m.s.shared != nil:
 		err = m.s.shared.Join(ctx)
+	case m.s.across != nil:
+		err = m.s.across.join(ctx, m.w.t, m.s.boxName())
 	}
 	return err
 }

@@ -29,6 +29,7 @@ type Segment struct {
 	data   []byte
 	base   *byte       // first byte of the mapping behind data, which may be empty
 	shared rdma.Shared // what data is part of, where it can be averaged in place; else nil
+	across *across     // the same for averages across hosts
 	mode   mode        // written under both gate and World.mu
 	ch     *channel
 
@@ -162,7 +163,7 @@ func (s *Segment) levelTo(l *level) {
 // goAway is called when this rank enters a collective call, in which nobody may
 // wait for it.
 func (s *Segment) goAway() {
-	if s.shared != nil && s.gate.borrow() { // else another thread is at it
+	if (s.shared != nil || s.across != nil) && s.gate.borrow() { // else another thread is at it
 		if o, ok := s.gate.op.(*syncing); ok {
 			o.goAway()
 		}
@@ -239,8 +240,17 @@ func (s *Segment) shut() error {
 	s.open = false
 	s.w.disown(s)
 	err := firstOf(s.ch.close(), s.unmapSparse())
+	return firstOf(err, s.unshare())
+}
+
+// unshare leaves the memory of this host, and the exchange with others. The own
+// memory stays.
+func (s *Segment) unshare() (err error) {
 	if s.shared != nil {
-		err = firstOf(err, s.shared.Close())
+		err = s.shared.Close()
+	}
+	if s.across != nil {
+		err = firstOf(err, s.across.close())
 	}
 	return err
 }

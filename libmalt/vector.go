@@ -188,7 +188,7 @@ func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (in
 	if err != nil {
 		return 0, err
 	}
-	if op.stage == averages {
+	if op.stage < scatters {
 		v.gate.mu.Unlock()
 		return v.w.size - 1, nil
 	}

@@ -191,12 +191,17 @@ func (w *World) Close() error {
 // too.
 func (w *World) alloc(s *Segment, bytes int) (err error) {
 	b := []byte(nil)
-	if s.shared, err = s.share(bytes); err == nil {
-		if s.shared != nil {
-			b = s.shared.Bytes(w.rank)
-		} else {
-			b, err = w.t.Map(max(bytes, 1))
-		}
+	if s.shared, err = s.share(bytes); err == nil && s.shared == nil {
+		s.across, err = s.shareAcross(bytes)
+	}
+	switch {
+	case err != nil:
+	case s.shared != nil:
+		b = s.shared.Bytes(w.rank)
+	case s.across != nil:
+		b = s.across.near.Bytes(w.rank)
+	default:
+		b, err = w.t.Map(max(bytes, 1))
 	}
 	if err != nil {
 		return err

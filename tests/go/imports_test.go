@@ -45,7 +45,8 @@ rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock
 
-libmalt                graphs internal/nearest rdma rdma/auto libmalt/reduce libmalt/spvec libmalt/consistency
+libmalt                graphs internal/nearest rdma rdma/auto libmalt/exchange libmalt/reduce libmalt/spvec libmalt/consistency
+libmalt/exchange       rdma
 libmalt/reduce         internal/nearest
 libmalt/spvec          libmalt/reduce
 libmalt/consistency    internal/nearest

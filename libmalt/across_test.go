@@ -1,0 +1,476 @@
+package libmalt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
+)
+
+// acrossLength is a float32 vector that is exchanged between any hosts of layouts
+// but two of one rank each, to which a share is worth no second hop.
+const acrossLength = 64 << 10
+
+// exchanged are the layouts on which that is so.
+var exchanged = layouts[1:]
+
+// constants are what all elements are after a sync of 1, 2, … .
+type constants struct{ mean float32 }
+
+// sync gives a vector of acrossLength this rank's value and syncs.
+func (c *constants) sync(ctx context.Context, v *libmalt.Vector) error {
+	fill(v.Bytes(), float32(v.World().Rank()+1))
+	_, err := v.Sync(ctx, 1)
+	if err == nil {
+		err = c.check(v)
+	}
+	return err
+}
+
+func meanOf(n int) *constants { return &constants{float32(n+1) / 2} }
+
+func (c *constants) check(v *libmalt.Vector) error {
+	x, err := constant(v.Bytes())
+	if err == nil && x != c.mean {
+		err = fmt.Errorf("clock %d: mean %v, want %v", v.Clock(), x, c.mean)
+	}
+	return err
+}
+
+// TestAcrossBytes: between hosts pass 2(H-1)/H times the array per host and sync, and
+// no box of the vector is used; each rank of a host sends its part.
+func TestAcrossBytes(t *testing.T) {
+	const syncs, lines = 5, 210 // every number of hosts and ranks here divides it
+	for _, host := range exchanged {
+		t.Run(fmt.Sprint(host), func(t *testing.T) {
+			hosts := map[int]int{}
+			for _, h := range host {
+				hosts[h]++
+			}
+			sent := make([]map[int]uint64, len(host)) // by rank, to each host
+			check(t, run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {
+				n := 16 * 24 * lines
+				v, err := vector(ctx, w, n, "start=own")
+				if err != nil {
+					return err
+				}
+				count := func(to int) (bytes uint64) {
+					for r, h := range host {
+						if h == to && r != w.Rank() {
+							bytes += w.Traffic(r).SentBytes
+						}
+					}
+					return bytes
+				}
+				before, edges := map[int]uint64{}, make([]uint64, w.Size())
+				for h := range hosts {
+					before[h] = count(h)
+				}
+				for r := range edges {
+					edges[r] = w.Traffic(r).SentBytes
+				}
+				for range syncs {
+					if err := meanOf(w.Size()).sync(ctx, v); err != nil {
+						return err
+					}
+				}
+				sent[w.Rank()] = map[int]uint64{}
+				for h := range hosts {
+					sent[w.Rank()][h] = count(h) - before[h]
+				}
+				st, err := v.Stats()
+				if err == nil && (st.Scatters != syncs || st.Gathers != syncs || v.Clock() != syncs) {
+					err = fmt.Errorf("%d scatters, %d gathers at clock %d", st.Scatters, st.Gathers, v.Clock())
+				}
+				for r, e := range st.Edges {
+					if got := w.Traffic(r).SentBytes - edges[r]; host[r] != host[w.Rank()] && e.SentBytes != got {
+						err = fmt.Errorf("edge %d: %d bytes, the transport counts %d", r, e.SentBytes, got)
+					}
+				}
+				return errors.Join(err, w.Barrier(ctx))
+			}))
+			const all = 4 * 16 * 24 * lines
+			for h, ranks := range hosts {
+				total, inside := uint64(0), uint64(0)
+				for r := range host {
+					if host[r] != h {
+						continue
+					}
+					inside += sent[r][h]
+					own := uint64(0)
+					for to, n := range sent[r] {
+						if to != h {
+							own += n
+						}
+					}
+					total += own
+					if ranks > 1 && own == 0 {
+						t.Errorf("rank %d has sent nothing to another host", r)
+					}
+				}
+				if want := uint64(syncs * 2 * (len(hosts) - 1) * all / len(hosts)); total != want || inside != 0 {
+					t.Errorf("host %d has sent %d bytes, and %d within; want %d and none", h, total, inside, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAcrossTimeouts is TestInPlaceTimeouts across hosts: rank 0 comes first, or late
+// enough to have been let in, runs into its timeout, and goes on in each of the ways
+// there are. The others need not notice.
+func TestAcrossTimeouts(t *testing.T) {
+	ways := map[string]func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error{
+		"again": func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
+			_, err := v.Sync(ctx, 1)
+			return err
+		},
+		"cancel": func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
+			if err := v.Cancel(); err != nil {
+				return err
+			}
+			_, err := v.Sync(ctx, 1)
+			if err := wantErr(err, libmalt.ErrState); err != nil {
+				return err
+			}
+			_, err = v.Gather(ctx, "")
+			return err
+		},
+		"close": func(_ context.Context, _ *libmalt.World, v *libmalt.Vector) error { return v.Close() },
+		"barrier": func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			_, err := v.Sync(ctx, 1)
+			return err
+		},
+	}
+	for name, goOn := range ways {
+		for _, host := range exchanged {
+			t.Run(fmt.Sprint(name, host), func(t *testing.T) {
+				gone := make(chan struct{})
+				mean := meanOf(len(host))
+				check(t, run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {
+					v, err := vector(ctx, w, acrossLength, "start=own")
+					if err != nil {
+						return err
+					}
+					if w.Rank() > 0 {
+						<-gone
+						err := mean.sync(ctx, v)
+						if name == "barrier" && err == nil {
+							err = w.Barrier(ctx)
+						}
+						return err
+					}
+					fill(v.Bytes(), 1)
+					_, err = v.Sync(tried(), 1)
+					if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+						return err
+					}
+					if name == "close" {
+						err = goOn(ctx, w, v)
+						close(gone)
+						return err
+					}
+					close(gone)
+					if err := goOn(ctx, w, v); err != nil {
+						return err
+					}
+					return mean.check(v)
+				}))
+			})
+		}
+	}
+}
+
+// TestAcrossGivenUp: some ranks give syncs up at whatever point these have come to,
+// and gather, or make collective calls before they go on; all have the mean at each
+// clock.
+func TestAcrossGivenUp(t *testing.T) {
+	for _, host := range exchanged {
+		t.Run(fmt.Sprint(host), func(t *testing.T) { givenUp(t, inmem.NewHosts(host...), 60) })
+	}
+}
+
+func givenUp(t *testing.T, ts []rdma.Transport, syncs int) {
+	mean := meanOf(len(ts))
+	check(t, run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
+		rnd := rand.New(rand.NewPCG(3, uint64(w.Rank())))
+		v, err := vector(ctx, w, acrossLength, "start=own")
+		if err != nil {
+			return err
+		}
+		for clock := range syncs {
+			fill(v.Bytes(), float32(w.Rank()+1))
+			err, tries := error(libmalt.ErrTimeout), rnd.IntN(12)
+			for i := 0; i < tries && errors.Is(err, libmalt.ErrTimeout); i++ {
+				_, err = v.Sync(tried(), 1)
+			}
+			switch {
+			case !errors.Is(err, libmalt.ErrTimeout):
+			case tries == 0 || rnd.IntN(2) == 0:
+				_, err = v.Sync(ctx, 1)
+			default:
+				if err = v.Cancel(); err == nil {
+					_, err = v.Gather(ctx, "")
+				}
+			}
+			if err == nil {
+				err = mean.check(v)
+			}
+			if err == nil && clock%10 == 9 {
+				err = w.Barrier(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		st, err := v.Stats()
+		if err == nil && (st.Scatters != uint64(syncs) || st.Gathers != uint64(syncs)) {
+			err = fmt.Errorf("%d scatters, %d gathers, want %d", st.Scatters, st.Gathers, syncs)
+		}
+		return err
+	}))
+}
+
+// TestAcrossEveryStage: the ranks make single steps in turn; after so many of them the
+// first gives up, and gathers or closes, or makes a collective call, and the others go
+// on. All end with the mean, in whichever stage each of them was.
+func TestAcrossEveryStage(t *testing.T) {
+	for _, host := range [][]int{{0, 1, 2}, {0, 0, 1}, {0, 1, 1, 1}} {
+		for victim := range host {
+			for steps := 1; steps < 4*len(host); steps++ {
+				for _, way := range []string{"gather", "close", "barrier"} {
+					t.Run(fmt.Sprintf("%v/%d/%d/%s", host, victim, steps, way), func(t *testing.T) {
+						everyStage(t, host, victim, steps, way)
+					})
+				}
+			}
+		}
+	}
+}
+
+func everyStage(t *testing.T, host []int, victim, steps int, way string) {
+	type order func(ctx context.Context, v *libmalt.Vector) error
+	n, mean := len(host), meanOf(len(host))
+	orders, results := make([]chan order, n), make(chan error)
+	for r := range orders {
+		orders[r] = make(chan order)
+	}
+	over := make(chan []error)
+	go func() {
+		over <- run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {
+			v, err := vector(ctx, w, acrossLength, "start=own")
+			if err != nil {
+				return err
+			}
+			fill(v.Bytes(), float32(w.Rank()+1))
+			for do := range orders[w.Rank()] {
+				results <- do(ctx, v)
+			}
+			return nil
+		})
+	}()
+	done := make([]bool, n)
+	step := func(ctx context.Context, v *libmalt.Vector) error {
+		_, err := v.Sync(tried(), 1)
+		if errors.Is(err, libmalt.ErrTimeout) {
+			return nil
+		}
+		done[v.World().Rank()] = true
+		return errors.Join(err, mean.check(v))
+	}
+	for i := range steps {
+		if r := (victim + i) % n; !done[r] {
+			orders[r] <- step
+			if err := <-results; err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		}
+	}
+	if !done[victim] && way != "barrier" {
+		orders[victim] <- func(ctx context.Context, v *libmalt.Vector) error {
+			if way == "close" {
+				done[victim] = true
+				return v.Close()
+			}
+			return v.Cancel()
+		}
+		if err := <-results; err != nil {
+			t.Errorf("rank %d: %v", victim, err)
+		}
+	}
+	left := 0
+	for r := range n {
+		if done[r] {
+			continue
+		}
+		left++
+		orders[r] <- func(ctx context.Context, v *libmalt.Vector) error {
+			if r == victim && way == "gather" {
+				if _, err := v.Gather(ctx, ""); err != nil {
+					return err
+				}
+				return mean.check(v)
+			}
+			if way == "barrier" && r == victim {
+				if err := v.World().Barrier(ctx); err != nil {
+					return err
+				}
+			}
+			if _, err := v.Sync(ctx, 1); err != nil {
+				return err
+			}
+			return mean.check(v)
+		}
+	}
+	for r := range n {
+		if way == "barrier" && !done[victim] && r != victim {
+			go func() {
+				orders[r] <- func(ctx context.Context, v *libmalt.Vector) error { return v.World().Barrier(ctx) }
+			}()
+			left++
+		}
+	}
+	for range left {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	for r := range orders {
+		close(orders[r])
+	}
+	check(t, <-over)
+}
+
+// TestAcrossUneven: ranks that make different numbers of syncs, of scatters by
+// themselves, and meet in barriers between (join rule); two vectors in turns.
+func TestAcrossUneven(t *testing.T) {
+	for _, host := range exchanged {
+		t.Run(fmt.Sprint(host), func(t *testing.T) { uneven(t, inmem.NewHosts(host...), 15) })
+	}
+}
+
+func uneven(t *testing.T, ts []rdma.Transport, rounds int) {
+	check(t, run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
+		rnd := rand.New(rand.NewPCG(2, uint64(w.Rank())))
+		var vs [2]*libmalt.Vector
+		for i := range vs {
+			var err error
+			if vs[i], err = w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: acrossLength}}, "", ""); err != nil {
+				return err
+			}
+		}
+		for round := range rounds {
+			for i := range rnd.IntN(5) {
+				v := vs[(i+round)%2]
+				fill(v.Bytes(), 1)
+				var err error
+				if rnd.IntN(4) > 0 {
+					_, err = v.Sync(ctx, 1)
+				} else if _, err = v.Scatter(ctx, nil, 1); err == nil {
+					_, err = v.Gather(ctx, "")
+				}
+				if err != nil {
+					return err
+				}
+				if x, err := constant(v.Bytes()); x != 1 || err != nil {
+					return fmt.Errorf("mean of ones is %v (%v)", x, err)
+				}
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// mortal is a transport whose rank dies before its next send, after so many.
+type mortal struct {
+	rdma.Transport
+	left int
+}
+
+var errDead = errors.New("this rank is dead")
+
+func (m *mortal) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+	out, err := m.Transport.Publish(ctx, name, s, readers)
+	if name == "world" {
+		return out, err
+	}
+	return &mortalOut{out, m}, err
+}
+
+type mortalOut struct {
+	rdma.Outbox
+	m *mortal
+}
+
+func (o *mortalOut) Begin() ([]byte, error) {
+	if o.m.left == 0 {
+		o.m.Abort("killed")
+		return nil, errDead
+	}
+	return o.Outbox.Begin()
+}
+
+func (o *mortalOut) Commit(n int, s rdma.Stamp, to []int) error {
+	o.m.left--
+	return o.Outbox.Commit(n, s, to)
+}
+
+// TestAcrossDeath: a rank that dies before any of its sends fails all who wait, at
+// once, and leaves their arrays as they were or, where they had got there, averaged.
+func TestAcrossDeath(t *testing.T) {
+	for _, host := range [][]int{{0, 1, 2}, {0, 0, 1}, {0, 1, 1, 1}} {
+		for victim := range host {
+			for sends := range 7 {
+				t.Run(fmt.Sprintf("%v/%d/%d", host, victim, sends), func(t *testing.T) {
+					ts := inmem.NewHosts(host...)
+					ts[victim] = &mortal{ts[victim], sends}
+					mean := meanOf(len(host))
+					for r, err := range run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
+						v, err := vector(ctx, w, acrossLength, "start=own")
+						if err != nil {
+							return err
+						}
+						for range 5 {
+							if err = mean.sync(ctx, v); err != nil {
+								break
+							}
+						}
+						if x, torn := constant(v.Bytes()); torn != nil || x != mean.mean && x != float32(w.Rank()+1) {
+							return fmt.Errorf("array of %v (%v) after: %v", x, torn, err)
+						}
+						return err
+					}) {
+						var dead *rdma.PeerError
+						switch {
+						case r == victim && !errors.Is(err, errDead):
+							t.Errorf("the victim: %v", err)
+						case r != victim && (!errors.As(err, &dead) || dead.Rank != victim):
+							t.Errorf("rank %d: %v, expected the death of rank %d", r, err, victim)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestAcrossTCP: ranks that are near nobody, over connections.
+func TestAcrossTCP(t *testing.T) {
+	for _, n := range []int{3, 4} {
+		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
+			givenUp(t, overTCP(t, n), 30)
+			uneven(t, overTCP(t, n), 5)
+		})
+	}
+}

@@ -1,0 +1,274 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"malt/rdma"
+)
+
+// ErrDiffers says that ranks do not exchange the same: their stamps have different
+// kinds.
+var ErrDiffers = errors.New("exchange: the ranks do not exchange the same")
+
+// Part is what a host has of some bytes.
+type Part struct {
+	Data  []byte // nil: of this rank's own host
+	Stamp rdma.Stamp
+}
+
+// Work is what is exchanged.
+type Work interface {
+	// Part writes what this rank's host has of the bytes at off to dst.
+	Part(dst []byte, off int)
+	// Merge adds up what the hosts have of the bytes at off, in their order, and
+	// writes the sum to dst. weight is the same for all bytes; it comes back from
+	// Each, on all ranks.
+	Merge(dst []byte, off int, parts []Part) (weight float64, err error)
+}
+
+// Exchange is one rank's boxes for a plan, and how far it is with them. One
+// goroutine at a time uses it.
+type Exchange struct {
+	t      rdma.Transport
+	rank   int
+	host   int
+	plan   Plan
+	name   string
+	number uint64
+	stamp  rdma.Stamp
+	own    []*owned
+	others []*other
+	parts  []Part
+}
+
+// owned is a segment that this rank adds up.
+type owned struct {
+	Segment
+	id   int
+	from []source // by host, its own is unused
+	out  rdma.Outbox
+	sum  []byte // in the outbox; nil before the first chunk
+	at   int    // bytes added up
+	sent bool
+	has  float64 // weight of the sum
+}
+
+// source is another host's part of a segment.
+type source struct {
+	inbox rdma.Inbox
+	held  rdma.Update // not added up yet, if has
+	has   bool
+}
+
+// other is a segment that a rank on another host adds up.
+type other struct {
+	Segment
+	id    int
+	out   rdma.Outbox
+	at    int // bytes sent
+	inbox rdma.Inbox
+	sum   rdma.Update // the last that came
+}
+
+// New makes the exchange of a plan without boxes, which Send and Receive put in.
+func New(p Plan, rank int) *Exchange {
+	x := &Exchange{rank: rank, plan: p, parts: make([]Part, len(p.Hosts))}
+	for h, ranks := range p.Hosts {
+		for _, r := range ranks {
+			if r == rank {
+				x.host = h
+			}
+		}
+	}
+	// Beginning with the share behind the own one: not all send to the same host.
+	for i := range p.Hosts {
+		share := (x.host + i) % len(p.Hosts)
+		for id, s := range p.Segments {
+			switch {
+			case s.Host != share || s.By[x.host] != rank:
+			case share == x.host:
+				x.own = append(x.own, &owned{Segment: s, id: id, from: make([]source, len(p.Hosts))})
+			default:
+				x.others = append(x.others, &other{Segment: s, id: id})
+			}
+		}
+	}
+	return x
+}
+
+// Publish makes this rank's boxes, under names that begin with name. It does not
+// wait.
+func Publish(ctx context.Context, t rdma.Transport, name string, p Plan, rank int) (*Exchange, error) {
+	x := New(p, rank)
+	x.t, x.name = t, name
+	err := x.Send(func(id int, sum bool, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
+		return t.Publish(ctx, x.box(id, sum), spec, readers)
+	})
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// box is the name of a segment's box: of sums, or of what they are made of.
+func (x *Exchange) box(id int, sum bool) string {
+	if sum {
+		return fmt.Sprintf("%s/sum/%d", x.name, id)
+	}
+	return fmt.Sprintf("%s/part/%d", x.name, id)
+}
+
+func (s Segment) sumSpec() rdma.Spec { return rdma.Spec{Bytes: s.Hi - s.Lo, About: "sum"} }
+
+func (s Segment) partSpec() rdma.Spec {
+	return rdma.Spec{Bytes: min(chunkBytes, s.Hi-s.Lo), Depth: chunkDepth, About: "part"}
+}
+
+// elsewhere are the handlers of s on other hosts than the owner's.
+func (s Segment) elsewhere() (ranks []int) {
+	for h, r := range s.By {
+		if h != s.Host {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// Send makes the boxes that this rank sends through. sum tells whether a box is for
+// sums, or for what they are made of.
+func (x *Exchange) Send(publish func(id int, sum bool, spec rdma.Spec, readers []int) (rdma.Outbox, error)) (err error) {
+	for _, o := range x.own {
+		if o.out, err = publish(o.id, true, o.sumSpec(), o.elsewhere()); err != nil {
+			return err
+		}
+	}
+	for _, o := range x.others {
+		if o.out, err = publish(o.id, false, o.partSpec(), []int{o.Owner()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Join waits until the others have published theirs.
+func (x *Exchange) Join(ctx context.Context) error {
+	return x.Receive(func(id int, sum bool, spec rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+		return x.t.Subscribe(ctx, x.box(id, sum), spec, senders)
+	})
+}
+
+// Receive connects it with those of other ranks.
+func (x *Exchange) Receive(subscribe func(id int, sum bool, spec rdma.Spec, senders []int) ([]rdma.Inbox, error)) error {
+	for _, o := range x.own {
+		ins, err := subscribe(o.id, false, o.partSpec(), o.elsewhere())
+		if err != nil {
+			return err
+		}
+		for _, in := range ins {
+			for h, r := range o.By {
+				if r == in.From() {
+					o.from[h].inbox = in
+				}
+			}
+		}
+	}
+	for _, o := range x.others {
+		ins, err := subscribe(o.id, true, o.sumSpec(), []int{o.Owner()})
+		if err != nil {
+			return err
+		}
+		o.inbox = ins[0]
+	}
+	return nil
+}
+
+// Close leaves: what this rank has sent can still be had.
+func (x *Exchange) Close() error {
+	var errs []error
+	for _, o := range x.own {
+		for _, s := range o.from {
+			if s.inbox != nil {
+				errs = append(errs, s.inbox.Close())
+			}
+		}
+		if o.out != nil {
+			errs = append(errs, o.out.Close())
+		}
+	}
+	for _, o := range x.others {
+		if o.inbox != nil {
+			errs = append(errs, o.inbox.Close())
+		}
+		if o.out != nil {
+			errs = append(errs, o.out.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Begin begins exchange number, or goes on with it. stamp goes with every part;
+// its Kind must be the same on all ranks.
+func (x *Exchange) Begin(number uint64, stamp rdma.Stamp) {
+	if number == x.number {
+		return
+	}
+	stamp.Clock = number
+	x.number, x.stamp = number, stamp
+	for _, o := range x.own {
+		o.sum, o.at, o.sent = nil, 0, false
+	}
+	for _, o := range x.others {
+		o.at = 0
+	}
+}
+
+// Finished tells whether this rank has sent all that others need of it.
+func (x *Exchange) Finished() bool {
+	for _, o := range x.own {
+		if !o.sent {
+			return false
+		}
+	}
+	for _, o := range x.others {
+		if o.at < o.Hi-o.Lo {
+			return false
+		}
+	}
+	return true
+}
+
+// Complete tells whether all sums that this rank handles are here.
+func (x *Exchange) Complete() bool {
+	for _, o := range x.others {
+		if o.sum.Clock != x.number {
+			return false
+		}
+	}
+	return x.Finished()
+}
+
+// Each calls f with every sum, once it is Complete. The bytes are valid until the
+// exchange after this one begins.
+func (x *Exchange) Each(f func(off int, sum []byte, weight float64)) {
+	for _, o := range x.own {
+		f(o.Lo, o.sum, o.has)
+	}
+	for _, o := range x.others {
+		f(o.Lo, o.sum.Data, o.sum.Weight)
+	}
+}
+
+// Moved calls f with each rank on another host, and how many bytes pass to and from
+// it. A rank can come several times.
+func (x *Exchange) Moved(f func(rank, sent, received int)) {
+	for _, o := range x.own {
+		for _, r := range o.elsewhere() {
+			f(r, o.Hi-o.Lo, o.Hi-o.Lo)
+		}
+	}
+	for _, o := range x.others {
+		f(o.Owner(), o.Hi-o.Lo, o.Hi-o.Lo)
+	}
+}

@@ -1,0 +1,178 @@
+package exchange
+
+import (
+	"fmt"
+
+	"malt/rdma"
+)
+
+// Step sends, adds up and receives what can be, a chunk of each segment in turn. It
+// never waits.
+func (x *Exchange) Step(w Work) error {
+	for moved := true; moved; {
+		moved = false
+		for _, o := range x.others {
+			did, err := x.send(o, w)
+			if err != nil {
+				return err
+			}
+			moved = moved || did
+		}
+		for _, o := range x.own {
+			did, err := x.add(o, w)
+			if err != nil {
+				return err
+			}
+			moved = moved || did
+		}
+	}
+	for _, o := range x.others {
+		if err := x.receive(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send puts a chunk of what this rank's host has into the queue, if there is room.
+func (x *Exchange) send(o *other, w Work) (bool, error) {
+	left := o.Hi - o.Lo - o.at
+	if left == 0 {
+		return false, nil
+	}
+	b, err := o.out.Begin()
+	if b == nil || err != nil {
+		return false, err
+	}
+	n := min(len(b), left)
+	w.Part(b[:n], o.Lo+o.at)
+	s := x.stamp
+	s.Tag = uint64(o.at)
+	if err := o.out.Commit(n, s, nil); err != nil {
+		return false, err
+	}
+	o.at += n
+	return true, nil
+}
+
+// add adds up a chunk, if it has come from all hosts, and sends the sum when that is
+// whole.
+func (x *Exchange) add(o *owned, w Work) (bool, error) {
+	all := o.Hi - o.Lo
+	if o.sent {
+		return false, nil
+	}
+	if o.at < all {
+		n := min(chunkBytes, all-o.at)
+		there, err := x.gather(o, n)
+		if !there || err != nil {
+			return false, err
+		}
+		if o.sum == nil {
+			b, err := o.out.Begin()
+			if err != nil {
+				return false, err
+			}
+			o.sum = b[:all]
+		}
+		if o.has, err = w.Merge(o.sum[o.at:o.at+n], o.Lo+o.at, x.parts); err != nil {
+			return false, err
+		}
+		for h := range o.from {
+			if s := &o.from[h]; h != x.host {
+				s.inbox.Release(s.held.Seq)
+				s.has = false
+			}
+		}
+		o.at += n
+		clear(x.parts)
+	}
+	if o.at == all {
+		if err := o.out.Commit(all, rdma.Stamp{Clock: x.number, Weight: o.has}, nil); err != nil {
+			return false, err
+		}
+		o.sent = true
+	}
+	return true, nil
+}
+
+// gather puts the next chunk of all hosts into x.parts.
+func (x *Exchange) gather(o *owned, n int) (all bool, err error) {
+	all = true
+	for h := range o.from {
+		x.parts[h] = Part{Stamp: x.stamp}
+		s := &o.from[h]
+		if h == x.host {
+			continue
+		}
+		if err := s.next(x.number); err != nil {
+			return false, err
+		}
+		u := s.held
+		switch {
+		case !s.has || u.Clock != x.number:
+			all = false
+		case u.Kind != x.stamp.Kind:
+			return false, ErrDiffers
+		case len(u.Data) != n || u.Tag != uint64(o.at):
+			return false, fmt.Errorf("%w: exchange %d: rank %d sent %d bytes at %d, expected %d at %d", rdma.ErrCorrupt, x.number, o.By[h], len(u.Data), u.Tag, n, o.at)
+		default:
+			x.parts[h] = Part{u.Data, u.Stamp}
+		}
+	}
+	return all, nil
+}
+
+// next takes the next chunk, and drops those of exchanges that were given up.
+func (s *source) next(number uint64) (err error) {
+	for !s.has || s.held.Clock < number {
+		if s.has {
+			s.inbox.Release(s.held.Seq)
+		}
+		if s.held, s.has, err = s.inbox.Next(); !s.has || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Exchange) receive(o *other) error {
+	if o.sum.Clock == x.number {
+		return nil
+	}
+	u, ok, err := o.inbox.Next()
+	if !ok || err != nil {
+		return err
+	}
+	o.sum = u
+	if len(u.Data) != o.Hi-o.Lo {
+		return fmt.Errorf("%w: exchange %d: rank %d sent a sum of %d bytes, expected %d", rdma.ErrCorrupt, x.number, o.Owner(), len(u.Data), o.Hi-o.Lo)
+	}
+	return nil
+}
+
+// Late appends to late the ranks without which the last step could not go on, each
+// once.
+func (x *Exchange) Late(late []int) []int {
+	add := func(rank int) {
+		for _, r := range late {
+			if r == rank {
+				return
+			}
+		}
+		late = append(late, rank)
+	}
+	for _, o := range x.own {
+		for h := range o.from {
+			if s := &o.from[h]; !o.sent && h != x.host && (!s.has || s.held.Clock != x.number) {
+				add(o.By[h])
+			}
+		}
+	}
+	for _, o := range x.others {
+		if o.at < o.Hi-o.Lo || o.sum.Clock != x.number {
+			add(o.Owner())
+		}
+	}
+	return late
+}
