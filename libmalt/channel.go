@@ -120,11 +120,15 @@ func (c *channel) open(edges []Edge) {
 }
 
 // skip marks what every rank had sent when it was at heads as seen; of one that
-// has closed the object everything: in queues that may be overwritten by now.
+// has closed the object, or is not known, what may be overwritten by now.
 func (c *channel) skip(heads []uint64) {
 	for i := range c.sources {
 		s := &c.sources[i]
-		if heads[s.rank] > 0 {
+		switch heads[s.rank] {
+		case 0:
+		case allSeen:
+			s.inbox.Return()
+		default:
 			s.inbox.Release(heads[s.rank])
 		}
 		if s.has && s.held.Seq <= heads[s.rank] {

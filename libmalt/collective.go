@@ -105,6 +105,11 @@ func (c *collective) advance() (bool, error) {
 			return false, err
 		}
 		c.begun = true
+		// Who has given it up may have sent since, and this rank may have folded
+		// that: so it is not where all are before the call.
+		if err := c.checkReaders(); err != nil {
+			return false, err
+		}
 	}
 	if !c.ready {
 		if err := c.sink.begin(c); err != nil {
@@ -317,12 +322,14 @@ func (c *collective) end() {
 //
 // Senders of queues that have not seen yet that it is back may be reusing slots
 // that it has not read: at most for the update behind the head, since they look
-// before each. So everything up to the head, read after the mark is taken back
-// (Set is an exchange), counts as seen, and what is behind it is waited for.
+// before each. So what may be overwritten counts as seen (Inbox.Return, after the
+// mark is taken back, which is an exchange), and what is behind it is waited for.
 func (c *collective) giveUp() {
 	c.w.marks.Set(markAway, 0)
 	for _, s := range c.w.open() {
-		s.levelTo(c.w.unread())
+		l := c.w.unread()
+		l.back = true
+		s.levelTo(l)
 	}
 	c.w.marks.Set(markGaveUp, c.n<<faultBits|uint64(c.fault))
 	c.w.calls.Store(c.n)
@@ -361,6 +368,7 @@ type level struct {
 	clock uint64   // the largest
 	heads []uint64 // by rank: the last seq that it has sent; allSeen if it has closed the object
 	seen  bool     // what was sent up to there counts as seen
+	back  bool     // this rank has given the call up
 }
 
 const allSeen = math.MaxUint64

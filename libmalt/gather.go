@@ -256,28 +256,44 @@ func (o *gathering) drop(src *source) {
 }
 
 // queued waits until the next update of every live in-neighbour is there.
+//
+// What is taken, and who is done without, is what there is at one moment: the last
+// look, which finds nothing more, makes sure of that. Else a rank that is back and
+// has sent again could be missed, and one that has folded that update already be
+// taken: this rank would be behind the first and ahead of the second, and in the
+// end all three wait for each other.
 func (o *gathering) queued() error {
+	for {
+		if took, err := o.look(); !took || err != nil || len(o.late) > 0 {
+			return err
+		}
+	}
+}
+
+// look takes what is there. late are the ranks that have to be waited for.
+func (o *gathering) look() (took bool, err error) {
 	s := o.s
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		if !src.has {
-			// Both before Next: what was sent before the rank went is not lost.
+			// All before Next: what was sent before the rank went is not lost.
 			_, gone := src.inbox.Clock()
 			wait, failed := s.missing(src.rank, gone)
+			wait = wait || !src.inbox.Returned() && s.w.t.State(src.rank) == nil
 			u, ok, err := src.inbox.Next()
 			if err != nil {
-				return err
+				return took, err
 			}
 			if ok {
-				src.held, src.has = u, true
+				src.held, src.has, took = u, true, true
 			} else if failed != nil {
-				return failed
+				return took, failed
 			} else if wait {
 				o.late = append(o.late, src.rank)
 			}
 		}
 	}
-	return nil
+	return took, nil
 }
 
 // collect lists the held updates for the fold.

@@ -12,7 +12,6 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
 )
 
 // sizes are the world sizes that every test of a protocol runs at.
@@ -46,7 +45,7 @@ func job(t testing.TB, n int, body func(ctx context.Context, w *libmalt.World) e
 // jobErrors is job that returns the ranks' errors.
 func jobErrors(t testing.TB, n int, body func(ctx context.Context, w *libmalt.World) error) []error {
 	t.Helper()
-	return run(background(t), inmem.New(n), body)
+	return run(background(t), open(t, n), body)
 }
 
 func run(ctx context.Context, ts []rdma.Transport, body func(ctx context.Context, w *libmalt.World) error) []error {

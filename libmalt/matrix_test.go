@@ -38,10 +38,11 @@ func shapes(n int) []string {
 	return all
 }
 
-// transports that both are tested over.
+// transports that are tested over.
 var transports = map[string]func(t testing.TB, n int) []rdma.Transport{
 	"inmem": func(_ testing.TB, n int) []rdma.Transport { return inmem.New(n) },
 	"shm":   shared,
+	"tcp":   networked,
 }
 
 // TestShapes runs every mode over odd graphs, ranks ending at different times

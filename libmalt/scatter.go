@@ -126,6 +126,10 @@ func (o *scattering) advance() (bool, error) {
 		o.blocked()
 		return false, nil
 	}
+	if o.late = s.unaware(o.late); len(o.late) > 0 {
+		o.blocked()
+		return false, nil
+	}
 	clock := s.Clock() + 1
 	if s.shared != nil && s.ch.everyone {
 		s.decide(wordDecision, clock, throughBoxes)
@@ -173,6 +177,24 @@ func (o *scattering) advance() (bool, error) {
 	s.stats.Scatters++
 	o.count()
 	return true, nil
+}
+
+// unaware are the receivers that do not know yet that this rank takes part again,
+// after a collective call that it has given up. One that gathered without it,
+// and with an update of a rank that has folded the one to come, would be behind
+// this rank and ahead of the other, and all three would wait for each other. (If
+// that is a rank that gathered before it could know, all are in step.)
+func (s *Segment) unaware(late []int) []int {
+	if !s.back {
+		return late
+	}
+	for _, r := range s.ch.receivers {
+		if !s.w.marks.Heard(r) {
+			late = append(late, r)
+		}
+	}
+	s.back = len(late) > 0
+	return late
 }
 
 func (o *scattering) blocked() {

@@ -38,6 +38,7 @@ type Segment struct {
 	level   atomic.Pointer[level] // to be carried out, put there by a collective
 	unfolds uint64                // scatters since the last gather
 	void    bool                  // those were in a queue, and a collective made them seen
+	back    bool                  // this rank has given a collective up, and receivers may not know that
 
 	averagedAt uint64 // clock of an average in place of which the gather is due; 0: none
 	reducedAt  uint64 // an allreduce given up, for which others may be folding yet; 0: none
@@ -151,7 +152,7 @@ func (s *Segment) alone(work func() error) error {
 // goroutine is inside a gather of s: then that one carries it out.
 func (s *Segment) levelTo(l *level) {
 	if old := s.level.Swap(nil); old != nil { // of an earlier call
-		l.clock, l.seen = max(l.clock, old.clock), l.seen || old.seen
+		l.clock, l.seen, l.back = max(l.clock, old.clock), l.seen || old.seen, l.back || old.back
 	}
 	s.level.Store(l)
 	if s.gate.borrow() {
@@ -181,6 +182,7 @@ func (s *Segment) catchUp() {
 	if queue || l.seen {
 		s.ch.skip(l.heads)
 		s.void = queue && s.unfolds > 0 && !l.seen
+		s.back = queue && l.back
 		s.unfolds, s.averagedAt = 0, 0
 	}
 	s.raise(l.clock)

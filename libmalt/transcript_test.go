@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -323,9 +322,10 @@ func (i *recordedIn) At(clock uint64) (rdma.Update, bool, error) {
 
 func (i *recordedIn) Release(seq uint64) {
 	i.Inbox.Release(seq)
-	if seq == math.MaxUint64 {
-		i.t.tell("%d acks all there is of %d", i.t.Rank(), i.From())
-	} else {
-		i.t.tell("%d acks up to update %d of %d", i.t.Rank(), seq, i.From())
-	}
+	i.t.tell("%d acks up to update %d of %d", i.t.Rank(), seq, i.From())
+}
+
+func (i *recordedIn) Return() {
+	i.Inbox.Return()
+	i.t.tell("%d acks all there is of %d", i.t.Rank(), i.From())
 }

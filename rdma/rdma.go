@@ -137,7 +137,9 @@ type Outbox interface {
 	Acked(reader int) uint64
 	// Excuse treats everything committed so far as released by reader, so that
 	// Begin in queue mode does not wait for it. The caller knows that reader is
-	// not reading, and will release up to the head before it reads again.
+	// not reading, and will call Return before it does again. Where that call has
+	// come before this one, nothing happens: Begin still has nothing, and the
+	// caller looks again whether the reader is away.
 	Excuse(reader int)
 	// Close leaves the box: what was committed can still be read, and Clock tells
 	// the readers ErrLeft.
@@ -161,6 +163,13 @@ type Inbox interface {
 	// were not returned; the largest uint64 stands for all that there are. In
 	// queue mode another goroutine may call it.
 	Release(seq uint64)
+	// Return says that this reader of a queue reads again: the sender, which may
+	// have excused it, is to wait for it from now on. What was returned last, and
+	// what may have been overwritten, counts as released.
+	Return()
+	// Returned tells whether the sender knows of the last Return. Where not, Next
+	// has nothing, and this rank's doorbell is rung once it does.
+	Returned() bool
 	// Clock is how far the sender is, whether or not it sent to this reader.
 	// With ErrLeft or *PeerError the value is final, and everything that was
 	// published up to it can still be had from Next. So who waits for an update
@@ -181,6 +190,9 @@ type Words interface {
 	Put(i int, v uint64)
 	// Get loads word i of rank. With ErrLeft or *PeerError the value is final.
 	Get(rank, i int) (uint64, error)
+	// Heard tells whether rank can read everything that this rank has Set so far,
+	// or takes part no longer. Where not, this rank's doorbell is rung once it can.
+	Heard(rank int) bool
 	Close() error
 }
 

@@ -2,6 +2,7 @@ package box
 
 import (
 	"fmt"
+	"sync"
 
 	"malt/rdma"
 	"malt/rdma/internal/mem"
@@ -22,12 +23,13 @@ type Place struct {
 type End struct {
 	Place
 	Layout     Layout
-	Name       string // for messages
-	Sender     int    // its rank
-	Member     uint32 // the sender's id, never reused
-	Generation uint32 // of the view
-	Bell       uint64 // this end's own doorbell, never 0
-	Replica    bool   // of a queue: what the reader releases may not have arrived yet
+	Name       string      // for messages
+	Sender     int         // its rank
+	Member     uint32      // the sender's id, never reused
+	Generation uint32      // of the view
+	Bell       uint64      // this end's own doorbell, never 0
+	Replica    bool        // of a queue: what the reader releases may not have arrived yet
+	Lock       sync.Locker // at the sender of a queue that has relays: theirs, too
 
 	Ring  func(bell uint64)    // rings a doorbell; one that is unknown or gone is ignored
 	State func(rank int) error // rdma.Transport.State

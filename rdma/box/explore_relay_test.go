@@ -22,7 +22,7 @@ func (c relayed) setup() func(x *explore.Exec) {
 	l := layoutOf(c.spec, 1)
 	return func(x *explore.Exec) {
 		s := newSmall(x, l, env{})
-		relay := &Relay{end: End{Layout: l}, r: s.rs[0]}
+		relay := &Relay{end: End{Layout: l}, w: s.w, r: s.rs[0]}
 		passed := mem.WordAt(x.Memory(8), 0)
 		writer := x.Go("writer", func(t *explore.Thread) {
 			for n := uint64(1); n <= uint64(c.updates); n++ {
@@ -42,7 +42,7 @@ func (c relayed) setup() func(x *explore.Exec) {
 				t.At("pass", relay, relay.r, last)
 				t.Await(func() bool { return relay.top() > last || writer.Done() })
 				p := relay.Progress()
-				h, b, mine, ok, err := relay.Next(0)
+				h, b, mine, ok, err := relay.Next()
 				switch {
 				case err != nil:
 					t.Fail("%v", err)

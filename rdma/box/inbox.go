@@ -77,6 +77,13 @@ func (i *Inbox) At(clock uint64) (rdma.Update, bool, error) {
 // are skipped; ^uint64(0) stands for all that have been published.
 func (i *Inbox) Release(seq uint64) { i.r.Release(seq) }
 
+// Return implements rdma.Inbox. The sender may be using any slot up to the head,
+// which was published last.
+func (i *Inbox) Return() { i.r.Release(released) }
+
+// Returned implements rdma.Inbox.
+func (i *Inbox) Returned() bool { return true }
+
 // Clock implements rdma.Inbox. A caller that waits for an update asks Clock
 // first and Next then: when Clock gave an error and Next has nothing, nothing
 // will come.

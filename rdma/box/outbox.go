@@ -44,7 +44,7 @@ func NewOutbox(e End, readers []int, reserve func(slot, from, to int) error) (*O
 	h := e.Header()
 	o.w = NewWriter(e.Control, e.Layout, h, e.Bell, WriterEnv{
 		Slot: e.Slot, Reserve: reserve, Ring: e.Ring,
-		Gone: func(r int) bool { return e.State(o.readers[r]) != nil },
+		Gone: func(r int) bool { return e.State(o.readers[r]) != nil }, Lock: e.Lock,
 	})
 	e.format()
 	return o, nil

@@ -36,6 +36,32 @@ func (w *Writer) ringFree() bool {
 	return true
 }
 
+// takeFree takes the slot of the next update if it is free.
+func (w *Writer) takeFree() bool {
+	w.lock()
+	defer w.unlock()
+	if !w.ringFree() {
+		return false
+	}
+	if next, d := w.seq+1, uint64(w.layout.Slots); next > d {
+		w.lost = next - d
+	}
+	return true
+}
+
+// lock keeps the relays of a queue from its slots; without relays there is none.
+func (w *Writer) lock() {
+	if w.env.Lock != nil {
+		w.env.Lock.Lock()
+	}
+}
+
+func (w *Writer) unlock() {
+	if w.env.Lock != nil {
+		w.env.Lock.Unlock()
+	}
+}
+
 // publishQueue marks the readers that the update is not meant for, and appends
 // it.
 func (w *Writer) publishQueue() {

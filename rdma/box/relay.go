@@ -5,21 +5,22 @@ package box
 // while it is sent, so that the sender of the box is never waited for nor waits;
 // it releases nothing by itself: acks come from the final reader.
 //
-// One goroutine uses it, but for Ack.
+// One goroutine uses it, but for Ack and Return.
 type Relay struct {
 	end  End
+	w    *Writer
 	r    *Reader
 	sent uint64 // seq of the update that was passed on last
 }
 
 // NewRelay attaches to a box in the place of its reader number index. e.Bell is
 // rung when there is something to pass on.
-func NewRelay(e End, index int) (*Relay, error) {
+func (o *Outbox) NewRelay(e End, index int) (*Relay, error) {
 	in, err := NewInbox(e, index)
 	if err != nil {
 		return nil, err
 	}
-	return &Relay{end: e, r: in.r}, nil
+	return &Relay{end: e, w: o.w, r: in.r}, nil
 }
 
 // Progress is how far the sender of a box is.
@@ -62,14 +63,14 @@ func (l *Relay) Resume(seq uint64) error {
 }
 
 // Next returns the oldest update that was not passed on and is still there. In
-// newest mode it stays until Done. In queue mode, where a slot may be
-// overwritten once its reader was excused, updates up to excused have no
-// payload, like those not meant for the reader: mine is false. Behind a queue's
-// depth of updates that the reader has not released nothing more comes: its
-// Replica has no room.
-func (l *Relay) Next(excused uint64) (h Header, payload []byte, mine, ok bool, err error) {
+// newest mode it stays until Done. In queue mode the caller holds End.Lock, and
+// the payload is there as long as it is not Lost; what is lost has none, like
+// what was not meant for the reader: mine is false. Behind a queue's depth of
+// updates that the reader has not released nothing more comes: its Replica has
+// no room.
+func (l *Relay) Next() (h Header, payload []byte, mine, ok bool, err error) {
 	if l.end.Layout.Spec.Depth > 0 {
-		return l.nextQueue(excused)
+		return l.nextQueue()
 	}
 	parity, w := l.pending()
 	if w == 0 {
@@ -91,34 +92,6 @@ func (l *Relay) pending() (parity int, word uint64) {
 		}
 	}
 	return parity, word
-}
-
-func (l *Relay) nextQueue(excused uint64) (h Header, payload []byte, mine, ok bool, err error) {
-	r := l.r
-	ack := r.control.ack(r.me).Load()
-	if ack == released {
-		return Header{}, nil, false, false, nil
-	}
-	next := max(l.sent, ack) + 1 // ack can be ahead: then the reader has skipped what was not sent
-	if next > r.control.head().Load() || next > ack+uint64(r.layout.Slots) {
-		return Header{}, nil, false, false, nil
-	}
-	if next <= excused {
-		h = r.want
-		h.Seq, h.Bytes = next, 0
-		l.sent = next
-		return h, nil, false, true, nil
-	}
-	s := int((next - 1) % uint64(r.layout.Slots))
-	if h, err = r.open(s, next); err != nil {
-		return Header{}, nil, false, false, err
-	}
-	l.sent = next
-	if r.control.mask(&r.layout, s, r.me/64).Load()>>(r.me%64)&1 != 0 {
-		h.Bytes = 0
-		return h, nil, false, true, nil
-	}
-	return h, r.payload, true, true, nil
 }
 
 // Done gives back what Next returned.

@@ -20,7 +20,7 @@ func newChain(t testing.TB, s rdma.Spec) *chain {
 	t.Helper()
 	c := &chain{rig: newRig(t, s, 1)}
 	var err error
-	if c.relay, err = NewRelay(c.end(1), 0); err != nil {
+	if c.relay, err = c.out.NewRelay(c.end(1), 0); err != nil {
 		t.Fatal(err)
 	}
 	l, err := NewLayout(s, 1)
@@ -40,11 +40,11 @@ func newChain(t testing.TB, s rdma.Spec) *chain {
 }
 
 // pass passes on what there is, and the acks back; it returns the seqs.
-func (c *chain) pass(excused uint64) (seqs []uint64) {
+func (c *chain) pass() (seqs []uint64) {
 	c.Helper()
 	for {
 		p := c.relay.Progress()
-		h, b, mine, ok, err := c.relay.Next(excused)
+		h, b, mine, ok, err := c.relay.Next()
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -86,33 +86,33 @@ func TestRelayNewest(t *testing.T) {
 	for n := uint64(1); n <= 5; n++ {
 		c.send(n, 1)
 	}
-	if s := c.pass(0); len(s) != 1 || s[0] != 5 || c.copied.Published() != 5 {
+	if s := c.pass(); len(s) != 1 || s[0] != 5 || c.copied.Published() != 5 {
 		t.Errorf("passed on %v; %d published", s, c.copied.Published())
 	}
 	u := c.get(5)
 	for n := uint64(6); n <= 20; n++ { // what the reader holds stays
 		c.send(n, 1)
-		c.pass(0)
+		c.pass()
 	}
 	if u.Data[0] != 5 {
 		t.Error("what was held was overwritten")
 	}
 	c.copied.Release(c.get(20).Seq)
-	c.pass(0)
+	c.pass()
 	if a := c.out.Acked(1); a != 20 {
 		t.Errorf("acked %d", a)
 	}
 	if err := c.out.Advance(30); err != nil {
 		t.Fatal(err)
 	}
-	c.pass(0)
+	c.pass()
 	if clock, err := c.copied.Clock(); clock != 30 || err != nil {
 		t.Errorf("clock %d, %v", clock, err)
 	}
 	if err := errors.Join(c.out.Close(), c.copied.Close()); err != nil {
 		t.Fatal(err)
 	}
-	c.pass(0)
+	c.pass()
 	if c.out.Acked(1) != 0 || c.replica.Acked() != released { // of a closed outbox nothing is told
 		t.Errorf("acked %d", c.replica.Acked())
 	}
@@ -122,7 +122,7 @@ func TestRelayLockstep(t *testing.T) {
 	c := newChain(t, rdma.Spec{Bytes: 64, Lockstep: true})
 	c.send(1, 1)
 	c.send(2, 1)
-	if s := c.pass(0); len(s) != 2 || s[0] != 1 || s[1] != 2 {
+	if s := c.pass(); len(s) != 2 || s[0] != 1 || s[1] != 2 {
 		t.Errorf("passed on %v", s)
 	}
 	for clock := uint64(1); clock <= 2; clock++ {
@@ -138,7 +138,7 @@ func TestRelayQueue(t *testing.T) {
 	c := newChain(t, rdma.Spec{Bytes: 64, Depth: 2})
 	c.send(1, 1)
 	c.send(2, []int{}...)
-	if s := c.pass(0); len(s) != 2 {
+	if s := c.pass(); len(s) != 2 {
 		t.Errorf("passed on %v", s)
 	}
 	c.copied.Release(c.get(1).Seq)
@@ -146,25 +146,59 @@ func TestRelayQueue(t *testing.T) {
 	if !ok || err != nil || u.Data != nil || u.Seq != 2 {
 		t.Errorf("not meant for it: %+v, %v, %v", u, ok, err)
 	}
-	c.pass(0)
+	c.pass()
 	c.send(3, 1)
 	c.out.Excuse(1)
 	c.send(4, 1)
 	c.send(5, 1)
-	if s := c.pass(3); len(s) != 1 || s[0] != 3 { // no room for more: 2 is not released
+	if s := c.pass(); len(s) != 1 || s[0] != 3 { // no room for more: 2 is not released
 		t.Errorf("passed on %v", s)
 	}
 	if u, ok, err := c.copied.Next(); !ok || err != nil || u.Data != nil || u.Seq != 3 {
 		t.Errorf("excused: %+v, %v, %v", u, ok, err)
 	}
 	c.copied.Release(4) // ahead of what has arrived
-	if s := c.pass(3); len(s) != 0 {
+	if s := c.pass(); len(s) != 0 {
 		t.Errorf("passed on %v before the ack was", s)
 	}
-	if s := c.pass(3); len(s) != 1 || s[0] != 5 {
+	if s := c.pass(); len(s) != 1 || s[0] != 5 {
 		t.Errorf("passed on %v; 4 was released", s)
 	}
 	c.get(5)
+}
+
+// A reader that returns skips what is lost, nothing else; who has looked for it
+// before looks again.
+func TestRelayReturns(t *testing.T) {
+	c := newChain(t, rdma.Spec{Bytes: 64, Depth: 1})
+	free := func(want bool) {
+		t.Helper()
+		b, err := c.out.Begin()
+		if (b != nil) != want || err != nil {
+			t.Errorf("a slot is free: %v, expected %v (%v)", b != nil, want, err)
+		}
+	}
+	c.send(1, 1)
+	c.out.Excuse(1)
+	c.send(2, 1)
+	c.out.Excuse(1) // and does not need it yet
+	if lost, head := c.relay.Return(); lost != 1 || head != 2 || !c.relay.Lost(1) || c.relay.Lost(2) {
+		t.Errorf("it returns behind update %d and needs up to %d, expected 1 and 2", lost, head)
+	}
+	c.replica.Skip(1)
+	c.relay.Ack(1)
+	free(false)
+	c.out.Excuse(1) // it has looked before
+	free(false)
+	if s := c.pass(); len(s) != 1 || s[0] != 2 {
+		t.Errorf("passed on %v", s)
+	}
+	c.get(2)
+	c.out.Excuse(1) // it is away again
+	free(true)
+	if !c.relay.Lost(2) {
+		t.Error("the second excuse was not taken")
+	}
 }
 
 // A new connection begins behind what has landed.
@@ -178,14 +212,14 @@ func TestRelayResumes(t *testing.T) {
 		} else {
 			c.relay.sent = 0
 		}
-		if _, _, _, ok, err := c.relay.Next(0); !ok || err != nil { // and is lost
+		if _, _, _, ok, err := c.relay.Next(); !ok || err != nil { // and is lost
 			t.Fatal(ok, err)
 		}
 		if err := c.relay.Resume(c.replica.Landed()); err != nil {
 			t.Fatal(err)
 		}
 		want := 2 - int(c.replica.Landed())
-		if got := c.pass(0); len(got) != want || got[want-1] != 2 {
+		if got := c.pass(); len(got) != want || got[want-1] != 2 {
 			t.Errorf("%+v: passed on %v", s, got)
 		}
 		if err := c.relay.Resume(3); !errors.Is(err, rdma.ErrCorrupt) {
@@ -198,7 +232,7 @@ func TestRelayResumes(t *testing.T) {
 func TestReplicaRefuses(t *testing.T) {
 	c := newChain(t, rdma.Spec{Bytes: 64, Depth: 2})
 	c.send(1, 1)
-	c.pass(0)
+	c.pass()
 	good := c.replica.end.Header()
 	good.Seq, good.Bytes = 2, 64
 	for what, change := range map[string]func(h *Header){
@@ -237,7 +271,7 @@ func TestRelayDoesNotAllocate(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := c.relay.Progress()
-			h, _, mine, ok, err := c.relay.Next(0)
+			h, _, mine, ok, err := c.relay.Next()
 			if !ok || err != nil {
 				t.Fatal(ok, err)
 			}

@@ -1,6 +1,8 @@
 package box
 
 import (
+	"sync"
+
 	"malt/rdma"
 )
 
@@ -23,6 +25,8 @@ type Writer struct {
 	own       [][2]uint32
 	published []uint64
 	excused   []uint64 // seq up to which a reader counts as having released
+	returned  []bool   // it has come back since: relay_queue.go
+	lost      uint64   // seq up to which slots of a queue have been used again
 	member    []uint64 // member[r] == seq: the commit under way is meant for r
 	busy      []uint64 // busy[s] == look: slot s was found used in that look
 	look      uint64
@@ -37,6 +41,7 @@ type WriterEnv struct {
 	Reserve func(slot, from, to int) error
 	Ring    func(bell uint64)     // never called with 0
 	Gone    func(reader int) bool // dead or left: not waited for in queue mode
+	Lock    sync.Locker           // End.Lock
 }
 
 // NewWriter starts an empty box in zeroed memory. bell is the sender's own.
@@ -46,6 +51,7 @@ func NewWriter(ctl []byte, l Layout, h Header, bell uint64, env WriterEnv) *Writ
 		own:       make([][2]uint32, l.Readers),
 		published: make([]uint64, l.Readers),
 		excused:   make([]uint64, l.Readers),
+		returned:  make([]bool, l.Readers),
 		member:    make([]uint64, l.Readers),
 		busy:      make([]uint64, l.Slots),
 		backed:    make([]int, l.Slots),
@@ -68,7 +74,7 @@ func (w *Writer) Begin() ([]byte, error) {
 	}
 	var s int
 	if w.layout.Spec.Depth > 0 {
-		if !w.ringFree() {
+		if !w.takeFree() {
 			return nil, nil
 		}
 		s = int(w.seq % uint64(w.layout.Slots))
@@ -170,8 +176,17 @@ func (w *Writer) note(r int) {
 // Acked is the seq up to which reader r has released.
 func (w *Writer) Acked(r int) uint64 { return w.control.ack(r).Load() }
 
-// Excuse counts everything committed so far as released by reader r.
-func (w *Writer) Excuse(r int) { w.excused[r] = w.seq }
+// Excuse counts everything committed so far as released by reader r, unless that
+// has returned since the last time.
+func (w *Writer) Excuse(r int) {
+	w.lock()
+	defer w.unlock()
+	if w.returned[r] {
+		w.returned[r] = false
+		return
+	}
+	w.excused[r] = w.seq
+}
 
 // Close leaves the box. left comes after everything published, so that whoever
 // sees it can compare the final seq with what it has got: nothing is lost. The

@@ -158,6 +158,9 @@ func (w *words) Get(rank, i int) (uint64, error) {
 	return w.set.parts[rank].values[i].Load(), err
 }
 
+// Heard: what is stored can be read.
+func (w *words) Heard(int) bool { return true }
+
 func (w *words) Close() error {
 	w.t.open.Forget(w)
 	return nil

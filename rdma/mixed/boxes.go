@@ -7,7 +7,6 @@ import (
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/shm"
-	"malt/rdma/tcp"
 )
 
 // Publish has tcp relay the box to readers elsewhere.
@@ -19,30 +18,12 @@ func (t *transport) Publish(ctx context.Context, name string, s rdma.Spec, reade
 	case len(near) == 0:
 		return t.far.Publish(ctx, name, s, far)
 	}
-	o := &outbox{}
-	var err error
-	o.Outbox, err = t.near.PublishBeyond(name, s, near, far, &shm.Beyond{
+	return t.near.PublishBeyond(name, s, near, far, &shm.Beyond{
 		Ring: t.far.Ring,
-		Relay: func(e box.End, first int, release func() error) (err error) {
-			o.relays, err = t.far.Relay(e, s, first, far, release)
-			return err
+		Relay: func(o *box.Outbox, e box.End, first int, release func() error) error {
+			return t.far.Relay(o, e, first, far, release)
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return o, nil
-}
-
-// outbox is one with relays, which are to know of whom it no longer waits for.
-type outbox struct {
-	rdma.Outbox
-	relays *tcp.Relays
-}
-
-func (o *outbox) Excuse(reader int) {
-	o.relays.Excuse(reader)
-	o.Outbox.Excuse(reader)
 }
 
 // PublishEach makes the boxes of readers elsewhere apart.

@@ -106,4 +106,7 @@ func (w *words) Get(rank, i int) (uint64, error) {
 	return w.near.Get(rank, i)
 }
 
+// Heard is about far ranks: near ones see what is stored.
+func (w *words) Heard(rank int) bool { return w.far.Heard(rank) }
+
 func (w *words) Close() error { return errors.Join(w.far.Close(), w.near.Close()) }

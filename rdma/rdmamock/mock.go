@@ -626,6 +626,32 @@ func (mr *MockInboxMockRecorder) Release(seq interface{}) *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Release", reflect.TypeOf((*MockInbox)(nil).Release), seq)
 }
 
+// Return mocks base method.
+func (m *MockInbox) Return() {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Return")
+}
+
+// Return indicates an expected call of Return.
+func (mr *MockInboxMockRecorder) Return() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Return", reflect.TypeOf((*MockInbox)(nil).Return))
+}
+
+// Returned mocks base method.
+func (m *MockInbox) Returned() bool {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Returned")
+	ret0, _ := ret[0].(bool)
+	return ret0
+}
+
+// Returned indicates an expected call of Returned.
+func (mr *MockInboxMockRecorder) Returned() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Returned", reflect.TypeOf((*MockInbox)(nil).Returned))
+}
+
 // MockWords is a mock of Words interface.
 type MockWords struct {
 	ctrl     *gomock.Controller
@@ -676,6 +702,20 @@ func (m *MockWords) Get(rank, i int) (uint64, error) {
 func (mr *MockWordsMockRecorder) Get(rank, i interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Get", reflect.TypeOf((*MockWords)(nil).Get), rank, i)
+}
+
+// Heard mocks base method.
+func (m *MockWords) Heard(rank int) bool {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Heard", rank)
+	ret0, _ := ret[0].(bool)
+	return ret0
+}
+
+// Heard indicates an expected call of Heard.
+func (mr *MockWordsMockRecorder) Heard(rank interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Heard", reflect.TypeOf((*MockWords)(nil).Heard), rank)
 }
 
 // Put mocks base method.
@@ -766,6 +806,20 @@ func (m *MockShared) Get(rank, i int) (uint64, error) {
 func (mr *MockSharedMockRecorder) Get(rank, i interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Get", reflect.TypeOf((*MockShared)(nil).Get), rank, i)
+}
+
+// Heard mocks base method.
+func (m *MockShared) Heard(rank int) bool {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Heard", rank)
+	ret0, _ := ret[0].(bool)
+	return ret0
+}
+
+// Heard indicates an expected call of Heard.
+func (mr *MockSharedMockRecorder) Heard(rank interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Heard", reflect.TypeOf((*MockShared)(nil).Heard), rank)
 }
 
 // Join mocks base method.

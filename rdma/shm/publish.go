@@ -52,10 +52,10 @@ func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 // Beyond takes the updates of a box to readers that cannot map it.
 type Beyond struct {
 	Ring func(bell uint64) // box.End.Ring, for bells of this machine as well
-	// Relay begins to do so, out of the memory that e describes, until it has called
+	// Relay begins to do so, for a box that was made of e, until it has called
 	// release; never, where it fails. The numbers of those readers in the box begin
 	// with first.
-	Relay func(e box.End, first int, release func() error) error
+	Relay func(o *box.Outbox, e box.End, first int, release func() error) error
 }
 
 // PublishBeyond is Publish for readers of this machine and others.
@@ -99,7 +99,7 @@ func (t *transport) publishBeyond(kind, name string, s rdma.Spec, readers []int,
 	}
 	if beyond != nil {
 		p.users++
-		if err := beyond.Relay(p.end(0), len(readers), p.release); err != nil {
+		if err := beyond.Relay(outs[0].(*ends.Outbox).Box, p.end(0), len(readers), p.release); err != nil {
 			return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.release(), outs[0].Close()))
 		}
 	}
@@ -115,6 +115,8 @@ type publication struct {
 	announced *rendezvous.Announcement
 	populated bool    // all slots are
 	beyond    *Beyond // nil: all readers can map it
+
+	using sync.Mutex // box.End.Lock
 
 	mu    sync.Mutex
 	left  int // boxes that are open
@@ -226,6 +228,9 @@ func (p *publication) end(i int) box.End {
 	e := p.t.end(p.name, p.t.Rank(), p.layout, control, p.layout.Flat(slots))
 	if p.beyond != nil {
 		e.Ring = p.beyond.Ring
+		if p.layout.Spec.Depth > 0 {
+			e.Lock = &p.using
+		}
 	}
 	return e
 }

@@ -238,6 +238,9 @@ func (w *words) Get(rank, i int) (uint64, error) {
 	return w.word(rank, i).Load(), err
 }
 
+// Heard: what is stored can be read.
+func (w *words) Heard(int) bool { return true }
+
 // Close leaves the announcement: others may not have mapped it yet.
 func (w *words) Close() error {
 	if !w.guard.Close(nil) {

@@ -36,14 +36,17 @@ const (
 	doneWords      // the receiver of the frame can forget its words id
 	left           // the rank has left in good order; nothing comes behind it
 	aborted        // the rank is as good as dead; the body says why
+	ask            // id is words of the sender of the frame: has what was set so far landed? the body numbers the question
+	heard          // id is words of the receiver of the frame: it has
 	kinds          // how many there are
 )
 
 const (
 	flagLast     = 1 << iota // the update is complete
-	flagEmpty                // it was not meant for this reader
+	flagEmpty                // it was not meant for this reader, or is not any more
 	flagLockstep             // of the announced box
 	flagQuiet                // nobody need be woken
+	flagPartial              // of the announced box
 )
 
 const (
@@ -79,14 +82,14 @@ var limits = [kinds]struct {
 	least, most uint32
 	flags       uint8
 }{
-	announce:  {20, 20 + 2*maxName, flagLockstep},
+	announce:  {20, 20 + 2*maxName, flagLockstep | flagPartial},
 	subscribe: {16, 16, 0},
 	resume:    {0, 0, 0},
 	data:      {preamble, maxBody, flagLast | flagEmpty},
-	more:      {1, chunk, flagLast},
+	more:      {0, chunk, flagLast | flagEmpty},
 	clock:     {16, 16, 0},
 	ack:       {8, 8, 0},
-	skip:      {16, 16, 0},
+	skip:      {24, 24, 0},
 	closed:    {16, 16, 0},
 	done:      {0, 0, 0},
 	makeWords: {0, maxName, 0},
@@ -95,6 +98,8 @@ var limits = [kinds]struct {
 	doneWords: {0, 0, 0},
 	left:      {0, 0, 0},
 	aborted:   {0, maxName, 0},
+	ask:       {8, 8, 0},
+	heard:     {8, 8, 0},
 }
 
 // decodeHeader checks everything that can be known without the box.
@@ -137,7 +142,10 @@ func number(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:])
 func appendAnnounce(b []byte, id uint32, name string, s rdma.Spec) []byte {
 	h := header{kind: announce, id: id, length: uint32(20 + len(name) + len(s.About))}
 	if s.Lockstep {
-		h.flags = flagLockstep
+		h.flags |= flagLockstep
+	}
+	if s.Partial {
+		h.flags |= flagPartial
 	}
 	b = h.append(b)
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Bytes))
@@ -151,7 +159,7 @@ func decodeAnnounce(h header, b []byte) (name string, s rdma.Spec, err error) {
 	if bytes > math.MaxInt || depth > box.MaxSlots || int(n) > len(b)-20 || n > maxName || len(b)-20-int(n) > maxName {
 		return "", s, malformed("a box of %d bytes, depth %d, with a name of %d bytes", bytes, depth, n)
 	}
-	s = rdma.Spec{Bytes: int(bytes), Depth: int(depth), Lockstep: h.flags&flagLockstep != 0, About: string(b[20+n:])}
+	s = rdma.Spec{Bytes: int(bytes), Depth: int(depth), Lockstep: h.flags&flagLockstep != 0, Partial: h.flags&flagPartial != 0, About: string(b[20+n:])}
 	if _, err := box.NewLayout(s, 1); err != nil {
 		return "", s, malformed("%v", err)
 	}

@@ -145,6 +145,13 @@ func TestFramesThatDoNotFit(t *testing.T) {
 		"a part of nothing": func(*inbox) []byte {
 			return append(appendFrame(nil, more, flagLast, 1, 0)[:4], 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5)
 		},
+		"given up, not last": func(in *inbox) []byte {
+			return appendFrame(update(1, in.good(1, 200), 0, preamble+100, make([]byte, 100)), more, flagEmpty, 1, 0)
+		},
+		"given up, of nothing": func(*inbox) []byte { return appendFrame(nil, more, flagLast|flagEmpty, 1, 0) },
+		"no part": func(in *inbox) []byte {
+			return appendFrame(update(1, in.good(1, 200), 0, preamble+100, make([]byte, 100)), more, 0, 1, 0)
+		},
 		"two at once":          func(in *inbox) []byte { b := update(1, in.good(1, 200), 0, preamble+100, pay); return append(b, b...) },
 		"a box of no end":      func(*inbox) []byte { return appendAnnounce(nil, 3, "x", rdma.Spec{Bytes: 1 << 62}) },
 		"a box of no depth":    func(*inbox) []byte { return appendAnnounce(nil, 3, "x", rdma.Spec{Depth: -1}) },

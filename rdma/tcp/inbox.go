@@ -3,7 +3,6 @@ package tcp
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -45,6 +44,7 @@ type replica struct {
 	// mode, and how often that was done. In between it holds nothing and gets
 	// nothing.
 	demanded, met      atomic.Uint64
+	answer             answer // of the landing goroutine
 	demand, demandTold uint64 // of the sending goroutine
 
 	failed atomic.Pointer[error] // no memory for an update: none can be had any more
@@ -243,6 +243,7 @@ type inbox struct {
 	ends.Inbox
 	t       *transport
 	replica *replica
+	last    uint64 // Mu: seq of what Next has returned
 }
 
 var _ rdma.Inbox = (*inbox)(nil)
@@ -250,11 +251,14 @@ var _ rdma.Inbox = (*inbox)(nil)
 func (i *inbox) Next() (rdma.Update, bool, error) {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
-	if p := i.replica; !i.Closed && p.demanded.Load() != p.met.Load() {
+	if !i.Returned() {
 		return rdma.Update{}, false, nil
 	}
 	u, ok, err := i.Box.Next()
-	if !ok && err == nil {
+	switch {
+	case ok:
+		i.last = u.Seq
+	case err == nil:
 		err = i.failed()
 	}
 	return u, ok, err
@@ -277,22 +281,28 @@ func (i *inbox) failed() error {
 }
 
 // Release in queue mode is told the sender at once, which may be waiting; in
-// newest mode nobody does. Who releases everything in a queue may have been
-// excused from updates that have not arrived: these are skipped too.
+// newest mode nobody does.
 func (i *inbox) Release(seq uint64) {
+	i.Inbox.Release(seq)
+	if i.replica.spec.Depth == 0 {
+		i.t.later.ask()
+	}
+}
+
+// Return has the owner say what is lost. Whatever else has come, or is on its
+// way, lies in memory of the replica and can be read.
+func (i *inbox) Return() {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
-	p := i.replica
-	switch {
-	case i.Closed:
-	case p.spec.Depth == 0:
-		i.Box.Release(seq)
-		i.t.later.ask()
-	case seq == math.MaxUint64:
-		i.Box.Release(seq)
+	if p := i.replica; !i.Closed && p.spec.Depth > 0 {
+		i.Box.Release(i.last)
 		p.demanded.Add(1)
 		p.link.kick()
-	default:
-		i.Box.Release(seq)
 	}
+}
+
+// Returned is true also when the owner will not say any more.
+func (i *inbox) Returned() bool {
+	p := i.replica
+	return p.met.Load() == p.demanded.Load() || p.over.Load()
 }

@@ -48,10 +48,10 @@ func (l *link) frame(in *input, h header) error {
 		return l.landForRelay(h, b)
 	case clock, closed, skip:
 		return l.landForReplica(h, b)
-	case makeWords, dropWords, setWords:
+	case makeWords, dropWords, setWords, ask:
 		return l.landWords(h, b)
-	case doneWords:
-		return l.landForWords(h)
+	case doneWords, heard:
+		return l.landForWords(h, b)
 	case resume:
 		l.resumed.Store(true)
 		l.kick()
@@ -137,7 +137,15 @@ func (l *link) landMore(in *input, h header) error {
 		return err
 	}
 	last := h.flags&flagLast != 0
-	if p == nil || !p.busy || uint64(h.length) > p.missing || last != (uint64(h.length) == p.missing) {
+	switch {
+	case p == nil || !p.busy:
+		return malformed("a part of an update of box %d, of which none is under way", h.id)
+	case h.flags&flagEmpty != 0:
+		if h.length > 0 || !last || p.spec.Depth == 0 {
+			return malformed("the end of an update of box %d that is given up, with %d bytes", h.id, h.length)
+		}
+		p.mine, p.head.Bytes, p.missing = false, 0, 0
+	case h.length == 0 || uint64(h.length) > p.missing || last != (uint64(h.length) == p.missing):
 		return malformed("a part of %d bytes of an update of box %d that has no room for it", h.length, h.id)
 	}
 	return p.part(in, int(h.length), last)
@@ -185,8 +193,18 @@ func (p *replica) part(in *input, n int, last bool) (err error) {
 			p.box.Commit(&p.head, p.mine, p.at)
 		}
 		p.drop()
+		p.meet()
 	}
 	return nil
+}
+
+// meet has the reader look again when what it was waiting for behind its demand
+// has come.
+func (p *replica) meet() {
+	if a := p.answer; a.demand > p.met.Load() && (p.box.Landed() >= a.head || p.failed.Load() != nil) {
+		p.met.Store(a.demand)
+		p.link.rank.bells.RingBells()
+	}
 }
 
 // drop ends an update, complete or not.
@@ -212,10 +230,10 @@ func (l *link) landForReplica(h header, b []byte) error {
 	}
 	r := l.rank
 	if h.kind == skip {
-		if d := number(b, 0); d > p.met.Load() && d <= p.demanded.Load() {
-			p.box.Skip(number(b, 1))
-			p.met.Store(d)
-			r.bells.RingBells()
+		if d := number(b, 0); d > p.answer.demand && d <= p.demanded.Load() {
+			p.answer = answer{d, number(b, 1), number(b, 2)}
+			p.box.Skip(p.answer.lost)
+			p.meet()
 		}
 		return nil
 	}
@@ -278,14 +296,13 @@ func (l *link) landForRelay(h header, b []byte) error {
 	case x == nil:
 		return malformed("a reader of box %d, which does not exist", h.id)
 	case h.kind == ack && h.arg == excused && x.queue():
-		if d := number(b, 0); d > x.demand.Load() {
-			x.pub.mu.Lock()
-			seq := max(x.excused, x.before)
-			x.pub.mu.Unlock()
+		if d := number(b, 0); d > x.answer.Load().demand {
+			x.pub.using.Lock()
+			lost, head := x.box.Return()
+			x.pub.using.Unlock()
 			// In this order: whoever sees the ack has an answer to send first.
-			x.skipped.Store(seq)
-			x.demand.Store(d)
-			x.box.Ack(seq)
+			x.answer.Store(&answer{d, lost, head})
+			x.box.Ack(lost)
 		}
 		l.kick()
 	case h.kind == ack:
@@ -322,14 +339,9 @@ func (l *link) landWords(h header, b []byte) error {
 		p = &remoteWords{link: l, id: h.id, name: string(b), line: make([]mem.Word, h.arg)}
 		l.remotes = append(l.remotes[:len(l.remotes):len(l.remotes)], p)
 		l.version.Add(1)
-	case h.kind == setWords:
-		// A reader that takes back that it is away skips what was published before
-		// the sender could know: landForRelay.
-		for _, x := range l.relays {
-			if x.queue() {
-				x.before = x.box.Progress().Head
-			}
-		}
+	case h.kind == ask && p != nil:
+		p.asked.Store(number(b, 0))
+		l.kick()
 	case h.kind == dropWords && p != nil:
 		p.dropped = true
 		p.over.Store(true)
@@ -349,15 +361,23 @@ func (l *link) landWords(h header, b []byte) error {
 	return nil
 }
 
-// landForWords is what a peer says of words of ours: it has no use for them.
-func (l *link) landForWords(h header) error {
+// landForWords is what a peer says of words of ours: it has heard all of them, or
+// has no use for them.
+func (l *link) landForWords(h header, b []byte) error {
 	l.rank.mu.Lock()
 	defer l.rank.mu.Unlock()
 	if h.id > l.rank.lastID {
 		return malformed("words %d, which do not exist", h.id)
 	}
 	for _, w := range l.words {
-		if w.id == h.id {
+		switch {
+		case w.id != h.id:
+		case h.kind == heard:
+			if n := number(b, 0); n > w.heard.Load() && n <= w.asked.Load() {
+				w.heard.Store(n)
+				l.rank.ring(w.words.bell.Load())
+			}
+		default:
 			w.over.Store(true)
 			l.kick()
 		}

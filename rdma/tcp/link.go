@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"malt/rdma"
-	"malt/rdma/internal/mem"
 )
 
 // link is what this rank has with one peer for as long as both take part, over
@@ -180,6 +179,7 @@ func (l *link) begin(c *conn) {
 	}
 	for _, w := range l.words {
 		w.announced, w.withdrawn, w.started = false, false, false
+		w.askTold = w.heard.Load()
 	}
 	for _, p := range l.replicas {
 		p.subscribed, p.told = false, false
@@ -187,7 +187,7 @@ func (l *link) begin(c *conn) {
 		p.drop()
 	}
 	for _, p := range l.remotes {
-		p.told = false
+		p.told, p.answered = false, p.asked.Load()
 	}
 	l.version.Add(1)
 }
@@ -361,7 +361,7 @@ func (l *link) addRelay(x *relay) {
 func (x *relay) end() {
 	x.finish()
 	x.box.Close()
-	_ = errors.Join(mem.Unmap(x.copied), x.pub.release())
+	_ = x.pub.release()
 }
 
 func (l *link) addWords(w *words) {
@@ -384,17 +384,24 @@ func (l *link) dropWords(w *words) {
 
 // wordsChanged has a new value sent at once.
 func (l *link) wordsChanged(w *words) {
+	if x := l.wordsRelay(w); x != nil {
+		x.loud.Store(true)
+		l.kick()
+	}
+}
+
+// wordsRelay is what takes w to the peer; nil once that needs nothing any more.
+func (l *link) wordsRelay(w *words) *wordsRelay {
 	r := l.rank
 	r.mu.Lock()
 	list := l.words
 	r.mu.Unlock()
 	for _, x := range list {
 		if x.words == w {
-			x.loud.Store(true)
-			l.kick()
-			return
+			return x
 		}
 	}
+	return nil
 }
 
 // announcedAs is the oldest box of that name that nobody has subscribed to;

@@ -32,12 +32,10 @@ const (
 )
 
 // slots is the memory of the slots of a box. Each is made when it is first used.
-// In queue mode one can be exchanged for another.
 type slots struct {
 	layout box.Layout
 	each   []atomic.Pointer[[]byte]
-	mapped bool     // each is a mapping of its own, once it is there
-	old    [][]byte // mappings that were exchanged
+	mapped bool // each is a mapping of its own, once it is there
 }
 
 func newSlots(l box.Layout) *slots {
@@ -75,38 +73,10 @@ func (s *slots) reserve(i, _, _ int) error {
 	return nil
 }
 
-// exchange puts a copy in the place of slot i, for somebody who goes on reading
-// the old one.
-func (s *slots) exchange(i int) error {
-	was := s.slot(i)
-	var b []byte
-	if s.mapped {
-		var err error
-		if b, err = mem.Map(s.layout.Stride); err != nil {
-			return noMemory(err)
-		}
-		s.old = append(s.old, was)
-	} else {
-		b = mem.Heap(s.layout.Stride, 64)
-	}
-	copy(b, was)
-	s.each[i].Store(&b)
-	return nil
-}
-
-// freeOld gives back what was exchanged, once nobody reads it.
-func (s *slots) freeOld() {
-	for _, b := range s.old {
-		_ = mem.Unmap(b)
-	}
-	s.old = nil
-}
-
 // free gives everything back; nobody may use any of it.
 func (s *slots) free() error {
 	var errs []error
 	if s.mapped {
-		s.freeOld()
 		for i := range s.each {
 			if b := s.each[i].Swap(nil); b != nil {
 				errs = append(errs, mem.Unmap(*b))

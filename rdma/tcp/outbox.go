@@ -10,7 +10,6 @@ import (
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/ends"
-	"malt/rdma/internal/mem"
 )
 
 // Publish announces a box; a name is free again when the box is closed.
@@ -90,13 +89,12 @@ type publication struct {
 	id     uint32
 	name   string
 	spec   rdma.Spec
-	slots  *slots // nil: it lies elsewhere
 	free   func() error
 	relays []*relay
+	using  sync.Locker // box.End.Lock, in queue mode
 
-	mu    sync.Mutex // guards slots in queue mode, excused and holding of the relays, users
-	idle  sync.Cond  // a relay's holding has changed
-	users int        // the outbox and the relays
+	mu    sync.Mutex
+	users int // mu: the outbox and the relays
 }
 
 // release is called once by each user, at its end.
@@ -116,19 +114,11 @@ type relay struct {
 	link *link
 	box  *box.Relay
 
-	excused uint64 // pub.mu: seq up to which slots may be overwritten; queue mode
-	holding int    // pub.mu: slot that is being sent, or -1; queue mode
-	copied  []byte // room for what is being sent, where slots cannot be exchanged; queue mode
-
 	wanted atomic.Pointer[wanted] // what the reader has asked for on this connection
 	over   atomic.Bool            // the reader needs nothing any more
 
-	// The reader's last demand to skip what it was excused from, and up to where
-	// that was done;
-	// written by the landing goroutine, skipped before demand.
-	demand, skipped atomic.Uint64
-	before          uint64 // what was published when words of the reader landed last; of the landing goroutine
-	answered        uint64 // over this connection
+	answer   atomic.Pointer[answer] // to the reader's last demand; by the landing goroutine
+	answered uint64                 // over this connection
 
 	// Of this connection.
 	announced, subscribed bool
@@ -149,6 +139,10 @@ type relay struct {
 	frames int
 }
 
+// answer to the demand of that number, of a reader that was away: it skips up to
+// lost, and will be sent what was published up to head.
+type answer struct{ demand, lost, head uint64 }
+
 // wanted is a subscription: the reader has everything up to seq, and has released
 // up to ack.
 type wanted struct{ seq, ack uint64 }
@@ -166,21 +160,14 @@ func (x *relay) big() bool { return x.pub.spec.Bytes > chunk }
 func (x *relay) start() (bool, error) {
 	x.at = x.box.Progress()
 	if x.queue() {
-		x.pub.mu.Lock()
-		defer x.pub.mu.Unlock()
+		x.pub.using.Lock()
+		defer x.pub.using.Unlock()
 	}
-	h, payload, mine, ok, err := x.box.Next(x.excused)
+	h, payload, mine, ok, err := x.box.Next()
 	if !ok || err != nil {
 		return false, err
 	}
 	x.head, x.rest, x.mine, x.first, x.busy, x.frames = h, payload, mine, true, true, 0
-	switch {
-	case !x.queue() || !mine:
-	case x.pub.slots == nil:
-		x.rest = x.copied[:copy(x.copied, payload)]
-	default:
-		x.holding = int((h.Seq - 1) % uint64(x.pub.spec.Depth))
-	}
 	if h.Seq < x.at.Head {
 		x.at.Clock = min(x.at.Clock, h.Clock) // in lock-step: the rest comes with the next
 	}
@@ -193,50 +180,7 @@ func (x *relay) start() (bool, error) {
 func (x *relay) finish() {
 	x.busy, x.rest = false, nil
 	x.box.Done()
-	if !x.queue() || x.pub.slots == nil {
-		return
-	}
-	x.pub.mu.Lock()
-	defer x.pub.mu.Unlock()
-	x.holding = -1
-	x.pub.idle.Broadcast()
-	for _, y := range x.pub.relays {
-		if y.holding >= 0 {
-			return
-		}
-	}
-	x.pub.slots.freeOld()
 }
-
-// excuse lets the outbox overwrite everything published so far. What is being
-// sent right now goes on in memory of its own; what is not sent yet will be sent
-// without payload.
-func (x *relay) excuse() {
-	x.pub.mu.Lock()
-	defer x.pub.mu.Unlock()
-	x.excused = x.box.Progress().Head
-	slot := x.holding
-	if slot < 0 || slot == detached {
-		return
-	}
-	if err := x.pub.slots.exchange(slot); err != nil {
-		// No memory for a copy. Without the connection the update is never complete
-		// at the reader, and with the next it is one without payload.
-		for x.holding == slot {
-			x.link.breakUp(err)
-			x.pub.idle.Wait()
-		}
-		return
-	}
-	for _, y := range x.pub.relays {
-		if y.holding == slot {
-			y.holding = detached // the old memory, which is nobody else's now
-		}
-	}
-}
-
-// detached is a slot that the relay does not share with the outbox any more.
-const detached = 1 << 30
 
 // newOutbox makes a box and the relays to its readers.
 func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, error) {
@@ -249,11 +193,10 @@ func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, e
 		return nil, err
 	}
 	memory := newSlots(l)
-	p := &publication{name: n.name, spec: s, slots: memory, free: memory.free, users: 1}
-	p.idle.L = &p.mu
+	p := &publication{name: n.name, spec: s, free: memory.free, users: 1}
 	o := &outbox{pub: p}
 	e := box.End{
-		Place:  box.Place{Control: control, Slot: p.slots.slot},
+		Place:  box.Place{Control: control, Slot: memory.slot},
 		Layout: l, Name: n.name, Sender: t.Rank(), Member: uint32(t.Rank()), Generation: t.cfg.Generation,
 		Bell: t.bell.BellID(), Ring: t.ring, State: t.state, Meter: t.meter,
 		Done: func() error {
@@ -262,60 +205,55 @@ func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, e
 			return p.release()
 		},
 	}
-	if o.Box, err = box.NewOutbox(e, readers, p.slots.reserve); err != nil {
+	if s.Depth > 0 {
+		e.Lock = new(sync.Mutex)
+	}
+	if o.Box, err = box.NewOutbox(e, readers, memory.reserve); err != nil {
 		return nil, err
 	}
-	return o, p.relay(t.rank, e, 0, readers)
+	return o, p.relay(t.rank, o.Box, e, 0, readers)
 }
 
-// relay makes the relays to readers, whose numbers in the box begin with first.
-func (p *publication) relay(r *rank, e box.End, first int, readers []int) (err error) {
+// relay makes the relays of o, which was made of e, to readers, whose numbers in
+// the box begin with first.
+func (p *publication) relay(r *rank, o *box.Outbox, e box.End, first int, readers []int) (err error) {
+	p.using = e.Lock
 	e.Meter, e.Done, e.Ring = nil, nil, r.ring
 	for i, reader := range readers {
 		e.Bell = linkBells + uint64(reader)
-		x := &relay{pub: p, link: r.links[reader], holding: -1}
-		if x.box, err = box.NewRelay(e, first+i); err != nil {
+		x := &relay{pub: p, link: r.links[reader]}
+		x.answer.Store(&answer{})
+		if x.box, err = o.NewRelay(e, first+i); err != nil {
 			return err
 		}
 		p.relays = append(p.relays, x)
-		if x.queue() && p.slots == nil {
-			if x.copied, err = mem.Map(p.spec.Bytes); err != nil {
-				return noMemory(err)
-			}
-		}
 	}
 	p.users += len(readers)
 	return nil
 }
 
-// Relays take the updates of a box that another transport has made to readers.
-type Relays struct{ pub *publication }
-
-// Relay makes them. The numbers of the readers in the box begin with first; e is
-// what its writer was given. Its memory is there until release was called, which
-// it is not where Relay fails.
-func (t *transport) Relay(e box.End, s rdma.Spec, first int, readers []int, release func() error) (*Relays, error) {
+// Relay takes the updates of a box that another transport has made, of e, to
+// readers, whose numbers in it begin with first. Its memory is there until release
+// was called, which it is not where Relay fails.
+func (t *transport) Relay(o *box.Outbox, e box.End, first int, readers []int, release func() error) error {
+	s := e.Layout.Spec
 	op := fmt.Sprintf("tcp: rank %d: relaying %s", t.Rank(), e.Name)
 	if err := errors.Join(t.cfg.checkRanks("readers", readers), checkNames(e.Name, s)); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
 	p := &publication{name: e.Name, spec: s, free: release}
-	if err := p.relay(t.rank, e, first, readers); err != nil {
+	if err := p.relay(t.rank, o, e, first, readers); err != nil {
 		for _, x := range p.relays {
 			x.box.Close()
-			_ = mem.Unmap(x.copied)
 		}
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return fmt.Errorf("%s: %w", op, err)
 	}
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.announce(p)
-	return &Relays{p}, nil
+	return nil
 }
-
-// Excuse is to be called before that of the box, for any rank.
-func (r *Relays) Excuse(reader int) { r.pub.excuse(reader) }
 
 // announce numbers a publication and has readers told; r.mu is held.
 func (r *rank) announce(p *publication) {
@@ -332,28 +270,10 @@ func checkNames(name string, s rdma.Spec) error {
 	return nil
 }
 
-// outbox is one that lets its relays know of whom it no longer waits for.
+// outbox is the sending end of a publication.
 type outbox struct {
 	ends.Outbox
 	pub *publication
-}
-
-var _ rdma.Outbox = (*outbox)(nil)
-
-func (o *outbox) Excuse(reader int) {
-	o.pub.excuse(reader)
-	o.Outbox.Excuse(reader)
-}
-
-func (p *publication) excuse(reader int) {
-	if p.spec.Depth == 0 {
-		return
-	}
-	for _, x := range p.relays {
-		if x.link.peer == reader && !x.left() {
-			x.excuse()
-		}
-	}
 }
 
 // errClosing ends what this rank itself has closed.

@@ -183,6 +183,10 @@ func (s *sender) control() error {
 		s.controlWords(w)
 	}
 	for _, p := range s.remotes {
+		if a := p.asked.Load(); a != p.answered {
+			p.answered = a
+			s.frame(heard, 0, p.id, 0, a)
+		}
 		if p.over.Load() && !p.told {
 			p.told = true
 			s.frame(doneWords, 0, p.id, 0)
@@ -223,9 +227,9 @@ func (s *sender) controlRelay(x *relay) error {
 
 // answer tells the reader up to where it has skipped.
 func (s *sender) answer(x *relay) {
-	if d := x.demand.Load(); d != x.answered && x.subscribed {
-		x.answered = d
-		s.frame(skip, 0, x.pub.id, 0, d, x.skipped.Load())
+	if a := x.answer.Load(); a.demand != x.answered && x.subscribed {
+		x.answered = a.demand
+		s.frame(skip, 0, x.pub.id, 0, a.demand, a.lost, a.head)
 	}
 }
 
@@ -270,8 +274,9 @@ func (w *wordsRelay) look() {
 	if w.over.Load() || w.dropped.Load() {
 		return
 	}
-	// Before the values: whose ring this is has stored them. What an earlier
-	// connection was to bring may not have arrived.
+	// Before the values: whose ring or question this is has stored them. What an
+	// earlier connection was to bring may not have arrived.
+	w.ask = w.asked.Load()
 	w.wake = w.loud.Swap(false) || !w.started
 	own := w.words.lines[w.words.rank.cfg.Rank]
 	if w.now == nil {
@@ -319,53 +324,72 @@ func (s *sender) send() error {
 }
 
 // part sends the next frame of the update that x has started.
-func (s *sender) part(x *relay) error {
+func (s *sender) part(x *relay) (err error) {
 	if x.first {
 		s.answer(x) // what is behind the skipped comes behind the answer
 	}
-	n := min(len(x.rest), chunk)
-	h := header{kind: more, id: x.pub.id, length: uint32(n)}
-	if n == len(x.rest) {
-		h.flags = flagLast
+	from := len(s.out)
+	payload, last := s.compose(x)
+	s.link.posted.Add(1)
+	long := len(s.out)-from+len(payload) > copied
+	switch {
+	case len(payload) > 0:
+		err = s.conn.write(s.out, payload)
+		s.out = s.out[:0]
+	case len(s.out) >= flushAt:
+		err = s.flush()
 	}
-	if x.first {
-		h.kind = data
-		h.length += preamble
-		if !x.mine {
-			h.flags |= flagEmpty
+	if long && err == nil && s.link.dirty.Load() {
+		err = s.control() // dirty stays: there may be updates too
+	}
+	if last {
+		x.finish()
+		x.clock, x.published = x.at.Clock, x.at.Published
+	}
+	return err
+}
+
+// compose appends the next frame of x, but for payload that is to be written from
+// where it lies. That of a queue is copied: its reader may be excused meanwhile,
+// and then the rest does not come.
+func (s *sender) compose(x *relay) (payload []byte, last bool) {
+	if x.queue() {
+		x.pub.using.Lock()
+		defer x.pub.using.Unlock()
+		if x.mine && x.box.Lost(x.head.Seq) {
+			x.mine, x.rest = false, nil
+			if x.first {
+				x.head.Bytes = 0
+			}
 		}
 	}
-	s.out = h.append(s.out)
+	payload = x.rest[:min(len(x.rest), chunk)]
+	x.rest = x.rest[len(payload):]
+	h := header{kind: more, id: x.pub.id, length: uint32(len(payload))}
+	if last = len(x.rest) == 0; last {
+		h.flags = flagLast
+	}
+	if !x.mine {
+		h.flags |= flagEmpty
+	}
 	if x.first {
-		s.out = slices.Grow(s.out, preamble)
+		x.first = false
+		h.kind = data
+		h.length += preamble
+		s.out = slices.Grow(h.append(s.out), preamble)
 		at := len(s.out)
 		s.out = s.out[:at+headBytes]
 		x.head.Encode(s.out[at:])
 		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Clock)
 		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Published)
-		x.first = false
-	}
-	s.link.posted.Add(1)
-	now := x.rest[:n]
-	x.rest = x.rest[n:]
-	var err error
-	if n <= copied {
-		s.out = append(s.out, now...)
-		if len(s.out) >= flushAt {
-			err = s.flush()
-		}
 	} else {
-		err = s.conn.write(s.out, now)
-		s.out = s.out[:0]
-		if s.link.dirty.Load() && err == nil {
-			err = s.control() // dirty stays: there may be updates too
-		}
+		s.out = h.append(s.out)
 	}
-	if h.flags&flagLast != 0 {
-		x.finish()
-		x.clock, x.published = x.at.Clock, x.at.Published
+	if x.queue() || len(payload) <= copied {
+		s.out = append(s.out, payload...)
+		payload = nil
 	}
-	return err
+	return payload, last
 }
 
 // tell ends the round.
@@ -389,6 +413,10 @@ func (s *sender) tell() {
 	for _, w := range s.words {
 		if w.changed || w.wake {
 			s.tellWords(w)
+		}
+		if w.ask != w.askTold {
+			w.askTold = w.ask
+			s.frame(ask, 0, w.id, 0, w.ask)
 		}
 	}
 	// Behind the word by which this rank took back that it is away: so the sender

@@ -76,6 +76,9 @@ func (s *shared) Get(rank, i int) (uint64, error) {
 	return s.values[i].Load(), s.t.state(rank)
 }
 
+// Heard: nobody else reads it.
+func (s *shared) Heard(int) bool { return true }
+
 // Close leaves the block, which Unmap gives back.
 func (s *shared) Close() error {
 	if s.closed.CompareAndSwap(false, true) {

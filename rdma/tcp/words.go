@@ -24,6 +24,7 @@ type words struct {
 	lines  [][]mem.Word  // by rank, when all have theirs; before that the own only
 	theirs []*remoteWords
 	closed atomic.Bool
+	sets   atomic.Uint64 // how often this rank has Set one
 }
 
 var _ rdma.Words = (*words)(nil)
@@ -37,9 +38,13 @@ type wordsRelay struct {
 	dropped atomic.Bool // they did not come about
 	over    atomic.Bool // the peer needs nothing any more
 
+	// Up to which set somebody has asked whether the peer has heard it, and it has.
+	asked, heard atomic.Uint64
+
 	// Of this connection.
 	announced, withdrawn bool
 	started              bool
+	ask, askTold         uint64
 	sent                 []uint64
 	now                  []uint64 // what this round will have sent
 	changed, wake        bool
@@ -56,8 +61,11 @@ type remoteWords struct {
 	taken   bool                  // rank.mu
 	words   atomic.Pointer[words] // from when all had theirs
 	over    atomic.Bool           // closed here: the owner can forget us
+	asked   atomic.Uint64         // the owner's last question, which everything before has landed
 
-	told bool // of the sending goroutine and this connection
+	// Of the sending goroutine and this connection.
+	told     bool
+	answered uint64
 }
 
 // Words announces this rank's words and waits for those of all others. Given up,
@@ -184,6 +192,7 @@ func (w *words) Set(i int, v uint64) {
 		return
 	}
 	w.lines[w.rank.cfg.Rank][i].Swap(v)
+	w.sets.Add(1)
 	w.rank.ring(w.bell.Load())
 	for _, l := range w.rank.links {
 		if l != nil {
@@ -212,6 +221,26 @@ func (w *words) Get(rank, i int) (uint64, error) {
 	}
 	err := w.rank.state(rank)
 	return w.lines[rank][i].Load(), err
+}
+
+// Heard asks the peer, behind the values.
+func (w *words) Heard(rank int) bool {
+	if rank < 0 || rank >= len(w.lines) || w.rank.links[rank] == nil || w.rank.state(rank) != nil {
+		return true
+	}
+	x := w.rank.links[rank].wordsRelay(w)
+	if x == nil || x.over.Load() {
+		return true
+	}
+	sets := w.sets.Load()
+	if x.heard.Load() >= sets {
+		return true
+	}
+	if x.asked.Load() < sets {
+		x.asked.Store(sets)
+		w.rank.links[rank].kick()
+	}
+	return false
 }
 
 // Close leaves this rank's own line with those who have yet to join it.

@@ -45,6 +45,18 @@ func (i *Inbox) Release(seq uint64) {
 	}
 }
 
+// Return implements rdma.Inbox.
+func (i *Inbox) Return() {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	if !i.Closed {
+		i.Box.Return()
+	}
+}
+
+// Returned implements rdma.Inbox.
+func (i *Inbox) Returned() bool { return i.Box.Returned() }
+
 // Clock implements rdma.Inbox.
 func (i *Inbox) Clock() (uint64, error) {
 	i.Mu.Lock()
