@@ -26,7 +26,7 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs inte
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net race fuzz soak explore bench bench-compare bench-go notebooks check check-go check-py docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net race fuzz soak explore bench bench-compare bench-net bench-go notebooks check check-go check-py docs demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -114,6 +114,9 @@ bench: $(VENV)/.malt ## how fast MALT is beside this machine's limit: table, JSO
 
 bench-compare: $(VENV)/.malt ## the same, in turns with Open MPI, MPICH, gloo (`make torch`) and multiprocessing
 	cd tests && ../$(PY) -m bench --compare --out ../build/bench/compared $(BENCH)
+
+bench-net: $(VENV)/.malt ## over simulated networks, beside iperf3 (apt install iperf3) and gloo; needs what test-net needs
+	cd tests && ../$(PY) -m bench --net --out ../build/bench/net $(BENCH)
 
 bench-go: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -9,8 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from malt._sim import SimError, isolate
+
 from . import machine, plots, processes, table
 from .environments import BUILD
+from .net import rows as net
+from .net.hosts import hosts
+from .net.systems import systems as over_network
 from .numbers import summary
 from .rows import Row, rows, tiny
 from .systems import alone, peers
@@ -21,6 +26,11 @@ from .verdict import MISSED, Verdict, judge, too_noisy
 def main() -> int:
     """Measure, show, and write what was found."""
     options = _parser().parse_args()
+    if options.net:
+        try:
+            isolate()
+        except SimError as error:
+            sys.exit(f"bench: {error}")
     if options.cores:
         os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
     options.out.mkdir(parents=True, exist_ok=True)
@@ -48,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
         "bench", description="How fast MALT is beside this machine's limit, and beside others."
     )
     made.add_argument("--compare", action="store_true", help="also measure Open MPI, MPICH, gloo and multiprocessing")
+    made.add_argument(
+        "--net", action="store_true", help="measure over a simulated network instead, beside iperf3 and gloo"
+    )
     made.add_argument("--tiny", action="store_true", help="one small row of each operation: shows that it works")
     made.add_argument("--rows", default="", metavar="WORD", help="only rows whose title has this word in it")
     made.add_argument("--turns", type=int, default=15, help="turns of each contender; default: %(default)s")
@@ -64,6 +77,14 @@ def _measured(options: argparse.Namespace, cores: int) -> list[Result]:
         known = {each.row.key: each.samples for each in found}
         print(table.line(result, judge(result.row, result.samples, known)), flush=True)
 
+    if options.net:
+        wanted = net.tiny() if options.tiny else net.rows()
+        with hosts(max(row.ranks for row in wanted)) as there:
+            chosen = [row for row in wanted if options.rows in row.title]
+            measure(chosen, over_network(there.addresses), options.turns, cores, say, there.suit, there.enter)
+        if not options.rows:
+            say(processes.go_tcp(options.turns))
+        return found
     chosen = [row for row in (tiny(cores) if options.tiny else rows(cores)) if options.rows in row.title]
     systems = alone() + (peers() if options.compare else [])
     measure(chosen, systems, options.turns, cores, say)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,16 @@ def environment(name: str) -> Path:
 def has_torch() -> bool:
     """Whether this environment has PyTorch (`make torch`)."""
     return importlib.util.find_spec("torch") is not None
+
+
+def pingpong() -> str:
+    """Return the program that sends bytes there and back, compiled; empty without a Go compiler."""
+    tool = shutil.which(os.environ.get("GO", "go"))
+    if tool is None:
+        return ""
+    made = BUILD / "pingpong"
+    subprocess.run([tool, "build", "-o", made, "./tests/bench/ranks/pingpong"], cwd=ROOT, check=True)
+    return str(made)
 
 
 def limit_library() -> Path:

@@ -24,6 +24,20 @@ class Target:
     """At most so many times what the row of that key takes."""
 
 
+FRAME, PAYLOAD = 1514, 1448
+"""Bytes of an Ethernet frame, and how many of them TCP carries for who uses it."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """The cables over which the ranks are joined, where they are on different hosts."""
+
+    rate: float | None = None
+    """Bits per second, of whole Ethernet frames; None is no limit."""
+    delay: float = 0.0
+    """Seconds from one host to another."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the table: an operation, its size, and how many ranks do it."""
@@ -35,18 +49,28 @@ class Row:
     target: Target = Target()
     options: dict[str, Any] = field(default_factory=dict)
     baseline: str = "limit"
-    """What stands beside it: ``limit``, ``size`` (its own bytes), or another operation of MALT's."""
+    """What stands beside it: ``limit``, a known value (see `known`), or another operation of MALT's."""
     base_options: dict[str, Any] = field(default_factory=dict)
     unit: str = "s"
     """Of the values: ``s``, ``s/B`` or ``B``."""
     once: bool = False
     """A round is one call, since the call is a measurement of its own."""
+    link: Link = Link()
 
     @property
     def key(self) -> str:
         """Its name in the JSON, and for `Target.after`."""
-        more = "".join(f" {name}={value}" for name, value in sorted(self.options.items()))
+        link = {"rate": self.link.rate, "delay": self.link.delay}
+        options = {**self.options, **{name: f"{value:g}" for name, value in link.items() if value}}
+        more = "".join(f" {name}={value}" for name, value in sorted(options.items()))
         return f"{self.op}{more} n={self.ranks} {self.size}B"
+
+    @property
+    def known(self) -> float | None:
+        """The baseline that need not be measured: ``size``, its bytes; ``link``, the time that the rate permits."""
+        if self.baseline == "link" and self.link.rate:
+            return self.size * FRAME / PAYLOAD * 8 / self.link.rate
+        return float(self.size) if self.baseline == "size" else None
 
 
 def rows(cores: int) -> list[Row]:

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,11 @@ class Team:
         How many.
     most : int
         Bytes of the largest row, for systems that have to know before.
+    enter : sequence of callable, optional
+        Run in the new process of each rank: moves it to its host.
     """
 
-    def __init__(self, system: System, ranks: int, most: int) -> None:
+    def __init__(self, system: System, ranks: int, most: int, enter: Sequence[Callable[[], None]] = ()) -> None:
         self.name, self.ranks = system.name, ranks
         self._lines: list[Any] = []
         self._gone = ""
@@ -48,12 +51,12 @@ class Team:
         self._folder = tempfile.TemporaryDirectory(prefix="bench-")
         self._errors = (Path(self._folder.name) / "errors").open("wb+")
         try:
-            self._start(system, most)
+            self._start(system, most, enter)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, system: System, most: int) -> None:
+    def _start(self, system: System, most: int, enter: Sequence[Callable[[], None]]) -> None:
         folder = self._folder.name
         with socket.socket(socket.AF_UNIX) as door:
             door.bind(f"{folder}/door")
@@ -61,7 +64,7 @@ class Team:
             door.settimeout(0.5)
             more = {"BENCH_SOCKET": f"{folder}/door", "BENCH_FOLDER": folder, "BENCH_TEAM": system.name}
             more.update(BENCH_SIZE=str(self.ranks), BENCH_MOST=str(most))
-            for command, own in system.start(self.ranks):
+            for place, (command, own) in enumerate(system.start(self.ranks)):
                 env = {**base_environment(), **own, **more}
                 env["PYTHONPATH"] = base_environment()["PYTHONPATH"]
                 self._processes.append(
@@ -72,6 +75,7 @@ class Team:
                         stdout=self._errors,
                         stderr=self._errors,
                         start_new_session=True,
+                        preexec_fn=enter[place] if enter else None,
                     )
                 )
             end = time.monotonic() + JOIN

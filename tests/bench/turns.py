@@ -29,9 +29,18 @@ class Result:
 
 
 def measure(
-    rows: Iterable[Row], systems: Sequence[System], turns: int, cores: int, say: Callable[[Result], None]
+    rows: Iterable[Row],
+    systems: Sequence[System],
+    turns: int,
+    cores: int,
+    say: Callable[[Result], None],
+    before: Callable[[Row], None] = lambda _: None,
+    enter: Sequence[Callable[[], None]] = (),
 ) -> list[Result]:
-    """Measure all rows: systems are started once for each number of ranks."""
+    """Measure all rows: systems are started once for each number of ranks.
+
+    `before` makes ready for a row; `enter` moves new processes, one for each rank, to where they belong.
+    """
     found = []
     ordered = sorted(rows, key=lambda row: row.ranks)
     for ranks, group in itertools.groupby(ordered, key=lambda row: row.ranks):
@@ -44,10 +53,11 @@ def measure(
                 if ranks > (cores if system.bound else system.most) or not any(system.has(r.op) for r in wanted):
                     continue
                 try:
-                    teams[system.name] = stack.enter_context(Team(system, ranks, most))
+                    teams[system.name] = stack.enter_context(Team(system, ranks, most, enter))
                 except TeamError as error:
                     broken[system.name] = str(error)
             for row in wanted:
+                before(row)
                 able = {s.name: teams[s.name] for s in systems if s.name in teams and s.has(row.op)}
                 result = _row(row, able, turns)
                 result.left_out.update({s.name: broken[s.name] for s in systems if s.name in broken and s.has(row.op)})
@@ -77,8 +87,8 @@ def _row(row: Row, teams: dict[str, Team], turns: int) -> Result:
                 except TeamError as error:
                     result.left_out[name] = str(error)
                     del ready[name], result.samples[name]
-    if row.baseline == "size" and "malt" in result.samples:
-        result.samples["limit"] = [float(row.size)] * len(result.samples["malt"])
+    if row.known is not None and "malt" in result.samples:
+        result.samples["limit"] = [row.known] * len(result.samples["malt"])
     return result
 
 
@@ -87,7 +97,7 @@ def _contenders(row: Row, teams: dict[str, Team]) -> Iterator[tuple[str, Team, s
     for name, team in teams.items():
         if name != "limit" or row.baseline == "limit":
             yield name, team, row.op, row.options
-    if row.baseline not in ("limit", "size") and "malt" in teams:
+    if row.baseline != "limit" and row.known is None and "malt" in teams:
         yield "limit", teams["malt"], row.baseline, row.base_options
 
 

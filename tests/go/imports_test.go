@@ -51,6 +51,8 @@ libmalt/reduce         internal/nearest
 libmalt/spvec          libmalt/reduce
 libmalt/consistency    internal/nearest
 
+tests/bench/ranks/pingpong
+
 capi                   graphs rdma/... libmalt/... internal/nearest
 `
 

@@ -13,6 +13,7 @@ import numpy as np
 
 import malt
 
+from . import malt_net
 from .clock import idle, loop, staged
 from .malt_memory import held
 from .serve import Timed, serve
@@ -108,6 +109,19 @@ class Malt:
                 v.scatter()
 
         return _halved(loop(half))
+
+    def _stream(self, count: int) -> Timed:
+        one_way = malt.Graph([[1], []], allow_disconnected=True)
+        return malt_net.stream(self._vector(count, graph=one_way, consistency="notify-ack:3", fold="replace"))
+
+    def _cpu(self, count: int) -> Timed:
+        return malt_net.cpu(self._vector(count, consistency="async"))
+
+    def _lands(self, count: int, does: str) -> Timed:
+        return malt_net.lands(self._vector(count, consistency="async"), does)
+
+    def _step(self, count: int, stopped: bool) -> Timed:
+        return malt_net.step(self._vector(count, consistency="async"), stopped)
 
     def _stopped(self, count: int) -> Timed:
         """Processor time that rank 0 takes in a second of waiting for rank 1, which is stopped."""
