@@ -3,6 +3,7 @@
  * Each function reads and writes what the operation has to, in blocks that stay in the
  * first cache, and is compiled for the processor that it runs on. No order is kept
  * between ranks: the values mean nothing, the bytes are the same. */
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -37,6 +38,14 @@ void average(float *const *all, int64_t rank, int64_t ranks, int64_t count)
 		const int64_t a = count * other / ranks, b = count * (other + 1) / ranks;
 		memcpy(all[rank] + a, all[other] + a, (size_t)(b - a) * sizeof(float));
 	}
+}
+
+/* Returns when all ranks have come for the turn-th time. */
+void meet(int64_t *come, int64_t ranks, int64_t turn)
+{
+	__atomic_add_fetch(come, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(come, __ATOMIC_ACQUIRE) < turn * ranks)
+		sched_yield();
 }
 
 /* STREAM's copy, and a pass that only reads. */
