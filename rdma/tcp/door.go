@@ -25,8 +25,12 @@ func (r *rank) greet(c *conn, known func() bool) {
 	if r.cfg.TLS != nil {
 		c.Conn = tls.Server(c.raw, handshake.Modern(r.cfg.TLS))
 	}
-	h, err := r.self.Accept(c.Conn, r.permit)
-	if !known() || err != nil {
+	in := false
+	h, err := r.self.Accept(c.Conn, func(h *handshake.Hello) handshake.Verdict {
+		in = known()
+		return r.permit(h)
+	})
+	if !in || err != nil {
 		c.Close()
 		return
 	}

@@ -19,8 +19,13 @@ func TestDoorKeepsFewStrangers(t *testing.T) {
 	door := OpenDoor([]net.Listener{listener},
 		func(c *net.TCPConn) (*net.TCPConn, error) { return c, nil },
 		func(c *net.TCPConn, known func() bool) {
-			h, err := l.Accept(c, yes)
-			if known() && err == nil {
+			h, err := l.Accept(c, func(*Hello) Verdict {
+				if !known() {
+					t.Error("a rank was sent away")
+				}
+				return Accepted
+			})
+			if err == nil {
 				came <- h
 			}
 			c.Close()

@@ -8,8 +8,9 @@ import (
 
 // Socket is what the kernel knows of a TCP connection.
 type Socket struct {
-	Silence time.Duration // since the other end's kernel acknowledged anything
+	Silence time.Duration // since the other end's kernel acknowledged anything; 0: it has ended, and owes nothing
 	Acked   uint64        // bytes that the other end's kernel has
+	Full    bool          // it had no room for what is to be sent
 }
 
 // TCPState asks the kernel about the connection behind fd.
@@ -18,7 +19,15 @@ func TCPState(fd int) (Socket, error) {
 	if err != nil {
 		return Socket{}, err
 	}
-	return Socket{time.Duration(i.Last_ack_recv) * time.Millisecond, i.Bytes_acked}, nil
+	s := Socket{
+		Silence: time.Duration(i.Last_ack_recv) * time.Millisecond,
+		Acked:   i.Bytes_acked,
+		Full:    i.Notsent_bytes > 0 && i.Unacked == 0,
+	}
+	if i.State == unix.BPF_TCP_CLOSE { // there may be something to read yet
+		s.Silence = 0
+	}
+	return s, nil
 }
 
 // SetTCP tunes a connection: who is idle asks every second whether the other

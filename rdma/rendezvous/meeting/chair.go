@@ -250,11 +250,15 @@ func (h *chair) listenFor() {
 func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 	defer c.Close()
 	c.secure(h.TLS, tls.Server)
-	hello, err := h.self.Accept(c, permit)
+	in := false
+	hello, err := h.self.Accept(c, func(h *handshake.Hello) handshake.Verdict {
+		in = known()
+		return permit(h)
+	})
 	if err != nil {
 		h.refused(c, hello, err)
 	}
-	if !known() || err != nil {
+	if !in || err != nil {
 		return
 	}
 	_ = c.SetDeadline(time.Now().Add(cardPatience))
@@ -338,8 +342,12 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 	return nil
 }
 
-// tellEvery is how often who waits hears of news at most.
-const tellEvery = 200 * time.Millisecond
+// tellEvery is how often who waits hears of news at most, and for how long rank 0
+// is occupied with each rank at that.
+const (
+	tellEvery = 200 * time.Millisecond
+	tellOne   = time.Millisecond
+)
 
 // tell says who is missing, whenever that changes, and then the last word.
 func (h *chair) tell(c *conn) {
@@ -356,7 +364,7 @@ func (h *chair) tell(c *conn) {
 			return // whoever reads has noticed
 		}
 		told = news
-		pause := time.NewTimer(tellEvery)
+		pause := time.NewTimer(max(tellEvery, time.Duration(h.Size)*tellOne))
 		select {
 		case <-pause.C:
 			select {
@@ -374,7 +382,7 @@ func (h *chair) latest() (news, last []byte, changed chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.news == nil {
-		h.news = (&message{Waiting: &waitingMessage{Absent: h.absent(), Detail: printable(h.detail(), maxText)}}).encode()
+		h.news = (&message{Waiting: waitingFor(h.absent(), h.detail())}).encode()
 	}
 	return h.news, h.last, h.changed
 }

@@ -98,18 +98,18 @@ func (c *conn) interruptible(ctx context.Context) (stop func() bool) {
 }
 
 // silent tells whether the other end's kernel has given no sign of life for too
-// long. A process that is stopped has one that does.
-func (c *conn) silent() bool {
-	var last time.Duration
+// long. A process that is stopped has one that does; when that has no room left it
+// is asked so seldom that its silence says nothing.
+func (c *conn) silent() (yes bool) {
 	raw, err := c.raw.SyscallConn()
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) {
 			if s, err := mem.TCPState(int(fd)); err == nil {
-				last = s.Silence
+				yes = s.Silence >= silence-lookEvery && !s.Full
 			}
 		})
 	}
-	return last >= silence-lookEvery
+	return yes
 }
 
 // here and there are the addresses of its ends.

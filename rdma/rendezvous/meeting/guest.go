@@ -131,7 +131,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 		case err != nil:
 			return nil, g.abandoned(err)
 		case m.Waiting != nil:
-			g.absent, g.detail = m.Waiting.Absent, m.Waiting.Detail
+			g.absent, g.detail = m.Waiting.ranks(), m.Waiting.Detail
 			g.report(g.absent, g.detail)
 		case m.Failed != nil:
 			return nil, m.Failed.error()

@@ -35,9 +35,31 @@ type card struct {
 	Addresses []netip.AddrPort `json:"addresses"` // at which it listens
 }
 
+// waitingMessage is short, since it comes often: of absent, bit r%8 of byte r/8 is
+// rank r.
 type waitingMessage struct {
-	Absent []int  `json:"absent"`
+	Absent []byte `json:"absent"`
 	Detail string `json:"detail,omitempty"`
+}
+
+func waitingFor(ranks []int, detail string) *waitingMessage {
+	w := &waitingMessage{Detail: printable(detail, maxText)}
+	for _, r := range ranks {
+		for len(w.Absent) <= r/8 {
+			w.Absent = append(w.Absent, 0)
+		}
+		w.Absent[r/8] |= 1 << (r % 8)
+	}
+	return w
+}
+
+func (w *waitingMessage) ranks() (ranks []int) {
+	for r := range 8 * len(w.Absent) {
+		if w.Absent[r/8]>>(r%8)&1 != 0 {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
 }
 
 type tableMessage struct {
@@ -133,12 +155,8 @@ func (m *message) check() error {
 	if w := m.Waiting; w != nil {
 		kinds++
 		w.Detail = printable(w.Detail, maxText)
-		last := -1
-		for _, r := range w.Absent {
-			if r <= last || r >= MaxSize {
-				return fmt.Errorf("rank %d among those absent", r)
-			}
-			last = r
+		if len(w.Absent) > MaxSize/8 {
+			return fmt.Errorf("%d ranks absent", 8*len(w.Absent))
 		}
 	}
 	if t := m.Table; t != nil {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,8 +18,8 @@ func messages() map[string]*message {
 	v4, v6 := netip.MustParseAddrPort("192.0.2.7:4711"), netip.MustParseAddrPort("[2001:db8::1]:65535")
 	return map[string]*message{
 		"here":    {Here: &card{Version: "0.1.0", Host: "h", Network: "n", Name: "node-1", Pid: 7, Addresses: []netip.AddrPort{v4, v6}}},
-		"waiting": {Waiting: &waitingMessage{Absent: []int{1, 5}, Detail: "5 > 4, \"so\""}},
-		"nobody":  {Waiting: &waitingMessage{Absent: []int{}}},
+		"waiting": {Waiting: waitingFor([]int{1, 5, 9}, "5 > 4, \"so\"")},
+		"nobody":  {Waiting: &waitingMessage{Absent: []byte{}}},
 		"table": {Table: &tableMessage{Job: strings.Repeat("0f", jobBytes), Generation: 1, Ranks: []seatCard{
 			{Host: 0, Network: 0, Name: "a", Addresses: []netip.AddrPort{v4}}, {Host: 1, Network: 0, Name: "b", Addresses: []netip.AddrPort{v6}},
 		}}},
@@ -57,7 +58,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 		here(strings.Repeat(fine+",", maxAddresses) + fine),
 		`{"here":{"version":"` + long + `","addresses":[` + fine + `]}}`,
 		`{"here":{"host":"` + long + `","addresses":[` + fine + `]}}`,
-		`{"waiting":{"absent":[2,1]}}`, `{"waiting":{"absent":[-1]}}`, `{"waiting":{"absent":[4096]}}`, `{"waiting":{"absent":[1.5]}}`,
+		`{"waiting":{"absent":"=="}}`, `{"waiting":{"absent":"` + strings.Repeat("AAAA", MaxSize/24+1) + `"}}`,
 		`{"failed":{"rank":-2}}`, `{"failed":{"rank":4096}}`,
 		`{"table":{"job":"0f"}}`, `{"table":{"job":"` + strings.Repeat("zz", jobBytes) + `"}}`,
 		`{"table":{"job":"` + job + `","ranks":[` + rank(1, 0) + `]}}`,
@@ -68,6 +69,14 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 	} {
 		if m, err := decode([]byte(text)); !errors.Is(err, errMessage) {
 			t.Errorf("%.100s: %+v, %v", text, m, err)
+		}
+	}
+}
+
+func TestWaitingFor(t *testing.T) {
+	for _, ranks := range [][]int{nil, {0}, {7, 8}, {1, 4095}} {
+		if w := waitingFor(ranks, ""); !slices.Equal(w.ranks(), ranks) || (&message{Waiting: w}).check() != nil {
+			t.Errorf("%v became %v", ranks, w.ranks())
 		}
 	}
 }
