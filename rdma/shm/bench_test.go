@@ -7,7 +7,7 @@ import (
 	"malt/rdma/rdmatest"
 )
 
-func bench(b *testing.B, n int) []rdma.Transport { return openWith(b, n, policyFor(n)) }
+func bench(b *testing.B, n int) []rdma.Transport { return openWith(b, n, policyFor(n, false)) }
 
 func BenchmarkScatter(b *testing.B)   { rdmatest.BenchScatter(b, bench) }
 func BenchmarkRoundTrip(b *testing.B) { rdmatest.BenchRoundTrip(b, bench) }

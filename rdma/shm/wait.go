@@ -15,14 +15,19 @@ import (
 // stopped in the middle of ringing.
 const nap = 50 * time.Millisecond
 
-// policyFor is how to wait with size ranks on this machine. While every rank has
-// a core of its own, what a wait is for comes within microseconds, and looking
-// is faster than being woken. With more ranks than cores who looks keeps the one
-// waited for from running: give the core away at once.
-func policyFor(size int) rendezvous.Policy {
+// policyFor is how to wait with so many ranks on this machine, and whether there
+// are more elsewhere. While every rank has a core of its own, what a wait is for
+// comes within microseconds, and looking is faster than being woken. With more
+// ranks than cores who looks keeps the one waited for from running: give the core
+// away at once. What comes from elsewhere takes longer, and goroutines of this
+// process bring it, which need the core: sleep soon.
+func policyFor(here int, elsewhere bool) rendezvous.Policy {
 	p := rendezvous.Policy{Yield: 1000, Sleep: nap}
+	switch {
+	case elsewhere:
+		p.Yield = 10
 	// GOMAXPROCS knows of a control group's share of processor time.
-	if size <= min(mem.Cores(), runtime.GOMAXPROCS(0)) {
+	case here <= min(mem.Cores(), runtime.GOMAXPROCS(0)):
 		p.Spin = 200
 	}
 	return p
