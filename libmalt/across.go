@@ -186,6 +186,7 @@ type exchanging struct {
 	copied bool // the array has the result
 	boxes  bool // decided, or followed: through boxes
 	sent   bool // the array is in the box
+	noted  bool // that this rank waits
 
 	terms []subtotal // of the ranks of this host
 	parts []subtotal
@@ -240,7 +241,10 @@ func (o *exchanging) step() (done bool, err error) {
 	case o.boxes:
 		o.watch.end(s)
 	default:
-		s.w.note(inGather, s.id, s.Clock())
+		if !o.noted { // a step is made again and again, and over a network a word costs something
+			o.noted = true
+			s.w.note(inGather, s.id, s.Clock())
+		}
 		o.watch.blocked(s, o.late)
 	}
 	return o.copied, err

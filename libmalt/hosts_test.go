@@ -113,7 +113,7 @@ func TestOrderOfHosts(t *testing.T) {
 			}
 			var sets []set
 			for _, dt := range []libmalt.DType{libmalt.Float32, libmalt.Float64} {
-				for _, count := range []int{0, 1, 15, 16, 17, 130, 104_008 / dt.Size()} { // the last is exchanged
+				for _, count := range []int{0, 1, 15, 16, 17, 130, 262_152 / dt.Size()} { // the last is exchanged
 					for _, op := range []reduce.Op{reduce.Mean, reduce.Sum, reduce.Min, reduce.Max} {
 						s := set{count: count, dt: dt, op: op}
 						for i, weight := range weights {

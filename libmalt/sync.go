@@ -108,6 +108,7 @@ func (o *syncing) suspend() {
 		o.average.watch.end(&o.v.Segment)
 	case exchanges:
 		o.exchange.watch.end(&o.v.Segment)
+		o.exchange.noted = false
 	default:
 		o.current().suspend()
 	}

@@ -56,9 +56,9 @@ func cutAt(units, i, n int) int { return units * i / n }
 // What the cost of an exchange is reckoned with: between two hosts on a good
 // network, or on one machine with namespaces.
 const (
-	hopNanos     = 40_000 // until what was sent is acted upon
-	messageNanos = 8_000  // to send a message and to take it in, whatever its length
-	byteNanos    = 1      // of the bytes that leave a host
+	hopNanos     = 100_000 // until what was sent is acted upon
+	messageNanos = 10_000  // to send a message and to take it in, whatever its length
+	byteNanos    = 1       // of the bytes that leave a host
 )
 
 // Pays tells whether an exchange takes less time than that every rank sends all it
