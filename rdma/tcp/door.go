@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"crypto/sha256"
-	"crypto/tls"
 	"net"
 
 	"malt/rdma/internal/handshake"
@@ -22,12 +21,14 @@ func (r *rank) enter(c *net.TCPConn) (*conn, error) { return newConn(c, r.cfg.Co
 
 // greet is a stranger's handshake. Whatever fails in it has no effect.
 func (r *rank) greet(c *conn, known func() bool) {
+	trust := func() {}
 	if r.cfg.TLS != nil {
-		c.Conn = tls.Server(c.raw, handshake.Modern(r.cfg.TLS))
+		c.Conn, trust = handshake.Server(c.raw, r.cfg.TLS)
 	}
 	in := false
 	h, err := r.self.Accept(c.Conn, func(h *handshake.Hello) handshake.Verdict {
 		in = known()
+		trust()
 		return r.permit(h)
 	})
 	if !in || err != nil {

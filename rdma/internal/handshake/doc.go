@@ -12,4 +12,7 @@
 // # Caveats
 //
 // Neither end has a time limit of its own: set a deadline on the connection.
+//
+// Over TLS, give Dial and Accept the *tls.Conn itself: what is around it would hide
+// the session, which the proofs cover.
 package handshake

@@ -1,6 +1,8 @@
 package handshake
 
 import (
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -109,4 +111,47 @@ type limited struct {
 func (l *limited) SetDeadline(t time.Time) error {
 	l.until = t
 	return l.TCPConn.SetDeadline(t)
+}
+
+// However much a stranger says in TLS, and announces to say, little of it is
+// read; from who is known everything is.
+func TestStrangerIsReadLittle(t *testing.T) {
+	cfg, err := TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := net.Pipe()
+	c, _ := Server(a, cfg)
+	go func() {
+		record := append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}, make([]byte, 0x4000-4)...) // a hello of 64 KB
+		for {
+			if _, err := b.Write(record); err != nil {
+				return
+			}
+		}
+	}()
+	if err := c.Handshake(); !errors.Is(err, ErrStranger) {
+		t.Errorf("%v", err)
+	}
+	a.Close()
+
+	l, d := ends()
+	a, b = net.Pipe()
+	c, known := Server(a, cfg)
+	said := make([]byte, 1<<20)
+	go func() {
+		e := tls.Client(b, cfg)
+		if _, err := d.Dial(e, 0); err != nil {
+			t.Error(err)
+		}
+		_, _ = e.Write(said)
+	}()
+	if _, err := l.Accept(c, func(*Hello) Verdict { known(); return Accepted }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, said); err != nil {
+		t.Errorf("a rank is read little: %v", err)
+	}
+	a.Close()
+	b.Close()
 }

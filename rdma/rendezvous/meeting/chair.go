@@ -249,10 +249,14 @@ func (h *chair) listenFor() {
 // greet is all that happens over one connection.
 func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 	defer c.Close()
-	c.secure(h.TLS, tls.Server)
+	trust := func() {}
+	if h.TLS != nil {
+		c.Conn, trust = handshake.Server(c.raw, h.TLS)
+	}
 	in := false
-	hello, err := h.self.Accept(c, func(h *handshake.Hello) handshake.Verdict {
+	hello, err := h.self.Accept(c.Conn, func(h *handshake.Hello) handshake.Verdict {
 		in = known()
+		trust()
 		return permit(h)
 	})
 	if err != nil {

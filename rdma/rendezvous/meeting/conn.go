@@ -2,7 +2,6 @@ package meeting
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -64,13 +63,6 @@ func (c *conn) Close() (err error) {
 		err = c.raw.Close()
 	})
 	return err
-}
-
-// secure has the connection speak TLS, if cfg says so.
-func (c *conn) secure(cfg *tls.Config, side func(net.Conn, *tls.Config) *tls.Conn) {
-	if cfg != nil {
-		c.Conn = side(c.raw, handshake.Modern(cfg))
-	}
 }
 
 // send writes one message.

@@ -92,8 +92,10 @@ func (g *guest) knock(ctx context.Context, i int) (*conn, error) {
 	}
 	defer c.interruptible(ctx)()
 	_ = c.SetDeadline(time.Now().Add(knockPatience))
-	c.secure(g.TLS, tls.Client)
-	if _, err := g.self.Dial(c, 0); err != nil {
+	if g.TLS != nil {
+		c.Conn = tls.Client(c.raw, handshake.Modern(g.TLS))
+	}
+	if _, err := g.self.Dial(c.Conn, 0); err != nil {
 		c.Close()
 		return nil, &knockError{c.raw.RemoteAddr(), err}
 	}

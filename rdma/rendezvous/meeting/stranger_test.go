@@ -3,6 +3,7 @@ package meeting
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -252,6 +253,88 @@ func TestMalformedRankZero(t *testing.T) {
 		var dead *rdma.PeerError
 		if !errors.As(err, &dead) || dead.Rank != 0 || ls != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func encrypted(t *testing.T) *tls.Config {
+	t.Helper()
+	cfg, err := handshake.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// Who stands between a rank and rank 0, and speaks TLS with both, learns nothing
+// and passes nothing on.
+func TestManInTheMiddle(t *testing.T) {
+	all := job(t, 2, "127.0.0.1:0")
+	all[0].TLS, all[1].TLS = encrypted(t), encrypted(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	results := make(chan result)
+	start(ctx, all[0], results)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", encrypted(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		victim, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer victim.Close()
+		attacked, err := tls.Dial("tcp", all[0].Store, encrypted(t))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer attacked.Close()
+		go func() { _, _ = io.Copy(attacked, victim) }()
+		_, _ = io.Copy(victim, attacked)
+	}()
+	victim := all[1]
+	victim.Store = l.Addr().String()
+	var config *rdma.ConfigError
+	if _, _, err := Meet(ctx, victim); !errors.As(err, &config) || !strings.Contains(err.Error(), "MALT_TOKEN") {
+		t.Errorf("through a stranger's hands: %v", err)
+	}
+	start(ctx, all[1], results)
+	for range 2 {
+		r := <-results
+		if r.err != nil {
+			t.Errorf("rank %d: %v", r.rank, r.err)
+		}
+		for _, l := range r.listeners {
+			l.Close()
+		}
+	}
+}
+
+// Where one end encrypts and the other does not, both say so, and rank 0 goes on.
+func TestEncryptOnOneSide(t *testing.T) {
+	for side := range 2 {
+		all := job(t, 2, "127.0.0.1:0")
+		all[side].TLS = encrypted(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		heard := make([]chan string, 2)
+		results := make(chan result)
+		for r := range all {
+			heard[r] = make(chan string, 1000)
+			all[r].Report = func(p Progress) { heard[r] <- p.Detail }
+			start(ctx, all[r], results)
+		}
+		for !strings.Contains(<-heard[0], "encrypt on all ranks or on none") {
+		}
+		for !strings.Contains(<-heard[1], "rank 0 has just ended, or encrypts") {
+		}
+		cancel()
+		for range 2 {
+			if r := <-results; !errors.Is(r.err, context.Canceled) {
+				t.Errorf("rank %d: %v", r.rank, r.err)
+			}
 		}
 	}
 }
