@@ -105,9 +105,14 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	}
 }
 
-// look runs step without sleeping, and tells whether it became true. On a machine
-// that is busy with other things the core comes back after milliseconds, so the
-// yields together may last for seconds: after each it is asked whether to end.
+// late is a yield that went to more than other ranks that look, each of which gives
+// the core back within microseconds.
+const late = 100 * time.Microsecond
+
+// look runs step without sleeping, and tells whether it became true. A core that
+// comes back late has gone to somebody who computes. That will happen again: who
+// yields waits for its turn each time, milliseconds, where a sleeper is let in soon
+// after it was rung. So the look is over then.
 func (h *Host) look(ctx context.Context, p Policy, step func() bool) bool {
 	for range 1 + p.Spin {
 		if step() {
@@ -115,11 +120,12 @@ func (h *Host) look(ctx context.Context, p Policy, step func() bool) bool {
 		}
 	}
 	for range p.Yield {
+		before := time.Now()
 		mem.Yield()
 		if step() {
 			return true
 		}
-		if ctx.Err() != nil || h.guard.Closed() {
+		if time.Since(before) > late || ctx.Err() != nil || h.guard.Closed() {
 			break
 		}
 	}
