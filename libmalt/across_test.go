@@ -194,7 +194,7 @@ func TestAcrossTimeouts(t *testing.T) {
 // clock.
 func TestAcrossGivenUp(t *testing.T) {
 	for _, host := range exchanged {
-		t.Run(fmt.Sprint(host), func(t *testing.T) { givenUp(t, inmem.NewHosts(host...), 60) })
+		t.Run(fmt.Sprint(host), func(t *testing.T) { givenUp(t, inmem.NewHosts(host...), 24) })
 	}
 }
 
@@ -353,7 +353,7 @@ func everyStage(t *testing.T, host []int, victim, steps int, way string) {
 // themselves, and meet in barriers between (join rule); two vectors in turns.
 func TestAcrossUneven(t *testing.T) {
 	for _, host := range exchanged {
-		t.Run(fmt.Sprint(host), func(t *testing.T) { uneven(t, inmem.NewHosts(host...), 15) })
+		t.Run(fmt.Sprint(host), func(t *testing.T) { uneven(t, inmem.NewHosts(host...), 8) })
 	}
 }
 
@@ -469,7 +469,7 @@ func TestAcrossDeath(t *testing.T) {
 func TestAcrossTCP(t *testing.T) {
 	for _, n := range []int{3, 4} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
-			givenUp(t, overTCP(t, n), 30)
+			givenUp(t, overTCP(t, n), 15)
 			uneven(t, overTCP(t, n), 5)
 		})
 	}

@@ -20,6 +20,16 @@ import (
 // That all ranks take the same way at each clock is part of what is held against each
 // other.
 
+// manyLines says, in the options of a play, that each rank owns two.
+const manyLines = "lines=2"
+
+func (p *play) lines() int {
+	if p.options == manyLines {
+		return 2
+	}
+	return 1
+}
+
 // hosts are those of a play.
 func (p *play) hosts() (h hosts) {
 	for r, host := range p.host {
@@ -32,11 +42,10 @@ func (p *play) hosts() (h hosts) {
 	return h
 }
 
-// shareAcross gives the actors a vector of as many lines as there are ranks, and an
-// exchange in which each owns one.
-func shareAcross(x *explore.Exec, job *explored.Job, all []*actor) {
-	n := len(all)
-	bytes := n * cutBytes
+// shareAcross gives the actors a vector of so many lines for each of them, which that
+// rank owns: as many chunks.
+func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
+	bytes := len(all) * lines * cutBytes
 	h := &all[0].w.hosts
 	plan := exchange.NewPlan(bytes, cutBytes, h.ranks)
 	size := bytes
@@ -139,14 +148,16 @@ func TestExploreAcross(t *testing.T) {
 	}{
 		{"two hosts", false, play{"", []string{"i", "i"}, 0, false, one}},
 		{"two hosts, twice", true, play{"", []string{"ii", "ii"}, 0, false, one}},
-		{"a death", false, play{"", []string{"i", "i"}, 1, false, one}},
+		{"two chunks", true, play{"lines=2", []string{"i", "i"}, 0, false, one}},
+		{"two chunks, given up", true, play{"lines=2", []string{"xi", "ii"}, 0, false, one}},
+		{"a death", true, play{"", []string{"i", "i"}, 1, false, one}},
 		{"given up", false, play{"", []string{"x", "i"}, 0, false, one}},
 		{"given up for good", false, play{"", []string{"X", "i"}, 0, false, one}},
 		{"given up, then another", true, play{"", []string{"xi", "ii"}, 0, false, one}},
 		{"both given up", true, play{"", []string{"x", "x"}, 0, false, one}},
-		{"kept", false, play{"", []string{"ki", "i"}, 0, false, one}},
+		{"kept", true, play{"", []string{"ki", "i"}, 0, false, one}},
 		{"kept, barrier", true, play{"", []string{"kbi", "ib"}, 0, false, one}},
-		{"closed while kept", false, play{"", []string{"kcw", "i"}, 0, false, one}},
+		{"closed while kept", true, play{"", []string{"kcw", "i"}, 0, false, one}},
 		{"one scatters by itself", false, play{"", []string{"i", "s"}, 0, false, one}},
 		{"different folds", false, play{"", []string{"a", "i"}, 0, false, one}},
 		{"uneven", false, play{"", []string{"", "i"}, 0, false, one}},

@@ -87,7 +87,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	}
 	switch {
 	case p.host != nil:
-		shareAcross(x, job, all)
+		shareAcross(x, job, all, p.lines())
 	case p.inPlace():
 		share(job, all)
 	}
@@ -390,7 +390,7 @@ func agree(all []*actor, report func(string, ...any)) {
 func (p *play) run(t *testing.T) {
 	m, err := defaultMode(len(p.scripts))
 	if err == nil {
-		m, err = m.with(p.options, len(p.scripts), modeKeys)
+		m, err = m.with(strings.TrimPrefix(p.options, manyLines), len(p.scripts), modeKeys)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@
 // # What is sent when
 //
 // What a host has goes in chunks through a queue, so that the owner adds up while
-// the rest is on its way, and a sender waits for room. The sum goes as a whole, as
+// the rest is on its way, and a sender waits for room; or where it is one chunk, as
+// the newest update of a box. The sum goes as a whole, as
 // the newest update of a box: sending it waits for nobody. So a rank that has
 // received what its sums are made of can do the rest of its sending at once, and is
 // Finished: nobody waits for it any longer. And nobody is Complete before all ranks

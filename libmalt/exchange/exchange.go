@@ -122,8 +122,14 @@ func (x *Exchange) box(id int, sum bool) string {
 
 func (s Segment) sumSpec() rdma.Spec { return rdma.Spec{Bytes: s.Hi - s.Lo, About: "sum"} }
 
+// partSpec is that of a queue, or where a part is a single chunk, of a box without
+// acks: who sends the next has seen, by the sum, that this one was added up.
 func (s Segment) partSpec() rdma.Spec {
-	return rdma.Spec{Bytes: min(chunkBytes, s.Hi-s.Lo), Depth: chunkDepth, About: "part"}
+	spec := rdma.Spec{Bytes: s.Hi - s.Lo, About: "part"}
+	if spec.Bytes > chunkBytes {
+		spec.Bytes, spec.Depth = chunkBytes, chunkDepth
+	}
+	return spec
 }
 
 // elsewhere are the handlers of s on other hosts than the owner's.
