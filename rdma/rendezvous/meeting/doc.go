@@ -33,9 +33,18 @@
 // may be of use (interfaces.go): where it reached the store first. All listeners
 // are the caller's when Meet has succeeded, and closed otherwise.
 //
+// # Files
+//
+//	meet.go config.go table.go    what a caller sees
+//	chair.go admit.go talk.go     rank 0
+//	guest.go                      the others
+//	message.go conn.go            what goes between them
+//	store.go holder.go            where rank 0 listens
+//	interfaces.go host.go         what a rank says of itself
+//
 // # Caveats
 //
-// Config.StoreFD is closed in any case.
+// Config.StoreFD is closed in any case, if it is a socket that listens.
 //
 // Ranks of one host (Table.Hosts) can be expected to share memory: the same
 // machine, network and process namespaces, and user.

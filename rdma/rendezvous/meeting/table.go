@@ -91,7 +91,7 @@ func (m *tableMessage) view(rank int, own []netip.Addr, met netip.Addr, zones []
 // reachable is an address as it can be dialled from here: one that holds on one
 // link only needs the name of an interface of this host.
 func reachable(a netip.AddrPort, zones []string) (words []string) {
-	if ip := a.Addr(); ip.Is6() && ip.IsLinkLocalUnicast() {
+	if ip := a.Addr(); ip.Is6() && ip.IsLinkLocalUnicast() && len(zones) > 0 {
 		for _, z := range zones {
 			words = append(words, netip.AddrPortFrom(ip.WithZone(z), a.Port()).String())
 		}

@@ -1,0 +1,112 @@
+package meeting
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/internal/handshake"
+)
+
+// greet is all that happens over one connection.
+func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
+	defer c.Close()
+	trust := func() {}
+	if h.TLS != nil {
+		c.Conn, trust = handshake.Server(c.raw, h.TLS)
+	}
+	in := false
+	hello, err := h.self.Accept(c.Conn, func(h *handshake.Hello) handshake.Verdict {
+		in = known()
+		trust()
+		return permit(h)
+	})
+	if err != nil {
+		h.refused(c, hello, err)
+	}
+	if !in || err != nil {
+		return
+	}
+	_ = c.SetDeadline(time.Now().Add(cardPatience))
+	stop := context.AfterFunc(meeting, func() { _ = c.SetDeadline(time.Now().Add(farewell)) })
+	m, err := receive(c, maxFromRank)
+	stop()
+	if err != nil || c.SetDeadline(time.Time{}) != nil {
+		return // it has come by another way, or has ended
+	}
+	if m.Leaving != nil {
+		h.fail(&rdma.PeerError{Rank: int(hello.From), Op: "meeting", Err: fmt.Errorf("it gave up: %s (at %v)", m.Leaving.Why, c.there())})
+	}
+	if m.Here == nil {
+		return
+	}
+	if f := h.admit(c, hello, m.Here); f != nil {
+		c.say(&message{Failed: f})
+		return
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		h.tell(c)
+	}()
+	h.hear(c, int(hello.From)) // after that there is a last word
+	<-told
+}
+
+// permit lets in whoever has the token; for what else is to be said there are
+// words (admit).
+func permit(h *handshake.Hello) handshake.Verdict {
+	if h.From == 0 || h.From >= MaxSize || h.To != 0 {
+		return handshake.NoSuchRank
+	}
+	return handshake.Accepted
+}
+
+// refused notes who could not come in, if it tried to.
+func (h *chair) refused(c *conn, hello *handshake.Hello, err error) {
+	var refusal *handshake.Refusal
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &refusal):
+		h.note(c, "it says that it is rank %d of %d, and %v", hello.From, hello.Size, refusal)
+	case errors.As(err, &plain), errors.Is(err, handshake.ErrTLS):
+		h.note(c, "either it or rank 0 encrypts, and the other does not; encrypt on all ranks or on none")
+	}
+}
+
+// admit gives a rank its seat, or says why not.
+func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed != nil {
+		return failureOf(h.failed)
+	}
+	comer := seat{c: c, card: said}
+	rank, here := int(hello.From), h.seats[0]
+	mistake := ""
+	switch {
+	case said.Version != h.Version:
+		mistake = fmt.Sprintf("rank %d (%s) has MALT %s, and rank 0 (%s) has %s; all hosts need the same version",
+			rank, comer.who(), said.Version, here.who(), h.Version)
+	case int(hello.Size) != h.Size:
+		mistake = fmt.Sprintf("rank %d (%s) was started as one of %d ranks, and rank 0 (%s) as one of %d; all need the same MALT_SIZE",
+			rank, comer.who(), hello.Size, here.who(), h.Size)
+	case rank >= h.Size:
+		mistake = fmt.Sprintf("there is no rank %d (%s) among %d", rank, comer.who(), h.Size)
+	case h.seats[rank].card != nil:
+		why := fmt.Sprintf("rank %d came twice: %s, and %s; give every rank a number of its own (MALT_RANK), and every job a port of its own", rank, h.seats[rank].who(), comer.who())
+		h.strange = why
+		h.change()
+		return &failure{Rank: rank, Taken: true, Why: why}
+	}
+	if mistake != "" {
+		h.failWith(configError("%s", mistake))
+		return &failure{Rank: -1, Why: mistake}
+	}
+	h.seats[rank] = comer
+	h.change()
+	return nil
+}
