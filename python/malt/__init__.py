@@ -82,7 +82,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # Submodules for what not everybody has: loaded at the first use of, say, malt.torch.
-_SUBMODULES = ("sklearn", "torch")
+_SUBMODULES = ("dask", "ray", "sklearn", "torch")
 
 __all__ = [
     "Edge",

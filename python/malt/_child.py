@@ -50,7 +50,8 @@ def _call(payload: int) -> Any:
     with mmap.mmap(payload, 0, prot=mmap.PROT_READ) as mapped:
         ready_length = int.from_bytes(mapped[:8], "little")
         ready = pickle.loads(mapped[8 : 8 + ready_length])
-        sys.path[:] = ready["path"]
+        if ready["path"] is not None:
+            sys.path[:] = ready["path"]
         sys.argv[:] = ready["argv"]
         if ready["main"] is not None:
             _import_main(*ready["main"])

@@ -16,7 +16,7 @@ from ._launch import Job, job_environment
 from ._options import misspelt, spelled
 from ._output import Display
 from ._pickles import MAIN, packed
-from ._rank import Rank
+from ._rank import Outcome
 
 __all__ = ["run"]
 
@@ -90,16 +90,17 @@ def run(
             "malt: malt.run was called while a rank imports the script, which would never end: put the lines that "
             'start the work under if __name__ == "__main__":, or pip install cloudpickle'
         )
+    size = checked(fn, n)
+    limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
+    with tempfile.TemporaryFile() as file:
+        _write(file, fn, tuple(args), dict(kwargs or {}))
+        return _call(file.fileno(), size, limit, timeout)
+
+
+def checked(fn: object, n: object) -> int:
+    """Return how many ranks are to call a function, or say what is wrong with either."""
     if not callable(fn):
         raise TypeError(f"malt: run of {fn!r}: a function is expected, and its arguments in args=")
-    size = _size(n)
-    limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
-    with tempfile.TemporaryFile() as payload:
-        _write(payload, fn, tuple(args), dict(kwargs or {}))
-        return _call(payload.fileno(), size, limit, timeout)
-
-
-def _size(n: object) -> int:
     try:
         size = operator.index(n)  # type: ignore[arg-type]
     except TypeError:
@@ -114,14 +115,18 @@ def _size(n: object) -> int:
 
 def _write(file: IO[bytes], fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Write what `_child.main` reads."""
-    data, main = _packed((fn, args, kwargs), fn)
-    ready = pickle.dumps({"path": [p or os.getcwd() for p in sys.path], "argv": sys.argv, "main": main})
-    for piece in (len(ready).to_bytes(8, "little"), ready, data):
-        file.write(piece)
+    data, main = packed_call((fn, args, kwargs), fn)
+    file.write(payload(data, main, [p or os.getcwd() for p in sys.path]))
     file.flush()
 
 
-def _packed(call: Any, fn: Any) -> tuple[bytes, tuple[str, str] | None]:
+def payload(data: bytes, main: tuple[str, str] | None, path: list[str] | None) -> bytes:
+    """Return what `_child.main` reads: a call, what to import before, and where modules are if not where they are."""
+    ready = pickle.dumps({"path": path, "argv": sys.argv, "main": main})
+    return len(ready).to_bytes(8, "little") + ready + data
+
+
+def packed_call(call: Any, fn: Any) -> tuple[bytes, tuple[str, str] | None]:
     """Return the pickle of a call, and the script or module to be imported for it."""
     name = getattr(fn, "__qualname__", repr(fn))
     try:
@@ -151,7 +156,7 @@ def _main() -> tuple[str, str] | None:
 # ------------------------------------------------------------------ the ranks
 
 
-class _Result:
+class Result:
     """What comes back from a rank: 8 bytes of length, then a pickle."""
 
     def __init__(self, fd: int) -> None:
@@ -168,27 +173,33 @@ class _Result:
         self._data += piece
         return bool(piece)
 
-    def message(self) -> tuple[bool, Any] | None:
-        """Return (True, value) or (False, failure); None if that has not come whole."""
+    def data(self) -> bytes | None:
+        """Return the pickle; None if it has not come whole."""
         while self.read():  # what the rank has written just before its end
             pass
         if len(self._data) < 8 or len(self._data) < 8 + int.from_bytes(self._data[:8], "little"):
             return None
-        # A class of the caller's script has this module in a rank that imported it.
-        sys.modules.setdefault(MAIN, sys.modules["__main__"])
-        message: tuple[bool, Any] = pickle.loads(memoryview(self._data)[8:])
-        return message
+        return bytes(memoryview(self._data)[8:])
 
 
-def _call(payload: int, size: int, limit: float | None, timeout: float | None) -> list[Any]:
+def unpacked(data: bytes | None) -> tuple[bool, Any] | None:
+    """Return what `Result.data` holds: (True, value) or (False, failure); None for None."""
+    if data is None:
+        return None
+    # A class of the caller's script has this module in a rank that imported it.
+    sys.modules.setdefault(MAIN, sys.modules["__main__"])
+    message: tuple[bool, Any] = pickle.loads(data)
+    return message
+
+
+def _call(call: int, size: int, limit: float | None, timeout: float | None) -> list[Any]:
     display = Display(size, _show)
     env = job_environment(size)
-    results: list[_Result] = []
+    results: list[Result] = []
     try:
         with Job(display) as job:
             results.extend(
-                _start(job, payload, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
-                for rank in map(str, range(size))
+                start(job, call, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank}) for rank in map(str, range(size))
             )
             try:
                 in_time = job.wait(limit)
@@ -199,13 +210,14 @@ def _call(payload: int, size: int, limit: float | None, timeout: float | None) -
             if not in_time:
                 job.stop()
                 job.wait()
-        messages = [result.message() for result in results]
+        messages = [unpacked(result.data()) for result in results]
     finally:
         for result in results:
             os.close(result.fd)
     failed = job.first_failure()
     if failed is not None:
-        _raise(failed, messages[failed.number], display)
+        words = display.last_words(failed.number, again=True)
+        raise_failure(failed, messages[failed.number], words.decode(errors="replace"))
     if not in_time:
         late = [str(rank.number) for rank in job.ranks if rank.status]
         raise _errors.TimeoutError(
@@ -219,22 +231,24 @@ def _call(payload: int, size: int, limit: float | None, timeout: float | None) -
     return [message[1] for message in messages if message is not None]
 
 
-def _start(job: Job, payload: int, env: dict[str, str]) -> _Result:
+def start(
+    job: Job, call: int, env: Mapping[str, str], pass_fds: Sequence[int] = (), number: int | None = None
+) -> Result:
+    """Start a rank that reads its call from a file, and return what will come back."""
     # Python would look for the package where the environment says, not where it is.
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     reader, writer = os.pipe()
     code = (
-        f"import sys; sys.path.insert(0, {home!r}); from malt._child import main; "
-        f"main({payload}, {writer}, {os.getpid()})"
+        f"import sys; sys.path.insert(0, {home!r}); from malt._child import main; main({call}, {writer}, {os.getpid()})"
     )
     try:
-        job.start([sys.executable, "-c", code], env, pass_fds=(payload, writer))
+        job.start([sys.executable, "-c", code], env, (call, writer, *pass_fds), number=number)
     except BaseException:
         os.close(reader)
         raise
     finally:
         os.close(writer)
-    result = _Result(reader)
+    result = Result(reader)
 
     def read() -> None:
         if not result.read():
@@ -248,10 +262,9 @@ def _show(stream: int, lines: bytes) -> None:
     (sys.stdout if stream == 1 else sys.stderr).write(lines.decode(errors="replace"))
 
 
-def _raise(failed: Rank, message: tuple[bool, Any] | None, display: Display) -> NoReturn:
-    """Raise what a rank failed with."""
+def raise_failure(failed: Outcome, message: tuple[bool, Any] | None, words: str) -> NoReturn:
+    """Raise what a rank failed with; words are its last."""
     if message is None or message[0]:
-        words = display.last_words(failed.number, again=True).decode(errors="replace")
         raise _errors.PeerError(
             f"malt: rank {failed.number} {failed.fate()}" + (f"; it ended with:\n{words}" if words else ""),
             failed.number,

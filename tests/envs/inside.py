@@ -59,6 +59,14 @@ def sklearn() -> None:
     assert v.estimator.predict([[2, 1]]).tolist() == [0]
 
 
+def ray() -> None:
+    malt.ray.run(sorted, 1)
+
+
+def dask() -> None:
+    malt.dask.run(sorted, 1)
+
+
 def function() -> None:
     assert malt.run(lambda: malt.size(), 2) == [2, 2]
 
@@ -102,6 +110,8 @@ USES = [
     Use("torch", torch, needs("torch")),
     Use("scikit-learn", sklearn, needs("scikit-learn")),
     Use("ipykernel", notebook, needs("IPython")),
+    Use("ray", ray, needs("ray")),
+    Use("dask", dask, needs(r"dask\[distributed\]")),
     Use("cloudpickle", function, r": define it in a module, or pip install cloudpickle$", TypeError),
 ]
 

@@ -1,0 +1,151 @@
+"""What ``malt.ray`` and ``malt.dask`` have in common: ranks that the workers of an engine start.
+
+The caller packs a function and hands it to one seat for each rank, each in a worker of
+the engine. Rank 0's seat makes the socket where all meet. A seat starts its rank as
+``malt.run`` does, as a process of its own: so it lives and ends as any rank, several of them
+may be in one worker, and nothing of the function stays behind in the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from . import _errors
+from ._addresses import listen
+from ._launch import Job, meeting, program_environment
+from ._need import need
+from ._output import Display
+from ._rank import Outcome, first_failure
+from ._run import packed_call, payload, raise_failure, start, unpacked
+
+__all__ = ["Call", "Fate", "Seat", "call", "results"]
+
+FAREWELL = 2.0
+"""Seconds in which, after a failure, other ranks may say that they have failed before."""
+
+LOOK = 0.5
+"""Seconds between two looks whether a rank is still wanted."""
+
+
+class Call(NamedTuple):
+    """What all ranks of a job are to do."""
+
+    data: bytes
+    """See `_run.payload`."""
+    size: int
+    token: str
+
+
+class Fate(NamedTuple):
+    """What has become of one rank."""
+
+    rank: int
+    status: int | None
+    failure: dict[str, Any] | None
+    """See `Outcome`."""
+    data: bytes | None
+    """What it has sent back; see `_run.Result`."""
+    words: str
+    """Its last, if it failed."""
+
+
+def call(engine: str, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, size: int) -> Call:
+    """Pack a call for the ranks of a new job."""
+    need("cloudpickle", f"malt.{engine}.run")
+    data, _ = packed_call((fn, tuple(args), dict(kwargs or {})), fn)
+    return Call(payload(data, None, None), size, os.urandom(16).hex())
+
+
+class Seat:
+    """One rank's place in a worker."""
+
+    def __init__(self) -> None:
+        self._listening: socket.socket | None = None
+
+    def listen(self) -> str:
+        """Be where all ranks meet; returns where that is."""
+        self._listening, store = listen()
+        return store
+
+    def work(
+        self,
+        rank: int,
+        call: Call,
+        store: str,
+        show: Callable[[int, bytes], None],
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> Fate:
+        """Run a rank to its end.
+
+        Parameters
+        ----------
+        rank, call, store
+            Which one, what it does, and where all meet.
+        show : callable
+            Called with (1 for stdout or 2 for stderr, lines) for what it prints.
+        wanted : callable, optional
+            Asked now and then: False ends the rank.
+        """
+        env = program_environment(1) | meeting(call.size, store, call.token) | {"MALT_RANK": str(rank)}
+        env["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        pass_fds = []
+        if self._listening is not None:
+            pass_fds = [self._listening.fileno()]
+            env["MALT_STORE_FD"] = str(pass_fds[0])
+        display = Display(call.size, show)
+        with ExitStack() as opened:
+            file = opened.enter_context(tempfile.TemporaryFile())
+            file.write(call.data)
+            file.flush()
+            with Job(display) as job:
+                result = start(job, file.fileno(), env, pass_fds, rank)
+                opened.callback(os.close, result.fd)
+                if self._listening is not None:
+                    self._listening.close()
+                while not job.wait(time.monotonic() + LOOK):
+                    if not wanted():
+                        job.stop()
+            data = result.data()
+        (done,) = job.ranks
+        failed = done.failed is not None
+        words = display.last_words(rank, again=True).decode(errors="replace") if failed else ""
+        return Fate(rank, done.status, done.failure, data, words)
+
+
+def results(fates: Sequence[Fate], size: int) -> list[Any]:
+    """Return what the ranks returned, in their order, or raise what the first to fail did.
+
+    Parameters
+    ----------
+    fates : sequence of Fate
+        In the order in which the ranks have ended; some may be missing if one has failed.
+    size : int
+        How many ranks there are.
+    """
+    outcomes = []
+    for at, fate in enumerate(fates):
+        outcome = Outcome(fate.rank)
+        outcome.status, outcome.failure = fate.status, fate.failure
+        if fate.status or fate.failure is not None:
+            outcome.failed = float(at)
+        outcomes.append(outcome)
+    failed = first_failure(outcomes)
+    by_rank = {fate.rank: fate for fate in fates}
+    if failed is not None:
+        raise_failure(failed, unpacked(by_rank[failed.number].data), by_rank[failed.number].words)
+    values = []
+    for rank in range(size):
+        message = unpacked(by_rank[rank].data)
+        if message is None:
+            raise _errors.PeerError(
+                f"malt: rank {rank} ended without returning: the function must not call sys.exit", rank
+            )
+        values.append(message[1])
+    return values

@@ -1,0 +1,139 @@
+"""Ranks on a Ray cluster: ``malt.ray.run(fn, n)``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from . import _engines, _errors
+from ._engines import FAREWELL
+from ._lib import DEFAULT_TIMEOUT, seconds
+from ._need import need
+from ._options import misspelt, spelled
+from ._run import checked
+
+__all__ = ["run"]
+
+T = TypeVar("T")
+
+
+@spelled
+def run(
+    fn: Callable[..., T],
+    n: int,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    options: Mapping[str, Any] | None = None,
+    **unknown: NoReturn,
+) -> list[T]:
+    """Call a function on n new ranks of a Ray cluster and return what it returns, in rank order.
+
+    As `malt.run`, but with one actor for each rank, which Ray places on its nodes. The
+    rank is a process that the actor starts.
+
+    Parameters
+    ----------
+    fn, n, args, kwargs, timeout
+        As of `malt.run`.
+    options : mapping, optional
+        Options of the actors, such as ``{"num_gpus": 1}``; each has one CPU unless it says
+        otherwise.
+
+    Returns
+    -------
+    list
+        Of length n.
+
+    Raises
+    ------
+    PackageError
+        Ray or cloudpickle is not installed.
+    Exception, PeerError, TypeError
+        As of `malt.run`.
+    TimeoutError
+        The time is up; or Ray has had no room for so many actors for 300 s.
+
+    Examples
+    --------
+    >>> malt.ray.run(train, 4, args=("data.csv",))  # doctest: +SKIP
+    """
+    if unknown:
+        raise misspelt(unknown, run)
+    size = checked(fn, n)
+    limit = None if timeout is None else seconds(timeout)
+    ray = need("ray", "malt.ray.run")
+    call = _engines.call("ray", fn, args, kwargs, size)
+    until = None if limit is None else time.monotonic() + limit
+    if not ray.is_initialized():
+        ray.init()
+    seat = ray.remote(_Seat).options(**{"num_cpus": 1, "max_restarts": 0, **(options or {})})
+    seats = [seat.remote() for _ in range(size)]
+    try:
+        store = _placed(ray, seats, limit)
+        shared = ray.put(call)
+        works = [one.work.remote(rank, shared, store) for rank, one in enumerate(seats)]
+        return _engines.results(_fates(ray, works, until, timeout), size)
+    finally:
+        for one in seats:
+            ray.kill(one)
+
+
+class _Seat(_engines.Seat):
+    """The actor."""
+
+    def work(self, rank: int, call: _engines.Call, store: str) -> _engines.Fate:  # type: ignore[override]
+        """Run a rank; what it prints Ray shows to the caller."""
+        return super().work(rank, call, store, _show)
+
+
+def _show(stream: int, lines: bytes) -> None:
+    out = sys.stdout if stream == 1 else sys.stderr
+    out.write(lines.decode(errors="replace"))
+    out.flush()
+
+
+def _placed(ray: Any, seats: Sequence[Any], limit: float | None) -> str:
+    """Return where the ranks meet, once all actors have a place."""
+    patience = DEFAULT_TIMEOUT if limit is None else limit
+    first = seats[0].listen.remote()
+    ready = [first, *(one.__ray_ready__.remote() for one in seats[1:])]
+    done, missing = ray.wait(ready, num_returns=len(ready), timeout=patience)
+    if missing:
+        have = ray.cluster_resources().get("CPU", 0)
+        raise _errors.TimeoutError(
+            f"malt: Ray has placed {len(done)} of {len(seats)} actors within {patience:g} s; the cluster has {have:g} "
+            'CPUs: ask for fewer ranks, or say options={"num_cpus": 0.5}'
+        )
+    store: str = ray.get(first)
+    return store
+
+
+def _fates(ray: Any, works: list[Any], until: float | None, timeout: float | None) -> list[_engines.Fate]:
+    """Return what became of the ranks, in the order of their ends; soon after a failure no more are waited for."""
+    fates: list[_engines.Fate] = []
+    failed, left = False, list(works)
+    while left:
+        done, left = ray.wait(left, timeout=None if until is None else max(0.0, until - time.monotonic()))
+        if not done:
+            break
+        fates += [_fate(ray, one, works.index(one)) for one in done]
+        if not failed and any(fate.status for fate in fates):
+            failed, until = True, time.monotonic() + FAREWELL
+    if left and not failed:
+        late = ", ".join(str(rank) for rank, one in enumerate(works) if one in left)
+        raise _errors.TimeoutError(
+            f"malt: run did not end within {timeout} s: rank {late} had not returned and was stopped"
+        )
+    return fates
+
+
+def _fate(ray: Any, work: Any, rank: int) -> _engines.Fate:
+    try:
+        fate: _engines.Fate = ray.get(work)
+        return fate
+    except ray.exceptions.RayActorError as error:
+        return _engines.Fate(rank, -signal.SIGKILL, None, None, f"its actor has died: {error}")

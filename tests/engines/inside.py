@@ -1,0 +1,123 @@
+"""Run in an environment with Ray and Dask: what ``malt.ray.run`` and ``malt.dask.run`` do on clusters of this machine.
+
+The argument is the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import malt
+
+LONG = 60.0
+
+
+def places(offset: int) -> tuple[int, int, int, list[float]]:
+    """Return where a rank is, and what all agree on."""
+    v = malt.Vector(np.full(3, malt.rank() + offset, np.float64), start="own")
+    v.sync()
+    print("hello of", malt.rank())
+    return malt.rank(), malt.size(), malt.local_rank(), v.array.tolist()
+
+
+def fails() -> None:
+    if malt.rank() == 1:
+        raise KeyError("the reason")
+    malt.barrier()
+
+
+def dies() -> None:
+    malt.barrier()
+    if malt.rank() == 1:
+        os._exit(3)
+    time.sleep(LONG)
+
+
+def leaves() -> None:
+    os._exit(0)
+
+
+def sleeps(file: str) -> None:
+    Path(file, str(malt.rank())).write_text(str(os.getpid()))
+    time.sleep(LONG)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextmanager
+def raises(kind: type[Exception], said: str) -> Any:
+    try:
+        yield
+    except kind as error:
+        notes = "\n".join([str(error), *getattr(error, "__notes__", [])])
+        assert said in notes, notes
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
+def examine(run: Callable[..., list[Any]], patience: float) -> None:
+    """Run jobs that go well, and others; patience is time in which ranks have surely been started."""
+    for size in (2, 3, 1):
+        mean = [1 + sum(range(size)) / size] * 3
+        assert run(places, size, args=(1,)) == [(rank, size, rank, mean) for rank in range(size)]
+    assert run(lambda a, b: a + b + malt.rank(), 2, args=(1,), kwargs={"b": 2}) == [3, 4]
+    with raises(KeyError, "On rank 1:"):
+        run(fails, 3)
+    with raises(malt.PeerError, "rank 1 ended with exit code 3"):
+        run(dies, 3)
+    with raises(malt.PeerError, "rank 0 ended without returning"):
+        run(leaves, 1)
+    with raises(ValueError, "at least one rank"):
+        run(places, 0)
+    with raises(TypeError, "unexpected option tmeout: did you mean timeout?"):
+        run(places, 1, tmeout=1)
+    folder = Path("sleeping")
+    folder.mkdir(exist_ok=True)
+    with raises(malt.TimeoutError, "rank 0, 1 had not returned and was stopped"):
+        run(sleeps, 2, args=(str(folder.resolve()),), timeout=patience)
+    pids = [int(file.read_text()) for file in folder.iterdir()]
+    assert len(pids) == 2
+    until = time.monotonic() + LONG
+    while any(map(alive, pids)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(alive, pids)), "ranks have been left behind"
+
+
+def with_ray() -> None:
+    import ray
+
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=True)
+    examine(malt.ray.run, 30.0)
+    with raises(malt.TimeoutError, "of 5 actors within"):
+        malt.ray.run(places, 5, timeout=3.0)
+    ray.shutdown()
+
+
+def with_dask() -> None:
+    from distributed import Client, LocalCluster
+
+    with raises(ValueError, "make a dask.distributed.Client before it"):
+        malt.dask.run(places, 1)
+    with LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster, Client(cluster):
+        examine(malt.dask.run, 5.0)
+        with raises(ValueError, "5 ranks need as many threads of Dask's workers, which have 4"):
+            malt.dask.run(places, 5)
+
+
+if __name__ == "__main__":
+    start = time.monotonic()
+    {"ray": with_ray, "dask": with_dask}[sys.argv[1]]()
+    print(f"{sys.argv[1]}: ok ({time.monotonic() - start:.1f} s)")
