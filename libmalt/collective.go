@@ -54,6 +54,7 @@ type collective struct {
 	level map[uint32]*level // of each object
 	late  []int             // ranks that the last step could not go on without
 	fault int               // the rank that made it fail: this one, until another was seen to
+	died  error             // why that rank is known to be dead, if it is
 }
 
 // progress is how far one rank's data has come.
@@ -331,7 +332,7 @@ func (c *collective) giveUp() {
 		l.back = true
 		s.levelTo(l)
 	}
-	c.w.marks.Set(markGaveUp, c.n<<faultBits|uint64(c.fault))
+	c.w.marks.Set(markGaveUp, c.n<<faultBits|c.blamed())
 	c.w.calls.Store(c.n)
 	c.w.stopAway()
 	c.w.note(inCompute, 0, 0)

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"malt/libmalt"
 	"malt/rdma"
+	"malt/rdma/inmem"
 )
 
 // wantDeath fails unless err names that rank as dead.
@@ -170,4 +172,77 @@ func TestDeathReachesEveryWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unaware is a transport that never hears of a death: as over a network, where
+// one rank may know of it seconds before another.
+type unaware struct{ rdma.Transport }
+
+func (u unaware) State(rank int) error {
+	if err := u.Transport.State(rank); errors.Is(err, rdma.ErrLeft) {
+		return err
+	}
+	return nil
+}
+
+// TestDeathIsPassedOnByMark: a call that a rank gives up because of a death, with
+// its queue full, fails with that death on ranks that have not heard of it.
+func TestDeathIsPassedOnByMark(t *testing.T) {
+	ts := inmem.New(3)
+	ts[0] = unaware{ts[0]}
+	full, given, heard := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	for r, err := range run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
+		call := func(ctx context.Context) error {
+			_, err := w.AllGather(ctx, make([]byte, 4<<20))
+			return err
+		}
+		switch w.Rank() {
+		case 0:
+			defer close(heard)
+			<-given
+			err := call(ctx)
+			return errors.Join(wantDeath(err, 2), wantText(err, "rank 1 says so"))
+		case 1:
+			defer func() { close(given); <-heard }()
+			gone, stop := context.WithCancel(ctx)
+			stop()
+			err := wantErr(call(gone), libmalt.ErrTimeout)
+			close(full)
+			return errors.Join(err, wantDeath(call(ctx), 2))
+		}
+		<-full
+		w.Abort("killed by a test")
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// TestDeathIsPassedOnByMessage: the same where there is room for the reason. The
+// rank that is taken for dead, and is not, hears of that too.
+func TestDeathIsPassedOnByMessage(t *testing.T) {
+	var heard sync.WaitGroup
+	heard.Add(3)
+	with(t, func(f *faulty) {
+		f.subscribe = func(context.Context, string, rdma.Spec, []int) ([]rdma.Inbox, error) {
+			return nil, &rdma.PeerError{Rank: 2, Err: errors.New("its host has not answered")}
+		}
+	}, func(ctx context.Context, w *libmalt.World) error {
+		_, err := vector(ctx, w, 10, "")
+		heard.Done()
+		heard.Wait() // nobody leaves before
+		if w.Rank() == 2 {
+			return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "takes this rank for dead: its host has not answered"))
+		}
+		return errors.Join(wantDeath(err, 2), wantText(err, "rank 2 is dead: its host has not answered"))
+	})
+}
+
+func wantText(err error, want string) error {
+	if !strings.Contains(fmt.Sprint(err), want) {
+		return fmt.Errorf("got error %v, want one with %q", err, want)
+	}
+	return nil
 }

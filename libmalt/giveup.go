@@ -13,14 +13,15 @@ import (
 // A rank that cannot go on with a collective call gives it up: its mark says so
 // (markGaveUp), and if there is room in its queue, a last message says why. A
 // rank that gives up because another did passes that one's rank and reason on,
-// so that all name where it began. A death explains everything: see blame.
+// so that all name where it began. A death explains everything: see blame. All get
+// the same error for it: over a network one may hear of it seconds before another.
 
 // givenUp: the call cannot come about, since a rank gave it up.
 type givenUp struct {
 	op   string
 	rank int    // where it began
 	why  string // "": it did not say
-	kind error  // one of passedOn, or ErrLeft
+	kind error  // one of passedOn, a *rdma.PeerError, or ErrLeft
 }
 
 // passedOn are the kinds of error that all ranks get where one has failed with
@@ -29,6 +30,9 @@ type givenUp struct {
 var passedOn = []error{ErrMismatch, ErrNoMemory}
 
 func (e *givenUp) Error() string {
+	if dead := deathIn(e.kind); dead != nil {
+		return dead.Error()
+	}
 	if e.why == "" {
 		return fmt.Sprintf("%s: rank %d gave it up, after a timeout, an interrupt or an error of its own", e.op, e.rank)
 	}
@@ -40,6 +44,9 @@ func (e *givenUp) Unwrap() error { return e.kind }
 // fail gives the call up for the reason err, unless nobody can be waiting for
 // this rank in it yet.
 func (c *collective) fail(err error) {
+	if dead := deathIn(err); dead != nil && c.died == nil {
+		c.fault, c.died = dead.Rank, dead.Err
+	}
 	if c.begun {
 		c.tell(err)
 		c.giveUp()
@@ -59,9 +66,11 @@ func (c *collective) tell(err error) {
 	_ = c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: kindReason}, nil) // fails only where it was closed
 }
 
-// A reason is the rank, 1 + the index of its kind in passedOn or 0, and the text.
+// A reason is the rank, 1 + the index of its kind in passedOn, kindDeath or 0, and
+// the text.
 const (
 	kindReason  = 1 << 15 // of its message, in place of the part's number
+	kindDeath   = 255
 	reasonFixed = 4 + 1
 	maxReason   = 8 << 10
 )
@@ -74,22 +83,57 @@ func (c *collective) reason(err error) []byte {
 		e = *passed
 	}
 	b := binary.LittleEndian.AppendUint32(nil, uint32(e.rank))
-	kind := slices.IndexFunc(passedOn, func(k error) bool { return errors.Is(e.kind, k) })
-	b = append(b, byte(kind+1))
+	kind := 1 + slices.IndexFunc(passedOn, func(k error) bool { return errors.Is(e.kind, k) })
+	if kind == 0 {
+		if c.blamed(); c.died != nil {
+			e.rank, e.why, kind = c.fault, c.died.Error(), kindDeath
+		}
+	}
+	binary.LittleEndian.PutUint32(b, uint32(e.rank))
+	b = append(b, byte(kind))
 	return append(b, e.why[:min(len(e.why), maxReason)]...)
+}
+
+// blamed is what the mark says of who is at fault: a rank that has died, if this one
+// knows of any.
+func (c *collective) blamed() uint64 {
+	if c.died == nil {
+		if rank, dead := death(c.w.t); dead != nil {
+			c.fault, c.died = rank, dead.Err
+		}
+	}
+	if c.died != nil {
+		return faultDied | uint64(c.fault)
+	}
+	return uint64(c.fault)
+}
+
+// dead is the error where rank has given the call up, since another one is dead.
+// That one may be this rank, where a network is cut in two.
+func (c *collective) dead(rank, fault int, why error) error {
+	if fault == c.w.rank {
+		c.fault = rank
+		return &givenUp{c.op, rank, "it takes this rank for dead: " + why.Error(), ErrLeft}
+	}
+	c.fault, c.died = fault, why
+	return &givenUp{c.op, fault, "", &rdma.PeerError{Rank: fault, Op: c.op, Err: why}}
 }
 
 // readReason is the error that rank's reason stands for.
 func (c *collective) readReason(rank int, b []byte) error {
 	e := &givenUp{op: c.op, rank: rank, kind: ErrLeft}
 	if len(b) >= reasonFixed {
-		if first := binary.LittleEndian.Uint32(b); first < uint32(c.w.size) {
-			e.rank = int(first)
-		}
-		if kind := int(b[4]) - 1; kind >= 0 && kind < len(passedOn) {
-			e.kind = passedOn[kind]
-		}
 		e.why = string(b[reasonFixed:])
+		first, kind := binary.LittleEndian.Uint32(b), int(b[4])
+		if first < uint32(c.w.size) {
+			e.rank = int(first)
+			if kind == kindDeath {
+				return c.dead(rank, e.rank, errors.New(e.why))
+			}
+		}
+		if kind > 0 && kind <= len(passedOn) {
+			e.kind = passedOn[kind-1]
+		}
 	}
 	c.fault = e.rank
 	return e
@@ -110,7 +154,10 @@ func (c *collective) gone(rank int, state error) error {
 		return failf(ErrLeft, "%s: rank %d has ended%s; all ranks must make this call", c.op, rank, last)
 	}
 	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
-		c.fault = int(mark & (1<<faultBits - 1))
+		c.fault = int(mark & (faultDied - 1))
+		if mark&faultDied != 0 {
+			return c.dead(rank, c.fault, fmt.Errorf("rank %d says so, and has given up", rank))
+		}
 		return &givenUp{c.op, c.fault, "", ErrLeft}
 	}
 	return nil

@@ -54,7 +54,7 @@ const (
 	markAway = iota
 	// markGaveUp is the last collective that the rank gave up, with, in the low
 	// faultBits, the rank at fault: that is itself unless it gave up because
-	// another one had.
+	// another one had, or because that rank had died (faultDied).
 	markGaveUp
 	// markWhere tells what the rank is doing, for messages: see where.
 	markWhere
@@ -65,7 +65,8 @@ const (
 
 const (
 	ended     = math.MaxUint64
-	faultBits = 16 // more than maxSize needs
+	faultBits = 17
+	faultDied = 1 << (faultBits - 1) // more than maxSize
 )
 
 // memory is one mapping handed to the caller.

@@ -251,7 +251,7 @@ var mutations = []mutation{
 	{
 		line:   "giving up a collective is not told",
 		file:   "libmalt/collective.go",
-		old:    "	c.w.marks.Set(markGaveUp, c.n<<faultBits|uint64(c.fault))\n",
+		old:    "	c.w.marks.Set(markGaveUp, c.n<<faultBits|c.blamed())\n",
 		new:    "",
 		caught: "TestExplorePlays/bsp,_given_up", how: "waits for ever",
 	},
