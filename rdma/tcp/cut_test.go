@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"malt/rdma"
 )
@@ -23,6 +24,7 @@ type proxy struct {
 	net.Listener
 	to   string
 	each func() int64 // how many bytes the next connection carries
+	next atomic.Bool  // the next byte ends the connection in its place
 	cuts atomic.Int64
 	all  sync.WaitGroup
 }
@@ -73,6 +75,9 @@ func (p *proxy) carry(c *net.TCPConn) {
 		b := make([]byte, 16<<10)
 		for {
 			n, err := from.Read(b)
+			if n > 0 && p.next.CompareAndSwap(true, false) {
+				left.Store(0)
+			}
 			n = int(min(int64(n), max(left.Add(-int64(n))+int64(n), 0)))
 			if _, failed := to.Write(b[:n]); failed != nil || left.Load() <= 0 {
 				end(left.Load() <= 0)
@@ -305,4 +310,37 @@ func breakUp(all []*transport, random *rand.Rand) (cuts func() int64, stop func(
 		}
 	}()
 	return n.Load, func() { close(over); <-ended }
+}
+
+// A rank whose last word is lost with the connection says it again: it has left,
+// and is not dead. It does so whether it dials or is dialled.
+func TestCutWhileLeaving(t *testing.T) {
+	for leaver := range 2 {
+		t.Run(fmt.Sprint(leaver), func(t *testing.T) {
+			configs := configure(t, 2)
+			p := newProxy(t, configs[0].Peers[0][0], func() int64 { return 1 << 60 })
+			configs[1].Peers = [][]string{{p.Addr().String()}, configs[1].Peers[1]}
+			all := openConfigs(t, configs)
+			stays := all[1-leaver]
+			for r := range all { // nothing else is on its way
+				l := all[r].links[1-r]
+				for !l.resumed.Load() || !l.idle.Load() {
+					runtime.Gosched()
+				}
+			}
+			p.next.Store(true)
+			if err := all[leaver].Close(); err != nil {
+				t.Error(err)
+			}
+			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+			defer stop()
+			err := stays.Wait(ctx, func() bool { return stays.State(leaver) != nil })
+			if err = errors.Join(err, stays.State(leaver)); !errors.Is(err, rdma.ErrLeft) || p.cuts.Load() != 1 {
+				t.Errorf("%v after %d cuts, want %v after one", err, p.cuts.Load(), rdma.ErrLeft)
+			}
+			if err := stays.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -47,6 +47,7 @@ type link struct {
 	// The landing goroutine's own.
 	lastBox, lastWords uint32 // the largest numbers that the peer has announced
 	malformed          int    // connections that ended so, one after the other
+	said               bool   // that this rank has left, though perhaps unheard
 
 	mu             sync.Mutex
 	conn           *conn
@@ -84,6 +85,9 @@ func (l *link) run() {
 	defer close(l.ended)
 	for first := true; ; first = false {
 		c, end := l.connect(first)
+		if end != nil && l.said {
+			end = errClosing // the peer has heard it, or is gone
+		}
 		if end == nil {
 			if first {
 				l.settle(c)
@@ -149,6 +153,10 @@ func (l *link) serve(c *conn) (end error) {
 	case errors.As(landed, &dead):
 		return landed
 	case errors.Is(posted, errPosted):
+		if l.aborting.Load() == nil && !ended(landed) {
+			l.said = true
+			return nil // once more: the peer would take this rank for dead
+		}
 		return errClosing
 	case cause != nil:
 		return cause
@@ -161,6 +169,9 @@ func (l *link) serve(c *conn) (end error) {
 	}
 	return nil
 }
+
+// ended tells whether a connection was closed by the peer, and not broken.
+func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // begin makes c the link's connection: nothing that was said over an earlier one
 // counts, but for what has landed.
