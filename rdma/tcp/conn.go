@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"malt/rdma/internal/mem"
 )
@@ -25,6 +26,12 @@ type conn struct {
 
 	vec     [2][]byte // what write hands to the kernel
 	buffers net.Buffers
+
+	// Of try.
+	own     syscall.RawConn
+	attempt func(fd uintptr) bool // made once
+	trying  []byte
+	tried   int
 }
 
 // newConn takes over an open connection; on failure it is closed.
@@ -32,6 +39,7 @@ func newConn(c *net.TCPConn, congestion string) (*conn, error) {
 	w := &wire{TCPConn: c}
 	n := &conn{Conn: w, raw: w, fd: -1}
 	rc, err := c.SyscallConn()
+	n.own, n.attempt = rc, n.once
 	if err == nil {
 		var failed error
 		err = rc.Control(func(fd uintptr) {
@@ -96,7 +104,7 @@ func (w *wire) Write(b []byte) (int, error) {
 // write sends a and then b, without copying them together where the kernel can
 // gather.
 func (c *conn) write(a, b []byte) error {
-	if c.Conn != net.Conn(c.raw) {
+	if c.encrypted() {
 		_, err := c.Conn.Write(a)
 		if err == nil && len(b) > 0 {
 			_, err = c.Conn.Write(b)
@@ -115,6 +123,28 @@ func (c *conn) write(a, b []byte) error {
 	return err
 }
 
+// encrypted tells whether TLS lies over it.
+func (c *conn) encrypted() bool { return c.Conn != net.Conn(c.raw) }
+
+// try writes what goes at once of b, and returns how much that was. What is wrong
+// with the connection the next write will tell.
+func (c *conn) try(b []byte) int {
+	c.trying, c.tried = b, 0
+	if len(b) > 0 {
+		_ = c.own.Write(c.attempt)
+	}
+	c.trying = nil
+	c.raw.sent.Add(uint64(c.tried))
+	return c.tried
+}
+
+func (c *conn) once(fd uintptr) bool {
+	if n, err := syscall.Write(int(fd), c.trying); err == nil {
+		c.tried = n
+	}
+	return true
+}
+
 // closeWrite says that nothing more comes.
 func (c *conn) closeWrite() { _ = c.raw.CloseWrite() }
 
@@ -130,7 +160,7 @@ type input struct {
 	from, to int
 }
 
-func newInput(c io.Reader) *input { return &input{c: c, buf: make([]byte, maxBody+lookahead)} }
+func newInput(c io.Reader) *input { return &input{c: c, buf: make([]byte, maxOther+lookahead)} }
 
 // next returns n bytes, valid until the following call.
 func (in *input) next(n int) ([]byte, error) {

@@ -81,7 +81,7 @@ func TestG3G4StalledLink(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := all[0].links[1]
-			for sent, _ := l.wireBytes(); clock == 1 && sent < 2*chunk; sent, _ = l.wireBytes() {
+			for sent, _ := l.wireBytes(); clock == 1 && sent < chunk; sent, _ = l.wireBytes() {
 				runtime.Gosched() // until it is on its way
 			}
 		}

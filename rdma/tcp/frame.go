@@ -50,14 +50,15 @@ const (
 )
 
 const (
-	chunk = 64 << 10 // most payload in a frame
+	chunk = 256 << 10 // most payload in a frame
 	// An update's body begins with its box.Header and how far its box is.
 	headBytes = 64
 	preamble  = headBytes + 16
 	maxName   = 16 << 10
 	maxBody   = preamble + chunk
-	maxWords  = 1 << 20 // of one name and rank
-	setBatch  = 1024    // words in a frame
+	maxOther  = 20 + 2*maxName // of a frame without payload
+	maxWords  = 1 << 20        // of one name and rank
+	setBatch  = 1024           // words in a frame
 
 	excused = 1 // arg of an ack: of what the reader was excused from; the body numbers the demand
 )

@@ -26,9 +26,10 @@ type link struct {
 	up    chan struct{} // closed at the first connection
 	ended chan struct{} // closed when no goroutine of the link is left
 
-	wake  chan struct{} // has an element, or the sender is awake
-	dirty atomic.Bool   // there may be something to send
-	idle  atomic.Bool   // the sender sleeps
+	sender atomic.Pointer[sender] // of the connection
+	wake   chan struct{}          // has an element, or the sender is awake
+	dirty  atomic.Bool            // there may be something to send
+	idle   atomic.Bool            // the sender sleeps
 
 	resumed  atomic.Bool // the peer has said, over this connection, where it is with each box
 	leaving  atomic.Bool
@@ -120,7 +121,7 @@ const tooMalformed = 5
 func (l *link) serve(c *conn) (end error) {
 	l.begin(c)
 	stop := make(chan struct{})
-	s := &sender{link: l, conn: c, stop: stop, out: make([]byte, 0, flushAt+2*maxBody)}
+	s := &sender{link: l, conn: c, stop: stop, out: make([]byte, 0, 2*flushAt)}
 	stopped := make(chan error, 1)
 	go func() {
 		err := s.run()

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"sync"
 )
 
 const (
@@ -35,12 +36,18 @@ const (
 // first round waits until the peer has said what it has, since before that no
 // update can be sent.
 type sender struct {
-	link    *link
-	conn    *conn
-	stop    chan struct{}
-	out     []byte // frames to be written
-	version uint64
-	resumed bool // the peer was told where this rank is
+	link *link
+	conn *conn
+	stop chan struct{}
+
+	// What follows is of the goroutine whose turn it is: the sender's own, or one
+	// that has something small to send (quick.go).
+	turn      sync.Mutex
+	ended     bool
+	gathering bool   // nothing is written yet
+	out       []byte // frames to be written
+	version   uint64
+	resumed   bool // the peer was told where this rank is
 
 	relays   []*relay
 	words    []*wordsRelay
@@ -52,14 +59,22 @@ var errStopped = errors.New("tcp: the connection has ended")
 
 // run returns why it has ended: errPosted behind the last frame, errStopped.
 func (s *sender) run() error {
+	l := s.link
+	l.sender.Store(s)
 	defer func() {
+		l.sender.Store(nil)
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		s.ended = true
 		for _, x := range s.relays {
 			x.finish()
 		}
 	}()
-	l := s.link
 	for {
-		if err := s.round(); err != nil {
+		s.turn.Lock()
+		err := s.round()
+		s.turn.Unlock()
+		if err != nil {
 			return err
 		}
 		for !l.dirty.Swap(false) {
@@ -117,7 +132,7 @@ func (s *sender) frame(k kind, flags uint8, id, arg uint32, body ...uint64) {
 }
 
 func (s *sender) flush() error {
-	if len(s.out) == 0 {
+	if len(s.out) == 0 || s.gathering {
 		return nil
 	}
 	err := s.conn.write(s.out, nil)
@@ -270,14 +285,14 @@ func (s *sender) look() {
 
 // look takes the words' values.
 func (w *wordsRelay) look() {
-	w.changed, w.wake = false, false
+	w.changed = false
 	if w.over.Load() || w.dropped.Load() {
 		return
 	}
 	// Before the values: whose ring or question this is has stored them. What an
 	// earlier connection was to bring may not have arrived.
 	w.ask = w.asked.Load()
-	w.wake = w.loud.Swap(false) || !w.started
+	w.wake = w.loud.Swap(false) || w.wake || !w.started
 	own := w.words.lines[w.words.rank.cfg.Rank]
 	if w.now == nil {
 		w.now, w.sent = make([]uint64, len(own)), make([]uint64, len(own))
@@ -452,7 +467,7 @@ func (s *sender) tellWords(w *wordsRelay) {
 		s.frame(setWords, flags, w.id, 0, w.now[0])
 	}
 	copy(w.sent, w.now)
-	w.started = true
+	w.started, w.wake = true, false
 }
 
 // allClosed tells whether the reader has been told of the end of every box.

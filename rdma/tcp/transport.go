@@ -50,7 +50,7 @@ func (r *rank) ring(id uint64) {
 	if id < linkBells {
 		r.bells.RingBell(id)
 	} else if peer := id - linkBells; peer < uint64(len(r.links)) && r.links[peer] != nil {
-		r.links[peer].kick()
+		r.links[peer].ring()
 	}
 }
 
