@@ -135,9 +135,16 @@ type averaging struct {
 // begin arrives. The caller has looked at the weight.
 func (o *averaging) begin(v *Vector, op reduce.Op, weight float64) {
 	*o = averaging{v: v, op: op, weight: weight, clock: v.Clock() + 1, late: o.late[:0], watch: o.watch.again()}
-	v.shared.Put(wordOp, uint64(op))
-	v.shared.Put(wordWeight, math.Float64bits(weight))
+	v.tell(wordOp, uint64(op))
+	v.tell(wordWeight, math.Float64bits(weight))
 	v.shared.Set(wordStep, 2*o.clock-1)
+}
+
+// tell stores a word of this rank's, unless it is as it was.
+func (s *Segment) tell(word int, value uint64) {
+	if told, _ := s.shared.Get(s.w.rank, word); told != value {
+		s.shared.Put(word, value)
+	}
 }
 
 // step goes on. It has to wait until something is decided, and in place until all

@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"slices"
 	"time"
 
 	"malt/libmalt/consistency"
@@ -91,6 +92,9 @@ type watch struct {
 func (w *watch) again() watch { return watch{late: w.late[:0]} }
 
 func (w *watch) blocked(s *Segment, late []int) {
+	if !w.since.IsZero() && slices.Equal(w.late, late) {
+		return // for many a look
+	}
 	now := time.Now()
 	w.book(s, now)
 	w.since, w.late = now, append(w.late[:0], late...)

@@ -25,8 +25,9 @@ type World struct {
 
 	// marks are the words by which ranks tell each other where they are.
 	marks   rdma.Words
-	telling sync.Mutex // for At
-	told    uint64     // the count of the place told last
+	noted   atomic.Uint64 // in markWhere
+	telling sync.Mutex    // for At
+	told    uint64        // the count of the place told last
 
 	gate gate // of the collective calls
 
@@ -272,7 +273,10 @@ const (
 
 // note tells the others, when they look, what this rank is doing.
 func (w *World) note(activity where, id uint32, clock uint64) {
-	w.marks.Put(markWhere, uint64(activity)<<60|uint64(id&0xfffff)<<40|clock&(1<<40-1))
+	v := uint64(activity)<<60 | uint64(id&0xfffff)<<40 | clock&(1<<40-1)
+	if w.noted.Swap(v) != v { // a call that waits looks many times
+		w.marks.Put(markWhere, v)
+	}
 }
 
 // whereabouts is a clause on what rank is doing, and where in its program: in a

@@ -87,7 +87,7 @@ func (r *Rank) Say(format string, args ...any) { fmt.Printf(format+"\n", args...
 
 // Process is a rank seen from the test.
 type Process struct {
-	t     *testing.T
+	t     testing.TB
 	rank  int
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -96,7 +96,7 @@ type Process struct {
 }
 
 // Start starts n ranks in a role, with arguments.
-func Start(t *testing.T, role string, n int, args ...string) []*Process {
+func Start(t testing.TB, role string, n int, args ...string) []*Process {
 	t.Helper()
 	store := NewStore()
 	all := make([]*Process, n)
@@ -120,7 +120,7 @@ func NewStore() string {
 }
 
 // StartOne starts one rank of a job.
-func StartOne(t *testing.T, role string, rank, size int, store string, args ...string) *Process {
+func StartOne(t testing.TB, role string, rank, size int, store string, args ...string) *Process {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %s", variable, role, rank, size, store),

@@ -22,7 +22,7 @@ const nap = 50 * time.Millisecond
 // away at once. What comes from elsewhere takes longer, and goroutines of this
 // process bring it, which need the core: sleep soon.
 func policyFor(here int, elsewhere bool) rendezvous.Policy {
-	p := rendezvous.Policy{Yield: 1000, Sleep: nap}
+	p := rendezvous.Policy{Yield: 200, Sleep: nap}
 	switch {
 	case elsewhere:
 		p.Yield = 10

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	fleet.Main(m, map[string]fleet.Role{"worker": work, "glutton": devour, "crowd": crowd})
+	fleet.Main(m, map[string]fleet.Role{"worker": work, "glutton": devour, "crowd": crowd, "pacer": pacer})
 }
 
 // work is what a rank's process does: it exchanges updates with all others until

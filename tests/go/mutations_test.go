@@ -290,15 +290,15 @@ var mutations = []mutation{
 	{
 		line:   "in place: arrival before the weight is stored",
 		file:   "libmalt/inplace.go",
-		old:    "	v.shared.Put(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n",
-		new:    "	v.shared.Set(wordStep, 2*o.clock-1)\n	v.shared.Put(wordWeight, math.Float64bits(weight))\n",
+		old:    "	v.tell(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n",
+		new:    "	v.shared.Set(wordStep, 2*o.clock-1)\n	v.tell(wordWeight, math.Float64bits(weight))\n",
 		caught: "TestExploreInPlace/two_ranks", how: "claims 1 blocks",
 	},
 	{
 		line:   "in place: arrival before the fold is stored",
 		file:   "libmalt/inplace.go",
-		old:    "	v.shared.Put(wordOp, uint64(op))\n	v.shared.Put(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n",
-		new:    "	v.shared.Put(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n	v.shared.Put(wordOp, uint64(op))\n",
+		old:    "	v.tell(wordOp, uint64(op))\n	v.tell(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n",
+		new:    "	v.tell(wordWeight, math.Float64bits(weight))\n	v.shared.Set(wordStep, 2*o.clock-1)\n	v.tell(wordOp, uint64(op))\n",
 		caught: "TestExploreInPlace/different_folds", how: "in element",
 	},
 	{
