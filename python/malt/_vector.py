@@ -240,9 +240,14 @@ class Vector(Exchange):
         TimeoutError, PeerError
             In ``notify-ack``.
         """
+        if type(weight) is not float:
+            weight = number(weight)
+        if rows is None and to is None:
+            self._take()
+            return self._object.scatter_all(weight, timeout)
         named = None if rows is None else self._rows(rows)
         self._take()
-        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=number(weight))
+        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=weight)
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
         """Fold what has arrived into the values, waiting as the consistency says.
@@ -355,7 +360,10 @@ class Vector(Exchange):
             else:
                 count = self._object.sync_rows(named, weight, timeout)
         else:
-            self._object.scatter(None, timeout, rows=named, weight=weight)
+            if named is None:
+                self._object.scatter_all(weight, timeout)
+            else:
+                self._object.scatter(None, timeout, rows=named, weight=weight)
             count = self._gather(fold, timeout)
         if count:
             self._give()

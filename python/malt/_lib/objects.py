@@ -74,7 +74,7 @@ class Object(Place):
 
     # What goes over the graph.
 
-    # The first two are written out: training loops call them most, and they seldom wait.
+    # The first three are written out: training loops call them most, and they seldom wait.
 
     def sync(self, weight: float, timeout: float | None) -> int:
         place.tell(3)
@@ -106,6 +106,23 @@ class Object(Place):
             self.give_up(status)
             raise
 
+    def scatter_all(self, weight: float, timeout: float | None) -> int:
+        """Scatter a vector as a whole, or what has changed of it, to all receivers."""
+        place.tell(3)
+        if self.closed:
+            self.must_be_open()
+        status = None
+        try:
+            status = lib.malt_python_scatter(
+                self.handle, weight, JOB.first if timeout is None else first(seconds(timeout))
+            )
+            if status < 0:
+                status = self.go_on(status, partial(lib.malt_python_scatter, self.handle, weight), timeout)
+            return status
+        except BaseException:
+            self.give_up(status)
+            raise
+
     def _call(self, function: Callable[..., int], args: tuple[Any, ...], timeout: float | None, out: Any) -> int:
         """Make a call that stores its result in ``out``."""
         place.tell(4)
@@ -129,10 +146,6 @@ class Object(Place):
         weight: float = 1.0,
         nbytes: int = 0,
     ) -> int:
-        if to is None and rows is None and self.kind == "vector":
-            place.tell(3)
-            self.must_be_open()
-            return self.wait(partial(lib.malt_python_scatter, self.handle, weight), timeout)
         ranks = (ffi.NULL, 0) if to is None else (ffi.new("int32_t[]", to), len(to))
         if rows is not None:
             named = _borrowed(rows)
