@@ -12,7 +12,7 @@ import os, socket, sys, malt
 import numpy as np
 v = malt.Vector(np.full(3, malt.rank(), np.float64), start="own")
 v.sync()
-print(malt.rank(), malt.local_rank(), socket.gethostname(), v.array.tolist())
+sys.stdout.write(f"{malt.rank()} {malt.local_rank()} {socket.gethostname()} {v.array.tolist()}\\n")  # in one piece
 """
 
 
