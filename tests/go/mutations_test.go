@@ -427,6 +427,38 @@ var mutations = []mutation{
 		caught: "TestExploreAcross/different_folds", how: "in element", pkg: "libmalt",
 	},
 	{
+		line: "across hosts: no wait for all of the host to arrive",
+		file: "libmalt/across.go",
+		old:  "o.late = o.below(2*o.clock - 1); len(o.late) > 0 {", new: "o.late = o.below(2*o.clock - 1)[:0]; false {",
+		caught: "TestExploreAcross/within_a_host", how: "at clock 1",
+	},
+	{
+		line: "across hosts: no wait until all of the host have what it needs",
+		file: "libmalt/across.go",
+		old:  "o.late = o.below(2 * o.clock); len(o.late) > 0 {", new: "o.late = o.below(2 * o.clock)[:0]; false {",
+		caught: "TestExploreAcross/within_a_host", how: "in element",
+	},
+	{
+		line:   "across hosts: the step is told before the scratch is filled",
+		file:   "libmalt/across.go",
+		old:    "			o.keep()\n			o.step2 = true\n			a.near.Set(acrossStep, 2*o.clock)\n",
+		new:    "			o.step2 = true\n			a.near.Set(acrossStep, 2*o.clock)\n			o.keep()\n",
+		caught: "TestExploreAcross/within_a_host", how: "at clock 1",
+	},
+	{
+		line:   "across hosts: arrival before the weight is stored",
+		file:   "libmalt/across.go",
+		old:    "	near.Put(acrossWeight, math.Float64bits(weight))\n	near.Set(acrossStep, 2*o.clock-1)\n",
+		new:    "	near.Set(acrossStep, 2*o.clock-1)\n	near.Put(acrossWeight, math.Float64bits(weight))\n",
+		caught: "TestExploreAcross/within_a_host", how: "at clock 1",
+	},
+	{
+		line: "across hosts: the lowest rank has finished before it has said so for its host",
+		file: "libmalt/across.go",
+		old:  "		return o.done\n", new: "		return o.step2\n",
+		caught: "TestExploreAcross/within_a_host,_given_up_for_good", how: "waits for ever",
+	},
+	{
 		line: "allreduce in place: no wait for all to arrive",
 		file: "libmalt/reducing.go",
 		old:  "		if !done || err != nil {\n", new: "		if _ = done; err != nil {\n",
