@@ -91,8 +91,12 @@ test-4: $(VENV)/.malt ## the Python tests that hold at any world size, as 4 rank
 test-envs: $(VENV)/.malt ## the wheel in fresh environments: each Python, oldest and newest numpy, what is missing
 	$(PY) tests/envs/run.py
 
+# Programs of Go beside hosts, as many as there can be schedules at once times four.
+ON_HOSTS = $(GO) test -count=1 -v -exec '$(CURDIR)/$(PY) $(CURDIR)/tests/net/beside.py --hosts 32 $(filter --required,$(TESTS))' ./tests/go/processes
+
 test-net: $(VENV)/.malt ## simulated networks: cables that are slow, lossy, cut; needs iproute2 and root, says so and skips without
 	$(PY) tests/net/run.py $(TESTS)
+	$(if $(filter-out --required,$(TESTS)),,$(ON_HOSTS) -timeout 5m -run OnHosts)
 
 test-engines: $(VENV)/.malt ## malt.ray and malt.dask on clusters of this machine, in an environment of their own
 	$(PY) tests/engines/run.py $(TESTS)
@@ -105,8 +109,9 @@ fuzz: ## every fuzz target for FUZZTIME
 	while read -r folder target; do \
 		echo "$$folder $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$folder; done
 
-soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, then every fuzz target
+soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, on one host and on several, then every fuzz target
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./tests/go/processes
+	MALT_SOAK=$(SOAK) $(ON_HOSTS) -timeout 0 -run '^TestSoakOnHosts$$'
 	$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAK)
 
 explore: ## every interleaving of cases that take minutes each: about an hour

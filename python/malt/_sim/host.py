@@ -61,9 +61,9 @@ class Host:
         """What leads to the switch: rate, loss, delay, cut and restore."""
 
     @property
-    def namespace(self) -> str:
-        """The path of its network namespace, as long as it is open."""
-        return f"/proc/{os.getpid()}/fd/{self._namespaces[_KINDS.index('net')]}"
+    def namespaces(self) -> Mapping[str, str]:
+        """The paths of its namespaces, by kind, as long as it is open."""
+        return {kind: f"/proc/{os.getpid()}/fd/{fd}" for kind, fd in zip(_KINDS, self._namespaces, strict=True)}
 
     def connect(self) -> None:
         """Give its end of the cable, which has been laid, its addresses."""

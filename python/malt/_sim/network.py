@@ -70,7 +70,7 @@ class Network:
             f"link set {SWITCH} up",
         ]
         for host in self.hosts:
-            lines += host.cable.plug(host.namespace)
+            lines += host.cable.plug(host.namespaces["net"])
         batch("ip", lines)
         for host in self.hosts:
             host.cable.attach()

@@ -18,13 +18,15 @@ type trial struct {
 	n int
 }
 
-func newTrial(t *testing.T, n int, c claim) *trial {
+func newTrial(t *testing.T, n int, c claim) *trial { return newTrialAt(t, n, c, site{}) }
+
+func newTrialAt(t *testing.T, n int, c claim, at site) *trial {
 	t.Helper()
 	order := make([]int, n)
 	for r := range order {
 		order[r] = r
 	}
-	j, err := startJob("claim", n, c, order)
+	j, err := startJob("claim", n, c, order, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,20 +196,33 @@ func TestG7SSPUsesItsSlackAndNoMore(t *testing.T) {
 // whatever the ranks' speeds.
 func TestBSPGivesTheSameBits(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 5, 8} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			var want string
-			for range 2 {
-				x := newTrial(t, n, claim{Graph: "all", Mode: "bsp", Elements: 10_007, Rounds: 25, Train: 7})
-				for r, o := range x.outcomes() {
-					if want == "" {
-						want = o.Hash
-					}
-					if o.Hash != want {
-						t.Errorf("rank %d has a vector with hash %s, rank 0 of the first run %s", r, o.Hash, want)
-					}
-				}
-			}
+		t.Run(fmt.Sprint(n), func(t *testing.T) { wantSameBits(t, n, site{}) })
+	}
+}
+
+// The same over several hosts, with uneven numbers of ranks.
+func TestBSPGivesTheSameBitsOnHosts(t *testing.T) {
+	hosts := hostsFor(t)
+	for _, places := range [][]int{{0, 1}, {1, 0, 1}, {0, 1, 2, 2}, {3, 1, 0, 1, 2}, {0, 0, 1, 0, 2, 1, 0, 3}} {
+		t.Run(fmt.Sprint(places), func(t *testing.T) {
+			wantSameBits(t, len(places), site{hosts: hosts, places: places, transport: "auto"})
 		})
+	}
+}
+
+func wantSameBits(t *testing.T, n int, at site) {
+	t.Helper()
+	var want string
+	for range 2 {
+		x := newTrialAt(t, n, claim{Graph: "all", Mode: "bsp", Elements: 10_007, Rounds: 25, Train: 7}, at)
+		for r, o := range x.outcomes() {
+			if want == "" {
+				want = o.Hash
+			}
+			if o.Hash != want {
+				t.Errorf("rank %d has a vector with hash %s, rank 0 of the first run %s", r, o.Hash, want)
+			}
+		}
 	}
 }
 

@@ -15,33 +15,38 @@ import (
 // that hangs.
 const limit = 100 * time.Second
 
-// promptly is how soon a blocked call has to know of a death.
-const promptly = time.Second
-
 // controller carries out the tests' part of a plan.
 type controller struct {
 	*plan
-	job  *job
-	done chan struct{} // closed when all ranks have ended
-	held []atomic.Bool // by rank: stopped by the test
-	all  sync.WaitGroup
+	job    *job
+	done   chan struct{} // closed when all ranks have ended
+	held   []atomic.Bool // by rank: stopped by the test
+	parted atomic.Int64  // when a cable was cut for good; 0: it has not been
+	all    sync.WaitGroup
 
 	mu       sync.Mutex
 	verdicts []*verdict // by rank
 	tally    tally
 }
 
-// runPlan carries out the schedule of a seed. The error says all that there is
-// to say.
-func runPlan(seed uint64) (tally, error) {
-	p := newPlan(seed)
-	j, err := startJob("schedule", p.ranks, seed, p.order)
+// runPlan carries out a schedule, on those hosts if it needs some. The error says
+// all that there is to say.
+func runPlan(l lot, hosts []*host) (tally, error) {
+	p := newPlan(l)
+	at := site{}
+	if l.Hosts {
+		at = site{hosts[:p.hosts], p.places, p.transport, p.encrypt}
+		if err := p.lay(at.hosts); err != nil {
+			return nil, err
+		}
+	}
+	j, err := startJob("schedule", p.ranks, l, p.order, at)
 	if err != nil {
 		return nil, err
 	}
 	c := &controller{plan: p, job: j, done: make(chan struct{}), held: make([]atomic.Bool, p.ranks), verdicts: make([]*verdict, p.ranks), tally: tally{}}
 	err = c.run()
-	if err = errors.Join(err, j.end()); err != nil {
+	if err = errors.Join(err, j.end(), calm(at.hosts)); err != nil {
 		err = fmt.Errorf("%v\n%w", p, err)
 	}
 	return c.tally, err
@@ -59,9 +64,14 @@ func (c *controller) run() error {
 	if c.pokes > 0 {
 		c.all.Go(c.poke)
 	}
-	intruded := make([]error, len(c.intruders))
-	for i := range c.intruders {
-		c.all.Go(func() { intruded[i] = c.intrude(c.intruders[i]) })
+	others := make(chan error, len(c.intruders)+mostFaults)
+	for _, i := range c.intruders {
+		c.all.Go(func() { others <- c.intrude(i) })
+	}
+	if c.weather != nil {
+		for _, f := range c.faults {
+			c.all.Go(func() { others <- c.befall(f) })
+		}
 	}
 	told := make(chan error, 1)
 	go func() { told <- c.listen() }()
@@ -73,10 +83,14 @@ func (c *controller) run() error {
 	}
 	close(c.done)
 	c.all.Wait()
+	close(others)
+	for failed := range others {
+		err = errors.Join(err, failed)
+	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(append(intruded, c.judge())...)
+	return c.judge()
 }
 
 // listen hears all ranks' reports, gives them the orders that the plan asks for,

@@ -14,7 +14,7 @@ import (
 // poke sends signals that mean nothing: every system call of MALT must bear to
 // be interrupted.
 func (c *controller) poke() {
-	rnd := rand.New(rand.NewPCG(c.seed, 2))
+	rnd := rand.New(rand.NewPCG(c.Seed, 2))
 	for range c.pokes {
 		select {
 		case <-c.done:
@@ -30,11 +30,9 @@ func (c *controller) intrude(i intruder) error {
 	if !c.await(i.rank, i.after) {
 		return nil
 	}
-	s := setting{Program: "intruder", Args: []byte("null"), Config: libmalt.Config{
-		Rank: i.rank, Size: c.ranks, Store: "local:" + c.job.id, Transport: "shm",
-	}}
-	if i.token {
-		s.Config.Token = "token " + c.job.id
+	s := setting{Program: "intruder", Args: []byte("null"), Config: c.job.config(i.rank)}
+	if !i.token {
+		s.Config.Token = ""
 	}
 	p, err := c.job.start(s)
 	if err != nil {

@@ -19,14 +19,15 @@ import (
 
 func TestPlansArePure(t *testing.T) {
 	seen := map[string]bool{}
-	for seed := range uint64(200) {
-		a, b := newPlan(seed), newPlan(seed)
+	for n := range uint64(400) {
+		l := lot{n / 2, n%2 == 1}
+		a, b := newPlan(l), newPlan(l)
 		if !reflect.DeepEqual(a, b) {
-			t.Fatalf("seed %d gives two plans:\n%v\n%v", seed, a, b)
+			t.Fatalf("%v gives two plans:\n%v\n%v", l, a, b)
 		}
 		_, text, _ := strings.Cut(a.String(), ":")
 		if seen[text] {
-			t.Errorf("seed %d gives the plan of another:%s", seed, text)
+			t.Errorf("%v gives the plan of another:%s", l, text)
 		}
 		seen[text] = true
 	}
@@ -36,13 +37,14 @@ func TestPlansArePure(t *testing.T) {
 // scatter names receivers only. In bsp and notify-ack a scatter is not further
 // ahead of the gathers than allowed, no gather ahead of the scatters.
 func TestPlansAreFair(t *testing.T) {
-	for seed := range uint64(300) {
-		p := newPlan(seed)
+	for n := range uint64(600) {
+		l := lot{n / 2, n%2 == 1}
+		p := newPlan(l)
 		for i := range p.phases {
 			ph := &p.phases[i]
 			for r := range ph.ops {
 				if err := ph.fair(r, p.base(i)); err != nil {
-					t.Errorf("seed %d, phase %d, rank %d: %v", seed, i+1, r, err)
+					t.Errorf("%v, phase %d, rank %d: %v", l, i+1, r, err)
 				}
 			}
 		}
@@ -168,6 +170,33 @@ func TestLeftoversAreFound(t *testing.T) {
 	find(shared)
 	if err := os.Remove(shared); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLeftoversOnHostsAreFound: a host has files and sockets of its own.
+func TestLeftoversOnHostsAreFound(t *testing.T) {
+	hosts := hostsFor(t)
+	x := newTrialAt(t, 3, claim{Graph: "all", Mode: "async", Elements: 10}, site{hosts: hosts[:2], places: []int{0, 1, 1}, transport: "auto"})
+	x.until("all are at work", func() bool { return x.others(-1, func(r int) bool { return x.word(r, gathers) > 0 }) })
+	find := func(h *host, want string) {
+		t.Helper()
+		if left, err := h.leftovers(); err != nil || !strings.Contains(strings.Join(left, "\n"), want) {
+			t.Errorf("on host %s something with %q is left; found: %v, %v", h.Name, want, left, err)
+		}
+	}
+	find(hosts[0], " 0A ")   // listens
+	find(hosts[0], " 01 ")   // connected
+	find(hosts[1], "@malt-") // where ranks of one host meet
+	x.killAll()
+	if err := x.leftovers(); err != nil {
+		t.Error(err)
+	}
+	if b, err := hosts[1].command("touch", "/dev/shm/left").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	find(hosts[1], "left")
+	if b, err := hosts[1].command("rm", "/dev/shm/left").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, b)
 	}
 }
 

@@ -27,6 +27,23 @@ type job struct {
 	page  page
 	file  *os.File // of the page
 	ranks []*process
+	site
+}
+
+// site is where the ranks of a job run.
+type site struct {
+	hosts     []*host // none: on this machine, over shared memory
+	places    []int   // by rank: its host
+	transport string
+	encrypt   bool
+}
+
+// hostOf is nil on this machine.
+func (s *site) hostOf(rank int) *host {
+	if len(s.hosts) == 0 {
+		return nil
+	}
+	return s.hosts[s.places[rank]]
 }
 
 // process is one rank.
@@ -44,11 +61,20 @@ type process struct {
 	alive bool
 }
 
+// config is how a rank joins.
+func (j *job) config(rank int) libmalt.Config {
+	c := libmalt.Config{Rank: rank, Size: len(j.ranks), LocalRank: rank, Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm"}
+	if len(j.hosts) > 0 {
+		c.Store, c.Transport, c.Encrypt = j.hostOf(0).Address+":7007", j.transport, j.encrypt
+	}
+	return c
+}
+
 // startJob starts n ranks of a program, in the given order of ranks.
-func startJob(program string, n int, args any, order []int) (*job, error) {
+func startJob(program string, n int, args any, order []int, at site) (*job, error) {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id)
-	j := &job{id: hex.EncodeToString(id), ranks: make([]*process, n)}
+	j := &job{id: hex.EncodeToString(id), ranks: make([]*process, n), site: at}
 	text, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
@@ -60,10 +86,7 @@ func startJob(program string, n int, args any, order []int) (*job, error) {
 		return nil, err
 	}
 	for _, r := range order {
-		s := setting{Program: program, Args: text, Config: libmalt.Config{
-			Rank: r, Size: n, LocalRank: r, Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm",
-		}}
-		if j.ranks[r], err = j.start(s); err != nil {
+		if j.ranks[r], err = j.start(setting{Program: program, Args: text, Config: j.config(r)}); err != nil {
 			return nil, errors.Join(err, j.end())
 		}
 	}
@@ -82,6 +105,13 @@ func (j *job) start(s setting) (*process, error) {
 	defer there.Close()
 	p := &process{rank: s.Config.Rank, ended: make(chan struct{}), page: j.page, alive: true, pipe: here, reports: json.NewDecoder(here)}
 	p.cmd = exec.Command("/proc/self/exe")
+	if h := j.hostOf(p.rank); h != nil {
+		exe, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		p.cmd = h.command(exe) // which becomes it
+	}
 	p.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + j.dir, "TMPDIR=" + j.dir, "GOTRACEBACK=all",
 		envProgram + "=" + s.Program, envSetting + "=" + string(text),

@@ -58,7 +58,7 @@ func (c *controller) judgeVerdict(r int, v *verdict) error {
 			return nil
 		}
 	case peer:
-		if c.fell(v.Dead) {
+		if c.fell(v.Dead) || c.apart(r, v.Dead) {
 			return c.judgeNotice(r, v)
 		}
 		// One that is to die later could not join for want of one that has died:
@@ -69,6 +69,9 @@ func (c *controller) judgeVerdict(r int, v *verdict) error {
 	}
 	return fmt.Errorf("%s", v.Text)
 }
+
+// apart tells whether a cable between two ranks has been cut for good.
+func (c *controller) apart(a, b int) bool { return c.parted.Load() != 0 && c.separates(a, b) }
 
 func (c *controller) anyFell() bool {
 	return slices.ContainsFunc(c.deaths, func(d death) bool { return c.fell(d.rank) })
@@ -108,11 +111,11 @@ func (p *plan) collectives() int {
 // judgeNotice: the time since the death, or since the call began, or since the
 // rank itself was continued.
 func (c *controller) judgeNotice(r int, v *verdict) error {
-	since := max(time.Duration(c.job.page.at(v.Dead, died).Load()), v.Began, time.Duration(c.job.page.at(r, resumed).Load()))
+	since := max(time.Duration(c.job.page.at(v.Dead, died).Load()), time.Duration(c.parted.Load()), v.Began, time.Duration(c.job.page.at(r, resumed).Load()))
 	took := v.Ended - since
 	c.tally.add("deaths noticed", 1)
 	c.tally.addAll(tally{slowest: int(took.Milliseconds())})
-	if took > promptly {
+	if took > c.promptly() {
 		return fmt.Errorf("noticed the death after %v: %s", took, v.Text)
 	}
 	return nil

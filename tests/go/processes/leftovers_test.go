@@ -42,6 +42,10 @@ func (j *job) leftovers() error {
 			left = append(left, "process "+filepath.Base(filepath.Dir(name)))
 		}
 	}
+	for _, h := range j.hosts {
+		more, failed := h.leftovers()
+		left, err = append(left, more...), errors.Join(err, failed)
+	}
 	if len(left) > 0 {
 		err = errors.Join(err, fmt.Errorf("left behind: %s", strings.Join(left, "; ")))
 	}

@@ -1,6 +1,7 @@
 // Package processes holds the tests that need real processes: random schedules
-// of ranks that are stopped, continued, killed and leave, over shared memory,
-// and the claims of the papers that only processes can show.
+// of ranks that are stopped, continued, killed and leave, over shared memory and
+// between simulated hosts whose cables are lossy, slow and cut, and the claims of
+// the papers that only processes can show.
 //
 // The test binary runs itself anew as each rank: TestMain looks at the
 // environment, and a rank runs the program named there instead of the tests.
@@ -9,6 +10,9 @@
 //	go test ./tests/go/processes                       # 200 schedules
 //	MALT_SOAK=10m go test -timeout 0 -v -run Soak ./tests/go/processes
 //	MALT_SEED=17 go test -v -run Replay ./tests/go/processes
+//
+// Hosts come from tests/net/beside.py, which make test-net puts beside these tests;
+// what needs them is skipped without.
 package processes
 
 import (

@@ -17,9 +17,8 @@ type object struct {
 	bytes  int             // of the segment
 }
 
-// pickObject keeps all boxes of a job together at some 48 MB.
-func pickObject(rnd *rand.Rand, ranks int) object {
-	most := 48 << 20 / (ranks * (ranks + 3))
+// pickObject is one of so many bytes at most.
+func pickObject(rnd *rand.Rand, most int) object {
 	bytes := pick(rnd, 4, 16, 64, 1000, 4096-64, 4096, 10_000, 65_536, 70_000, 300_000, 1<<20, 4<<20)
 	bytes = min(bytes, most)
 	f32 := libmalt.Array{DType: libmalt.Float32, Count: max(bytes/4, 1)}
@@ -51,7 +50,7 @@ func (o object) size() (n int) {
 
 // steps is how many rounds a phase may have, so that large objects do not take
 // long.
-func (o object) steps(ranks int) int { return max(3, min(60, 60<<20/(o.size()*ranks+1))) }
+func (p *plan) steps() int { return max(3, min(p.rounds, p.bytes*5/4/(p.object.size()*p.ranks+1))) }
 
 func (o object) String() string {
 	if o.segment() {

@@ -14,12 +14,15 @@ var (
 	graphNames = []string{"all", "all", "halton", "ring", "one-peer", "chord", "star", "random:2", "hypercube"}
 )
 
-// newPlan makes the plan of a seed.
-func newPlan(seed uint64) *plan {
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	p := &plan{seed: seed, ranks: pick(rnd, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8)}
+// newPlan draws a plan.
+func newPlan(l lot) *plan {
+	rnd := rand.New(rand.NewPCG(l.Seed, 0))
+	p := &plan{lot: l, ranks: pick(rnd, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8), bytes: 48 << 20, rounds: 60}
 	p.order = rnd.Perm(p.ranks)
-	p.object = pickObject(rnd, p.ranks)
+	if l.Hosts {
+		p.pickWeather(rnd)
+	}
+	p.object = pickObject(rnd, p.bytes/(p.ranks*(p.ranks+3)))
 	p.impatient = rnd.IntN(4) == 0
 	p.noise = rnd.IntN(3) == 0
 	for range p.ranks {
@@ -28,13 +31,16 @@ func newPlan(seed uint64) *plan {
 	p.end = pick(rnd, together, together, apart, stay, stay, desert, shut)
 	p.chosen = rnd.IntN(p.ranks)
 	if rnd.IntN(3) == 0 {
-		p.deaths = append(p.deaths, pickDeath(rnd, p.ranks))
-		if d := pickDeath(rnd, p.ranks); rnd.IntN(4) == 0 && d.rank != p.deaths[0].rank {
+		p.deaths = append(p.deaths, p.pickDeath(rnd))
+		if d := p.pickDeath(rnd); rnd.IntN(4) == 0 && d.rank != p.deaths[0].rank {
 			p.deaths = append(p.deaths, d)
 		}
-		if p.end == desert || p.end == stay {
-			p.end = together // who else is gone must not depend on the moment
-		}
+	}
+	if l.Hosts && rnd.IntN(8) == 0 {
+		p.lose(rnd)
+	}
+	if p.fatal() && (p.end == desert || p.end == stay) {
+		p.end = together // who else is gone must not depend on the moment
 	}
 	last := 1 + rnd.IntN(3)
 	var before string
@@ -62,11 +68,14 @@ func newPlan(seed uint64) *plan {
 		r := rnd.IntN(p.ranks)
 		p.stops[r] = append(p.stops[r], p.pickStop(rnd))
 	}
+	if l.Hosts && rnd.IntN(10) == 0 {
+		p.stopForLong(rnd)
+	}
 	if rnd.IntN(3) == 0 {
 		p.pokes = rnd.IntN(300)
 	}
 	if rnd.IntN(8) == 0 {
-		p.intruders = append(p.intruders, intruder{rnd.IntN(p.ranks), pickMoment(rnd), rnd.IntN(2) == 0})
+		p.intruders = append(p.intruders, intruder{rnd.IntN(p.ranks), p.pickMoment(rnd), rnd.IntN(2) == 0})
 	}
 	return p
 }
@@ -108,7 +117,7 @@ func (p *plan) pickPhase(rnd *rand.Rand) planPhase {
 			ph.graph = g
 		}
 	}
-	steps := 2 + rnd.IntN(p.object.steps(p.ranks))
+	steps := 2 + rnd.IntN(p.steps())
 	uneven, subsets, slow := rnd.IntN(2) == 0, rnd.IntN(2) == 0, rnd.IntN(2*p.ranks)
 	for r := range p.ranks {
 		n := steps
@@ -198,26 +207,26 @@ func (ph *planPhase) pickSubsets(rnd *rand.Rand, rank int, base uint64) {
 }
 
 // pickDeath: mostly a kill at a moment given by what the rank has done.
-func pickDeath(rnd *rand.Rand, ranks int) death {
-	d := death{rank: rnd.IntN(ranks), how: pick(rnd, "kill", "kill", "kill", "kill", "exit", "abort")}
+func (p *plan) pickDeath(rnd *rand.Rand) death {
+	d := death{rank: rnd.IntN(p.ranks), how: pick(rnd, "kill", "kill", "kill", "kill", "exit", "abort")}
 	if d.how != "kill" {
 		d.after.value = rnd.IntN(60)
 		return d
 	}
-	d.after = pickMoment(rnd)
+	d.after = p.pickMoment(rnd)
 	if rnd.IntN(12) == 0 {
 		d.after = moment{stage, joining, upTo(rnd, 5*time.Millisecond)}
 	}
 	return d
 }
 
-func pickMoment(rnd *rand.Rand) moment {
+func (p *plan) pickMoment(rnd *rand.Rand) moment {
 	m := moment{delay: upTo(rnd, 2*time.Millisecond)}
 	switch rnd.IntN(4) {
 	case 0:
-		m.word, m.value = scatters, 1+rnd.IntN(80)
+		m.word, m.value = scatters, 1+rnd.IntN(p.rounds*4/3)
 	case 1:
-		m.word, m.value = gathers, 1+rnd.IntN(60)
+		m.word, m.value = gathers, 1+rnd.IntN(p.rounds)
 	case 2:
 		m.word, m.value = collectives, 1+rnd.IntN(6)
 	case 3:
@@ -227,7 +236,7 @@ func pickMoment(rnd *rand.Rand) moment {
 }
 
 func (p *plan) pickStop(rnd *rand.Rand) stop {
-	s := stop{after: pickMoment(rnd), hold: upTo(rnd, 40*time.Millisecond) + 1}
+	s := stop{after: p.pickMoment(rnd), hold: upTo(rnd, 40*time.Millisecond) + 1}
 	if rnd.IntN(8) == 0 {
 		s.after = moment{stage, pick(rnd, started, joining), upTo(rnd, 5*time.Millisecond)}
 	} else if rnd.IntN(2) == 0 {

@@ -2,6 +2,7 @@ package processes
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 // of the seed. Every rank makes the plans of all, so that it knows which updates
 // to expect.
 type plan struct {
-	seed   uint64
+	lot
 	ranks  int
 	order  []int // in which they are started
 	object object
@@ -30,6 +31,17 @@ type plan struct {
 	intruders []intruder
 	pokes     int     // signals without a meaning, which interrupt system calls
 	deaths    []death // of different ranks
+	*weather          // nil: all ranks are on this machine
+
+	// What a plan may ask for.
+	bytes  int // of all boxes of the object, about
+	rounds int // in a phase
+}
+
+// lot is what a plan is drawn by.
+type lot struct {
+	Seed  uint64
+	Hosts bool // several, on a network
 }
 
 // planPhase is a time in which ranks exchange updates in one way.
@@ -115,6 +127,14 @@ func (p *plan) deathOf(rank int) *death {
 	return nil
 }
 
+// fatal tells whether anybody is to die, or to be out of reach.
+func (p *plan) fatal() bool { return len(p.deaths) > 0 || p.weather != nil && p.lost != nil }
+
+// agree tells whether a mean is what it should be.
+func (p *plan) agree(got, want float64) bool {
+	return got == want || p.weather != nil && math.Abs(got-want) <= 1e-6*want
+}
+
 // earlyDeaths tells whether the plan has any.
 func (p *plan) earlyDeaths() bool {
 	return slices.ContainsFunc(p.deaths, func(d death) bool { return d.early() })
@@ -181,7 +201,7 @@ func (ph *planPhase) inLockstep(base, clock uint64) bool {
 // String is the plan in a few lines.
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d ranks, %s", p.seed, p.ranks, p.object)
+	fmt.Fprintf(&b, "seed %d: %d ranks, %s", p.Seed, p.ranks, p.object)
 	if p.impatient {
 		b.WriteString(", impatient")
 	}
@@ -212,6 +232,9 @@ func (p *plan) String() string {
 	}
 	for _, d := range p.deaths {
 		fmt.Fprintf(&b, "\n  rank %d dies (%s) at %s", d.rank, d.how, d.after)
+	}
+	if p.weather != nil {
+		b.WriteString(p.weather.String())
 	}
 	return b.String()
 }

@@ -47,11 +47,11 @@ func (ph *planPhase) options() string {
 // runSchedule is the program of a rank. It ends in good order unless the plan or
 // the test ends it otherwise.
 func runSchedule(r *rank) error {
-	var seed uint64
-	if err := r.args(&seed); err != nil {
+	var l lot
+	if err := r.args(&l); err != nil {
 		return err
 	}
-	x := &runner{rank: r, plan: newPlan(seed), rnd: rand.New(rand.NewPCG(seed, 100+uint64(r.Config.Rank))), tally: tally{}}
+	x := &runner{rank: r, plan: newPlan(l), rnd: rand.New(rand.NewPCG(l.Seed, 100+uint64(r.Config.Rank))), tally: tally{}}
 	runtime.GOMAXPROCS(x.plan.threads[r.Config.Rank])
 	r.set(stage, started)
 	if err := warmUp(); err != nil {
@@ -164,7 +164,7 @@ func (x *runner) follow() error {
 		x.phase, x.levelled = i, false
 		x.set(phase, i+1)
 		x.obs = x.plan.observe(x.me(), i, x.obs)
-		if len(x.plan.deaths) > 0 {
+		if x.plan.fatal() {
 			x.obs.without = func(r int) bool { return x.page.at(r, phase).Load() <= int64(i) }
 		}
 		if c := x.obj.s.Clock(); c != x.obs.base {

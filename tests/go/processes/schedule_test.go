@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,13 +13,17 @@ import (
 )
 
 // replay is the command that runs one schedule again.
-func replay(seed uint64) string {
-	return fmt.Sprintf("MALT_SEED=%d go test -count=1 -v -run Replay ./tests/go/processes", seed)
+func replay(l lot) string {
+	if l.Hosts {
+		return fmt.Sprintf(`MALT_SEED=%d go test -count=1 -v -exec "$PWD/.venv/bin/python $PWD/tests/net/beside.py" -run ReplayOnHosts ./tests/go/processes`, l.Seed)
+	}
+	return fmt.Sprintf("MALT_SEED=%d go test -count=1 -v -run Replay ./tests/go/processes", l.Seed)
 }
 
 // campaign runs schedules, several at a time.
 type campaign struct {
 	t     *testing.T
+	hosts []*host // none: on this machine
 	mu    sync.Mutex
 	tally tally
 }
@@ -35,17 +40,26 @@ func (c *campaign) run(next func() (uint64, bool)) {
 	}
 	c.tally = tally{}
 	var workers sync.WaitGroup
-	for range max(2, runtime.NumCPU()) {
-		workers.Go(func() {
-			for {
-				seed, ok := next()
-				if !ok {
-					return
-				}
-				tally, err := runPlan(seed)
-				c.book(seed, tally, err)
+	work := func(hosts []*host) {
+		for {
+			seed, ok := next()
+			if !ok {
+				return
 			}
-		})
+			l := lot{seed, len(hosts) > 0}
+			tally, err := runPlan(l, hosts)
+			c.book(l, tally, err)
+		}
+	}
+	if len(c.hosts) == 0 {
+		for range max(2, runtime.NumCPU()) {
+			workers.Go(func() { work(nil) })
+		}
+	}
+	for hosts := range slices.Chunk(c.hosts, mostHosts) {
+		if len(hosts) == mostHosts {
+			workers.Go(func() { work(hosts) })
+		}
 	}
 	workers.Wait()
 	if err := backTo(before); err != nil {
@@ -53,13 +67,13 @@ func (c *campaign) run(next func() (uint64, bool)) {
 	}
 }
 
-func (c *campaign) book(seed uint64, t tally, err error) {
+func (c *campaign) book(l lot, t tally, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tally.add("schedules", 1)
 	c.tally.addAll(t)
 	if err != nil {
-		c.t.Errorf("%v\nagain: %s", err, replay(seed))
+		c.t.Errorf("%v\nagain: %s", err, replay(l))
 	}
 }
 
@@ -76,17 +90,34 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() || raceDetector {
 		schedules = 20
 	}
+	(&campaign{t: t}).runFirst(schedules)
+}
+
+// TestSchedulesOnHosts runs 60 over tcp, and over tcp and shared memory, between
+// simulated hosts whose cables lose packets, are slow, are cut and restored, and
+// whose connections are reset.
+func TestSchedulesOnHosts(t *testing.T) {
+	(&campaign{t: t, hosts: hostsFor(t)}).runFirst(60)
+}
+
+// runFirst runs the schedules of the first n seeds.
+func (c *campaign) runFirst(n uint64) {
 	var last atomic.Uint64
-	c := &campaign{t: t}
 	c.run(func() (uint64, bool) {
 		seed := last.Add(1)
-		return seed, seed <= schedules
+		return seed, seed <= n
 	})
-	t.Log(c)
+	c.t.Log(c)
 }
 
 // TestSoak runs schedules for as long as MALT_SOAK says.
-func TestSoak(t *testing.T) {
+func TestSoak(t *testing.T) { (&campaign{t: t}).soak() }
+
+// TestSoakOnHosts does so on hosts.
+func TestSoakOnHosts(t *testing.T) { (&campaign{t: t, hosts: hostsFor(t)}).soak() }
+
+func (c *campaign) soak() {
+	t := c.t
 	text := os.Getenv("MALT_SOAK")
 	if text == "" {
 		t.Skip("MALT_SOAK is not set: make soak SOAK=10m")
@@ -97,7 +128,6 @@ func TestSoak(t *testing.T) {
 	}
 	var last atomic.Uint64
 	last.Store(uint64(time.Now().UnixNano()))
-	c := &campaign{t: t}
 	end := time.Now().Add(length)
 	done := make(chan struct{})
 	var telling sync.WaitGroup
@@ -118,7 +148,12 @@ func TestSoak(t *testing.T) {
 }
 
 // TestReplay runs the schedule of one seed.
-func TestReplay(t *testing.T) {
+func TestReplay(t *testing.T) { runAgain(t, nil) }
+
+// TestReplayOnHosts does so on hosts.
+func TestReplayOnHosts(t *testing.T) { runAgain(t, hostsFor(t)) }
+
+func runAgain(t *testing.T, hosts []*host) {
 	text := os.Getenv("MALT_SEED")
 	if text == "" {
 		t.Skip("MALT_SEED is not set: it is for a schedule that has failed")
@@ -127,8 +162,9 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(newPlan(seed))
-	tally, err := runPlan(seed)
+	l := lot{seed, len(hosts) > 0}
+	t.Log(newPlan(l))
+	tally, err := runPlan(l, hosts)
 	if err != nil {
 		t.Error(err)
 	}

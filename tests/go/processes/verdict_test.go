@@ -60,7 +60,7 @@ func (x *runner) judge(err error) verdict {
 	v.Began, v.Ended, v.Joining = call.began, call.ended, call.call == "join"
 	var dead *rdma.PeerError
 	switch {
-	case errors.As(err, &dead) && x.plan.deathOf(dead.Rank) != nil:
+	case errors.As(err, &dead) && (x.plan.deathOf(dead.Rank) != nil || x.plan.fatal() && x.plan.weather.separates(x.me(), dead.Rank)):
 		v.Outcome, v.Dead = peer, dead.Rank
 	case x.plan.earlyDeaths() && v.Joining:
 		v.Outcome = absent

@@ -1,0 +1,238 @@
+package processes
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What one schedule has at most.
+const (
+	mostHosts  = 4
+	mostFaults = 5
+)
+
+// weather is where the ranks of a plan are, what the cables of their hosts are
+// like, and what happens to them.
+type weather struct {
+	hosts     int
+	places    []int // by rank: its host
+	transport string
+	encrypt   bool
+	cables    []cable // by host, from the start
+	faults    []fault
+	lost      *fault // a cable that is cut for good
+}
+
+// cable is what leads from a host to the others.
+type cable struct {
+	loss  float64
+	delay time.Duration
+	rate  float64 // bits per second; 0: as fast as it goes
+}
+
+// fault is a change of a cable, at a moment in the life of a rank.
+type fault struct {
+	host  int
+	what  string // cut, reset, or a quality
+	cable cable  // of a quality: from now on
+	rank  int
+	after moment
+	lasts time.Duration // of a cut; 0: for good
+}
+
+// Limits of the transport, and what a network may add to them.
+const (
+	unreachable = 5 * time.Second         // a host that is silent for so long is taken for dead
+	longestCut  = 3 * time.Second         // is survived, also where a packet is lost after it; all of a plan together
+	recovery    = 1500 * time.Millisecond // until the kernel has sent again what was lost
+)
+
+// pickWeather places the ranks of a plan. Of the network and of rounds there is
+// less than in one machine, since what is lost is sent again a fifth of a second
+// later.
+func (p *plan) pickWeather(rnd *rand.Rand) {
+	w := &weather{transport: pick(rnd, "auto", "auto", "tcp"), encrypt: rnd.IntN(4) == 0}
+	w.hosts = min(p.ranks, 2+rnd.IntN(mostHosts-1))
+	w.places = make([]int, p.ranks)
+	for i, r := range rnd.Perm(p.ranks) {
+		w.places[r] = i // each host has a rank
+		if i >= w.hosts {
+			w.places[r] = rnd.IntN(w.hosts)
+		}
+	}
+	w.cables = make([]cable, w.hosts)
+	p.weather, p.bytes, p.rounds = w, 6<<20, 40
+	bad, left := rnd.IntN(3) > 0, longestCut
+	for h := range w.cables {
+		if bad {
+			w.cables[h] = pick(rnd, cable{}, pickCable(rnd))
+			p.rounds = 12
+		}
+	}
+	for range rnd.IntN(mostFaults) {
+		f := p.pickFault(rnd)
+		switch f.what {
+		case "cut":
+			f.lasts = min(f.lasts, left)
+			if left -= f.lasts; f.lasts == 0 {
+				continue
+			}
+		case "quality":
+			p.rounds = 12
+		}
+		w.faults = append(w.faults, f)
+	}
+}
+
+func pickCable(rnd *rand.Rand) cable {
+	return pick(rnd,
+		cable{loss: 0.01}, cable{loss: 0.01}, cable{loss: 0.05},
+		cable{delay: 20 * time.Millisecond}, cable{delay: upTo(rnd, 20*time.Millisecond)},
+		cable{rate: 1e8}, cable{rate: 1e7}, cable{loss: 0.01, delay: 5 * time.Millisecond, rate: 5e7})
+}
+
+func (p *plan) pickFault(rnd *rand.Rand) fault {
+	f := fault{what: pick(rnd, "cut", "cut", "reset", "reset", "quality"), rank: rnd.IntN(p.ranks), after: p.pickMoment(rnd)}
+	f.host = rnd.IntN(p.weather.hosts)
+	switch f.what {
+	case "cut":
+		f.lasts = pick(rnd, upTo(rnd, longestCut), longestCut/2+upTo(rnd, longestCut/2)) + time.Millisecond
+	case "quality":
+		f.cable = pick(rnd, cable{}, pickCable(rnd))
+	}
+	return f
+}
+
+// stopForLong adds a stop that outlasts the time after which a silent host counts
+// as unreachable: a process that is stopped is not dead.
+func (p *plan) stopForLong(rnd *rand.Rand) {
+	r := rnd.IntN(p.ranks)
+	p.stops[r] = append(p.stops[r], stop{after: p.pickMoment(rnd), hold: unreachable + recovery})
+}
+
+// lose cuts the cable of a host for good, in the place of deaths.
+func (p *plan) lose(rnd *rand.Rand) {
+	f := fault{host: rnd.IntN(p.weather.hosts), what: "cut", rank: rnd.IntN(p.ranks), after: p.pickMoment(rnd)}
+	p.weather.lost, p.deaths = &f, nil
+	p.weather.faults = append(p.weather.faults, f)
+}
+
+// separates tells whether a cable that is cut for good is between two ranks.
+func (w *weather) separates(a, b int) bool {
+	return w != nil && w.lost != nil && (w.places[a] == w.lost.host) != (w.places[b] == w.lost.host)
+}
+
+// promptly is how soon a blocked call has to know of a death, or of a host that
+// cannot be reached.
+func (w *weather) promptly() time.Duration {
+	switch {
+	case w == nil || len(w.faults) == 0 && !slices.ContainsFunc(w.cables, func(c cable) bool { return c != cable{} }):
+		return time.Second
+	case w.lost == nil && !slices.ContainsFunc(w.faults, func(f fault) bool { return f.what == "cut" }):
+		return time.Second + recovery // a packet that tells may be lost
+	}
+	return unreachable + recovery
+}
+
+func (w *weather) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n  transport %s, encrypted %v; ranks on hosts %v", w.transport, w.encrypt, w.places)
+	for h, c := range w.cables {
+		if c != (cable{}) {
+			fmt.Fprintf(&b, "\n  cable of host %d: %s", h, c)
+		}
+	}
+	for _, f := range w.faults {
+		fmt.Fprintf(&b, "\n  host %d at %s of rank %d: %s", f.host, f.after, f.rank, f)
+	}
+	return b.String()
+}
+
+func (f fault) String() string {
+	switch {
+	case f.what == "quality":
+		return "its cable has " + f.cable.String()
+	case f.what == "reset":
+		return "its connections are reset"
+	case f.lasts == 0:
+		return "its cable is cut for good"
+	}
+	return fmt.Sprintf("its cable is cut for %v", f.lasts)
+}
+
+func (c cable) String() string {
+	rate := "any rate"
+	if c.rate > 0 {
+		rate = fmt.Sprintf("%g Mbit/s", c.rate/1e6)
+	}
+	return fmt.Sprintf("loss %g %%, delay %v, %s", c.loss*100, c.delay, rate)
+}
+
+// lay gives hosts their cables.
+func (w *weather) lay(hosts []*host) error {
+	for i, h := range hosts {
+		if err := h.give(w.cables[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *host) give(to cable) error {
+	var rate any
+	if to.rate > 0 {
+		rate = to.rate
+	}
+	for _, q := range []struct {
+		what  string
+		value any
+	}{{"rate", rate}, {"loss", to.loss}, {"delay", to.delay.Seconds()}} {
+		if err := h.change(q.what, q.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calm makes all cables as they were.
+func calm(hosts []*host) error {
+	for _, h := range hosts {
+		if err := h.change("calm"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// befall carries out a fault. A network that does not do as it is told is the
+// test's own failure.
+func (c *controller) befall(f fault) error {
+	if !c.await(f.rank, f.after) {
+		return nil
+	}
+	h := c.job.hosts[f.host]
+	c.mu.Lock()
+	c.tally.add(map[string]string{"cut": "cuts", "reset": "resets", "quality": "changes of a cable"}[f.what], 1)
+	c.mu.Unlock()
+	switch f.what {
+	case "reset":
+		return h.change("reset")
+	case "quality":
+		return h.give(f.cable)
+	}
+	if f.lasts == 0 {
+		c.parted.Store(int64(now()))
+		return h.change("cut")
+	}
+	if err := h.change("cut"); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(f.lasts):
+	case <-c.done:
+	}
+	return h.change("restore")
+}
