@@ -105,9 +105,10 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	}
 }
 
-// late is a yield that went to more than other ranks that look, each of which gives
-// the core back within microseconds.
-const late = 100 * time.Microsecond
+// late is a yield that went to more than other ranks that look, or fold: they give
+// the core back sooner, while another program keeps it for its slice of some
+// milliseconds.
+const late = time.Millisecond
 
 // look runs step without sleeping, and tells whether it became true. A core that
 // comes back late has gone to somebody who computes. That will happen again: who
