@@ -231,7 +231,12 @@ func TestExchangeCorrupt(t *testing.T) {
 				}
 				x.Begin(1, rdma.Stamp{})
 				if rank == 1 {
-					return x.Step(w)
+					var failed error
+					err := tr.Wait(ctx, func() bool {
+						failed = x.Step(w)
+						return failed != nil || x.Finished()
+					})
+					return errors.Join(failed, err)
 				}
 				if err := complete(ctx, tr, x, w); !errors.Is(err, rdma.ErrCorrupt) {
 					return fmt.Errorf("%v, want that it is corrupt", err)
