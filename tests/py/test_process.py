@@ -297,7 +297,7 @@ os.execvp(sys.executable, [sys.executable, "-c", "import os; print('MALT_RANK' i
         prelude=False,
     )
     assert [text.split() for text in said] == [
-        [str(rank), "2", "12.5", "False", f"{rank},2,0,1", "False"] for rank in range(2)
+        [str(rank), "2", "12.5", "False", f"{rank},2,{rank},1", "False"] for rank in range(2)
     ]
 
 
