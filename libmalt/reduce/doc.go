@@ -8,7 +8,8 @@
 //
 // All operands are folded in one pass: each is read once, the output is written
 // once. There are kernels in C for AVX2 and AVX-512, chosen at run time, and in
-// plain Go for everything else; Path says which of them runs.
+// plain Go for everything else; Path says which of them runs. Tests hold all that the
+// machine has to the same bits; make test-avx512 does on a machine without AVX-512.
 //
 // # The result is a function of the operands and their order
 //
