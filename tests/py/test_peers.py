@@ -365,7 +365,13 @@ def test_a_thread_that_uses_a_busy_vector_is_refused() -> None:
         import threading
         v = malt.Vector(3, name="w")
         if r == 0:
-            thread = threading.Thread(target=v.sync)
+            def sync():
+                while True:               # it may be refused while the other thread looks
+                    try:
+                        return v.sync()
+                    except malt.StateError:
+                        pass
+            thread = threading.Thread(target=sync)
             thread.start()
             while True:                   # until the thread is inside, where it waits for rank 1
                 try:

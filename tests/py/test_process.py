@@ -69,7 +69,13 @@ def test_a_child_forked_while_a_thread_waits_does_not_hang() -> None:
 v = malt.Vector(3)
 if r == 0:
     import threading
-    thread = threading.Thread(target=v.sync)
+    def sync():
+        while True:                       # it may be refused while the other thread looks
+            try:
+                return v.sync()
+            except malt.StateError:
+                pass
+    thread = threading.Thread(target=sync)
     thread.start()
     while True:                           # until the thread is inside, where it waits for rank 1
         try:
