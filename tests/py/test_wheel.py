@@ -109,9 +109,10 @@ def test_the_extension_keeps_to_the_stable_abi() -> None:
 
 
 def test_the_declarations_are_those_of_the_header() -> None:
-    """Every function of malt.h can be called from Python, and nothing else is declared."""
+    """Every function of malt.h can be called from Python, and else only what the extension itself adds."""
     header = re.sub(r"/\*.*?\*/", "", (ROOT / "capi" / "malt.h").read_text(), flags=re.DOTALL)
     functions = set(re.findall(r"\b(malt_\w+)\(", header))
     from malt import _malt
 
-    assert {name for name in dir(_malt.lib) if name.startswith("malt_")} == functions
+    declared = {name for name in dir(_malt.lib) if name.startswith("malt_")}
+    assert {name for name in declared if not name.startswith("malt_python_")} == functions
