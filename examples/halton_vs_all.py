@@ -23,8 +23,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import secrets
 import subprocess
 import sys
 import time
@@ -44,9 +42,6 @@ FRAME, PAYLOAD = 1514, 1448
 
 SLACK = 1.005
 """The loss that all have to reach is the highest of the final ones, times this."""
-
-START = 'exec "$0" -m malt run -q -n 1 --nodes $MALT_SIM_HOSTS --node-rank $MALT_SIM_HOST --store h0:29500 "$@"'
-"""What each host runs: its rank of the job."""
 
 
 # ---- a rank, on a host of its own
@@ -91,12 +86,8 @@ def job(opt: argparse.Namespace, argv: Sequence[str], rate: float | None) -> lis
     out = (opt.out / "turns.json").resolve()
     out.unlink(missing_ok=True)
     cables = [] if rate is None else ["--rate", f"{rate:.0f}bit"]
-    sim = [sys.executable, "-m", "malt", "sim", "--hosts", str(opt.ranks), *cables, "--", "sh", "-c", START]
-    code = subprocess.run(
-        [*sim, sys.executable, __file__, *argv, f"--rank={out}"],
-        env={**os.environ, "MALT_TOKEN": secrets.token_hex(16)},
-        check=False,
-    ).returncode
+    sim = [sys.executable, "-m", "malt", "sim", "--hosts", str(opt.ranks), *cables]
+    code = subprocess.run([*sim, __file__, *argv, f"--rank={out}"], check=False).returncode
     if code:
         sys.exit(f"halton_vs_all: the job ended with exit code {code}; its message stands above")
     told = [Turn(Run(**run), steps, wire) for run, steps, wire in json.loads(out.read_text())]
