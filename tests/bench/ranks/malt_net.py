@@ -81,7 +81,7 @@ def lands(v: malt.Vector, does: str) -> Timed:
     until = {"sleeps": _sleep, "computes": _compute}[does]
 
     def there(after: float) -> tuple[float, bool]:
-        """Return when rank 1 asked, in seconds from the put, and the answer."""
+        """Return when rank 1 asked, in seconds from the put, and the answer; the later of its times if it was there."""
         put = float(malt.broadcast(time.monotonic() + 0.02))
         if malt.rank() == 0:
             _compute(put)
@@ -90,7 +90,9 @@ def lands(v: malt.Vector, does: str) -> Timed:
         else:
             until(put + after)
         asked = time.monotonic()
-        landed = bool(v.gather()) if malt.rank() == 1 else False
+        landed = malt.rank() == 1 and bool(v.gather())
+        if landed:
+            asked = time.monotonic()
         puts, asks = (malt.allgather(t) for t in (put, asked))
         landed = bool(malt.broadcast(landed, root=1))
         while malt.rank() == 1 and not landed and not v.gather():
