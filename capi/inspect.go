@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -110,11 +111,37 @@ func try(name string) error {
 	defer cancel()
 	var id [16]byte
 	rand.Read(id[:]) // never fails
-	w, err := libmalt.Join(ctx, libmalt.Config{Size: 1, Transport: name, Store: "local:" + hex.EncodeToString(id[:])})
+	c := libmalt.Config{Size: 1, Transport: name, Token: hex.EncodeToString(id[:])}
+	c.Store = "local:" + c.Token
+	if name == "tcp" {
+		var err error
+		if c.Store, c.StoreFD, err = loopback(); err != nil {
+			return err
+		}
+	}
+	w, err := libmalt.Join(ctx, c)
 	if err != nil {
 		return err
 	}
 	return w.Close()
+}
+
+// loopback is a store that nobody else can reach, and the socket that listens
+// there.
+func loopback() (store string, fd int, err error) {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return "", 0, err
+	}
+	defer l.Close()
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return "", 0, err
+	}
+	if cerr := raw.Control(func(s uintptr) { fd, err = syscall.Dup(int(s)) }); cerr != nil {
+		err = cerr
+	}
+	return l.Addr().String(), fd, err
 }
 
 // system is the kernel's name and release and the architecture.

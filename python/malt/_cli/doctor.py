@@ -213,9 +213,8 @@ def _pidfd() -> Finding:
 def _transport(name: str, works: bool, why: str) -> Finding:
     if works:
         return Finding(OK, name, "works")
-    return Finding(
-        PROBLEM, name, f"does not work: {why}", "a sandbox may forbid it: allow memfd_create and Unix sockets"
-    )
+    needs = "TCP sockets" if name == "tcp" else "memfd_create and Unix sockets"
+    return Finding(PROBLEM, name, f"does not work: {why}", f"a sandbox may forbid it: allow {needs}")
 
 
 def _exchange() -> Finding:
