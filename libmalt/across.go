@@ -31,7 +31,8 @@ import (
 // everything, and on a host of several ranks its step is 2e, and of the lowest, its
 // done e. The array is not written before the end. So whoever will not finish puts its
 // array into its box, as a scatter does: *at e through boxes*. Who sees that of any
-// rank does so, too, and folds what is in all boxes.
+// rank does so, too, and folds what is in all boxes; so does who has not finished and
+// finds a rank that it waits for at clock e: that one has scattered to others only.
 //
 // That all take the same way follows from this: nobody gets to the end before all
 // have finished, as each rank owns a piece of the sum; and who has finished never
@@ -255,7 +256,10 @@ func (o *exchanging) step() (done bool, err error) {
 func (o *exchanging) forsaken() bool {
 	s := &o.v.Segment
 	for _, r := range o.late {
-		_, gone := s.ch.clocks[r].Clock()
+		clock, gone := s.ch.clocks[r].Clock()
+		if clock >= o.clock {
+			return true // it has scattered by itself, though not to this rank
+		}
 		if wait, dead := s.missing(r, gone); dead != nil || !wait {
 			return true
 		}

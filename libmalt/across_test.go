@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"malt/libmalt"
@@ -471,6 +472,48 @@ func TestAcrossTCP(t *testing.T) {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
 			givenUp(t, overTCP(t, n), 15)
 			uneven(t, overTCP(t, n), 5)
+		})
+	}
+}
+
+// TestAcrossScatterToSome: a rank that scatters by itself where the others sync has
+// them go through boxes, also those that it does not scatter to.
+func TestAcrossScatterToSome(t *testing.T) {
+	for _, to := range [][]int{{}, {0}, {2}} {
+		t.Run(fmt.Sprint(to), func(t *testing.T) {
+			for r, err := range run(background(t), overTCP(t, 3), func(ctx context.Context, w *libmalt.World) error {
+				v, err := vector(ctx, w, acrossLength, "start=own")
+				if err != nil {
+					return err
+				}
+				if _, err := v.Sync(ctx, 1); err != nil {
+					return err
+				}
+				fill(v.Bytes(), float32(w.Rank()))
+				if w.Rank() != 1 {
+					want := 1
+					if slices.Contains(to, w.Rank()) {
+						want++
+					}
+					n, err := v.Sync(ctx, 1)
+					if n != want && err == nil {
+						err = fmt.Errorf("%d updates folded, expected %d", n, want)
+					}
+					return err
+				}
+				if _, err := v.Scatter(ctx, to, 1); err != nil {
+					return err
+				}
+				n, err := v.Gather(ctx, "")
+				if n != 2 && err == nil {
+					err = fmt.Errorf("%d updates folded, expected 2", n)
+				}
+				return err
+			}) {
+				if err != nil {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
 		})
 	}
 }
