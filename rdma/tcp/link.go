@@ -343,11 +343,12 @@ func (r *rank) join() {
 	}
 }
 
+// joinWithin waits for those that have a connection.
 func (r *rank) joinWithin(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for _, l := range r.links {
-		if l != nil {
+		if l != nil && l.current() != nil {
 			select {
 			case <-l.ended:
 			case <-t.C:
