@@ -115,7 +115,9 @@ type death struct {
 
 // early deaths come before the rank has joined: who waits for it may only learn
 // that it has not arrived.
-func (d *death) early() bool { return d.after.word == stage && d.after.value < joined }
+func (d *death) early() bool {
+	return d.how == "kill" && d.after.word == stage && d.after.value < joined
+}
 
 // deathOf is the death of a rank, nil where the plan has none.
 func (p *plan) deathOf(rank int) *death {
