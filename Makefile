@@ -105,7 +105,7 @@ test-avx512: ## the kernels on an emulated processor with AVX-512, for machines 
 	tests/avx512/run.sh
 
 race: ## the Go tests under the race detector, which sees all that goes over inmem
-	$(GO) test -race -timeout 10m ./internal/... ./rdma/... ./libmalt/...
+	$(GO) test -race -short -timeout 10m ./internal/... ./rdma/... ./libmalt/...
 
 fuzz: ## every fuzz target for FUZZTIME
 	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's#/[^/]*:func (Fuzz[A-Za-z0-9_]*).*# \1#' | sort | \

@@ -57,7 +57,7 @@ func TestInPlaceIsTheTwin(t *testing.T) {
 		func(rank int) string { return []string{"mean", "sum", "mean"}[rank%3] },
 		func(rank int) string { return []string{"mean", "replace", "mean-received"}[rank%3] },
 	}
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		for _, n := range []int{1, 2, 3, 5, 8} {
 			if transport == "shm" && n != 3 {
 				continue
@@ -189,7 +189,7 @@ func TestInPlaceBytes(t *testing.T) {
 // TestInPlaceUneven: ranks that make different numbers of syncs, of scatters by
 // themselves, and meet in barriers between (join rule).
 func TestInPlaceUneven(t *testing.T) {
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {
 				rnd := rand.New(rand.NewPCG(2, uint64(w.Rank())))
@@ -292,7 +292,7 @@ func TestInPlaceTimeouts(t *testing.T) {
 			return err
 		}, true, 2},
 	} {
-		for transport, open := range transports {
+		for transport, open := range transports() {
 			t.Run(c.name+"/"+transport, func(t *testing.T) {
 				gone := make(chan struct{})
 				check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {

@@ -38,18 +38,23 @@ func shapes(n int) []string {
 	return all
 }
 
-// transports that are tested over.
-var transports = map[string]func(t testing.TB, n int) []rdma.Transport{
-	"inmem": func(_ testing.TB, n int) []rdma.Transport { return inmem.New(n) },
-	"shm":   shared,
-	"tcp":   networked,
+// transports that are tested over. With -short, under the race detector, those
+// that lie on the heap: it does not see shared memory, and tcp has tests of its own.
+func transports() map[string]func(t testing.TB, n int) []rdma.Transport {
+	all := map[string]func(t testing.TB, n int) []rdma.Transport{
+		"inmem": func(_ testing.TB, n int) []rdma.Transport { return inmem.New(n) },
+	}
+	if !testing.Short() {
+		all["shm"], all["tcp"] = shared, networked
+	}
+	return all
 }
 
 // TestShapes runs every mode over odd graphs, ranks ending at different times
 // and meeting in collective calls in between: nobody hangs, and all that is
 // folded is what the observer allows.
 func TestShapes(t *testing.T) {
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		for i, mode := range modes {
 			t.Run(transport+"/"+mode, func(t *testing.T) {
 				sizes := sizes
@@ -233,7 +238,7 @@ func TestConfigureWithHeldUpdates(t *testing.T) {
 
 // TestManyVectors: 200 are open at once, made, used, levelled and closed.
 func TestManyVectors(t *testing.T) {
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {
 				var all []*libmalt.Vector
@@ -281,7 +286,7 @@ func TestManyVectors(t *testing.T) {
 
 // TestTwoWorlds in one process do not know of each other.
 func TestTwoWorlds(t *testing.T) {
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			first, second := open(t, 2), open(t, 3)
 			program := func(x float32) func(ctx context.Context, w *libmalt.World) error {

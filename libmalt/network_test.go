@@ -20,7 +20,7 @@ func open(t testing.TB, n int) []rdma.Transport {
 	if name == "" {
 		return inmem.New(n)
 	}
-	make, ok := transports[name]
+	make, ok := transports()[name]
 	if !ok {
 		t.Fatalf("MALT_TEST_TRANSPORT=%s: there are inmem, shm and tcp", name)
 	}

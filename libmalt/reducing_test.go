@@ -18,7 +18,7 @@ const inPlaceCount = 10_007
 // TestAllReduceIsTheFold: an allreduce of a vector, through the stream or in place,
 // gives bit for bit the fold of all ranks' values in the order of ranks.
 func TestAllReduceIsTheFold(t *testing.T) {
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		for _, n := range []int{1, 2, 3, 5, 8} {
 			if transport == "shm" && n != 3 {
 				continue
@@ -65,7 +65,7 @@ func TestAllReduceIsTheFold(t *testing.T) {
 // it up, while the others come sooner or later. They have the sum, or hear that rank 0
 // gave the call up; the next call finds all in step, and the arrays left alone.
 func TestReducingGivenUp(t *testing.T) {
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		t.Run(transport, func(t *testing.T) {
 			check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {
 				v, err := vector(ctx, w, inPlaceCount, "start=own")

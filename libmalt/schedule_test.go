@@ -154,7 +154,7 @@ func (o *observer) step(ctx context.Context, v *libmalt.Vector, rnd *rand.Rand, 
 // meant (the observer tells).
 func TestQueuesAfterFailedCollectives(t *testing.T) {
 	for _, mode := range []string{"notify-ack:1", "notify-ack:3"} {
-		for transport, open := range transports {
+		for transport, open := range transports() {
 			t.Run(mode+"/"+transport, func(t *testing.T) {
 				for seed := range uint64(5) {
 					check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {

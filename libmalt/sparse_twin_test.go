@@ -334,7 +334,7 @@ func put(b []byte, i int, x float32) { fill(b[4*i:4*i+4], x) }
 // value, however many messages were overwritten.
 func TestSparseLosesNothing(t *testing.T) {
 	const rows, steps = 200, 60
-	for transport, open := range transports {
+	for transport, open := range transports() {
 		for _, mode := range []string{"async", "ssp:2", "bsp", "notify-ack:2"} {
 			t.Run(transport+"/"+mode, func(t *testing.T) {
 				for _, n := range []int{2, 3, 5} {
