@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,11 +48,11 @@ func TestFirst(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				starts := make([]time.Duration, len(c.tries))
-				count := 0
+				var count atomic.Int32
 				var closed []int
 				won, errs := First(t.Context(), len(c.tries), Apart, func(ctx context.Context, i int) (prize, error) {
 					starts[i] = time.Since(began)
-					count++
+					count.Add(1)
 					limit := ctx
 					if c.tries[i].deaf {
 						limit = context.WithoutCancel(ctx)
@@ -82,8 +83,8 @@ func TestFirst(t *testing.T) {
 				if took := time.Since(began); took != c.took {
 					t.Errorf("took %v, expected %v", took, c.took)
 				}
-				if !slices.Equal(starts[:count], c.started) {
-					t.Errorf("attempts began at %v, expected %v", starts[:count], c.started)
+				if !slices.Equal(starts[:count.Load()], c.started) {
+					t.Errorf("attempts began at %v, expected %v", starts[:count.Load()], c.started)
 				}
 				if !slices.Equal(closed, c.closed) {
 					t.Errorf("%v were closed, expected %v", closed, c.closed)
