@@ -80,7 +80,7 @@ test: $(VENV)/.malt | $(OUT) ## all tests; prints the transports that ran and th
 	$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml; exit $$status
 
 test-go: $(VENV)/.malt | $(OUT)
-	$(GO) test -json -timeout 6m ./... | $(PY) tests/report.py go $(OUT)/go.json
+	$(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
 
 test-py: $(VENV)/.malt | $(OUT)
 	$(PY) -m pytest tests/py --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
@@ -107,10 +107,10 @@ test-avx512: ## the kernels on an emulated processor with AVX-512, for machines 
 race: ## the Go tests under the race detector, which sees all that goes over inmem
 	$(GO) test -race -short -timeout 10m ./internal/... ./rdma/... ./libmalt/...
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target for FUZZTIME, two at a time
 	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's#/[^/]*:func (Fuzz[A-Za-z0-9_]*).*# \1#' | sort | \
-	while read -r folder target; do \
-		echo "$$folder $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$folder; done
+	xargs -P 2 -L 1 sh -c 'out=$$($(GO) test -run "^$$" -fuzz "^$$2\$$" -fuzztime $(FUZZTIME) -parallel 1 $$1 2>&1); \
+	status=$$?; echo "$$1 $$2"; echo "$$out" | tail -n $$([ $$status = 0 ] && echo 3 || echo 200); exit $$status' fuzz
 
 soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, on one host and on several, then every fuzz target
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./tests/go/processes
