@@ -171,7 +171,8 @@ void malt_look_up(malt_look look);
  *     interface=  where other hosts can reach this rank: names and patterns of
  *                 interfaces, addresses, networks ("ib0,eth*,10.1.0.0/16"), with ^
  *                 before all of them: all others; without it, it finds out
- *     transport=  auto  shm  inmem
+ *     encrypt=    1: what goes between hosts is encrypted; the same on all ranks
+ *     transport=  auto  shm  tcp  inmem
  * Without any of those, here and in the environment, the job is this process
  * alone: rank 0 of 1.
  * Afterwards MALT_RANK, MALT_SIZE and MALT_LOCAL_RANK in the environment of this

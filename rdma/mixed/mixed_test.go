@@ -88,26 +88,28 @@ func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("shm and tcp have theirs")
 	}
-	most := map[string]int{"two each": 5, "three": 8, "one alone": 3}
-	for name, host := range map[string]func(rank int) int{
-		"two each": func(rank int) int { return rank / 2 },
-		"one each": func(rank int) int { return rank },
-		"three": func(rank int) int {
+	for name, layout := range map[string]struct {
+		most int // ranks
+		host func(rank int) int
+	}{
+		"two each":  {5, func(rank int) int { return rank / 2 }},
+		"one each":  {3, func(rank int) int { return rank }},
+		"one alone": {3, func(rank int) int { return min(rank, 1) }},
+		"three": {8, func(rank int) int {
 			if rank < 3 {
 				return 0
 			}
 			return 1 + rank%2
-		},
-		"one alone": func(rank int) int { return min(rank, 1) },
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdmatest.Run(t, func(t *testing.T, n int) []rdma.Transport {
-				if n > most[name] {
+				if n > layout.most {
 					t.Skipf("%d ranks are for other layouts", n)
 				}
 				hosts := make([]int, n)
 				for rank := range hosts {
-					hosts[rank] = host(rank)
+					hosts[rank] = layout.host(rank)
 				}
 				return settle(open(t, hosts...))
 			})
