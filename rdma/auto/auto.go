@@ -104,7 +104,15 @@ func openShm(ctx context.Context, c Config) (rdma.Transport, error) {
 	if !c.local() {
 		return openHere(ctx, c)
 	}
-	return shm.Open(ctx, *c.rendezvous())
+	return opened(shm.Open(ctx, *c.rendezvous()))
+}
+
+// opened makes an interface of what has been opened, and nil of what has not.
+func opened[T rdma.Transport](t T, err error) (rdma.Transport, error) {
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 func openInmem(_ context.Context, c Config) (rdma.Transport, error) {

@@ -75,7 +75,7 @@ func openTCP(ctx context.Context, c Config) (rdma.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tcp.Open(ctx, far)
+	return opened(tcp.Open(ctx, far))
 }
 
 // openHere is shared memory for ranks that have met by tcp.
@@ -123,7 +123,7 @@ func (m *met) rendezvous() *rendezvous.Config {
 
 func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
 	m.close()
-	return shm.Open(ctx, *m.rendezvous())
+	return opened(shm.Open(ctx, *m.rendezvous()))
 }
 
 // tcp is to connect this rank with all others.

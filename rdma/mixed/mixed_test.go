@@ -63,18 +63,18 @@ func open(t testing.TB, host ...int) []rdma.Transport {
 // that was sent between them has landed.
 type settled struct {
 	rdma.Transport
-	far []*tcp.Transport
+	far []rdmatest.Framer
 }
 
 // Settle is what rdmatest asks for.
 func (s settled) Settle() {
-	if err := tcp.Settle(s.far, patience); err != nil {
+	if err := rdmatest.Settle(s.far, patience); err != nil {
 		panic(err)
 	}
 }
 
 func settle(all []rdma.Transport) []rdma.Transport {
-	far := make([]*tcp.Transport, len(all))
+	far := make([]rdmatest.Framer, len(all))
 	ts := make([]rdma.Transport, len(all))
 	for i, t := range all {
 		far[i] = t.(*transport).far

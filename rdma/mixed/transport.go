@@ -42,16 +42,14 @@ func Open(ctx context.Context, near rendezvous.Config, far tcp.Config) (rdma.Tra
 		}
 		return nil, err
 	}
-	n := here.(*shm.Transport)
-	far.Near, far.Bell = near.Members, doorbell{n}
+	far.Near, far.Bell = near.Members, doorbell{here}
 	there, err := tcp.Open(ctx, far)
 	if err != nil {
 		here.Abort("it could not connect to other hosts: " + err.Error())
 		return nil, errors.Join(err, here.Close())
 	}
-	f := there.(*tcp.Transport)
-	beyond.Store(f)
-	return &transport{near: n, far: f, words: map[string]*words{}}, nil
+	beyond.Store(there)
+	return &transport{near: here, far: there, words: map[string]*words{}}, nil
 }
 
 // doorbell is where a rank, or a sub of it, waits.
@@ -105,15 +103,15 @@ func (t *transport) Traffic(peer int) rdma.Traffic {
 }
 
 func (t *transport) Sub() (rdma.Transport, error) {
-	near, err := t.near.Sub()
+	near, err := t.near.NewSub()
 	if err != nil {
 		return nil, err
 	}
-	s := &transport{near: near.(*shm.Transport), words: map[string]*words{}}
-	if s.far, err = t.far.SubAt(doorbell{s.near}); err != nil {
+	far, err := t.far.SubAt(doorbell{near})
+	if err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
-	return s, nil
+	return &transport{near: near, far: far, words: map[string]*words{}}, nil
 }
 
 // Close closes what is open in both halves before it leaves by either: who sees

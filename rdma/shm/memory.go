@@ -36,7 +36,7 @@ func (m *memory) take(b []byte) bool {
 func first(b []byte) *byte { return &b[:1][0] }
 
 // Map counts memory that other ranks are about to take as taken.
-func (t *transport) Map(bytes int) ([]byte, error) {
+func (t *Transport) Map(bytes int) ([]byte, error) {
 	b, err := t.host.Map(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("shm: rank %d: memory of %d bytes: %w", t.Rank(), bytes, err)
@@ -46,7 +46,7 @@ func (t *transport) Map(bytes int) ([]byte, error) {
 }
 
 // Unmap can be called after Close.
-func (t *transport) Unmap(b []byte) error {
+func (t *Transport) Unmap(b []byte) error {
 	if !t.memory.take(b) {
 		return fmt.Errorf("shm: rank %d: Unmap of %d bytes that did not come from Map, were resliced, or have been given back", t.Rank(), len(b))
 	}

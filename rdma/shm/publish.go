@@ -32,7 +32,7 @@ const (
 )
 
 // Publish announces a box; a name is free again when the box is closed.
-func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+func (t *Transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
 	outs, err := t.publish(together, name, s, readers, [][]int{readers})
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers
 }
 
 // PublishEach lays the boxes side by side.
-func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
+func (t *Transport) PublishEach(_ context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
 	sets := make([][]int, len(readers))
 	for i := range readers {
 		sets[i] = readers[i : i+1]
@@ -59,7 +59,7 @@ type Beyond struct {
 }
 
 // PublishBeyond is Publish for readers of this machine and others.
-func (t *transport) PublishBeyond(name string, s rdma.Spec, near, far []int, b *Beyond) (rdma.Outbox, error) {
+func (t *Transport) PublishBeyond(name string, s rdma.Spec, near, far []int, b *Beyond) (rdma.Outbox, error) {
 	outs, err := t.publishBeyond(fmt.Sprintf(partly, len(far)), name, s, near, [][]int{slices.Concat(near, far)}, b)
 	if err != nil {
 		return nil, err
@@ -69,11 +69,11 @@ func (t *transport) PublishBeyond(name string, s rdma.Spec, near, far []int, b *
 
 // publish makes one box per set of readers and announces them together, all or
 // none.
-func (t *transport) publish(kind, name string, s rdma.Spec, readers []int, sets [][]int) ([]rdma.Outbox, error) {
+func (t *Transport) publish(kind, name string, s rdma.Spec, readers []int, sets [][]int) ([]rdma.Outbox, error) {
 	return t.publishBeyond(kind, name, s, readers, sets, nil)
 }
 
-func (t *transport) publishBeyond(kind, name string, s rdma.Spec, readers []int, sets [][]int, beyond *Beyond) ([]rdma.Outbox, error) {
+func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int, sets [][]int, beyond *Beyond) ([]rdma.Outbox, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (t *transport) publishBeyond(kind, name string, s rdma.Spec, readers []int,
 
 // publication is what the boxes of one Publish share.
 type publication struct {
-	t         *transport
+	t         *Transport
 	name      string
 	layout    box.Layout
 	pair      pair

@@ -20,7 +20,7 @@ const maxBlock = 1 << 46
 
 // Share makes and announces this rank's own part. The name belongs to one
 // Shared at a time; whose is told apart by the order, as with Publish.
-func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
+func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func openWith(t testing.TB, n int, p rendezvous.Policy) []rdma.Transport {
 		t.Fatal(err)
 	}
 	for _, tr := range all {
-		tr.(*transport).WaitAs(p)
+		tr.(*Transport).WaitAs(p)
 	}
 	return all
 }

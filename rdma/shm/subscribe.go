@@ -15,7 +15,7 @@ import (
 
 // Subscribe attaches to all boxes together, once the last of them is there: one
 // that fails or is given up has taken nothing.
-func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ type found struct {
 }
 
 // find compares what a sender announced with what this rank expects, and maps it.
-func (t *transport) find(name string, s rdma.Spec, sender int, r rendezvous.Region) (f found, err error) {
+func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Region) (f found, err error) {
 	ours := box.Describe(s)
 	kind, theirs, _ := strings.Cut(r.Text, ": ")
 	kind += ": "
@@ -95,7 +95,7 @@ func (t *transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 
 // inbox is the receiving end of a box that was found, and unmaps it at its own
 // end.
-func (t *transport) inbox(name string, sender int, f *found) (in *ends.Inbox, err error) {
+func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, err error) {
 	control, slots := f.box(f.layout, f.place)
 	in = &ends.Inbox{}
 	e := t.end(name, sender, f.layout, control, f.layout.Flat(slots))
@@ -109,7 +109,7 @@ func (t *transport) inbox(name string, sender int, f *found) (in *ends.Inbox, er
 }
 
 // end is what both ends of a box have in common.
-func (t *transport) end(name string, sender int, l box.Layout, control []byte, slot func(int) []byte) box.End {
+func (t *Transport) end(name string, sender int, l box.Layout, control []byte, slot func(int) []byte) box.End {
 	return box.End{
 		Place:  box.Place{Control: control, Slot: slot},
 		Layout: l, Name: name, Sender: sender, Member: uint32(sender), Generation: uint32(t.host.Generation()),
@@ -118,7 +118,7 @@ func (t *transport) end(name string, sender int, l box.Layout, control []byte, s
 }
 
 // fetch is rendezvous.Fetch that also ends when t, which may be a sub, is closed.
-func (t *transport) fetch(ctx context.Context, name string, from []int, use func(int, rendezvous.Region) error) error {
+func (t *Transport) fetch(ctx context.Context, name string, from []int, use func(int, rendezvous.Region) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()

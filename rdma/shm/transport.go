@@ -27,26 +27,23 @@ type rank struct {
 	pending map[string]*words      // Words that did not come about (yet), by name
 }
 
-// transport is one rank with one doorbell; Sub makes another one of the same
+// Transport is one rank with one doorbell; Sub makes another one of the same
 // rank.
-type transport struct {
+type Transport struct {
 	*rank
 	bell   int
-	parent *transport      // nil but for a sub
+	parent *Transport      // nil but for a sub
 	life   context.Context // ends with Close
 	cancel context.CancelFunc
 	open   ends.Set // boxes, words and subs
 	left   atomic.Bool
 }
 
-// Transport is for who joins it with another one, to ranks of other machines.
-type Transport = transport
-
-var _ rdma.Transport = (*transport)(nil)
+var _ rdma.Transport = (*Transport)(nil)
 
 // Open joins the job and returns when all ranks have arrived: rendezvous.Join
 // says how it fails.
-func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
+func Open(ctx context.Context, c rendezvous.Config) (*Transport, error) {
 	h, err := rendezvous.Join(ctx, c)
 	if err != nil {
 		return nil, err
@@ -59,25 +56,34 @@ func Open(ctx context.Context, c rendezvous.Config) (rdma.Transport, error) {
 	return newTransport(r, 0, nil), nil
 }
 
-func newTransport(r *rank, bell int, parent *transport) *transport {
-	t := &transport{rank: r, bell: bell, parent: parent}
+func newTransport(r *rank, bell int, parent *Transport) *Transport {
+	t := &Transport{rank: r, bell: bell, parent: parent}
 	t.life, t.cancel = context.WithCancel(context.Background())
 	return t
 }
 
-func (t *transport) Name() string { return "shm" }
-func (t *transport) Rank() int    { return t.host.Rank() }
-func (t *transport) Size() int    { return t.host.Size() }
-func (t *transport) Near() []int  { return t.host.Members() }
+func (t *Transport) Name() string { return "shm" }
+func (t *Transport) Rank() int    { return t.host.Rank() }
+func (t *Transport) Size() int    { return t.host.Size() }
+func (t *Transport) Near() []int  { return t.host.Members() }
 
-func (t *transport) State(peer int) error { return t.host.State(peer) }
+func (t *Transport) State(peer int) error { return t.host.State(peer) }
 
-func (t *transport) Abort(reason string) { t.host.Abort(reason) }
+func (t *Transport) Abort(reason string) { t.host.Abort(reason) }
 
-func (t *transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
+func (t *Transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
 
 // Sub takes one of the rank's other doorbells.
-func (t *transport) Sub() (rdma.Transport, error) {
+func (t *Transport) Sub() (rdma.Transport, error) {
+	s, err := t.NewSub()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// NewSub is Sub for who knows the transport.
+func (t *Transport) NewSub() (*Transport, error) {
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +104,7 @@ func (t *transport) Sub() (rdma.Transport, error) {
 
 // Close closes what is open, and then the rank: whoever sees that it has left
 // sees that its boxes have.
-func (t *transport) Close() error {
+func (t *Transport) Close() error {
 	if !t.left.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -124,7 +130,7 @@ func (t *transport) Close() error {
 
 // CloseEnds closes what is open; nothing can be opened any more. The rank still
 // takes part.
-func (t *transport) CloseEnds() error {
+func (t *Transport) CloseEnds() error {
 	open, ok := t.open.Shut()
 	if !ok {
 		return nil
@@ -140,12 +146,12 @@ func (t *transport) CloseEnds() error {
 
 // BellID is the number of the doorbell at which this transport waits. RingBell
 // rings that of any rank of the machine, RingBells all of this rank and its subs.
-func (t *transport) BellID() uint64     { return t.host.BellID(t.bell) }
-func (t *transport) RingBell(id uint64) { t.host.Ring(id) }
-func (t *transport) RingBells()         { t.host.RingOwn() }
+func (t *Transport) BellID() uint64     { return t.host.BellID(t.bell) }
+func (t *Transport) RingBell(id uint64) { t.host.Ring(id) }
+func (t *Transport) RingBells()         { t.host.RingOwn() }
 
 // check fails when t is closed.
-func (t *transport) check() error {
+func (t *Transport) check() error {
 	if err := t.open.Check(); err != nil {
 		return fmt.Errorf("shm: rank %d: %w", t.Rank(), err)
 	}

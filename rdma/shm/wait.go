@@ -34,10 +34,10 @@ func policyFor(here int, elsewhere bool) rendezvous.Policy {
 }
 
 // WaitAs has this transport and its subs wait as p says, before any of them does.
-func (t *transport) WaitAs(p rendezvous.Policy) { t.policy = p }
+func (t *Transport) WaitAs(p rendezvous.Policy) { t.policy = p }
 
 // Wait also ends when t, which may be a sub, is closed.
-func (t *transport) Wait(ctx context.Context, step func() bool) error {
+func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 	var closed error
 	err := t.host.Wait(ctx, t.bell, t.policy, func() bool {
 		if step() {
@@ -56,4 +56,4 @@ func (t *transport) Wait(ctx context.Context, step func() bool) error {
 }
 
 // Wake rings this transport's own doorbell.
-func (t *transport) Wake() { t.host.Ring(t.host.BellID(t.bell)) }
+func (t *Transport) Wake() { t.host.Ring(t.host.BellID(t.bell)) }

@@ -48,7 +48,7 @@ func pacer(r *fleet.Rank) error {
 	if err != nil {
 		return err
 	}
-	t.(*transport).policy = waits[r.Args[0]](r.Size)
+	t.policy = waits[r.Args[0]](r.Size)
 	rounds, err := strconv.Atoi(r.Args[1])
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ const maxWords = 1 << 30
 
 // words is one rank's hold on the words of all.
 type words struct {
-	t         *transport
+	t         *Transport
 	name      string
 	n         int
 	bytes     int // of a block
@@ -44,7 +44,7 @@ var _ rdma.Words = (*words)(nil)
 // Words announces this rank's words and maps those of all others. One that is
 // given up stays announced, since others may have mapped it already: the next
 // call of the same name goes on with it.
-func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
+func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 }
 
 // resume finds the words that an earlier call left, or makes new ones.
-func (t *transport) resume(name string, n int) (*words, error) {
+func (t *Transport) resume(name string, n int) (*words, error) {
 	r := t.rank
 	r.mu.Lock()
 	w, there := r.pending[name]
@@ -105,7 +105,7 @@ func (t *transport) resume(name string, n int) (*words, error) {
 }
 
 // suspend keeps words that did not come about for the next call, or for Close.
-func (t *transport) suspend(w *words) error {
+func (t *Transport) suspend(w *words) error {
 	err := w.unmapOthers()
 	r := t.rank
 	r.mu.Lock()
@@ -118,7 +118,7 @@ func (t *transport) suspend(w *words) error {
 }
 
 // makeWords makes and announces this rank's own part.
-func (t *transport) makeWords(w *words) (err error) {
+func (t *Transport) makeWords(w *words) (err error) {
 	var files []*mem.File
 	part := func(name string, bytes int, mapped func(*mem.File) ([]byte, error)) (b []byte, err error) {
 		f, err := mem.NewFile(name, bytes)
@@ -155,7 +155,7 @@ func (t *transport) makeWords(w *words) (err error) {
 }
 
 // complete maps the parts of all others.
-func (w *words) complete(ctx context.Context, t *transport) error {
+func (w *words) complete(ctx context.Context, t *Transport) error {
 	others := t.others()
 	err := t.fetch(ctx, w.key(), others, func(i int, r rendezvous.Region) (err error) {
 		if r.Text != w.String() {
@@ -178,7 +178,7 @@ func (w *words) complete(ctx context.Context, t *transport) error {
 }
 
 // others are all ranks of the machine but this one.
-func (t *transport) others() []int {
+func (t *Transport) others() []int {
 	return slices.DeleteFunc(slices.Clone(t.Near()), func(rank int) bool { return rank == t.Rank() })
 }
 

@@ -33,7 +33,7 @@ func work(r *fleet.Rank) error {
 	if err != nil {
 		return err
 	}
-	t.(*transport).policy = asleep
+	t.policy = asleep
 	w := &worker{Rank: r, t: t, mode: r.Args[0]}
 	if err := w.open(); err != nil {
 		return err

@@ -150,13 +150,13 @@ func TestListeningAndSlow(t *testing.T) {
 	for rank := range configs {
 		configs[rank].Listening, configs[rank].Peers = true, peers
 	}
-	early := make(chan *transport)
+	early := make(chan *Transport)
 	go func() {
 		tr, err := Open(context.Background(), configs[1])
 		if err != nil {
 			t.Error(err)
 		}
-		early <- tr.(*transport)
+		early <- tr
 	}()
 	// It has dialled, and waits for an answer.
 	l := configs[0].Listeners[0].(*net.TCPListener)
@@ -175,7 +175,7 @@ func TestListeningAndSlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAll(t, []*transport{late.(*transport), <-early})
+	closeAll(t, []*Transport{late, <-early})
 }
 
 func TestMostTelling(t *testing.T) {

@@ -67,7 +67,7 @@ func BenchmarkPutSeen(b *testing.B) {
 			b.Error(err)
 		}
 	}
-	await := func(t *transport, in rdma.Inbox, clock uint64) (gone error) {
+	await := func(t *Transport, in rdma.Inbox, clock uint64) (gone error) {
 		_ = t.Wait(context.Background(), func() bool {
 			var c uint64
 			c, gone = in.Clock()

@@ -9,7 +9,7 @@ import (
 )
 
 // pair is a box of rank 0 that rank 1 reads.
-func pair(t testing.TB, all []*transport, s rdma.Spec) (rdma.Outbox, rdma.Inbox) {
+func pair(t testing.TB, all []*Transport, s rdma.Spec) (rdma.Outbox, rdma.Inbox) {
 	t.Helper()
 	out, err := all[0].Publish(context.Background(), "pair", s, []int{1})
 	if err != nil {

@@ -126,7 +126,7 @@ func intact(u rdma.Update, sender int) error {
 // exchange has a rank send updates to the other of two, in a mode, and take the
 // other's, with every check that can be made of what comes; as many as told, and
 // in newest mode, where most may be overwritten, until it is enough.
-func exchange(t *transport, mode string, updates uint64, enough func() bool) error {
+func exchange(t *Transport, mode string, updates uint64, enough func() bool) error {
 	ctx, other := context.Background(), 1-t.Rank()
 	s := rdma.Spec{Bytes: largest, Lockstep: mode == "lock-step"}
 	if mode == "queue" {
@@ -289,7 +289,7 @@ func TestG2G3CutConnections(t *testing.T) {
 }
 
 // breakUp ends the connection again and again while nothing is on its way.
-func breakUp(all []*transport, random *rand.Rand) (cuts func() int64, stop func()) {
+func breakUp(all []*Transport, random *rand.Rand) (cuts func() int64, stop func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
 	l := all[1].links[0]

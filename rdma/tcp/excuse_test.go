@@ -211,7 +211,7 @@ func TestHeard(t *testing.T) {
 }
 
 // wordsOf makes words of all ranks.
-func wordsOf(t *testing.T, all []*transport, n int) []rdma.Words {
+func wordsOf(t *testing.T, all []*Transport, n int) []rdma.Words {
 	t.Helper()
 	ws, errs := make([]rdma.Words, len(all)), make([]error, len(all))
 	var wg sync.WaitGroup

@@ -84,7 +84,7 @@ func (p *replica) release() error {
 
 // Subscribe takes all boxes together, once the last of them is announced: what
 // fails or is given up has taken nothing.
-func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
+func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
 	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
@@ -110,7 +110,7 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 
 // Await returns when Subscribe would not wait, or with the error of hopeless,
 // which is asked at each ring.
-func (t *transport) Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error {
+func (t *Transport) Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error {
 	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
@@ -131,7 +131,7 @@ func (t *transport) Await(ctx context.Context, name string, s rdma.Spec, senders
 }
 
 // await asks for missing ranks at each ring until there are none.
-func (t *transport) await(ctx context.Context, ask func() (missing []int, err error)) error {
+func (t *Transport) await(ctx context.Context, ask func() (missing []int, err error)) error {
 	var missing []int
 	err := t.wait(ctx, func() (ok bool, err error) {
 		missing, err = ask()
@@ -145,7 +145,7 @@ func (t *transport) await(ctx context.Context, ask func() (missing []int, err er
 
 // find looks all senders up and has them send: what one of those that are not
 // missing publishes from then on comes, also when it leaves. rank.mu is held.
-func (t *transport) find(op, name string, s rdma.Spec, senders []int) (found []*replica, missing []int, err error) {
+func (t *Transport) find(op, name string, s rdma.Spec, senders []int) (found []*replica, missing []int, err error) {
 	r := t.rank
 	for _, sender := range senders {
 		// Of a sender that has gone nothing comes any more.
@@ -170,7 +170,7 @@ func (t *transport) find(op, name string, s rdma.Spec, senders []int) (found []*
 }
 
 // take makes inboxes of what was found; rank.mu is held.
-func (t *transport) take(found []*replica) ([]rdma.Inbox, error) {
+func (t *Transport) take(found []*replica) ([]rdma.Inbox, error) {
 	all := make([]*inbox, len(found))
 	for i, p := range found {
 		var err error
@@ -224,7 +224,7 @@ func (p *replica) forget() {
 }
 
 // newInbox makes the reading end; what has landed already is there.
-func (t *transport) newInbox(p *replica) (in *inbox, err error) {
+func (t *Transport) newInbox(p *replica) (in *inbox, err error) {
 	in = &inbox{t: t, replica: p}
 	e := p.end
 	e.Bell = t.bell.BellID()
@@ -241,7 +241,7 @@ func (t *transport) newInbox(p *replica) (in *inbox, err error) {
 // it skips.
 type inbox struct {
 	ends.Inbox
-	t       *transport
+	t       *Transport
 	replica *replica
 	last    uint64 // Mu: seq of what Next has returned
 }

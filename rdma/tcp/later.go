@@ -34,13 +34,20 @@ func (w *later) ask() {
 
 func (w *later) fire() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.armed = false
-	w.mu.Unlock()
 	for _, l := range w.rank.links {
 		if l != nil {
 			l.kick()
 		}
 	}
+}
+
+// pending tells whether it will.
+func (w *later) pending() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.armed
 }
 
 func (w *later) stop() {

@@ -10,7 +10,7 @@ import (
 	"malt/rdma/internal/mem"
 )
 
-func (t *transport) Map(bytes int) ([]byte, error) {
+func (t *Transport) Map(bytes int) ([]byte, error) {
 	b, err := mem.Map(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: memory of %d bytes: %w", t.Rank(), bytes, noMemory(err))
@@ -19,7 +19,7 @@ func (t *transport) Map(bytes int) ([]byte, error) {
 }
 
 // Unmap can be called after Close.
-func (t *transport) Unmap(b []byte) error { return mem.Unmap(b) }
+func (t *Transport) Unmap(b []byte) error { return mem.Unmap(b) }
 
 func noMemory(err error) error { return fmt.Errorf("%w: %w", rdma.ErrNoMemory, err) }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Publish announces a box; a name is free again when the box is closed.
-func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
+func (t *Transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
 	outs, err := t.publish(name, s, readers, [][]int{readers})
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers
 }
 
 // PublishEach makes boxes that have nothing in common but the name.
-func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
+func (t *Transport) PublishEach(_ context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
 	sets := make([][]int, len(readers))
 	for i := range readers {
 		sets[i] = readers[i : i+1]
@@ -30,7 +30,7 @@ func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 	return t.publish(name, s, readers, sets)
 }
 
-func (t *transport) publish(name string, s rdma.Spec, readers []int, sets [][]int) (outs []rdma.Outbox, err error) {
+func (t *Transport) publish(name string, s rdma.Spec, readers []int, sets [][]int) (outs []rdma.Outbox, err error) {
 	if err := t.open.Check(); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
 	}
@@ -183,7 +183,7 @@ func (x *relay) finish() {
 }
 
 // newOutbox makes a box and the relays to its readers.
-func (t *transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, error) {
+func (t *Transport) newOutbox(n *naming, s rdma.Spec, readers []int) (*outbox, error) {
 	l, err := box.NewLayout(s, len(readers))
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (p *publication) relay(r *rank, o *box.Outbox, e box.End, first int, reader
 // Relay takes the updates of a box that another transport has made, of e, to
 // readers, whose numbers in it begin with first. Its memory is there until release
 // was called, which it is not where Relay fails.
-func (t *transport) Relay(o *box.Outbox, e box.End, first int, readers []int, release func() error) error {
+func (t *Transport) Relay(o *box.Outbox, e box.End, first int, readers []int, release func() error) error {
 	s := e.Layout.Spec
 	op := fmt.Sprintf("tcp: rank %d: relaying %s", t.Rank(), e.Name)
 	if err := errors.Join(t.cfg.checkRanks("readers", readers), checkNames(e.Name, s)); err != nil {

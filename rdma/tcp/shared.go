@@ -13,7 +13,7 @@ import (
 
 // shared is memory and words of this rank alone.
 type shared struct {
-	t      *transport
+	t      *Transport
 	block  []byte
 	values []mem.Word
 	closed atomic.Bool
@@ -22,7 +22,7 @@ type shared struct {
 var _ rdma.Shared = (*shared)(nil)
 
 // Share makes it: there is nobody to wait for.
-func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
+func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	op := fmt.Sprintf("tcp: rank %d: Share %s", t.Rank(), name)
 	if bytes < 0 || n < 0 || n > maxWords {
 		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 or more and 0 to %d", op, bytes, n, maxWords)

@@ -16,15 +16,15 @@ import (
 // settled is a rank among others of this process that can wait until everything
 // that was sent between them has landed.
 type settled struct {
-	*transport
-	all []*transport
+	*Transport
+	all []*Transport
 	tb  testing.TB
 }
 
 // Close also asserts that nothing was amiss with what was received: a connection
 // that breaks is made again, and so would hide it.
 func (s settled) Close() error {
-	err := s.transport.Close()
+	err := s.Transport.Close()
 	for _, l := range s.links {
 		if l != nil && errors.Is(l.lastWhy(), rdma.ErrCorrupt) {
 			s.tb.Errorf("rank %d with %d: %v", s.Rank(), l.peer, l.lastWhy())
@@ -35,7 +35,11 @@ func (s settled) Close() error {
 
 // Settle is what rdmatest asks for.
 func (s settled) Settle() {
-	if err := Settle(s.all, patience); err != nil {
+	all := make([]rdmatest.Framer, len(s.all))
+	for i, t := range s.all {
+		all[i] = t
+	}
+	if err := rdmatest.Settle(all, patience); err != nil {
 		panic(err)
 	}
 }
@@ -43,10 +47,10 @@ func (s settled) Settle() {
 // patience is for what should happen at once: only a defect lasts so long.
 const patience = 30 * time.Second
 
-func (s settled) Sub() (rdma.Transport, error) { return s.transport.Sub() }
+func (s settled) Sub() (rdma.Transport, error) { return s.Transport.Sub() }
 
 // open makes n ranks of one job over loopback.
-func openRanks(t testing.TB, n int, change func(*Config)) []*transport {
+func openRanks(t testing.TB, n int, change func(*Config)) []*Transport {
 	t.Helper()
 	configs := configure(t, n)
 	if change != nil {
@@ -57,19 +61,16 @@ func openRanks(t testing.TB, n int, change func(*Config)) []*transport {
 	return openConfigs(t, configs)
 }
 
-func openConfigs(t testing.TB, configs []Config) []*transport {
+func openConfigs(t testing.TB, configs []Config) []*Transport {
 	t.Helper()
-	all := make([]*transport, len(configs))
+	all := make([]*Transport, len(configs))
 	errs := make([]error, len(configs))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var wg sync.WaitGroup
 	for rank := range configs {
 		wg.Go(func() {
-			tr, err := Open(ctx, configs[rank])
-			if errs[rank] = err; err == nil {
-				all[rank] = tr.(*transport)
-			}
+			all[rank], errs[rank] = Open(ctx, configs[rank])
 		})
 	}
 	wg.Wait()
@@ -100,7 +101,7 @@ func configure(t testing.TB, n int) []Config {
 	return configs
 }
 
-func settle(tb testing.TB, all []*transport) []rdma.Transport {
+func settle(tb testing.TB, all []*Transport) []rdma.Transport {
 	ts := make([]rdma.Transport, len(all))
 	for i, t := range all {
 		ts[i] = settled{t, all, tb}
@@ -113,7 +114,7 @@ func TestConformance(t *testing.T) {
 }
 
 // closeAll closes all ranks, one after the other.
-func closeAll(t testing.TB, all []*transport) {
+func closeAll(t testing.TB, all []*Transport) {
 	t.Helper()
 	for _, r := range all {
 		if err := r.Close(); err != nil {

@@ -69,25 +69,22 @@ func (r *rank) finish(rank int, err error) {
 	}
 }
 
-// transport is one rank with one doorbell; Sub makes another one of the same
+// Transport is one rank with one doorbell; Sub makes another one of the same
 // rank.
-type transport struct {
+type Transport struct {
 	*rank
 	bell   Doorbell
-	parent *transport // nil but for a sub
+	parent *Transport // nil but for a sub
 	open   ends.Set   // boxes, words and subs
 }
 
-// Transport is for who joins it with another one, to near ranks.
-type Transport = transport
-
-var _ rdma.Transport = (*transport)(nil)
+var _ rdma.Transport = (*Transport)(nil)
 
 // Open connects this rank with all others and returns when that is done. It
 // fails with a *rdma.ConfigError where a rank was told something else than this
 // one, and otherwise when ctx is done, with what stood in the way of each
 // connection that is missing.
-func Open(ctx context.Context, c Config) (rdma.Transport, error) {
+func Open(ctx context.Context, c Config) (*Transport, error) {
 	if err := c.check(); err != nil {
 		for _, l := range c.Listeners {
 			l.Close()
@@ -140,27 +137,27 @@ func (r *rank) close() {
 	r.watching.Wait()
 }
 
-func newTransport(r *rank, d Doorbell, parent *transport) *transport {
-	return &transport{rank: r, bell: d, parent: parent}
+func newTransport(r *rank, d Doorbell, parent *Transport) *Transport {
+	return &Transport{rank: r, bell: d, parent: parent}
 }
 
-func (t *transport) Name() string { return "tcp" }
-func (t *transport) Rank() int    { return t.cfg.Rank }
-func (t *transport) Size() int    { return t.cfg.Size }
-func (t *transport) Near() []int  { return t.near }
+func (t *Transport) Name() string { return "tcp" }
+func (t *Transport) Rank() int    { return t.cfg.Rank }
+func (t *Transport) Size() int    { return t.cfg.Size }
+func (t *Transport) Near() []int  { return t.near }
 
 // Reaches tells whether there is, or was, a connection to rank.
-func (t *transport) Reaches(rank int) bool { return t.cfg.reaches(rank) }
+func (t *Transport) Reaches(rank int) bool { return t.cfg.reaches(rank) }
 
 // Ring rings a doorbell of this machine, or has a link look for something to send.
-func (t *transport) Ring(bell uint64) { t.ring(bell) }
+func (t *Transport) Ring(bell uint64) { t.ring(bell) }
 
-func (t *transport) Wait(ctx context.Context, step func() bool) error {
+func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 	return t.wait(ctx, func() (bool, error) { return step(), nil })
 }
 
 // wait is Bell.Wait that also ends when this transport is closed.
-func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
+func (t *Transport) wait(ctx context.Context, step func() (bool, error)) error {
 	err := t.bell.WaitFor(ctx, func() (bool, error) {
 		if ok, err := step(); ok || err != nil {
 			return ok, err
@@ -173,14 +170,18 @@ func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
 	return nil
 }
 
-func (t *transport) Wake() { t.bell.Wake() }
+func (t *Transport) Wake() { t.bell.Wake() }
 
 // Sub is for a rank that has its own doorbells; SubAt, for one that was given one.
-func (t *transport) Sub() (rdma.Transport, error) {
-	return t.SubAt(newBell(t.bell.(ownBell).set))
+func (t *Transport) Sub() (rdma.Transport, error) {
+	s, err := t.SubAt(newBell(t.bell.(ownBell).set))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-func (t *transport) SubAt(d Doorbell) (*Transport, error) {
+func (t *Transport) SubAt(d Doorbell) (*Transport, error) {
 	s := newTransport(t.rank, d, t)
 	if err := ends.Adopt(&t.open, s); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: Sub: %w", t.Rank(), err)
@@ -188,7 +189,7 @@ func (t *transport) SubAt(d Doorbell) (*Transport, error) {
 	return s, nil
 }
 
-func (t *transport) State(peer int) error {
+func (t *Transport) State(peer int) error {
 	if peer < 0 || peer >= t.Size() {
 		return fmt.Errorf("tcp: no rank %d among %d", peer, t.Size())
 	}
@@ -197,7 +198,7 @@ func (t *transport) State(peer int) error {
 
 // Traffic counts wire bytes besides: frames with their headers, over all
 // connections with peer, without TCP's own headers.
-func (t *transport) Traffic(peer int) rdma.Traffic {
+func (t *Transport) Traffic(peer int) rdma.Traffic {
 	c := t.meter.Traffic(peer)
 	if peer >= 0 && peer < t.Size() && t.links[peer] != nil {
 		c.SentWire, c.ReceivedWire = t.links[peer].wireBytes()
@@ -205,9 +206,26 @@ func (t *transport) Traffic(peer int) rdma.Traffic {
 	return c
 }
 
+// Frames is how many frames have been sent to peer and have landed from it; calm:
+// there are no more to be sent, neither now nor in a moment. over: no more are
+// sent or land, ever.
+func (t *Transport) Frames(peer int) (sent, landed uint64, calm, over bool) {
+	l := t.links[peer]
+	if l == nil {
+		return 0, 0, true, true
+	}
+	select {
+	case <-l.ended:
+		over = true
+	default:
+	}
+	calm = !t.later.pending() && !l.dirty.Load() && l.idle.Load()
+	return l.posted.Load(), l.landed.Load(), calm, over
+}
+
 // Abort tells the others and waits for a moment until they have been sent the
 // news, since the process may be about to end.
-func (t *transport) Abort(reason string) {
+func (t *Transport) Abort(reason string) {
 	if len(reason) > maxName {
 		reason = reason[:maxName]
 	}
@@ -230,7 +248,7 @@ func errAborted(reason string) error { return errors.New("it gave up: " + reason
 // Close closes what is open, and then the rank: whoever sees that it has left
 // has got all that it published. A peer that takes nothing for as long as its
 // host may be silent is not waited for.
-func (t *transport) Close() error {
+func (t *Transport) Close() error {
 	open, ok := t.open.Shut()
 	if !ok {
 		return nil

@@ -16,7 +16,7 @@ import (
 // are announced.
 type words struct {
 	rank   *rank
-	t      *transport // that closes it; from when it has come about
+	t      *Transport // that closes it; from when it has come about
 	id     uint32
 	name   string
 	n      int
@@ -71,7 +71,7 @@ type remoteWords struct {
 // Words announces this rank's words and waits for those of all others. Given up,
 // they stay announced, since others may have taken them already: the next call
 // of the same name goes on with them.
-func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
+func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
 	if err := t.open.Check(); err != nil {
 		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
 	}
@@ -120,7 +120,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 
 // resume finds the words that an earlier call left, or makes and announces new
 // ones.
-func (t *transport) resume(name string, n int) (*words, error) {
+func (t *Transport) resume(name string, n int) (*words, error) {
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func (t *transport) resume(name string, n int) (*words, error) {
 }
 
 // takeWords looks for the words of all others, and takes them if none is missing.
-func (t *transport) takeWords(w *words) (missing []int, err error) {
+func (t *Transport) takeWords(w *words) (missing []int, err error) {
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()
