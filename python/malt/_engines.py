@@ -13,19 +13,20 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from . import _errors
 from ._addresses import listen
 from ._launch import Job, meeting, program_environment
+from ._lib import seconds
 from ._need import need
 from ._output import Display
 from ._rank import Outcome, first_failure
-from ._run import packed_call, payload, raise_failure, start, unpacked
+from ._run import checked, packed_call, payload, raise_failure, start, unpacked
 
-__all__ = ["Call", "Fate", "Seat", "call", "results"]
+__all__ = ["Asked", "Call", "Fate", "Seat"]
 
 FAREWELL = 2.0
 """Seconds in which, after a failure, other ranks may say that they have failed before."""
@@ -56,11 +57,71 @@ class Fate(NamedTuple):
     """Its last, if it failed."""
 
 
-def call(engine: str, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, size: int) -> Call:
-    """Pack a call for the ranks of a new job."""
-    need("cloudpickle", f"malt.{engine}.run")
-    data, _ = packed_call((fn, tuple(args), dict(kwargs or {})), fn)
-    return Call(payload(data, None, None), size, os.urandom(16).hex())
+class Asked:
+    """What somebody asks ``malt.ray.run`` or ``malt.dask.run`` for.
+
+    Parameters
+    ----------
+    engine : str
+        ``"ray"`` or ``"dask"``.
+    module, package : str
+        What is imported of it, and what pip installs that as.
+    fn, n, args, kwargs, timeout
+        As of `malt.run`. They are checked, and the call is packed for the ranks of a new job.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        module: str,
+        package: str,
+        fn: Callable[..., Any],
+        n: int,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any] | None,
+        timeout: float | None,
+    ) -> None:
+        self.size = checked(fn, n)
+        self.timeout = None if timeout is None else seconds(timeout)
+        self.module: Any = need(module, f"malt.{engine}.run", package=package)
+        need("cloudpickle", f"malt.{engine}.run")
+        data, _ = packed_call((fn, tuple(args), dict(kwargs or {})), fn)
+        self.call = Call(payload(data, None, None), self.size, os.urandom(16).hex())
+        self._until = None if self.timeout is None else time.monotonic() + self.timeout
+
+    def results(
+        self,
+        works: list[Any],
+        wait: Callable[[list[Any], float | None], Collection[Any]],
+        fate: Callable[[Any, int], Fate],
+    ) -> list[Any]:
+        """Return what the ranks returned, in their order, or raise what the first to fail did.
+
+        Soon after a failure no more ranks are waited for.
+
+        Parameters
+        ----------
+        works : list
+            What the engine has for each rank's work.
+        wait : callable
+            Called with some of them and seconds, or None; returns those that have ended,
+            at least one unless the time is up.
+        fate : callable
+            Called with one of them that has ended and its rank; returns what became of that.
+        """
+        fates: list[Fate] = []
+        left, until, failed = works, self._until, False
+        while left and (done := wait(left, None if until is None else max(0.0, until - time.monotonic()))):
+            fates += [fate(one, rank) for rank, one in enumerate(works) if one in left and one in done]
+            left = [one for one in left if one not in done]
+            if not failed and any(one.status for one in fates):
+                failed, until = True, time.monotonic() + FAREWELL
+        if left and not failed:
+            late = ", ".join(str(rank) for rank, one in enumerate(works) if one in left)
+            raise _errors.TimeoutError(
+                f"malt: run did not end within {self.timeout:g} s: rank {late} had not returned and was stopped"
+            )
+        return _results(fates, self.size)
 
 
 class Seat:
@@ -119,7 +180,7 @@ class Seat:
         return Fate(rank, done.status, done.failure, data, words)
 
 
-def results(fates: Sequence[Fate], size: int) -> list[Any]:
+def _results(fates: Sequence[Fate], size: int) -> list[Any]:
     """Return what the ranks returned, in their order, or raise what the first to fail did.
 
     Parameters

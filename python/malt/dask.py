@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from . import _engines, _errors
-from ._engines import FAREWELL
-from ._lib import seconds
-from ._need import need
+from . import _engines
 from ._options import misspelt, spelled
-from ._run import checked
 
 __all__ = ["run"]
 
@@ -63,22 +58,19 @@ def run(
     """
     if unknown:
         raise misspelt(unknown, run)
-    size = checked(fn, n)
-    limit = None if timeout is None else seconds(timeout)
-    distributed = need("distributed", "malt.dask.run", package="dask[distributed]")
-    call = _engines.call("dask", fn, args, kwargs, size)
-    until = None if limit is None else time.monotonic() + limit
+    asked = _engines.Asked("dask", "distributed", "dask[distributed]", fn, n, args, kwargs, timeout)
+    distributed = asked.module
     if client is None:
         try:
             client = distributed.default_client()
         except ValueError:
             raise ValueError("malt: dask.run needs a cluster: make a dask.distributed.Client before it") from None
-    places = _places(client, size)
+    places = _places(client, asked.size)
     job = uuid.uuid4().hex
-    store = _submit(client, places[0], _listen, job).result(limit)
-    works = [_submit(client, place, _work, job, rank, call, store) for rank, place in enumerate(places)]
+    store = _submit(client, places[0], _listen, job).result(asked.timeout)
+    works = [_submit(client, place, _work, job, rank, asked.call, store) for rank, place in enumerate(places)]
     try:
-        return _engines.results(_fates(distributed, works, until, timeout), size)
+        return asked.results(works, lambda left, rest: _wait(distributed, left, rest), _fate)
     finally:
         client.cancel(works, force=True)
 
@@ -127,26 +119,12 @@ def _work(job: str, rank: int, call: _engines.Call, store: str) -> _engines.Fate
     return (seat or _engines.Seat()).work(rank, call, store, show, wanted)
 
 
-def _fates(distributed: Any, works: list[Any], until: float | None, timeout: float | None) -> list[_engines.Fate]:
-    """Return what became of the ranks, in the order of their ends; soon after a failure no more are waited for."""
-    fates: list[_engines.Fate] = []
-    failed, left = False, list(works)
-    while left:
-        rest = None if until is None else max(0.0, until - time.monotonic())
-        try:
-            done, _ = distributed.wait(left, timeout=rest, return_when="FIRST_COMPLETED")
-        except distributed.TimeoutError:
-            break
-        left = [one for one in left if one not in done]
-        fates += [_fate(one, works.index(one)) for one in done]
-        if not failed and any(fate.status for fate in fates):
-            failed, until = True, time.monotonic() + FAREWELL
-    if left and not failed:
-        late = ", ".join(str(rank) for rank, one in enumerate(works) if one in left)
-        raise _errors.TimeoutError(
-            f"malt: run did not end within {timeout} s: rank {late} had not returned and was stopped"
-        )
-    return fates
+def _wait(distributed: Any, works: list[Any], rest: float | None) -> set[Any]:
+    try:
+        done: set[Any] = distributed.wait(works, timeout=rest, return_when="FIRST_COMPLETED").done
+        return done
+    except distributed.TimeoutError:
+        return set()
 
 
 def _fate(work: Any, rank: int) -> _engines.Fate:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from . import _engines, _errors
-from ._engines import FAREWELL
-from ._lib import DEFAULT_TIMEOUT, seconds
-from ._need import need
+from ._lib import DEFAULT_TIMEOUT
 from ._options import misspelt, spelled
-from ._run import checked
 
 __all__ = ["run"]
 
@@ -63,20 +59,19 @@ def run(
     """
     if unknown:
         raise misspelt(unknown, run)
-    size = checked(fn, n)
-    limit = None if timeout is None else seconds(timeout)
-    ray = need("ray", "malt.ray.run")
-    call = _engines.call("ray", fn, args, kwargs, size)
-    until = None if limit is None else time.monotonic() + limit
+    asked = _engines.Asked("ray", "ray", "ray", fn, n, args, kwargs, timeout)
+    ray = asked.module
     if not ray.is_initialized():
         ray.init()
     seat = ray.remote(_Seat).options(**{"num_cpus": 1, "max_restarts": 0, **(options or {})})
-    seats = [seat.remote() for _ in range(size)]
+    seats = [seat.remote() for _ in range(asked.size)]
     try:
-        store = _placed(ray, seats, limit)
-        shared = ray.put(call)
+        store = _placed(ray, seats, asked.timeout)
+        shared = ray.put(asked.call)
         works = [one.work.remote(rank, shared, store) for rank, one in enumerate(seats)]
-        return _engines.results(_fates(ray, works, until, timeout), size)
+        return asked.results(
+            works, lambda left, rest: ray.wait(left, timeout=rest)[0], lambda work, rank: _fate(ray, work, rank)
+        )
     finally:
         for one in seats:
             ray.kill(one)
@@ -110,25 +105,6 @@ def _placed(ray: Any, seats: Sequence[Any], limit: float | None) -> str:
         )
     store: str = ray.get(first)
     return store
-
-
-def _fates(ray: Any, works: list[Any], until: float | None, timeout: float | None) -> list[_engines.Fate]:
-    """Return what became of the ranks, in the order of their ends; soon after a failure no more are waited for."""
-    fates: list[_engines.Fate] = []
-    failed, left = False, list(works)
-    while left:
-        done, left = ray.wait(left, timeout=None if until is None else max(0.0, until - time.monotonic()))
-        if not done:
-            break
-        fates += [_fate(ray, one, works.index(one)) for one in done]
-        if not failed and any(fate.status for fate in fates):
-            failed, until = True, time.monotonic() + FAREWELL
-    if left and not failed:
-        late = ", ".join(str(rank) for rank, one in enumerate(works) if one in left)
-        raise _errors.TimeoutError(
-            f"malt: run did not end within {timeout} s: rank {late} had not returned and was stopped"
-        )
-    return fates
 
 
 def _fate(ray: Any, work: Any, rank: int) -> _engines.Fate:
