@@ -165,7 +165,7 @@ void malt_look_up(malt_look look);
 
 /* Joins the job. options: NULL takes everything from the environment, where
  * malt run puts it; otherwise keys that override it:
- *     rank=  size=  local_rank=  store=  token=  timeout= (seconds)
+ *     rank=  size=  store=  token=  timeout= (seconds)
  *     store_fd=   of rank 0: the descriptor of a TCP socket that listens at the
  *                 store; the library takes it over
  *     interface=  where other hosts can reach this rank: names and patterns of
@@ -175,9 +175,8 @@ void malt_look_up(malt_look look);
  *     transport=  auto  shm  tcp  inmem
  * Without any of those, here and in the environment, the job is this process
  * alone: rank 0 of 1.
- * Afterwards MALT_RANK, MALT_SIZE and MALT_LOCAL_RANK in the environment of this
- * process are those of a job of one, and MALT_STORE, MALT_STORE_FD and MALT_TOKEN
- * are gone, so that programs which it starts do not take themselves for ranks.
+ * Afterwards MALT_RANK and MALT_SIZE in the environment of this process are those
+ * of a job of one, and MALT_STORE, MALT_STORE_FD and MALT_TOKEN are gone, so that programs which it starts do not take themselves for ranks.
  * (As this calls setenv, no other thread should be reading the environment.)
  * A malt_init that ran into timeout_ms keeps its place, too; one that runs into
  * the job's own timeout is over. Both messages name the ranks that have not
@@ -201,7 +200,7 @@ malt_status malt_abort(const char *reason);
  * few nanoseconds. */
 int32_t malt_rank(void);
 int32_t malt_size(void);
-int32_t malt_local_rank(void);
+int32_t malt_local_rank(void); /* among the ranks of its machine */
 /* The membership number: 1, and one more each time the set of ranks changes. */
 int64_t malt_generation(void);
 

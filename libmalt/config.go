@@ -17,8 +17,6 @@ type Config struct {
 	Rank int
 	// Size is the number of ranks; 1 needs no store and no launcher.
 	Size int
-	// LocalRank numbers the ranks of one machine.
-	LocalRank int
 	// Store is where the ranks meet: "local:" and a job id that no other job on
 	// the machine has, or host:port of rank 0 for those of several machines.
 	Store string
@@ -50,10 +48,10 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "local_rank", "store", "store_fd", "token", "encrypt", "interface", "timeout", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "timeout", "transport"}
 
-// ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_LOCAL_RANK, MALT_STORE,
-// MALT_STORE_FD, MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TIMEOUT (seconds)
+// ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
+// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TIMEOUT (seconds)
 // and MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
@@ -70,8 +68,8 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
-// Set applies "key=value …" on top of c: rank, size, local_rank, store, store_fd,
-// token, encrypt, interface, timeout (seconds), transport.
+// Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
+// encrypt, interface, timeout (seconds), transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, c.set)
 }
@@ -90,8 +88,6 @@ func (c *Config) set(key, value string) (err error) {
 		return whole(&c.Rank, 0, maxSize)
 	case "size":
 		return whole(&c.Size, 1, maxSize)
-	case "local_rank":
-		return whole(&c.LocalRank, 0, maxSize)
 	case "store":
 		c.Store = value
 	case "store_fd":

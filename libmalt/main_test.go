@@ -53,7 +53,7 @@ func run(ctx context.Context, ts []rdma.Transport, body func(ctx context.Context
 	var all sync.WaitGroup
 	for r, tr := range ts {
 		all.Go(func() {
-			w, err := libmalt.NewWorld(ctx, tr, libmalt.Config{LocalRank: r})
+			w, err := libmalt.NewWorld(ctx, tr, libmalt.Config{})
 			if err != nil {
 				errs[r] = fmt.Errorf("NewWorld: %w", err)
 				return

@@ -67,9 +67,9 @@ func TestConfigFromEnv(t *testing.T) {
 	if err != nil || c.Size != 1 || c.Rank != 0 || c.Timeout != DefaultTimeout || c.validate() != nil {
 		t.Errorf("without variables: %+v, %v", c, err)
 	}
-	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_LOCAL_RANK", "1", "MALT_STORE", "local:ab", "MALT_TOKEN", "s", "MALT_TIMEOUT", "1.5",
+	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_STORE", "local:ab", "MALT_TOKEN", "s", "MALT_TIMEOUT", "1.5",
 		"MALT_STORE_FD", "7", "MALT_INTERFACE", "^docker*"))
-	want := Config{Rank: 2, Size: 4, LocalRank: 1, Store: "local:ab", Token: "s", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: 7, Interface: "^docker*"}
+	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "s", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: 7, Interface: "^docker*"}
 	if err != nil || !reflect.DeepEqual(c, want) || c.validate() != nil {
 		t.Errorf("got %+v, %v; want %+v", c, err, want)
 	}

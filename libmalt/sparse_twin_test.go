@@ -212,7 +212,7 @@ func playTwin(t *testing.T, n int, seed uint64, kind, mode, graph, fold string) 
 	}
 	ts := inmem.New(n)
 	together(func(i int) (err error) {
-		if worlds[i], err = libmalt.NewWorld(ctx, ts[i], libmalt.Config{LocalRank: i}); err != nil {
+		if worlds[i], err = libmalt.NewWorld(ctx, ts[i], libmalt.Config{}); err != nil {
 			return err
 		}
 		vs[i], err = worlds[i].NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: w.rows * w.width, Row: w.width}}, "v",

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 __all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
 
-RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_LOCAL_RANK", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN")
+RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN")
 INSIDE = "MALT_INSIDE"
 
 
@@ -26,6 +26,7 @@ class Who(NamedTuple):
     rank: int
     size: int
     local_rank: int
+    """-1 in the children of a rank that had yet to join: nobody knew it."""
     generation: int
 
 
@@ -59,16 +60,16 @@ def _forked() -> None:
     """
     if INSIDE in os.environ and "MALT_RANK" not in os.environ:
         return  # a helper already
-    told = [os.environ.get(name, "") for name in ("MALT_RANK", "MALT_SIZE", "MALT_LOCAL_RANK")]
-    if not told[0]:
+    rank, size = (os.environ.get(name, "") for name in ("MALT_RANK", "MALT_SIZE"))
+    if not rank:
         from . import _launchers
 
         with contextlib.suppress(ValueError):  # which the parent hears of
             started = _launchers.described(os.environ)
-            told = [str(number) for number in started[1:4]] if started and started.size else told
-    rank, size, local = told[0], told[1], told[2] or "0"
-    if rank.isdecimal() and size.isdecimal() and local.isdecimal():
-        used_up(Who(int(rank), int(size), int(local), 1))
+            if started and started.size:
+                rank, size = str(started.rank), str(started.size)
+    if rank.isdecimal() and size.isdecimal():
+        used_up(Who(int(rank), int(size), -1, 1))
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -59,7 +59,7 @@ def program_environment(size: int) -> dict[str, str]:
 def job_environment(size: int) -> dict[str, str]:
     """Return the environment of the ranks of a new job on this machine, less what is each rank's own.
 
-    That is MALT_RANK and MALT_LOCAL_RANK. The name of the job cannot be guessed,
+    That is MALT_RANK. The name of the job cannot be guessed,
     and the token is what keeps strangers out of it.
     """
     return program_environment(size) | meeting(size, f"local:{os.urandom(16).hex()}", os.urandom(16).hex())

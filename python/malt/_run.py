@@ -198,9 +198,7 @@ def _call(call: int, size: int, limit: float | None, timeout: float | None) -> l
     results: list[Result] = []
     try:
         with Job(display) as job:
-            results.extend(
-                start(job, call, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank}) for rank in map(str, range(size))
-            )
+            results.extend(start(job, call, {**env, "MALT_RANK": rank}) for rank in map(str, range(size)))
             try:
                 in_time = job.wait(limit)
             except BaseException:  # Ctrl-C above all

@@ -28,7 +28,6 @@ def init(
     *,
     rank: int | None = None,
     size: int | None = None,
-    local_rank: int | None = None,
     store: str | None = None,
     token: str | None = None,
     timeout: float | None = None,
@@ -46,8 +45,8 @@ def init(
 
     Parameters
     ----------
-    rank, size, local_rank : int, optional
-        This rank's number, from 0; how many there are; its number on this machine.
+    rank, size : int, optional
+        This rank's number, from 0, and how many there are.
     store, token : str, optional
         Where the ranks meet, and the secret that they share.
     timeout : float, optional
@@ -68,7 +67,6 @@ def init(
         for name, value in {
             "rank": rank,
             "size": size,
-            "local_rank": local_rank,
             "store": store,
             "token": token,
             "timeout": None if timeout is None else _lib.seconds(timeout),
@@ -202,8 +200,20 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    """Return this rank's number on its machine, for example to choose a GPU."""
-    return _who().local_rank
+    """Return this rank's number among those of its machine, from 0, for example to choose a GPU.
+
+    Raises
+    ------
+    StateError
+        A rank had not joined the job when it started this process.
+    """
+    who = _who()
+    if who.local_rank < 0:
+        raise StateError(
+            f"malt: this process was started by rank {who.rank} before that had joined the job, so nobody knew which "
+            "other ranks are on its machine: call malt.init() in the rank first"
+        )
+    return who.local_rank
 
 
 def generation() -> int:

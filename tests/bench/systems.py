@@ -50,7 +50,7 @@ def _malt(ranks: int) -> list[tuple[Command, Environment]]:
 
     job = job_environment(ranks)
     command = _rank("malt")
-    return [(command, {**job, "MALT_RANK": str(r), "MALT_LOCAL_RANK": str(r)}) for r in range(ranks)]
+    return [(command, {**job, "MALT_RANK": str(r)}) for r in range(ranks)]
 
 
 def _openmpi(*settings: str) -> Callable[[int], list[tuple[Command, Environment]]]:

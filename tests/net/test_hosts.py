@@ -71,7 +71,7 @@ def job(net: Network, places: list[int], tmp_path: Path, timeout: str) -> list[s
     ranks = [
         net.hosts[place].start(
             [sys.executable, str(script)],
-            env={**env, "MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(rank), "MALT_TIMEOUT": timeout},
+            env={**env, "MALT_RANK": str(rank), "MALT_TIMEOUT": timeout},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -128,7 +128,7 @@ class Job:
         self.ranks: list[Rank] = []
         try:
             for rank in range(n):
-                own = {"MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(rank)}
+                own = {"MALT_RANK": str(rank)}
                 self.ranks.append(self._start([sys.executable, "-u", str(path)], {**self.env, **own, **(env or {})}))
         except BaseException:
             self.close()

@@ -20,16 +20,16 @@ def test_ranks_get_their_place_in_the_environment(tmp_path: Path) -> None:
     path = script(
         tmp_path,
         """
-        names = ["RANK", "SIZE", "LOCAL_RANK", "STORE", "TOKEN", "TIMEOUT"]
+        names = ["RANK", "SIZE", "STORE", "TOKEN", "TIMEOUT"]
         print(*(os.environ.get("MALT_" + name) for name in names))
         """,
     )
     done = run("-n", "3", "--timeout", "12.5", path)
     assert done.process.returncode == 0, done.err
     found = [line.split() for line in lines(done.out)]
-    assert [row[:4] for row in found] == [[f"[{r}]", str(r), "3", str(r)] for r in range(3)]
-    assert all(row[6] == "12.5" for row in found)
-    (store,), (token,) = {row[4] for row in found}, {row[5] for row in found}
+    assert [row[:3] for row in found] == [[f"[{r}]", str(r), "3"] for r in range(3)]
+    assert all(row[5] == "12.5" for row in found)
+    (store,), (token,) = {row[3] for row in found}, {row[4] for row in found}
     assert re.fullmatch("local:[0-9a-f]{32}", store)
     assert re.fullmatch("[0-9a-f]{32}", token)
     again = run("-n", "1", path)

@@ -72,32 +72,30 @@ MALT = {"MALT_RANK": "0", "MALT_SIZE": "2"}
 
 
 @pytest.mark.parametrize(
-    ("env", "by", "rank", "size", "local_rank", "together", "carrier"),
+    ("env", "by", "rank", "size", "together", "carrier"),
     [
-        (TORCHRUN, "torchrun", 1, 2, 1, True, "torchstore"),
-        (TORCHRUN_NODES, "torchrun", 3, 4, 1, False, "torchstore"),
-        (OPEN_MPI, "mpirun", 1, 2, 1, True, "pmix"),
-        (OPEN_MPI_HOSTS, "mpirun", 3, 4, 1, False, "pmix"),
-        (MPICH, "mpiexec", 1, 2, 1, True, "pmi"),
-        (MPICH_HOSTS, "mpiexec", 3, 4, 1, False, "pmi"),
-        (SRUN_NODE, "srun", 3, 4, 1, True, ""),
-        (SRUN, "srun", 3, 4, 1, False, ""),
-        ({**SRUN, "PMI_FD": "5", "PMI_RANK": "3", "PMI_SIZE": "4"}, "srun", 3, 4, 1, False, "pmi"),
-        ({**SRUN, "PMIX_NAMESPACE": "slurm.pmix.12.1"}, "srun", 3, 4, 1, False, "pmix"),
-        (POD, "Kubernetes", 3, 4, 0, False, ""),
+        (TORCHRUN, "torchrun", 1, 2, True, "torchstore"),
+        (TORCHRUN_NODES, "torchrun", 3, 4, False, "torchstore"),
+        (OPEN_MPI, "mpirun", 1, 2, True, "pmix"),
+        (OPEN_MPI_HOSTS, "mpirun", 3, 4, False, "pmix"),
+        (MPICH, "mpiexec", 1, 2, True, "pmi"),
+        (MPICH_HOSTS, "mpiexec", 3, 4, False, "pmi"),
+        (SRUN_NODE, "srun", 3, 4, True, ""),
+        (SRUN, "srun", 3, 4, False, ""),
+        ({**SRUN, "PMI_FD": "5", "PMI_RANK": "3", "PMI_SIZE": "4"}, "srun", 3, 4, False, "pmi"),
+        ({**SRUN, "PMIX_NAMESPACE": "slurm.pmix.12.1"}, "srun", 3, 4, False, "pmix"),
+        (POD, "Kubernetes", 3, 4, False, ""),
         # One in another: the inner.
-        ({**SRUN, **TORCHRUN, **OPEN_MPI}, "torchrun", 1, 2, 1, True, "torchstore"),
-        ({**SRUN, **OPEN_MPI}, "mpirun", 1, 2, 1, True, "pmix"),
-        ({**SRUN, **MPICH}, "mpiexec", 1, 2, 1, True, "pmi"),
-        ({**POD, **TORCHRUN}, "torchrun", 1, 2, 1, True, "torchstore"),
+        ({**SRUN, **TORCHRUN, **OPEN_MPI}, "torchrun", 1, 2, True, "torchstore"),
+        ({**SRUN, **OPEN_MPI}, "mpirun", 1, 2, True, "pmix"),
+        ({**SRUN, **MPICH}, "mpiexec", 1, 2, True, "pmi"),
+        ({**POD, **TORCHRUN}, "torchrun", 1, 2, True, "torchstore"),
     ],
 )
-def test_who_it_is(
-    env: Mapping[str, str], by: str, rank: int, size: int, local_rank: int, together: bool, carrier: str
-) -> None:
+def test_who_it_is(env: Mapping[str, str], by: str, rank: int, size: int, together: bool, carrier: str) -> None:
     found = _launchers.described(env)
     assert found is not None
-    assert found[:5] == (by, rank, size, local_rank, together)
+    assert found[:4] == (by, rank, size, together)
     assert found.channel == carrier
 
 
@@ -151,7 +149,6 @@ def test_ranks_of_one_machine_meet_where_their_job_is_called(
     one, other = joining({**env, rank: "0"}), joining({**env, rank: "1"})
     assert one["store"].startswith("local:")
     assert (one["store"], one["token"]) == (other["store"], other["token"])
-    assert (one["local_rank"], other["local_rank"]) == ("0", "1")
     for name in named:
         assert joining({**env, name: "9"})["store"] != one["store"]
 
@@ -328,4 +325,4 @@ def test_a_forked_child_is_not_the_rank_that_its_parent_will_be(monkeypatch: pyt
     monkeypatch.setenv(_identity.INSIDE, "")  # to be taken back at the end
     monkeypatch.delenv(_identity.INSIDE)
     _identity._forked()
-    assert _identity.inside() == (3, 4, 1, 1)
+    assert _identity.inside() == (3, 4, -1, 1)

@@ -176,14 +176,16 @@ def test_a_child_forked_before_the_rank_has_joined_does_not_become_it() -> None:
         + FORK
         + """
 print(forked(lambda: print(malt.rank(), malt.size())))
+print(forked(malt.local_rank))
 print(forked(malt.barrier))
 malt.barrier()
 """,
         prelude=False,
     )
     for rank, text in enumerate(said):
-        who, refused = text.splitlines()
+        who, unknown, refused = text.splitlines()
         assert who == f"{rank} 2"
+        assert f"was started by rank {rank} before that had joined" in unknown
         assert refused.startswith(f"StateError True malt: this process was started by rank {rank} of 2")
 
 
@@ -292,7 +294,6 @@ def test_init_by_arguments() -> None:
         """
 import os, sys
 job = {name: os.environ.pop("MALT_" + name.upper()) for name in ("rank", "size", "store", "token", "timeout")}
-os.environ.pop("MALT_LOCAL_RANK")
 import malt
 malt.init(rank=int(job["rank"]), size=int(job["size"]), store=job["store"], token=job["token"], timeout=12.5)
 print(malt.rank(), malt.size(), malt._lib.JOB.timeout, "MALT_RANK" in os.environ, os.environ["MALT_INSIDE"])

@@ -138,12 +138,11 @@ class Agent:
         first, count = self._asked["first"], self._asked["count"]
         env = self._env | meeting(self._asked["size"], store, self._asked["token"])
         try:
-            for local in range(count):
-                rank, own, pass_fds = first + local, {}, []
+            for rank in range(first, first + count):
+                own, pass_fds = {"MALT_RANK": str(rank)}, []
                 if rank == 0 and self._listening is not None:
                     pass_fds = [self._listening.fileno()]
-                    own = {"MALT_STORE_FD": str(pass_fds[0])}
-                own.update(MALT_RANK=str(rank), MALT_LOCAL_RANK=str(local))
+                    own["MALT_STORE_FD"] = str(pass_fds[0])
                 self._job.start(self._argv, env | own, pass_fds, number=rank)
         except OSError as error:
             _refuse(not_started("rank", self._argv[0], len(self._job.ranks), count, error))

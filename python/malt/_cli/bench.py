@@ -99,7 +99,7 @@ def _measure(size: int, sizes: Sequence[int], report: Report) -> int:
     argv = [sys.executable, "-m", "malt._cli.measure", *map(str, sizes)]
     with Job(report, preexec=lambda: _parent.end_with(launcher)) as job:
         for rank in map(str, range(size)):
-            job.start(argv, {**env, "MALT_RANK": rank, "MALT_LOCAL_RANK": rank})
+            job.start(argv, {**env, "MALT_RANK": rank})
         job.wait()
     report.clear()
     failed = job.first_failure()

@@ -133,8 +133,8 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
         env = _environment(options, part)
         for note in () if options.quiet else _machine.crowding(len(part.numbers), env):
             terminal.note(note)
-        for local, rank in enumerate(part.numbers):
-            job.start(argv, {**env, "MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(local)}, number=rank)
+        for rank in part.numbers:
+            job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
 
     return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
 

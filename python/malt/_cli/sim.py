@@ -134,8 +134,8 @@ def _run_ranks(network: _sim.Network, argv: Sequence[str], each: int) -> int:
 
     def start(job: Job, _: Terminal) -> None:
         for rank in range(size):
-            host, local = hosts[rank // each], rank % each
-            own = {"MALT_RANK": str(rank), "MALT_LOCAL_RANK": str(local), **variables(hosts, host.number)}
+            host = hosts[rank // each]
+            own = {"MALT_RANK": str(rank), **variables(hosts, host.number)}
             job.start(argv, env | own, enter=host.enter)
 
     return supervise(RANKS, argv[0], size, here, start)

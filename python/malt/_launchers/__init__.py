@@ -62,8 +62,6 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
     told = {"rank": str(rank.rank), "size": str(rank.size)}
     if rank.size == 1:
         return told
-    if rank.together:
-        told["local_rank"] = str(rank.rank)
     store, token = env.get("MALT_STORE"), env.get("MALT_TOKEN")
     if store is None and rank.together and rank.job:
         import hashlib  # loads OpenSSL, which most processes do without

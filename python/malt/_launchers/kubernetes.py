@@ -41,7 +41,6 @@ def started(env: Mapping[str, str], hosts: str | None = None) -> Started | None:
         by="Kubernetes",
         rank=number(env, "JOB_COMPLETION_INDEX"),
         size=number(env, "MALT_SIZE") if "MALT_SIZE" in env else 0,
-        local_rank=0,
         store=f"{name[1]}-0{name[2]}:{PORT}" if name else "",
         hand="under env: in the pod's template",
     )

@@ -25,7 +25,6 @@ def started(env: Mapping[str, str]) -> Started | None:
         by="mpiexec",
         rank=number(env, "PMI_RANK"),
         size=size,
-        local_rank=number(env, "MPI_LOCALRANKID"),
         together="MPI_LOCALNRANKS" in env and number(env, "MPI_LOCALNRANKS") == size,
         channel="pmi" if "PMI_FD" in env else "",
         hand="and hand it on with mpiexec -genvlist NAME",

@@ -18,12 +18,11 @@ def started(env: Mapping[str, str]) -> Started | None:
     if not {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"} <= env.keys():
         return None
     size = number(env, "OMPI_COMM_WORLD_SIZE")
-    local, here = "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
+    here = "OMPI_COMM_WORLD_LOCAL_SIZE"
     return Started(
         by="mpirun",
         rank=number(env, "OMPI_COMM_WORLD_RANK"),
         size=size,
-        local_rank=number(env, local) if local in env else 0,
         together=here not in env or number(env, here) == size,
         job=" ".join(env.get(name, "") for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
         channel="pmix" if "PMIX_NAMESPACE" in env else "",

@@ -34,7 +34,6 @@ def started(env: Mapping[str, str]) -> Started | None:
         by="srun",
         rank=number(env, "SLURM_PROCID"),
         size=number(env, "SLURM_STEP_NUM_TASKS"),
-        local_rank=number(env, "SLURM_LOCALID") if "SLURM_LOCALID" in env else 0,
         together=env.get("SLURM_STEP_NUM_NODES", "1") == "1",
         job=" ".join(env.get(name, "") for name in ("SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID")),
         channel="pmi" if "PMI_FD" in env else "pmix" if "PMIX_NAMESPACE" in env else "",

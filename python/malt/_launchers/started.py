@@ -15,8 +15,6 @@ class Started(NamedTuple):
     """The launcher, for sentences."""
     rank: int
     size: int
-    local_rank: int
-    """Its number on its machine, as the launcher sees it."""
     together: bool = False
     """All ranks are on this machine."""
     job: str = ""

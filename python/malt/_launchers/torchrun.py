@@ -17,7 +17,7 @@ def started(env: Mapping[str, str]) -> Started | None:
     Examples
     --------
     >>> agent = {"TORCHELASTIC_RUN_ID": "7", "LOCAL_WORLD_SIZE": "2"}
-    >>> started({**agent, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}).together
+    >>> started({**agent, "RANK": "1", "WORLD_SIZE": "2"}).together
     True
     """
     if not {"TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE"} <= env.keys():
@@ -28,7 +28,6 @@ def started(env: Mapping[str, str]) -> Started | None:
         by="torchrun",
         rank=number(env, "RANK"),
         size=size,
-        local_rank=number(env, "LOCAL_RANK") if "LOCAL_RANK" in env else 0,
         together="LOCAL_WORLD_SIZE" not in env or number(env, "LOCAL_WORLD_SIZE") == size,
         job=" ".join(env.get(name, "") for name in named),
         # Without it, MASTER_PORT is kept free for rank 0's torch.distributed.

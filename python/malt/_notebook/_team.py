@@ -57,7 +57,7 @@ class Team:
         env = job_environment(size)
         try:
             for number in range(size):
-                self._start(number, {**env, "MALT_RANK": str(number), "MALT_LOCAL_RANK": str(number)})
+                self._start(number, {**env, "MALT_RANK": str(number)})
         except BaseException:
             self.close(kill=True)
             raise

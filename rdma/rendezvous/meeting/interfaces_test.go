@@ -131,7 +131,7 @@ func TestView(t *testing.T) {
 	if got := fmt.Sprint(v.Addresses); got != want {
 		t.Errorf("%s; expected %s", got, want)
 	}
-	if got := fmt.Sprint(v.Hosts, v.Names, v.Near(), v.LocalRank()); got != "[0 1 2 3 1] [a b a c b] [2] 0" {
+	if got := fmt.Sprint(v.Hosts, v.Names, v.Near()); got != "[0 1 2 3 1] [a b a c b] [2]" {
 		t.Error(got)
 	}
 	if got := fmt.Sprint(m.view(4, nil, netip.Addr{}, nil).Near()); got != "[1 4]" {

@@ -28,9 +28,6 @@ func (t *Table) Near() (ranks []int) {
 	return ranks
 }
 
-// LocalRank is this rank's place among those of its host.
-func (t *Table) LocalRank() int { return slices.Index(t.Near(), t.Rank) }
-
 // seatCard is what the table says of a rank.
 type seatCard struct {
 	Host      int              `json:"host"`    // dense

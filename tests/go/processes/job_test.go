@@ -63,7 +63,7 @@ type process struct {
 
 // config is how a rank joins.
 func (j *job) config(rank int) libmalt.Config {
-	c := libmalt.Config{Rank: rank, Size: len(j.ranks), LocalRank: rank, Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm"}
+	c := libmalt.Config{Rank: rank, Size: len(j.ranks), Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm"}
 	if len(j.hosts) > 0 {
 		c.Store, c.Transport, c.Encrypt = j.hostOf(0).Address+":7007", j.transport, j.encrypt
 	}
