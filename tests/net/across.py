@@ -1,8 +1,12 @@
-"""What the tests of launchers share: a job that says where its ranks are."""
+"""What the tests of launchers share: ``malt`` on a host, and a job that says where its ranks are."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+
+from malt._sim import Host
 
 Ssh = Callable[..., str]
 """Starts an sshd on each host, and returns the command that leads to them."""
@@ -14,6 +18,12 @@ v = malt.Vector(np.full(3, malt.rank(), np.float64), start="own")
 v.sync()
 sys.stdout.write(f"{malt.rank()} {malt.local_rank()} {socket.gethostname()} {v.array.tolist()}\\n")  # in one piece
 """
+
+
+def malt(host: Host, *arguments: str, **options: object) -> subprocess.Popen[str]:
+    """Start a command of MALT on a host."""
+    command = [sys.executable, "-m", "malt", *arguments]
+    return host.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def means(places: Sequence[str]) -> list[str]:

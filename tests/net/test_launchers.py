@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from launching import LONG, MARK, marked
-from net.across import JOB, Ssh, means
+from net.across import JOB, Ssh, malt, means
 
-from malt._sim import Host, Network
+from malt._sim import Network
 
 WAITING = """\
 import os, signal, sys, time, malt
@@ -24,11 +24,6 @@ malt.barrier()
 print("up", flush=True)
 time.sleep(1000)
 """
-
-
-def malt(host: Host, *arguments: str, **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "malt", *arguments]
-    return host.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 @pytest.mark.parametrize("counts", [(2, 1), (1, 2, 1, 1)])
