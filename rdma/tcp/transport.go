@@ -207,8 +207,8 @@ func (t *Transport) Traffic(peer int) rdma.Traffic {
 }
 
 // Frames is how many frames have been sent to peer and have landed from it; calm:
-// there are no more to be sent, neither now nor in a moment. over: no more are
-// sent or land, ever.
+// the two are connected, and no more are to be sent, neither now nor in a moment.
+// over: nothing is sent or lands any more.
 func (t *Transport) Frames(peer int) (sent, landed uint64, calm, over bool) {
 	l := t.links[peer]
 	if l == nil {
@@ -219,7 +219,10 @@ func (t *Transport) Frames(peer int) (sent, landed uint64, calm, over bool) {
 		over = true
 	default:
 	}
-	calm = !t.later.pending() && !l.dirty.Load() && l.idle.Load()
+	if c := l.current(); c != nil && l.sender.Load() != nil {
+		_, connected := c.state()
+		calm = connected && !t.later.pending() && !l.dirty.Load() && l.idle.Load()
+	}
 	return l.posted.Load(), l.landed.Load(), calm, over
 }
 
