@@ -4,9 +4,10 @@ The header is the only place where the C interface is written down: what cffi
 gets to read is the header without what only a C preprocessor understands.
 The compiler then checks that reading against the header itself.
 
-What Python adds are forms of the calls that training loops make most, with fewer
-arguments to convert: they return what the others store, or a status below 0. And
-the function that malt_look_up calls.
+What Python adds are forms of the calls that training loops make most, which return
+what the others store, or a status below 0; and of each one with nothing but the object,
+since a call with one argument needs no tuple: its weight is 1, its timeout
+malt_python_patience. And the function that malt_look_up calls.
 """
 
 from __future__ import annotations
@@ -41,21 +42,25 @@ def declarations(header: str) -> str:
 
 
 SHORT = {
-    "int64_t malt_python_sync(malt_handle v, double weight, int64_t timeout_ms)": """
+    "void malt_python_patience(int64_t ms)": "patience = ms;",
+    "int64_t malt_python_sync_as(malt_handle v, double weight, int64_t timeout_ms)": """
         uint32_t n;
         malt_status status = malt_vector_sync(v, weight, timeout_ms, &n);
         return status == MALT_OK ? (int64_t)n : status;
     """,
-    "int64_t malt_python_gather(malt_handle v, int64_t timeout_ms)": """
+    "int64_t malt_python_gather_as(malt_handle v, int64_t timeout_ms)": """
         uint32_t n;
         malt_status status = malt_vector_gather(v, NULL, timeout_ms, &n);
         return status == MALT_OK ? (int64_t)n : status;
     """,
-    "int64_t malt_python_scatter(malt_handle v, double weight, int64_t timeout_ms)": """
+    "int64_t malt_python_scatter_as(malt_handle v, double weight, int64_t timeout_ms)": """
         uint64_t n;
         malt_status status = malt_vector_scatter(v, NULL, 0, weight, timeout_ms, &n);
         return status == MALT_OK ? (int64_t)n : status;
     """,
+    "int64_t malt_python_sync(malt_handle v)": "return malt_python_sync_as(v, 1, patience);",
+    "int64_t malt_python_gather(malt_handle v)": "return malt_python_gather_as(v, patience);",
+    "int64_t malt_python_scatter(malt_handle v)": "return malt_python_scatter_as(v, 1, patience);",
 }
 
 ffibuilder = FFI()
@@ -64,7 +69,8 @@ ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
 ffibuilder.cdef('extern "Python" int32_t malt_python_look(void);')
 ffibuilder.set_source(
     "malt._malt",
-    '#include "malt.h"\n' + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items()),
+    '#include "malt.h"\nstatic int64_t patience;\n'
+    + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items()),
     include_dirs=[str(ROOT / "capi")],
     library_dirs=[str(ROOT / "build")],
     libraries=["malt"],

@@ -138,6 +138,7 @@ class Vector(Exchange):
         self._named = None if self._sparse is None else Named()  # rows of those calls
         super().__init__(made)
         self._idle = Idle(self._arrays) if made.memory.nbytes <= Idle.LARGEST else None
+        self._simplify()
 
     # ---------------------------------------------------------------- memory
 
@@ -243,7 +244,8 @@ class Vector(Exchange):
         if type(weight) is not float:
             weight = number(weight)
         if rows is None and to is None:
-            self._take()
+            if self._mirrored:
+                self._take()
             return self._object.scatter_all(weight, timeout)
         named = None if rows is None else self._rows(rows)
         self._take()
@@ -271,6 +273,8 @@ class Vector(Exchange):
         TimeoutError, PeerError
             The ranks waited for are named.
         """
+        if fold is None and self._plain_gather:
+            return self._object.gather(timeout)
         if fold is not None:
             _fold.check(fold)
         self._take()
@@ -338,6 +342,8 @@ class Vector(Exchange):
             raise misspelt(unknown, self.sync)
         if type(every) is not int or every < 1:
             check_every(every)
+        if self._plain_sync and every == 1 and fold is None and rows is None:
+            return self._object.sync(weight if type(weight) is float else number(weight), timeout)
         if fold is not None:
             _fold.check(fold)
         if type(weight) is not float:
@@ -353,6 +359,7 @@ class Vector(Exchange):
         self._take()
         if self._idle is not None and self._idle.before_sync(self._arrays, self._object.name):
             self._idle = None
+            self._simplify()
         named = None if self._named is None else self._named.take()
         if fold is None and self._own_fold is None:
             if named is None:
@@ -426,7 +433,8 @@ class Vector(Exchange):
         ...     v.array
         array([0., 1., 2.])
         """
-        choose("op", op, _world.OPS)
+        if op not in _world.OPS:
+            choose("op", op, _world.OPS)
         self._take()
         self._object.allreduce(op, timeout)
         self._give()
@@ -488,6 +496,13 @@ class Vector(Exchange):
         self._describe()
         if fold is not None:
             self._own_fold = None if isinstance(fold, str) else fold
+            self._simplify()
+
+    def _simplify(self) -> None:
+        """Find out which calls are nothing but the library's own, and need not look for more."""
+        self._mirrored = type(self)._take is not Vector._take or type(self)._give is not Vector._give
+        self._plain_gather = self._own_fold is None and not self._mirrored
+        self._plain_sync = self._plain_gather and self._idle is None and self._named is None
 
     @property
     def sparse(self) -> str | bool:

@@ -78,15 +78,14 @@ class Object(Place):
 
     def sync(self, weight: float, timeout: float | None) -> int:
         place.tell(3)
-        if self.closed:
-            self.must_be_open()
         status = None
         try:
-            status = lib.malt_python_sync(
-                self.handle, weight, JOB.first if timeout is None else first(seconds(timeout))
-            )
+            if timeout is None and weight == 1:
+                status = lib.malt_python_sync(self.handle)
+            else:
+                status = lib.malt_python_sync_as(self.handle, weight, first(seconds(timeout)))
             if status < 0:
-                status = self.go_on(status, partial(lib.malt_python_sync, self.handle, weight), timeout)
+                status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout)
             return status
         except BaseException:
             self.give_up(status)
@@ -94,13 +93,14 @@ class Object(Place):
 
     def gather(self, timeout: float | None) -> int:
         place.tell(3)
-        if self.closed:
-            self.must_be_open()
         status = None
         try:
-            status = lib.malt_python_gather(self.handle, JOB.first if timeout is None else first(seconds(timeout)))
+            if timeout is None:
+                status = lib.malt_python_gather(self.handle)
+            else:
+                status = lib.malt_python_gather_as(self.handle, first(seconds(timeout)))
             if status < 0:
-                status = self.go_on(status, partial(lib.malt_python_gather, self.handle), timeout)
+                status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout)
             return status
         except BaseException:
             self.give_up(status)
@@ -109,15 +109,14 @@ class Object(Place):
     def scatter_all(self, weight: float, timeout: float | None) -> int:
         """Scatter a vector as a whole, or what has changed of it, to all receivers."""
         place.tell(3)
-        if self.closed:
-            self.must_be_open()
         status = None
         try:
-            status = lib.malt_python_scatter(
-                self.handle, weight, JOB.first if timeout is None else first(seconds(timeout))
-            )
+            if timeout is None and weight == 1:
+                status = lib.malt_python_scatter(self.handle)
+            else:
+                status = lib.malt_python_scatter_as(self.handle, weight, first(seconds(timeout)))
             if status < 0:
-                status = self.go_on(status, partial(lib.malt_python_scatter, self.handle, weight), timeout)
+                status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout)
             return status
         except BaseException:
             self.give_up(status)
@@ -208,8 +207,10 @@ class Object(Place):
     # Collective calls: it is on the job that they wait.
 
     def allreduce(self, op: str, timeout: float | None) -> None:
-        with self.claim(), JOB.claim():
-            JOB.together(lambda ms: lib.malt_vector_allreduce(self.handle, op.encode(), ms), timeout)
+        place.tell(3)
+        self.must_be_free()
+        JOB.must_be_free()
+        JOB.together(partial(lib.malt_vector_allreduce, self.handle, op.encode()), timeout)
 
     def broadcast(self, root: int, timeout: float | None) -> None:
         with self.claim(), JOB.claim():

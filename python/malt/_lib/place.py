@@ -33,13 +33,18 @@ def tell(depth: int = 4) -> None:
     ``depth`` is how far up that line is, but for longer ways: by default above tell, claim, a
     function of this folder, and one of the package.
     """
+    if wanted:
+        try:
+            frame = sys._getframe(depth)
+        except ValueError:
+            return
+        if frame.f_lasti != _instruction or frame.f_code is not _code:
+            _tell(frame)
+
+
+def _tell(frame: FrameType | None) -> None:
+    """Tell the line of the user's from which ``frame`` was called, unless it is known."""
     global _code, _instruction
-    if not wanted:
-        return
-    try:
-        frame: FrameType | None = sys._getframe(depth)
-    except ValueError:
-        return
     while frame is not None and not (frame.f_code is _code and frame.f_lasti == _instruction):
         if frame.f_globals.get("__name__", "").partition(".")[0] != "malt":
             break

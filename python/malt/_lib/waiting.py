@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable
+from time import monotonic
 
 import numpy as np
 
@@ -74,10 +74,14 @@ class Place:
         waits instead of being refused.
         """
         place.tell()
+        self.must_be_free()
+        return self._lock
+
+    def must_be_free(self) -> None:
+        """Raise if this has been closed, or is claimed."""
         if self.closed or self._lock.locked():
             self.must_be_open()
             raise self._refusal()
-        return self._lock
 
     def must_be_open(self) -> None:
         """Raise if this has been closed."""
@@ -121,11 +125,11 @@ class Place:
     def go_on(self, status: int, call: Callable[[int], int], timeout: float | None, hint: str = "") -> int:
         """Return the answer of a ``call`` of which the first part came back with a status that is an error."""
         limit = JOB.timeout if timeout is None else seconds(timeout)
-        begun = time.monotonic() - first(limit) / 1000
+        begun = monotonic() - first(limit) / 1000
         warned = False
         while status == lib.MALT_ETIMEOUT:
             loading.raise_caught()
-            waited = time.monotonic() - begun
+            waited = monotonic() - begun
             if waited >= limit or loading.ended():
                 break
             if waited >= LONG_WAIT and not warned:
@@ -160,14 +164,22 @@ class Job(Place):
         """Say how many seconds a timeout of None means."""
         self.timeout = limit
         self.first = first(limit)
+        if loading.loaded():
+            lib.malt_python_patience(self.first)
 
     def together(self, call: Callable[[int], int], timeout: float | None) -> None:
         """`wait`, for a collective call: its time is booked as such."""
-        start = time.monotonic()
+        start = monotonic()
+        status = None
         try:
-            self.wait(call, timeout, f": all ranks must make this call: {ELSEWHERE}")
+            status = call(self.first if timeout is None else first(seconds(timeout)))
+            if status < 0:
+                self.go_on(status, call, timeout, f": all ranks must make this call: {ELSEWHERE}")
+        except BaseException:
+            self.give_up(status)
+            raise
         finally:
-            self.collective_seconds += time.monotonic() - start
+            self.collective_seconds += monotonic() - start
 
 
 JOB = Job()
