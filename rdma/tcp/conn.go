@@ -24,13 +24,12 @@ type conn struct {
 	mu      sync.Mutex
 	gone    bool
 
-	vec     [2][]byte // what write hands to the kernel
+	vec     [2][]byte // what write and try hand to the kernel
 	buffers net.Buffers
 
 	// Of try.
 	own     syscall.RawConn
 	attempt func(fd uintptr) bool // made once
-	trying  []byte
 	tried   int
 }
 
@@ -126,20 +125,20 @@ func (c *conn) write(a, b []byte) error {
 // encrypted tells whether TLS lies over it.
 func (c *conn) encrypted() bool { return c.Conn != net.Conn(c.raw) }
 
-// try writes what goes at once of b, and returns how much that was. What is wrong
-// with the connection the next write will tell.
-func (c *conn) try(b []byte) int {
-	c.trying, c.tried = b, 0
-	if len(b) > 0 {
+// try writes what goes at once of a and then b, and returns how much that was. What
+// is wrong with the connection the next write will tell.
+func (c *conn) try(a, b []byte) int {
+	c.vec, c.tried = [2][]byte{a, b}, 0
+	if len(a) > 0 {
 		_ = c.own.Write(c.attempt)
 	}
-	c.trying = nil
+	c.vec = [2][]byte{}
 	c.raw.sent.Add(uint64(c.tried))
 	return c.tried
 }
 
 func (c *conn) once(fd uintptr) bool {
-	if n, err := syscall.Write(int(fd), c.trying); err == nil {
+	if n, err := mem.Write(int(fd), c.vec[:]); err == nil {
 		c.tried = n
 	}
 	return true

@@ -130,13 +130,12 @@ type relay struct {
 	due      bool
 
 	// The update that is being sent.
-	head   box.Header
-	first  bool // its first frame is still to come
-	mine   bool
-	busy   bool
-	rest   []byte
-	at     box.Progress
-	frames int
+	head  box.Header
+	first bool // its first frame is still to come
+	mine  bool
+	busy  bool
+	rest  []byte
+	at    box.Progress
 }
 
 // answer to the demand of that number, of a reader that was away: it skips up to
@@ -167,7 +166,7 @@ func (x *relay) start() (bool, error) {
 	if !ok || err != nil {
 		return false, err
 	}
-	x.head, x.rest, x.mine, x.first, x.busy, x.frames = h, payload, mine, true, true, 0
+	x.head, x.rest, x.mine, x.first, x.busy = h, payload, mine, true, true
 	if h.Seq < x.at.Head {
 		x.at.Clock = min(x.at.Clock, h.Clock) // in lock-step: the rest comes with the next
 	}

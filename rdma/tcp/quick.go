@@ -49,7 +49,7 @@ func (s *sender) quick() (done bool) {
 		return false
 	}
 	s.tell()
-	n := s.conn.try(s.out)
+	n := s.conn.try(s.out, nil)
 	s.out = append(s.out[:0], s.out[n:]...)
 	return len(s.out) == 0
 }

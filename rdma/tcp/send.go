@@ -343,10 +343,10 @@ func (s *sender) part(x *relay) (err error) {
 	if x.first {
 		s.answer(x) // what is behind the skipped comes behind the answer
 	}
-	from := len(s.out)
+	left := len(x.rest)
 	payload, last := s.compose(x)
 	s.link.posted.Add(1)
-	long := len(s.out)-from+len(payload) > copied
+	long := left-len(x.rest) > copied
 	switch {
 	case len(payload) > 0:
 		err = s.conn.write(s.out, payload)
@@ -365,8 +365,8 @@ func (s *sender) part(x *relay) (err error) {
 }
 
 // compose appends the next frame of x, but for payload that is to be written from
-// where it lies. That of a queue is copied: its reader may be excused meanwhile,
-// and then the rest does not come.
+// where it lies. The reader of a queue may be excused meanwhile, and then the rest
+// does not come: what the connection does not take at once is copied.
 func (s *sender) compose(x *relay) (payload []byte, last bool) {
 	if x.queue() {
 		x.pub.using.Lock()
@@ -399,6 +399,11 @@ func (s *sender) compose(x *relay) (payload []byte, last bool) {
 		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Published)
 	} else {
 		s.out = h.append(s.out)
+	}
+	if x.queue() && len(payload) > copied && !s.conn.encrypted() {
+		n := s.conn.try(s.out, payload)
+		payload = payload[max(n-len(s.out), 0):]
+		s.out = append(s.out[:0], s.out[min(n, len(s.out)):]...)
 	}
 	if x.queue() || len(payload) <= copied {
 		s.out = append(s.out, payload...)

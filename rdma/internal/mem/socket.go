@@ -50,3 +50,6 @@ func SetTCP(fd, unsent int, congestion string) error {
 	}
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
 }
+
+// Write writes all of b, or as much of it as goes at once where fd does not block.
+func Write(fd int, b [][]byte) (int, error) { return unix.Writev(fd, b) }
