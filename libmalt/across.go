@@ -419,8 +419,8 @@ func (o *exchanging) keep() {
 	block := o.v.across.near.Bytes(o.v.w.rank)
 	o.v.across.exchange.Each(func(off int, sum []byte, weight float64) {
 		for _, p := range o.v.across.scratch[o.v.w.rank] {
-			if p.lo == off && weight > 0 {
-				reduce.Copy(block[p.at:p.at+p.hi-p.lo], sum)
+			if p.lo <= off && off < p.hi && weight > 0 {
+				reduce.Copy(block[p.at+off-p.lo:p.at+p.hi-p.lo], sum)
 			}
 		}
 	})

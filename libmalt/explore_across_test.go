@@ -59,8 +59,8 @@ func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
 		words = job.Words("done", 1)
 	}
 	type end struct {
-		id, sender, reader int
-		sum                bool
+		box            string
+		sender, reader int
 	}
 	inboxes := map[end]rdma.Inbox{}
 	for r, a := range all {
@@ -73,10 +73,10 @@ func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
 		v.base, v.ch.everyone = &v.data[0], v.mode.consistency.Kind == consistency.BSP
 		v.runs = []run{{reduce.Float64, 0, bytes}}
 		v.across.exchange = exchange.New(plan, r)
-		err := v.across.exchange.Send(func(id int, sum bool, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
+		err := v.across.exchange.Send(func(box string, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
 			out, in, err := job.Box(r, spec, readers)
 			for i, reader := range readers {
-				inboxes[end{id, r, reader, sum}] = in[i]
+				inboxes[end{box, r, reader}] = in[i]
 			}
 			return out, err
 		})
@@ -85,9 +85,9 @@ func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
 		}
 	}
 	for r, a := range all {
-		err := a.s.across.exchange.Receive(func(id int, sum bool, _ rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
+		err := a.s.across.exchange.Receive(func(box string, _ rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
 			for _, s := range senders {
-				ins = append(ins, inboxes[end{id, s, r, sum}])
+				ins = append(ins, inboxes[end{box, s, r}])
 			}
 			return ins, nil
 		})

@@ -48,11 +48,17 @@ type owned struct {
 	Segment
 	id   int
 	from []source // by host, its own is unused
-	out  rdma.Outbox
-	sum  []byte // in the outbox; nil before the first chunk
-	at   int    // bytes added up
-	sent bool
+	sums []sum
+	at   int     // bytes added up
+	sent int     // sums
 	has  float64 // weight of the sum
+}
+
+// sum is of some bytes of a segment, and is sent when it is whole.
+type sum struct {
+	span
+	out  rdma.Outbox
+	data []byte // in the outbox; nil before the first chunk
 }
 
 // source is another host's part of a segment.
@@ -65,11 +71,17 @@ type source struct {
 // other is a segment that a rank on another host adds up.
 type other struct {
 	Segment
-	id    int
-	out   rdma.Outbox
-	at    int // bytes sent
+	id   int
+	out  rdma.Outbox
+	at   int // bytes sent
+	sums []received
+}
+
+// received is a sum of another rank.
+type received struct {
+	span
 	inbox rdma.Inbox
-	sum   rdma.Update // the last that came
+	last  rdma.Update // that came
 }
 
 // New makes the exchange of a plan without boxes, which Send and Receive put in.
@@ -89,9 +101,17 @@ func New(p Plan, rank int) *Exchange {
 			switch {
 			case s.Host != share || s.By[x.host] != rank:
 			case share == x.host:
-				x.own = append(x.own, &owned{Segment: s, id: id, from: make([]source, len(p.Hosts))})
+				o := &owned{Segment: s, id: id, from: make([]source, len(p.Hosts))}
+				for _, c := range s.sums() {
+					o.sums = append(o.sums, sum{span: c})
+				}
+				x.own = append(x.own, o)
 			default:
-				x.others = append(x.others, &other{Segment: s, id: id})
+				o := &other{Segment: s, id: id}
+				for _, c := range s.sums() {
+					o.sums = append(o.sums, received{span: c})
+				}
+				x.others = append(x.others, o)
 			}
 		}
 	}
@@ -103,8 +123,8 @@ func New(p Plan, rank int) *Exchange {
 func Publish(ctx context.Context, t rdma.Transport, name string, p Plan, rank int) (*Exchange, error) {
 	x := New(p, rank)
 	x.t, x.name = t, name
-	err := x.Send(func(id int, sum bool, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
-		return t.Publish(ctx, x.box(id, sum), spec, readers)
+	err := x.Send(func(box string, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
+		return t.Publish(ctx, x.name+box, spec, readers)
 	})
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
@@ -112,15 +132,11 @@ func Publish(ctx context.Context, t rdma.Transport, name string, p Plan, rank in
 	return x, nil
 }
 
-// box is the name of a segment's box: of sums, or of what they are made of.
-func (x *Exchange) box(id int, sum bool) string {
-	if sum {
-		return fmt.Sprintf("%s/sum/%d", x.name, id)
-	}
-	return fmt.Sprintf("%s/part/%d", x.name, id)
-}
+// partBox and sumBox name boxes of a segment.
+func partBox(id int) string        { return fmt.Sprintf("/part/%d", id) }
+func sumBox(id int, c span) string { return fmt.Sprintf("/sum/%d/%d", id, c.lo) }
 
-func (s Segment) sumSpec() rdma.Spec { return rdma.Spec{Bytes: s.Hi - s.Lo, About: "sum"} }
+func (c span) sumSpec() rdma.Spec { return rdma.Spec{Bytes: c.hi - c.lo, About: "sum"} }
 
 // partSpec is that of a queue, or where a part is a single chunk, of a box without
 // acks: who sends the next has seen, by the sum, that this one was added up.
@@ -142,16 +158,18 @@ func (s Segment) elsewhere() (ranks []int) {
 	return ranks
 }
 
-// Send makes the boxes that this rank sends through. sum tells whether a box is for
-// sums, or for what they are made of.
-func (x *Exchange) Send(publish func(id int, sum bool, spec rdma.Spec, readers []int) (rdma.Outbox, error)) (err error) {
+// Send makes the boxes that this rank sends through, each of which has a name.
+func (x *Exchange) Send(publish func(box string, spec rdma.Spec, readers []int) (rdma.Outbox, error)) (err error) {
 	for _, o := range x.own {
-		if o.out, err = publish(o.id, true, o.sumSpec(), o.elsewhere()); err != nil {
-			return err
+		for i := range o.sums {
+			s := &o.sums[i]
+			if s.out, err = publish(sumBox(o.id, s.span), s.sumSpec(), o.elsewhere()); err != nil {
+				return err
+			}
 		}
 	}
 	for _, o := range x.others {
-		if o.out, err = publish(o.id, false, o.partSpec(), []int{o.Owner()}); err != nil {
+		if o.out, err = publish(partBox(o.id), o.partSpec(), []int{o.Owner()}); err != nil {
 			return err
 		}
 	}
@@ -160,15 +178,15 @@ func (x *Exchange) Send(publish func(id int, sum bool, spec rdma.Spec, readers [
 
 // Join waits until the others have published theirs.
 func (x *Exchange) Join(ctx context.Context) error {
-	return x.Receive(func(id int, sum bool, spec rdma.Spec, senders []int) ([]rdma.Inbox, error) {
-		return x.t.Subscribe(ctx, x.box(id, sum), spec, senders)
+	return x.Receive(func(box string, spec rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+		return x.t.Subscribe(ctx, x.name+box, spec, senders)
 	})
 }
 
 // Receive connects it with those of other ranks.
-func (x *Exchange) Receive(subscribe func(id int, sum bool, spec rdma.Spec, senders []int) ([]rdma.Inbox, error)) error {
+func (x *Exchange) Receive(subscribe func(box string, spec rdma.Spec, senders []int) ([]rdma.Inbox, error)) error {
 	for _, o := range x.own {
-		ins, err := subscribe(o.id, false, o.partSpec(), o.elsewhere())
+		ins, err := subscribe(partBox(o.id), o.partSpec(), o.elsewhere())
 		if err != nil {
 			return err
 		}
@@ -181,11 +199,14 @@ func (x *Exchange) Receive(subscribe func(id int, sum bool, spec rdma.Spec, send
 		}
 	}
 	for _, o := range x.others {
-		ins, err := subscribe(o.id, true, o.sumSpec(), []int{o.Owner()})
-		if err != nil {
-			return err
+		for i := range o.sums {
+			s := &o.sums[i]
+			ins, err := subscribe(sumBox(o.id, s.span), s.sumSpec(), []int{o.Owner()})
+			if err != nil {
+				return err
+			}
+			s.inbox = ins[0]
 		}
-		o.inbox = ins[0]
 	}
 	return nil
 }
@@ -199,13 +220,17 @@ func (x *Exchange) Close() error {
 				errs = append(errs, s.inbox.Close())
 			}
 		}
-		if o.out != nil {
-			errs = append(errs, o.out.Close())
+		for _, s := range o.sums {
+			if s.out != nil {
+				errs = append(errs, s.out.Close())
+			}
 		}
 	}
 	for _, o := range x.others {
-		if o.inbox != nil {
-			errs = append(errs, o.inbox.Close())
+		for _, s := range o.sums {
+			if s.inbox != nil {
+				errs = append(errs, s.inbox.Close())
+			}
 		}
 		if o.out != nil {
 			errs = append(errs, o.out.Close())
@@ -223,7 +248,10 @@ func (x *Exchange) Begin(number uint64, stamp rdma.Stamp) {
 	stamp.Clock = number
 	x.number, x.stamp = number, stamp
 	for _, o := range x.own {
-		o.sum, o.at, o.sent = nil, 0, false
+		o.at, o.sent = 0, 0
+		for i := range o.sums {
+			o.sums[i].data = nil
+		}
 	}
 	for _, o := range x.others {
 		o.at = 0
@@ -233,7 +261,7 @@ func (x *Exchange) Begin(number uint64, stamp rdma.Stamp) {
 // Finished tells whether this rank has sent all that others need of it.
 func (x *Exchange) Finished() bool {
 	for _, o := range x.own {
-		if !o.sent {
+		if o.sent < len(o.sums) {
 			return false
 		}
 	}
@@ -248,8 +276,10 @@ func (x *Exchange) Finished() bool {
 // Complete tells whether all sums that this rank handles are here.
 func (x *Exchange) Complete() bool {
 	for _, o := range x.others {
-		if o.sum.Clock != x.number {
-			return false
+		for i := range o.sums {
+			if o.sums[i].last.Clock != x.number {
+				return false
+			}
 		}
 	}
 	return x.Finished()
@@ -259,10 +289,14 @@ func (x *Exchange) Complete() bool {
 // exchange after this one begins.
 func (x *Exchange) Each(f func(off int, sum []byte, weight float64)) {
 	for _, o := range x.own {
-		f(o.Lo, o.sum, o.has)
+		for _, s := range o.sums {
+			f(o.Lo+s.lo, s.data, o.has)
+		}
 	}
 	for _, o := range x.others {
-		f(o.Lo, o.sum.Data, o.sum.Weight)
+		for _, s := range o.sums {
+			f(o.Lo+s.lo, s.last.Data, s.last.Weight)
+		}
 	}
 }
 

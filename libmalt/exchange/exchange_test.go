@@ -227,7 +227,7 @@ func TestExchangeCorrupt(t *testing.T) {
 				if rank == 0 && change != nil {
 					x.own[0].from[1].inbox = &hostile{x.own[0].from[1].inbox, change}
 				} else if rank == 0 {
-					x.others[0].inbox = &hostile{x.others[0].inbox, func(u *rdma.Update) { u.Data = u.Data[1:] }}
+					x.others[0].sums[0].inbox = &hostile{x.others[0].sums[0].inbox, func(u *rdma.Update) { u.Data = u.Data[1:] }}
 				}
 				x.Begin(1, rdma.Stamp{})
 				if rank == 1 {

@@ -14,6 +14,21 @@ type Segment struct {
 // Owner is the rank that adds up.
 func (s Segment) Owner() int { return s.By[s.Host] }
 
+// span is bytes of a segment.
+type span struct{ lo, hi int }
+
+// sums are the bytes whose sums are sent by themselves: whole chunks, and not more
+// than so many.
+func (s Segment) sums() (all []span) {
+	bytes := s.Hi - s.Lo
+	chunks := (bytes + chunkBytes - 1) / chunkBytes
+	n := min(chunks, mostSums)
+	for i := range n {
+		all = append(all, span{cutAt(chunks, i, n) * chunkBytes, min(cutAt(chunks, i+1, n)*chunkBytes, bytes)})
+	}
+	return all
+}
+
 // Plan is who handles what, a pure function of its arguments. It has no segment
 // without bytes.
 type Plan struct {

@@ -55,43 +55,43 @@ func (x *Exchange) send(o *other, w Work) (bool, error) {
 	return true, nil
 }
 
-// add adds up a chunk, if it has come from all hosts, and sends the sum when that is
-// whole.
+// add adds up a chunk, if it has come from all hosts, and sends the sum that it ends.
 func (x *Exchange) add(o *owned, w Work) (bool, error) {
-	all := o.Hi - o.Lo
-	if o.sent {
+	if o.sent == len(o.sums) {
 		return false, nil
 	}
-	if o.at < all {
-		n := min(chunkBytes, all-o.at)
+	s := &o.sums[o.sent]
+	if o.at < s.hi {
+		n := min(chunkBytes, s.hi-o.at)
 		there, err := x.gather(o, n)
 		if !there || err != nil {
 			return false, err
 		}
-		if o.sum == nil {
-			b, err := o.out.Begin()
+		if s.data == nil {
+			b, err := s.out.Begin()
 			if err != nil {
 				return false, err
 			}
-			o.sum = b[:all]
+			s.data = b[:s.hi-s.lo]
 		}
-		if o.has, err = w.Merge(o.sum[o.at:o.at+n], o.Lo+o.at, x.parts); err != nil {
+		at := o.at - s.lo
+		if o.has, err = w.Merge(s.data[at:at+n], o.Lo+o.at, x.parts); err != nil {
 			return false, err
 		}
 		for h := range o.from {
-			if s := &o.from[h]; h != x.host {
-				s.inbox.Release(s.held.Seq)
-				s.has = false
+			if f := &o.from[h]; h != x.host {
+				f.inbox.Release(f.held.Seq)
+				f.has = false
 			}
 		}
 		o.at += n
 		clear(x.parts)
 	}
-	if o.at == all {
-		if err := o.out.Commit(all, rdma.Stamp{Clock: x.number, Weight: o.has}, nil); err != nil {
+	if o.at == s.hi {
+		if err := s.out.Commit(len(s.data), rdma.Stamp{Clock: x.number, Weight: o.has}, nil); err != nil {
 			return false, err
 		}
-		o.sent = true
+		o.sent++
 	}
 	return true, nil
 }
@@ -137,16 +137,22 @@ func (s *source) next(number uint64) (err error) {
 }
 
 func (x *Exchange) receive(o *other) error {
-	if o.sum.Clock == x.number {
-		return nil
-	}
-	u, ok, err := o.inbox.Next()
-	if !ok || err != nil {
-		return err
-	}
-	o.sum = u
-	if len(u.Data) != o.Hi-o.Lo {
-		return fmt.Errorf("%w: exchange %d: rank %d sent a sum of %d bytes, expected %d", rdma.ErrCorrupt, x.number, o.Owner(), len(u.Data), o.Hi-o.Lo)
+	for i := range o.sums {
+		s := &o.sums[i]
+		if s.last.Clock == x.number {
+			continue
+		}
+		u, ok, err := s.inbox.Next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		s.last = u
+		if len(u.Data) != s.hi-s.lo {
+			return fmt.Errorf("%w: exchange %d: rank %d sent a sum of %d bytes, expected %d", rdma.ErrCorrupt, x.number, o.Owner(), len(u.Data), s.hi-s.lo)
+		}
 	}
 	return nil
 }
@@ -164,13 +170,17 @@ func (x *Exchange) Late(late []int) []int {
 	}
 	for _, o := range x.own {
 		for h := range o.from {
-			if s := &o.from[h]; !o.sent && h != x.host && (!s.has || s.held.Clock != x.number) {
+			if s := &o.from[h]; o.sent < len(o.sums) && h != x.host && (!s.has || s.held.Clock != x.number) {
 				add(o.By[h])
 			}
 		}
 	}
 	for _, o := range x.others {
-		if o.at < o.Hi-o.Lo || o.sum.Clock != x.number {
+		missing := o.at < o.Hi-o.Lo
+		for i := range o.sums {
+			missing = missing || o.sums[i].last.Clock != x.number
+		}
+		if missing {
 			add(o.Owner())
 		}
 	}

@@ -423,7 +423,7 @@ var mutations = []mutation{
 	{
 		line: "across hosts: the array is written before the result is whole",
 		file: "libmalt/exchange/exchange.go",
-		old:  "		if o.sum.Clock != x.number {\n			return false\n		}\n", new: "		_ = o\n",
+		old:  "			if o.sums[i].last.Clock != x.number {\n				return false\n			}\n", new: "			_ = i\n",
 		caught: "TestExploreAcross/two_hosts", how: "in element", pkg: "libmalt",
 	},
 	{
