@@ -189,6 +189,29 @@ func TestCollectiveOfARankThatHasEnded(t *testing.T) {
 	}
 }
 
+// TestCollectiveOfARankThatEndedFirst names the rank that the one that it missed had
+// missed itself.
+func TestCollectiveOfARankThatEndedFirst(t *testing.T) {
+	ended := make(chan struct{})
+	errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
+		switch w.Rank() {
+		case 2:
+			return nil
+		case 1:
+			defer close(ended)
+			if err := w.Barrier(ctx); err == nil {
+				t.Error("rank 1 missed nobody")
+			}
+			return w.Close()
+		}
+		<-ended
+		return w.Barrier(ctx)
+	})
+	if err := errs[0]; !errors.Is(err, libmalt.ErrLeft) || !strings.Contains(err.Error(), "rank 2 has ended") {
+		t.Errorf("rank 0: got %v, want that rank 2 has ended", err)
+	}
+}
+
 func TestCollectiveOfADeadRank(t *testing.T) {
 	errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
 		if w.Rank() == 1 {

@@ -146,6 +146,12 @@ func (c *collective) gone(rank int, state error) error {
 		return &rdma.PeerError{Rank: rank, Op: c.op, Err: dead.Err}
 	}
 	if state != nil {
+		// It may have ended since it missed another that had ended.
+		if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n && mark&faultDied == 0 {
+			if first := int(mark & (faultDied - 1)); c.w.t.State(first) != nil {
+				rank = first
+			}
+		}
 		c.fault = rank
 		last := ""
 		if place := c.w.place(rank); place != "" {
