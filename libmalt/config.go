@@ -34,6 +34,10 @@ type Config struct {
 	// that merely loads its data late ends the job; too long, and a wrong script
 	// seems to hang.
 	Timeout time.Duration
+	// Unreachable is for how long another machine may give no sign of life before its
+	// ranks are dead; 0: 5 s. Too short, and a cable that was pulled out for a moment
+	// ends the job.
+	Unreachable time.Duration
 	// Encrypt says that what goes between machines is encrypted, with TLS 1.3.
 	Encrypt bool
 	// Transport is "auto", or one of rdma/auto by name.
@@ -48,11 +52,11 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "timeout", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "timeout", "unreachable", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
-// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TIMEOUT (seconds)
-// and MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TIMEOUT and MALT_UNREACHABLE
+// (seconds), and MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -69,7 +73,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 }
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
-// encrypt, interface, timeout (seconds), transport.
+// encrypt, interface, timeout and unreachable (seconds), transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, c.set)
 }
@@ -111,6 +115,12 @@ func (c *Config) set(key, value string) (err error) {
 			return failf(ErrInvalid, "timeout=%s: a positive number of seconds is expected", value)
 		}
 		c.Timeout = time.Duration(s * float64(time.Second))
+	case "unreachable":
+		s, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(s >= 2) || s > 1e9 {
+			return failf(ErrInvalid, "unreachable=%s: a number of seconds is expected, 2 or more, since an idle machine is asked once a second", value)
+		}
+		c.Unreachable = time.Duration(s * float64(time.Second))
 	}
 	return nil
 }
@@ -158,7 +168,7 @@ func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Encrypt: c.Encrypt, Interface: c.Interface, Version: c.Version, Transport: c.Transport,
+		Encrypt: c.Encrypt, Interface: c.Interface, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
 		Report: c.Report,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"malt/rdma"
 	"malt/rdma/inmem"
@@ -27,9 +28,12 @@ type Config struct {
 	Token      string // the job's secret
 	Encrypt    bool   // what goes between hosts; the same on all ranks
 	Interface  string // at which addresses other hosts can reach this rank; "": it looks
-	Version    string // of MALT, the same on all ranks
-	Host       string // the machine, for tests of several on one; "": as the kernel says
-	Transport  string // one of Names, or "auto"; "" is auto
+	// Unreachable is for how long another host may give no sign of life before its
+	// ranks are dead; 0: as tcp says.
+	Unreachable time.Duration
+	Version     string // of MALT, the same on all ranks
+	Host        string // the machine, for tests of several on one; "": as the kernel says
+	Transport   string // one of Names, or "auto"; "" is auto
 
 	// Report, if not nil, is told now and then which ranks have not come to
 	// host:port yet, as far as this one knows, and what stands in the way.

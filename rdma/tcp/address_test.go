@@ -108,7 +108,7 @@ func TestTranslatedAddress(t *testing.T) {
 	if at := all[0].links[1].addresses(); !slices.Equal(at, configs[1].Peers[1]) {
 		t.Errorf("rank 0 looks for rank 1 at %v", at)
 	}
-	if err := all[0].links[1].probe(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err := all[0].links[1].probe(time.Second); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("rank 1 is not found: %v", err)
 	}
 }

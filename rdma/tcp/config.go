@@ -44,7 +44,8 @@ type Config struct {
 
 	// Unreachable is for how long a host may give no sign of life before its rank
 	// is dead; 0 is 5 s, and less than 2 s is refused: the kernel asks an idle
-	// host once a second. A process that is stopped gives signs: its kernel does.
+	// host once a second, so its last sign may be a second older than what has
+	// happened. A process that is stopped gives signs: its kernel does.
 	Unreachable time.Duration
 	// Congestion is the name of a congestion control algorithm; "" is the system's.
 	Congestion string

@@ -5,13 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"syscall"
 	"time"
 
-	"malt/rdma"
-	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
 )
 
@@ -34,23 +30,22 @@ const (
 // yet to come.
 func (l *link) connect(first bool) (*conn, error) {
 	since := time.Now()
-	dialled := l.rank.cfg.Rank > l.peer
+	dialled := l.dials()
 	unsure := first && !l.rank.cfg.Listening
 	enough, ask := grace, time.Duration(0)
 	if first && !dialled {
 		enough, ask = l.rank.cfg.Unreachable/2, grace // it may be slow to begin
 	}
-	silent := time.Duration(0) // for how long dialling got no answer
 	pause, began := shortest, since
 	for {
 		var err error
 		var c *conn
-		tried := true
+		tried, given := true, l.patience()
 		if dialled {
-			c, err = l.dial()
+			c, err = l.dial(given)
 		} else if c = l.await(pause); c == nil {
 			if tried = !unsure && time.Since(since) >= ask; tried {
-				err = l.probe()
+				err = l.probe(given)
 			}
 			if tried && first && err == nil { // it lets nobody in yet
 				ask = time.Since(since) * 3 / 2
@@ -68,7 +63,7 @@ func (l *link) connect(first bool) (*conn, error) {
 		took := time.Since(began) // with the pause before: without a route it fails at once
 		began = began.Add(took)
 		if tried {
-			end := l.judge(err, first, &silent, took)
+			end := l.judge(err, first, given, took)
 			// Once more: it may be on its way here, or just ending.
 			if end != nil && (!gone(end) || time.Since(since) >= enough) {
 				return nil, end
@@ -82,14 +77,16 @@ func (l *link) connect(first bool) (*conn, error) {
 }
 
 // judge decides what a failed attempt says about the peer; nil: nothing yet.
-func (l *link) judge(err error, first bool, silent *time.Duration, took time.Duration) error {
+func (l *link) judge(err error, first bool, given, took time.Duration) error {
 	if err != nil {
 		l.mu.Lock()
 		l.why = err
 		l.mu.Unlock()
 	}
 	var refused *handshake.Refusal
-	limit := l.rank.cfg.Unreachable
+	if err == nil || fromPeer(err) {
+		l.note(nil, 0)
+	}
 	switch {
 	case errors.As(err, &refused):
 		if first {
@@ -105,13 +102,8 @@ func (l *link) judge(err error, first bool, silent *time.Duration, took time.Dur
 			return nil // one of its addresses is somebody else's, too
 		}
 		return l.dead(errGone)
-	case unanswered(err):
-		// Not by the clock: this process may have been stopped meanwhile.
-		if *silent += min(took, limit/5); *silent >= limit*9/10 {
-			return l.dead(unreachable(limit))
-		}
-	default:
-		*silent = 0
+	case unanswered(err) && l.unheard(nil, given, took):
+		return l.dead(unreachable(l.rank.cfg.Unreachable))
 	}
 	return nil
 }
@@ -125,14 +117,6 @@ func unreachable(limit time.Duration) error {
 	return fmt.Errorf("its host has not answered for %v: it is off, or the network between is cut", limit)
 }
 
-// unanswered tells whether err says that nothing came back from the host.
-func unanswered(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout() ||
-		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
-		errors.Is(err, syscall.ENETDOWN) || errors.Is(err, syscall.EHOSTDOWN)
-}
-
 func (l *link) sleep(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -142,41 +126,12 @@ func (l *link) sleep(d time.Duration) {
 	}
 }
 
-// open dials the peer's addresses side by side.
-func (l *link) open() (*conn, error) {
-	addresses := l.addresses()
-	c, errs := dial.First(l.ctx, len(addresses), dial.Apart, func(ctx context.Context, i int) (*conn, error) {
-		d := net.Dialer{Timeout: l.rank.cfg.Unreachable / 5, KeepAlive: -1}
-		c, err := d.DialContext(ctx, "tcp", addresses[i])
-		if err != nil {
-			return nil, err
-		}
-		n, err := newConn(c.(*net.TCPConn), l.rank.cfg.Congestion)
-		if err == nil {
-			n.address = addresses[i]
-		}
-		return n, err
-	})
-	if errs == nil {
-		return c, nil
-	}
-	return nil, mostTelling(errs)
-}
-
-// mostTelling is the error that says what is known of the peer: a refusal if all
-// its addresses refuse, since where one is silent it may be there.
-func mostTelling(errs []error) error {
-	for _, err := range errs {
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return err
-		}
-	}
-	return errs[0]
-}
+// dials tells whether it is this end that dials to connect.
+func (l *link) dials() bool { return l.rank.cfg.Rank > l.peer }
 
 // dial makes a connection and shakes hands.
-func (l *link) dial() (*conn, error) {
-	c, err := l.open()
+func (l *link) dial(given time.Duration) (*conn, error) {
+	c, err := l.open(given)
 	if err != nil {
 		return nil, err
 	}
@@ -184,9 +139,11 @@ func (l *link) dial() (*conn, error) {
 	if cfg := l.rank.cfg.TLS; cfg != nil {
 		c.Conn = tls.Client(c.raw, handshake.Modern(cfg))
 	}
+	l.note(nil, 0)
 	away := l.guard(c)
 	incarnation, err := l.rank.self.Dial(c.Conn, l.peer)
 	if away() {
+		l.note(nil, l.rank.cfg.Unreachable)
 		err = unreachableError{}
 	}
 	if err == nil && l.permit(incarnation) != handshake.Accepted {
@@ -233,9 +190,19 @@ func (l *link) guard(c *conn) (away func() bool) {
 	return func() bool { close(stop); return <-silent }
 }
 
-// probe finds out whether somebody listens where the peer did.
-func (l *link) probe() error {
-	c, err := l.open()
+// probe finds out whether somebody listens where the peer did, and once this rank
+// has said that it leaves, whether the peer knows: then there will be no
+// connection any more.
+func (l *link) probe(given time.Duration) error {
+	if l.said {
+		_, err := l.dial(given)
+		var refused *handshake.Refusal
+		if errors.As(err, &refused) && refused.Verdict == handshake.NoSuchRank {
+			return nil // it does not, and will dial
+		}
+		return err
+	}
+	c, err := l.open(given)
 	if err != nil {
 		return err
 	}
@@ -302,71 +269,4 @@ func (l *link) offer(c *conn) {
 	case l.arrived <- struct{}{}:
 	default:
 	}
-}
-
-// await waits until every link has had a connection.
-func (r *rank) await(ctx context.Context) error {
-	for _, l := range r.links {
-		if l == nil {
-			continue
-		}
-		select {
-		case <-l.up:
-		case l := <-r.failed:
-			var refused *handshake.Refusal
-			if why := l.lastWhy(); errors.As(why, &refused) {
-				return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, why)
-			}
-			return &rdma.PeerError{Rank: l.peer, Op: "connecting", Err: fmt.Errorf("%s; %s", l.missing(), blocked)}
-		case <-ctx.Done():
-			return r.missing(ctx.Err())
-		}
-	}
-	return nil
-}
-
-// blocked says what may be in the way.
-const blocked = "each rank has to run, no firewall may keep them from each other, and these must be addresses of a network that both are on (MALT_INTERFACE chooses)"
-
-func (l *link) lastWhy() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.why == nil {
-		return errors.New("nothing was heard of it")
-	}
-	return l.why
-}
-
-// missing says which connections could not be made, and why.
-func (r *rank) missing(cause error) error {
-	var lines []string
-	for _, l := range r.links {
-		if l == nil {
-			continue
-		}
-		select {
-		case <-l.up:
-			continue
-		default:
-		}
-		lines = append(lines, l.missing())
-	}
-	return fmt.Errorf("tcp: %s; %s: %w", strings.Join(lines, "; "), blocked, cause)
-}
-
-// missing says which connection could not be made, and why.
-func (l *link) missing() string {
-	c := &l.rank.cfg
-	if c.Rank < l.peer && !c.Listening {
-		return fmt.Sprintf("rank %d did not connect to rank %d at %s", l.peer, c.Rank, l.rank.listening())
-	}
-	return fmt.Sprintf("rank %d could not connect to rank %d at %s (%v)", c.Rank, l.peer, strings.Join(c.Peers[l.peer], ", "), l.lastWhy())
-}
-
-func (r *rank) listening() string {
-	var all []string
-	for _, l := range r.cfg.Listeners {
-		all = append(all, l.Addr().String())
-	}
-	return strings.Join(all, ", ")
 }

@@ -25,6 +25,7 @@ type proxy struct {
 	to   string
 	each func() int64 // how many bytes the next connection carries
 	next atomic.Bool  // the next byte ends the connection in its place
+	last atomic.Bool  // of a connection that ends in good order the second end is a reset
 	cuts atomic.Int64
 	all  sync.WaitGroup
 }
@@ -60,6 +61,7 @@ func (p *proxy) carry(c *net.TCPConn) {
 	var left atomic.Int64
 	left.Store(p.each())
 	var once sync.Once
+	var ends atomic.Int32
 	end := func(reset bool) {
 		once.Do(func() {
 			if reset {
@@ -84,6 +86,10 @@ func (p *proxy) carry(c *net.TCPConn) {
 				return
 			}
 			if err == io.EOF {
+				if ends.Add(1) == 2 && p.last.Load() {
+					end(true)
+					return
+				}
 				_ = to.(*net.TCPConn).CloseWrite()
 				return
 			}
@@ -341,6 +347,38 @@ func TestCutWhileLeaving(t *testing.T) {
 			if err := stays.Close(); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// A rank whose connection is reset when the peer has read that it leaves, and
+// before it knows that, finds out: it does not wait for a connection that the peer,
+// which stays, will never make.
+func TestResetAfterLeaving(t *testing.T) {
+	for leaver := range 2 {
+		t.Run(fmt.Sprint(leaver), func(t *testing.T) {
+			configs := configure(t, 2)
+			p := newProxy(t, configs[0].Peers[0][0], func() int64 { return 1 << 60 })
+			configs[1].Peers = [][]string{{p.Addr().String()}, configs[1].Peers[1]}
+			for rank := range configs {
+				configs[rank].Unreachable = time.Hour // for which Close would wait
+			}
+			all := openConfigs(t, configs)
+			p.last.Store(true)
+			closed := make(chan error, 1)
+			go func() { closed <- all[leaver].Close() }()
+			select {
+			case err := <-closed:
+				if err != nil || p.cuts.Load() == 0 {
+					t.Errorf("%v after %d cuts", err, p.cuts.Load())
+				}
+			case <-time.After(patience):
+				t.Fatal("Close waits")
+			}
+			if err := all[1-leaver].State(leaver); !errors.Is(err, rdma.ErrLeft) {
+				t.Errorf("the leaver is %v", err)
+			}
+			closeAll(t, []*Transport{all[1-leaver]})
 		})
 	}
 }

@@ -15,7 +15,7 @@
 //
 // # Files
 //
-//	link.go connect.go door.go reach.go  one peer: its connections, and whether it lives
+//	link.go connect.go door.go reach.go missing.go  one peer: its connections, and whether it lives
 //	send.go quick.go land.go frame.go conn.go  what goes over a connection
 //	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
 //

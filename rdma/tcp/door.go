@@ -45,10 +45,14 @@ func (r *rank) permit(h *handshake.Hello) handshake.Verdict {
 		return handshake.OtherJob
 	case h.Size != uint32(r.cfg.Size):
 		return handshake.OtherSize
-	case h.To != uint32(r.cfg.Rank) || h.From <= h.To || h.From >= h.Size || r.links[h.From] == nil:
+	case h.To != uint32(r.cfg.Rank) || h.From >= h.Size || r.links[h.From] == nil:
 		return handshake.NoSuchRank
 	case h.Generation != r.cfg.Generation:
 		return handshake.OtherGeneration
 	}
-	return r.links[h.From].permit(h.Incarnation)
+	v := r.links[h.From].permit(h.Incarnation)
+	if v == handshake.Accepted && h.From < h.To {
+		return handshake.NoSuchRank // it only asks whether it is known to be gone
+	}
+	return v
 }

@@ -150,4 +150,14 @@ func TestPermit(t *testing.T) {
 			t.Errorf("%+v: %v; expected %v", h, v, c.want)
 		}
 	}
+	// The lower of two only asks whether it is gone.
+	h := right
+	h.From, h.To, h.Incarnation = 0, 1, all[1].links[0].incarnation
+	if v := all[1].permit(&h); v != handshake.NoSuchRank {
+		t.Errorf("%+v: %v", h, v)
+	}
+	all[1].finish(0, rdma.ErrLeft)
+	if v := all[1].permit(&h); v != handshake.OtherProcess {
+		t.Errorf("%+v, which has left: %v", h, v)
+	}
 }

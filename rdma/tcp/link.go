@@ -56,10 +56,12 @@ type link struct {
 	from           netip.Addr // by which the peer has reached this rank, or the other way round
 	incoming       *conn      // has passed the handshake, and waits for the goroutine
 	arrived        chan struct{}
-	incarnation    uint64 // of the peer's process; 0 before the first connection
-	why            error  // of the last attempt that failed
-	cause          error  // why the connection was broken up from here
-	sent, received uint64 // bytes of earlier connections
+	incarnation    uint64        // of the peer's process; 0 before the first connection
+	silence        time.Duration // for how long the peer's host had not been heard of,
+	counted        time.Time     // then
+	why            error         // of the last attempt that failed
+	cause          error         // why the connection was broken up from here
+	sent, received uint64        // bytes of earlier connections
 	landed, posted atomic.Uint64
 }
 
@@ -178,7 +180,7 @@ func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.
 // counts, but for what has landed.
 func (l *link) begin(c *conn) {
 	l.mu.Lock()
-	l.conn, l.cause = c, nil
+	l.conn, l.cause, l.silence, l.counted = c, nil, 0, time.Now()
 	l.mu.Unlock()
 	l.resumed.Store(false)
 	r := l.rank
@@ -209,7 +211,11 @@ func (l *link) begin(c *conn) {
 func (l *link) finishConn(c *conn, why error) (cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conn, l.why = nil, why
+	if l.conn, l.why = nil, why; fromPeer(why) {
+		l.silence = 0
+	} else {
+		l.add(time.Since(l.counted), l.rank.cfg.Unreachable*3/10)
+	}
 	l.sent += c.raw.sent.Load()
 	l.received += c.raw.received.Load()
 	if l.ctx.Err() != nil {

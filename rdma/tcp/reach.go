@@ -1,9 +1,13 @@
 package tcp
 
 import (
+	"context"
 	"errors"
+	"net"
 	"syscall"
 	"time"
+
+	"malt/rdma/internal/dial"
 )
 
 // Whether a peer's host is there is the kernels' to say, not the processes':
@@ -13,6 +17,10 @@ import (
 // an outage the kernel waits longer than it lasted. So when a connection has
 // been silent for a while the peer is dialled: who accepts, even in a process
 // that is stopped, is there.
+//
+// Silence is counted from when the host was last heard, whatever becomes of the
+// connection meanwhile. It is not taken from the clock: this process may have been
+// stopped, or the machine asleep.
 
 // watch looks after all links.
 func (r *rank) watch() {
@@ -28,7 +36,18 @@ func (r *rank) watch() {
 			if l == nil {
 				continue
 			}
-			if c := l.current(); c != nil && c.silentFor(l.suspicious()) && l.probing.CompareAndSwap(false, true) {
+			c := l.current()
+			if c == nil {
+				continue
+			}
+			s, ok := c.state()
+			switch {
+			case !ok || s.Ended:
+			case s.Silence < l.suspicious():
+				l.note(c, s.Silence)
+			case l.probing.CompareAndSwap(false, true):
+				// Of one that is silent for much longer nobody has looked when that began.
+				l.note(c, min(s.Silence, l.suspicious()+r.cfg.Unreachable/10))
 				r.watching.Go(func() {
 					defer l.probing.Store(false)
 					l.doubt(c)
@@ -38,49 +57,111 @@ func (r *rank) watch() {
 	}
 }
 
-// suspicious is the silence from which on a peer is dialled.
-func (l *link) suspicious() time.Duration { return l.rank.cfg.Unreachable * 2 / 5 }
+// suspicious is the silence from which on a peer is dialled: one that the kernel
+// does not ask a second time is no sign.
+func (l *link) suspicious() time.Duration {
+	return max(l.rank.cfg.Unreachable*2/5, 1200*time.Millisecond)
+}
 
 func (c *conn) silentFor(d time.Duration) bool {
 	s, ok := c.state()
 	return ok && s.Silence >= d
 }
 
+// note sets for how long nothing has been heard of the host, if over is the
+// connection; nil: there is none.
+func (l *link) note(over *conn, silence time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == over {
+		l.silence, l.counted = silence, time.Now()
+	}
+}
+
+// unheard counts an attempt that nobody has answered, with the pause before it,
+// while over was the connection. It tells whether that has been so for long enough.
+func (l *link) unheard(over *conn, given, took time.Duration) bool {
+	limit := l.rank.cfg.Unreachable
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != over {
+		return false
+	}
+	l.add(took, given+limit/10)
+	return l.silence >= limit
+}
+
+// add counts what has passed since the last look, unless it is more than it can be:
+// then this process was stopped, and nobody took what came. l.mu is held.
+func (l *link) add(passed, most time.Duration) {
+	if l.counted = time.Now(); passed <= most {
+		l.silence += passed
+	}
+}
+
+// patience is how long an attempt to reach the host may take: until it counts as
+// unreachable, and no longer than a way around the world takes.
+func (l *link) patience() time.Duration {
+	limit := l.rank.cfg.Unreachable
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(min(limit/5, limit-l.silence), time.Millisecond)
+}
+
+// fromPeer tells whether a connection has ended, or has not come about, because its
+// other end said so.
+func fromPeer(err error) bool {
+	// What this kernel ended it for it says once; after that it speaks of an end.
+	if errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ETIMEDOUT) {
+		return false
+	}
+	return ended(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// unanswered tells whether err says that nothing came back from the host.
+func unanswered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.Is(err, syscall.ENETDOWN) || errors.Is(err, syscall.EHOSTDOWN)
+}
+
 // doubt dials until c is heard of again, or the link is given up. A connection
 // that is accepted is kept, and asked by keep-alive like any: one is enough,
 // however long the peer is stopped.
 func (l *link) doubt(c *conn) {
-	limit := l.rank.cfg.Unreachable
-	silent, began := l.suspicious(), time.Now()
+	began := time.Now()
 	for c.silentFor(l.suspicious()) {
-		probe, err := l.open()
+		given := l.patience()
+		probe, err := l.open(given)
 		took := time.Since(began) // with the pause before: without a route it fails at once
 		began = began.Add(took)
 		switch {
 		case err == nil:
-			silent = l.suspicious()
-			l.heed(c, probe)
+			l.note(c, 0)
+			if l.heed(c, probe) {
+				l.note(c, l.suspicious())
+			}
 			began = time.Now()
 		case unanswered(err):
-			// Not by the clock: this process may have been stopped meanwhile.
-			if silent += min(took, limit/5); silent >= limit*9/10 {
-				l.giveUp(c, l.dead(unreachable(limit)))
+			if l.unheard(c, given, took) {
+				l.giveUp(c, l.dead(unreachable(l.rank.cfg.Unreachable)))
 				return
 			}
 		case errors.Is(err, syscall.ECONNREFUSED):
+			l.note(c, 0)
 			c.Close() // it will not be made again
 			return
 		}
-		select {
-		case <-l.ctx.Done():
+		if l.sleep(l.rank.cfg.Unreachable / 50); l.ctx.Err() != nil {
 			return
-		case <-time.After(limit / 50):
 		}
 	}
 }
 
-// heed waits while the peer's kernel acknowledges the probe and not c.
-func (l *link) heed(c, probe *conn) {
+// heed waits while the peer's kernel acknowledges the probe and not c. It tells
+// whether that has fallen silent, too.
+func (l *link) heed(c, probe *conn) (silent bool) {
 	ended := make(chan struct{})
 	go func() { // the peer has closed it: then it runs
 		_, _ = probe.Read(make([]byte, 1))
@@ -89,13 +170,78 @@ func (l *link) heed(c, probe *conn) {
 	defer func() { probe.Close(); <-ended }()
 	tick := time.NewTicker(l.rank.cfg.Unreachable / 20)
 	defer tick.Stop()
-	for c.silentFor(l.suspicious()) && !probe.silentFor(l.suspicious()) {
+	for c.silentFor(l.suspicious()) {
+		if probe.silentFor(l.suspicious()) {
+			return true
+		}
 		select {
 		case <-ended:
-			return
+			return false
 		case <-l.ctx.Done():
-			return
+			return false
 		case <-tick.C:
 		}
 	}
+	return false
+}
+
+// open dials the peer's addresses side by side.
+func (l *link) open(given time.Duration) (*conn, error) {
+	addresses := l.addresses()
+	c, errs := dial.First(l.ctx, len(addresses), dial.Apart, func(ctx context.Context, i int) (*conn, error) {
+		return l.openAt(ctx, addresses[i], given)
+	})
+	if errs == nil {
+		return c, nil
+	}
+	return nil, mostTelling(errs)
+}
+
+// openAt dials an address, again and again once it has been reached before: of what
+// a network has lost meanwhile the kernel sends the first thing again after a
+// second only, by when the host may count as unreachable.
+func (l *link) openAt(ctx context.Context, address string, given time.Duration) (*conn, error) {
+	apart, attempts := l.rank.cfg.Unreachable/20, 1
+	select {
+	case <-l.up:
+		attempts = int((given + apart - 1) / apart)
+	default:
+	}
+	ctx, over := context.WithTimeout(ctx, given)
+	defer over()
+	ctx, answered := context.WithCancelCause(ctx)
+	defer answered(nil)
+	c, errs := dial.First(ctx, attempts, apart, func(ctx context.Context, _ int) (*conn, error) {
+		d := net.Dialer{KeepAlive: -1}
+		c, err := d.DialContext(ctx, "tcp", address)
+		if err != nil {
+			if !unanswered(err) {
+				answered(err) // by the first, if it is not the end of all
+			}
+			return nil, err
+		}
+		n, err := newConn(c.(*net.TCPConn), l.rank.cfg.Congestion)
+		if err == nil {
+			n.address = address
+		}
+		return n, err
+	})
+	switch cause := context.Cause(ctx); {
+	case errs == nil:
+		return c, nil
+	case cause != nil && !errors.Is(cause, ctx.Err()):
+		return nil, cause
+	}
+	return nil, errs[0]
+}
+
+// mostTelling is the error that says what is known of the peer: a refusal if all
+// its addresses refuse, since where one is silent it may be there.
+func mostTelling(errs []error) error {
+	for _, err := range errs {
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return err
+		}
+	}
+	return errs[0]
 }

@@ -8,7 +8,8 @@ import (
 
 // Socket is what the kernel knows of a TCP connection.
 type Socket struct {
-	Silence time.Duration // since the other end's kernel acknowledged anything; 0: it has ended, and owes nothing
+	Silence time.Duration // since the other end's kernel acknowledged anything; 0 once it has ended, since then it owes nothing
+	Ended   bool          // though there may be something to read yet
 	Acked   uint64        // bytes that the other end's kernel has
 	Full    bool          // it had no room for what is to be sent
 }
@@ -24,8 +25,8 @@ func TCPState(fd int) (Socket, error) {
 		Acked:   i.Bytes_acked,
 		Full:    i.Notsent_bytes > 0 && i.Unacked == 0,
 	}
-	if i.State == unix.BPF_TCP_CLOSE { // there may be something to read yet
-		s.Silence = 0
+	if i.State == unix.BPF_TCP_CLOSE {
+		s.Silence, s.Ended = 0, true
 	}
 	return s, nil
 }

@@ -1,0 +1,78 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"malt/rdma"
+	"malt/rdma/internal/handshake"
+)
+
+// await waits until every link has had a connection.
+func (r *rank) await(ctx context.Context) error {
+	for _, l := range r.links {
+		if l == nil {
+			continue
+		}
+		select {
+		case <-l.up:
+		case l := <-r.failed:
+			var refused *handshake.Refusal
+			if why := l.lastWhy(); errors.As(why, &refused) {
+				return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, why)
+			}
+			return &rdma.PeerError{Rank: l.peer, Op: "connecting", Err: fmt.Errorf("%s; %s", l.missing(), blocked)}
+		case <-ctx.Done():
+			return r.missing(ctx.Err())
+		}
+	}
+	return nil
+}
+
+// blocked says what may be in the way.
+const blocked = "each rank has to run, no firewall may keep them from each other, and these must be addresses of a network that both are on (MALT_INTERFACE chooses)"
+
+func (l *link) lastWhy() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why == nil {
+		return errors.New("nothing was heard of it")
+	}
+	return l.why
+}
+
+// missing says which connections could not be made, and why.
+func (r *rank) missing(cause error) error {
+	var lines []string
+	for _, l := range r.links {
+		if l == nil {
+			continue
+		}
+		select {
+		case <-l.up:
+			continue
+		default:
+		}
+		lines = append(lines, l.missing())
+	}
+	return fmt.Errorf("tcp: %s; %s: %w", strings.Join(lines, "; "), blocked, cause)
+}
+
+// missing says which connection could not be made, and why.
+func (l *link) missing() string {
+	c := &l.rank.cfg
+	if c.Rank < l.peer && !c.Listening {
+		return fmt.Sprintf("rank %d did not connect to rank %d at %s", l.peer, c.Rank, l.rank.listening())
+	}
+	return fmt.Sprintf("rank %d could not connect to rank %d at %s (%v)", c.Rank, l.peer, strings.Join(c.Peers[l.peer], ", "), l.lastWhy())
+}
+
+func (r *rank) listening() string {
+	var all []string
+	for _, l := range r.cfg.Listeners {
+		all = append(all, l.Addr().String())
+	}
+	return strings.Join(all, ", ")
+}
