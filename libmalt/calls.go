@@ -3,7 +3,6 @@ package libmalt
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"malt/libmalt/reduce"
 )
@@ -146,5 +145,5 @@ func (w *World) Cancel() error { return w.gate.cancel(w) }
 func (w *World) open() []*Segment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.objects)
+	return w.objects
 }

@@ -65,9 +65,18 @@ type progress struct {
 }
 
 func (w *World) collective(op string, data []byte, s sink) *collective {
-	return &collective{
+	c := &collective{from: make([]progress, w.size), level: map[uint32]*level{}}
+	c.set(w, op, data, s)
+	return c
+}
+
+// set makes c the next call of w, which reuses what c has made.
+func (c *collective) set(w *World, op string, data []byte, s sink) {
+	clear(c.from)
+	clear(c.level)
+	*c = collective{
 		w: w, n: w.calls.Load() + 1, last: true, op: brief(op), data: data, sink: s, sent: -1,
-		from: make([]progress, w.size), level: map[uint32]*level{}, fault: w.rank,
+		from: c.from, level: c.level, late: c.late[:0], fault: w.rank,
 	}
 }
 
@@ -99,8 +108,9 @@ func (c *collective) step() (bool, error) {
 	return done, err
 }
 
-// advance sends and receives what can be.
-func (c *collective) advance() (bool, error) {
+// enter has the others know that this rank is in the call. It has to wait until
+// nobody writes into the array that it is about.
+func (c *collective) enter() (bool, error) {
 	if !c.begun {
 		if err := c.w.startAway(c.op, c.n); err != nil {
 			return false, err
@@ -112,16 +122,24 @@ func (c *collective) advance() (bool, error) {
 			return false, err
 		}
 	}
+	if c.late = c.late[:0]; c.about != nil {
+		if c.late = c.about.unreduced(c.late); len(c.late) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// advance sends and receives what can be.
+func (c *collective) advance() (bool, error) {
+	if entered, err := c.enter(); !entered || err != nil {
+		return false, err
+	}
 	if !c.ready {
 		if err := c.sink.begin(c); err != nil {
 			return false, err
 		}
 		c.ready = true
-	}
-	if c.late = c.late[:0]; c.about != nil {
-		if c.late = c.about.unreduced(c.late); len(c.late) > 0 {
-			return false, nil
-		}
 	}
 	for {
 		sent, err := c.send()
@@ -280,7 +298,7 @@ func (c *collective) peek(rank int) (bool, error) {
 }
 
 // look takes nothing, but tells whether the call can still come about; late are
-// the ranks that have yet to come to this part. One that has come and is gone
+// the ranks that have yet to send for this part. One that has come and is gone
 // again has taken its memory along.
 func (c *collective) look() error {
 	c.late = c.late[:0]

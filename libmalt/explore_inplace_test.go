@@ -26,9 +26,9 @@ import (
 func share(job *explored.Job, all []*actor) {
 	n := len(all)
 	bytes := (n + 1) * cutBytes
-	for r, shared := range job.Shared("shared", bytes, inplaceWords, wordDone) {
+	for r, shared := range job.Shared("shared", cardAt(bytes)+cardBytes, inplaceWords, wordDone) {
 		v := all[r].v
-		v.kind, v.shared, v.data = "vector", shared, shared.Bytes(r)
+		v.kind, v.shared, v.data = "vector", shared, shared.Bytes(r)[:bytes:bytes]
 		v.base, v.ch.everyone = &v.data[0], v.mode.consistency.Kind == consistency.BSP
 		v.runs = []run{{reduce.Float64, 0, bytes}}
 	}

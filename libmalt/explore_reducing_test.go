@@ -18,12 +18,13 @@ import (
 // Allreduces in place, in every interleaving.
 //
 // r is an allreduce and R one that may find that another rank has given it up, as the
-// others may. Y, y and z may run into their timeout, and are given up then; after y
+// others may; m, M and n are one, one with another fold, and a barrier, of which each
+// must find that another rank makes another call. Y, y and z may run into their timeout, and are given up then; after y
 // comes a gather and after z a scatter, and what the rank has in its array from then
 // on, v finds there. o is a broadcast from rank 0; after a script that ends with one
 // all arrays are alike.
 
-func (p *play) reduces() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "rRYyzo") }
+func (p *play) reduces() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "rRYyzomMn") }
 
 func (a *actor) fillWith(value float64) {
 	for i := 0; i < len(a.s.data); i += 8 {
@@ -36,7 +37,7 @@ func (a *actor) meeting() (state []any) {
 	op := a.w.gate.waiter.op
 	o, ok := op.(*reducing)
 	if ok {
-		op, state = o.part, append(state, o.met, o.verdict)
+		op, state = o.part, append(state, o.arrived, o.verdict)
 	}
 	if c, ok := op.(*collective); ok {
 		state = append(state, c.begun, c.ready, c.sent, c.from)
@@ -61,8 +62,21 @@ func (a *actor) reduce(ctx context.Context, letter rune) error {
 	if strings.ContainsRune("yzY", letter) {
 		patience = &explored.Patience{Context: ctx}
 	}
-	err := a.v.AllReduce(patience, "sum")
+	var err error
+	switch letter {
+	case 'n':
+		err = a.w.Barrier(ctx)
+	case 'M':
+		err = a.v.AllReduce(ctx, "max")
+	default:
+		err = a.v.AllReduce(patience, "sum")
+	}
 	switch {
+	case strings.ContainsRune("mMn", letter):
+		if !errors.Is(err, ErrMismatch) {
+			return fmt.Errorf("two calls are taken for one: %w", err)
+		}
+		return nil
 	case letter != 'r' && errors.Is(err, ErrLeft):
 		return nil
 	case patience != ctx && errors.Is(err, ErrTimeout):
@@ -76,6 +90,12 @@ func (a *actor) reduce(ctx context.Context, letter rune) error {
 	}
 	if got, err := uniform(a.s.data); err != nil || got != want {
 		a.t.Fail("call %d of rank %d gives %v (%v), not %v", n, a.w.rank, got, err, want)
+	}
+	a.levels = append(a.levels, a.s.Clock())
+	for _, b := range a.all {
+		if i := len(a.levels) - 1; i < len(b.levels) && b.levels[i] != a.levels[i] {
+			a.t.Fail("after call %d rank %d is at clock %d, rank %d at %d", n, a.w.rank, a.levels[i], b.w.rank, b.levels[i])
+		}
 	}
 	return nil
 }
@@ -137,7 +157,11 @@ func TestExploreReducing(t *testing.T) {
 		{"given up, then a broadcast", false, play{async, []string{"Yo", "Ro"}, 0, false, nil}},
 		{"both given up", true, play{async, []string{"yr", "yr"}, 0, false, nil}},
 		{"between syncs", false, play{"", []string{"iri", "iri"}, 0, false, nil}},
+		{"before a sync", false, play{"", []string{"ri", "ri"}, 0, false, nil}},
 		{"after a scatter", false, play{"", []string{"sr", "sr"}, 0, false, nil}},
+		{"at different clocks", false, play{async, []string{"prr", "rpr"}, 0, false, nil}},
+		{"another call", false, play{async, []string{"m", "n"}, 0, false, nil}},
+		{"another fold", false, play{async, []string{"m", "M"}, 0, false, nil}},
 		{"kept sync", true, play{"", []string{"kir", "iir"}, 0, false, nil}},
 		{"given up, a death", true, play{async, []string{"y", "R"}, 1, false, nil}},
 	} {

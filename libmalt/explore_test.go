@@ -30,7 +30,7 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // and a gather, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
-// explore_inplace_test.go, for r, R, Y, y, z, v and o explore_reducing_test.go.
+// explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go.
 type play struct {
 	options  string
 	scripts  []string
@@ -57,6 +57,8 @@ type actor struct {
 	last []uint64 // by rank: clock of the update folded last
 	mine float64  // what its array holds since it gave an allreduce up
 	has  [][]byte // by rank: its rows as they were folded last, of a sparse object
+
+	levels []uint64 // its clock after each allreduce
 }
 
 const entryBytes = 8
@@ -114,7 +116,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzo") }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzomMn") }) {
 			continue
 		}
 		a.w.scratch = make([]byte, len(a.s.data))
@@ -149,7 +151,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last}
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
@@ -190,7 +192,7 @@ func (a *actor) perform(script string) {
 		case 'a', 'i', 'k', 'x', 'X':
 			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.average(ctx, step)
-		case 'r', 'R', 'Y', 'y', 'z', 'o':
+		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n':
 			a.tr.Local = func() []any { return append(a.local(), append(a.meeting(), script[i:])...) }
 			err = a.reduce(ctx, step)
 		case 'v':

@@ -172,7 +172,7 @@ func TestCollectiveWithoutMemory(t *testing.T) {
 					return tr.Map(bytes)
 				}
 			}, func(ctx context.Context, w *libmalt.World) error {
-				v, err := vector(ctx, w, 10, "start=own")
+				v, err := vector(ctx, w, 10, "start=own consistency=async") // what goes by messages needs memory
 				if err != nil {
 					return err
 				}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"malt/libmalt/consistency"
 	"malt/rdma"
 )
 
@@ -19,25 +20,43 @@ const (
 type standing struct {
 	id          uint32
 	clock, head uint64
+	queue       bool
+}
+
+// standings appends where this rank is to list.
+func (w *World) standings(list []standing) []standing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.objects {
+		list = append(list, standing{s.id, s.clock.Load(), s.head.Load(), s.mode.consistency.Kind == consistency.NotifyAck})
+	}
+	return list
 }
 
 // objects lists where this rank is, and counts that for the levels.
 func (c *collective) objects() []standing {
-	open := c.w.open()
-	list := make([]standing, len(open))
-	for i, s := range open {
-		list[i] = standing{s.id, s.clock.Load(), s.head.Load()}
-		c.add(c.w.rank, s.id, list[i].clock, list[i].head)
+	list := c.w.standings(nil)
+	for _, o := range list {
+		c.add(c.w.rank, o.id, o.clock, o.head)
 	}
 	return list
 }
 
 func (c *collective) putHeader(b []byte) (int, error) {
 	objects := c.objects()
-	if headerFixed+len(c.op)+objectBytes*len(objects) > chunkBytes-withHeader {
+	h := c.appendHeader(b[:0], objects, chunkBytes-withHeader)
+	if h == nil {
 		return 0, failf(ErrState, "%s: %d vectors and segments are open; close some", c.op, len(objects))
 	}
-	h := binary.LittleEndian.AppendUint16(b[:0], uint16(len(c.op)))
+	return len(h), nil
+}
+
+// appendHeader appends the header; nil: it takes more than most bytes.
+func (c *collective) appendHeader(h []byte, objects []standing, most int) []byte {
+	if headerFixed+len(c.op)+objectBytes*len(objects) > most {
+		return nil
+	}
+	h = binary.LittleEndian.AppendUint16(h, uint16(len(c.op)))
 	h = append(h, c.op...)
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(c.data)))
 	h = binary.LittleEndian.AppendUint32(h, uint32(len(objects)))
@@ -46,7 +65,7 @@ func (c *collective) putHeader(b []byte) (int, error) {
 		h = binary.LittleEndian.AppendUint64(h, o.clock)
 		h = binary.LittleEndian.AppendUint64(h, o.head)
 	}
-	return len(h), nil
+	return h
 }
 
 var errHeader = fmt.Errorf("%w: malformed header of a collective", rdma.ErrCorrupt)
@@ -67,12 +86,17 @@ func (c *collective) getHeader(rank int, b []byte) error {
 	if uint64(len(b)-n) != behind {
 		return errHeader
 	}
+	c.addAll(rank, objects)
+	c.from[rank].total = int(total)
+	return c.sink.expect(rank, total)
+}
+
+// addAll counts the objects of a header for the levels.
+func (c *collective) addAll(rank int, objects []byte) {
 	for ; len(objects) > 0; objects = objects[objectBytes:] {
 		id := binary.LittleEndian.Uint32(objects)
 		c.add(rank, id, binary.LittleEndian.Uint64(objects[4:]), binary.LittleEndian.Uint64(objects[12:]))
 	}
-	c.from[rank].total = int(total)
-	return c.sink.expect(rank, total)
 }
 
 // parseHeader checks every length before it uses it. n is where the data

@@ -41,7 +41,7 @@ func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error 
 	joined := make(chan error, 1)
 	go func() {
 		peer := ts[1]
-		words, err := peer.Words(ctx, "world", 24)
+		words, err := peer.Words(ctx, "world", 38) // markCount
 		if err != nil {
 			joined <- err
 			return

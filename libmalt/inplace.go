@@ -43,16 +43,25 @@ import (
 // leaves arrays of which some blocks are averages and some are not; every wait
 // fails with its death then. wordDone tells how far it was.
 const (
-	wordStep     = iota // 2e-1: arrived at clock e; 2e: has folded its part
-	wordOp              // its reduce.Op, stored before its arrival
-	wordWeight          // bits of its float64 weight, too
-	wordDone            // e<<24 | blocks of its part that are in all arrays; see below
-	wordDecision        // of rank 0, swapped by all
-	// Of collective calls, which have numbers of their own: see reducing.
-	wordReduced // the last call for which it has folded its part
-	wordMeeting // as wordDecision
+	wordStep   = iota // 2e-1: arrived at clock e; 2e: has folded its part
+	wordOp            // its reduce.Op, stored before its arrival
+	wordWeight        // bits of its float64 weight, too
+	wordDone          // e<<24 | blocks of its part that are in all arrays; see below
+)
+
+// What is swapped by all lies in a cache line apart from what one rank stores and others
+// look at; and so does what belongs to collective calls, which have numbers of their
+// own: see reducing.
+const (
+	wordDecision = (1 + iota) * lineWords // of rank 0
+	wordCalled                            // the last call in which it has arrived
+	wordReduced                           // the last call for which it has folded its part
+	wordMeeting                           // as wordDecision
 	inplaceWords
 )
+
+// lineWords is how many words lie in a cache line.
+const lineWords = 8
 
 // wordDone is for whoever repairs the arrays after a death: all arrays have the
 // average of a block that it counts, and of the block after it some may have it in
@@ -327,11 +336,11 @@ func (o *averaging) waiting() string {
 	return fmt.Sprintf("sync of %s (%s, clock %d): waited for %s", s, s.mode.consistency, o.clock, s.w.describe(o.late))
 }
 
-// share makes the memory of a vector whose mode allows averages in place; nil
-// where not all ranks are near.
+// share makes the memory of a vector whose mode allows averages in place, and of
+// its card; nil where not all ranks are near.
 func (s *Segment) share(bytes int) (rdma.Shared, error) {
 	if s.kind != "vector" || s.w.size == 1 || len(s.w.t.Near()) < s.w.size || s.mode.representation != dense || !s.mode.everyone(s.w.size) {
 		return nil, nil
 	}
-	return s.w.t.Share(s.boxName(), max(bytes, 1), inplaceWords)
+	return s.w.t.Share(s.boxName(), cardAt(bytes)+cardBytes, inplaceWords)
 }

@@ -3,6 +3,6 @@
 package libmalt
 
 const (
-	blockBytes  = 32 << 10
-	reduceBytes = 4 << 10 // from where an allreduce is done in place
+	blockBytes = 32 << 10
+	cardBytes  = 4 << 10 // for some 190 objects
 )

@@ -3,6 +3,6 @@
 package libmalt
 
 const (
-	blockBytes  = cutBytes // so that small arrays have several
-	reduceBytes = 0
+	blockBytes = cutBytes // so that small arrays have several
+	cardBytes  = 96
 )

@@ -41,7 +41,7 @@ func TestBytesMoved(t *testing.T) {
 		{row: "`gather` of j updates", options: "consistency=async graph=ring", before: scatterOnce, call: gatherOnce},
 		{row: "`sync` on `all`, `bsp`, with `mean`, `sum`, `min` or `max`", options: inPlace, call: syncOnce},
 		{row: "any other `sync`", options: byBoxes, call: syncOnce},
-		{row: "`v.allreduce` on `all`, `bsp`, from 4 KB", options: inPlace, call: allReduceOnce},
+		{row: "`v.allreduce` on `all`, `bsp`", options: inPlace, call: allReduceOnce},
 		{row: "`malt.allreduce`, any other `v.allreduce`", options: byBoxes, call: allReduceOnce},
 		{row: "`v.broadcast`, the root", options: inPlace, call: broadcastOnce, ranks: "first"},
 		{row: "`v.broadcast`, another rank", options: inPlace, call: broadcastOnce, ranks: "others"},

@@ -6,22 +6,25 @@ import (
 	"malt/libmalt/reduce"
 )
 
-// reducing is an allreduce of a vector in place: all ranks meet in a collective call
-// without data, and then each folds one part of all arrays, as in a sync.
+// reducing is an allreduce of a vector in place: a collective call in which all ranks
+// arrive by a word, and then each folds one part of all arrays, as in a sync.
 //
 // Call n, of rank me:
 //
-//	send my header; wait for those of all       I have arrived, and keep off my array
-//	CAS meeting: open -> 2n, in place
-//	fold my part of all arrays into each of them
-//	reduced = n; wait until all have reduced >= n
+//	card = my header; called = n             I have arrived, and keep off my array
+//	wait until meeting >= 2n, or all have called >= n
+//	all have arrived, in the same call:      CAS meeting: open -> 2n, in place
+//	else:                                    CAS meeting: open -> 2n+1, by messages
+//	in place: read the cards; fold my part of all arrays into each of them
+//	          reduced = n; wait until all have reduced >= n
+//	by messages: header and data through the queues, as any other allreduce
 //
-// meeting is one word of the job, open at n while it is below 2n. Who fails or gives
-// the call up before it has seen something decided decides against: meeting is 2n+1
-// then, nobody folds, and the others give the call up when they have heard who did
-// so first. One that finds that all are to fold does so first, and leaves then: the
-// others do not notice. Its array may be written until they have folded, too, so its
-// next call on the vector waits for that.
+// meeting is one word of the job, open at n while it is below 2n. Whoever gives the
+// call up, or finds that another one has gone, or sends messages, decides for messages:
+// there all hear who gave it up, or who makes another call. One that finds that all are
+// to fold does so first, and leaves then: the others do not notice. Its array may be
+// written, and its card read, until they have folded, too, so its next call on the
+// vector waits for that.
 //
 // The numbers are those of the collective calls and the words are others than those
 // of a sync: each is decided by itself. Whoever goes on to another call, of either
@@ -29,54 +32,136 @@ import (
 type reducing struct {
 	v       *Vector
 	op      reduce.Op
-	part    *collective // the meeting
-	met     bool
+	part    *collective
+	sink    combine // where it goes by messages
+	arrived bool
 	verdict verdict
-}
 
-// abandoned is the verdict on a call that does not come about.
-const abandoned = throughBoxes
+	own  []standing // of the card
+	card []byte
+}
 
 // ofCall says in a wordDone that the number is that of a collective call.
 const ofCall = 1 << 39
 
-// reducesInPlace tells whether an allreduce of v is done in place: where messages
-// that carry the data would cost more than a second round.
-func (v *Vector) reducesInPlace() bool { return v.shared != nil && len(v.data) >= reduceBytes }
+// begin makes it the next call of the job.
+func (o *reducing) begin(v *Vector, name string, op reduce.Op) {
+	if o.part == nil {
+		o.part = v.w.collective(name, nil, nothing{})
+	}
+	*o = reducing{
+		v: v, op: op, part: o.part, sink: combine{op: op, runs: v.runs, dst: v.data}, own: o.own[:0], card: o.card[:0],
+	}
+	o.part.set(v.w, name, v.data, &o.sink)
+	o.part.about = &v.Segment
+}
 
 func (o *reducing) step() (bool, error) {
-	done, err := o.advance()
-	switch {
-	case err != nil:
-		o.leave()
-		o.part.fail(err)
-	case done:
-		o.part.end()
+	if o.verdict != throughBoxes {
+		done, err := o.advance()
+		switch {
+		case err != nil:
+			o.leave()
+			o.part.fail(err)
+			return false, err
+		case done:
+			o.part.end()
+			return true, nil
+		case o.verdict != throughBoxes:
+			return false, nil
+		}
 	}
-	return done, err
+	return o.part.step()
 }
 
 func (o *reducing) advance() (bool, error) {
 	c := o.part
-	if !o.met {
-		done, err := c.advance()
-		if !done || err != nil {
+	if !o.arrived {
+		entered, err := c.enter()
+		if !entered || err != nil {
 			return false, err
 		}
-		o.met = true
+		o.arrive()
 	}
 	if o.verdict == undecided {
-		want := directly
-		if c.look() != nil {
-			want = abandoned
+		if want := o.look(); want != undecided {
+			o.settle(want)
 		}
-		o.settle(want)
 	}
-	if o.verdict == abandoned {
-		return false, c.look() // until it is known why
+	if o.verdict != directly {
+		return false, nil
 	}
 	c.late = o.v.below(wordReduced, c.n, c.late[:0])
 	return len(c.late) == 0, nil
+}
+
+// arrive shows the card. One that is as it was is left alone, in the caches of all.
+func (o *reducing) arrive() {
+	o.arrived = true
+	o.own = o.v.w.standings(o.own[:0])
+	if o.card = o.part.appendHeader(o.card[:0], o.own, cardBytes-cardFixed); o.card == nil {
+		o.settle(throughBoxes)
+		return
+	}
+	o.v.showCard(o.card)
+	o.v.shared.Set(wordCalled, o.part.n)
+}
+
+// look finds out what to decide: nothing while there is somebody to wait for.
+func (o *reducing) look() verdict {
+	c := o.part
+	if v, _ := o.v.decision(wordMeeting, c.n); v != undecided {
+		return v
+	}
+	if c.late = o.v.below(wordCalled, c.n, c.late[:0]); len(c.late) == 0 {
+		if o.alike() {
+			return directly
+		}
+		return throughBoxes
+	}
+	// What is found here is found again by messages, if it is by messages that it goes.
+	fault, died := c.fault, c.died
+	err := c.look()
+	sent := len(c.late) < c.w.size-1
+	c.fault, c.died = fault, died
+	if err != nil || sent {
+		return throughBoxes
+	}
+	c.late = o.v.below(wordCalled, c.n, c.late[:0])
+	return undecided
+}
+
+// alike tells whether all cards are of this call.
+func (o *reducing) alike() bool {
+	for r := range o.v.w.size {
+		if card := o.v.cardOf(r); string(card) != string(o.card) {
+			if op, total, _, _, err := parseHeader(card); err != nil || op != o.part.op || total != uint64(len(o.v.data)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// level reads where the ranks are with each object.
+func (o *reducing) level() {
+	c, same := o.part, true
+	for r := range o.v.w.size {
+		same = same && string(o.v.cardOf(r)) == string(o.card)
+	}
+	for r := range o.v.w.size {
+		if !same {
+			if _, _, objects, _, err := parseHeader(o.v.cardOf(r)); err == nil {
+				c.addAll(r, objects)
+			}
+			continue
+		}
+		for _, at := range o.own { // those of which something is skipped: no clock is raised
+			if at.queue || at.id == c.about.id {
+				c.add(r, at.id, at.clock, at.head)
+			}
+		}
+	}
 }
 
 // settle sees to it that something is decided, want if nothing else is, and does
@@ -84,6 +169,7 @@ func (o *reducing) advance() (bool, error) {
 func (o *reducing) settle(want verdict) {
 	if o.verdict == undecided {
 		if o.verdict = o.v.decide(wordMeeting, o.part.n, want); o.verdict == directly {
+			o.level()
 			o.v.foldPart(o.op, ofCall|o.part.n, nil)
 			o.v.shared.Set(wordReduced, o.part.n)
 		}
@@ -92,13 +178,12 @@ func (o *reducing) settle(want verdict) {
 
 // allReduce makes the call, or goes on with it.
 func (v *Vector) allReduce(ctx context.Context, name string, op reduce.Op) error {
-	if !v.reducesInPlace() {
+	if v.shared == nil {
 		return v.w.allReduce(ctx, call{name, &v.Segment}, v.data, v.runs, op)
 	}
 	_, err := v.w.run(ctx, call{name, &v.Segment}, func() (stepper, error) {
-		c := v.w.collective(name, nil, nothing{})
-		c.about = &v.Segment
-		return &reducing{v: v, op: op, part: c}, nil
+		v.reducing.begin(v, name, op)
+		return &v.reducing, nil
 	}, nil)
 	return err
 }
@@ -107,7 +192,7 @@ func (v *Vector) allReduce(ctx context.Context, name string, op reduce.Op) error
 // for it from here on.
 func (o *reducing) leave() {
 	if o.part.begun {
-		if o.settle(abandoned); o.verdict == directly {
+		if o.settle(throughBoxes); o.verdict == directly {
 			o.v.reducedAt = o.part.n
 		}
 	}

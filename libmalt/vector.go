@@ -42,6 +42,7 @@ type Vector struct {
 	inRows  bool  // it was said how long rows are
 
 	reductions [reduce.Replace + 1]string // what each allreduce is called, once it was made
+	reducing   reducing
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks

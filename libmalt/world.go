@@ -38,7 +38,7 @@ type World struct {
 	scratch []byte        // for results that must not be half written
 
 	mu      sync.Mutex
-	objects []*Segment // open, in the order of creation
+	objects []*Segment // open, in the order of creation; never changed but replaced
 	memory  map[*byte]*memory
 	closed  bool
 	// Senders of a queue reuse slots that an away rank has not read. So while
@@ -47,12 +47,13 @@ type World struct {
 	away   bool // in a collective
 }
 
-// Words of each rank that all others read.
+// Words of each rank that all others read. What is looked at in every call lies in
+// cache lines apart from what is stored in every call.
 const (
 	// markAway is the number of the collective that the rank waits in, or of the
 	// last one; ended when it has left in good order. Whoever has itself
 	// completed fewer collectives does not wait for the rank.
-	markAway = iota
+	markAway = iota * lineWords
 	// markGaveUp is the last collective that the rank gave up, with, in the low
 	// faultBits, the rank at fault: that is itself unless it gave up because
 	// another one had, or because that rank had died (faultDied).
@@ -60,7 +61,7 @@ const (
 	// markWhere tells what the rank is doing, for messages: see where.
 	markWhere
 	// markPlace and what follows tell where in its program the rank is: see At.
-	markPlace
+	markPlace = markWhere + 1
 	markCount = markPlace + 1 + placeWords
 )
 
@@ -246,7 +247,7 @@ func (w *World) Unmap(first *byte) error {
 func (w *World) enlist(s *Segment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.objects = append(w.objects, s)
+	w.objects = append(w.objects[:len(w.objects):len(w.objects)], s)
 }
 
 func (w *World) delist(s *Segment) {
