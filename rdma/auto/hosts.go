@@ -21,6 +21,7 @@ type met struct {
 	Config
 	table     *meeting.Table
 	listeners []net.Listener
+	alone     bool // shared memory cannot be had
 }
 
 // meet waits for all ranks. What comes of it owns the listeners.
@@ -30,6 +31,15 @@ func meet(ctx context.Context, c Config) (*met, error) {
 	}
 	m := meeting.Config{
 		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Version: c.Version, Host: c.Host,
+	}
+	if c.Transport != "tcp" {
+		switch err := rendezvous.Try(); {
+		case err == nil:
+		case c.Transport == "shm":
+			return nil, err
+		default:
+			m.Alone = true // to others by tcp, of whatever host they are
+		}
 	}
 	if c.Report != nil {
 		m.Report = func(p meeting.Progress) { c.Report(p.Absent, p.Detail) }
@@ -44,7 +54,7 @@ func meet(ctx context.Context, c Config) (*met, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &met{c, table, listeners}, nil
+	return &met{c, table, listeners, m.Alone}, nil
 }
 
 // openHosts is shared memory within each host, and tcp between hosts.
@@ -59,6 +69,9 @@ func openHosts(ctx context.Context, c Config) (rdma.Transport, error) {
 	far, err := m.tcp()
 	if err != nil {
 		return nil, err
+	}
+	if m.alone {
+		return opened(tcp.Open(ctx, far))
 	}
 	near := m.rendezvous()
 	near.Members = m.table.Near()

@@ -31,9 +31,10 @@ func Join(ctx context.Context, c Config) (*Host, error) {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if err := h.bind(); err != nil {
 		h.cancel()
-		return nil, err
+		return nil, advice(err)
 	}
 	if err := h.join(ctx); err != nil {
+		err = advice(err)
 		h.Abort(fmt.Sprintf("it could not join: %v", err))
 		return nil, errors.Join(err, h.release())
 	}
@@ -137,7 +138,7 @@ func (h *Host) fetchPage(ctx context.Context) error {
 	for wait := backoff(0); ; wait = wait.next() {
 		err := h.fetchPageOnce(ctx)
 		var refused *refusedError
-		if err == nil || errors.As(err, &refused) || errors.Is(err, errFull) {
+		if err == nil || errors.As(err, &refused) || errors.Is(err, errFull) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
 			return err
 		}
 		if wait.sleep(ctx) != nil {

@@ -37,6 +37,8 @@ type Config struct {
 	// Host names the host: ranks with the same name share memory. "": by what the
 	// kernel says.
 	Host string
+	// Alone says that this rank can share memory with none, of whatever host.
+	Alone bool
 
 	// Report, if not nil, is told now and then what the meeting waits for. It is
 	// called by one goroutine at a time, and must not block.

@@ -156,3 +156,21 @@ func FuzzInterface(f *testing.F) {
 		}
 	})
 }
+
+// A user is known by the number that it has outside a container.
+func TestOutside(t *testing.T) {
+	const all = "         0          0 4294967295\n"
+	for _, c := range []struct {
+		uidMap     string
+		user, want int
+	}{
+		{all, 0, 0}, {all, 1000, 1000},
+		{"0 1000 1\n", 0, 1000}, {"1000 1000 1\n", 1000, 1000},
+		{"0 1000 1\n1 100000 65536\n", 33, 100032}, {"0 100000 65536\n", 0, 100000},
+		{"0 1000 1\n", 7, 7}, {"", 5, 5}, {"nonsense", 5, 5},
+	} {
+		if got := outside(c.uidMap, c.user); got != c.want {
+			t.Errorf("%q: user %d is %d outside, expected %d", c.uidMap, c.user, got, c.want)
+		}
+	}
+}

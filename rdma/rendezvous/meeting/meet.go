@@ -64,8 +64,8 @@ func meet(ctx context.Context, c Config) (*Table, []net.Listener, error) {
 	}
 	name := hostName()
 	p.card = card{Version: c.Version, Name: name, Pid: os.Getpid()}
-	p.card.Host, p.card.Network = identify(name)
-	if c.Host != "" {
+	p.card.Host, p.card.Network = identify(name, c.Alone)
+	if c.Host != "" && !c.Alone {
 		p.card.Host = c.Host
 	}
 	if c.Rank == 0 {
