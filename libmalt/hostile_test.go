@@ -41,7 +41,7 @@ func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error 
 	joined := make(chan error, 1)
 	go func() {
 		peer := ts[1]
-		words, err := peer.Words(ctx, "world", 38) // markCount
+		words, err := peer.Words(ctx, "world", 38) // as many as a world has
 		if err != nil {
 			joined <- err
 			return
@@ -113,7 +113,7 @@ func TestHostileCollectives(t *testing.T) {
 	}
 }
 
-// TestHostilePlace: neither is what another rank says of its place. A count that
+// TestHostilePlace: neither is what another rank says of its place, in word 17 and those behind it. A count that
 // stays odd is that of a rank which died while it was telling.
 func TestHostilePlace(t *testing.T) {
 	const text = 0x414141 // AAA
@@ -128,7 +128,7 @@ func TestHostilePlace(t *testing.T) {
 		"words without a place": {0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := againstMarks(t, map[int]uint64{3: c.head, 4: text}, nil)
+			err := againstMarks(t, map[int]uint64{17: c.head, 18: text}, nil)
 			if err := wantErr(err, libmalt.ErrTimeout); err != nil {
 				t.Fatal(err)
 			}
