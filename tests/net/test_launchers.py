@@ -68,6 +68,28 @@ def test_nothing_is_left_on_any_host(ssh: Ssh, end: signal.Signals, tmp_path: Pa
         assert not left
 
 
+def test_a_host_that_falls_silent_ends_the_job_and_there_the_ranks(ssh: Ssh, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(WAITING)
+    mark = uuid.uuid4().hex
+    with Network(3) as net:
+        # The first value of an option counts: what takes 20 s otherwise takes 3. And no quarter of an hour there.
+        soon = f"{ssh(net.hosts[1:])} -o ServerAliveInterval=1 -o ServerAliveCountMax=2"
+        net.hosts[2].start(["sysctl", "-q", "-w", "net.ipv4.tcp_retries2=3"]).wait()
+        env = {**os.environ, MARK: mark}
+        job = malt(net.hosts[0], "run", "-q", "--ssh", soon, "-H", "h1:1,h2:1", "job.py", cwd=tmp_path, env=env)
+        assert job.stdout is not None
+        for _ in range(2):
+            assert "up" in job.stdout.readline()
+        net.hosts[2].cable.cut()
+        _, err = job.communicate(timeout=LONG)
+        assert job.returncode == 255
+        assert "rank 1 is lost: the connection to host h2 has ended" in err
+        until = time.monotonic() + LONG
+        while (left := marked(mark) + agents()) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not left
+
+
 def agents() -> list[int]:
     """Return the agents that run."""
     found = []

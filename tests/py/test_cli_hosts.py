@@ -147,6 +147,16 @@ def test_a_host_that_is_lost_ends_the_job(tmp_path: Path) -> None:
     assert "rank 2 is lost: the connection to host 127.0.0.1 has ended; the other 2 were stopped" in job.err
 
 
+def test_ssh_asks_nothing_and_sees_to_it_that_the_host_is_there(tmp_path: Path) -> None:
+    """What the user says comes first, and so counts."""
+    ssh = fake(tmp_path, 'printf "%s\\n" "$@" > "$0.words"; exit 255', "ssh")
+    run("-q", "--ssh", f"{ssh} -o ServerAliveInterval=2", "-H", "b:1", script(tmp_path, ""))
+    words = Path(f"{ssh}.words").read_text().splitlines()
+    said = [value for option, value in zip(words, words[1:], strict=False) if option == "-o"]
+    own = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"]
+    assert said == ["ServerAliveInterval=2", *own]
+
+
 def test_much_output_and_a_shell_that_talks(tmp_path: Path) -> None:
     ssh = fake(tmp_path, 'echo "Welcome to $1"; head -c 100000 /dev/zero; exec sh -c "$2"')
     path = script(tmp_path, "for i in range(40000): print(i, 'x' * 50)\nos.write(1, b'no end')")

@@ -1,7 +1,8 @@
 """What ``malt run -H`` starts on each host: it starts the ranks there, and ends them when the connection ends.
 
 Standard input and output are the connection (``frames``). Its end, by whatever
-accident, is the end of the ranks.
+accident, is the end of the ranks. That ``malt run``'s machine is gone, and can no
+longer end it, the system finds out by what is sent there: so something always is.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -23,6 +25,9 @@ from malt._launch import Job, meeting, program_environment
 from malt._machine import crowding
 
 _PIECE = 1 << 16
+
+_SIGN = 5.0
+"""Seconds between two signs of life."""
 
 
 class RefusedError(Exception):
@@ -65,7 +70,9 @@ class Agent:
             return
         self._connection.job = self._job
         self._job.watch(0, self._hear)
-        self._job.wait(enough=self._tell)
+        while not self._job.wait(time.monotonic() + _SIGN, self._tell):
+            if self._open:
+                self._say(alive=True)
         if self._open:
             self._tell()
             self._connection.detach()

@@ -13,7 +13,8 @@ from malt._cli.hosts import HERE, Host, named
 from malt._cli.options import settings
 from malt._identity import INSIDE, RANK_VARIABLES
 
-# A question would wait for ever; a host that is gone is to be noticed.
+# A question would wait for ever; a host that is gone is to be noticed, within 20 s: when it has left
+# three questions, 5 s apart, without an answer for as long.
 _SETTINGS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3")
 _SSH = ("-T", *(word for setting in _SETTINGS for word in ("-o", setting)))
 
