@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,7 @@ def test_ssh_asks_nothing_and_sees_to_it_that_the_host_is_there(tmp_path: Path) 
     ssh = fake(tmp_path, 'printf "%s\\n" "$@" > "$0.words"; exit 255', "ssh")
     run("-q", "--ssh", f"{ssh} -o ServerAliveInterval=2", "-H", "b:1", script(tmp_path, ""))
     words = Path(f"{ssh}.words").read_text().splitlines()
-    said = [value for option, value in zip(words, words[1:], strict=False) if option == "-o"]
+    said = [value for option, value in pairwise(words) if option == "-o"]
     own = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"]
     assert said == ["ServerAliveInterval=2", *own]
 
