@@ -204,6 +204,7 @@ func TestExploreInPlace(t *testing.T) {
 		{"uneven", false, play{"", []string{"i", "ii"}, 0, false, nil}},
 		{"one scatters by itself", false, play{"", []string{"isi", "iii"}, 0, false, nil}},
 		{"given up", false, play{"", []string{"xi", "ii"}, 0, false, nil}},
+		{"given up for good", false, play{"", []string{"X", "i"}, 0, false, nil}},
 		{"both given up", true, play{"", []string{"xs", "xi"}, 0, false, nil}},
 		{"kept", false, play{"", []string{"ki", "ii"}, 0, false, nil}},
 		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false, nil}},

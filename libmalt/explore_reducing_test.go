@@ -32,7 +32,9 @@ func (a *actor) fillWith(value float64) {
 	}
 }
 
-// meeting is what the steps of the collective call on its way depend on.
+// meeting is what the steps of the collective call on its way depend on, if there is
+// one. The fault that it names is set when it fails, after its last step. What it keeps
+// of others' data follows from its number, but for a broadcast's.
 func (a *actor) meeting() (state []any) {
 	op := a.w.gate.waiter.op
 	o, ok := op.(*reducing)

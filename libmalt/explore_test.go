@@ -151,7 +151,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels}
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.void, s.back, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
@@ -174,39 +174,38 @@ func (a *actor) local() []any {
 	return state
 }
 
+func (a *actor) at(label string) {
+	if !a.t.Replaying() {
+		a.t.At(label, a.local()...)
+	}
+}
+
 func (a *actor) perform(script string) {
 	ctx := context.Background()
 	for i, step := range script {
-		a.t.At(script[i:], a.local()...)
+		a.at(script[i:])
+		a.tr.Local = func() []any { return append(append(a.local(), a.meeting()...), script[i:]) }
 		var err error
 		switch step {
 		case 's':
-			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.sync(ctx)
 		case 'p':
-			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.scatter(ctx)
 		case 't':
-			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.gather(ctx, a.s.Clock())
 		case 'a', 'i', 'k', 'x', 'X':
-			a.tr.Local = func() []any { return append(a.local(), script[i:]) }
 			err = a.average(ctx, step)
 		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n':
-			a.tr.Local = func() []any { return append(a.local(), append(a.meeting(), script[i:])...) }
 			err = a.reduce(ctx, step)
 		case 'v':
 			err = a.kept()
 		case 'b':
-			a.tr.Local = nil // a collective on its way is more than that
 			err = a.w.Barrier(ctx)
 		case 'B':
-			a.tr.Local = nil
 			if err = a.w.Barrier(ctx); errors.Is(err, ErrLeft) {
 				err = nil
 			}
 		case 'g':
-			a.tr.Local = nil
 			if err = a.w.Barrier(&explored.Patience{Context: ctx}); errors.Is(err, ErrTimeout) {
 				err = a.w.Cancel()
 			}
@@ -226,7 +225,7 @@ func (a *actor) perform(script string) {
 			a.t.Fail("%q at %d: %v", script, i, err)
 		}
 	}
-	a.t.At("leave", a.local()...)
+	a.at("leave")
 	if err := a.w.Close(); err != nil {
 		a.t.Fail("leaving: %v", err)
 	}
@@ -264,14 +263,16 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 		}
 	}
 	set := byte(1) << a.w.rank
-	for range 2 { // before and after others had turns: as a fold that takes its time
+	for look := range 2 { // before and after others had turns: as a fold that takes its time
+		if look > 0 {
+			a.t.Yield()
+		}
 		for _, u := range updates {
 			set |= 1 << u.Rank
 			if err := a.read(u); err != nil {
 				a.t.Fail("torn: the update of clock %d from rank %d %v", u.Clock, u.Rank, err)
 			}
 		}
-		a.t.Yield()
 	}
 	for _, u := range updates {
 		a.judge(clock, u)

@@ -125,6 +125,9 @@ func (t *Thread) At(label string, state ...any) {
 	t.past = h
 }
 
+// Replaying tells that t goes where it has been before: At need not be told anything.
+func (t *Thread) Replaying() bool { return t.x.replaying }
+
 // Observe makes things that t has learned otherwise than from a Word part of its
 // past, such as the contents of plain memory.
 func (t *Thread) Observe(values ...any) {

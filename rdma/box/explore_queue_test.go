@@ -25,7 +25,8 @@ type queue struct {
 
 // ranks are the words beside the box: one bell and one mark of death for each
 // rank, 0 being the sender's. A bell is 1 when rung; its rank sets it back to 0
-// before it looks at what it waits for. Both are fences.
+// before it looks at what it waits for. Both are fences. While its rank waits for
+// nothing a bell says nothing: it is left at 1, so that a ring makes no difference.
 type ranks struct {
 	words    []byte
 	buffered bool
@@ -51,11 +52,15 @@ func (r ranks) state(rank int) error {
 	return nil
 }
 
+// rest leaves a bell as nobody looks at it, which takes no turn.
+func (r ranks) rest(rank int) { r.words[16*rank] = 1 }
+
 // wait runs step until it is true, now and after each ring.
 func (r ranks) wait(t *explore.Thread, rank int, step func() bool) {
 	for {
 		r.set(rank, 0)
 		if step() {
+			r.rest(rank)
 			return
 		}
 		t.Await(func() bool { return r.bell(rank).Load() != 0 })
@@ -90,6 +95,9 @@ func (c queue) setup(buffered bool) func(x *explore.Exec) {
 				word(rs.words[16*rank+8:], fmt.Sprintf("death of rank %d", rank))
 			}
 		})
+		for rank := range 1 + c.readers {
+			rs.rest(rank)
+		}
 		s := newSmall(x, l, env{state: rs.state, ring: func(bell uint64) { rs.set(int(bell)-1, 1) }})
 
 		threads := []*explore.Thread{x.Go("writer", func(t *explore.Thread) {

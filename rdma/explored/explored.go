@@ -33,6 +33,7 @@ func New(x *explore.Exec, size int, buffered bool) *Job {
 	j := &Job{x: x, buffered: buffered, words: x.Memory(16 * size)}
 	for rank := range size {
 		j.ranks = append(j.ranks, &Transport{job: j, rank: rank})
+		j.ringOwn(rank)
 	}
 	x.Names(func(name func([]byte, string)) {
 		for rank := range size {
@@ -44,7 +45,7 @@ func New(x *explore.Exec, size int, buffered bool) *Job {
 }
 
 // A bell is 1 when rung; its rank sets it to 0 before it looks at what it waits
-// for.
+// for. While it waits for nothing it leaves it at 1.
 func (j *Job) bell(rank int) *mem.Word  { return mem.WordAt(j.words, 16*rank) }
 func (j *Job) state(rank int) *mem.Word { return mem.WordAt(j.words, 16*rank+8) }
 
@@ -60,11 +61,21 @@ func (j *Job) set(rank int, v uint64) {
 
 func (j *Job) ring(bell uint64) { j.set(int(bell)-1, 1) }
 
-func (j *Job) ringAll() {
+// ringAll is made by the rank from, or by none of them.
+func (j *Job) ringAll(from int) {
 	for rank := range j.ranks {
-		j.set(rank, 1)
+		if rank == from {
+			j.ringOwn(rank)
+		} else {
+			j.set(rank, 1)
+		}
 	}
 }
+
+// ringOwn takes no turn: the others ring a bell, too, but only its rank looks at it.
+// So when a rank does so itself makes no difference to anybody, before it has set it
+// to 0 again.
+func (j *Job) ringOwn(rank int) { j.words[16*rank] = 1 }
 
 // Go runs body as the thread of a rank.
 func (j *Job) Go(rank int, body func(*explore.Thread, *Transport)) *explore.Thread {
@@ -89,7 +100,7 @@ func (j *Job) Kernel() {
 				return
 			}
 			j.state(rank).CompareAndSwap(alive, dead)
-			j.ringAll()
+			j.ringAll(-1)
 		}
 	}).Immune()
 }
@@ -172,7 +183,7 @@ func (w *words) word(rank, i int) *mem.Word { return mem.WordAt(w.b, 8*(rank*w.n
 
 func (w *words) Set(i int, v uint64) {
 	w.word(w.rank, i).Swap(v)
-	w.j.ringAll()
+	w.j.ringAll(w.rank)
 }
 
 func (w *words) Put(i int, v uint64) { w.word(w.rank, i).Store(v) }
@@ -223,10 +234,17 @@ func (p *Patience) Err() error {
 	return nil
 }
 
-// Wait runs step until it is true, now and after each ring.
+// Wait runs step until it is true, now and after each ring. From then on the bell
+// says nothing: rung, as it is left, it is the same to all who ring it.
 func (t *Transport) Wait(ctx context.Context, step func() bool) error {
+	err := t.listen(ctx, step)
+	t.job.ringOwn(t.rank)
+	return err
+}
+
+func (t *Transport) listen(ctx context.Context, step func() bool) error {
 	for {
-		if t.Local != nil {
+		if t.Local != nil && !t.thread.Replaying() {
 			t.thread.At("wait", t.Local()...)
 		}
 		t.job.set(t.rank, 0)
@@ -241,7 +259,7 @@ func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 	}
 }
 
-func (t *Transport) Wake() { t.job.set(t.rank, 1) }
+func (t *Transport) Wake() { t.job.ringOwn(t.rank) }
 
 func (t *Transport) State(peer int) error {
 	switch t.job.state(peer).Load() {
@@ -258,6 +276,6 @@ func (t *Transport) Unmap([]byte) error { return nil }
 // Close leaves in good order.
 func (t *Transport) Close() error {
 	t.job.state(t.rank).Swap(left)
-	t.job.ringAll()
+	t.job.ringAll(t.rank)
 	return nil
 }

@@ -50,7 +50,7 @@ func (s *shared) Swap(rank, i int, old, v uint64) bool {
 	if !s.word(rank, i).CompareAndSwap(old, v) {
 		return false
 	}
-	s.j.ringAll()
+	s.j.ringAll(s.rank)
 	return true
 }
 
