@@ -3,7 +3,7 @@ package tests
 // mutation is a protocol step left out or changed.
 type mutation struct {
 	line   string // what is left out or changed
-	file   string // in which the text old, which occurs once, becomes new
+	file   string // in which the text old, which occurs once, within a function, becomes new
 	old    string
 	new    string
 	caught string // test of the file's package that must fail
@@ -362,7 +362,7 @@ var mutations = []mutation{
 		file:   "libmalt/inplace.go",
 		old:    "		s.shared.Swap(0, word, d, decided)\n",
 		new:    "		now, _ := s.shared.Get(0, word)\n		_ = d\n		s.shared.Swap(0, word, now, decided)\n		return want\n",
-		caught: "TestExploreInPlace/given_up", how: "waits for ever",
+		caught: "TestExploreInPlace/given_up_for_good", how: "waits for ever",
 	},
 	{
 		line: "in place: a scatter does not decide",
@@ -380,13 +380,13 @@ var mutations = []mutation{
 		line: "in place: giving up does not decide",
 		file: "libmalt/inplace.go",
 		old:  "	o.settle(throughBoxes)\n", new: "	if o.verdict == undecided {\n		o.verdict = throughBoxes\n	}\n",
-		caught: "TestExploreInPlace/given_up", how: "waits for ever",
+		caught: "TestExploreInPlace/given_up_for_good", how: "waits for ever",
 	},
 	{
 		line: "in place: giving up after the decision does not fold",
 		file: "libmalt/inplace.go",
 		old:  "	o.settle(throughBoxes)\n", new: "	if o.verdict == undecided {\n		o.verdict = o.v.decide(wordDecision, o.clock, throughBoxes)\n	}\n",
-		caught: "TestExploreInPlace/given_up", how: "waits for ever",
+		caught: "TestExploreInPlace/given_up_for_good", how: "waits for ever",
 	},
 	{
 		line: "in place: the gather after giving up does not wait for all to fold",
@@ -528,10 +528,10 @@ var mutations = []mutation{
 	},
 	{
 		line:   "allreduce in place: the word of a sync says who has folded",
-		file:   "libmalt/inplace.go",
-		old:    "	wordReduced                           // the last call for which it has folded its part\n	wordMeeting                           // as wordDecision\n",
-		new:    "	wordReduced = wordStep + 0*iota\n	wordMeeting = (1 + iota) * lineWords\n",
-		caught: "TestExploreReducing/between_syncs", how: "claims",
+		file:   "libmalt/reducing.go",
+		old:    "o.v.below(wordReduced, c.n, ",
+		new:    "o.v.below(wordStep, c.n, ",
+		caught: "TestExploreReducing/between_syncs", how: "gives",
 	},
 	{
 		line: "allreduce in place: decided in the word of a sync",
