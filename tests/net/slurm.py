@@ -21,6 +21,7 @@ SlurmUser=root
 AuthInfo=socket={folder}/munge.socket
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
+TmpFS={folder}/tmp-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
@@ -68,6 +69,8 @@ class Slurm(ExitStack):
         key.write_bytes(os.urandom(64))
         key.chmod(0o400)
         (folder / "state").mkdir()
+        for host in self._hosts:
+            (folder / f"tmp-{host.name}").mkdir()
         text = CONFIG.format(folder=folder, first=self._hosts[0].name, nodes=",".join(h.name for h in self._hosts))
         (folder / "slurm.conf").write_text(text)
         files = [

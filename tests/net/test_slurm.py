@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from pathlib import Path
 
+import pytest
 from net.across import JOB, means
 from net.slurm import Slurm
 
@@ -46,3 +48,14 @@ def test_steps(tmp_path: Path) -> None:
         alone, *ranks = (tmp_path / "one.out").read_text().splitlines()
         assert alone == "0 0 h0 [0.0, 0.0, 0.0]", done.stderr
         assert sorted(ranks) == means(["h0", "h0"])
+
+
+@pytest.mark.skipif(
+    not glob.glob("/usr/lib/*/pmix2/lib/libpmix.so"),
+    reason="needs what Slurm loads for --mpi=pmix: apt install libpmix-dev",
+)
+def test_pmix(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    with Network(3) as net, Slurm(net.hosts, tmp_path) as slurm:
+        done = slurm.run("srun", "-n", "4", "-N", "3", "--mpi=pmix", sys.executable, "job.py")
+        assert said(done.stdout) == means(["h0", "h0", "h1", "h2"]), done.stderr
