@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"malt/rdma"
 )
 
@@ -169,5 +171,91 @@ func TestBackInTime(t *testing.T) {
 		if err := <-ended; !errors.Is(err, errClosing) {
 			t.Errorf("rank %d: %v", own, err)
 		}
+	}
+}
+
+// stopped is an address at which the kernel lets everybody in, and nobody says
+// anything, as that of a process that is stopped.
+func stopped(t *testing.T) string {
+	t.Helper()
+	s, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s.Addr().String()
+}
+
+// untilHeard waits until nothing counts as silence any more; where this ends otherwise,
+// the peer was given up.
+func untilHeard(t *testing.T, l *link, ended <-chan error) {
+	t.Helper()
+	for limit := time.Now().Add(time.Second); l.silent() != 0; {
+		select {
+		case err := <-ended:
+			t.Fatalf("rank %d is given up, though its kernel answers: %v", l.peer, err)
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("rank %d, whose kernel answers, counts as silent for %v", l.peer, l.silent())
+		}
+	}
+}
+
+// Whose kernel lets a connection in is there, though its process is stopped: who has
+// lost the connection, and tries to make or to hear of another one, does not count
+// that as silence.
+func TestWhoIsStoppedIsNotSilent(t *testing.T) {
+	for own := range 2 {
+		l := lost(own, stopped(t))
+		l.silence = l.rank.cfg.Unreachable - time.Millisecond
+		ended := make(chan error, 1)
+		go func() {
+			_, err := l.connect(false)
+			ended <- err
+		}()
+		untilHeard(t, l, ended)
+		l.quit()
+		if err := <-ended; !errors.Is(err, errClosing) {
+			t.Errorf("rank %d: %v", own, err)
+		}
+	}
+}
+
+// The same of who still has a connection, over which nothing comes: it is kept.
+func TestSilentConnectionOfOneWhoIsThere(t *testing.T) {
+	l := lost(1, stopped(t))
+	c, err := l.open(time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.conn = c
+	mute(t, c)
+	for limit := time.Now().Add(5 * time.Second); !c.silentFor(l.suspicious()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("what is not acknowledged does not count as silence")
+		}
+	}
+	l.silence = l.rank.cfg.Unreachable - time.Millisecond
+	ended := make(chan error, 1)
+	go func() {
+		l.doubt(c)
+		ended <- l.cause
+	}()
+	untilHeard(t, l, ended)
+	l.quit()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// mute has the kernel drop what comes for c.
+func mute(t *testing.T, c *conn) {
+	t.Helper()
+	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
+	err := unix.SetsockoptSockFprog(c.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop[0]})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
