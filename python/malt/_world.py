@@ -51,7 +51,7 @@ def init(
         Where the ranks meet, and the secret that they share.
     timeout : float, optional
         Seconds that any wait may take if it is not told otherwise; 300 by default.
-    transport : {"auto", "shm", "inmem"}, optional
+    transport : {"auto", "shm", "tcp", "inmem"}, optional
         How updates travel.
 
     Raises

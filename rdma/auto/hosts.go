@@ -27,7 +27,7 @@ type met struct {
 // meet waits for all ranks. What comes of it owns the listeners.
 func meet(ctx context.Context, c Config) (*met, error) {
 	if c.local() {
-		return nil, configError("store %q is for ranks of one machine; tcp needs a store host:port, at which rank 0 listens", c.Store)
+		return nil, configError("store %q is for ranks of one machine; tcp needs a store host:port, at which rank 0 listens, as by `malt run -H localhost:4`", c.Store)
 	}
 	m := meeting.Config{
 		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Version: c.Version, Host: c.Host,

@@ -110,5 +110,5 @@ func advice(err error) error {
 	if !errors.As(err, &refused) || errors.Is(err, rdma.ErrRankTaken) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return err
 	}
-	return fmt.Errorf("%w; where ranks of a machine cannot share memory, MALT_TRANSPORT=tcp does without, and needs MALT_STORE=host:port", err)
+	return fmt.Errorf("%w; ranks of a machine do without shared memory where they meet at a store host:port, as by `malt run -H localhost:4`; MALT_TRANSPORT=tcp makes sure of it", err)
 }

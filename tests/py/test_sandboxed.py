@@ -9,6 +9,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from launching import LONG
@@ -107,3 +108,20 @@ def test_shm_that_was_asked_for_says_what_is_forbidden() -> None:
     (rank,) = job({0: without_memfd}, 1, MALT_TRANSPORT="shm")
     assert "shared memory cannot be had here" in rank.stderr
     assert "memfd_create" in rank.stderr
+
+
+@needs_filters
+def test_malt_run_on_one_machine_says_how_to_do_without(tmp_path: Path) -> None:
+    (tmp_path / "rank.py").write_text(RANK)
+
+    def run(*ranks: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "malt", "run", "-q", *ranks, "rank.py"]
+        return subprocess.run(
+            command, cwd=tmp_path, preexec_fn=without_memfd, capture_output=True, text=True, timeout=LONG, check=False
+        )
+
+    refused = run("-n", "2")
+    assert refused.returncode == 1
+    assert "memfd_create" in refused.stderr
+    assert "as by `malt run -H localhost:4`" in refused.stderr
+    assert sorted(run("-H", "localhost:2").stdout.splitlines()) == [f"[{r}] {r} 0 {{0.5}} [0, 0]" for r in range(2)]
