@@ -132,9 +132,7 @@ def apply(
         for old, a in zip(saved, arrays, strict=True):
             np.copyto(old, a)
         try:
-            shown = [
-                Update(u, split(u.data)) if u.rows is None else _of_rows(u, u.rows, saved[0], sparse) for u in updates
-            ]
+            shown = [Update(u, u.parts) if u.rows is None else _of_rows(u, u.rows, saved[0], sparse) for u in updates]
             result = fold(arrays[0] if single else tuple(arrays), shown)
             if not (single and result is arrays[0]):
                 _store(result, arrays, single, _called(fold))
@@ -143,8 +141,10 @@ def apply(
                 a[...] = old
             raise
 
-    count = vector.gather_with(run, timeout)
-    _tell_if_kept(vector, fold)
+    count = vector.gather_with(run, timeout, split, depth=6)  # over this, Vector._gather, and what was called
+    vector.folds += 1
+    if not vector.told and vector.folds & (vector.folds - 1) == 0:  # looking makes all views anew
+        _tell_if_kept(vector, fold)
     return count
 
 
@@ -197,7 +197,7 @@ def _store(result: object, arrays: Sequence[Array], single: bool, name: str) -> 
 
 def _tell_if_kept(vector: _lib.Object, fold: object) -> None:
     """Warn, once per vector, of arrays that outlive the fold they were lent to."""
-    if not vector.told and vector.lent():
+    if vector.lent():
         vector.told = True
         _lib.warn(
             f"malt: fold {_called(fold)} keeps arrays of its updates after it has returned: they now show what "

@@ -290,7 +290,7 @@ class Vector(Exchange):
             return self._object.gather_by(fold, timeout)
         if (address := _fold.compiled(fold)) is not None:
             return self._object.gather_native(address, timeout)
-        function = cast(Callable[..., Any], fold)
+        function = cast("Callable[..., Any]", fold)  # the text: what it means would be made in every call
         return _fold.apply(self._object, self._arrays, not self._is_list, function, self._split, timeout, self._sparse)
 
     @spelled

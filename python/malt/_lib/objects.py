@@ -7,7 +7,7 @@ import gc
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,15 +22,18 @@ from .waiting import JOB, Place, first, seconds
 __all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
 
 T = TypeVar("T")
+Parts: TypeAlias = "tuple[np.ndarray[Any, Any], ...]"
 
 
 class Update(NamedTuple):
     """One received update as the library describes it; data is read-only bytes.
 
-    Of a sparse vector data is a copy of the values of rows, one behind the other.
+    Of a sparse vector data is a copy of the values of rows, one behind the other. Parts are
+    what the caller of `Object.gather_with` cuts it into.
     """
 
     data: np.ndarray[Any, Any]
+    parts: Parts
     rank: int
     clock: int
     age: int
@@ -62,11 +65,15 @@ class Object(Place):
         self.memory: Memory
         self.row = 0  # bytes of a row of a sparse vector
         self.told = False  # that a fold keeps what it was lent
+        self.folds = 0  # gathers with a fold in Python
         self.saved: list[np.ndarray[Any, Any]] = []  # the values before a fold in Python
         self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
+        self._views: dict[tuple[Any, int], tuple[np.ndarray[Any, Any], Parts]] = {}  # of slots, by where they lie
         self._count = ffi.new("uint32_t *")
         self._long = ffi.new("uint64_t *")
         self._described = ffi.new("malt_update *")
+        self._gather_begin, self._gather_end = self._f("gather_begin"), self._f("gather_end")
+        self._gather_update = self._f("gather_update")
         _objects.add(self)
 
     def _f(self, name: str) -> Any:
@@ -158,18 +165,28 @@ class Object(Place):
         fold = ffi.cast("malt_fold", address)
         return self._call(lib.malt_vector_gather_with, (self.handle, fold, ffi.NULL), timeout, self._count)
 
-    def gather_with(self, fold: Callable[[list[Update]], object], timeout: float | None) -> int:
-        """Call fold with the updates, if there are any; what it raises leaves them unfolded."""
-        handle, count = self.handle, self._count
-        begin, end = self._f("gather_begin"), self._f("gather_end")
+    def gather_with(
+        self,
+        fold: Callable[[list[Update]], object],
+        timeout: float | None,
+        split: Callable[[np.ndarray[Any, Any]], Parts] | None = None,
+        depth: int = 4,
+    ) -> int:
+        """Call fold with the updates, if there are any; what it raises leaves them unfolded.
+
+        ``split`` cuts the bytes of an update. It is called once for each slot that a sender
+        uses: making arrays takes longer than folding small ones. ``depth`` is that of
+        `Place.claim`.
+        """
+        handle, count, begin, end = self.handle, self._count, self._gather_begin, self._gather_end
         done = 0
-        with self.claim():
+        with self.claim(depth):
             try:
                 self.wait(lambda ms: begin(handle, ms, count), timeout)
                 n = int(count[0])
                 if n:
                     self.folding = True
-                    fold([self._update(i) for i in range(n)])
+                    fold([self._update(i, split) for i in range(n)])
                 done = 1
                 check(end(handle, 1))
             except BaseException:
@@ -180,14 +197,22 @@ class Object(Place):
                 self.folding = False
         return n
 
-    def _update(self, i: int) -> Update:
+    def _update(self, i: int, split: Callable[[np.ndarray[Any, Any]], Parts] | None) -> Update:
         u = self._described
         if self.row:
             return self._update_rows(i, u)
-        check(self._f("gather_update")(self.handle, i, u))
-        lent = Lent(u, self.memory)
-        self._lent.add(lent)
-        return Update(np.asarray(lent), u.rank, u.clock, u.age, u.weight, None)
+        check(self._gather_update(self.handle, i, u))
+        data, nbytes = u.data, u.bytes
+        views = self._views.get((data, nbytes))
+        if views is None:
+            lent = Lent(u, self.memory)
+            self._lent.add(lent)
+            raw = np.asarray(lent)
+            if split is None:
+                views = raw, ()
+            else:
+                views = self._views[data, nbytes] = raw, split(raw)
+        return Update(*views, u.rank, u.clock, u.age, u.weight, None)
 
     def _update_rows(self, i: int, u: Any) -> Update:
         count = self._long
@@ -196,10 +221,11 @@ class Object(Place):
         if len(rows):
             to = ffi.from_buffer("uint32_t[]", rows), ffi.from_buffer(values)
             check(lib.malt_vector_gather_rows(self.handle, i, u, *to, len(rows), count))
-        return Update(values, u.rank, u.clock, u.age, u.weight, rows)
+        return Update(values, (), u.rank, u.clock, u.age, u.weight, rows)
 
     def lent(self) -> bool:
-        """Tell whether arrays over updates of earlier gathers are still in use."""
+        """Tell whether arrays over updates of earlier gathers are still in use, other than here."""
+        self._views.clear()
         if self._lent:
             gc.collect()  # a reference cycle is no use of them
         return len(self._lent) > 0

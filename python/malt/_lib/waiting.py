@@ -65,15 +65,17 @@ class Place:
         self.folding = False  # a fold of the user's is running
         self._lock = threading.Lock()
 
-    def claim(self) -> threading.Lock:
+    def claim(self, depth: int = 4) -> threading.Lock:
         """Return the lock to be held during several calls of the library's, for ``with``.
+
+        ``depth`` is that of `place.tell`.
 
         Others of the kind are refused, also those of signal handlers and folds in this
         thread. Only ``with`` on the lock itself leaves no moment in which Ctrl-C
         could leave it locked; so a thread that comes between these two lines
         waits instead of being refused.
         """
-        place.tell()
+        place.tell(depth)
         self.must_be_free()
         return self._lock
 
