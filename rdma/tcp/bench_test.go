@@ -23,7 +23,7 @@ func open2(b *testing.B, n int) []rdma.Transport {
 func BenchmarkRoundTrip(b *testing.B) { rdmatest.BenchRoundTrip(b, open2) }
 
 // loop is a connection to this process itself.
-func loop(b *testing.B) (dialled, accepted net.Conn) {
+func loop(b testing.TB) (dialled, accepted net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -137,6 +136,16 @@ func (c *conn) try(a, b []byte) int {
 	return c.tried
 }
 
+// look has in take what has come.
+func (c *conn) look(in *input) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return false
+	}
+	return in.take(uintptr(c.fd))
+}
+
 func (c *conn) once(fd uintptr) bool {
 	if n, err := mem.Write(int(fd), c.vec[:]); err == nil {
 		c.tried = n
@@ -146,55 +155,3 @@ func (c *conn) once(fd uintptr) bool {
 
 // closeWrite says that nothing more comes.
 func (c *conn) closeWrite() { _ = c.raw.CloseWrite() }
-
-// lookahead is how much is read at once where only a header is asked for: the
-// rest of it may be payload, which is then copied.
-const lookahead = 4 << 10
-
-// input reads frames: small ones out of a buffer, payload straight to where it
-// belongs.
-type input struct {
-	c        io.Reader
-	buf      []byte
-	from, to int
-}
-
-func newInput(c io.Reader) *input { return &input{c: c, buf: make([]byte, maxOther+lookahead)} }
-
-// next returns n bytes, valid until the following call.
-func (in *input) next(n int) ([]byte, error) {
-	if in.to-in.from < n {
-		copy(in.buf, in.buf[in.from:in.to])
-		in.from, in.to = 0, in.to-in.from
-		for in.to < n {
-			m, err := in.c.Read(in.buf[in.to:max(n, min(in.to+lookahead, len(in.buf)))])
-			in.to += m
-			if err != nil && in.to < n {
-				return nil, err
-			}
-		}
-	}
-	b := in.buf[in.from : in.from+n]
-	in.from += n
-	return b, nil
-}
-
-// into fills b.
-func (in *input) into(b []byte) error {
-	n := copy(b, in.buf[in.from:in.to])
-	in.from += n
-	_, err := io.ReadFull(in.c, b[n:])
-	return err
-}
-
-// skip drops n bytes.
-func (in *input) skip(n int) error {
-	for n > 0 {
-		m := min(n, len(in.buf)/2)
-		if _, err := in.next(m); err != nil {
-			return err
-		}
-		n -= m
-	}
-	return nil
-}

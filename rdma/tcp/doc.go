@@ -6,7 +6,7 @@
 // (box.Relay) takes updates out of it, as any reader would, and one goroutine
 // per peer sends what all its relays have. At the reader one goroutine per peer
 // lands what comes in a box.Replica, whose memory is made when it is first used;
-// an Inbox reads that. So a sender never waits for a link: what is replaced
+// an Inbox reads that, and who finds nothing there lands what has come meanwhile. So a sender never waits for a link: what is replaced
 // before it could be sent is not sent. In the caller's goroutine only small updates are
 // written, if the connection takes them at once, and an update lands while the
 // caller computes or sleeps.
@@ -16,7 +16,7 @@
 // # Files
 //
 //	link.go connect.go door.go reach.go missing.go  one peer: its connections, and whether it lives
-//	send.go quick.go land.go frame.go conn.go  what goes over a connection
+//	send.go quick.go land.go input.go frame.go conn.go  what goes over a connection
 //	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
 //
 // # Caveats

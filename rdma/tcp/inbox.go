@@ -13,9 +13,9 @@ import (
 
 // replica is a box of another rank, as far as it is known here: announced; ready,
 // when it has memory for a copy of the updates and the owner is told to send
-// them; confirmed, when the owner does; taken, by an inbox. The landing goroutine
-// writes the copy. There is only one at a time, and it is the only one that
-// enters replicas into the link's table.
+// them; confirmed, when the owner does; taken, by an inbox. Whoever lands writes the
+// copy. That is one goroutine at a time, and nobody else enters replicas into the
+// link's table.
 type replica struct {
 	link *link
 	id   uint32 // its owner's number
@@ -44,12 +44,12 @@ type replica struct {
 	// mode, and how often that was done. In between it holds nothing and gets
 	// nothing.
 	demanded, met      atomic.Uint64
-	answer             answer // of the landing goroutine
+	answer             answer // of whoever lands
 	demand, demandTold uint64 // of the sending goroutine
 
 	failed atomic.Pointer[error] // no memory for an update: none can be had any more
 
-	// Of the landing goroutine: whether the owner has yet to confirm, and the
+	// Of whoever lands: whether the owner has yet to confirm, and the
 	// update that is under way.
 	subscribing bool
 
@@ -249,6 +249,14 @@ type inbox struct {
 var _ rdma.Inbox = (*inbox)(nil)
 
 func (i *inbox) Next() (rdma.Update, bool, error) {
+	u, ok, err := i.next()
+	if !ok && err == nil && i.replica.link.glance() {
+		u, ok, err = i.next()
+	}
+	return u, ok, err
+}
+
+func (i *inbox) next() (rdma.Update, bool, error) {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
 	if !i.Returned() {

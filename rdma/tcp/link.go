@@ -15,8 +15,9 @@ import (
 
 // link is what this rank has with one peer for as long as both take part, over
 // one connection after the other. Its goroutine makes connections (connect.go)
-// and lands what comes (land.go), so that a replica has one writer, ever;
-// another, one per connection, sends (send.go).
+// and lands what comes, or leaves that to somebody who looks for it (land.go), so
+// that a replica has one writer at a time; another, one per connection, sends
+// (send.go).
 type link struct {
 	rank *rank
 	peer int
@@ -27,6 +28,7 @@ type link struct {
 	ended chan struct{} // closed when no goroutine of the link is left
 
 	sender atomic.Pointer[sender] // of the connection
+	input  atomic.Pointer[input]  // of the connection, unless it is encrypted
 	wake   chan struct{}          // has an element, or the sender is awake
 	dirty  atomic.Bool            // there may be something to send
 	idle   atomic.Bool            // the sender sleeps
@@ -45,7 +47,7 @@ type link struct {
 	remotes  []*remoteWords
 	over     bool // nothing more can be entered
 
-	// The landing goroutine's own.
+	// Of whoever lands.
 	lastBox, lastWords uint32 // the largest numbers that the peer has announced
 	malformed          int    // connections that ended so, one after the other
 	said               bool   // that this rank has left, though perhaps unheard

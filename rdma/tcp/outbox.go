@@ -117,7 +117,7 @@ type relay struct {
 	wanted atomic.Pointer[wanted] // what the reader has asked for on this connection
 	over   atomic.Bool            // the reader needs nothing any more
 
-	answer   atomic.Pointer[answer] // to the reader's last demand; by the landing goroutine
+	answer   atomic.Pointer[answer] // to the reader's last demand; by whoever lands
 	answered uint64                 // over this connection
 
 	// Of this connection.

@@ -12,7 +12,7 @@ import (
 )
 
 // words is one rank's hold on the words of all. Each rank owns a line of it; the
-// lines of the others are copies that landing goroutines write, from when they
+// lines of the others are copies that those who land write, from when they
 // are announced.
 type words struct {
 	rank   *rank
