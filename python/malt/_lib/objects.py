@@ -212,7 +212,8 @@ class Object(Place):
                 views = raw, ()
             else:
                 views = self._views[data, nbytes] = raw, split(raw)
-        return Update(*views, u.rank, u.clock, u.age, u.weight, None)
+        raw, parts = views
+        return Update(raw, parts, u.rank, u.clock, u.age, u.weight, None)
 
     def _update_rows(self, i: int, u: Any) -> Update:
         count = self._long
