@@ -161,6 +161,7 @@ func TestExploreAcross(t *testing.T) {
 		{"kept, barrier", true, play{"", []string{"kbi", "ib"}, 0, false, one}},
 		{"closed while kept", true, play{"", []string{"kcw", "i"}, 0, false, one}},
 		{"one scatters by itself", false, play{"", []string{"i", "s"}, 0, false, one}},
+		{"one scatters to nobody", false, play{"", []string{"i", "e"}, 0, false, one}},
 		{"different folds", false, play{"", []string{"a", "i"}, 0, false, one}},
 		{"uneven", false, play{"", []string{"", "i"}, 0, false, one}},
 		{"within a host", false, play{"", []string{"i", "i"}, 0, false, same}},
@@ -169,6 +170,7 @@ func TestExploreAcross(t *testing.T) {
 		{"within a host, given up", true, play{"", []string{"x", "i"}, 0, false, same}},
 		{"within a host, given up by the other", true, play{"", []string{"i", "x"}, 0, false, same}},
 		{"within a host, kept", true, play{"", []string{"ki", "i"}, 0, false, same}},
+		{"within a host, one scatters to nobody", false, play{"", []string{"i", "e"}, 0, false, same}},
 		{"within a host, uneven", false, play{"", []string{"", "i"}, 0, false, same}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // play is a case: what each rank does before it leaves the job. s is a scatter
-// and a gather, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
+// and a gather, e one that goes to nobody, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go.
@@ -189,8 +189,10 @@ func (a *actor) perform(script string) {
 		switch step {
 		case 's':
 			err = a.sync(ctx)
+		case 'e':
+			err = a.apart(ctx)
 		case 'p':
-			err = a.scatter(ctx)
+			err = a.scatter(ctx, nil)
 		case 't':
 			err = a.gather(ctx, a.s.Clock())
 		case 'a', 'i', 'k', 'x', 'X':
@@ -232,17 +234,28 @@ func (a *actor) perform(script string) {
 }
 
 func (a *actor) sync(ctx context.Context) error {
-	if err := a.scatter(ctx); err != nil {
+	if err := a.scatter(ctx, nil); err != nil {
 		return err
 	}
 	return a.gather(ctx, a.s.Clock())
 }
 
+// apart is a sync of which the others get nothing. So what it folds is not what they
+// do, and is not held against that.
+func (a *actor) apart(ctx context.Context) error {
+	err := a.scatter(ctx, []int{})
+	if err == nil {
+		err = a.gather(ctx, a.s.Clock())
+		a.fold(a.s.Clock(), 0)
+	}
+	return err
+}
+
 // scatter sends this rank's clock.
-func (a *actor) scatter(ctx context.Context) error {
+func (a *actor) scatter(ctx context.Context, to []int) error {
 	clock := a.s.Clock() + 1
 	a.fill(clock)
-	_, err := a.s.Scatter(ctx, len(a.s.data), nil)
+	_, err := a.s.Scatter(ctx, len(a.s.data), to)
 	return err
 }
 
