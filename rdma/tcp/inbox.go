@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"malt/rdma"
 	"malt/rdma/box"
@@ -243,18 +244,31 @@ type inbox struct {
 	ends.Inbox
 	t       *Transport
 	replica *replica
-	last    uint64 // Mu: seq of what Next has returned
+	last    uint64       // Mu: seq of what Next has returned
+	vain    atomic.Int64 // when Next has found nothing, since started
 }
 
 var _ rdma.Inbox = (*inbox)(nil)
 
 func (i *inbox) Next() (rdma.Update, bool, error) {
 	u, ok, err := i.next()
-	if !ok && err == nil && i.replica.link.glance() {
+	if !ok && err == nil && i.again() && i.replica.link.glance() {
 		u, ok, err = i.next()
 	}
 	return u, ok, err
 }
+
+// A look that finds nothing comes again soon where somebody does nothing but look.
+// Others need not ask the kernel.
+const soon = 50 * time.Microsecond
+
+// again tells whether the last look in vain was a moment ago.
+func (i *inbox) again() bool {
+	now := int64(time.Since(started))
+	return now-i.vain.Swap(now) < int64(soon)
+}
+
+var started = time.Now()
 
 func (i *inbox) next() (rdma.Update, bool, error) {
 	i.Mu.Lock()
