@@ -375,10 +375,14 @@ func TestResetAfterLeaving(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("Close waits")
 			}
-			if err := all[1-leaver].State(leaver); !errors.Is(err, rdma.ErrLeft) {
+			stays := all[1-leaver]
+			ctx, stop := context.WithTimeout(context.Background(), patience)
+			defer stop()
+			err := stays.Wait(ctx, func() bool { return stays.State(leaver) != nil })
+			if err = errors.Join(err, stays.State(leaver)); !errors.Is(err, rdma.ErrLeft) {
 				t.Errorf("the leaver is %v", err)
 			}
-			closeAll(t, []*Transport{all[1-leaver]})
+			closeAll(t, []*Transport{stays})
 		})
 	}
 }
