@@ -23,9 +23,9 @@ import (
 type proxy struct {
 	net.Listener
 	to   string
-	each func() int64 // how many bytes the next connection carries
-	next atomic.Bool  // the next byte ends the connection in its place
-	last atomic.Bool  // of a connection that ends in good order the second end is a reset
+	each func() int64   // how many bytes the next connection carries
+	next atomic.Bool    // the next byte ends the connection in its place
+	ends [2]atomic.Bool // when the far end (0), or the dialler (1), ends a connection, it is reset
 	cuts atomic.Int64
 	all  sync.WaitGroup
 }
@@ -61,7 +61,6 @@ func (p *proxy) carry(c *net.TCPConn) {
 	var left atomic.Int64
 	left.Store(p.each())
 	var once sync.Once
-	var ends atomic.Int32
 	end := func(reset bool) {
 		once.Do(func() {
 			if reset {
@@ -86,7 +85,7 @@ func (p *proxy) carry(c *net.TCPConn) {
 				return
 			}
 			if err == io.EOF {
-				if ends.Add(1) == 2 && p.last.Load() {
+				if from == c && p.ends[1].Load() || from == d && p.ends[0].Load() {
 					end(true)
 					return
 				}
@@ -364,7 +363,7 @@ func TestResetAfterLeaving(t *testing.T) {
 				configs[rank].Unreachable = time.Hour // for which Close would wait
 			}
 			all := openConfigs(t, configs)
-			p.last.Store(true)
+			p.ends[1-leaver].Store(true)
 			closed := make(chan error, 1)
 			go func() { closed <- all[leaver].Close() }()
 			select {
