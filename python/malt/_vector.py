@@ -435,9 +435,11 @@ class Vector(Exchange):
         """
         if op not in _world.OPS:
             choose("op", op, _world.OPS)
-        self._take()
+        if self._mirrored:
+            self._take()
         self._object.allreduce(op, timeout)
-        self._give()
+        if self._mirrored:
+            self._give()
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
         """Give every rank root's values, in place. Collective.

@@ -175,6 +175,12 @@ def _who() -> _identity.Who:
     return _me
 
 
+def _see_joined() -> None:
+    """Join, as `init` does without arguments, unless that has been done: what every call begins with costs little."""
+    if _me is None:
+        init()
+
+
 def rank() -> int:
     """Return this rank's number, 0 … size-1.
 
@@ -237,7 +243,7 @@ def barrier(timeout: float | None = None) -> None:
     TimeoutError, PeerError, StateError, MismatchError
         The time is up; a rank is dead; has ended; is in another collective call.
     """
-    init()
+    _see_joined()
     _lib.barrier(timeout)
 
 
@@ -270,7 +276,7 @@ def broadcast(value: Any = None, root: int = 0, *, timeout: float | None = None)
     >>> malt.broadcast({"rate": 0.1, "layers": [784, 10]})
     {'rate': 0.1, 'layers': [784, 10]}
     """
-    init()
+    _see_joined()
     source = checked_rank("root", root)
     data = _codec.encode(value) if rank() == source else b""
     return _lib.broadcast(data, source, _codec.decode, timeout)
@@ -298,7 +304,7 @@ def allgather(value: Any, *, timeout: float | None = None) -> list[Any]:
     >>> malt.allgather("ready")
     ['ready']
     """
-    init()
+    _see_joined()
     return _lib.allgather(_codec.encode(value), _codec.decode, timeout)
 
 
@@ -337,7 +343,7 @@ def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> 
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biufc":
             raise TypeError(f"malt: allreduce of an array of dtype {value.dtype}: numbers are expected")
-        init()
+        _see_joined()
         if value.dtype in _lib.DTYPES:
             combined = np.array(value, order="C", subok=False)
             _lib.allreduce(combined, op, timeout)

@@ -55,27 +55,27 @@ def abort(error: BaseException) -> None:
 def barrier(timeout: float | None) -> None:
     """Wait for all ranks."""
     with JOB.claim():
-        JOB.together(lambda ms: lib.malt_barrier(ms), timeout)
+        JOB.together(lib.malt_barrier, timeout)
 
 
 def allreduce(data: np.ndarray[Any, Any], op: str, timeout: float | None) -> None:
     """Combine a contiguous float32 or float64 array over all ranks, in place."""
     pointer, count, dtype, name = ffi.from_buffer(data), data.size, DTYPES[data.dtype], op.encode()
     with JOB.claim():
-        JOB.together(lambda ms: lib.malt_allreduce(pointer, count, dtype, name, ms), timeout)
+        JOB.together(lib.malt_allreduce, timeout, pointer, count, dtype, name)
 
 
 def allgather(data: bytes, decode: Callable[[memoryview], Any], timeout: float | None) -> list[Any]:
     """Return what decode makes of every rank's data; it gets borrowed memory."""
     with JOB.claim():
-        JOB.together(lambda ms: lib.malt_allgather(data, len(data), ms), timeout)
+        JOB.together(lib.malt_allgather, timeout, data, len(data))
         return [_received(rank, decode) for rank in range(lib.malt_size())]
 
 
 def broadcast(data: bytes, root: int, decode: Callable[[memoryview], Any], timeout: float | None) -> Any:
     """Return what decode makes of root's data; it gets borrowed memory."""
     with JOB.claim():
-        JOB.together(lambda ms: lib.malt_broadcast(data, len(data), root, ms), timeout)
+        JOB.together(lib.malt_broadcast, timeout, data, len(data), root)
         return _received(root, decode)
 
 

@@ -235,13 +235,14 @@ class Object(Place):
 
     def allreduce(self, op: str, timeout: float | None) -> None:
         place.tell(3)
-        self.must_be_free()
-        JOB.must_be_free()
-        JOB.together(partial(lib.malt_vector_allreduce, self.handle, op.encode()), timeout)
+        if self.closed or self._lock.locked() or JOB.closed or JOB._lock.locked():
+            self.must_be_free()
+            JOB.must_be_free()
+        JOB.together(lib.malt_vector_allreduce, timeout, self.handle, op.encode())
 
     def broadcast(self, root: int, timeout: float | None) -> None:
         with self.claim(), JOB.claim():
-            JOB.together(lambda ms: lib.malt_vector_broadcast(self.handle, root, ms), timeout)
+            JOB.together(lib.malt_vector_broadcast, timeout, self.handle, root)
 
     def configure(self, options: str, timeout: float | None) -> None:
         told = encoded(options)
@@ -251,7 +252,7 @@ class Object(Place):
                     f"malt: {self.name} cannot be configured while arrays of updates that a fold was lent are "
                     "referenced, because it unmaps them: keep copies instead"
                 )
-            JOB.together(lambda ms: lib.malt_vector_configure(self.handle, told, ms), timeout)
+            JOB.together(lib.malt_vector_configure, timeout, self.handle, told)
 
     # Looking, and leaving.
 

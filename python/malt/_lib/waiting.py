@@ -18,7 +18,9 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -169,14 +171,14 @@ class Job(Place):
         if loading.loaded():
             lib.malt_python_patience(self.first)
 
-    def together(self, call: Callable[[int], int], timeout: float | None) -> None:
-        """`wait`, for a collective call: its time is booked as such."""
+    def together(self, call: Callable[..., int], timeout: float | None, *args: Any) -> None:
+        """Make ``call(*args, milliseconds)`` as `wait` does, for a collective call: its time is booked as such."""
         start = monotonic()
         status = None
         try:
-            status = call(self.first if timeout is None else first(seconds(timeout)))
+            status = call(*args, self.first if timeout is None else first(seconds(timeout)))
             if status < 0:
-                self.go_on(status, call, timeout, f": all ranks must make this call: {ELSEWHERE}")
+                self.go_on(status, partial(call, *args), timeout, f": all ranks must make this call: {ELSEWHERE}")
         except BaseException:
             self.give_up(status)
             raise
