@@ -79,7 +79,8 @@ func (l *link) note(over *conn, silence time.Duration) {
 }
 
 // unheard counts an attempt that nobody has answered, with the pause before it,
-// while over was the connection. It tells whether that has been so for long enough.
+// while over was the connection. given is what each address had. It tells whether
+// nothing has been heard for long enough.
 func (l *link) unheard(over *conn, given, took time.Duration) bool {
 	limit := l.rank.cfg.Unreachable
 	l.mu.Lock()
@@ -87,7 +88,7 @@ func (l *link) unheard(over *conn, given, took time.Duration) bool {
 	if l.conn != over {
 		return false
 	}
-	l.add(took, given+limit/10)
+	l.add(took, given+time.Duration(len(l.to))*dial.Apart+limit/20)
 	return l.silence >= limit
 }
 
@@ -99,8 +100,8 @@ func (l *link) add(passed, most time.Duration) {
 	}
 }
 
-// patience is how long an attempt to reach the host may take: until it counts as
-// unreachable, and no longer than a way around the world takes.
+// patience is how long an attempt to reach the host at an address may take: until
+// it counts as unreachable, and no longer than a way around the world takes.
 func (l *link) patience() time.Duration {
 	limit := l.rank.cfg.Unreachable
 	l.mu.Lock()

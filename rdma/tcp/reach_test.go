@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +142,29 @@ func TestUnreachableFromTheLastSign(t *testing.T) {
 		if took := time.Since(began); took < 200*time.Millisecond || took > 1500*time.Millisecond {
 			t.Errorf("rank %d: after %v, expected 0.3 s", own, took)
 		}
+	}
+}
+
+// That it has many addresses, of which each is given its time, changes nothing.
+func TestUnreachableAtManyAddresses(t *testing.T) {
+	d := newDeaf(t)
+	l := lost(1, d.Addr().String())
+	l.to = slices.Repeat(l.to, 6)
+	l.silence = 1900 * time.Millisecond
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.connect(false)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.As(err, new(*rdma.PeerError)) {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Errorf("it still waits, after a silence of %v", l.silent())
+		l.quit()
+		<-ended
 	}
 }
 
