@@ -434,14 +434,14 @@ func (o *exchanging) take() {
 	folded := false
 	a.exchange.Each(func(off int, sum []byte, weight float64) {
 		if folded = weight > 0; folded && len(a.ranks) == 1 {
-			reduce.Copy(data[off:], sum)
+			reduce.CopyPart(data[off:], sum, len(data))
 		}
 	})
 	if folded {
 		for r, pieces := range a.scratch {
 			block := a.near.Bytes(r)
 			for _, p := range pieces {
-				reduce.Copy(data[p.lo:p.hi], block[p.at:])
+				reduce.CopyPart(data[p.lo:p.hi], block[p.at:], len(data))
 			}
 		}
 	}

@@ -11,5 +11,5 @@ const (
 	chunkDepth = 4
 	// mostSums of a segment are sent by themselves, so that links that are not equally
 	// fast are busy all the same.
-	mostSums = 8
+	mostSums = 4
 )

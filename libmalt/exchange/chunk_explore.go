@@ -7,5 +7,5 @@ const (
 	chunkDepth = 1
 	// mostSums of a segment are sent by themselves, so that links that are not equally
 	// fast are busy all the same.
-	mostSums = 8
+	mostSums = 4
 )

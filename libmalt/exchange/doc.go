@@ -24,12 +24,12 @@
 //
 // What a host has goes in chunks through a queue, so that the owner adds up while
 // the rest is on its way, and a sender waits for room; or where it is one chunk, as
-// the newest update of a box. The sum of a segment goes in up to eight
-// pieces, each when it is whole, as the newest update of a box of its own: sending it
-// waits for nobody, and a link whose parts are late is busy with sums. So a rank that has
-// received what its sums are made of can do the rest of its sending at once, and is
-// Finished: nobody waits for it any longer. And nobody is Complete before all ranks
-// are Finished, where every rank owns something.
+// the newest update of a box. The sum of a segment goes in up to four pieces, each when
+// it is whole, as the newest update of a box of its own: sending it waits for nobody,
+// and a link whose parts are late is busy with sums. So a rank that has received what
+// its sums are made of can do the rest of its sending at once, and is Finished: nobody
+// waits for it any longer. And nobody is Complete before all ranks are Finished, where
+// every rank owns something.
 //
 // An exchange that some rank gives up leaves parts in queues. They carry the number
 // of their exchange, and are dropped at the next one. A number must be greater than

@@ -139,12 +139,15 @@ const (
 
 // Copy copies src to dst, as many bytes as the shorter one has, and returns how many
 // these are. The two are the same memory, or have none in common.
-func Copy(dst, src []byte) int {
+func Copy(dst, src []byte) int { return CopyPart(dst, src, min(len(dst), len(src))) }
+
+// CopyPart is Copy of one of several parts that are whole bytes together.
+func CopyPart(dst, src []byte, whole int) int {
 	n := min(len(dst), len(src))
 	if observer != nil {
 		observed([][]byte{dst}, [][]byte{src}, n)
 	}
-	if n <= piece || n > pastCaches {
+	if n <= piece || whole > pastCaches {
 		return copy(dst, src)
 	}
 	for at := 0; at < n; at += piece {
