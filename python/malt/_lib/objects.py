@@ -179,10 +179,12 @@ class Object(Place):
         `Place.claim`.
         """
         handle, count, begin, end = self.handle, self._count, self._gather_begin, self._gather_end
-        done = 0
+        done, status = 0, None
         with self.claim(depth):
             try:
-                self.wait(lambda ms: begin(handle, ms, count), timeout)
+                status = begin(handle, JOB.first if timeout is None else first(seconds(timeout)), count)
+                if status < 0:
+                    status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout)
                 n = int(count[0])
                 if n:
                     self.folding = True
@@ -191,6 +193,7 @@ class Object(Place):
                 check(end(handle, 1))
             except BaseException:
                 # Wherever Ctrl-C came: an end without a begin does nothing.
+                self.give_up(status)
                 end(handle, done)
                 raise
             finally:
@@ -201,7 +204,8 @@ class Object(Place):
         u = self._described
         if self.row:
             return self._update_rows(i, u)
-        check(self._gather_update(self.handle, i, u))
+        if (status := self._gather_update(self.handle, i, u)) < 0:
+            check(status)
         data, nbytes = u.data, u.bytes
         views = self._views.get((data, nbytes))
         if views is None:
