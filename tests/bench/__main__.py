@@ -48,8 +48,9 @@ def main() -> int:
     record = [_record(result, verdict) for result, verdict in zip(found, verdicts, strict=True)]
     file = options.out / "results.json"
     file.write_text(json.dumps({"machine": state, "turns": options.turns, "rows": record}, indent=1) + "\n")
+    (options.out / "table.md").write_text(table.markdown(found, verdicts))
     pictures = plots.draw(found, options.out)
-    print(f"{file}, and {len(pictures)} pictures beside it")
+    print(f"{file}, table.md, and {len(pictures)} pictures beside it")
     return 0
 
 

@@ -10,6 +10,7 @@ from .units import amount
 from .verdict import MISSED, NOISY, OWN, Verdict
 
 MARKS = {MISSED: "<<<", NOISY: "?"}
+UNDECIDED = {MISSED: "missed", NOISY: "undecided"}
 
 HEAD = (
     f"{'':34} {'ranks':>5} {'size':>8}  {'median':>9} {'min':>9} {'p90':>9}  "
@@ -35,6 +36,27 @@ def words(verdict: Verdict) -> str:
     """Return what became of each demand; what is missed is marked."""
     told = "; ".join(f"{what}: {word}" for what, word in verdict.demands.items())
     return f"{MARKS[verdict.word]} {told}" if verdict.word in MARKS else told
+
+
+def markdown(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
+    """Return the table for a page: medians, and what became of each demand."""
+    lines = ["| | ranks | size | MALT | limit | x limit | best peer | x faster | asked | |", "| --- " * 10 + "|"]
+    for result, verdict in zip(results, verdicts, strict=True):
+        row, samples = result.row, result.samples
+        peer = verdict.peer
+        cells = [
+            row.title,
+            str(row.ranks),
+            _size(row.size),
+            *(amount(summary(samples[name]).median, row.unit) if samples.get(name) else "" for name in OWN),
+            _times(verdict.to_limit),
+            f"{peer} {amount(summary(samples[peer]).median, row.unit)}" if peer else "",
+            _times(verdict.to_peer),
+            ", ".join(verdict.demands),
+            ", ".join(UNDECIDED.get(word, word) for word in verdict.demands.values()),
+        ]
+        lines.append("| " + " | ".join("" if cell == "-" else cell for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def detail(results: Sequence[Result]) -> str:

@@ -82,6 +82,16 @@ def test_table_marks_what_misses_and_says_why_something_is_missing():
     assert "not measured" in table.line(nothing, judge(nothing.row, {}, {}))
 
 
+def test_table_for_a_page():
+    result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, {})
+    nothing = Result(row(limit=1.3), {}, {"malt": "would need too much"})
+    text = table.markdown([result, nothing], [judge(each.row, each.samples, {}) for each in (result, nothing)])
+    head, _, full, empty = text.splitlines()
+    assert {line.count("|") for line in (head, full, empty)} == {11}
+    assert "| 1 MB | 1 ms |  |  | mpich 2 ms | 2.00 | >= 5x peer | missed |" in full
+    assert "|  |  |  |  |  | <= 1.3x limit | not measured |" in empty
+
+
 def test_curves_need_two_points():
     small, large, other = (Result(Row("", "sync", n, size), {"malt": [1.0]}) for n, size in ((4, 8), (4, 16), (2, 8)))
     by_size = plots.curves([large, small, other], lambda r: r.row.size, lambda r: f"{r.row.ranks} ranks")
