@@ -20,16 +20,6 @@ import (
 // That all ranks take the same way at each clock is part of what is held against each
 // other.
 
-// manyLines says, in the options of a play, that each rank owns two.
-const manyLines = "lines=2"
-
-func (p *play) lines() int {
-	if p.options == manyLines {
-		return 2
-	}
-	return 1
-}
-
 // hosts are those of a play.
 func (p *play) hosts() (h hosts) {
 	for r, host := range p.host {
@@ -140,9 +130,10 @@ func (a *actor) byHost(set byte) float64 {
 }
 
 func TestExploreAcross(t *testing.T) {
-	// What ranks of one host do among themselves is searched without another host: with
-	// three ranks the search does not end.
-	one, same := []int{0, 1}, []int{0, 0}
+	// What ranks of one host do among themselves is searched without another host. With
+	// three ranks, and where two chunks are given up, all interleavings are too many: of
+	// these cases those with few preemptions are searched.
+	one, same, three := []int{0, 1}, []int{0, 0}, []int{0, 0, 1}
 	for _, c := range []struct {
 		name  string
 		large bool
@@ -151,7 +142,7 @@ func TestExploreAcross(t *testing.T) {
 		{"two hosts", false, play{"", []string{"i", "i"}, 0, false, one}},
 		{"two hosts, twice", true, play{"", []string{"ii", "ii"}, 0, false, one}},
 		{"two chunks", true, play{"lines=2", []string{"i", "i"}, 0, false, one}},
-		{"two chunks, given up", true, play{"lines=2", []string{"xi", "ii"}, 0, false, one}},
+		{"two chunks, given up", true, play{"lines=2 preemptions=3", []string{"xi", "ii"}, 0, false, one}},
 		{"a death", true, play{"", []string{"i", "i"}, 1, false, one}},
 		{"given up", false, play{"", []string{"x", "i"}, 0, false, one}},
 		{"given up for good", false, play{"", []string{"X", "i"}, 0, false, one}},
@@ -172,6 +163,13 @@ func TestExploreAcross(t *testing.T) {
 		{"within a host, kept", true, play{"", []string{"ki", "i"}, 0, false, same}},
 		{"within a host, one scatters to nobody", false, play{"", []string{"i", "e"}, 0, false, same}},
 		{"within a host, uneven", false, play{"", []string{"", "i"}, 0, false, same}},
+		{"two ranks and one", false, play{"preemptions=1", []string{"i", "i", "i"}, 0, false, three}},
+		{"two ranks and one, uneven", false, play{"preemptions=1", []string{"i", "i", ""}, 0, false, three}},
+		{"two ranks and one, which scatters to nobody", false, play{"preemptions=1", []string{"i", "i", "e"}, 0, false, three}},
+		{"two ranks and one, a death", true, play{"preemptions=1", []string{"i", "i", "i"}, 1, false, three}},
+		{"two ranks and one, stopped twice", true, play{"preemptions=2", []string{"i", "i", "i"}, 0, false, three}},
+		{"two ranks and one, given up there", true, play{"preemptions=2", []string{"i", "i", "X"}, 0, false, three}},
+		{"two ranks and one, given up by one of two", true, play{"preemptions=2", []string{"i", "X", "i"}, 0, false, three}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

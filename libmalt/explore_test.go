@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,11 +33,34 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go.
 type play struct {
-	options  string
+	options  string // of the object, and the play's own
 	scripts  []string
 	kills    int
 	buffered bool  // stores are those of x86
 	host     []int // of each rank; nil: all share memory. See explore_across_test.go
+}
+
+// Options of a play itself.
+const (
+	lines       = "lines="       // that each rank owns, in an exchange
+	preemptions = "preemptions=" // at most, see explore.Options
+)
+
+// own is what the play says itself under a key, or 0.
+func (p *play) own(key string) (value int) {
+	for _, option := range strings.Fields(p.options) {
+		if text, ok := strings.CutPrefix(option, key); ok {
+			value, _ = strconv.Atoi(text)
+		}
+	}
+	return value
+}
+
+// ofObject are the options that are not the play's own.
+func (p *play) ofObject() string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
+		return strings.HasPrefix(option, lines) || strings.HasPrefix(option, preemptions)
+	}), " ")
 }
 
 // inPlace tells whether the object is a vector that is averaged in place.
@@ -89,7 +113,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	}
 	switch {
 	case p.host != nil:
-		shareAcross(x, job, all, p.lines())
+		shareAcross(x, job, all, max(1, p.own(lines)))
 	case p.inPlace():
 		share(job, all)
 	}
@@ -406,12 +430,12 @@ func agree(all []*actor, report func(string, ...any)) {
 func (p *play) run(t *testing.T) {
 	m, err := defaultMode(len(p.scripts))
 	if err == nil {
-		m, err = m.with(strings.TrimPrefix(p.options, manyLines), len(p.scripts), modeKeys)
+		m, err = m.with(p.ofObject(), len(p.scripts), modeKeys)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := explore.Check(explore.Options{Kills: p.kills, Buffered: p.buffered}, func(x *explore.Exec) { p.cast(x, m) })
+	r := explore.Check(explore.Options{Kills: p.kills, Buffered: p.buffered, Preemptions: p.own(preemptions)}, func(x *explore.Exec) { p.cast(x, m) })
 	if r.Failure != "" {
 		t.Fatal(r)
 	}

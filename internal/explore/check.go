@@ -12,6 +12,11 @@ type Options struct {
 
 	// Buffered has stores reach memory late, as plain stores do on x86.
 	Buffered bool
+
+	// Preemptions bounds how often a thread that could go on has to stop for another,
+	// over one execution; 0: no bound. It is for cases of which all interleavings are
+	// too many, and then says nothing of the others.
+	Preemptions int
 }
 
 // Result is what a search has found.

@@ -33,6 +33,10 @@
 // further turn. A futex wait ends when the thread is woken, never by time: so
 // a lost wake-up is a state in which nobody can go on.
 //
+// Where the interleavings are too many, Options.Preemptions bounds how often a thread
+// that could go on has to stop for another: most faults need one or two, and who waits
+// or dies is not counted.
+//
 // # Caveats
 //
 // Memory is sequentially consistent, as Go's atomics are, or with

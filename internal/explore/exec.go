@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 // Exec is one execution of a case.
@@ -20,6 +21,9 @@ type Exec struct {
 	running *Thread // nil between turns
 	looking *Thread // whose condition is looked at
 	kills   int
+
+	last      int // thread that had the last turn; -1: none
+	preempted int // times that it could have gone on
 
 	unwinding bool // threads are being given up
 	replaying bool // on known ground: nothing is hashed or judged
@@ -127,6 +131,7 @@ type turn struct {
 	thread uint8
 	what   uint8
 	alt    uint8 // with op choose
+	stops  bool  // the thread that had the last turn, which could go on
 }
 
 // What happens at a turn.
@@ -157,6 +162,9 @@ func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 		}
 	}
 	stuck = len(list) == 0
+	if x.opts.Preemptions > 0 {
+		list = x.bounded(list)
+	}
 	if x.kills < x.opts.Kills {
 		for _, t := range x.threads {
 			if !t.immune && (t.status == ready || t.status == asleep) {
@@ -165,6 +173,31 @@ func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 		}
 	}
 	return list, stuck
+}
+
+// bounded leaves out of a list what would stop a thread once too often.
+func (x *Exec) bounded(list []turn) []turn {
+	stops := func(c turn) bool { return c.what == goesOn && int(c.thread) != x.last }
+	if !slices.ContainsFunc(list, func(c turn) bool { return c.what == goesOn && int(c.thread) == x.last }) {
+		return list
+	}
+	if x.preempted == x.opts.Preemptions {
+		return slices.DeleteFunc(list, stops)
+	}
+	for i := range list {
+		list[i].stops = stops(list[i])
+	}
+	return list
+}
+
+// moved notes who has the turn c. To choose is none.
+func (x *Exec) moved(c turn) {
+	if c.what == goesOn && x.threads[c.thread].op.op != choose {
+		x.last = int(c.thread)
+	}
+	if c.stops {
+		x.preempted++
+	}
 }
 
 // holds tells whether t, which awaits something, can go on. What it looks at for
@@ -177,6 +210,7 @@ func (x *Exec) holds(t *Thread) bool {
 
 func (x *Exec) take(c turn) {
 	t := x.threads[c.thread]
+	x.moved(c)
 	switch c.what {
 	case dies:
 		t.abandon()
@@ -205,6 +239,7 @@ func (x *Exec) kill(t *Thread) {
 func (x *Exec) peek(c turn) (key uint64) {
 	t := x.threads[c.thread]
 	past, kills, stores := t.past, x.kills, t.stores
+	last, preempted := x.last, x.preempted
 	var statuses [maxThreads]status
 	for i, u := range x.threads {
 		statuses[i] = u.status
@@ -218,6 +253,7 @@ func (x *Exec) peek(c turn) (key uint64) {
 		word = *p
 	}
 
+	x.moved(c)
 	switch c.what {
 	case dies:
 		x.kill(t)
@@ -233,6 +269,7 @@ func (x *Exec) peek(c turn) (key uint64) {
 		*p = word
 	}
 	t.past, x.kills, t.stores = past, kills, stores
+	x.last, x.preempted = last, preempted
 	for i, u := range x.threads {
 		u.status = statuses[i]
 	}
@@ -242,6 +279,9 @@ func (x *Exec) peek(c turn) (key uint64) {
 // key identifies the state.
 func (x *Exec) key() uint64 {
 	h := maphash.Bytes(seed, x.arena[:x.used])
+	if x.opts.Preemptions > 0 {
+		h = mix(h, uint64(x.preempted*(maxThreads+1)+x.last))
+	}
 	for _, t := range x.threads {
 		h = mix(h, t.past+uint64(t.status))
 		for _, s := range t.stores {
@@ -298,6 +338,7 @@ func (x *Exec) begin() {
 	clear(x.arena[:x.used])
 	clear(x.names)
 	x.used, x.threads, x.always, x.final, x.kills, x.failure = 0, x.threads[:0], nil, nil, 0, ""
+	x.last, x.preempted = -1, 0
 	x.setup(x)
 	for i, t := range x.threads {
 		if i == len(x.workers) {

@@ -324,6 +324,34 @@ func TestPanicIsAFailure(t *testing.T) {
 	})
 }
 
+// A thread that reads 1 and then 2 has stopped who writes them, and was stopped.
+func TestPreemptions(t *testing.T) {
+	seen := func(x *Exec) {
+		m := x.Memory(8)
+		x.Go("writer", func(*Thread) { at0(m, 0).store(1); at0(m, 0).store(2) })
+		x.Go("reader", func(t *Thread) {
+			if at0(m, 0).load() == 1 && at0(m, 0).load() == 2 {
+				t.Fail("both are seen")
+			}
+		})
+	}
+	right(t, Options{Preemptions: 1}, seen)
+	wrong(t, Options{Preemptions: 2}, "both are seen", seen)
+	wrong(t, Options{}, "both are seen", seen)
+	// Who waits, or has come to its end, is not stopped by who goes on.
+	wrong(t, Options{Preemptions: 1}, "everybody has been here", func(x *Exec) {
+		m := x.Memory(8)
+		for i := range uint64(3) {
+			x.Go(fmt.Sprint(i), func(t *Thread) {
+				t.Await(func() bool { return at0(m, 0).load() == i })
+				if at0(m, 0).store(i + 1); i == 2 {
+					t.Fail("everybody has been here")
+				}
+			})
+		}
+	})
+}
+
 func TestLimit(t *testing.T) {
 	r := Check(Options{Limit: 5}, func(x *Exec) {
 		m := x.Memory(8)

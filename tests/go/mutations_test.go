@@ -463,6 +463,12 @@ var mutations = []mutation{
 		caught: "TestExploreAcross/within_a_host", how: "in element",
 	},
 	{
+		line: "across hosts: no wait until all of the other hosts have what they need",
+		file: "libmalt/across.go",
+		old:  "at < o.clock {", new: "at < o.clock && s.w.hosts.of[r] == s.w.hosts.of[s.w.rank] {",
+		caught: "TestExploreAcross/two_ranks_and_one", how: "has folded the set",
+	},
+	{
 		line:   "across hosts: the step is told before the scratch is filled",
 		file:   "libmalt/across.go",
 		old:    "			o.keep()\n			o.step2 = true\n			a.near.Set(acrossStep, 2*o.clock)\n",
