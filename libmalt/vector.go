@@ -272,12 +272,12 @@ func (v *Vector) fold(op reduce.Op, updates []Update) {
 // combined already.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.alone(func() error {
-		what := "allreduce of " + v.String()
-		o, err := overRanks(what, op)
-		if err != nil {
-			return err
-		}
-		if v.reductions[o] == "" {
+		o, err := reduce.ParseOp(op)
+		if err != nil || v.reductions[o] == "" {
+			what := "allreduce of " + v.String()
+			if o, err = overRanks(what, op); err != nil {
+				return err
+			}
 			v.reductions[o] = reduction(what, v.runs, o)
 		}
 		if err = v.allReduce(ctx, v.reductions[o], o); err == nil {

@@ -225,17 +225,19 @@ func (w *words) Put(i int, v uint64) {
 }
 
 // Get looks at the state before the word: behind a final state the word is
-// final.
-func (w *words) Get(rank, i int) (uint64, error) {
+// final. Who waits calls it again and again, so nothing is deferred.
+func (w *words) Get(rank, i int) (v uint64, err error) {
 	if !w.guard.Enter() {
 		return 0, rdma.ErrClosed
 	}
-	defer w.guard.Exit()
 	if rank < 0 || rank >= len(w.maps) || w.maps[rank] == nil || i < 0 || i >= w.n {
-		return 0, fmt.Errorf("shm: word %d of rank %d; there are %d words of ranks %v", i, rank, w.n, w.t.Near())
+		err = fmt.Errorf("shm: word %d of rank %d; there are %d words of ranks %v", i, rank, w.n, w.t.Near())
+	} else {
+		err = w.t.host.State(rank)
+		v = w.word(rank, i).Load()
 	}
-	err := w.t.host.State(rank)
-	return w.word(rank, i).Load(), err
+	w.guard.Exit()
+	return v, err
 }
 
 // Heard: what is stored can be read.
