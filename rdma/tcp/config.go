@@ -42,8 +42,8 @@ type Config struct {
 	// fails Open; else it is waited for.
 	Listening bool
 
-	// Unreachable is for how long a host may give no sign of life before its rank
-	// is dead; 0 is 5 s, and less than 2 s is refused: the kernel asks an idle
+	// Unreachable is how soon all know that a rank is dead whose host gives no sign
+	// of life; 0 is 5 s, and less than 2 s is refused: the kernel asks an idle
 	// host once a second, so its last sign may be a second older than what has
 	// happened. A process that is stopped gives signs: its kernel does.
 	Unreachable time.Duration
@@ -68,6 +68,9 @@ type Doorbell interface {
 }
 
 const defaultUnreachable = 5 * time.Second
+
+// silence is for how long a host may give no sign, so that it is told in time.
+func (c *Config) silence() time.Duration { return c.Unreachable - c.Unreachable/20 }
 
 func (c *Config) check() error {
 	switch {

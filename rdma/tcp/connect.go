@@ -143,7 +143,7 @@ func (l *link) dial(given time.Duration) (*conn, error) {
 	away := l.guard(c)
 	incarnation, err := l.rank.self.Dial(c.Conn, l.peer)
 	if away() {
-		l.note(nil, l.rank.cfg.Unreachable)
+		l.note(nil, l.rank.cfg.silence())
 		err = unreachableError{}
 	}
 	if err == nil && l.permit(incarnation) != handshake.Accepted {
@@ -169,7 +169,7 @@ func (unreachableError) Temporary() bool { return true }
 // tells whether it has closed c.
 func (l *link) guard(c *conn) (away func() bool) {
 	stop, silent := make(chan struct{}), make(chan bool, 1)
-	limit := l.rank.cfg.Unreachable
+	limit := l.rank.cfg.silence()
 	go func() {
 		tick := time.NewTicker(limit / 20)
 		defer tick.Stop()

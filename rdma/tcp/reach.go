@@ -82,7 +82,7 @@ func (l *link) note(over *conn, silence time.Duration) {
 // while over was the connection. given is what each address had. It tells whether
 // nothing has been heard for long enough.
 func (l *link) unheard(over *conn, given, took time.Duration) bool {
-	limit := l.rank.cfg.Unreachable
+	limit := l.rank.cfg.silence()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != over {
@@ -103,7 +103,7 @@ func (l *link) add(passed, most time.Duration) {
 // patience is how long an attempt to reach the host at an address may take: until
 // it counts as unreachable, and no longer than a way around the world takes.
 func (l *link) patience() time.Duration {
-	limit := l.rank.cfg.Unreachable
+	limit := l.rank.cfg.silence()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(min(limit/5, limit-l.silence), time.Millisecond)

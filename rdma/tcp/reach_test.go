@@ -150,7 +150,7 @@ func TestUnreachableAtManyAddresses(t *testing.T) {
 	d := newDeaf(t)
 	l := lost(1, d.Addr().String())
 	l.to = slices.Repeat(l.to, 6)
-	l.silence = 1900 * time.Millisecond
+	l.silence = 1800 * time.Millisecond
 	ended := make(chan error, 1)
 	go func() {
 		_, err := l.connect(false)
@@ -187,7 +187,7 @@ func TestBackInTime(t *testing.T) {
 				}
 			}
 		}
-		until(func(silence time.Duration) bool { return silence >= 1600*time.Millisecond })
+		until(func(silence time.Duration) bool { return silence >= 1500*time.Millisecond })
 		time.Sleep(100 * time.Millisecond) // into the last attempt
 		d.hear(t)
 		until(func(silence time.Duration) bool { return silence == 0 })
