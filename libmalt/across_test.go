@@ -127,22 +127,9 @@ func TestAcrossBytes(t *testing.T) {
 // there are. The others need not notice.
 func TestAcrossTimeouts(t *testing.T) {
 	ways := map[string]func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error{
-		"again": func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
-			_, err := v.Sync(ctx, 1)
-			return err
-		},
-		"cancel": func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
-			if err := v.Cancel(); err != nil {
-				return err
-			}
-			_, err := v.Sync(ctx, 1)
-			if err := wantErr(err, libmalt.ErrState); err != nil {
-				return err
-			}
-			_, err = v.Gather(ctx, "")
-			return err
-		},
-		"close": func(_ context.Context, _ *libmalt.World, v *libmalt.Vector) error { return v.Close() },
+		"again":  again,
+		"cancel": cancelled,
+		"close":  func(_ context.Context, _ *libmalt.World, v *libmalt.Vector) error { return v.Close() },
 		"barrier": func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
 			if err := w.Barrier(ctx); err != nil {
 				return err
