@@ -13,10 +13,11 @@ import (
 // copies are the places, beside reduce.Copy and reduce.Fold, that copy bytes on the
 // way of dense values or near it: function, and what it copies.
 var copies = map[string]string{
-	"libmalt.settle": "a sparse vector's copy of what was sent",
-	"libmalt.Whole":  "a sparse update as a whole one, for a fold in Python",
-	"libmalt.tell":   "the words of an error",
-	"libmalt.At":     "the name of a place in a program",
+	"libmalt.settle":   "a sparse vector's copy of what was sent",
+	"libmalt.showCard": "the header of a collective call",
+	"libmalt.Whole":    "a sparse update as a whole one, for a fold in Python",
+	"libmalt.tell":     "the words of an error",
+	"libmalt.At":       "the name of a place in a program",
 }
 
 // TestBytesMoveWhereTheyAreCounted: values move through reduce.Copy and reduce.Fold
