@@ -69,6 +69,9 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 			return c, failf(ErrInvalid, "environment variable %s: %s", name, err)
 		}
 	}
+	if c.Store != "" && getenv("MALT_SIZE") == "" {
+		c.Size = 0 // an option may say it
+	}
 	return c, nil
 }
 
@@ -130,6 +133,9 @@ func (c *Config) set(key, value string) (err error) {
 const maxSize = 1024
 
 func (c Config) validate() error {
+	if c.Size == 0 {
+		return failf(ErrInvalid, "the ranks are to meet at %s, and nothing says how many there are: set MALT_SIZE and MALT_RANK, too, or start the program with \"malt run\"", c.Store)
+	}
 	if c.Rank >= c.Size {
 		return failf(ErrInvalid, "rank %d of %d: ranks are numbered from 0, so below %d", c.Rank, c.Size, c.Size)
 	}

@@ -2,6 +2,7 @@ package libmalt
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -94,7 +95,14 @@ func TestConfigRefuses(t *testing.T) {
 	if err := (Config{Rank: 1, Size: 3}).validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "malt run -n 3") {
 		t.Errorf("no store: %v", err)
 	}
-	_, err := ConfigFromEnv(env("MALT_SIZE", "many"))
+	c, err := ConfigFromEnv(env("MALT_STORE", "node1:29500", "MALT_RANK", "1"))
+	if err != nil || !strings.Contains(fmt.Sprint(c.validate()), "MALT_SIZE") {
+		t.Errorf("no size: %v, %v", err, c.validate())
+	}
+	if err := c.Set("size=2"); err != nil || c.validate() != nil {
+		t.Errorf("size=2: %v, %v", err, c.validate())
+	}
+	_, err = ConfigFromEnv(env("MALT_SIZE", "many"))
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "MALT_SIZE") {
 		t.Errorf("bad variable: %v", err)
 	}

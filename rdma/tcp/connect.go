@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -96,25 +97,30 @@ func (l *link) judge(err error, first bool, given, took time.Duration) error {
 	case first && !l.rank.cfg.Listening:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return l.dead(errGone)
+		return l.gone()
 	case errors.Is(err, handshake.ErrStranger):
 		if first {
 			return nil // one of its addresses is somebody else's, too
 		}
-		return l.dead(errGone)
+		return l.gone()
 	case unanswered(err) && l.unheard(nil, given, took):
-		return l.dead(unreachable(l.rank.cfg.Unreachable))
+		return l.unreachable()
 	}
 	return nil
 }
 
 // errGone is why a rank is dead whose process has ended.
-var errGone = errors.New("its process has ended: nobody listens at its address any more")
+var errGone = errors.New("its process has ended: nobody listens any more")
 
 func gone(err error) bool { return errors.Is(err, errGone) }
 
-func unreachable(limit time.Duration) error {
-	return fmt.Errorf("its host has not answered for %v: it is off, or the network between is cut", limit)
+func (l *link) gone() error {
+	return l.dead(fmt.Errorf("%w at %s", errGone, strings.Join(l.addresses(), ", ")))
+}
+
+func (l *link) unreachable() error {
+	limit := l.rank.cfg.Unreachable
+	return l.dead(fmt.Errorf("its host has not answered for %v at %s: it is off, or the network between is cut (MALT_UNREACHABLE sets for how long a host may be silent)", limit, strings.Join(l.addresses(), ", ")))
 }
 
 func (l *link) sleep(d time.Duration) {

@@ -146,7 +146,7 @@ func (l *link) doubt(c *conn) {
 			began = time.Now()
 		case unanswered(err):
 			if l.unheard(c, given, took) {
-				l.giveUp(c, l.dead(unreachable(l.rank.cfg.Unreachable)))
+				l.giveUp(c, l.unreachable())
 				return
 			}
 		case errors.Is(err, syscall.ECONNREFUSED):
