@@ -112,7 +112,7 @@ func (c *collective) step() (bool, error) {
 // nobody writes into the array that it is about.
 func (c *collective) enter() (bool, error) {
 	if !c.begun {
-		if err := c.w.startAway(c.op, c.n); err != nil {
+		if err := c.w.startAway(c.op, c.n, c.about); err != nil {
 			return false, err
 		}
 		c.begun = true

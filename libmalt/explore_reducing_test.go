@@ -19,12 +19,13 @@ import (
 //
 // r is an allreduce and R one that may find that another rank has given it up, as the
 // others may; m, M and n are one, one with another fold, and a barrier, of which each
-// must find that another rank makes another call. Y, y and z may run into their timeout, and are given up then; after y
-// comes a gather and after z a scatter, and what the rank has in its array from then
-// on, v finds there. o is a broadcast from rank 0; after a script that ends with one
+// must find that another rank makes another call; where that may time out, and be
+// given up, Q is the first and N the last. Y, y and z may run into their timeout, and
+// are given up then; after y comes a gather and after z a scatter, and what the rank
+// has in its array from then on, v finds there. o is a broadcast from rank 0; after a script that ends with one
 // all arrays are alike.
 
-func (p *play) reduces() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "rRYyzomMn") }
+func (p *play) reduces() bool { return strings.ContainsAny(strings.Join(p.scripts, ""), "rRYyzomMnNQ") }
 
 func (a *actor) fillWith(value float64) {
 	for i := 0; i < len(a.s.data); i += 8 {
@@ -61,13 +62,13 @@ func (a *actor) reduce(ctx context.Context, letter rune) error {
 	}
 	a.fillWith(valueOf(a.w.rank, n))
 	patience := ctx
-	if strings.ContainsRune("yzY", letter) {
+	if strings.ContainsRune("yzYN", letter) {
 		patience = &explored.Patience{Context: ctx}
 	}
 	var err error
 	switch letter {
-	case 'n':
-		err = a.w.Barrier(ctx)
+	case 'n', 'N':
+		err = a.w.Barrier(patience)
 	case 'M':
 		err = a.v.AllReduce(ctx, "max")
 	default:
@@ -76,6 +77,13 @@ func (a *actor) reduce(ctx context.Context, letter rune) error {
 	switch {
 	case strings.ContainsRune("mMn", letter):
 		if !errors.Is(err, ErrMismatch) {
+			return fmt.Errorf("two calls are taken for one: %w", err)
+		}
+		return nil
+	case letter == 'N' && errors.Is(err, ErrTimeout):
+		return a.w.Cancel()
+	case strings.ContainsRune("QN", letter):
+		if !errors.Is(err, ErrMismatch) && !errors.Is(err, ErrLeft) {
 			return fmt.Errorf("two calls are taken for one: %w", err)
 		}
 		return nil
@@ -163,6 +171,9 @@ func TestExploreReducing(t *testing.T) {
 		{"after a scatter", false, play{"", []string{"sr", "sr"}, 0, false, nil}},
 		{"at different clocks", false, play{async, []string{"prr", "rpr"}, 0, false, nil}},
 		{"another call", false, play{async, []string{"m", "n"}, 0, false, nil}},
+		{"another call, given up", false, play{async, []string{"Q", "NQ"}, 0, false, nil}},
+		{"another call, given up, then the same", true, play{async, []string{"Qr", "Nr"}, 0, false, nil}},
+		{"one has ended", false, play{async, []string{"R", ""}, 0, false, nil}},
 		{"another fold", false, play{async, []string{"m", "M"}, 0, false, nil}},
 		{"kept sync", true, play{"", []string{"kir", "iir"}, 0, false, nil}},
 		{"given up, a death", true, play{async, []string{"y", "R"}, 1, false, nil}},

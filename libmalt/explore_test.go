@@ -140,7 +140,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzomMn") }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzomMnNQ") }) {
 			continue
 		}
 		a.w.scratch = make([]byte, len(a.s.data))
@@ -221,7 +221,7 @@ func (a *actor) perform(script string) {
 			err = a.gather(ctx, a.s.Clock())
 		case 'a', 'i', 'k', 'x', 'X':
 			err = a.average(ctx, step)
-		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n':
+		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n', 'N', 'Q':
 			err = a.reduce(ctx, step)
 		case 'v':
 			err = a.kept()

@@ -12,8 +12,8 @@ import (
 // Call n, of rank me:
 //
 //	card = my header; called = n             I have arrived, and keep off my array
-//	wait until meeting >= 2n, or all have called >= n
-//	all have arrived, in the same call:      CAS meeting: open -> 2n, in place
+//	wait until meeting >= 2n, or all have called >= n, or one will not
+//	all have called = n, with like cards:    CAS meeting: open -> 2n, in place
 //	else:                                    CAS meeting: open -> 2n+1, by messages
 //	in place: read the cards; fold my part of all arrays into each of them
 //	          reduced = n; wait until all have reduced >= n
@@ -21,7 +21,8 @@ import (
 //
 // meeting is one word of the job, open at n while it is below 2n. Whoever gives the
 // call up, or finds that another one has gone, or sends messages, decides for messages:
-// there all hear who gave it up, or who makes another call. One that finds that all are
+// there all hear who gave it up, or who makes another call: it says so beforehand
+// (World.note), and later its called is greater than n. One that finds that all are
 // to fold does so first, and leaves then: the others do not notice. Its array may be
 // written, and its card read, until they have folded, too, so its next call on the
 // vector waits for that.
@@ -119,6 +120,9 @@ func (o *reducing) look() verdict {
 		}
 		return throughBoxes
 	}
+	if o.elsewhere(c.late) {
+		return throughBoxes
+	}
 	// What is found here is found again by messages, if it is by messages that it goes.
 	fault, died := c.fault, c.died
 	err := c.look()
@@ -131,8 +135,24 @@ func (o *reducing) look() verdict {
 	return undecided
 }
 
-// alike tells whether all cards are of this call.
+// elsewhere tells whether one of these ranks makes another call in place of this one.
+func (o *reducing) elsewhere(late []int) bool {
+	for _, r := range late {
+		if id, n, there := o.v.w.calling(r); there && n >= o.part.n && (n > o.part.n || id != o.v.id&idMask) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike tells whether all cards are of this call. Who has called a later one has
+// made another in its place, or has given it up.
 func (o *reducing) alike() bool {
+	for r := range o.v.w.size {
+		if called, _ := o.v.shared.Get(r, wordCalled); called != o.part.n {
+			return false
+		}
+	}
 	for r := range o.v.w.size {
 		if card := o.v.cardOf(r); string(card) != string(o.card) {
 			if op, total, _, _, err := parseHeader(card); err != nil || op != o.part.op || total != uint64(len(o.v.data)) {

@@ -115,6 +115,35 @@ func TestReducingGivenUp(t *testing.T) {
 	}
 }
 
+// TestReducingOfAnotherVector: ranks that do not mean the same vector hear so at once.
+func TestReducingOfAnotherVector(t *testing.T) {
+	for transport, open := range transports() {
+		if transport == "tcp" { // where nothing is in place
+			continue
+		}
+		for _, size := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s, %d ranks", transport, size), func(t *testing.T) {
+				check(t, run(background(t), open(t, size), func(ctx context.Context, w *libmalt.World) error {
+					var both [2]*libmalt.Vector
+					for i, name := range []string{"a", "b"} {
+						v, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: inPlaceCount}}, name, "start=own")
+						if err != nil {
+							return err
+						}
+						both[i] = v
+					}
+					for range 20 {
+						if err := both[min(w.Rank(), 1)].AllReduce(ctx, "sum"); !errors.Is(err, libmalt.ErrMismatch) && !errors.Is(err, libmalt.ErrLeft) {
+							return fmt.Errorf("got %w, want that the calls differ", err)
+						}
+					}
+					return w.Barrier(ctx)
+				}))
+			})
+		}
+	}
+}
+
 // TestReducingDeath: a rank that dies when it has arrived ends the wait of the others.
 func TestReducingDeath(t *testing.T) {
 	over := make(chan struct{})

@@ -272,9 +272,18 @@ const (
 	inCollective
 )
 
+const idMask = 1<<20 - 1 // of an object's number in it
+
+// calling is the collective call that rank is in, and the object that it is about, 0
+// for none.
+func (w *World) calling(rank int) (id uint32, n uint64, there bool) {
+	v, err := w.marks.Get(rank, markWhere)
+	return uint32(v >> 40 & idMask), v & (1<<40 - 1), err == nil && where(v>>60) == inCollective
+}
+
 // note tells the others, when they look, what this rank is doing.
 func (w *World) note(activity where, id uint32, clock uint64) {
-	v := uint64(activity)<<60 | uint64(id&0xfffff)<<40 | clock&(1<<40-1)
+	v := uint64(activity)<<60 | uint64(id&idMask)<<40 | clock&(1<<40-1)
 	if w.noted.Swap(v) != v { // a call that waits looks many times
 		w.marks.Put(markWhere, v)
 	}
@@ -287,11 +296,11 @@ func (w *World) whereabouts(rank int) string {
 	if err != nil {
 		return "gone"
 	}
-	id, clock := uint32(v>>40&0xfffff), v&(1<<40-1)
+	id, clock := uint32(v>>40&idMask), v&(1<<40-1)
 	object := ""
 	w.mu.Lock()
 	for _, s := range w.objects {
-		if s.id&0xfffff == id {
+		if s.id&idMask == id {
 			object = fmt.Sprintf(" %s at clock %d", s, clock)
 		}
 	}
@@ -355,7 +364,7 @@ func (w *World) leaveQueue() {
 }
 
 // startAway begins a collective, stopAway ends it.
-func (w *World) startAway(op string, n uint64) error {
+func (w *World) startAway(op string, n uint64, about *Segment) error {
 	for _, s := range w.open() {
 		s.goAway()
 	}
@@ -365,7 +374,11 @@ func (w *World) startAway(op string, n uint64) error {
 		return failf(ErrBusy, "%s: in notify-ack another thread is in a gather or scatter, or this one in a fold; wait for that first", op)
 	}
 	w.away = true
-	w.note(inCollective, 0, n)
+	id := uint32(0)
+	if about != nil {
+		id = about.id
+	}
+	w.note(inCollective, id, n)
 	w.marks.Set(markAway, n)
 	return nil
 }

@@ -217,7 +217,8 @@ class Object(Place):
             else:
                 views = self._views[data, nbytes] = raw, split(raw)
         raw, parts = views
-        return Update(raw, parts, u.rank, u.clock, u.age, u.weight, None)
+        # New ones: a fold may give them another shape.
+        return Update(raw.view(), tuple(part.view() for part in parts), u.rank, u.clock, u.age, u.weight, None)
 
     def _update_rows(self, i: int, u: Any) -> Update:
         count = self._long
