@@ -311,6 +311,7 @@ func (s *sender) send() error {
 		for _, x := range s.relays {
 			if !x.busy {
 				if !x.subscribed || x.closed != open ||
+					s.gathering && x.pub.spec.Bytes > copied || // it was published meanwhile
 					x.queue() && (newest || x.box.Sent() >= x.progress.Head) ||
 					!x.queue() && !x.due && x.big() {
 					continue
