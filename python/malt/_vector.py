@@ -325,7 +325,8 @@ class Vector(Exchange):
         ------
         StateError, TimeoutError, PeerError
             As `gather` and `scatter`. After a timeout, or Ctrl-C in its wait, the values have
-            been sent: `gather` is what goes on from there.
+            been sent: `gather` is what goes on from there. (In ``bsp`` its `StateError` says
+            that Ctrl-C came when all was done.)
 
         Notes
         -----

@@ -23,7 +23,7 @@ PIECE = 50  # milliseconds
 
 
 def init(options: str, job_timeout: float) -> None:
-    """Join; ``job_timeout`` is what a timeout of None means from then on."""
+    """Join, unless an init that Ctrl-C has ended just did; ``job_timeout`` is what a timeout of None means."""
     told = encoded(options or None)
 
     def join(ms: int) -> int:  # in pieces, since malt_init does not look up
@@ -33,8 +33,9 @@ def init(options: str, job_timeout: float) -> None:
         return int(status)
 
     with JOB.claim():
-        JOB.wait(join, job_timeout)
-    JOB.set_timeout(job_timeout)
+        JOB.set_timeout(job_timeout)
+        if lib.malt_size() < 0:
+            JOB.wait(join, job_timeout)
     place.wanted = lib.malt_size() > 1
 
 

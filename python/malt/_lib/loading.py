@@ -16,7 +16,7 @@ from typing import Any
 
 from malt._errors import StateError
 
-__all__ = ["alive", "ended", "ffi", "forked", "lib", "loaded", "mark_ended", "raise_caught"]
+__all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "loaded", "mark_ended", "raise_caught"]
 
 EXIT_SECONDS = 1.0  # that waits in daemon threads get to end, at the end of the process
 
@@ -79,17 +79,21 @@ def _look() -> int:
     return ended()
 
 
-_caught: dict[int, BaseException] = {}
+caught: dict[int, BaseException] = {}
+"""What a signal handler raised while a thread was in a call, by thread: at most one, since it ends the wait.
+
+Whoever makes a call that may wait looks here when that comes back, whatever it answers.
+"""
 
 
 def _catch(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-    """Keep what was raised in `_look`, and has ended the wait, for `raise_caught`."""
-    _caught[threading.get_ident()] = value
+    """Keep what was raised in `_look` for `raise_caught`."""
+    caught[threading.get_ident()] = value
 
 
 def raise_caught() -> None:
-    """Raise what has ended a wait of this thread, if anything has: a signal handler's exception."""
-    if _caught and (value := _caught.pop(threading.get_ident(), None)) is not None:
+    """Raise what was caught in a call of this thread."""
+    if caught and (value := caught.pop(threading.get_ident(), None)) is not None:
         raise value
 
 

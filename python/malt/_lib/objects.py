@@ -15,7 +15,7 @@ from malt._errors import Error, StateError
 
 from . import place
 from .convert import DTYPES, check, encoded, rank_list, text
-from .loading import ffi, lib
+from .loading import caught, ffi, lib
 from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place, first, seconds
 
@@ -91,7 +91,7 @@ class Object(Place):
                 status = lib.malt_python_sync(self.handle)
             else:
                 status = lib.malt_python_sync_as(self.handle, weight, first(seconds(timeout)))
-            if status < 0:
+            if status < 0 or caught:
                 status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout)
             return status
         except BaseException:
@@ -106,7 +106,7 @@ class Object(Place):
                 status = lib.malt_python_gather(self.handle)
             else:
                 status = lib.malt_python_gather_as(self.handle, first(seconds(timeout)))
-            if status < 0:
+            if status < 0 or caught:
                 status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout)
             return status
         except BaseException:
@@ -122,7 +122,7 @@ class Object(Place):
                 status = lib.malt_python_scatter(self.handle)
             else:
                 status = lib.malt_python_scatter_as(self.handle, weight, first(seconds(timeout)))
-            if status < 0:
+            if status < 0 or caught:
                 status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout)
             return status
         except BaseException:
@@ -183,7 +183,7 @@ class Object(Place):
         with self.claim(depth):
             try:
                 status = begin(handle, JOB.first if timeout is None else first(seconds(timeout)), count)
-                if status < 0:
+                if status < 0 or caught:
                     status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout)
                 n = int(count[0])
                 if n:
@@ -329,22 +329,30 @@ def new_vector(
         if init is not None and count:
             keep.append(ffi.from_buffer(init))
             a.init = keep[-1]
-    out = ffi.new("malt_handle *")
     called, told = encoded(name), encoded(options)
     with JOB.claim():
-        JOB.together(lambda ms: lib.malt_vector_new(spec, len(arrays), called, told, ms, out), timeout)
-        made, views = _opened("vector", out[0], lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]))
+        made, views = _opened(
+            "vector",
+            lambda ms, out: lib.malt_vector_new(spec, len(arrays), called, told, ms, out),
+            timeout,
+            lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]),
+        )
         made.row = row * arrays[0][1].itemsize
         return made, views
 
 
-def _opened(kind: str, handle: Any, views: Callable[[Object], T]) -> tuple[Object, T]:
-    """Return a new object and its views; Ctrl-C does not leave it open without an owner."""
+def _opened(
+    kind: str, call: Callable[[int, Any], int], timeout: float | None, views: Callable[[Object], T]
+) -> tuple[Object, T]:
+    """Return the object that a collective ``call`` makes, and its views; Ctrl-C does not leave it without an owner."""
+    out = ffi.new("malt_handle *")
     try:
-        made = Object(kind, int(handle), "")
+        JOB.together(lambda ms: call(ms, out), timeout)
+        made = Object(kind, int(out[0]), "")
         return made, views(made)
     except BaseException:
-        getattr(lib, f"malt_{kind}_close")(handle)
+        if out[0]:
+            getattr(lib, f"malt_{kind}_close")(out[0])
         raise
 
 
@@ -366,11 +374,14 @@ def new_segment(
     nbytes: int, name: str | None, options: str, timeout: float | None
 ) -> tuple[Object, np.ndarray[Any, Any]]:
     """Make a segment; returns it with its bytes."""
-    out = ffi.new("malt_handle *")
     called, told = encoded(name), encoded(options)
     with JOB.claim():
-        JOB.together(lambda ms: lib.malt_segment_new(nbytes, called, told, ms, out), timeout)
-        return _opened("segment", out[0], _segment_view)
+        return _opened(
+            "segment",
+            lambda ms, out: lib.malt_segment_new(nbytes, called, told, ms, out),
+            timeout,
+            _segment_view,
+        )
 
 
 def _segment_view(segment: Object) -> np.ndarray[Any, Any]:

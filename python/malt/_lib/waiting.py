@@ -1,8 +1,9 @@
 """Waits: interruptible, and one at a time on each object.
 
 A call stays in C until it has an answer or its time is up. A thread that sleeps there
-looks up 20 times a second, in `_look`: Python handles its signals then. What a
-handler raises ends the wait, as the end of the process does.
+looks up 20 times a second, in `loading`: Python handles its signals then. What a
+handler raises ends the wait, as the end of the process does, and comes out of the
+call, also where the library had the answer just then.
 A call whose time was up keeps its place in the library (see malt.h, "Timeouts"). A
 wait that ends in any other way than its own return value gives its place up with
 malt_cancel.
@@ -28,7 +29,7 @@ from malt._errors import StaleError, StateError, TimeoutError
 from malt._guide import ELSEWHERE
 
 from . import convert, loading, place
-from .loading import lib
+from .loading import caught, lib
 
 __all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "seconds", "warn"]
 
@@ -114,7 +115,7 @@ class Place:
         status = None
         try:
             status = call(JOB.first if timeout is None else first(seconds(timeout)))
-            if status < 0:
+            if status < 0 or caught:
                 status = self.go_on(status, call, timeout, hint)
         except BaseException:
             self.give_up(status)
@@ -127,7 +128,7 @@ class Place:
             lib.malt_cancel(self.handle)
 
     def go_on(self, status: int, call: Callable[[int], int], timeout: float | None, hint: str = "") -> int:
-        """Return the answer of a ``call`` of which the first part came back with a status that is an error."""
+        """Return the answer of a ``call`` that came back with an error, or with something caught."""
         limit = JOB.timeout if timeout is None else seconds(timeout)
         begun = monotonic() - first(limit) / 1000
         warned = False
@@ -142,6 +143,13 @@ class Place:
             status = call(milliseconds(limit - waited))
         if loading.ended() and threading.current_thread() is not threading.main_thread():
             raise SystemExit  # ends this thread, a daemon, without a word
+        try:
+            return self._answer(status, limit, hint)
+        finally:
+            loading.raise_caught()  # in place of the answer, or of its error
+
+    def _answer(self, status: int, limit: float, hint: str) -> int:
+        """Return the answer of a call that is over, or raise the error that it is."""
         if status == lib.MALT_ETIMEOUT:
             raise TimeoutError(
                 f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
@@ -177,7 +185,7 @@ class Job(Place):
         status = None
         try:
             status = call(*args, self.first if timeout is None else first(seconds(timeout)))
-            if status < 0:
+            if status < 0 or caught:
                 self.go_on(status, partial(call, *args), timeout, f": all ranks must make this call: {ELSEWHERE}")
         except BaseException:
             self.give_up(status)
