@@ -83,11 +83,12 @@ func (l *Relay) Next() (h Header, payload []byte, mine, ok bool, err error) {
 	return h, l.r.payload, true, true, nil
 }
 
-// pending is the oldest latest word that was not passed on; 0: none. In lock-step
-// the one of the other parity is of the next clock, and comes behind it.
+// pending is the oldest latest word that was not passed on, and is wanted; 0: none.
+// In lock-step the one of the other parity is of the next clock, and comes behind it.
 func (l *Relay) pending() (parity int, word uint64) {
+	sent := l.Sent()
 	for p := range l.end.Layout.parities() {
-		if w := l.r.control.latest(l.r.me, p).Load(); w>>slotBits > l.sent && (word == 0 || w < word) {
+		if w := l.r.control.latest(l.r.me, p).Load(); w>>slotBits > sent && (word == 0 || w < word) {
 			parity, word = p, w
 		}
 	}

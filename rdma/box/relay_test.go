@@ -118,6 +118,25 @@ func TestRelayNewest(t *testing.T) {
 	}
 }
 
+// To a reader that has closed its end nothing is sent any more.
+func TestRelayReaderCloses(t *testing.T) {
+	for _, s := range []rdma.Spec{{Bytes: 64}, {Bytes: 64, Lockstep: true}, {Bytes: 64, Depth: 4}} {
+		c := newChain(t, s)
+		c.send(1, 1)
+		if sent := c.pass(); len(sent) != 1 {
+			t.Errorf("%+v: passed on %v, expected the first", s, sent)
+		}
+		if err := c.copied.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.pass()
+		c.send(2, 1)
+		if sent := c.pass(); len(sent) > 0 {
+			t.Errorf("%+v: passed on %v to a reader that has closed its end", s, sent)
+		}
+	}
+}
+
 func TestRelayLockstep(t *testing.T) {
 	c := newChain(t, rdma.Spec{Bytes: 64, Lockstep: true})
 	c.send(1, 1)

@@ -74,13 +74,16 @@ func (in *input) take(fd uintptr) bool {
 	in.shift()
 	room := in.buf[in.to:min(in.to+lookahead, len(in.buf))]
 	n, err := syscall.Read(int(fd), room)
+	for err == syscall.EINTR {
+		n, err = syscall.Read(int(fd), room)
+	}
 	switch {
 	case n > 0:
 		in.to += n
 		in.c.raw.received.Add(uint64(n))
 	case err == nil:
 		in.failed = io.EOF
-	case err == syscall.EAGAIN || err == syscall.EINTR:
+	case err == syscall.EAGAIN:
 		return false
 	default:
 		in.failed = err

@@ -39,7 +39,7 @@ func (s *sender) quick() (done bool) {
 			continue
 		}
 		if n := x.progress.Head - min(x.box.Sent(), x.progress.Head); x.due || x.queue() && n > 0 {
-			if x.pub.spec.Bytes > copied {
+			if !s.fits(x) {
 				return false
 			}
 			due += n * uint64(preamble+x.pub.spec.Bytes)

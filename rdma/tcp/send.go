@@ -303,6 +303,10 @@ func (w *wordsRelay) look() {
 	}
 }
 
+// fits tells whether the round may send what x has: one that never waits leaves what
+// is not copied to the next.
+func (s *sender) fits(x *relay) bool { return !s.gathering || x.pub.spec.Bytes <= copied }
+
 // send brings it.
 func (s *sender) send() error {
 	for {
@@ -311,7 +315,7 @@ func (s *sender) send() error {
 		for _, x := range s.relays {
 			if !x.busy {
 				if !x.subscribed || x.closed != open ||
-					s.gathering && x.pub.spec.Bytes > copied || // it was published meanwhile
+					!s.fits(x) || // it was published meanwhile
 					x.queue() && (newest || x.box.Sent() >= x.progress.Head) ||
 					!x.queue() && !x.due && x.big() {
 					continue
