@@ -15,8 +15,8 @@
 //
 // # Files
 //
-//	link.go connect.go door.go reach.go missing.go  one peer: its connections, and whether it lives
-//	send.go quick.go land.go input.go frame.go conn.go  what goes over a connection
+//	link.go connect.go door.go reach.go leave.go missing.go  one peer: its connections, and whether it lives
+//	send*.go quick.go land*.go input.go frame.go conn.go tables.go  what goes over a connection
 //	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
 //
 // # Caveats
