@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience is how long a line is waited for: only a defect lasts so long.
@@ -189,10 +191,17 @@ func (p *Process) Line(timeout time.Duration) (line string, ok bool) {
 	}
 }
 
-// Signal sends a signal.
+// Signal sends a signal. What is sent SIGSTOP has stopped, or ended, when it returns.
 func (p *Process) Signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	err := p.cmd.Process.Signal(s)
+	if err == nil && s == syscall.SIGSTOP {
+		err = unix.EINTR
+		for err == unix.EINTR {
+			err = unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		}
+	}
+	if err != nil {
 		p.t.Fatalf("rank %d: signal %v: %v", p.rank, s, err)
 	}
 }

@@ -229,13 +229,13 @@ func TestExplanations(t *testing.T) {
 // Who waits in vain says for whom, and what it has seen.
 func TestOutOfTime(t *testing.T) {
 	store := freePort(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_, _, err := Meet(ctx, Config{Rank: 1, Size: 2, Store: store, Token: "t"})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for rank 0 of 2") || !strings.Contains(err.Error(), "nobody listens at "+store) {
 		t.Errorf("rank 1: %v", err)
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Millisecond)
+	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	_, _, err = Meet(ctx, Config{Size: 3, Store: store, Token: "t"})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for ranks 1, 2 of 3") || !strings.Contains(err.Error(), store) {
