@@ -104,9 +104,16 @@ func maltGoBarrier(timeoutMs C.int64_t) (status C.malt_status) {
 }
 
 //export maltGoAllreduce
-func maltGoAllreduce(data unsafe.Pointer, count C.uint64_t, dtype C.int32_t, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoAllreduce(data unsafe.Pointer, array *C.malt_array, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	b, dt, err := typed(data, uint64(count), dtype, "data")
+	if err := required(array, "a"); err != nil {
+		return fail(err)
+	}
+	b, dt, err := typed(data, uint64(array.count), array.dtype, "data")
+	if err != nil {
+		return fail(err)
+	}
+	shape, err := shapeOf(array, "the array")
 	if err != nil {
 		return fail(err)
 	}
@@ -115,7 +122,7 @@ func maltGoAllreduce(data unsafe.Pointer, count C.uint64_t, dtype C.int32_t, op 
 		return fail(err)
 	}
 	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
-		return w.AllReduce(ctx, b, dt, o)
+		return w.AllReduceArray(ctx, b, libmalt.Array{DType: dt, Count: int(array.count), Shape: shape}, o)
 	}))
 }
 

@@ -19,7 +19,7 @@
 #define STRING(x) QUOTE(x)
 
 /* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
-_Static_assert(sizeof(malt_array) == 24 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
+_Static_assert(sizeof(malt_array) == 40 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
                        sizeof(malt_vector_totals) == 40 && sizeof(malt_graph_measures) == 40,
                "the layout of a struct of malt.h has changed");
 
@@ -115,8 +115,14 @@ malt_status malt_barrier(int64_t timeout_ms)
 
 malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char *op, int64_t timeout_ms)
 {
+	malt_array a = {.count = count, .dtype = dtype};
+	return malt_allreduce_array(data, &a, op, timeout_ms);
+}
+
+malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op, int64_t timeout_ms)
+{
 	NOT_IN_CHILD;
-	return maltGoAllreduce(data, count, dtype, (char *)op, timeout_ms);
+	return maltGoAllreduce(data, (malt_array *)a, (char *)op, timeout_ms);
 }
 
 malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms)

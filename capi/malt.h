@@ -115,7 +115,7 @@
 extern "C" {
 #endif
 
-#define MALT_ABI_VERSION 1
+#define MALT_ABI_VERSION 2
 
 typedef int32_t malt_status;
 typedef uint64_t malt_handle;
@@ -206,6 +206,16 @@ int32_t malt_local_rank(void); /* among the ranks of its machine */
 /* The membership number: 1, and one more each time the set of ranks changes. */
 int64_t malt_generation(void);
 
+/* One array. */
+typedef struct {
+	uint64_t count;    /* elements; 0 is allowed */
+	int32_t dtype;     /* MALT_FLOAT32 or MALT_FLOAT64 */
+	int32_t row;       /* elements of a row of a sparse vector; 0: 1 (must be 0 of other vectors) */
+	const void *init;  /* first values of a vector, copied; NULL: zeros */
+	const uint64_t *shape; /* lengths of its axes, whose product is count; NULL: one axis */
+	uint64_t axes;     /* how many; 64 at most */
+} malt_array;
+
 /* Waits until every rank is in its barrier. What was scattered before can be
  * gathered after it, but in notify-ack: gather there before the barrier. (A rank
  * in a collective call does not hold up the others, who may use its queues again.)
@@ -216,6 +226,10 @@ malt_status malt_barrier(int64_t timeout_ms);
  * the same bits on every rank. op: mean, sum, min, max.
  * MALT_EINVAL and the codes of malt_barrier; data is unchanged on an error. */
 malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char *op, int64_t timeout_ms);
+
+/* The same of an array, on whose shape the ranks must agree as well; row and
+ * init are not looked at. */
+malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op, int64_t timeout_ms);
 
 /* Gives every rank every rank's bytes, which may differ in length. Fetch them
  * with malt_received, one's own included. MALT_ENOMEM and the codes of
@@ -246,16 +260,8 @@ malt_status malt_cancel(malt_handle object);
 
 /* ----------------------------------------------------------------- vectors */
 
-/* One array of a vector. */
-typedef struct {
-	uint64_t count;    /* elements; 0 is allowed */
-	int32_t dtype;     /* MALT_FLOAT32 or MALT_FLOAT64 */
-	int32_t row;       /* elements of a row of a sparse vector; 0: 1 (must be 0 of other vectors) */
-	const void *init;  /* first values, copied; NULL: zeros */
-} malt_array;
-
 /* Makes a vector of n arrays that travel as one. Collective: all ranks must
- * agree on the arrays' counts and types, the name and the options but fold=.
+ * agree on the arrays' shapes and types, the name and the options but fold=.
  * name: letters, digits and ._-/ ; NULL or "" numbers it. options: graph, allow_disconnected,
  * consistency, fold, start, sparse.
  * The arrays lie one after the other in one block of memory, each aligned to

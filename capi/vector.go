@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"unsafe"
 
 	"malt/libmalt"
@@ -71,12 +72,40 @@ func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
 		case count > maxBytes/size:
 			return nil, badArgument("arrays[%d] has %d elements; at most %d are possible", i, count, uint64(maxBytes)/size)
 		}
-		list[i] = libmalt.Array{DType: dt, Count: int(count), Row: int(a.row)}
+		shape, err := shapeOf(&a, fmt.Sprintf("arrays[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		list[i] = libmalt.Array{DType: dt, Count: int(count), Row: int(a.row), Shape: shape}
 		if a.init != nil && count > 0 {
 			list[i].Init = unsafe.Slice((*byte)(a.init), int(count*size))
 		}
 	}
 	return list, nil
+}
+
+// maxAxes is the most axes of an array: numpy's.
+const maxAxes = 64
+
+// shapeOf reads the shape of what; nil, which is not that of a number, stands for
+// NULL.
+func shapeOf(a *C.malt_array, what string) ([]int, error) {
+	switch {
+	case a.shape == nil && a.axes == 0:
+		return nil, nil
+	case a.shape == nil:
+		return nil, badArgument("%s has a shape that is NULL, but %d axes", what, a.axes)
+	case a.axes > maxAxes:
+		return nil, badArgument("%s has %d axes; at most %d are possible", what, a.axes, maxAxes)
+	}
+	shape := make([]int, a.axes)
+	for i, n := range unsafe.Slice(a.shape, a.axes) {
+		if n > maxBytes {
+			return nil, badArgument("axis %d of %s has the length %d; at most %d is possible", i, what, n, uint64(maxBytes))
+		}
+		shape[i] = int(n)
+	}
+	return shape, nil
 }
 
 // labels reads the name and the options of an object to be made.

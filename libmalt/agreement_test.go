@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"malt/libmalt"
@@ -58,6 +59,17 @@ func TestRanksThatMakeDifferentVectors(t *testing.T) {
 				n = 11
 			}
 			_, err := vector(ctx, w, n, "")
+			return err
+		},
+		"shape": func(ctx context.Context, w *libmalt.World, odd bool) error {
+			shape := []int{5, 2}
+			if odd {
+				shape = []int{2, 5}
+			}
+			_, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: 10, Shape: shape}}, "v", "")
+			if err != nil && !(strings.Contains(err.Error(), "float32[5x2]") && strings.Contains(err.Error(), "float32[2x5]")) {
+				return fmt.Errorf("without both shapes: %v", err)
+			}
 			return err
 		},
 		"dtype": func(ctx context.Context, w *libmalt.World, odd bool) error {

@@ -47,18 +47,26 @@ func (w *World) checkRoot(root int) error {
 // AllReduce combines data, elements of dt, over all ranks in place, to the same
 // bits on every rank. op: mean, sum, min, max. On an error data is unchanged.
 func (w *World) AllReduce(ctx context.Context, data []byte, dt reduce.DType, op string) error {
+	return w.AllReduceArray(ctx, data, Array{DType: dt, Count: len(data) / max(1, dt.Size())}, op)
+}
+
+// AllReduceArray is AllReduce of an array, on whose shape all ranks must agree.
+func (w *World) AllReduceArray(ctx context.Context, data []byte, a Array, op string) error {
+	dt := a.DType
 	if dt != reduce.Float32 && dt != reduce.Float64 {
 		return failf(ErrInvalid, "allreduce: element type %d: float32 (%d) or float64 (%d) is expected", dt, reduce.Float32, reduce.Float64)
 	}
 	if len(data)%dt.Size() != 0 {
 		return failf(ErrInvalid, "allreduce: %d bytes are no whole number of %s elements", len(data), dt)
 	}
+	if err := a.checkShape("allreduce: the array"); err != nil {
+		return err
+	}
 	o, err := overRanks("allreduce", op)
 	if err != nil {
 		return err
 	}
-	runs := []run{{dt, 0, len(data)}}
-	return w.allReduce(ctx, call{key: reduction("allreduce", runs, o)}, data, runs, o)
+	return w.allReduce(ctx, call{key: reduction("allreduce", a.String(), o)}, data, []run{{dt, 0, len(data)}}, o)
 }
 
 // overRanks is the fold of all ranks' values that is called op.
@@ -74,8 +82,8 @@ func overRanks(what, op string) (reduce.Op, error) {
 }
 
 // reduction is what all ranks of an allreduce must agree on.
-func reduction(what string, runs []run, op reduce.Op) string {
-	return fmt.Sprintf("%s of %s with %s", what, describeRuns(runs), op)
+func reduction(what, values string, op reduce.Op) string {
+	return fmt.Sprintf("%s of %s with %s", what, values, op)
 }
 
 // allReduce is AllReduce over runs of different types, of an object or of none.

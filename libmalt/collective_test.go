@@ -146,7 +146,31 @@ func TestAllReduceRefuses(t *testing.T) {
 			wantErr(w.AllReduce(ctx, make([]byte, 8), 9, "mean"), libmalt.ErrInvalid),
 			wantErr(w.AllReduce(ctx, make([]byte, 8), libmalt.Float32, "replace"), libmalt.ErrInvalid),
 			wantErr(w.AllReduce(ctx, make([]byte, 8), libmalt.Float32, "maen"), libmalt.ErrInvalid),
+			wantErr(w.AllReduceArray(ctx, make([]byte, 8), libmalt.Array{DType: libmalt.Float32, Count: 2, Shape: []int{3}}, "mean"), libmalt.ErrInvalid),
 		)
+	})
+}
+
+// TestAllReduceOfDifferentShapes: both are named, and what is alike is combined.
+func TestAllReduceOfDifferentShapes(t *testing.T) {
+	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+		data := make([]byte, 6*4)
+		fill(data, float32(w.Rank()))
+		shape := []int{2, 3}
+		if err := w.AllReduceArray(ctx, data, libmalt.Array{DType: libmalt.Float32, Count: 6, Shape: shape}, "sum"); err != nil || at(data, 5) != 1 {
+			return fmt.Errorf("alike: %v, %v", at(data, 5), err)
+		}
+		if w.Rank() == 1 {
+			shape = []int{3, 2}
+		}
+		err := w.AllReduceArray(ctx, data, libmalt.Array{DType: libmalt.Float32, Count: 6, Shape: shape}, "sum")
+		if errors.Is(err, libmalt.ErrLeft) { // the other rank has seen it first
+			return nil
+		}
+		if !errors.Is(err, libmalt.ErrMismatch) || !strings.Contains(err.Error(), "float32[2x3] with") || !strings.Contains(err.Error(), "float32[3x2] with") {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
 	})
 }
 

@@ -1,7 +1,6 @@
 package libmalt
 
 import (
-	"fmt"
 	"strings"
 
 	"malt/libmalt/reduce"
@@ -13,13 +12,22 @@ type run struct {
 	off, bytes int
 }
 
-// describeRuns is "float32[3] float64[2]".
-func describeRuns(runs []run) string {
-	parts := make([]string, len(runs))
-	for i, r := range runs {
-		parts[i] = fmt.Sprintf("%s[%d]", r.dtype, r.bytes/r.dtype.Size())
+// describe is "float32[3] float64[2x5]".
+func describe(arrays []Array) string {
+	parts := make([]string, len(arrays))
+	for i, a := range arrays {
+		parts[i] = a.String()
 	}
 	return strings.Join(parts, " ")
+}
+
+// describeRuns is describe of what lies one behind the other.
+func describeRuns(runs []run) string {
+	arrays := make([]Array, len(runs))
+	for i, r := range runs {
+		arrays[i] = Array{DType: r.dtype, Count: r.bytes / r.dtype.Size()}
+	}
+	return describe(arrays)
 }
 
 // foldRuns folds the n = len(dst) bytes that lie at off of an object made of

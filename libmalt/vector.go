@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"malt/libmalt/reduce"
@@ -27,6 +28,40 @@ type Array struct {
 	Count int
 	Row   int    // elements of a row of a sparse vector; 0: 1
 	Init  []byte // first values; nil: zeros
+	Shape []int  // lengths of its axes; nil: one axis
+}
+
+// String is "float32[500x1000]".
+func (a Array) String() string {
+	shape := a.Shape
+	if shape == nil {
+		shape = []int{a.Count}
+	}
+	text := append([]byte(a.DType.String()), '[')
+	for i, n := range shape {
+		if i > 0 {
+			text = append(text, 'x')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return string(append(text, ']'))
+}
+
+// checkShape refuses a shape that has not as many elements as the array, which is
+// called what.
+func (a Array) checkShape(what string) error {
+	n := 1
+	for _, l := range a.Shape {
+		if l < 0 || l > 0 && n > math.MaxInt/l {
+			n = -1
+			break
+		}
+		n *= l
+	}
+	if a.Shape != nil && n != a.Count {
+		return failf(ErrInvalid, "%s has %d elements and the shape %v: lengths are expected whose product is that number", what, a.Count, a.Shape)
+	}
+	return nil
 }
 
 // Vector is a segment of numbers with a fold.
@@ -46,7 +81,7 @@ type Vector struct {
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
-// must agree on counts and types, the name and the options but fold=. An empty
+// must agree on shapes and types, the name and the options but fold=. An empty
 // name is numbered. Options: graph, allow_disconnected, consistency, fold,
 // start, sparse.
 func (w *World) NewVector(ctx context.Context, arrays []Array, name, options string) (*Vector, error) {
@@ -63,7 +98,7 @@ func (w *World) NewVector(ctx context.Context, arrays []Array, name, options str
 			reduce.Copy(v.Array(i), a.Init)
 		}
 	}
-	made, err := w.makeSegment(ctx, v, &v.Segment, name, options, modeKeys, bytes, describeRuns(v.arrays), init)
+	made, err := w.makeSegment(ctx, v, &v.Segment, name, options, modeKeys, bytes, describe(arrays), init)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +132,9 @@ func (v *Vector) layout(arrays []Array) (bytes int, err error) {
 		size := a.DType.Size()
 		if a.Count < 0 || a.Count > (most-bytes)/size-1 {
 			return 0, failf(ErrInvalid, "array %d has %d elements: a number of at least 0 that fits into memory is expected", i, a.Count)
+		}
+		if err := a.checkShape(fmt.Sprintf("array %d", i)); err != nil {
+			return 0, err
 		}
 		if a.Init != nil && len(a.Init) != a.Count*size {
 			return 0, failf(ErrInvalid, "array %d has %d bytes of first values; %d %s elements take %d", i, len(a.Init), a.Count, a.DType, a.Count*size)
@@ -278,7 +316,7 @@ func (v *Vector) AllReduce(ctx context.Context, op string) error {
 			if o, err = overRanks(what, op); err != nil {
 				return err
 			}
-			v.reductions[o] = reduction(what, v.runs, o)
+			v.reductions[o] = reduction(what, describeRuns(v.runs), o)
 		}
 		if err = v.allReduce(ctx, v.reductions[o], o); err == nil {
 			v.settle()

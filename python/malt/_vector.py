@@ -129,7 +129,7 @@ class Vector(Exchange):
         _fold.check(fold)
         _world.init()
         text = options(graph, consistency, fold=_built_in(fold), start=start, sparse=self._sparse)
-        made, flat = _lib.new_vector([(s.elements, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
+        made, flat = _lib.new_vector([(s.shape, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
         self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
         self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
         self._cuts = tuple(_cut(a, made.memory.address) for a in self._arrays)

@@ -278,6 +278,9 @@ def test_a_rank_that_has_ended_is_not_waited_for_by_syncs_but_missed_by_collecti
         ("3", "4", ["3", "4"]),
         ("3, dtype='f4'", "3", ["float32", "float64"]),
         ("[np.zeros(2), np.zeros(3)]", "5", ["float64"]),
+        ("(500, 1000)", "(1000, 500)", ["float64[500x1000]", "float64[1000x500]"]),
+        ("(4, 5), sparse='model'", "(4, 1, 5), sparse='model'", ["float64[4x5]", "float64[4x1x5]"]),
+        ("[np.zeros((2, 3)), np.ones(1)]", "[np.zeros((3, 2)), np.ones(1)]", ["[2x3] float64[1]", "[3x2] float64[1]"]),
         ("3, graph='ring'", "3, graph='halton'", ["ring", "halton"]),
         ("3, consistency='ssp:1'", "3, consistency='ssp:2'", ["ssp:1", "ssp:2"]),
         ("3, name='a'", "3, name='b'", ["a", "b"]),
@@ -320,15 +323,23 @@ def test_ranks_whose_arrays_differ_in_an_allreduce() -> None:
     outputs = jobs.run(
         2,
         """
-        for a in (np.ones(r + 1), np.ones(r + 1, int), np.ones(2, [np.float32, np.float64][r])):
+        shape = [(2, 3), (3, 2)][r]
+        for a in (
+            np.ones(r + 1), np.ones(r + 1, int), np.ones(2, [np.float32, np.float64][r]), np.ones(shape),
+            np.ones(shape, int),
+        ):
             try:
                 malt.allreduce(a)
             except malt.MismatchError as e:
                 print(e)
+        assert (malt.allreduce(np.full((2, 3), r), "sum") == 1).all()
         """,
     )
     for said in outputs:
-        floats, whole, kinds = said.splitlines()
+        floats, whole, kinds, turned, turned_whole = said.splitlines()
+        assert "float64[2x3] with mean" in turned
+        assert "float64[3x2] with mean" in turned
+        assert "shape (2, 3)" in turned_whole
         assert "rank 0 passed an array of shape (1,) and int64, rank 1 an array of shape (2,) and int64" in whole
         assert floats != kinds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from malt._guide import ELSEWHERE, see
 
 from .loading import ffi, lib
 
-__all__ = ["DTYPES", "check", "encoded", "error", "fields", "rank_list", "string", "text"]
+__all__ = ["DTYPES", "check", "describe_array", "encoded", "error", "fields", "rank_list", "string", "text"]
 
 DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MALT_FLOAT64
 
@@ -96,6 +97,13 @@ def _kinds() -> dict[int, type[Exception]]:
         lib.MALT_ECANCELLED: _errors.StateError,
         lib.MALT_EIO: _errors.HostError,
     }
+
+
+def describe_array(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Fill in a malt_array; what is returned has to live as long as that."""
+    axes = ffi.new("uint64_t[]", shape)
+    array.count, array.dtype, array.shape, array.axes = math.prod(shape), DTYPES[dtype], axes, len(shape)
+    return axes
 
 
 def encoded(value: str | None) -> Any:

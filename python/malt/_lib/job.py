@@ -12,7 +12,7 @@ import numpy as np
 from malt._errors import PeerError
 
 from . import place
-from .convert import DTYPES, check, encoded
+from .convert import DTYPES, check, describe_array, encoded
 from .loading import ffi, lib, mark_ended
 from .waiting import JOB
 
@@ -61,9 +61,16 @@ def barrier(timeout: float | None) -> None:
 
 def allreduce(data: np.ndarray[Any, Any], op: str, timeout: float | None) -> None:
     """Combine a contiguous float32 or float64 array over all ranks, in place."""
-    pointer, count, dtype, name = ffi.from_buffer(data), data.size, DTYPES[data.dtype], op.encode()
+    pointer, name = ffi.from_buffer(data), op.encode()
+    if data.ndim == 1:
+        with JOB.claim():
+            JOB.together(lib.malt_allreduce, timeout, pointer, data.size, DTYPES[data.dtype], name)
+        return
+    array = ffi.new("malt_array *")
+    keep = describe_array(array, data.shape, data.dtype)
     with JOB.claim():
-        JOB.together(lib.malt_allreduce, timeout, pointer, count, dtype, name)
+        JOB.together(lib.malt_allreduce_array, timeout, pointer, array, name)
+    del keep
 
 
 def allgather(data: bytes, decode: Callable[[memoryview], Any], timeout: float | None) -> list[Any]:

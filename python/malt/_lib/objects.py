@@ -14,7 +14,7 @@ import numpy as np
 from malt._errors import Error, StateError
 
 from . import place
-from .convert import DTYPES, check, encoded, rank_list, text
+from .convert import check, describe_array, encoded, rank_list, text
 from .loading import caught, ffi, lib
 from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place, first, seconds
@@ -310,23 +310,24 @@ def check_vector(name: str | None, options: str) -> None:
 
 
 def new_vector(
-    arrays: Sequence[tuple[int, np.dtype[Any], np.ndarray[Any, Any] | None]],
+    arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any], np.ndarray[Any, Any] | None]],
     name: str | None,
     options: str,
     timeout: float | None,
     *,
     row: int = 0,
 ) -> tuple[Object, list[np.ndarray[Any, Any]]]:
-    """Make a vector of arrays, each a count, a dtype and contiguous first values or None for zeros.
+    """Make a vector of arrays, each a shape, a dtype and contiguous first values or None for zeros.
 
     A sparse one has an array with rows of so many elements. Returns it with one
     flat view per array.
     """
     spec = ffi.new("malt_array[]", len(arrays))
-    keep = []  # what from_buffer borrows has to outlive the call
-    for a, (count, dtype, init) in zip(spec, arrays, strict=True):
-        a.count, a.dtype, a.row = count, DTYPES[dtype], row
-        if init is not None and count:
+    keep = []  # what is pointed at has to outlive the call
+    for a, (shape, dtype, init) in zip(spec, arrays, strict=True):
+        keep.append(describe_array(a, shape, dtype))
+        a.row = row
+        if init is not None and a.count:
             keep.append(ffi.from_buffer(init))
             a.init = keep[-1]
     called, told = encoded(name), encoded(options)

@@ -124,7 +124,7 @@ func TestDoctor(t *testing.T) {
 	if err := decoder.Decode(&d); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	if d.Version != version(t) || d.ABI != 1 || d.Kernels == "" || !strings.Contains(d.System, runtime.GOARCH) {
+	if d.Version != version(t) || d.ABI != 2 || d.Kernels == "" || !strings.Contains(d.System, runtime.GOARCH) {
 		t.Errorf("version, ABI, kernels or system: %+v", d)
 	}
 	if n := runtime.NumCPU(); d.Cores.Online != n || d.Cores.Usable < 1 || d.Cores.Usable > n {

@@ -51,6 +51,11 @@ static void making(void)
 	malt_array a = {.count = 4, .dtype = MALT_FLOAT32, .init = first};
 	malt_array bad_type = {.count = 4, .dtype = 7};
 	malt_array in_rows = {.count = 4, .dtype = MALT_FLOAT32, .row = 1};
+	const uint64_t axes[] = {2, 3}, long_axis[] = {UINT64_MAX, 0};
+	malt_array of_six = {.count = 4, .dtype = MALT_FLOAT32, .shape = axes, .axes = 2};
+	malt_array no_axes = {.count = 4, .dtype = MALT_FLOAT32, .axes = 1};
+	malt_array many_axes = {.count = 4, .dtype = MALT_FLOAT32, .shape = axes, .axes = 65};
+	malt_array far = {.count = 0, .dtype = MALT_FLOAT32, .shape = long_axis, .axes = 2};
 	malt_array endless = {.count = UINT64_MAX, .dtype = MALT_FLOAT64};
 	malt_array too_big = {.count = 1ull << 42, .dtype = MALT_FLOAT64};
 
@@ -58,6 +63,10 @@ static void making(void)
 	FAILS(MALT_EINVAL, "at least one", malt_vector_new(&a, 0, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "NULL", malt_vector_new(NULL, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "type 7", malt_vector_new(&bad_type, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "shape [2 3]", malt_vector_new(&of_six, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "NULL", malt_vector_new(&no_axes, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "65 axes", malt_vector_new(&many_axes, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "axis 0", malt_vector_new(&far, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "not sparse", malt_vector_new(&in_rows, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "18446744073709551615", malt_vector_new(&endless, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_ENOMEM, "free", malt_vector_new(&too_big, 1, NULL, NULL, -1, &h));
@@ -184,6 +193,12 @@ static void of_the_job(void)
 	OK(malt_allreduce(x, 3, MALT_FLOAT64, "sum", -1));
 	CHECK(x[0] == 1 && x[2] == 3);
 	OK(malt_allreduce(NULL, 0, MALT_FLOAT64, "sum", -1));
+	const uint64_t shape[] = {1, 3};
+	malt_array row = {.count = 3, .dtype = MALT_FLOAT64, .shape = shape, .axes = 2};
+	OK(malt_allreduce_array(x, &row, "sum", -1));
+	row.count = 2;
+	FAILS(MALT_EINVAL, "shape [1 3]", malt_allreduce_array(x, &row, "sum", -1));
+	FAILS(MALT_EINVAL, "a is NULL", malt_allreduce_array(x, NULL, "sum", -1));
 	OK(malt_allgather(x, sizeof x, -1));
 	OK(malt_received(0, &got, &bytes));
 	CHECK(bytes == sizeof x && got != x && memcmp(got, x, sizeof x) == 0);

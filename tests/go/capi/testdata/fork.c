@@ -26,6 +26,7 @@ static void everything(void)
 	REFUSED(malt_at("x"));
 	REFUSED(malt_barrier(-1));
 	REFUSED(malt_allreduce(NULL, 0, MALT_FLOAT32, "mean", -1));
+	REFUSED(malt_allreduce_array(NULL, &a, "mean", -1));
 	REFUSED(malt_allgather(NULL, 0, -1));
 	REFUSED(malt_broadcast(NULL, 0, 0, -1));
 	REFUSED(malt_received(0, &got, &u64));
