@@ -99,7 +99,7 @@ func TestHostileCollectives(t *testing.T) {
 		"a chunk too short":         {[]message{{2, 0, header(op, total, 0)}, {2, 0, full[4:]}}, rdma.ErrCorrupt},
 		"an empty chunk":            {[]message{{2, 0, header(op, total, 0)}, {2, 0, nil}}, rdma.ErrCorrupt},
 		"another part":              {[]message{{2, 1, header(op, total, 0)}}, rdma.ErrCorrupt},
-		"a later call":              {[]message{{7, 0, header(op, total, 0)}}, rdma.ErrCorrupt},
+		"a later call":              {[]message{{7, 0, header(op, total, 0)}}, libmalt.ErrTimeout}, // that it gave this one up may come behind
 		"an earlier call":           {[]message{{1, 0, full}, {0, 3, nil}}, libmalt.ErrTimeout},
 		"an empty reason":           {[]message{{2, 1 << 15, nil}}, libmalt.ErrLeft},
 		"a reason of no rank":       {[]message{{2, 1 << 15, bytes.Repeat([]byte{255}, 100)}}, libmalt.ErrLeft},
