@@ -21,20 +21,16 @@ func (r *rank) enter(c *net.TCPConn) (*conn, error) { return newConn(c, r.cfg.Co
 
 // greet is a stranger's handshake. Whatever fails in it has no effect.
 func (r *rank) greet(c *conn, known func() bool) {
-	trust := func() {}
-	if r.cfg.TLS != nil {
-		c.Conn, trust = handshake.Server(c.raw, r.cfg.TLS)
-	}
 	in := false
-	h, err := r.self.Accept(c.Conn, func(h *handshake.Hello) handshake.Verdict {
+	secure, h, err := r.self.Greet(c.raw, r.cfg.TLS, func(h *handshake.Hello) handshake.Verdict {
 		in = known()
-		trust()
 		return r.permit(h)
 	})
 	if !in || err != nil {
 		c.Close()
 		return
 	}
+	c.Conn = secure
 	r.links[h.From].offer(c)
 }
 

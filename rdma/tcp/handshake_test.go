@@ -81,6 +81,13 @@ func TestOpenRefuses(t *testing.T) {
 		"token":      func(c *Config) { c.Token = []byte("another") },
 		"generation": func(c *Config) { c.Generation++ },
 		"job":        func(c *Config) { c.Job = "another" },
+		"encrypt": func(c *Config) {
+			cfg, err := handshake.TLS()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.TLS = cfg
+		},
 	} {
 		configs := configure(t, 2)
 		change(&configs[1])

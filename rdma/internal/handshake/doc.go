@@ -4,7 +4,7 @@
 //	p := handshake.Protocol{Magic: 0x…, Name: "MALT rdma/tcp"}
 //	self := handshake.New(p, token, handshake.Hello{From: rank, Size: n, …})
 //	theirs, err := self.Dial(conn, 0)
-//	hello, err := self.Accept(conn, permit)
+//	secure, hello, err := self.Greet(conn, tlsConfig, permit)
 //
 // The messages are in docs/wire.md. Who listens has a Door, which bears with few
 // strangers at a time.
@@ -13,6 +13,6 @@
 //
 // Neither end has a time limit of its own: set a deadline on the connection.
 //
-// Over TLS, give Dial and Accept the *tls.Conn itself: what is around it would hide
-// the session, which the proofs cover.
+// Over TLS, give Dial the *tls.Conn itself: what is around it would hide the
+// session, which the proofs cover.
 package handshake

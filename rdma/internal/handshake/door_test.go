@@ -21,7 +21,7 @@ func TestDoorKeepsFewStrangers(t *testing.T) {
 	door := OpenDoor([]net.Listener{listener},
 		func(c *net.TCPConn) (*net.TCPConn, error) { return c, nil },
 		func(c *net.TCPConn, known func() bool) {
-			h, err := l.Accept(c, func(*Hello) Verdict {
+			_, h, err := l.Greet(c, nil, func(*Hello) Verdict {
 				if !known() {
 					t.Error("a rank was sent away")
 				}
@@ -120,8 +120,8 @@ func TestStrangerIsReadLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l, d := ends()
 	a, b := net.Pipe()
-	c, _ := Server(a, cfg)
 	go func() {
 		record := append([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}, make([]byte, 0x4000-4)...) // a hello of 64 KB
 		for {
@@ -130,14 +130,12 @@ func TestStrangerIsReadLittle(t *testing.T) {
 			}
 		}
 	}()
-	if err := c.Handshake(); !errors.Is(err, ErrStranger) {
+	if _, _, err := l.Greet(a, cfg, yes); !errors.Is(err, ErrStranger) {
 		t.Errorf("%v", err)
 	}
 	a.Close()
 
-	l, d := ends()
 	a, b = net.Pipe()
-	c, known := Server(a, cfg)
 	said := make([]byte, 1<<20)
 	go func() {
 		e := tls.Client(b, cfg)
@@ -146,7 +144,8 @@ func TestStrangerIsReadLittle(t *testing.T) {
 		}
 		_, _ = e.Write(said)
 	}()
-	if _, err := l.Accept(c, func(*Hello) Verdict { known(); return Accepted }); err != nil {
+	c, _, err := l.Greet(a, cfg, yes)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(c, said); err != nil {

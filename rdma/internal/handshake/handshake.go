@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
+	"sync"
 )
 
 // The handshake, in messages of fixed length. The dialling end proves first that
@@ -39,7 +42,8 @@ type Protocol struct {
 type Self struct {
 	protocol Protocol
 	key      []byte
-	hello    Hello // but To and Nonce
+	hello    Hello                       // but To and Nonce
+	foreign  func() (*tls.Config, error) // to hear who encrypts, where this end does not
 }
 
 // New makes an end that has the token. Of hello the version, To, the incarnation
@@ -51,7 +55,7 @@ func New(p Protocol, token []byte, hello Hello) *Self {
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	hello.Incarnation = binary.LittleEndian.Uint64(r[:]) | 1
-	return &Self{p, m.Sum(nil), hello}
+	return &Self{p, m.Sum(nil), hello, sync.OnceValues(TLS)}
 }
 
 // proof is what only who has the token can make.
@@ -70,7 +74,10 @@ func (s *Self) session(rw io.ReadWriter) ([]byte, error) {
 	if !ok {
 		return nil, nil
 	}
-	if err := c.Handshake(); err != nil {
+	var plain tls.RecordHeaderError
+	if err := c.Handshake(); errors.As(err, &plain) {
+		return nil, fmt.Errorf("%w: it does not speak TLS", ErrStranger)
+	} else if err != nil {
 		return nil, err
 	}
 	state := c.ConnectionState()
@@ -101,7 +108,7 @@ func (s *Self) Dial(rw io.ReadWriter, to int) (incarnation uint64, err error) {
 		return 0, err
 	}
 	if c.verdict != Accepted || c.version != s.protocol.Version {
-		return 0, &Refusal{OtherVersion, s.protocol.Version, c.version}
+		return 0, &Refusal{Verdict: OtherVersion, ours: s.protocol.Version, theirs: c.version}
 	}
 	if _, err := rw.Write(s.proof("dialler", first, b[:], bound)); err != nil {
 		return 0, err
@@ -118,7 +125,7 @@ func (s *Self) Dial(rw io.ReadWriter, to int) (incarnation uint64, err error) {
 		return 0, ErrStranger
 	}
 	if v != Accepted {
-		return 0, &Refusal{Verdict: v}
+		return 0, &Refusal{Verdict: v, encrypts: bound != nil}
 	}
 	return c.incarnation, nil
 }
@@ -150,7 +157,7 @@ func (s *Self) Accept(rw io.ReadWriter, permit func(*Hello) Verdict) (*Hello, er
 		return nil, err
 	}
 	if c.verdict != Accepted {
-		return h, &Refusal{c.verdict, s.protocol.Version, h.Version}
+		return h, &Refusal{Verdict: c.verdict, ours: s.protocol.Version, theirs: h.Version}
 	}
 	var proof [ProofBytes]byte
 	if _, err := io.ReadFull(rw, proof[:]); err != nil {
@@ -169,7 +176,7 @@ func (s *Self) Accept(rw io.ReadWriter, permit func(*Hello) Verdict) (*Hello, er
 		return nil, err
 	}
 	if v != Accepted {
-		return h, &Refusal{Verdict: v}
+		return h, &Refusal{Verdict: v, encrypts: bound == nil}
 	}
 	return h, nil
 }

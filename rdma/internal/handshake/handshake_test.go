@@ -207,20 +207,112 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
+// Where one end encrypts and the other does not, both say so, and who has not the
+// token is told nothing.
+func TestOtherEncryption(t *testing.T) {
+	cfg, err := TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name             string
+		listens          *tls.Config
+		encrypts         bool // who dials
+		listener, dialer string
+	}{
+		{"the listener encrypts", cfg, false, "this rank does, and the other does not", "this rank does not, and the other does"},
+		{"the dialler encrypts", nil, true, "this rank does not, and the other does", "this rank does, and the other does not"},
+		{"both", cfg, true, "", ""},
+		{"none", nil, false, "", ""},
+	} {
+		l, d := ends()
+		stranger := New(test, []byte("Secret"), d.hello)
+		for _, who := range []*Self{d, stranger} {
+			a, b := net.Pipe()
+			rw := b
+			if c.encrypts {
+				rw = tls.Client(b, cfg)
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, h, err := l.Greet(a, c.listens, yes)
+				if h == nil || h.From != 1 {
+					t.Errorf("%s: %+v came", c.name, h)
+				}
+				done <- err
+				a.Close()
+			}()
+			_, theirs := who.Dial(rw, 0)
+			ours := <-done
+			b.Close()
+			var refused *Refusal
+			switch {
+			case who == stranger:
+				for _, err := range []error{ours, theirs} {
+					if !errors.As(err, &refused) || refused.Verdict != WrongToken {
+						t.Errorf("%s, to a stranger: %v", c.name, err)
+					}
+				}
+			case c.listener == "":
+				if ours != nil || theirs != nil {
+					t.Errorf("%s: %v, %v", c.name, ours, theirs)
+				}
+			default:
+				if !errors.As(ours, &refused) || refused.Verdict != OtherEncryption || !strings.HasSuffix(ours.Error(), c.listener) {
+					t.Errorf("%s: the listener says %v", c.name, ours)
+				}
+				if !errors.As(theirs, &refused) || refused.Verdict != OtherEncryption || !strings.HasSuffix(theirs.Error(), c.dialer) {
+					t.Errorf("%s: the dialler says %v", c.name, theirs)
+				}
+			}
+		}
+	}
+}
+
+// talker is a connection at whose other end somebody has said all beforehand.
+type talker struct {
+	net.Conn
+	said io.Reader
+}
+
+func (t talker) Read(b []byte) (int, error)  { return t.said.Read(b) }
+func (t talker) Write(b []byte) (int, error) { return len(b), nil }
+
+// Who answers there need not speak TLS.
+func TestNoTLSThere(t *testing.T) {
+	cfg, err := TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, d := ends()
+	there := talker{said: strings.NewReader("220 smtp.example.org ready\r\n")}
+	if _, err := d.Dial(tls.Client(there, cfg), 0); !errors.Is(err, ErrStranger) || !strings.Contains(err.Error(), "TLS") {
+		t.Errorf("%v", err)
+	}
+}
+
 // FuzzHandshake has a stranger say whatever it likes, to either end.
 func FuzzHandshake(f *testing.F) {
 	_, d := ends()
 	f.Add(append(d.hello.encode(test), make([]byte, ProofBytes)...), true)
 	f.Add(append((&challenge{version: test.Version, incarnation: 1}).encode(test), make([]byte, WelcomeBytes)...), false)
+	cfg, err := TLS()
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, said []byte, listens bool) {
 		l, d := ends()
-		stranger := struct {
-			io.Reader
-			io.Writer
-		}{bytes.NewReader(said), io.Discard}
+		stranger := talker{said: bytes.NewReader(said)}
+		letIn := func(*Hello) Verdict { t.Error("let in"); return Accepted }
 		var err error
 		if listens {
-			_, err = l.Accept(stranger, func(*Hello) Verdict { t.Error("let in"); return Accepted })
+			for _, c := range []*tls.Config{nil, cfg} {
+				stranger := talker{said: bytes.NewReader(said)}
+				if _, _, again := l.Greet(stranger, c, letIn); again == nil {
+					t.Error("a stranger was taken for a rank")
+				}
+			}
+			_, err = l.Accept(stranger, letIn)
 		} else {
 			_, err = d.Dial(stranger, 0)
 		}

@@ -30,9 +30,6 @@ func (h *Hello) encode(p Protocol) []byte {
 }
 
 func decodeHello(p Protocol, b []byte) (*Hello, error) {
-	if len(b) == HelloBytes && b[0] == 0x16 && b[1] == 3 { // a TLS record with a handshake
-		return nil, ErrTLS
-	}
 	if len(b) != HelloBytes || binary.LittleEndian.Uint64(b) != p.Magic {
 		return nil, ErrStranger
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 	"net"
@@ -33,12 +34,40 @@ func TLS() (*tls.Config, error) {
 	}), nil
 }
 
-// Server has a stranger speak TLS. Until it is known no more than a rank says in
-// a handshake is read from it, so that it cannot have memory taken by what it
-// announces.
-func Server(c net.Conn, cfg *tls.Config) (secure *tls.Conn, known func()) {
+// Greet is Accept of a connection that a stranger made; cfg is nil where this end
+// does not encrypt. It returns the connection to go on with, which is c or TLS over
+// it.
+//
+// The stranger is answered in the way in which it speaks, but a rank that does not
+// encrypt as this one does is let in by neither: once it has proved the token both
+// know, and nobody else could have told them. Until then no more than a rank says in
+// a handshake is read, so that nobody can have memory taken by what it announces.
+func (s *Self) Greet(c net.Conn, cfg *tls.Config, permit func(*Hello) Verdict) (net.Conn, *Hello, error) {
 	n := &narrow{Conn: c, left: mostFromStranger}
-	return tls.Server(n, Modern(cfg)), func() { n.left = math.MaxInt }
+	secure, err := n.secure()
+	if err != nil {
+		return nil, nil, err
+	}
+	rw, alike := net.Conn(n), secure == (cfg != nil)
+	if secure {
+		if !alike {
+			if cfg, err = s.foreign(); err != nil {
+				return nil, nil, err
+			}
+		}
+		rw = tls.Server(n, Modern(cfg))
+	}
+	h, err := s.Accept(rw, func(h *Hello) Verdict {
+		if !alike {
+			return OtherEncryption
+		}
+		n.left = math.MaxInt
+		return permit(h)
+	})
+	if err == nil && !secure {
+		rw = c
+	}
+	return rw, h, err
 }
 
 // mostFromStranger is several times what a rank says: some 2 KB of TLS, and 136
@@ -48,7 +77,16 @@ const mostFromStranger = 16 << 10
 // narrow is a connection from which so much can be read.
 type narrow struct {
 	net.Conn
-	left int // used by who reads
+	left  int    // used by who reads, as is ahead
+	ahead []byte // read already
+}
+
+// secure tells whether the other end begins as TLS does, with a handshake record.
+func (n *narrow) secure() (bool, error) {
+	b := make([]byte, 1)
+	_, err := io.ReadFull(n, b)
+	n.ahead = b
+	return b[0] == 22, err
 }
 
 var errTooMuch = fmt.Errorf("%w: it says more than a handshake takes", ErrStranger)
@@ -56,6 +94,11 @@ var errTooMuch = fmt.Errorf("%w: it says more than a handshake takes", ErrStrang
 func (n *narrow) Read(b []byte) (int, error) {
 	if n.left == 0 {
 		return 0, errTooMuch
+	}
+	if len(n.ahead) > 0 && len(b) > 0 {
+		got := copy(b, n.ahead)
+		n.ahead = n.ahead[got:]
+		return got, nil
 	}
 	got, err := n.Conn.Read(b[:min(len(b), n.left)])
 	if n.left < math.MaxInt {

@@ -20,6 +20,7 @@ const (
 	NoSuchRank
 	OtherGeneration
 	OtherProcess
+	OtherEncryption
 )
 
 func (v Verdict) String() string {
@@ -38,6 +39,8 @@ func (v Verdict) String() string {
 		return "it is in another generation of the membership"
 	case OtherProcess:
 		return "another process is, or was, that rank"
+	case OtherEncryption:
+		return "all ranks of a job must encrypt what they send between hosts, or none (MALT_ENCRYPT, malt run --encrypt)"
 	}
 	return fmt.Sprintf("verdict %d, which this version does not know", uint32(v))
 }
@@ -46,11 +49,17 @@ func (v Verdict) String() string {
 type Refusal struct {
 	Verdict
 	ours, theirs uint16 // versions, if they differ
+	encrypts     bool   // this end, where the other does not or the other way round
 }
 
 func (e *Refusal) Error() string {
-	if e.Verdict == OtherVersion {
+	switch {
+	case e.Verdict == OtherVersion:
 		return fmt.Sprintf("%s (version %d here, %d there)", e.Verdict, e.ours, e.theirs)
+	case e.Verdict == OtherEncryption && e.encrypts:
+		return e.String() + ": this rank does, and the other does not"
+	case e.Verdict == OtherEncryption:
+		return e.String() + ": this rank does not, and the other does"
 	}
 	return e.String()
 }
@@ -60,6 +69,3 @@ func (e *Refusal) Unwrap() error { return &rdma.ConfigError{Text: e.Error()} }
 
 // ErrStranger: no rank of MALT answers, or one that cannot prove it.
 var ErrStranger = errors.New("what answers there is not a rank of MALT")
-
-// ErrTLS: the other end wants to speak TLS, and this one does not.
-var ErrTLS = fmt.Errorf("%w: it speaks TLS", ErrStranger)

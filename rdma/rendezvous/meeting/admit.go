@@ -2,7 +2,6 @@ package meeting
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -14,14 +13,9 @@ import (
 // greet is all that happens over one connection.
 func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 	defer c.Close()
-	trust := func() {}
-	if h.TLS != nil {
-		c.Conn, trust = handshake.Server(c.raw, h.TLS)
-	}
 	in := false
-	hello, err := h.self.Accept(c.Conn, func(h *handshake.Hello) handshake.Verdict {
+	secure, hello, err := h.self.Greet(c.raw, h.TLS, func(h *handshake.Hello) handshake.Verdict {
 		in = known()
-		trust()
 		return permit(h)
 	})
 	if err != nil {
@@ -30,6 +24,7 @@ func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
 	if !in || err != nil {
 		return
 	}
+	c.Conn = secure
 	_ = c.SetDeadline(time.Now().Add(cardPatience))
 	stop := context.AfterFunc(meeting, func() { _ = c.SetDeadline(time.Now().Add(farewell)) })
 	m, err := receive(c, maxFromRank)
@@ -65,15 +60,18 @@ func permit(h *handshake.Hello) handshake.Verdict {
 	return handshake.Accepted
 }
 
-// refused notes who could not come in, if it tried to.
+// refused notes who could not come in, if it tried to. That a rank encrypts, or
+// does not, unlike this one, it has proved.
 func (h *chair) refused(c *conn, hello *handshake.Hello, err error) {
 	var refusal *handshake.Refusal
-	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &refusal):
+	case !errors.As(err, &refusal):
+	case refusal.Verdict == handshake.OtherEncryption:
+		does := map[bool]string{true: "encrypts", false: "does not encrypt"}
+		h.fail(configError("rank %d (at %v) %s, and rank 0 (%s) %s: %v", hello.From, c.there(),
+			does[h.TLS == nil], h.seats[0].who(), does[h.TLS != nil], refusal.Verdict))
+	default:
 		h.note(c, "it says that it is rank %d of %d, and %v", hello.From, hello.Size, refusal)
-	case errors.As(err, &plain), errors.Is(err, handshake.ErrTLS):
-		h.note(c, "either it or rank 0 encrypts, and the other does not; encrypt on all ranks or on none")
 	}
 }
 

@@ -212,6 +212,8 @@ func explain(p place, err error) string {
 	switch {
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%s cannot be resolved: %s", p.host, dns.Err)
+	case errors.As(err, &refused) && refused.Verdict == handshake.OtherEncryption:
+		return fmt.Sprintf("rank 0 at %s: %v", p, refused)
 	case errors.As(err, &refused):
 		return fmt.Sprintf("%s is another job's, or this one was told something else: %v", p, err)
 	case errors.Is(err, handshake.ErrStranger):
@@ -219,7 +221,7 @@ func explain(p place, err error) string {
 	case errors.As(err, &knock) && errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("%s accepts and says nothing: rank 0 is stopped, or another program listens there", p)
 	case errors.As(err, &knock):
-		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended, or encrypts, and this rank does not, or the other way round", p, knock.err)
+		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended", p, knock.err)
 	case errors.Is(err, syscall.ECONNREFUSED) && inside && !p.loopback():
 		return fmt.Sprintf("%s leads to this host itself, where rank 0 is not (yet); if it is on another one, correct /etc/hosts here, or give its address (MALT_STORE)", at)
 	case errors.Is(err, syscall.ECONNREFUSED) && inside:

@@ -313,28 +313,44 @@ func TestManInTheMiddle(t *testing.T) {
 	}
 }
 
-// Where one end encrypts and the other does not, both say so, and rank 0 goes on.
+// Where rank 0 encrypts and another rank does not, or the other way round, all say
+// so at once; what strangers send, in TLS or not, means nothing.
 func TestEncryptOnOneSide(t *testing.T) {
-	for side := range 2 {
-		all := job(t, 2, "127.0.0.1:0")
-		all[side].TLS = encrypted(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		heard := make([]chan string, 2)
+	for odd := range 2 {
+		all := job(t, 3, "127.0.0.1:0")
+		all[odd].TLS = encrypted(t)
+		if odd == 0 {
+			all[2].TLS = encrypted(t)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		results := make(chan result)
-		for r := range all {
-			heard[r] = make(chan string, 1000)
-			all[r].Report = func(p Progress) { heard[r] <- p.Detail }
-			start(ctx, all[r], results)
+		start(ctx, all[0], results)
+		start(ctx, all[2], results)
+		stranger := all[1]
+		stranger.Token = "another"
+		if _, _, err := Meet(ctx, stranger); err == nil || !strings.Contains(err.Error(), "MALT_TOKEN") {
+			t.Errorf("a stranger hears %v", err)
 		}
-		for !strings.Contains(<-heard[0], "encrypt on all ranks or on none") {
+		select {
+		case r := <-results:
+			t.Errorf("rank %d, after a stranger has come: %v", r.rank, r.err)
+		default:
 		}
-		for !strings.Contains(<-heard[1], "rank 0 has just ended, or encrypts") {
-		}
-		cancel()
-		for range 2 {
-			if r := <-results; !errors.Is(r.err, context.Canceled) {
+		start(ctx, all[1], results)
+		for range 3 {
+			r := <-results
+			var config *rdma.ConfigError
+			if !errors.As(r.err, &config) || !strings.Contains(r.err.Error(), "all ranks of a job must encrypt") {
 				t.Errorf("rank %d: %v", r.rank, r.err)
 			}
+			says := []string{"rank 1 (at 127.0.0.1) does not encrypt, and rank 0 (", "rank 1 (at 127.0.0.1) encrypts, and rank 0 ("}[odd]
+			if r.rank == 1 {
+				says = []string{"this rank does not, and the other does", "this rank does, and the other does not"}[odd]
+			}
+			if r.err != nil && !strings.Contains(r.err.Error(), says) {
+				t.Errorf("rank %d: %v; expected %q", r.rank, r.err, says)
+			}
 		}
+		cancel()
 	}
 }
