@@ -98,6 +98,7 @@ func (c *collective) step() (bool, error) {
 	done, err := c.advance()
 	switch {
 	case err != nil:
+		err = c.explain(err)
 		c.fail(err)
 	case done:
 		c.sink.finish(c)

@@ -169,11 +169,35 @@ func (c *collective) gone(rank int, state error) error {
 	return nil
 }
 
-// because is err, or where that says that rank gave the call up, the reason that
-// it may have left behind what it sent: nobody needs that any more.
+// explain is err, or where that says that a rank has left the call, why it may have:
+// the ranks are in different ones. It may have had no room to say so.
+func (c *collective) explain(err error) error {
+	if !errors.Is(err, ErrLeft) || deathIn(err) != nil {
+		return err
+	}
+	fault := c.fault
+	for r := range c.from {
+		if r == c.w.rank || c.from[r].header {
+			continue
+		}
+		there, why := c.peek(r)
+		if there {
+			if op, _, _, _, failed := parseHeader(c.w.in[r].next.Data); failed == nil {
+				c.fault, why = c.w.rank, c.same(r, op)
+			}
+		}
+		if errors.Is(why, ErrMismatch) {
+			return why
+		}
+	}
+	c.fault = fault
+	return err
+}
+
+// because is err, or where that says that rank gave the call up, or has ended since,
+// the reason that it may have left behind what it sent: nobody needs that any more.
 func (c *collective) because(rank int, err error) error {
-	var given *givenUp
-	if !errors.As(err, &given) {
+	if deathIn(err) != nil {
 		return err
 	}
 	for s := &c.w.in[rank]; ; s.release() {

@@ -70,14 +70,22 @@ func (c *collective) appendHeader(h []byte, objects []standing, most int) []byte
 
 var errHeader = fmt.Errorf("%w: malformed header of a collective", rdma.ErrCorrupt)
 
+// same is the error where rank is in another call, op.
+func (c *collective) same(rank int, op string) error {
+	if op == c.op {
+		return nil
+	}
+	return failf(ErrMismatch, "rank %d is in %s, rank %d in %s: all ranks must make the same collective calls in the same order (this is number %d)", c.w.rank, c.w.inPlace(c.w.rank, c.op), rank, c.w.inPlace(rank, op), c.n)
+}
+
 // getHeader reads rank's header; what is behind it in b is data.
 func (c *collective) getHeader(rank int, b []byte) error {
 	op, total, objects, n, err := parseHeader(b)
 	if err != nil {
 		return err
 	}
-	if op != c.op {
-		return failf(ErrMismatch, "rank %d is in %s, rank %d in %s: all ranks must make the same collective calls in the same order (this is number %d)", c.w.rank, c.w.inPlace(c.w.rank, c.op), rank, c.w.inPlace(rank, op), c.n)
+	if err := c.same(rank, op); err != nil {
+		return err
 	}
 	behind := uint64(0)
 	if total <= withHeader {

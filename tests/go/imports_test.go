@@ -23,7 +23,7 @@ import (
 const policy = `
 internal/nearest
 internal/explore
-internal/fleet
+internal/fleet         golang.org/x/sys
 
 graphs                 gonum.org/v1/gonum internal/nearest
 
