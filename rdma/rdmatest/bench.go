@@ -2,6 +2,7 @@ package rdmatest
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -46,37 +47,46 @@ func BenchScatter(b *testing.B, open func(b *testing.B, n int) []rdma.Transport)
 	}
 }
 
-// BenchRoundTrip measures a message to another goroutine and its answer: two
-// hand-overs, each with a wait.
+// TripBytes is the length of the updates of BenchRoundTrip.
+const TripBytes = 64
+
+// BenchRoundTrip measures an update of TripBytes to another goroutine, which looks at
+// it, and an answer of as many: two hand-overs, each with a wait. The slot is given
+// back once the answer is on its way.
 func BenchRoundTrip(b *testing.B, open func(b *testing.B, n int) []rdma.Transport) {
 	ranks := open(b, 2)
 	b.Run(ranks[0].Name(), func(b *testing.B) {
-		there, ins := benchBoxes(b, ranks, "there", rdma.Spec{Bytes: 8})
-		back, answers := benchBoxes(b, []rdma.Transport{ranks[1], ranks[0]}, "back", rdma.Spec{Bytes: 8})
+		there, ins := benchBoxes(b, ranks, "there", rdma.Spec{Bytes: TripBytes})
+		back, answers := benchBoxes(b, []rdma.Transport{ranks[1], ranks[0]}, "back", rdma.Spec{Bytes: TripBytes})
 		done := make(chan error, 1)
 		go func() {
 			for clock := uint64(1); ; clock++ {
-				left := false
-				err := waitClock(ranks[1], ins[0], clock, &left)
-				if left || err != nil {
+				u, ok, err := see(ranks[1], ins[0], clock)
+				if !ok {
 					done <- err
 					return
 				}
-				if _, err := put(back, 1, clock, 8, nil); err != nil {
+				if _, err := put(back, 1, clock, TripBytes, nil); err != nil {
 					done <- err
 					return
 				}
+				ins[0].Release(u.Seq)
 			}
 		}()
-		clock := uint64(0)
+		clock, seen := uint64(0), uint64(0)
 		for b.Loop() {
 			clock++
-			if _, err := put(there, 0, clock, 8, nil); err != nil {
+			if _, err := put(there, 0, clock, TripBytes, nil); err != nil {
 				b.Fatal(err)
 			}
-			if err := waitClock(ranks[0], answers[0], clock, new(bool)); err != nil {
-				b.Fatal(err)
+			if clock > 1 {
+				answers[0].Release(seen)
 			}
+			u, ok, err := see(ranks[0], answers[0], clock)
+			if !ok {
+				b.Fatal("no answer: ", err)
+			}
+			seen = u.Seq
 		}
 		_ = there.Close()
 		if err := <-done; err != nil {
@@ -88,13 +98,23 @@ func BenchRoundTrip(b *testing.B, open func(b *testing.B, n int) []rdma.Transpor
 	}
 }
 
-// waitClock waits for the sender's clock, or for the sender to leave.
-func waitClock(t rdma.Transport, in rdma.Inbox, clock uint64, left *bool) error {
-	return t.Wait(context.Background(), func() bool {
-		c, err := in.Clock()
-		*left = err != nil
-		return c >= clock || *left
+// see waits for the sender's update of that clock, and reads the end of it; ok is false
+// where the sender has left, or something failed.
+func see(t rdma.Transport, in rdma.Inbox, clock uint64) (u rdma.Update, ok bool, err error) {
+	err = t.Wait(context.Background(), func() bool {
+		c, gone := in.Clock()
+		return c >= clock || gone != nil
 	})
+	if err != nil {
+		return u, false, err
+	}
+	if u, ok, err = in.Next(); !ok {
+		return u, false, err
+	}
+	if end := u.Data[len(u.Data)-8:]; u.Clock != clock || binary.LittleEndian.Uint64(end) == 0 {
+		return u, false, fmt.Errorf("clock %d, expected %d; ends with %x", u.Clock, clock, end)
+	}
+	return u, true, nil
 }
 
 // benchBoxes makes a box of the first rank that all others read.

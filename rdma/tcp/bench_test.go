@@ -39,10 +39,10 @@ func loop(b testing.TB) (dialled, accepted net.Conn) {
 	return dialled, accepted
 }
 
-// BenchmarkBarePingPong sends as many bytes there and back as an update of 8
-// bytes takes.
+// BenchmarkBarePingPong sends as many bytes there and back as an update of
+// BenchmarkRoundTrip takes.
 func BenchmarkBarePingPong(b *testing.B) {
-	const bytes = frameBytes + preamble + 8
+	const bytes = frameBytes + preamble + rdmatest.TripBytes
 	here, there := loop(b)
 	go func() {
 		buf := make([]byte, bytes)

@@ -67,13 +67,13 @@ def _together(commands: list[list[str]]) -> float:
 
 def go(turns: int) -> Result:
     """Put -> seen in Go: half of there and back over shm."""
-    row = Row("put -> seen, in Go", "put-seen-go", 2, 8, Target(most=300e-9), baseline="none")
+    row = Row("put -> seen, in Go", "put-seen-go", 2, 64, Target(most=300e-9), baseline="none")
     return _go(row, turns, "./rdma/shm", {"malt": "RoundTrip"})
 
 
 def go_tcp(turns: int) -> Result:
     """Put -> seen in Go over TCP within a process, beside half of there and back of as many bytes."""
-    row = Row("put -> seen, in Go, one process", "put-seen-go-tcp", 2, 8, Target(limit=1.3))
+    row = Row("put -> seen, in Go, one process", "put-seen-go-tcp", 2, 64, Target(limit=1.3))
     return _go(row, turns, "./rdma/tcp", {"malt": "RoundTrip", "limit": "BarePingPong"})
 
 
