@@ -20,7 +20,7 @@ from .numbers import summary
 from .rows import Row, rows, tiny
 from .systems import alone, peers
 from .turns import Result, measure
-from .verdict import MISSED, Verdict, judge, too_noisy
+from .verdict import MISSED, NOISY, Verdict, judge, too_noisy
 
 
 def main() -> int:
@@ -99,14 +99,14 @@ def _measured(options: argparse.Namespace, cores: int) -> list[Result]:
 
 def _sum_up(found: list[Result], verdicts: list[Verdict], busy: float) -> None:
     print()
-    if words := table.detail(found):
-        print(words + "\n")
-    missed = [result.row for result, verdict in zip(found, verdicts, strict=True) if verdict.word == MISSED]
-    print(f"{len(found)} rows, {len(missed)} miss a target.")
+    if figures := table.detail(found):
+        print(figures + "\n")
+    words = [verdict.word for verdict in verdicts]
+    print(f"{len(found)} rows, {words.count(MISSED)} miss a target, {words.count(NOISY)} are undecided.")
     for row in _crossover(found):
         print(f"sparse is as fast as dense up to a density of about {row.options['density']:.1%} (of those measured)")
-    if words := too_noisy(verdicts, busy):
-        print(words)
+    if noise := too_noisy(verdicts, busy):
+        print(noise)
 
 
 def _crossover(found: list[Result]) -> list[Row]:
@@ -138,7 +138,6 @@ def _record(result: Result, verdict: Verdict) -> dict[str, Any]:
         "to_peer": verdict.to_peer and verdict.to_peer._asdict(),
         "to_limit": verdict.to_limit and verdict.to_limit._asdict(),
         "demands": verdict.demands,
-        "unsteady": verdict.unsteady,
     }
 
 

@@ -53,5 +53,10 @@ def span(values: Sequence[float]) -> Span:
     return _span(list(values))
 
 
+def apart(above: Span, below: Span) -> Span:
+    """Return above / below of values that were not taken in turns: what disturbs one says nothing of the other."""
+    return Span(above.low / below.high, above.middle / below.middle, above.high / below.low)
+
+
 def _span(values: list[float]) -> Span:
     return Span(quantile(values, 0.25), median(values), quantile(values, 0.75))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .numbers import Span, difference, ratio, span, summary
+from .numbers import Span, apart, difference, ratio, span, summary
 from .rows import Row
 from .units import amount
 
@@ -15,10 +15,10 @@ Samples = Mapping[str, Sequence[float]]
 OWN = ("malt", "limit")
 
 MET, MISSED, NOISY, UNKNOWN = "met", "MISSED", "too noisy", "not measured"
-"""A demand is met, or missed, where both quartiles of its figure are on that side."""
+"""A demand is met, or missed, where both quartiles of its figure are on that side.
 
-UNSTEADY = 1.5
-"""A contender whose slow turns (p90) take so many times its median is disturbed by others."""
+The figure is of the two that are compared alone: a peer that is not the best one may be as noisy as it likes.
+"""
 
 
 @dataclass
@@ -33,8 +33,6 @@ class Verdict:
     """How many times the limit MALT takes."""
     demands: dict[str, str] = field(default_factory=dict)
     """What was asked, in words, and what came out."""
-    unsteady: list[str] = field(default_factory=list)
-    """Contenders whose times were disturbed."""
 
     @property
     def word(self) -> str:
@@ -47,7 +45,6 @@ def judge(row: Row, samples: Samples, others: Mapping[str, Samples]) -> Verdict:
     """Judge a row; `others` are the samples of all rows, by key."""
     made, target, own = Verdict(), row.target, samples.get("malt", ())
     peers = {name: values for name, values in samples.items() if name not in OWN}
-    made.unsteady = [n for n, v in samples.items() if (s := summary(v)).p90 > UNSTEADY * s.median]
     if own and peers:
         made.peer = min(peers, key=lambda name: summary(peers[name]).median)
         made.to_peer = ratio(peers[made.peer], own)
@@ -67,7 +64,7 @@ def judge(row: Row, samples: Samples, others: Mapping[str, Samples]) -> Verdict:
     if target.after is not None:
         key, times = target.after
         first = others.get(key, {}).get("malt", ())
-        grown = Span(*(value / summary(first).median for value in alone)) if alone and first else None
+        grown = apart(span(own), span(first)) if own and first else None
         made.demands[f"<= {times:.3g}x one rank per core"] = _at_most(times, grown)
     return made
 
@@ -90,11 +87,11 @@ def _at_least(bound: float, found: Span | None) -> str:
 
 def too_noisy(verdicts: Sequence[Verdict], busy: float) -> str:
     """Say in a sentence whether the machine as a whole was too noisy; `busy` is cores kept busy by others."""
-    disturbed = sum(bool(v.unsteady) for v in verdicts)
-    undecided = sum(v.word == NOISY for v in verdicts)
-    if busy <= 0.5 and 4 * disturbed <= len(verdicts):
+    judged = [word for verdict in verdicts for word in verdict.demands.values()]
+    undecided = judged.count(NOISY)
+    if busy <= 0.5 and 4 * undecided <= len(judged):
         return ""
     return (
-        f"The machine was too noisy to tell: other programs kept {busy:.1f} cores busy, {disturbed} of "
-        f"{len(verdicts)} rows were disturbed, {undecided} undecided. Take the ratios as hints, and no time as such."
+        f"The machine was too noisy to tell: other programs kept {busy:.1f} cores busy, {undecided} of "
+        f"{len(judged)} demands are undecided. Take the ratios as hints, and no time as such."
     )

@@ -62,12 +62,43 @@ def test_demands_in_the_rows_own_unit_and_after_another_row():
 
 
 def test_noise():
-    steady = judge(row(), {"malt": [1.0] * 10}, {})
-    unsteady = judge(row(), {"malt": [1.0] * 8 + [9.0] * 2}, {})
-    assert (steady.unsteady, unsteady.unsteady) == ([], ["malt"])
-    assert too_noisy([steady] * 4, 0.1) == ""
-    assert "2 of 4 rows were disturbed" in too_noisy([steady, steady, unsteady, unsteady], 0.1)
-    assert "kept 3.0 cores busy" in too_noisy([steady] * 4, 3.0)
+    met = judge(row(most=2.0, limit=9.0), {"malt": [1.0] * 4, "limit": [1.0] * 4}, {})
+    undecided = judge(row(most=2.0, limit=9.0), {"malt": [1.0, 1.0, 3.0, 3.0], "limit": [1.0] * 4}, {})
+    nothing_asked = judge(row(), {"malt": [1.0, 1.0, 3.0, 3.0]}, {})
+    assert [v.word for v in (met, undecided, nothing_asked)] == [MET, NOISY, ""]
+    assert too_noisy([met, undecided], 0.1) == ""
+    assert too_noisy([met] * 4 + [nothing_asked] * 4, 0.1) == ""
+    assert "2 of 6 demands are undecided" in too_noisy([met, undecided, undecided], 0.1)
+    assert "kept 3.0 cores busy, 0 of 8" in too_noisy([met] * 4, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("slow", "best", "word"),
+    [
+        ([50.0, 2.0, 90.0, 800.0], [6.0, 6.1, 6.2, 6.0], MET),  # a slow peer may do what it likes
+        ([50.0, 2.0, 90.0, 800.0], [3.0, 3.1, 3.2, 3.0], MISSED),
+        ([50.0, 50.0, 50.0, 50.0], [6.0, 60.0, 6.0, 6.0], MET),  # one turn of four
+        ([50.0, 50.0, 50.0, 50.0], [6.0, 4.0, 6.0, 4.0], NOISY),
+    ],
+)
+def test_only_noise_of_what_is_compared_leaves_a_row_undecided(slow, best, word):
+    samples = {"malt": [1.0] * 4, "gloo": slow, "openmpi": best}
+    verdict = judge(row(peer=5), samples, {})
+    assert (verdict.peer, verdict.word) == ("openmpi", word)
+
+
+@pytest.mark.parametrize(
+    ("first", "own", "word"),
+    [
+        ([1.0, 1.0, 1.0], [2.9, 2.9, 2.9], MET),
+        ([1.0, 1.2, 1.4], [2.9, 2.9, 2.9], MET),
+        ([0.8, 1.0, 1.2], [2.9, 2.9, 2.9], NOISY),  # the row of one rank per core is as noisy as this one
+        ([1.0, 1.0, 1.0], [2.6, 2.9, 3.4], NOISY),
+        ([0.8, 1.0, 1.2], [3.9, 3.9, 3.9], MISSED),
+    ],
+)
+def test_after_another_row_the_noise_of_both_counts(first, own, word):
+    assert judge(row(after=(row().key, 3)), {"malt": own}, {row().key: {"malt": first}}).word == word
 
 
 def test_table_marks_what_misses_and_says_why_something_is_missing():
