@@ -105,9 +105,12 @@ class Team:
         """Let all ranks make ready; `part` is what to call it."""
         self._order(do="prepare", part=part, op=op, size=size, **options)
 
-    def turn(self, part: str, calls: int) -> float:
-        """Let all ranks do so many calls; return the time of one, as the slowest that counts has it."""
-        times = [answer["seconds"] for answer in self._order(do="round", part=part, calls=calls)]
+    def turn(self, part: str, calls: int, warm: int = 0) -> float:
+        """Let all ranks do so many calls; return the time of one, as the slowest that counts has it.
+
+        Before come `warm` calls that do not count, without a pause in between.
+        """
+        times = [answer["seconds"] for answer in self._order(do="round", part=part, calls=calls, warm=warm)]
         return float(max(t for t in times if t is not None))
 
     def drop(self) -> None:

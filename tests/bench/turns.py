@@ -14,7 +14,7 @@ from .systems import System
 from .team import Team, TeamError
 
 ROUND = 0.03
-"""Seconds that a turn takes, about."""
+"""Seconds that each rank has a core in a turn, about."""
 
 
 @dataclass
@@ -59,31 +59,31 @@ def measure(
             for row in wanted:
                 before(row)
                 able = {s.name: teams[s.name] for s in systems if s.name in teams and s.has(row.op)}
-                result = _row(row, able, turns)
+                result = _row(row, able, turns, cores)
                 result.left_out.update({s.name: broken[s.name] for s in systems if s.name in broken and s.has(row.op)})
                 found.append(result)
                 say(result)
     return found
 
 
-def _row(row: Row, teams: dict[str, Team], turns: int) -> Result:
+def _row(row: Row, teams: dict[str, Team], turns: int, cores: int) -> Result:
     result = Result(row)
     if (needs := room(row)) > free():
         result.left_out["malt"] = f"would need about {needs >> 20} MB of memory, {free() >> 20} MB may be taken"
         return result
-    ready: dict[str, tuple[Team, int]] = {}
+    ready: dict[str, tuple[Team, int, int]] = {}
     with contextlib.ExitStack() as stack:
         for name, team, op, options in _contenders(row, teams):
             try:
                 stack.callback(_drop, team)
                 team.prepare(name, op, row.size, options)
-                ready[name] = team, _calls(row, name, team)
+                ready[name] = team, *_calls(row, name, team, cores)
             except TeamError as error:
                 result.left_out[name] = str(error)
         for _ in range(turns):
-            for name, (team, calls) in list(ready.items()):
+            for name, (team, calls, warm) in list(ready.items()):
                 try:
-                    result.samples.setdefault(name, []).append(team.turn(name, calls))
+                    result.samples.setdefault(name, []).append(team.turn(name, calls, warm))
                 except TeamError as error:
                     result.left_out[name] = str(error)
                     del ready[name], result.samples[name]
@@ -106,15 +106,20 @@ def _drop(team: Team) -> None:
         team.drop()
 
 
-def _calls(row: Row, part: str, team: Team) -> int:
-    """Return how many calls make a turn; the first ones touch the memory."""
+def _calls(row: Row, part: str, team: Team, cores: int) -> tuple[int, int]:
+    """Return how many calls make a turn, and how many come before them; the very first ones touch the memory.
+
+    Ranks begin a turn one after the other, the later the fewer cores there are. A rank hears of another over one edge
+    per call, so after as many calls as ranks all are under way. What is slow is let off with twice as many as are
+    timed.
+    """
     if row.once:
-        return 1
+        return 1, 0
     team.turn(part, 1)
-    calls = 1
-    while (taken := calls * team.turn(part, calls)) < ROUND / 2:
-        calls *= max(2, min(10, int(ROUND / max(taken, 1e-9))))
-    return calls
+    calls, enough = 1, ROUND * max(1, row.ranks / cores)
+    while (taken := calls * team.turn(part, calls, min(2 * calls, row.ranks))) < enough / 2:
+        calls *= max(2, min(10, int(enough / max(taken, 1e-9))))
+    return calls, min(2 * calls, row.ranks)
 
 
 def room(row: Row) -> int:
