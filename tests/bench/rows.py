@@ -89,7 +89,11 @@ def rows(cores: int) -> list[Row]:
 
 
 def averages(cores: int) -> list[Row]:
-    """Averages over ranks, with one rank per core, then two."""
+    """Averages over ranks, with one rank per core, then two; and of arrays that each rank has just written.
+
+    The others leave the arrays alone, as benchmarks of collective calls do. A rank's part of them is in the caches of
+    its core from then on.
+    """
     targets = {
         KB: Target(peer=1, most={2: 1.5e-6, 4: 4e-6}.get(cores)),
         64 * KB: Target(peer=4),
@@ -105,7 +109,7 @@ def averages(cores: int) -> list[Row]:
             made.append(Row(f"average ({op})", op, 2, KB, Target(peer=1, most=1.5e-6)))
         alone = Row("", op, cores, MB).key
         made.append(Row(f"average ({op}), 2 ranks per core", op, 2 * cores, MB, Target(peer=4, after=(alone, 3))))
-    return made
+    return made + [Row("write + average (sync)", "write-sync", cores, size) for size in (64 * KB, MB, 16 * MB)]
 
 
 def scatters() -> list[Row]:

@@ -37,7 +37,7 @@ class System:
         return not self.ops or op in self.ops
 
 
-AVERAGES = frozenset({"sync", "allreduce"})
+AVERAGES = frozenset({"sync", "allreduce", "write-sync"})
 MPI_OPS = AVERAGES | {"scatter", "put-seen"}
 
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .serve import Timed
 
 
@@ -19,6 +21,17 @@ def loop(call: Callable[[], Any], counts: bool = True) -> Timed:
         return (time.perf_counter() - start) / calls if counts else None
 
     return timed
+
+
+def writing(array: Any, call: Callable[[], Any]) -> Callable[[], None]:
+    """Return what writes all of an array, to the values that it has, and then does `call`."""
+    nothing = array.dtype.type(0)
+
+    def both() -> None:
+        np.add(array, nothing, out=array)
+        call()
+
+    return both
 
 
 def idle(calls: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from .clock import loop
+from .clock import loop, writing
 from .serve import Timed, UnsupportedError, serve
 
 
@@ -30,8 +31,9 @@ class Gloo:
 
     def prepare(self, op: str, size: int, **_: Any) -> Timed:
         a = torch.zeros(max(1, size // 4))
-        if op in ("sync", "allreduce"):
-            return loop(lambda: dist.all_reduce(a))
+        if op in ("sync", "allreduce", "write-sync"):
+            average = partial(dist.all_reduce, a)
+            return loop(writing(a.numpy(), average) if op == "write-sync" else average)
         if op == "put-seen":
             return self._there_and_back(a)
         raise UnsupportedError(f"gloo has no {op}")

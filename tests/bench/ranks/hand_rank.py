@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .clock import idle, loop
+from .clock import idle, loop, writing
 from .serve import Timed, UnsupportedError, serve
 
 FORK = multiprocessing.get_context("fork")
@@ -31,10 +32,11 @@ class Hand:
     def prepare(self, op: str, size: int, **_: Any) -> Timed:
         count = max(1, size // 4)
         own = np.zeros(count, np.float32)
-        if op in ("sync", "allreduce"):
-            return loop(lambda: self._average(own, self._boxes[0][:count]))
+        if op in ("sync", "allreduce", "write-sync"):
+            average = partial(self._average, own, self._boxes[0][:count])
+            return loop(writing(own, average) if op == "write-sync" else average)
         if op == "scatter":
-            return loop(lambda: self._scatter(own)) if self.rank == 0 else idle
+            return loop(partial(self._scatter, own)) if self.rank == 0 else idle
         raise UnsupportedError(f"nobody writes {op} by hand")
 
     def _average(self, own: Any, total: Any) -> None:

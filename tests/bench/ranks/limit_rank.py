@@ -6,26 +6,34 @@ import ctypes
 import mmap
 import multiprocessing
 import os
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .clock import idle, loop, staged
+from .clock import idle
 from .serve import Timed, UnsupportedError, serve
 
 FORK = multiprocessing.get_context("fork")
 Address = ctypes.c_void_p
+Number = ctypes.c_int64
 
 
 class Limit:
-    """One rank. `arrays` are mapped by all ranks, two for each, and so is where they count that they `come`."""
+    """One rank. `arrays` are mapped by all ranks, two for each, and so is where they `meet`."""
 
-    def __init__(self, rank: int, ranks: int, arrays: list[Any], come: Any, barrier: Any) -> None:
-        self.rank, self._ranks = rank, ranks
-        self._come, self._met = Address(come.ctypes.data), 0
+    def __init__(self, rank: int, ranks: int, arrays: list[Any], meet: Any, barrier: Any) -> None:
+        self.rank, self._ranks = rank, Number(ranks)
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[rank % len(cores)]})  # the steadiest, and never slower
         self._arrays, self._barrier = arrays, barrier
         self._c = ctypes.CDLL(os.environ["BENCH_LIMIT"])
-        self._addresses = (Address * len(arrays))(*(a.ctypes.data for a in arrays))
+        self._c.gather.restype = ctypes.c_double
+        addresses = [array.ctypes.data for array in arrays]
+        self._meet = Address(meet.ctypes.data)
+        self._all, self._spare = ((Address * ranks)(*half) for half in (addresses[:ranks], addresses[ranks:]))
 
     def barrier(self) -> None:
         self._barrier.wait()
@@ -33,52 +41,65 @@ class Limit:
     def drop(self) -> None:
         pass
 
-    def prepare(self, op: str, size: int, **options: Any) -> Timed:
-        count = ctypes.c_int64(max(1, size // 4))
-        self._arrays[self.rank][: count.value] = 1
-        if op in ("sync", "allreduce"):
-            rank, ranks = ctypes.c_int64(self.rank), ctypes.c_int64(self._ranks)
-            return loop(lambda: self._c.average(self._addresses, rank, ranks, count))
-        if op == "scatter":
-            own, other = (Address(self._addresses[i]) for i in (0, 1))
-            return loop(lambda: self._c.copy(own, other, count)) if self.rank == 0 else idle
+    def prepare(self, op: str, size: int, **_: Any) -> Timed:
+        count, rank = Number(max(1, size // 4)), Number(self.rank)
+        for array in self._arrays[self.rank :: len(self._all)]:
+            array[: count.value] = 1
+        own, other = Address(self._all[self.rank]), Address(self._spare[self.rank])  # no core but this one has them
+        if op in ("sync", "allreduce", "write-sync"):
+            write = Number(op == "write-sync")
+            return _loop(partial(self._c.average, self._meet, self._all, rank, self._ranks, count, write))
         if op == "gather":
-            return staged(lambda: self._write(count), (lambda: self._fold(count)) if self.rank == 0 else None)
-        if op == "copy":
-            return loop(lambda: self._c.copy(*self._two(), count))
+            return lambda calls: self._gather(count, calls)
         if op == "read":
-            return loop(lambda: self._c.read_all(Address(self._addresses[self.rank]), count))
+            return _loop(partial(self._c.read_all, own, count))
+        if op == "copy" or (op == "scatter" and self.rank == 0):
+            return self._copy(own, other, count)
+        if op == "scatter":
+            return idle
         raise UnsupportedError(f"{op} moves no bytes to speak of")
 
-    def _fold(self, count: ctypes.c_int64) -> None:
-        self._c.fold(Address(self._addresses[0]), self._addresses, ctypes.c_int64(self._ranks), count)
+    def _copy(self, to: Address, source: Address, count: ctypes.c_int64) -> Timed:
+        """Whichever is faster for so many bytes here: a copy into the caches, or past them."""
+        ways = [_loop(partial(self._c.copy, to, source, count, Number(past))) for past in (0, 1)]
+        return min(ways, key=lambda way: min(way(1) for _ in range(TRIES)))
 
-    def _write(self, count: ctypes.c_int64) -> None:
-        """Let all but rank 0 write their arrays anew: what is to be folded comes from other cores."""
-        if self.rank:
-            self._c.copy(*self._two(), count)
-        self._met += 1
-        self._c.meet(self._come, ctypes.c_int64(self._ranks), ctypes.c_int64(self._met))
+    def _gather(self, count: ctypes.c_int64, calls: int) -> float | None:
+        taken = self._c.gather(self._meet, self._all, self._spare, Number(self.rank), self._ranks, count, Number(calls))
+        return float(taken) if self.rank == 0 else None
 
-    def _two(self) -> tuple[Address, Address]:
-        """Arrays of this rank alone: nothing of another core's cache is in them."""
-        size = len(self._arrays) // 2
-        return Address(self._addresses[self.rank]), Address(self._addresses[size + self.rank])
+
+PLACE = 64
+"""Bytes for each rank where they meet: a cache line."""
+
+TRIES = 5
+"""Calls of which the fastest tells which way to copy is faster."""
+
+
+def _loop(function: Callable[[ctypes.c_int64], Any]) -> Callable[[int], float]:
+    """Return what takes the time of a function that does itself so many calls."""
+
+    def timed(calls: int) -> float:
+        start = time.perf_counter()
+        function(Number(calls))
+        return (time.perf_counter() - start) / calls
+
+    return timed
 
 
 def main() -> None:
     """Start the other ranks, and be rank 0."""
     ranks, most = int(os.environ["BENCH_SIZE"]), int(os.environ["BENCH_MOST"])
-    come = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.int64)
+    meet = np.frombuffer(mmap.mmap(-1, PLACE * ranks), np.int64)
     arrays = [np.frombuffer(mmap.mmap(-1, most), np.float32) for _ in range(2 * ranks)]
     barrier = FORK.Barrier(ranks)
     others = [
-        FORK.Process(target=lambda rank=rank: serve(Limit(rank, ranks, arrays, come, barrier)), daemon=True)
+        FORK.Process(target=lambda rank=rank: serve(Limit(rank, ranks, arrays, meet, barrier)), daemon=True)
         for rank in range(1, ranks)
     ]
     for process in others:
         process.start()
-    serve(Limit(0, ranks, arrays, come, barrier))
+    serve(Limit(0, ranks, arrays, meet, barrier))
     for process in others:
         process.join()
 

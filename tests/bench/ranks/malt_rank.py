@@ -14,9 +14,12 @@ import numpy as np
 import malt
 
 from . import malt_net
-from .clock import idle, loop, staged
+from .clock import idle, loop, staged, writing
 from .malt_memory import held
 from .serve import Timed, serve
+
+SLOTS = 3
+"""Updates after which each slot of an edge has been used, and its memory is there."""
 
 
 class Malt:
@@ -44,6 +47,10 @@ class Malt:
     def _sync(self, count: int) -> Timed:
         return self._sync_graph(count, "all")
 
+    def _write_sync(self, count: int) -> Timed:
+        v = self._vector(count, consistency="bsp")
+        return loop(writing(v.array, v.sync))
+
     def _sync_graph(self, count: int, graph: str) -> Timed:
         spec = malt.Graph(graph, malt.size(), allow_disconnected=True)  # as halton-paper is at powers of two
         return loop(self._vector(count, graph=spec, consistency="bsp").sync)
@@ -61,6 +68,7 @@ class Malt:
         v = self._vector(count, consistency="async", fold=fold)
 
         def stage() -> None:
+            malt.barrier()  # rank 0 has folded the last one: nobody writes while it does
             if self.rank:
                 v.scatter(to=[0])
             malt.barrier()
@@ -93,7 +101,14 @@ class Malt:
 
     def _sync_idle(self, count: int) -> Timed:
         v = self._vector(count, consistency="bsp")
-        return loop(lambda: v.sync(every=1 << 60))
+
+        def timed(calls: int) -> float:
+            start = time.perf_counter()
+            for _ in range(calls):
+                v.sync(every=1 << 60)
+            return (time.perf_counter() - start) / calls
+
+        return timed
 
     def _put_seen(self, count: int) -> Timed:
         """Half of there and back between two ranks that poll."""
@@ -138,7 +153,7 @@ class Malt:
                 os.sched_yield()
             used, began = time.process_time(), time.perf_counter()
             try:
-                v.sync(timeout=0.5)
+                v.sync(timeout=1)
             except malt.TimeoutError:
                 used, waited = time.process_time() - used, time.perf_counter() - began
             os.kill(stopped, signal.SIGCONT)
@@ -175,6 +190,7 @@ class Malt:
                 total += malt.allreduce(own or 0.0, "sum")
             return total / float(malt.allreduce(sent, "max"))
 
+        timed(SLOTS)
         return timed
 
     def _memory(self, count: int, graph: str, consistency: str) -> Timed:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
 
-from .clock import idle, loop
+from .clock import idle, loop, writing
 from .serve import Timed, UnsupportedError, serve
 
 
@@ -30,10 +31,11 @@ class Mpi:
 
     def prepare(self, op: str, size: int, **_: Any) -> Timed:
         a = np.ones(max(1, size // 4), np.float32)
-        if op in ("sync", "allreduce"):
+        if op in ("sync", "allreduce", "write-sync"):
             # The sum: a mean would cost one more pass. It is of zeros, since sums of sums grow without end.
             a[:] = 0
-            return loop(lambda: self._all.Allreduce(MPI.IN_PLACE, a))
+            average = partial(self._all.Allreduce, MPI.IN_PLACE, a)
+            return loop(writing(a, average) if op == "write-sync" else average)
         if op == "scatter":
             return self._puts(a)
         if op == "put-seen":
