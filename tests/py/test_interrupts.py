@@ -94,6 +94,33 @@ os._exit(0)
         assert job.ranks[0].out.finish().split()[-1] == "dead"
 
 
+def test_a_job_that_was_joined_with_arguments_waits_as_long_as_they_say() -> None:
+    """The first part of each wait is the library's; one that is none at all would warn, or end, at once."""
+    with jobs.Job(
+        2,
+        f"""import warnings
+import malt
+malt.init(timeout=9)
+import os, signal, sys
+r = malt.rank()
+{STRIKE.replace("raise Stop", "return")}
+v = malt.Vector(3)
+if r:
+    sys.stdin.readline()
+else:
+    warnings.simplefilter("error")
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    print("waiting")
+v.sync()
+""",
+        prelude=False,
+    ) as job:
+        job.ranks[0].out.wait_for("handling")
+        job.ranks[1].say("go on")
+        job.ranks[0].say("go on")
+        assert [rank.process.returncode for rank in job.finish()] == [0, 0], [rank.err.text for rank in job.ranks]
+
+
 MAKINGS = {"vector": "malt.Vector(3)", "segment": "malt.Segment(3)"}
 
 

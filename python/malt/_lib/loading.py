@@ -16,7 +16,7 @@ from typing import Any
 
 from malt._errors import StateError
 
-__all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "loaded", "mark_ended", "raise_caught"]
+__all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "mark_ended", "raise_caught"]
 
 EXIT_SECONDS = 1.0  # that waits in daemon threads get to end, at the end of the process
 
@@ -106,11 +106,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def loaded() -> bool:
-    """Tell whether the library is there to be called."""
-    return type(lib) is _Loaded
 
 
 def forked() -> bool:

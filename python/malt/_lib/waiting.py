@@ -168,16 +168,16 @@ class Job(Place):
 
     def __init__(self) -> None:
         super().__init__(0, "the job")
-        self.set_timeout(DEFAULT_TIMEOUT)
+        self.timeout = DEFAULT_TIMEOUT
+        self.first = first(DEFAULT_TIMEOUT)
         self.collective_seconds = 0.0
         """Spent in collective calls."""
 
     def set_timeout(self, limit: float) -> None:
-        """Say how many seconds a timeout of None means."""
+        """Say how many seconds a timeout of None means, before the first call that may wait."""
         self.timeout = limit
         self.first = first(limit)
-        if loading.loaded():
-            lib.malt_python_patience(self.first)
+        lib.malt_python_patience(self.first)
 
     def together(self, call: Callable[..., int], timeout: float | None, *args: Any) -> None:
         """Make ``call(*args, milliseconds)`` as `wait` does, for a collective call: its time is booked as such."""
