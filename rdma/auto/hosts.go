@@ -31,6 +31,7 @@ func meet(ctx context.Context, c Config) (*met, error) {
 	}
 	m := meeting.Config{
 		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Version: c.Version, Host: c.Host,
+		Unreachable: c.Unreachable,
 	}
 	if c.Transport != "tcp" {
 		switch err := rendezvous.Try(); {

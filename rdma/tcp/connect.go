@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
 )
 
@@ -119,8 +120,7 @@ func (l *link) gone() error {
 }
 
 func (l *link) unreachable() error {
-	limit := l.rank.cfg.Unreachable
-	return l.dead(fmt.Errorf("its host has not answered for %v at %s: it is off, or the network between is cut (MALT_UNREACHABLE sets for how long a host may be silent)", limit, strings.Join(l.addresses(), ", ")))
+	return l.dead(dial.Silent(l.rank.cfg.Unreachable, l.addresses()...))
 }
 
 func (l *link) sleep(d time.Duration) {

@@ -13,7 +13,8 @@ from malt._sim import Host, Network
 
 RANK = """
 import malt
-rank, size, store, seconds = json.loads(sys.argv[1])
+rank, size, store, seconds, unreachable = json.loads(sys.argv[1])
+os.environ["MALT_UNREACHABLE"] = str(unreachable)
 try:
     malt.init(rank=rank, size=size, store=store, token="secret", timeout=seconds)
     say([malt.allreduce(float(rank), op="sum"), malt.local_rank()])
@@ -29,9 +30,11 @@ def command(host: Host, *words: str) -> str:
     return subprocess.run(words, preexec_fn=host.enter, check=True, capture_output=True, text=True).stdout
 
 
-def rank(started: Programs, host: Host, number: int, size: int, store: str, seconds: float = 15) -> Program:
+def rank(
+    started: Programs, host: Host, number: int, size: int, store: str, seconds: float = 15, unreachable: float = 5
+) -> Program:
     """Start a rank on a host."""
-    return started.start(host, RANK, json.dumps([number, size, store, seconds]))
+    return started.start(host, RANK, json.dumps([number, size, store, seconds, unreachable]))
 
 
 def listening(host: Host) -> set[str]:
@@ -85,7 +88,7 @@ def test_rank_zero_whose_own_name_is_a_loopback_address() -> None:
 
 def test_host_that_is_cut_off_while_it_waits_is_named() -> None:
     with Network(2) as net, Programs() as started:
-        ranks = [rank(started, net.hosts[n], n, 3, "h0:29500") for n in range(2)]  # rank 2 never comes
+        ranks = [rank(started, net.hosts[n], n, 3, "h0:29500", unreachable=2) for n in range(2)]  # rank 2 never comes
         connected = ("ss", "--no-header", "--tcp", "state", "established", "sport", "=", "29500")
         while not command(net.hosts[0], *connected):
             pass
@@ -93,4 +96,6 @@ def test_host_that_is_cut_off_while_it_waits_is_named() -> None:
         for number, r in enumerate(ranks):
             kind, text = r.hear()
             assert kind == "PeerError"
-            assert f"rank {1 - number} is dead: its host has not answered" in text
+            there = net.hosts[1 - number].address
+            assert f"rank {1 - number} is dead: its host has not answered for 2s at {there}" in text
+            assert "MALT_UNREACHABLE" in text

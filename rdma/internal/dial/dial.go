@@ -1,4 +1,5 @@
-// Package dial tries several ways to reach the same peer.
+// Package dial tries several ways to reach the same peer, and says of one that none
+// of them leads to it.
 //
 //	c, errs := dial.First(ctx, len(addresses), dial.Apart, func(ctx context.Context, i int) (net.Conn, error) { … })
 package dial

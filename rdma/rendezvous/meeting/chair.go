@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"malt/rdma"
+	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
 )
 
@@ -236,8 +237,8 @@ func (h *chair) listenFor() {
 	seats := slices.Clone(h.seats)
 	h.mu.Unlock()
 	for r, s := range seats {
-		if s.c != nil && !s.got && s.c.silent() {
-			h.lost(r, "its host has not answered for %v: it is off, or the network between is cut", silence)
+		if s.c != nil && !s.got && s.c.silent(h.Unreachable) {
+			h.lost(r, "%v", dial.Silent(h.Unreachable, s.c.there().String()))
 			s.c.Close()
 		}
 	}

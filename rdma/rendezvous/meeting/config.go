@@ -1,12 +1,14 @@
 package meeting
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"malt/rdma"
 )
@@ -39,6 +41,9 @@ type Config struct {
 	Host string
 	// Alone says that this rank can share memory with none, of whatever host.
 	Alone bool
+
+	// Unreachable is for how long another host may give no sign of life; 0 is 5 s.
+	Unreachable time.Duration
 
 	// Report, if not nil, is told now and then what the meeting waits for. It is
 	// called by one goroutine at a time, and must not block.
@@ -73,7 +78,8 @@ func (p place) loopback() bool {
 	return name == "localhost" || name == "ip6-localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// check returns the places and the choice of interfaces.
+// check fills in what is left out, and returns the places and the choice of
+// interfaces.
 func (c *Config) check() (places []place, chosen choice, err error) {
 	switch {
 	case c.Size < 1 || c.Size > MaxSize:
@@ -89,6 +95,7 @@ func (c *Config) check() (places []place, chosen choice, err error) {
 	case len(c.Version) > maxWord || len(c.Host) > maxWord:
 		return nil, chosen, configError("version %q, host %q; expected at most %d bytes each", c.Version, c.Host, maxWord)
 	}
+	c.Unreachable = cmp.Or(c.Unreachable, defaultUnreachable)
 	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
 		return nil, chosen, err
 	}

@@ -23,10 +23,11 @@ func newSelf(c *Config) *handshake.Self {
 const (
 	// Who has proved the token says at once who it is.
 	cardPatience = 10 * time.Second
-	// A host that gives no sign of life for so long is not there. Idle, it is asked
-	// once a second.
-	silence   = 5 * time.Second
-	lookEvery = silence / 10
+	// A host that gives no sign of life for so long is not there, unless the Config
+	// says otherwise. Idle, it is asked once a second.
+	defaultUnreachable = 5 * time.Second
+	// How often that is looked at.
+	lookEvery = 500 * time.Millisecond
 	// What is said at the end is not waited for longer.
 	farewell = time.Second
 )
@@ -89,15 +90,15 @@ func (c *conn) interruptible(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { c.Close() })
 }
 
-// silent tells whether the other end's kernel has given no sign of life for too
+// silent tells whether the other end's kernel has given no sign of life for so
 // long. A process that is stopped has one that does; when that has no room left it
 // is asked so seldom that its silence says nothing.
-func (c *conn) silent() (yes bool) {
+func (c *conn) silent(limit time.Duration) (yes bool) {
 	raw, err := c.raw.SyscallConn()
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) {
 			if s, err := mem.TCPState(int(fd)); err == nil {
-				yes = s.Silence >= silence-lookEvery && !s.Full
+				yes = s.Silence >= limit-lookEvery && !s.Full
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 	// message.
 	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
 	var away atomic.Bool
-	defer watch(c, &away)()
+	defer g.watch(c, &away)()
 	for {
 		m, err := receive(c, maxFromRank+maxPerRank*g.Size)
 		switch {
@@ -129,7 +129,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 			c.say(&message{Leaving: &leaving{err.Error()}})
 			return nil, err
 		case away.Load():
-			return nil, &rdma.PeerError{Rank: 0, Op: "meeting", Err: fmt.Errorf("its host has not answered for %v: it is off, or the network between is cut", silence)}
+			return nil, &rdma.PeerError{Rank: 0, Op: "meeting", Err: dial.Silent(g.Unreachable, c.raw.RemoteAddr().String())}
 		case err != nil:
 			return nil, g.abandoned(err)
 		case m.Waiting != nil:
@@ -146,7 +146,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 }
 
 // watch closes c when the host at its other end falls silent.
-func watch(c *conn, away *atomic.Bool) (stop func()) {
+func (g *guest) watch(c *conn, away *atomic.Bool) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(lookEvery)
@@ -156,7 +156,7 @@ func watch(c *conn, away *atomic.Bool) (stop func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				if c.silent() {
+				if c.silent(g.Unreachable) {
 					away.Store(true)
 					c.Close()
 					return
