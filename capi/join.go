@@ -15,6 +15,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma/rendezvous"
+	"malt/rdma/rendezvous/meeting"
 )
 
 // joining is a Join under way. It has a goroutine of its own, because malt_init
@@ -110,10 +111,11 @@ func startJoining(options string, c libmalt.Config) *joining {
 			j.told.Store(nil)
 			return
 		}
-		s := missing(absent, c.Size)
+		toCome := meeting.ToCome
 		if detail != "" {
-			s += " (" + detail + ")"
+			toCome = detail + "; " + toCome
 		}
+		s := missing(absent, c.Size, toCome)
 		j.told.Store(&s)
 	}
 	go func() {
@@ -155,19 +157,19 @@ func (j *joining) look() {
 	if s := j.told.Load(); s != nil {
 		j.absent = *s
 	} else if ranks := j.config.Absent(); len(ranks) > 0 {
-		j.absent = missing(ranks, j.config.Size)
+		j.absent = missing(ranks, j.config.Size, "each rank has to be started, with the same MALT_STORE, as malt run does")
 	}
 	j.asked = time.Now()
 }
 
 // missing is a clause that names the ranks, the first of them if there are many.
-func missing(ranks []int, size int) string {
+func missing(ranks []int, size int, toCome string) string {
 	const most = 8
 	named := rendezvous.Ranks(ranks[:min(len(ranks), most)])
 	if n := len(ranks) - most; n > 0 {
 		named += fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s of %d not here yet: each has to be started, with the same MALT_STORE, as malt run does", named, size)
+	return fmt.Sprintf("%s of %d not here yet: %s", named, size, toCome)
 }
 
 // cancelJoining gives up a malt_init that waits, in another thread, or keeps its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,6 +78,47 @@ def test_a_wrong_command_line_says_what_to_do(
     assert main(["run", *arguments, "--", "true"]) == 2
     err = " ".join(capsys.readouterr().err.split())
     assert err.startswith("malt run: ")
+    assert all(part in err for part in said), err
+
+
+@pytest.mark.parametrize(
+    ("machines", "said"),
+    [
+        (
+            ["-n 1 --nodes 2 --node-rank 0", "-n 1 --nodes 3 --node-rank 1"],
+            ["one of 3 ranks", "malt run -n and --nodes)"],
+        ),
+        (
+            ["-n 1,1 --node-rank 0", "-n 1 --nodes 2 --node-rank 0"],
+            ["in use", "needs another number (", "--node-rank)"],
+        ),
+        (["-n 2,2 --node-rank 0", "-n 1,3 --node-rank 1"], ["rank 1 came twice", "--node-rank, and the same -n"]),
+        (
+            ["-n 1,1 --node-rank 0", "-n 1,1 --node-rank 1 --token-file TOKEN"],
+            ["not let in", "is wrong", "malt run --token-file)", "rank 1 of 2 not here yet: 127.", "malt run --store)"],
+        ),
+        (
+            ["-n 1,1 --node-rank 0", "-n 1,1 --node-rank 1 --encrypt"],
+            [
+                "rank 1 (at 127.0.0.1) encrypts, and rank 0 (",
+                "this rank does, and the other does not",
+                "malt run --encrypt",
+            ],
+        ),
+    ],
+    ids=["nodes", "node-rank", "ranks", "token", "encrypt"],
+)
+def test_machines_that_were_told_different_things_say_which(
+    machines: Sequence[str], said: Sequence[str], tmp_path: Path
+) -> None:
+    path = script(tmp_path, "import malt\nmalt.init()\nmalt.barrier()")
+    (tmp_path / "token").write_text("another")
+    place = [str(random.randrange(1, 255)) for _ in range(3)]
+    store = ["--store", f"127.{'.'.join(place)}:29500", "--timeout", "2"]
+    words = [machine.replace("TOKEN", str(tmp_path / "token")).split() for machine in machines]
+    with launched(*words[0], *store, path, env=SECRET) as one, launched(*words[1], *store, path, env=SECRET) as other:
+        assert 1 in [one.finish(), other.finish()], one.err + other.err
+    err = one.err + other.err
     assert all(part in err for part in said), err
 
 

@@ -28,7 +28,7 @@ func (v Verdict) String() string {
 	case OtherVersion:
 		return "it speaks another version of the protocol; all ranks must use the same version of MALT"
 	case WrongToken:
-		return "the token is wrong; all ranks of a job must have the same MALT_TOKEN"
+		return "the token is wrong; all ranks of a job must have the same (MALT_TOKEN, malt run --token-file)"
 	case OtherJob:
 		return "it belongs to another job"
 	case OtherSize:

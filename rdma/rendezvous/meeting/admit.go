@@ -90,12 +90,12 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 		mistake = fmt.Sprintf("rank %d (%s) has MALT %s, and rank 0 (%s) has %s; all hosts need the same version",
 			rank, comer.who(), said.Version, here.who(), h.Version)
 	case int(hello.Size) != h.Size:
-		mistake = fmt.Sprintf("rank %d (%s) was started as one of %d ranks, and rank 0 (%s) as one of %d; all need the same MALT_SIZE",
-			rank, comer.who(), hello.Size, here.who(), h.Size)
+		mistake = fmt.Sprintf("rank %d (%s) was started as one of %d ranks, and rank 0 (%s) as one of %d; all need the same number of ranks (%s)",
+			rank, comer.who(), hello.Size, here.who(), h.Size, theSize)
 	case rank >= h.Size:
 		mistake = fmt.Sprintf("there is no rank %d (%s) among %d", rank, comer.who(), h.Size)
 	case h.seats[rank].card != nil:
-		why := fmt.Sprintf("rank %d came twice: %s, and %s; give every rank a number of its own (MALT_RANK), and every job a port of its own", rank, h.seats[rank].who(), comer.who())
+		why := fmt.Sprintf("rank %d came twice: %s, and %s; give every rank a number of its own (%s, and the same -n everywhere), and every job a port of its own", rank, h.seats[rank].who(), comer.who(), theRank)
 		h.strange = why
 		h.change()
 		return &failure{Rank: rank, Taken: true, Why: why}

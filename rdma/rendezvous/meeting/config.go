@@ -110,7 +110,7 @@ func parseStore(store string) (places []place, err error) {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(s))
 		n, perr := strconv.ParseUint(port, 10, 16)
 		if err != nil || host == "" || perr != nil || n == 0 {
-			return nil, configError("store %q; expected host:port of rank 0, such as node-1:29500 or [fd00::1]:29500 (MALT_STORE); several with commas between", store)
+			return nil, configError("store %q; expected host:port of rank 0, such as node-1:29500 or [fd00::1]:29500 (%s); several with commas between", store, theStore)
 		}
 		places = append(places, place{host, uint16(n)})
 	}

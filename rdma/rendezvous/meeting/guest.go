@@ -217,15 +217,15 @@ func explain(p place, err error) string {
 	case errors.As(err, &refused):
 		return fmt.Sprintf("%s is another job's, or this one was told something else: %v", p, err)
 	case errors.Is(err, handshake.ErrStranger):
-		return fmt.Sprintf("%s: %v; another program listens there: choose another port (MALT_STORE)", p, err)
+		return fmt.Sprintf("%s: %v; another program listens there: choose another port (%s)", p, err, theStore)
 	case errors.As(err, &knock) && errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("%s accepts and says nothing: rank 0 is stopped, or another program listens there", p)
 	case errors.As(err, &knock):
 		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended", p, knock.err)
 	case errors.Is(err, syscall.ECONNREFUSED) && inside && !p.loopback():
-		return fmt.Sprintf("%s leads to this host itself, where rank 0 is not (yet); if it is on another one, correct /etc/hosts here, or give its address (MALT_STORE)", at)
+		return fmt.Sprintf("%s leads to this host itself, where rank 0 is not (yet); if it is on another one, correct /etc/hosts here, or give its address (%s)", at, theStore)
 	case errors.Is(err, syscall.ECONNREFUSED) && inside:
-		return fmt.Sprintf("nobody listens at %s yet; if rank 0 is on another host, give its address (MALT_STORE)", p)
+		return fmt.Sprintf("nobody listens at %s yet; if rank 0 is on another host, give its address (%s)", p, theStore)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nobody listens at port %d of %s: rank 0 has not started there, or its meeting is over, or a firewall rejects the port", p.port, at)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -100,7 +100,7 @@ func (p *party) listen(met ...netip.Addr) ([]net.Listener, error) {
 func (p *party) waited(absent []int, detail string, cause error) error {
 	who := "waited for the ranks, all of which had come, to hear that"
 	if len(absent) > 0 {
-		who = fmt.Sprintf("waited for %s of %d to come; each has to be started, with the same MALT_STORE and MALT_TOKEN, where it can reach that address", rendezvous.Ranks(absent), p.Size)
+		who = fmt.Sprintf("waited for %s of %d to come; %s", rendezvous.Ranks(absent), p.Size, ToCome)
 	}
 	if detail != "" {
 		who += "; " + detail

@@ -76,7 +76,7 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		l, err := net.Listen("tcp", word)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			s.close()
-			return nil, fmt.Errorf("meeting: rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (MALT_STORE)", a, syscall.EADDRINUSE, holder(a.Port()))
+			return nil, fmt.Errorf("meeting: rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (%s); if that is rank 0 of this job, this one needs another number (%s)", a, syscall.EADDRINUSE, holder(a.Port()), theStore, theRank)
 		}
 		if err != nil {
 			failed = err
@@ -85,7 +85,7 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		s.listeners = append(s.listeners, l)
 	}
 	if len(s.listeners) == 0 {
-		return nil, fmt.Errorf("meeting: rank 0 cannot listen at its store %s: %w; a store is an address of the host of rank 0, with a free port (MALT_STORE)", places[0], failed)
+		return nil, fmt.Errorf("meeting: rank 0 cannot listen at its store %s: %w; a store is an address of the host of rank 0, with a free port (%s)", places[0], failed, theStore)
 	}
 	return s, nil
 }

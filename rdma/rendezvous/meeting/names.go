@@ -1,0 +1,12 @@
+package meeting
+
+// What a rank is told, as who starts ranks by hand calls it, and who does so by
+// malt run.
+const (
+	theStore = "MALT_STORE, malt run --store"
+	theRank  = "MALT_RANK, malt run --node-rank"
+	theSize  = "MALT_SIZE, malt run -n and --nodes"
+)
+
+// ToCome is what to look at where ranks do not come, for messages.
+const ToCome = "each rank has to be started, at the same store (" + theStore + ") and with a number of its own (" + theRank + ")"
