@@ -11,7 +11,7 @@ from typing import Any
 
 from malt._sim import Host
 
-LONG = 20.0
+LONG = 60.0
 """Seconds after which a test has failed. Nothing takes that long unless it hangs."""
 
 # What every program begins with: `say` gives a value to the test, `told` takes one

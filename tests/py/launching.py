@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-LONG = 30.0
+LONG = 60.0
 """Seconds after which a test has failed. Nothing takes that long unless it hangs."""
 
 MARK = "MALT_TEST_MARK"

@@ -17,7 +17,7 @@ from typing import Any
 from jupyter_client.manager import KernelManager
 from launching import MARK, marked, wait_for_end
 
-LONG = 20.0
+LONG = 60.0
 """Seconds after which a test has failed. Nothing takes that long unless it hangs."""
 
 

@@ -20,7 +20,7 @@ def test_results(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     command = [sys.executable, "-m", "malt", "bench", "-n", "2", "--sizes", "4KiB", "--json", str(file)]
     with launched(command=command) as job:
-        assert job.finish(3 * LONG) == 0, job.err
+        assert job.finish(2 * LONG) == 0, job.err
     assert job.err == ""
     for words in (
         "2 ranks on",
