@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 
 def test_cases_are_found() -> None:
-    assert len(CASES) == 7
+    assert len(CASES) == 8
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from malt._errors import Error, StateError
+from malt._guide import LATE
 
 from . import place
 from .convert import check, describe_array, encoded, rank_list, text
@@ -20,6 +21,8 @@ from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place, first, seconds
 
 __all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
+
+WAITS = f": {LATE}"
 
 T = TypeVar("T")
 Parts: TypeAlias = "tuple[np.ndarray[Any, Any], ...]"
@@ -92,7 +95,7 @@ class Object(Place):
             else:
                 status = lib.malt_python_sync_as(self.handle, weight, first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout)
+                status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout, WAITS)
             return status
         except BaseException:
             self.give_up(status)
@@ -107,7 +110,7 @@ class Object(Place):
             else:
                 status = lib.malt_python_gather_as(self.handle, first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout)
+                status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout, WAITS)
             return status
         except BaseException:
             self.give_up(status)
@@ -123,7 +126,7 @@ class Object(Place):
             else:
                 status = lib.malt_python_scatter_as(self.handle, weight, first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout)
+                status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout, WAITS)
             return status
         except BaseException:
             self.give_up(status)
@@ -133,7 +136,7 @@ class Object(Place):
         """Make a call that stores its result in ``out``."""
         place.tell(4)
         self.must_be_open()
-        self.wait(lambda ms: function(*args, ms, out), timeout)
+        self.wait(lambda ms: function(*args, ms, out), timeout, WAITS)
         return int(out[0])
 
     def sync_rows(self, rows: np.ndarray[Any, Any], weight: float, timeout: float | None) -> int:
@@ -184,7 +187,7 @@ class Object(Place):
             try:
                 status = begin(handle, JOB.first if timeout is None else first(seconds(timeout)), count)
                 if status < 0 or caught:
-                    status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout)
+                    status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout, WAITS)
                 n = int(count[0])
                 if n:
                     self.folding = True
