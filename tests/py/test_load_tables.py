@@ -29,6 +29,21 @@ def test_columns_by_name_or_number_and_a_label(path: Path) -> None:
     assert malt.load(path, columns=["n"], dtype=np.float32).dtype == np.float32
 
 
+@pytest.mark.parametrize("frame", [None, "pandas", "polars"])
+def test_columns_come_in_the_order_of_the_file(path: Path, tmp_path: Path, frame: str | None) -> None:
+    if frame is not None:
+        pytest.importorskip(frame)
+    whole = pytest.importorskip("pandas").read_csv(path)
+    whole.to_parquet(tmp_path / "x.parquet")
+    for file in (path, tmp_path / "x.parquet"):
+        got = malt.load(file, columns=["kind", "price", 0], frame=frame)
+        assert np.asarray(got).tolist() == whole[["n", "price", "kind"]].to_numpy().tolist()
+        assert frame is None or list(got.columns) == ["n", "price", "kind"]
+        got, label = malt.load(file, columns=["kind", 0], label="price", frame=frame)
+        assert np.asarray(got).tolist() == whole[["n", "kind"]].to_numpy().tolist()
+        assert list(label) == list(whole["price"])
+
+
 def test_headers_are_seen_or_told(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("1\t2\n3\t4\n")
