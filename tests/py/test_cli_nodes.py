@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import select
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from launching import launched, run, script
+from launching import LONG, launched, run, script
 
 from malt._cli import main
 
@@ -82,20 +83,27 @@ def test_a_wrong_command_line_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("machines", "said"),
+    ("machines", "said", "alone"),
     [
         (
             ["-n 1 --nodes 2 --node-rank 0", "-n 1 --nodes 3 --node-rank 1"],
             ["one of 3 ranks", "malt run -n and --nodes)"],
+            False,
         ),
         (
             ["-n 1,1 --node-rank 0", "-n 1 --nodes 2 --node-rank 0"],
             ["in use", "needs another number (", "--node-rank)"],
+            True,
         ),
-        (["-n 2,2 --node-rank 0", "-n 1,3 --node-rank 1"], ["rank 1 came twice", "--node-rank, and the same -n"]),
+        (
+            ["-n 2,2 --node-rank 0", "-n 1,3 --node-rank 1"],
+            ["rank 1 came twice", "--node-rank, and the same -n"],
+            False,
+        ),
         (
             ["-n 1,1 --node-rank 0", "-n 1,1 --node-rank 1 --token-file TOKEN"],
-            ["not let in", "is wrong", "malt run --token-file)", "rank 1 of 2 not here yet: 127.", "malt run --store)"],
+            ["not let in", "is wrong", "malt run --token-file)", "MALT_TOKEN"],
+            True,
         ),
         (
             ["-n 1,1 --node-rank 0", "-n 1,1 --node-rank 1 --encrypt"],
@@ -104,19 +112,26 @@ def test_a_wrong_command_line_says_what_to_do(
                 "this rank does, and the other does not",
                 "malt run --encrypt",
             ],
+            False,
         ),
     ],
     ids=["nodes", "node-rank", "ranks", "token", "encrypt"],
 )
 def test_machines_that_were_told_different_things_say_which(
-    machines: Sequence[str], said: Sequence[str], tmp_path: Path
+    machines: Sequence[str], said: Sequence[str], alone: bool, tmp_path: Path
 ) -> None:
     path = script(tmp_path, "import malt\nmalt.init()\nmalt.barrier()")
     (tmp_path / "token").write_text("another")
     place = [str(random.randrange(1, 255)) for _ in range(3)]
-    store = ["--store", f"127.{'.'.join(place)}:29500", "--timeout", "2"]
+    store = ["--store", f"127.{'.'.join(place)}:29500"]
     words = [machine.replace("TOKEN", str(tmp_path / "token")).split() for machine in machines]
     with launched(*words[0], *store, path, env=SECRET) as one, launched(*words[1], *store, path, env=SECRET) as other:
+        if alone:  # the other one waits for a rank that will not come
+            first = select.select(ends := [os.pidfd_open(job.pid) for job in (one, other)], [], [], LONG)[0]
+            for job, end in zip((one, other), ends, strict=True):
+                if end not in first:
+                    job.process.kill()
+                os.close(end)
         assert 1 in [one.finish(), other.finish()], one.err + other.err
     err = one.err + other.err
     assert all(part in err for part in said), err
