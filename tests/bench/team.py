@@ -23,6 +23,9 @@ JOIN = 60.0
 ANSWER = 60.0
 """Seconds that one order may take: a peer that hangs is shown as such, and ended."""
 
+END = 5.0
+"""Seconds that a process is given to end by itself."""
+
 
 class TeamError(Exception):
     """The system cannot do it, or does not answer; the text says which."""
@@ -129,7 +132,8 @@ class Team:
             self._gone = f"no answer in {ANSWER:.0f} s"
         except OSError:
             self._gone = f"a rank has ended: {self._said()}"
-        if self._gone:  # for good: answers would be taken for those of later orders
+        if self._gone:  # for good: answers would be taken for those of later orders, and waits take others' cores
+            self.close()
             raise TeamError(self._gone)
         for answer in answers:
             if "error" in answer:
@@ -148,7 +152,7 @@ class Team:
         return self._errors.read()[-400:].decode(errors="replace").strip() or "without a word"
 
     def close(self) -> None:
-        """Hang up, which ends the ranks; kill those that go on."""
+        """Hang up, which ends the ranks; kill those that go on. Once is enough."""
         for line in self._lines:
             with contextlib.suppress(OSError):
                 line.close()
@@ -169,7 +173,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """Wait for a process whose line is down; end it, and what it has started, if that takes too long."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
-            process.wait(5)
+            process.wait(END)
             return
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):

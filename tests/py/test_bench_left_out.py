@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import environments
+from bench import environments, team
 from bench.rows import Row
 from bench.systems import System
 from bench.turns import measure
@@ -51,3 +51,27 @@ def test_a_program_that_is_not_there_is_left_out() -> None:
     row = Row("average", "sync", 2, 1024)
     (result,) = measure([row], [System("peer", lambda n: [(["/no/such/program"], {})] * n)], 1, 4, lambda _: None)
     assert "No such file" in result.left_out["peer"]
+
+
+def test_ranks_that_do_not_answer_are_ended_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their waits would take the cores of whoever is measured next."""
+    monkeypatch.setattr(team, "ANSWER", 0.5)
+    monkeypatch.setattr(team, "END", 0.1)
+    rank = """
+import threading
+from bench.ranks.serve import serve
+
+class Hangs:
+    rank = 0
+    barrier = drop = lambda self: None
+    prepare = lambda self, op, size: lambda calls: threading.Event().wait()
+
+serve(Hangs())
+"""
+    with team.Team(System("peer", lambda n: [([sys.executable, "-c", rank], {})] * n), 1, 0) as ranks:
+        ranks.prepare("peer", "sync", 64, {})
+        with pytest.raises(team.TeamError, match="no answer"):
+            ranks.turn("peer", 1)
+        assert all(process.poll() is not None for process in ranks._processes)
+        with pytest.raises(team.TeamError, match="no answer"):
+            ranks.turn("peer", 1)
