@@ -498,6 +498,28 @@ func TestSilentBellIsNotLookedAt(t *testing.T) {
 	}
 }
 
+// Who is rung again and again for nothing looks a few times in all, not each time.
+func TestRingsForNothing(t *testing.T) {
+	h := meet(t, 1)[0]
+	const rings, spin = 50, 1000
+	bell := h.page.bell(0, 0)
+	steps, rung := 0, 0
+	err := h.Wait(within(t, 10*time.Second), 0, Policy{Spin: spin}, func() bool {
+		steps++
+		if bell.Load()&1 != 0 { // it is about to sleep
+			rung++
+			h.Ring(h.BellID(0))
+		}
+		return rung > rings
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if steps > rings*spin/5 {
+		t.Errorf("looked %d times, rung %d times", steps, rings)
+	}
+}
+
 func TestMemoryErrors(t *testing.T) {
 	h := meet(t, 1)[0]
 	if _, err := h.Map(1 << 46); !errors.Is(err, rdma.ErrNoMemory) {
