@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"malt/libmalt"
@@ -40,6 +41,8 @@ func TestAllocations(t *testing.T) {
 		}},
 		{"sync in place", "consistency=bsp", syncOnce},
 		{"sync through boxes", "consistency=bsp graph=ring", syncOnce},
+		{"sync of two types in place", "consistency=bsp", syncOnce},
+		{"sync of two types through boxes", "consistency=bsp graph=ring", syncOnce},
 	}
 	for _, op := range ops {
 		for _, count := range []int{1, 1 << 16} {
@@ -47,7 +50,11 @@ func TestAllocations(t *testing.T) {
 				var before, after runtime.MemStats
 				ctx := background(t)
 				for r, err := range run(ctx, shared(t, 2), func(_ context.Context, w *libmalt.World) error {
-					v, err := vector(ctx, w, count, op.options)
+					arrays := []libmalt.Array{{DType: libmalt.Float32, Count: count}}
+					if strings.Contains(op.name, "two types") {
+						arrays = append(arrays, libmalt.Array{DType: libmalt.Float64, Count: count})
+					}
+					v, err := w.NewVector(ctx, arrays, "v", op.options)
 					if err != nil {
 						return err
 					}

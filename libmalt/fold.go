@@ -30,6 +30,9 @@ func describeRuns(runs []run) string {
 	return describe(arrays)
 }
 
+// fewArrays is for how many a fold of several runs allocates nothing.
+const fewArrays = 32
+
 // foldRuns folds the n = len(dst) bytes that lie at off of an object made of
 // runs. srcs have n bytes each, or, where they are the whole object, dst and
 // srcs begin at off 0. sums is 0, or in a mean how many operands there are: then
@@ -39,7 +42,8 @@ func foldRuns(op reduce.Op, runs []run, off int, dst []byte, srcs [][]byte, weig
 		foldRun(op, runs[0].dtype, dst, srcs, weights, sums)
 		return
 	}
-	cut := make([][]byte, len(srcs))
+	var few [fewArrays][]byte
+	cut := append(few[:0], srcs...)
 	for _, r := range runs {
 		lo, hi := max(r.off, off), min(r.off+r.bytes, off+len(dst))
 		if lo < hi {
@@ -58,7 +62,8 @@ func foldTogether(op reduce.Op, runs []run, off int, arrays [][]byte, weights []
 		reduce.FoldInto(op, runs[0].dtype, arrays, arrays, weights)
 		return
 	}
-	cut := make([][]byte, len(arrays))
+	var few [fewArrays][]byte
+	cut := append(few[:0], arrays...)
 	for _, r := range runs {
 		lo, hi := max(r.off, off), min(r.off+r.bytes, off+len(arrays[0]))
 		if lo < hi {

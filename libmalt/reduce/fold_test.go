@@ -441,12 +441,24 @@ func TestOneOperandIsCopied(t *testing.T) {
 // the operands, and nothing beside it changes.
 func TestSeveralOutputs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
+	// Every tail where one group of operands is folded and where several are, which is
+	// done in blocks: some of those, too.
+	lengths := func(k int) (all []int) {
+		step := 13 * stride
+		if k == 3 || k == 9 {
+			step = stride
+		}
+		for n := 0; n <= 130; n += step {
+			all = append(all, n)
+		}
+		return append(all, 1023, 1025, 2600)
+	}
 	const guard = 64
 	for _, p := range paths() {
 		for _, dt := range allDTypes {
 			for _, op := range allOps {
 				for _, k := range []int{1, 2, 3, 8, 9, 17} {
-					for n := 0; n <= 130; n += 13 * stride {
+					for _, n := range lengths(k) {
 						for name, weights := range weightings(k) {
 							size := n * dt.Size()
 							all := make([][]byte, k+1) // the last is an output alone
