@@ -172,7 +172,8 @@ void malt_look_up(malt_look look);
  *                 interfaces, addresses, networks ("ib0,eth*,10.1.0.0/16"), with ^
  *                 before all of them: all others; without it, it finds out
  *     unreachable= seconds for which another host may give no sign of life before
- *                 its ranks count as dead: 2 or more, 5 by default
+ *                 its ranks count as dead: 2 or more, 5 by default; until all have
+ *                 met, less than 5 counts as 5
  *     encrypt=    1: what goes between hosts is encrypted; the same on all ranks
  *     transport=  auto  shm  tcp  inmem
  * Without any of those, here and in the environment, the job is this process

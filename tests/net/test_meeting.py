@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 
@@ -86,16 +87,42 @@ def test_rank_zero_whose_own_name_is_a_loopback_address() -> None:
         assert "/etc/hosts" in text
 
 
+def connections(host: Host) -> list[str]:
+    """Return what the kernel of rank 0's host knows of each connection with its store."""
+    return command(host, "ss", "-tiHO", "state", "established", "sport", "=", "29500").splitlines()
+
+
+def silence(connection: str) -> float:
+    """Return for how many seconds nothing has come from the other end of a connection."""
+    found = re.search(r"lastack:(\d+)", connection)
+    return int(found[1]) / 1000 if found else 0.0
+
+
+def test_lost_keep_alive_does_not_end_a_meeting() -> None:
+    with Network(2) as net, Programs() as started:
+        ranks = [rank(started, net.hosts[n], n, 3, "h0:29500", unreachable=2) for n in range(2)]
+        while not connections(net.hosts[0]):
+            pass
+        net.hosts[1].cable.loss = 1
+        while all(silence(c) < 3 for c in connections(net.hosts[0])):
+            pass
+        net.hosts[1].cable.loss = 0
+        ranks.append(rank(started, net.hosts[1], 2, 3, "h0:29500"))
+        assert [r.hear()[0] for r in ranks] == [3.0] * 3
+        for r in ranks:
+            r.tell("end")
+
+
 def test_host_that_is_cut_off_while_it_waits_is_named() -> None:
     with Network(2) as net, Programs() as started:
-        ranks = [rank(started, net.hosts[n], n, 3, "h0:29500", unreachable=2) for n in range(2)]  # rank 2 never comes
-        connected = ("ss", "--no-header", "--tcp", "state", "established", "sport", "=", "29500")
-        while not command(net.hosts[0], *connected):
+        limits = [2, 6]  # the first one counts as 5 s, as long as ranks meet
+        ranks = [rank(started, net.hosts[n], n, 3, "h0:29500", unreachable=limits[n]) for n in range(2)]
+        while not connections(net.hosts[0]):  # rank 2 never comes
             pass
         net.hosts[1].cable.cut()
-        for number, r in enumerate(ranks):
+        for number, (r, limit) in enumerate(zip(ranks, ["5s", "6s"], strict=True)):
             kind, text = r.hear()
             assert kind == "PeerError"
             there = net.hosts[1 - number].address
-            assert f"rank {1 - number} is dead: its host has not answered for 2s at {there}" in text
+            assert f"rank {1 - number} is dead: its host has not answered for {limit} at {there}" in text
             assert "MALT_UNREACHABLE" in text

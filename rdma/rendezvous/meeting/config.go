@@ -1,7 +1,6 @@
 package meeting
 
 import (
-	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -42,7 +41,8 @@ type Config struct {
 	// Alone says that this rank can share memory with none, of whatever host.
 	Alone bool
 
-	// Unreachable is for how long another host may give no sign of life; 0 is 5 s.
+	// Unreachable is for how long another host may give no sign of life; less than
+	// 5 s counts as 5 s.
 	Unreachable time.Duration
 
 	// Report, if not nil, is told now and then what the meeting waits for. It is
@@ -95,7 +95,7 @@ func (c *Config) check() (places []place, chosen choice, err error) {
 	case len(c.Version) > maxWord || len(c.Host) > maxWord:
 		return nil, chosen, configError("version %q, host %q; expected at most %d bytes each", c.Version, c.Host, maxWord)
 	}
-	c.Unreachable = cmp.Or(c.Unreachable, defaultUnreachable)
+	c.Unreachable = max(c.Unreachable, leastUnreachable)
 	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
 		return nil, chosen, err
 	}

@@ -24,8 +24,10 @@ const (
 	// Who has proved the token says at once who it is.
 	cardPatience = 10 * time.Second
 	// A host that gives no sign of life for so long is not there, unless the Config
-	// says otherwise. Idle, it is asked once a second.
-	defaultUnreachable = 5 * time.Second
+	// grants it more. Idle, it is asked once a second: by then four answers in a row
+	// are missing. It is not dialled to make sure, so that a lost packet or two must
+	// not count.
+	leastUnreachable = 5 * time.Second
 	// How often that is looked at.
 	lookEvery = 500 * time.Millisecond
 	// What is said at the end is not waited for longer.
@@ -98,7 +100,7 @@ func (c *conn) silent(limit time.Duration) (yes bool) {
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) {
 			if s, err := mem.TCPState(int(fd)); err == nil {
-				yes = s.Silence >= limit-lookEvery && !s.Full
+				yes = s.Silence >= limit && !s.Full
 			}
 		})
 	}

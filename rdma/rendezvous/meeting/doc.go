@@ -21,7 +21,7 @@
 // there. While it waits it tells each rank, by Config.Report, who is missing.
 //
 // A rank that is killed or gives up ends the meeting for all, with a
-// *rdma.PeerError that names it; so does a host that is silent for 5 s. A
+// *rdma.PeerError that names it; so does a host that is silent (Config.Unreachable). A
 // process that is stopped is waited for. What cannot work, because the ranks were
 // told different sizes or have different versions, ends it with a
 // *rdma.ConfigError, one that comes as a rank that is there already is sent away
