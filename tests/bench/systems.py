@@ -109,6 +109,7 @@ def peers() -> list[System]:
         System("openmpi", _openmpi("--bind-to", "none"), MPI_OPS, most=16),
         System("openmpi ob1", _openmpi("--bind-to", "none", *plain), MPI_OPS, most=16),
         System("openmpi bound", _openmpi("--bind-to", "core"), MPI_OPS, bound=True),
+        System("openmpi bound ob1", _openmpi("--bind-to", "core", *plain), MPI_OPS, bound=True),
         System("mpich", _mpich, MPI_OPS, most=16, names="mpich_shm_*"),
         System("by hand", _hand, AVERAGES | {"scatter"}, most=16),
     ]

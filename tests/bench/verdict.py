@@ -66,6 +66,8 @@ def judge(row: Row, samples: Samples, others: Mapping[str, Samples]) -> Verdict:
         first = others.get(key, {}).get("malt", ())
         grown = apart(span(own), span(first)) if own and first else None
         made.demands[f"<= {times:.3g}x one rank per core"] = _at_most(times, grown)
+    if samples and not own:  # the others have done it
+        made.demands = dict.fromkeys(made.demands, MISSED)
     return made
 
 

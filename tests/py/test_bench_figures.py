@@ -46,6 +46,13 @@ def test_best_peer_is_the_one_with_the_least_median():
     assert judge(row(peer=4), samples, {}).word == MET
 
 
+def test_what_malt_itself_does_not_do_is_missed():
+    assert judge(row(peer=1, limit=2), {"openmpi": [1.0, 1.0], "limit": [1.0, 1.0]}, {}).demands == {
+        ">= 1x peer": MISSED,
+        "<= 2x limit": MISSED,
+    }
+
+
 def test_demands_in_the_rows_own_unit_and_after_another_row():
     first = {"malt": [1e-6, 1e-6]}
     key = row().key
