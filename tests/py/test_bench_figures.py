@@ -32,9 +32,10 @@ def test_ratios_are_taken_turn_by_turn():
 
 @pytest.mark.parametrize(
     ("own", "word"),
-    [([1.0, 1.1, 1.2], MET), ([2.0, 2.1, 2.2], MISSED), ([1.0, 1.3, 9.0], NOISY), ([], UNKNOWN)],
+    [([1.0, 1.1, 1.2], MET), ([2.0, 2.1, 2.2], MISSED), ([1.0, 1.3, 9.0], NOISY), ([], MISSED)],
 )
 def test_limit(own, word):
+    # What MALT alone does not end is missed.
     samples = {"malt": own, "limit": [1.0] * len(own)} if own else {"limit": [1.0]}
     assert judge(row(limit=1.3), samples, {}).word == word
 
@@ -44,13 +45,6 @@ def test_best_peer_is_the_one_with_the_least_median():
     verdict = judge(row(peer=5), samples, {})
     assert (verdict.peer, verdict.to_peer, verdict.word) == ("openmpi bound", (4.0, 4.0, 4.0), MISSED)
     assert judge(row(peer=4), samples, {}).word == MET
-
-
-def test_what_malt_itself_does_not_do_is_missed():
-    assert judge(row(peer=1, limit=2), {"openmpi": [1.0, 1.0], "limit": [1.0, 1.0]}, {}).demands == {
-        ">= 1x peer": MISSED,
-        "<= 2x limit": MISSED,
-    }
 
 
 def test_demands_in_the_rows_own_unit_and_after_another_row():
