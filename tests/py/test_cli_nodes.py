@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import select
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -135,6 +136,18 @@ def test_machines_that_were_told_different_things_say_which(
         assert 1 in [one.finish(), other.finish()], one.err + other.err
     err = one.err + other.err
     assert all(part in err for part in said), err
+
+
+def test_another_program_at_the_store_that_says_nothing_is_no_rank_that_has_been_started(tmp_path: Path) -> None:
+    path = script(tmp_path, "import malt\nmalt.init()")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        store = f"127.0.0.1:{other.getsockname()[1]}"
+        node = ["-n", "1", "--nodes", "2", "--node-rank", "1", "--store", store]
+        err = run(*node, path, env={**SECRET, "MALT_TIMEOUT": "0.5"}).err
+    assert "TimeoutError" in err
+    assert store in err.partition("TimeoutError")[2], err
+    assert "rank 0 of 2" in err
+    assert "all ranks have been started" not in err
 
 
 def test_a_new_secret(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,11 +23,13 @@ type guest struct {
 
 	absent []int // as was last heard
 	detail string
+
+	patience time.Duration // of the next handshake
 }
 
 // attend is Meet on them.
 func attend(ctx context.Context, p *party) (*Table, []net.Listener, error) {
-	g := &guest{party: p, self: newSelf(&p.Config), absent: []int{0}}
+	g := &guest{party: p, self: newSelf(&p.Config), absent: []int{0}, patience: leastKnock}
 	c, err := g.arrive(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -46,14 +48,20 @@ func attend(ctx context.Context, p *party) (*Table, []net.Listener, error) {
 }
 
 const (
-	connectPatience = 3 * time.Second  // of one attempt to connect
-	knockPatience   = 10 * time.Second // of the handshake: rank 0 may be slow, or stopped
+	connectPatience = 3 * time.Second // of one attempt to connect
 	shortest        = 20 * time.Millisecond
 	longest         = 500 * time.Millisecond
+
+	// Of a handshake: rank 0 may be slow, or stopped, so that each attempt has twice
+	// the time of the one before. The first is short, as only its end tells that
+	// somebody accepts and says nothing.
+	leastKnock, mostKnock = 2 * time.Second, 10 * time.Second
 )
 
-// arrive dials until somebody opens who is rank 0.
+// arrive dials until somebody opens who is rank 0. Up to then rank 0 is absent,
+// also while nothing is known to stand in the way.
 func (g *guest) arrive(ctx context.Context) (*conn, error) {
+	g.report(g.absent, fmt.Sprintf("rank 0 at %s has not answered yet", g.Store))
 	for pause := shortest; ; pause = min(2*pause, longest) {
 		c, errs := dial.First(ctx, len(g.places), dial.Apart, g.knock)
 		if errs == nil {
@@ -69,6 +77,7 @@ func (g *guest) arrive(ctx context.Context) (*conn, error) {
 			}
 			g.report(g.absent, g.detail)
 		}
+		g.patience = min(2*g.patience, mostKnock)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -91,7 +100,7 @@ func (g *guest) knock(ctx context.Context, i int) (*conn, error) {
 		return nil, err
 	}
 	defer c.interruptible(ctx)()
-	_ = c.SetDeadline(time.Now().Add(knockPatience))
+	_ = c.SetDeadline(time.Now().Add(g.patience))
 	if g.TLS != nil {
 		c.Conn = tls.Client(c.raw, handshake.Modern(g.TLS))
 	}
@@ -138,6 +147,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 		case m.Failed != nil:
 			return nil, m.Failed.error()
 		case m.Table != nil && len(m.Table.Ranks) == g.Size:
+			g.report(nil, "")
 			return m.Table, c.send(&message{Got: &struct{}{}})
 		default:
 			return nil, g.abandoned(fmt.Errorf("%w: not for a rank", errMessage))
@@ -218,7 +228,7 @@ func explain(p place, err error) string {
 		return fmt.Sprintf("%s is another job's, or this one was told something else: %v", p, err)
 	case errors.Is(err, handshake.ErrStranger):
 		return fmt.Sprintf("%s: %v; another program listens there: choose another port (%s)", p, err, theStore)
-	case errors.As(err, &knock) && errors.As(err, &timeout) && timeout.Timeout():
+	case errors.As(err, &knock) && (errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, net.ErrClosed)): // closed by the end of ctx
 		return fmt.Sprintf("%s accepts and says nothing: rank 0 is stopped, or another program listens there", p)
 	case errors.As(err, &knock):
 		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended", p, knock.err)

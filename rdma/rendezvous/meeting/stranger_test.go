@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +211,42 @@ func TestImpostorAtTheStore(t *testing.T) {
 				t.Errorf("%s: %v; expected %q", name, err, word)
 			}
 		}
+	}
+}
+
+// Where somebody accepts and says nothing, another program or a rank 0 that is
+// stopped, rank 0 is absent from the first moment on, and soon it is told why.
+func TestSilenceAtTheStore(t *testing.T) {
+	const why = "accepts and says nothing"
+	for name, patience := range map[string]time.Duration{"time is over": 100 * time.Millisecond, "time enough": patience} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			var heard []string
+			c := Config{Rank: 1, Size: 2, Store: l.Addr().String(), Token: "t"}
+			c.Report = func(p Progress) {
+				if !slices.Equal(p.Absent, []int{0}) {
+					t.Errorf("%+v", p)
+				}
+				if heard = append(heard, p.Detail); strings.Contains(p.Detail, why) {
+					cancel()
+				}
+			}
+			start := time.Now()
+			_, _, err = Meet(ctx, c)
+			if err == nil || !strings.Contains(err.Error(), c.Store+" "+why) {
+				t.Errorf("%v", err)
+			}
+			if len(heard) != 2 || heard[0] != "rank 0 at "+c.Store+" has not answered yet" || time.Since(start) > 5*time.Second {
+				t.Errorf("%q, after %v", heard, time.Since(start))
+			}
+		})
 	}
 }
 
