@@ -221,7 +221,7 @@ func explain(p place, err error) string {
 	}
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Sprintf("%s cannot be resolved: %s", p.host, dns.Err)
+		return fmt.Sprintf("%s cannot be resolved: %s; if that lasts, give rank 0's address in its place (%s)", p.host, dns.Err, theStore)
 	case errors.As(err, &refused) && refused.Verdict == handshake.OtherEncryption:
 		return fmt.Sprintf("rank 0 at %s: %v", p, refused)
 	case errors.As(err, &refused):

@@ -215,7 +215,7 @@ func TestExplanations(t *testing.T) {
 		{"node-1", refused("127.0.1.1:7"), []string{"node-1 (127.0.1.1)", "this host itself", "/etc/hosts", "MALT_STORE"}},
 		{"127.0.0.1", refused("127.0.0.1:7"), []string{"nobody listens at 127.0.0.1:7 yet", "another host"}},
 		{"node-1", silent, []string{"node-1 (192.0.2.1)", "port 7", "firewall"}},
-		{"node-1", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "node-1"}}, []string{"node-1 cannot be resolved", "no such host"}},
+		{"node-1", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "node-1"}}, []string{"node-1 cannot be resolved", "no such host", "give rank 0's address", "--store"}},
 	} {
 		text := explain(place{c.host, 7}, c.err)
 		for _, word := range c.says {
