@@ -98,7 +98,7 @@ def test_ctrl_backslash_and_closing_the_terminal_leave_nothing(tmp_path: Path) -
     path = script(tmp_path, "print('ready', os.getpid(), flush=True); signal.pause()")
     for key in (b"\x1c", None):
         with on_terminal("-n", "2", path) as terminal:
-            terminal.wait_for(r"ready \d+", 2)
+            terminal.wait_for(r"ready \d+\s", 2)  # the whole number
             pids = [int(pid) for pid in re.findall(rb"ready (\d+)", terminal.screen)]
             watches = [os.pidfd_open(pid) for pid in pids]
             if key is not None:
