@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -39,6 +40,13 @@ class Terminal:
         os.write(self._fd, key)
 
 
+def _into_the_foreground() -> None:
+    """Take the terminal, and its keys: who runs the tests in the background of a shell ignores some."""
+    for key in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(key, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @contextmanager
 def on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Terminal]:
     """Start ``malt run`` in the foreground of a terminal of its own."""
@@ -50,7 +58,7 @@ def on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Iterat
         stdout=terminal,
         stderr=terminal,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_into_the_foreground,
     )
     os.close(terminal)
     try:
