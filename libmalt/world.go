@@ -274,11 +274,17 @@ const (
 
 const idMask = 1<<20 - 1 // of an object's number in it
 
+// doing is what rank has noted of itself.
+func (w *World) doing(rank int) (activity where, id uint32, clock uint64, err error) {
+	v, err := w.marks.Get(rank, markWhere)
+	return where(v >> 60), uint32(v >> 40 & idMask), v & (1<<40 - 1), err
+}
+
 // calling is the collective call that rank is in, and the object that it is about, 0
 // for none.
 func (w *World) calling(rank int) (id uint32, n uint64, there bool) {
-	v, err := w.marks.Get(rank, markWhere)
-	return uint32(v >> 40 & idMask), v & (1<<40 - 1), err == nil && where(v>>60) == inCollective
+	activity, id, n, err := w.doing(rank)
+	return id, n, err == nil && activity == inCollective
 }
 
 // note tells the others, when they look, what this rank is doing.
@@ -292,11 +298,10 @@ func (w *World) note(activity where, id uint32, clock uint64) {
 // whereabouts is a clause on what rank is doing, and where in its program: in a
 // call there, or since it has come back from one.
 func (w *World) whereabouts(rank int) string {
-	v, err := w.marks.Get(rank, markWhere)
+	activity, id, clock, err := w.doing(rank)
 	if err != nil {
 		return "gone"
 	}
-	id, clock := uint32(v>>40&idMask), v&(1<<40-1)
 	object := ""
 	w.mu.Lock()
 	for _, s := range w.objects {
@@ -307,7 +312,7 @@ func (w *World) whereabouts(rank int) string {
 	w.mu.Unlock()
 	call, place := ", ", w.place(rank)
 	doing := "computing"
-	switch where(v >> 60) {
+	switch activity {
 	case inGather:
 		doing = "waiting in a gather of" + object
 	case inScatter:
