@@ -26,6 +26,10 @@ type Config struct {
 	// Interface says at which addresses of this machine the rank can be reached:
 	// rdma/rendezvous/meeting has the grammar. "": where others seem to be.
 	Interface string
+	// Together are the first and the last of the ranks that were started along with
+	// this one, "4-7", so that launchers which were told different things are found
+	// out; "": not known.
+	Together string
 	// Version of MALT: a rank of another one is refused.
 	Version string
 	// Token is the job's secret; a process without it cannot join.
@@ -52,11 +56,11 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "timeout", "unreachable", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "together", "timeout", "unreachable", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
-// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TIMEOUT and MALT_UNREACHABLE
-// (seconds), and MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TOGETHER, MALT_TIMEOUT and
+// MALT_UNREACHABLE (seconds), and MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -76,7 +80,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 }
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
-// encrypt, interface, timeout and unreachable (seconds), transport.
+// encrypt, interface, together, timeout and unreachable (seconds), transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, c.set)
 }
@@ -108,6 +112,8 @@ func (c *Config) set(key, value string) (err error) {
 		c.Encrypt = v
 	case "interface":
 		c.Interface = value
+	case "together":
+		c.Together = value
 	case "token":
 		c.Token = value
 	case "transport":
@@ -174,7 +180,7 @@ func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Encrypt: c.Encrypt, Interface: c.Interface, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
+		Encrypt: c.Encrypt, Interface: c.Interface, Together: c.Together, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
 		Report: c.Report,
 	}
 }

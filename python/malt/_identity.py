@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 __all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
 
-RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN")
+RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN", "MALT_TOGETHER")
 INSIDE = "MALT_INSIDE"
 
 

@@ -30,7 +30,7 @@ func meet(ctx context.Context, c Config) (*met, error) {
 		return nil, configError("store %q is for ranks of one machine; tcp needs a store host:port, at which rank 0 listens, as by `malt run -H localhost:4`", c.Store)
 	}
 	m := meeting.Config{
-		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Version: c.Version, Host: c.Host,
+		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Together: c.Together, Version: c.Version, Host: c.Host,
 		Unreachable: c.Unreachable,
 	}
 	if c.Transport != "tcp" {

@@ -98,7 +98,7 @@ def test_a_wrong_command_line_says_what_to_do(
         ),
         (
             ["-n 2,2 --node-rank 0", "-n 1,3 --node-rank 1"],
-            ["rank 1 came twice", "--node-rank, and the same -n"],
+            ["along with ranks 0 to 1", "along with ranks 1 to 3", "the same -n", "--node-rank"],
             False,
         ),
         (

@@ -124,7 +124,8 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
     """Return what the environments of the ranks have in common."""
     env = job_environment(len(part.numbers))
     if part.store and part.token:
-        env.update(meeting(part.size, part.store, part.token))
+        together = f"{part.numbers[0]}-{part.numbers[-1]}"
+        env.update(meeting(part.size, part.store, part.token), MALT_TOGETHER=together)
     return env | settings(options)
 
 

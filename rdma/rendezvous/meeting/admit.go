@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"malt/rdma"
@@ -84,6 +85,7 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 	}
 	comer := seat{c: c, card: said}
 	rank, here := int(hello.From), h.seats[0]
+	other := slices.IndexFunc(h.seats, func(s seat) bool { return s.card != nil && s.card.Together.against(said.Together) })
 	mistake := ""
 	switch {
 	case said.Version != h.Version:
@@ -94,6 +96,10 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 			rank, comer.who(), hello.Size, here.who(), h.Size, theSize)
 	case rank >= h.Size:
 		mistake = fmt.Sprintf("there is no rank %d (%s) among %d", rank, comer.who(), h.Size)
+	case other >= 0:
+		there := h.seats[other]
+		mistake = fmt.Sprintf("rank %d (%s) was started along with %v, and rank %d (%s) along with %v; all machines need the same -n, and each a number of its own (%s)",
+			rank, comer.who(), said.Together, other, there.who(), there.card.Together, "malt run -n, --node-rank")
 	case h.seats[rank].card != nil:
 		why := fmt.Sprintf("rank %d came twice: %s, and %s; give every rank a number of its own (%s, and the same -n everywhere), and every job a port of its own", rank, h.seats[rank].who(), comer.who(), theRank)
 		h.strange = why

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,10 @@ type Config struct {
 	// such as "ib0,eth*,10.1.0.0/16"; with ^ before it, at which not. "": at those
 	// that look as if other hosts could reach them.
 	Interface string
+	// Together says which ranks were started along with this one, by one launcher:
+	// "4-7". Ranks whose launchers divided them in different ways do not meet. "": it
+	// is not known.
+	Together string
 	// Version of MALT, which must be the same on all ranks.
 	Version string
 	// Host names the host: ranks with the same name share memory. "": by what the
@@ -99,8 +104,48 @@ func (c *Config) check() (places []place, chosen choice, err error) {
 	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
 		return nil, chosen, err
 	}
+	if _, err = parseTogether(c.Together, c.Rank); err != nil {
+		return nil, chosen, err
+	}
 	chosen, err = parseInterface(c.Interface)
 	return places, chosen, err
+}
+
+// together are the first and the last of the ranks that one launcher has started.
+// Empty, it is not known.
+type together []int
+
+func parseTogether(text string, rank int) (together, error) {
+	if text == "" {
+		return nil, nil
+	}
+	first, last, _ := strings.Cut(text, "-")
+	from, err := strconv.Atoi(first)
+	to, err2 := strconv.Atoi(last)
+	if t := (together{from, to}); err == nil && err2 == nil && t.check() == nil && from <= rank && rank <= to {
+		return t, nil
+	}
+	return nil, configError("together=%s (MALT_TOGETHER) on rank %d; expected the first and the last of the ranks that were started along with it, such as %d-%d", text, rank, rank, rank+1)
+}
+
+func (t together) check() error {
+	if t != nil && (len(t) != 2 || t[0] < 0 || t[0] > t[1] || t[1] >= MaxSize) {
+		return fmt.Errorf("together with ranks %v", []int(t))
+	}
+	return nil
+}
+
+// against tells whether t and o are of launchers that divided the ranks in
+// different ways.
+func (t together) against(o together) bool {
+	return len(t) > 0 && len(o) > 0 && !slices.Equal(t, o) && t[0] <= o[1] && o[0] <= t[1]
+}
+
+func (t together) String() string {
+	if t[0] == t[1] {
+		return fmt.Sprintf("rank %d", t[0])
+	}
+	return fmt.Sprintf("ranks %d to %d", t[0], t[1])
 }
 
 const maxPlaces = 16

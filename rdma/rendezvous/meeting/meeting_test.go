@@ -244,12 +244,14 @@ func TestDisagreements(t *testing.T) {
 		change func(c *Config)
 		says   []string // at both ends
 	}{
-		"size":    {func(c *Config) { c.Size = 7 }, []string{"one of 7", "one of 3", "MALT_SIZE"}},
-		"version": {func(c *Config) { c.Version = "1.2.4" }, []string{"1.2.4", "1.2.3", "same version"}},
+		"size":      {func(c *Config) { c.Size = 7 }, []string{"one of 7", "one of 3", "MALT_SIZE"}},
+		"version":   {func(c *Config) { c.Version = "1.2.4" }, []string{"1.2.4", "1.2.3", "same version"}},
+		"launchers": {func(c *Config) { c.Together = "1-2" }, []string{"along with ranks 1 to 2", "along with ranks 0 to 1", "same -n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := job(t, 3, "127.0.0.1:0")
+			all[0].Together, all[1].Together, all[2].Together = "0-1", "0-1", "2-2"
 			c.change(&all[2])
 			for rank, r := range meetAll(t, all, ascending(3)) {
 				var config *rdma.ConfigError

@@ -33,6 +33,7 @@ type card struct {
 	Name      string           `json:"name"`      // of the host, for messages
 	Pid       int              `json:"pid"`       // for messages
 	Addresses []netip.AddrPort `json:"addresses"` // at which it listens
+	Together  together         `json:"together,omitempty"`
 }
 
 // waitingMessage is short, since it comes often: of absent, bit r%8 of byte r/8 is
@@ -148,7 +149,7 @@ func (m *message) check() error {
 			return fmt.Errorf("a word of more than %d bytes", maxWord)
 		}
 		c.Version, c.Name = printable(c.Version, maxWord), printable(c.Name, maxWord)
-		if err := checkAddresses(c.Addresses); err != nil {
+		if err := errors.Join(checkAddresses(c.Addresses), c.Together.check()); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func messages() map[string]*message {
 	v4, v6 := netip.MustParseAddrPort("192.0.2.7:4711"), netip.MustParseAddrPort("[2001:db8::1]:65535")
 	return map[string]*message{
-		"here":    {Here: &card{Version: "0.1.0", Host: "h", Network: "n", Name: "node-1", Pid: 7, Addresses: []netip.AddrPort{v4, v6}}},
+		"here":    {Here: &card{Version: "0.1.0", Host: "h", Network: "n", Name: "node-1", Pid: 7, Addresses: []netip.AddrPort{v4, v6}, Together: together{0, 3}}},
 		"waiting": {Waiting: waitingFor([]int{1, 5, 9}, "5 > 4, \"so\"")},
 		"nobody":  {Waiting: &waitingMessage{Absent: []byte{}}},
 		"table": {Table: &tableMessage{Job: strings.Repeat("0f", jobBytes), Generation: 1, Ranks: []seatCard{
@@ -58,6 +58,8 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 		here(strings.Repeat(fine+",", maxAddresses) + fine),
 		`{"here":{"version":"` + long + `","addresses":[` + fine + `]}}`,
 		`{"here":{"host":"` + long + `","addresses":[` + fine + `]}}`,
+		`{"here":{"together":[],"addresses":[` + fine + `]}}`, `{"here":{"together":[2,1],"addresses":[` + fine + `]}}`,
+		`{"here":{"together":[0,4096],"addresses":[` + fine + `]}}`, `{"here":{"together":[0,1,2],"addresses":[` + fine + `]}}`,
 		`{"waiting":{"absent":"=="}}`, `{"waiting":{"absent":"` + strings.Repeat("AAAA", MaxSize/24+1) + `"}}`,
 		`{"failed":{"rank":-2}}`, `{"failed":{"rank":4096}}`,
 		`{"table":{"job":"0f"}}`, `{"table":{"job":"` + strings.Repeat("zz", jobBytes) + `"}}`,

@@ -58,6 +58,10 @@ func TestConfigRefuses(t *testing.T) {
 		"at most 128 bytes": func(c *Config) { c.Version = strings.Repeat("1", maxWord+1) },
 		"MALT_STORE":        func(c *Config) { c.Store = "local:5eed" },
 		"MALT_INTERFACE":    func(c *Config) { c.Interface = "," },
+		"MALT_TOGETHER":     func(c *Config) { c.Together = "2-3" },
+		"together=1":        func(c *Config) { c.Together = "1" },
+		"together=1-0":      func(c *Config) { c.Together = "1-0" },
+		"together=0-4096":   func(c *Config) { c.Together = "0-4096" },
 	} {
 		c := Config{Rank: 1, Size: 2, Store: "127.0.0.1:1", Token: "t"}
 		change(&c)
