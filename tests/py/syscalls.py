@@ -46,7 +46,19 @@ def during(pid: int) -> Iterator[list[int]]:
 
     Those of Go's runtime are left out: futexes within the process, by which it wakes its monitor thread after a
     while without Go code, and the ends of its signals. Futexes of MALT are those of several processes.
+
+    The caller runs where the process does: each stop takes microseconds there, and between cores so long that other
+    ranks fall asleep meanwhile.
     """
+    elsewhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, os.sched_getaffinity(pid))
+    try:
+        yield from _during(pid)
+    finally:
+        os.sched_setaffinity(0, elsewhere)
+
+
+def _during(pid: int) -> Iterator[list[int]]:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.restype = ctypes.c_long
     info = ctypes.create_string_buffer(88)

@@ -55,6 +55,7 @@ def work(calls):
 os.getppid, mark = nothing, os.getppid  # what is made at first use is made
 work(5)
 os.getppid = mark
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-1 - r:][:1])
 print("cases:", *cases, sep="\\n", end="\\n\\n")
 """
 
