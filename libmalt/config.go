@@ -42,6 +42,9 @@ type Config struct {
 	// ranks are dead; 0: 5 s. Too short, and a cable that was pulled out for a moment
 	// ends the job.
 	Unreachable time.Duration
+	// Congestion names the congestion control of connections between machines; "": the
+	// system's.
+	Congestion string
 	// Encrypt says that what goes between machines is encrypted, with TLS 1.3.
 	Encrypt bool
 	// Transport is "auto", or one of rdma/auto by name.
@@ -56,11 +59,11 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "together", "timeout", "unreachable", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
-// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_TOGETHER, MALT_TIMEOUT and
-// MALT_UNREACHABLE (seconds), and MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
+// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), and MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -80,7 +83,8 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 }
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
-// encrypt, interface, together, timeout and unreachable (seconds), transport.
+// encrypt, interface, congestion, together, timeout and unreachable (seconds),
+// transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, c.set)
 }
@@ -112,6 +116,8 @@ func (c *Config) set(key, value string) (err error) {
 		c.Encrypt = v
 	case "interface":
 		c.Interface = value
+	case "congestion":
+		c.Congestion = value
 	case "together":
 		c.Together = value
 	case "token":
@@ -180,7 +186,7 @@ func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Encrypt: c.Encrypt, Interface: c.Interface, Together: c.Together, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
+		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
 		Report: c.Report,
 	}
 }

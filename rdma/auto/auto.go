@@ -28,6 +28,7 @@ type Config struct {
 	Token      string // the job's secret
 	Encrypt    bool   // what goes between hosts; the same on all ranks
 	Interface  string // at which addresses other hosts can reach this rank; "": it looks
+	Congestion string // control of connections with other hosts; "": the system's
 	Together   string // ranks that were started along with this one; see meeting.Config
 	// Unreachable is for how long another host may give no sign of life before its
 	// ranks are dead; 0: as tcp says.

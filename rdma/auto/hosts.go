@@ -144,7 +144,7 @@ func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
 func (m *met) tcp() (tcp.Config, error) {
 	c := tcp.Config{
 		Rank: m.Rank, Size: m.Size, Job: m.table.Job, Token: []byte(m.Token), Generation: m.table.Generation,
-		Listeners: m.listeners, Peers: m.table.Addresses, Listening: true, Unreachable: m.Unreachable,
+		Listeners: m.listeners, Peers: m.table.Addresses, Listening: true, Unreachable: m.Unreachable, Congestion: m.Congestion,
 	}
 	if m.Encrypt {
 		var err error

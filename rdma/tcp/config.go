@@ -3,12 +3,17 @@ package tcp
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 )
 
 // Config is what a rank must know before it can open connections. How it comes
@@ -93,7 +98,23 @@ func (c *Config) check() error {
 	if c.Size > 1 && len(c.Listeners) == 0 {
 		return configError("rank %d has no listener", c.Rank)
 	}
-	return nil
+	return c.checkCongestion()
+}
+
+func (c *Config) checkCongestion() error {
+	if c.Congestion == "" {
+		return nil
+	}
+	err := mem.TryCongestion(c.Congestion)
+	if err == nil {
+		return nil
+	}
+	which, why := "available", "the kernel does not have it"
+	if errors.Is(err, syscall.EPERM) {
+		which, why = "allowed", "it is not allowed to ordinary users"
+	}
+	names, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_" + which + "_congestion_control")
+	return configError("congestion=%q (MALT_CONGESTION): %s (%v); here one of these is expected: %s", c.Congestion, why, err, strings.TrimSpace(string(names)))
 }
 
 // reaches tells whether there is a connection to rank.

@@ -52,5 +52,15 @@ func SetTCP(fd, unsent int, congestion string) error {
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
 }
 
+// TryCongestion tells whether a connection may have the named congestion control.
+func TryCongestion(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil // it will be seen
+	}
+	defer unix.Close(fd)
+	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+}
+
 // Write writes all of b, or as much of it as goes at once where fd does not block.
 func Write(fd int, b [][]byte) (int, error) { return unix.Writev(fd, b) }
