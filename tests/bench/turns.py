@@ -16,6 +16,9 @@ from .team import Team, TeamError
 ROUND = 0.03
 """Seconds that each rank has a core in a turn, about."""
 
+LEAST = 4
+"""Calls in a turn: the first also waits for ranks that got out of the one before later, which is no part of a call."""
+
 
 @dataclass
 class Result:
@@ -116,7 +119,7 @@ def _calls(row: Row, part: str, team: Team, cores: int) -> tuple[int, int]:
     if row.once:
         return 1, 0
     team.turn(part, 1)
-    calls, enough = 1, ROUND * max(1, row.ranks / cores)
+    calls, enough = LEAST, ROUND * max(1, row.ranks / cores)
     while (taken := calls * team.turn(part, calls, min(2 * calls, row.ranks))) < enough / 2:
         calls *= max(2, min(10, int(enough / max(taken, 1e-9))))
     return calls, min(2 * calls, row.ranks)
