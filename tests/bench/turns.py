@@ -40,14 +40,15 @@ def measure(
     before: Callable[[Row], None] = lambda _: None,
     enter: Sequence[Callable[[], None]] = (),
 ) -> list[Result]:
-    """Measure all rows: systems are started once for each number of ranks.
+    """Measure all rows: systems are started once for each number of ranks, and link: connections remember the last.
 
     `before` makes ready for a row; `enter` moves new processes, one for each rank, to where they belong.
     """
     found = []
     ordered = sorted(rows, key=lambda row: row.ranks)
-    for ranks, group in itertools.groupby(ordered, key=lambda row: row.ranks):
+    for (ranks, _), group in itertools.groupby(ordered, key=lambda row: (row.ranks, row.link)):
         wanted = list(group)
+        before(wanted[0])
         most = max(row.size for row in wanted)
         with contextlib.ExitStack() as stack:
             teams: dict[str, Team] = {}
@@ -60,7 +61,6 @@ def measure(
                 except TeamError as error:
                     broken[system.name] = str(error)
             for row in wanted:
-                before(row)
                 able = {s.name: teams[s.name] for s in systems if s.name in teams and s.has(row.op)}
                 result = _row(row, able, turns, cores)
                 result.left_out.update({s.name: broken[s.name] for s in systems if s.name in broken and s.has(row.op)})
