@@ -23,8 +23,8 @@
 // A rank that is killed or gives up ends the meeting for all, with a
 // *rdma.PeerError that names it; so does a host that is silent (Config.Unreachable). A
 // process that is stopped is waited for. What cannot work, because the ranks were
-// told different sizes or have different versions, ends it with a
-// *rdma.ConfigError, one that comes as a rank that is there already is sent away
+// told different sizes, were divided among launchers in different ways, or have
+// different versions, ends it with a *rdma.ConfigError, one that comes as a rank that is there already is sent away
 // with rdma.ErrRankTaken. Whoever cannot prove the token has no effect; what it
 // seems to have wanted stands in Report and in the error of a meeting that did
 // not come about.
