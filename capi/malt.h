@@ -174,12 +174,18 @@ void malt_look_up(malt_look look);
  *     unreachable= seconds for which another host may give no sign of life before
  *                 its ranks count as dead: 2 or more, 5 by default; until all have
  *                 met, less than 5 counts as 5
+ *     together=   the first and the last of the ranks that one launcher starts,
+ *                 this one among them ("4-7"): ranks of launchers that overlap in
+ *                 another way do not meet
+ *     congestion= the congestion control of connections with other hosts, by the
+ *                 kernel's name ("cubic"); without it, the system's
  *     encrypt=    1: what goes between hosts is encrypted; the same on all ranks
  *     transport=  auto  shm  tcp  inmem
  * Without any of those, here and in the environment, the job is this process
  * alone: rank 0 of 1.
  * Afterwards MALT_RANK and MALT_SIZE in the environment of this process are those
- * of a job of one, and MALT_STORE, MALT_STORE_FD and MALT_TOKEN are gone, so that programs which it starts do not take themselves for ranks.
+ * of a job of one, and MALT_STORE, MALT_STORE_FD, MALT_TOKEN and MALT_TOGETHER
+ * are gone, so that programs which it starts do not take themselves for ranks.
  * (As this calls setenv, no other thread should be reading the environment.)
  * A malt_init that ran into timeout_ms keeps its place, too; one that runs into
  * the job's own timeout is over. Both messages name the ranks that have not

@@ -65,9 +65,9 @@ def job_environment(size: int) -> dict[str, str]:
     return program_environment(size) | meeting(size, f"local:{os.urandom(16).hex()}", os.urandom(16).hex())
 
 
-def meeting(size: int, store: str, token: str) -> dict[str, str]:
-    """Return the variables that tell ranks how many they are and where they meet."""
-    return {"MALT_SIZE": str(size), "MALT_STORE": store, "MALT_TOKEN": token}
+def meeting(size: int, store: str, token: str, together: str = "") -> dict[str, str]:
+    """Return the variables that tell ranks how many they are, where they meet, and which of them start together."""
+    return {"MALT_SIZE": str(size), "MALT_STORE": store, "MALT_TOKEN": token, "MALT_TOGETHER": together}
 
 
 class Job:

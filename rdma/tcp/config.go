@@ -105,16 +105,22 @@ func (c *Config) checkCongestion() error {
 	if c.Congestion == "" {
 		return nil
 	}
-	err := mem.TryCongestion(c.Congestion)
-	if err == nil {
-		return nil
+	if err := mem.TryCongestion(c.Congestion); err != nil {
+		return noCongestion(c.Congestion, err, os.Geteuid() == 0)
 	}
-	which, why := "available", "the kernel does not have it"
+	return nil
+}
+
+func noCongestion(name string, err error, root bool) error {
+	which, why := "available", "there is none, or its module is not loaded, such as by modprobe tcp_"+name
+	if !root {
+		which = "allowed"
+	}
 	if errors.Is(err, syscall.EPERM) {
-		which, why = "allowed", "it is not allowed to ordinary users"
+		which, why = "allowed", "it is not for ordinary users (net.ipv4.tcp_allowed_congestion_control)"
 	}
 	names, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_" + which + "_congestion_control")
-	return configError("congestion=%q (MALT_CONGESTION): %s (%v); here one of these is expected: %s", c.Congestion, why, err, strings.TrimSpace(string(names)))
+	return configError("congestion=%q (MALT_CONGESTION): %s (%v); expected here: %s", name, why, err, strings.Join(strings.Fields(string(names)), ", "))
 }
 
 // reaches tells whether there is a connection to rank.

@@ -27,6 +27,14 @@ func TestCongestion(t *testing.T) {
 	closeAll(t, all)
 }
 
+func TestForbiddenCongestion(t *testing.T) {
+	for _, root := range []bool{false, true} {
+		if err := noCongestion("bbr", unix.EPERM, root); !strings.Contains(err.Error(), "not for ordinary users") || !strings.Contains(err.Error(), "reno") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestNoSuchCongestion(t *testing.T) {
 	c := configure(t, 2)[0]
 	c.Congestion = "cubik"

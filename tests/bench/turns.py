@@ -40,9 +40,9 @@ def measure(
     before: Callable[[Row], None] = lambda _: None,
     enter: Sequence[Callable[[], None]] = (),
 ) -> list[Result]:
-    """Measure all rows: systems are started once for each number of ranks, and link: connections remember the last.
+    """Measure all rows: systems are started anew where the number of ranks changes, or the link.
 
-    `before` makes ready for a row; `enter` moves new processes, one for each rank, to where they belong.
+    `before` makes ready for rows with a link; `enter` moves new processes, one for each rank, to where they belong.
     """
     found = []
     ordered = sorted(rows, key=lambda row: row.ranks)

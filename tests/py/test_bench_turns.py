@@ -38,7 +38,7 @@ def test_what_measures_itself_is_called_once() -> None:
 
 
 def test_what_is_slow_is_not_warmed_up_for_long() -> None:
-    assert turns._calls(Row("", "sync", 16, 64), "by hand", Ranks(2.0), cores=4) == (1, 2)  # type: ignore[arg-type]
+    assert turns._calls(Row("", "sync", 16, 64), "by hand", Ranks(2.0), cores=4) == (4, 8)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -218,12 +218,14 @@ def test_a_process_that_a_rank_starts_is_no_rank() -> None:
         """
         import subprocess
         malt.init()
-        assert not {name for name in os.environ if name in ("MALT_RANK", "MALT_SIZE", "MALT_STORE", "MALT_TOKEN")}
+        from malt._identity import RANK_VARIABLES
+        assert not os.environ.keys() & set(RANK_VARIABLES)
         code = "import malt; print(malt.rank(), malt.size()); malt.Vector(3)"
         child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         print(child.stdout.strip(), child.returncode, child.stderr.strip().splitlines()[-1])
         malt.barrier()
         """,
+        env={"MALT_TOGETHER": "0-1"},
     )
     for rank, text in enumerate(said):
         assert text.startswith(f"{rank} 2 1 malt.StateError: malt: this process was started by rank {rank} of 2")

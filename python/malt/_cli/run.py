@@ -125,7 +125,7 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
     env = job_environment(len(part.numbers))
     if part.store and part.token:
         together = f"{part.numbers[0]}-{part.numbers[-1]}"
-        env.update(meeting(part.size, part.store, part.token), MALT_TOGETHER=together)
+        env.update(meeting(part.size, part.store, part.token, together))
     return env | settings(options)
 
 

@@ -125,7 +125,7 @@ func parseTogether(text string, rank int) (together, error) {
 	if t := (together{from, to}); err == nil && err2 == nil && t.check() == nil && from <= rank && rank <= to {
 		return t, nil
 	}
-	return nil, configError("together=%s (MALT_TOGETHER) on rank %d; expected the first and the last of the ranks that were started along with it, such as %d-%d", text, rank, rank, rank+1)
+	return nil, configError("together=%s (MALT_TOGETHER) on rank %d; expected the first and the last of the ranks that were started along with it, such as %d-%d", text, rank, rank, rank)
 }
 
 func (t together) check() error {
@@ -142,8 +142,8 @@ func (t together) against(o together) bool {
 }
 
 func (t together) String() string {
-	if t[0] == t[1] {
-		return fmt.Sprintf("rank %d", t[0])
+	if len(t) == 0 {
+		return "ranks that are not known"
 	}
 	return fmt.Sprintf("ranks %d to %d", t[0], t[1])
 }
