@@ -214,7 +214,7 @@ func stopped(t *testing.T) string {
 // the peer was given up.
 func untilHeard(t *testing.T, l *link, ended <-chan error) {
 	t.Helper()
-	for limit := time.Now().Add(time.Second); l.silent() != 0; {
+	for limit := time.Now().Add(10 * time.Second); l.silent() != 0; {
 		select {
 		case err := <-ended:
 			t.Fatalf("rank %d is given up, though its kernel answers: %v", l.peer, err)
@@ -226,13 +226,17 @@ func untilHeard(t *testing.T, l *link, ended <-chan error) {
 	}
 }
 
+// almost is a silence that is nearly enough: one attempt that is not answered in time
+// is the last.
+func almost(l *link) time.Duration { return l.rank.cfg.silence() - 300*time.Millisecond }
+
 // Whose kernel lets a connection in is there, though its process is stopped: who has
 // lost the connection, and tries to make or to hear of another one, does not count
 // that as silence.
 func TestWhoIsStoppedIsNotSilent(t *testing.T) {
 	for own := range 2 {
 		l := lost(own, stopped(t))
-		l.silence = l.rank.cfg.Unreachable - time.Millisecond
+		l.silence = almost(l)
 		ended := make(chan error, 1)
 		go func() {
 			_, err := l.connect(false)
@@ -261,7 +265,7 @@ func TestSilentConnectionOfOneWhoIsThere(t *testing.T) {
 			t.Fatal("what is not acknowledged does not count as silence")
 		}
 	}
-	l.silence = l.rank.cfg.Unreachable - time.Millisecond
+	l.silence = almost(l)
 	ended := make(chan error, 1)
 	go func() {
 		l.doubt(c)
