@@ -23,16 +23,17 @@ func getenv(name string) string {
 // which the rank starts is a job of its own instead of a second copy of the
 // rank. MALT_TIMEOUT and the like, which say how rather than who, stay.
 func hideFromChildren(w *libmalt.World) {
+	who := []struct{ name, value string }{
+		{"MALT_RANK", "0"}, {"MALT_SIZE", "1"}, {"MALT_STORE", ""}, {"MALT_STORE_FD", ""}, {"MALT_TOKEN", ""}, {"MALT_TOGETHER", ""},
+	}
 	told := w.Size() > 1
-	for _, name := range []string{"MALT_RANK", "MALT_SIZE", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN", "MALT_TOGETHER"} {
-		told = told || getenv(name) != ""
+	for _, v := range who {
+		told = told || getenv(v.name) != ""
 	}
 	if !told {
 		return // nobody made it one: leave the environment as it is
 	}
-	for _, v := range []struct{ name, value string }{
-		{"MALT_RANK", "0"}, {"MALT_SIZE", "1"}, {"MALT_STORE", ""}, {"MALT_STORE_FD", ""}, {"MALT_TOKEN", ""}, {"MALT_TOGETHER", ""},
-	} {
+	for _, v := range who {
 		name, value := C.CString(v.name), C.CString(v.value)
 		if v.value == "" {
 			C.unsetenv(name)

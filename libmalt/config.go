@@ -63,7 +63,8 @@ var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
 // MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
-// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), and MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), and MALT_TRANSPORT. Without any of
+// them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {

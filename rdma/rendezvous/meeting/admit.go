@@ -98,8 +98,8 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 		mistake = fmt.Sprintf("there is no rank %d (%s) among %d", rank, comer.who(), h.Size)
 	case other >= 0:
 		there := h.seats[other]
-		mistake = fmt.Sprintf("rank %d (%s) was started along with %v, and rank %d (%s) along with %v; all machines need the same -n, and each a number of its own (%s)",
-			rank, comer.who(), said.Together, other, there.who(), there.card.Together, "malt run -n, --node-rank")
+		mistake = fmt.Sprintf("rank %d (%s) was started along with %v, and rank %d (%s) along with %v; all machines need the same -n, and each a number of its own (malt run -n, --node-rank)",
+			rank, comer.who(), said.Together, other, there.who(), there.card.Together)
 	case h.seats[rank].card != nil:
 		why := fmt.Sprintf("rank %d came twice: %s, and %s; give every rank a number of its own (%s, and the same -n everywhere), and every job a port of its own", rank, h.seats[rank].who(), comer.who(), theRank)
 		h.strange = why

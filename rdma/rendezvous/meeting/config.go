@@ -104,9 +104,6 @@ func (c *Config) check() (places []place, chosen choice, err error) {
 	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
 		return nil, chosen, err
 	}
-	if _, err = parseTogether(c.Together, c.Rank); err != nil {
-		return nil, chosen, err
-	}
 	chosen, err = parseInterface(c.Interface)
 	return places, chosen, err
 }

@@ -64,7 +64,9 @@ func meet(ctx context.Context, c Config) (*Table, []net.Listener, error) {
 	}
 	name := hostName()
 	p.card = card{Version: c.Version, Name: name, Pid: os.Getpid()}
-	p.card.Together, _ = parseTogether(c.Together, c.Rank)
+	if p.card.Together, err = parseTogether(c.Together, c.Rank); err != nil {
+		return nil, nil, err
+	}
 	p.card.Host, p.card.Network = identify(name, c.Alone)
 	if c.Host != "" && !c.Alone {
 		p.card.Host = c.Host
