@@ -292,3 +292,32 @@ def test_the_end_of_what_delays_is_an_error() -> None:
         net._delay._process.kill()
         with pytest.raises(SimError, match="has ended, with exit code -9"):
             net.hosts[0].cable.delay = 0.02
+
+
+ALL_TALK = """
+count, me = int(sys.argv[1]), int(sys.argv[2])
+s = socket.socket(type=UDP)
+s.bind(("", 5000))
+say("up")
+told()
+for other in range(count):
+    s.sendto(b"?", (f"h{other}", 5000))
+s.settimeout(5)
+heard = set()
+try:
+    while len(heard) < count:
+        heard.add(s.recvfrom(9)[1])
+except TimeoutError:
+    pass
+say(len(heard))
+"""
+
+
+def test_more_hosts_talk_than_the_neighbour_table_of_a_machine_holds() -> None:
+    count = 40
+    with Network(count) as net, Programs() as started:
+        all_of_them = [started.start(host, ALL_TALK, str(count), str(host.number)) for host in net.hosts]
+        assert [program.hear() for program in all_of_them] == ["up"] * count
+        for program in all_of_them:
+            program.tell("go")
+        assert [program.hear() for program in all_of_them] == [count] * count

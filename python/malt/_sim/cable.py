@@ -23,6 +23,11 @@ _LOSS, _DELAY = 1, 2  # the filters of a port, in their order
 _DROP = "4,32 0 0 4294963256,37 0 1 {limit},6 0 0 4294967295,6 0 0 2"
 
 
+def mac(number: int) -> str:
+    """Return the Ethernet address of a host."""
+    return f"02:00:00:00:00:{number:02x}"
+
+
 class Traffic(NamedTuple):
     """What has passed a cable, in bytes of whole Ethernet frames."""
 
@@ -55,22 +60,20 @@ class Cable:
         self._delay = 0.0
         self._bridged = False  # the device of the delay is at the switch
 
-    @property
-    def mac(self) -> str:
-        """The Ethernet address of the host's end."""
-        return f"02:00:00:00:00:{self.number:02x}"
-
     def plug(self, namespace: str) -> list[str]:
         """Return what `ip` has to do to lay the cable between the switch and a network namespace."""
         return [
-            f"link add {self.port} type veth peer name {HOST_END} address {self.mac} netns {namespace}",
+            f"link add {self.port} type veth peer name {HOST_END} address {mac(self.number)} netns {namespace}",
             f"link set {self.port} master {SWITCH} up",
         ]
 
     def attach(self) -> None:
         """Tell the switch who is at the other end, and make room for filters."""
         # Packets that are delayed come to the switch by another port, so it may not learn.
-        batch("bridge", [f"link set dev {self.port} learning off", f"fdb add {self.mac} dev {self.port} master static"])
+        batch(
+            "bridge",
+            [f"link set dev {self.port} learning off", f"fdb add {mac(self.number)} dev {self.port} master static"],
+        )
         call("tc", "qdisc", "add", "dev", self.port, "clsact")
 
     # ------------------------------------------------------------------ its properties

@@ -9,10 +9,11 @@ import socket
 import subprocess
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from malt._sim import kernel
-from malt._sim.cable import HOST_END, Cable
+from malt._sim.cable import HOST_END, Cable, mac
 from malt._sim.delay import Delay
 from malt._sim.programs import SimError, batch, call
 
@@ -20,6 +21,13 @@ _KINDS = ("ipc", "uts", "net", "mnt")
 """What a host has of its own. Processes, users and files are those of the machine."""
 
 _SHM = "/dev/shm"
+
+ASKING = 16
+"""Hosts up to which each asks for the Ethernet addresses of the others, as real ones do.
+
+The kernel keeps the answers of all its namespaces in one table of 1,024 (gc_thresh3), which those
+of 33 hosts fill. What it has been told for good does not count.
+"""
 
 
 def name(number: int) -> str:
@@ -52,6 +60,7 @@ class Host:
 
     def __init__(self, number: int, count: int, delay: Callable[[], Delay]) -> None:
         self.number = number
+        self.count = count
         self.name = name(number)
         self.address = address(number)
         self.address6 = address6(number)
@@ -68,9 +77,15 @@ class Host:
     def connect(self) -> None:
         """Give its end of the cable, which has been laid, its addresses."""
         lines = ["link set lo up", f"address add {self.address}/16 dev {HOST_END}", f"link set {HOST_END} up"]
+        kinds = [address]
         if os.path.exists("/proc/net/if_inet6"):
             # Without the second in which the host would ask whether another has the address.
             lines.append(f"address add {self.address6}/64 dev {HOST_END} nodad")
+            kinds.append(address6)
+        if self.count > ASKING:
+            others = [number for number in range(self.count) if number != self.number]
+            for kind, other in product(kinds, others):
+                lines.append(f"neighbour add {kind(other)} lladdr {mac(other)} nud permanent dev {HOST_END}")
         batch("ip", lines, enter=self._enter)
 
     # ------------------------------------------------------------------ processes in it
