@@ -147,7 +147,7 @@ class Job:
             The program could not be started, or there are too many of them.
         """
         if self._guard is None:
-            self._guard = start_guard()
+            self._start_guard()
         ours: list[int] = []
         theirs: list[int] = []
 
@@ -216,9 +216,27 @@ class Job:
             pipe.take(b"")
         pipe.close()
 
+    def _start_guard(self) -> None:
+        self._guard = start_guard()
+        end = _watch_or_kill(self._guard)
+        self._watch(end, _END, partial(self._guard_ended, end))
+        self._tell_guard(b"".join(b"%d\n" % rank.pid for rank in self.ranks if not rank.lost))
+
+    def _guard_ended(self, end: int) -> None:
+        """Start another guard where somebody has killed this one; one that fails by itself would fail again."""
+        self.forget(end)
+        os.close(end)
+        guard = self._guard
+        assert guard is not None
+        assert guard.stdin is not None
+        guard.stdin.close()
+        if guard.wait() < 0:
+            with contextlib.suppress(OSError):
+                self._start_guard()
+
     def _tell_guard(self, text: bytes) -> None:
         if self._guard is not None and self._guard.stdin is not None:
-            with contextlib.suppress(OSError):  # somebody has killed the guard
+            with contextlib.suppress(OSError, ValueError):  # somebody has killed the guard
                 self._guard.stdin.write(text)
 
     # ------------------------------------------------------------------ watching

@@ -213,11 +213,41 @@ def test_killed_launcher_and_guard_still_take_the_ranks(tmp_path: Path) -> None:
     """Then it is the kernel that ends the ranks: the parent-death signal."""
     with launched("-n", "3", script(tmp_path, WAIT)) as job:
         pids = [int(pid) for pid in job.wait_for(r"ready (\d+)", 3)]
-        guards = [pid for pid in _children(job.pid) if b"_guard.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-        assert len(guards) == 1
-        os.kill(guards[0], signal.SIGKILL)
+        guard = _guard(job.pid)
+        assert guard
+        os.kill(guard, signal.SIGKILL)
         job.signal(signal.SIGKILL)
         assert all(wait_for_end(pid) for pid in pids)
+
+
+def test_a_guard_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    """Only a guard ends what ranks have started, and it has to know those of before."""
+    path = script(
+        tmp_path,
+        """
+        child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        print("child", child.pid, flush=True)
+        signal.pause()
+        """,
+    )
+    with launched("-n", "2", path) as job:
+        children = [int(pid) for pid in job.wait_for(r"child (\d+)", 2)]
+        guard = _guard(job.pid)
+        assert guard
+        os.kill(guard, signal.SIGKILL)
+        deadline = time.monotonic() + LONG
+        while (other := _guard(job.pid)) in (None, guard) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert other not in (None, guard)
+        job.signal(signal.SIGKILL)
+        assert all(wait_for_end(pid) for pid in children)
+
+
+def _guard(pid: int) -> int | None:
+    for child in _children(pid):
+        if b"_guard.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return child
+    return None
 
 
 def _children(pid: int) -> list[int]:
