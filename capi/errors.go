@@ -62,6 +62,24 @@ var kinds = []struct {
 	{libmalt.ErrClosed, C.MALT_EHANDLE},
 }
 
+// info is an error as malt_error gives it.
+type info struct {
+	code  C.malt_status
+	rank  int // -1: none
+	death rdma.Death
+	text  string
+	why   string
+}
+
+func infoOf(err error) info {
+	i := info{code: code(err), rank: -1, text: err.Error()}
+	var dead *rdma.PeerError
+	if i.code == C.MALT_EPEER && errors.As(err, &dead) {
+		i.rank, i.death, i.why = dead.Rank, dead.Kind, dead.Err.Error()
+	}
+	return i
+}
+
 // code is the one place that maps errors to the codes of malt.h. What it does
 // not know is a defect: every error that can be met has a code.
 func code(err error) C.malt_status {

@@ -25,17 +25,18 @@ func caught(status *C.malt_status) {
 	}
 }
 
-// fail leaves err's sentence for malt_errmsg on the calling thread, and returns
-// its code. nil is MALT_OK and leaves the sentence of an earlier failure alone.
+// fail leaves err for malt_errmsg and malt_error on the calling thread, and returns
+// its code. nil is MALT_OK and leaves an earlier failure alone.
 func fail(err error) C.malt_status {
 	if err == nil {
 		return C.MALT_OK
 	}
-	s := err.Error()
 	// The goroutine of a call from C is locked to the caller's thread, so the C
 	// side finds the right thread's buffer.
-	C.maltc_set_error((*C.char)(unsafe.Pointer(unsafe.StringData(s))), C.size_t(len(s)))
-	return code(err)
+	i := infoOf(err)
+	s := strings.Join([]string{i.text, i.why}, "\x00")
+	C.maltc_set_error(i.code, C.int32_t(i.rank), C.int32_t(i.death), (*C.char)(unsafe.Pointer(unsafe.StringData(s))), C.size_t(len(s)))
+	return i.code
 }
 
 // panicError is a panic that was caught at the border to C.

@@ -7,11 +7,13 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"malt/libmalt"
+	"malt/rdma"
 )
 
 // The job of this process. Go state at package level is for this package alone:
@@ -51,17 +53,25 @@ func inJob(timeoutMs C.int64_t, call func(context.Context, *libmalt.World) error
 }
 
 //export maltGoAbort
-func maltGoAbort(reason *C.char) (status C.malt_status) {
+func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_status) {
 	defer caught(&status)
 	s, err := text(reason, "reason")
 	if err != nil {
 		return fail(err)
 	}
 	w, err := job()
-	if err == nil {
-		w.Abort(s)
+	if err != nil {
+		return fail(err)
 	}
-	return fail(err)
+	why := rdma.HasFailed(w.Rank(), s)
+	if because != nil && because.code == C.MALT_EPEER {
+		if s, err = text(because.why, "because->why"); err != nil {
+			return fail(err)
+		}
+		why = &rdma.PeerError{Rank: int(because.rank), Kind: rdma.Death(because.death), Err: errors.New(s)}
+	}
+	w.Abort(why)
+	return C.MALT_OK
 }
 
 //export maltGoAt

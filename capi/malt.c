@@ -20,12 +20,13 @@
 
 /* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
 _Static_assert(sizeof(malt_array) == 40 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
-                       sizeof(malt_vector_totals) == 40 && sizeof(malt_graph_measures) == 40,
+                       sizeof(malt_vector_totals) == 40 && sizeof(malt_graph_measures) == 40 &&
+                       sizeof(malt_error_info) >= 32,
                "the layout of a struct of malt.h has changed");
 
 static malt_status failed(malt_status code, const char *text)
 {
-	maltc_set_error(text, strlen(text));
+	maltc_set_error(code, -1, 0, text, strlen(text));
 	return code;
 }
 
@@ -95,10 +96,10 @@ malt_status malt_finalize(void)
 	return maltGoFinalize();
 }
 
-malt_status malt_abort(const char *reason)
+malt_status malt_abort(const char *reason, const malt_error_info *because)
 {
 	NOT_IN_CHILD;
-	return maltGoAbort((char *)reason);
+	return maltGoAbort((char *)reason, (malt_error_info *)because);
 }
 
 malt_status malt_at(const char *place)

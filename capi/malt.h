@@ -37,7 +37,7 @@
  *
  * Status. Every function that can fail returns a malt_status: 0, or one of the
  * negative codes below. malt_errmsg() then gives the sentence: which value was
- * wrong, what was expected, what to do. On an error nothing is stored where
+ * wrong, what was expected, what to do, and malt_error() the same as data. On an error nothing is stored where
  * results go. Each function lists its own codes; besides those every function
  * may return MALT_EFORK (see Processes), MALT_EINTERNAL (a defect of MALT:
  * please report the message), MALT_EINVAL (a result pointer that must not be
@@ -115,7 +115,7 @@
 extern "C" {
 #endif
 
-#define MALT_ABI_VERSION 2
+#define MALT_ABI_VERSION 3
 
 typedef int32_t malt_status;
 typedef uint64_t malt_handle;
@@ -153,6 +153,28 @@ const char *malt_version(void);
 /* The sentence of the last call of this thread that failed; "" if none has.
  * Valid until the next call of this thread. */
 const char *malt_errmsg(void);
+
+/* How a rank died. */
+enum {
+	MALT_DEATH_ENDED = 1,       /* its process has ended without a word */
+	MALT_DEATH_FAILED = 2,      /* it said so itself: malt_abort, or it could not join */
+	MALT_DEATH_UNREACHABLE = 3  /* its host gives no sign of life */
+};
+
+/* An error as data. */
+typedef struct {
+	uint64_t size;       /* you set it: sizeof(malt_error_info). Then: how much of it was filled in */
+	malt_status code;
+	int32_t rank;        /* MALT_EPEER: the rank that died first, which others may have died of; else -1 */
+	int32_t death;       /* MALT_EPEER: how it died, MALT_DEATH_…; else 0 */
+	const char *message; /* malt_errmsg() */
+	const char *why;     /* MALT_EPEER: how it is known to be dead, or what it said; else "" */
+} malt_error_info;
+
+/* The last call of this thread that failed, as data: decide by this, never by the
+ * sentence. Code MALT_OK if none has. Texts are valid until the next call of this
+ * thread. Later versions have more fields, behind these. */
+void malt_error(malt_error_info *info);
 
 /* Has look called by every thread that sleeps in a call of MALT, every 50 ms and
  * after each signal handler that ran in the thread; NULL: no longer. If it returns
@@ -202,8 +224,10 @@ malt_status malt_init(const char *options, int64_t timeout_ms);
 malt_status malt_finalize(void);
 
 /* Publishes this rank's own death: waits of the others for it fail at once with
- * MALT_EPEER and this reason. For a rank that is about to end after an error. */
-malt_status malt_abort(const char *reason);
+ * MALT_EPEER and this reason. For a rank that is about to end after an error.
+ * because: that error, from malt_error, or NULL. If it is MALT_EPEER, the others
+ * get the death of that rank in place of this one's. */
+malt_status malt_abort(const char *reason, const malt_error_info *because);
 
 /* Who am I. Before malt_init and after malt_finalize: MALT_EINIT. They take a
  * few nanoseconds. */

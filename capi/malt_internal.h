@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies n bytes of text, which need no final 0, into the calling thread's
- * buffer for malt_errmsg. */
-void maltc_set_error(const char *text, size_t n);
+/* Keeps an error of the calling thread for malt_errmsg and malt_error. text has n
+ * bytes: the strings of malt_error_info in their order, with a 0 between two of
+ * them; those at the end may be missing. */
+void maltc_set_error(int32_t code, int32_t rank, int32_t death, const char *text, size_t n);
 
 /* Whether this process is a forked child; and MALT_EFORK, with its message. */
 extern int maltc_forked;

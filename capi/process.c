@@ -12,41 +12,62 @@
 
 /* ------------------------------------------------- the message of a thread */
 
-/* Each thread's message lies in its own block of malloc, found through a key of
+/* Each thread's error lies in its own block of malloc, found through a key of
  * pthread. A _Thread_local array would do, too, but Go's runtime makes the
  * library's whole thread-local block static, and dlopen finds little room for
  * such a block in a program that is running. */
 struct message {
+	int32_t code, rank, death;
 	size_t cap;
-	char text[];
+	char text[]; /* the strings of malt_error_info, each with its 0 */
 };
+
+enum { STRINGS = 2 };
 
 static pthread_key_t message_key;
 
-void maltc_set_error(const char *text, size_t n)
+void maltc_set_error(int32_t code, int32_t rank, int32_t death, const char *text, size_t n)
 {
 	struct message *m = pthread_getspecific(message_key);
-	if (m == NULL || m->cap <= n) {
-		size_t cap = n < 255 ? 256 : n + 1;
+	if (m == NULL || m->cap < n + STRINGS) {
+		size_t cap = n + STRINGS < 256 ? 256 : n + STRINGS;
 		struct message *grown = realloc(m, sizeof *m + cap);
 		if (grown == NULL) { /* keep what fits */
 			if (m == NULL)
 				return;
-			n = m->cap - 1;
+			n = m->cap - STRINGS;
 		} else {
 			m = grown;
 			m->cap = cap;
 			pthread_setspecific(message_key, m);
 		}
 	}
+	m->code = code;
+	m->rank = rank;
+	m->death = death;
 	memcpy(m->text, text, n);
-	m->text[n] = 0;
+	memset(m->text + n, 0, STRINGS);
 }
 
 const char *malt_errmsg(void)
 {
 	struct message *m = pthread_getspecific(message_key);
 	return m == NULL ? "" : m->text;
+}
+
+void malt_error(malt_error_info *info)
+{
+	malt_error_info all = {.code = MALT_OK, .rank = -1, .message = "", .why = ""};
+	struct message *m = pthread_getspecific(message_key);
+	if (m != NULL) {
+		all.code = m->code;
+		all.rank = m->rank;
+		all.death = m->death;
+		all.message = m->text;
+		all.why = all.message + strlen(all.message) + 1;
+	}
+	all.size = info->size < sizeof all ? info->size : sizeof all;
+	memcpy(info, &all, all.size);
 }
 
 /* --------------------------------------------------------- forked children */
@@ -93,6 +114,6 @@ int32_t maltc_refuse_child(void)
 		"malt: this process was forked from one that had loaded MALT, and Go's threads do not survive a fork; "
 		"start workers with exec (in Python: the \"spawn\" or \"forkserver\" start method), "
 		"or do not use MALT in them";
-	maltc_set_error(text, sizeof text - 1);
+	maltc_set_error(MALT_EFORK, -1, 0, text, sizeof text - 1);
 	return MALT_EFORK;
 }

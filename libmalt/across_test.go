@@ -406,7 +406,7 @@ type mortalOut struct {
 
 func (o *mortalOut) Begin() ([]byte, error) {
 	if o.m.left == 0 {
-		o.m.Abort("killed")
+		o.m.Abort(rdma.HasFailed(o.m.Rank(), "killed"))
 		return nil, errDead
 	}
 	return o.Outbox.Begin()

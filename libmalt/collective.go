@@ -54,7 +54,7 @@ type collective struct {
 	level map[uint32]*level // of each object
 	late  []int             // ranks that the last step could not go on without
 	fault int               // the rank that made it fail: this one, until another was seen to
-	died  error             // why that rank is known to be dead, if it is
+	died  *rdma.PeerError   // that rank's death, if it is dead
 }
 
 // progress is how far one rank's data has come.

@@ -239,7 +239,7 @@ func TestCollectiveOfARankThatEndedFirst(t *testing.T) {
 func TestCollectiveOfADeadRank(t *testing.T) {
 	errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
 		if w.Rank() == 1 {
-			w.Abort("division by zero")
+			w.Abort(rdma.HasFailed(w.Rank(), "division by zero"))
 			return nil
 		}
 		return w.Barrier(ctx)

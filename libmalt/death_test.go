@@ -73,7 +73,7 @@ func TestDeathEndsWaitsForOthers(t *testing.T) {
 					if err := wantErr(c.call(short, w, v), libmalt.ErrTimeout); err != nil {
 						return err
 					}
-					w.Abort("killed by a test")
+					w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
 				default:
 					<-over
 				}
@@ -92,7 +92,7 @@ func TestDeathLetsOthersGoOn(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 1 {
-			w.Abort("killed by a test")
+			w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
 			close(died)
 			return nil
 		}
@@ -133,7 +133,7 @@ func TestDeathExplainsWhoGaveUp(t *testing.T) {
 			return wantDeath(gather(ctx), 1)
 		case 1:
 			<-begun
-			w.Abort("killed by a test")
+			w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
 			close(died)
 			return nil
 		}
@@ -154,7 +154,7 @@ func TestDeathReachesEveryWait(t *testing.T) {
 				}
 				for i := range 20 {
 					if i == 3 && w.Rank() == 1 {
-						w.Abort("killed by a test")
+						w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
 						return nil
 					}
 					if _, err := v.Sync(ctx, 1); err != nil {
@@ -211,7 +211,7 @@ func TestDeathIsPassedOnByMark(t *testing.T) {
 			return errors.Join(err, wantDeath(call(ctx), 2))
 		}
 		<-full
-		w.Abort("killed by a test")
+		w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
 		return nil
 	}) {
 		if err != nil {
@@ -227,7 +227,7 @@ func TestDeathIsPassedOnByMessage(t *testing.T) {
 	heard.Add(3)
 	with(t, func(f *faulty) {
 		f.subscribe = func(context.Context, string, rdma.Spec, []int) ([]rdma.Inbox, error) {
-			return nil, &rdma.PeerError{Rank: 2, Err: errors.New("its host has not answered")}
+			return nil, &rdma.PeerError{Rank: 2, Kind: rdma.Unreachable, Err: errors.New("its host has not answered")}
 		}
 	}, func(ctx context.Context, w *libmalt.World) error {
 		_, err := vector(ctx, w, 10, "")

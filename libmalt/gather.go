@@ -139,7 +139,7 @@ func (s *Segment) missing(rank int, gone error) (wait bool, err error) {
 		dead = deathIn(s.w.t.State(rank))
 	}
 	if dead != nil {
-		return false, &rdma.PeerError{Rank: rank, Op: "gather of " + s.String(), Err: dead.Err}
+		return false, dead.During("gather of " + s.String())
 	}
 	return !away && gone == nil, nil
 }

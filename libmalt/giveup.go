@@ -45,7 +45,7 @@ func (e *givenUp) Unwrap() error { return e.kind }
 // this rank in it yet.
 func (c *collective) fail(err error) {
 	if dead := deathIn(err); dead != nil && c.died == nil {
-		c.fault, c.died = dead.Rank, dead.Err
+		c.fault, c.died = dead.Rank, dead
 	}
 	if c.begun {
 		c.tell(err)
@@ -66,11 +66,11 @@ func (c *collective) tell(err error) {
 	_ = c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: kindReason}, nil) // fails only where it was closed
 }
 
-// A reason is the rank, 1 + the index of its kind in passedOn, kindDeath or 0, and
-// the text.
+// A reason is the rank; 1 + the index of its kind in passedOn, kindDeath + how the
+// rank died, or 0; and the text.
 const (
 	kindReason  = 1 << 15 // of its message, in place of the part's number
-	kindDeath   = 255
+	kindDeath   = 128
 	reasonFixed = 4 + 1
 	maxReason   = 8 << 10
 )
@@ -86,7 +86,7 @@ func (c *collective) reason(err error) []byte {
 	kind := 1 + slices.IndexFunc(passedOn, func(k error) bool { return errors.Is(e.kind, k) })
 	if kind == 0 {
 		if c.blamed(); c.died != nil {
-			e.rank, e.why, kind = c.fault, c.died.Error(), kindDeath
+			e.rank, e.why, kind = c.fault, c.died.Err.Error(), kindDeath+int(c.died.Kind)
 		}
 	}
 	binary.LittleEndian.PutUint32(b, uint32(e.rank))
@@ -98,25 +98,31 @@ func (c *collective) reason(err error) []byte {
 // knows of any.
 func (c *collective) blamed() uint64 {
 	if c.died == nil {
-		if rank, dead := death(c.w.t); dead != nil {
-			c.fault, c.died = rank, dead.Err
+		if dead := death(c.w.t); dead != nil {
+			c.fault, c.died = dead.Rank, dead
 		}
 	}
 	if c.died != nil {
-		return faultDied | uint64(c.fault)
+		return uint64(c.died.Kind)<<rankBits | uint64(c.fault)
 	}
 	return uint64(c.fault)
 }
 
+// blame is what a mark says of the call: a rank, and how it died, 0 if it has not.
+func (c *collective) blame(mark uint64) (rank int, kind rdma.Death) {
+	return int(mark & (1<<rankBits - 1)), rdma.Death(mark >> rankBits & (1<<(faultBits-rankBits) - 1))
+}
+
 // dead is the error where rank has given the call up, since another one is dead.
 // That one may be this rank, where a network is cut in two.
-func (c *collective) dead(rank, fault int, why error) error {
-	if fault == c.w.rank {
-		c.fault = rank
-		return &givenUp{c.op, rank, "it takes this rank for dead: " + why.Error(), ErrLeft}
+func (c *collective) dead(rank int, why *rdma.PeerError) error {
+	heard := why.Heard(rank, c.w.rank, c.w.size)
+	c.fault = heard.Rank
+	if heard != why {
+		return &givenUp{c.op, rank, heard.Err.Error(), ErrLeft}
 	}
-	c.fault, c.died = fault, why
-	return &givenUp{c.op, fault, "", &rdma.PeerError{Rank: fault, Op: c.op, Err: why}}
+	c.died = heard
+	return &givenUp{c.op, heard.Rank, "", heard.During(c.op)}
 }
 
 // readReason is the error that rank's reason stands for.
@@ -127,8 +133,8 @@ func (c *collective) readReason(rank int, b []byte) error {
 		first, kind := binary.LittleEndian.Uint32(b), int(b[4])
 		if first < uint32(c.w.size) {
 			e.rank = int(first)
-			if kind == kindDeath {
-				return c.dead(rank, e.rank, errors.New(e.why))
+			if kind >= kindDeath {
+				return c.dead(rank, &rdma.PeerError{Rank: e.rank, Kind: rdma.Death(kind - kindDeath), Err: errors.New(e.why)})
 			}
 		}
 		if kind > 0 && kind <= len(passedOn) {
@@ -143,12 +149,12 @@ func (c *collective) readReason(rank int, b []byte) error {
 // transport's word on it.
 func (c *collective) gone(rank int, state error) error {
 	if dead := deathIn(state); dead != nil {
-		return &rdma.PeerError{Rank: rank, Op: c.op, Err: dead.Err}
+		return dead.During(c.op)
 	}
 	if state != nil {
 		// It may have ended since it missed another that had ended.
-		if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n && mark&faultDied == 0 {
-			if first := int(mark & (faultDied - 1)); c.w.t.State(first) != nil {
+		if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
+			if first, kind := c.blame(mark); kind == 0 && c.w.t.State(first) != nil {
 				rank = first
 			}
 		}
@@ -160,9 +166,12 @@ func (c *collective) gone(rank int, state error) error {
 		return failf(ErrLeft, "%s: rank %d has ended%s; all ranks must make this call", c.op, rank, last)
 	}
 	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
-		c.fault = int(mark & (faultDied - 1))
-		if mark&faultDied != 0 {
-			return c.dead(rank, c.fault, fmt.Errorf("rank %d says so, and has given up", rank))
+		fault, kind := c.blame(mark)
+		if c.fault = fault; kind != 0 {
+			if dead := deathIn(c.w.t.State(fault)); dead != nil {
+				return c.dead(rank, dead)
+			}
+			return c.dead(rank, &rdma.PeerError{Rank: fault, Kind: kind, Err: fmt.Errorf("rank %d says so, and has given up", rank)})
 		}
 		return &givenUp{c.op, c.fault, "", ErrLeft}
 	}

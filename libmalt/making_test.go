@@ -31,7 +31,7 @@ type ending struct {
 var endings = []ending{
 	{"gives up", (*libmalt.World).Cancel, true, hasLeft},
 	{"leaves", (*libmalt.World).Close, false, hasLeft},
-	{"dies", func(w *libmalt.World) error { w.Abort("killed by a test"); return w.Close() }, false, hasDied},
+	{"dies", func(w *libmalt.World) error { w.Abort(rdma.HasFailed(w.Rank(), "killed by a test")); return w.Close() }, false, hasDied},
 }
 
 func hasLeft(err error) bool { return errors.Is(err, libmalt.ErrLeft) }

@@ -10,6 +10,7 @@ import (
 
 	"malt/libmalt"
 	"malt/libmalt/reduce"
+	"malt/rdma"
 )
 
 // inPlaceCount is that of an array which is long enough to be reduced in place.
@@ -160,7 +161,7 @@ func TestReducingDeath(t *testing.T) {
 			if err := wantErr(v.AllReduce(tried(), "sum"), libmalt.ErrTimeout); err != nil {
 				return err
 			}
-			w.Abort("killed by a test")
+			w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
 		default:
 			<-over
 		}

@@ -217,7 +217,7 @@ func (o *scattering) makeRoom() error {
 		dead := deathIn(err)
 		switch {
 		case dead != nil:
-			return &rdma.PeerError{Rank: r, Op: "scatter of " + s.String(), Err: dead.Err}
+			return dead.During("scatter of " + s.String())
 		case err != nil || away:
 			s.ch.out.Excuse(r)
 		default:

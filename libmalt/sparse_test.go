@@ -363,7 +363,7 @@ func TestSparseDeadReader(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 2 {
-			w.Abort("killed by the test")
+			w.Abort(rdma.HasFailed(w.Rank(), "killed by the test"))
 			close(died)
 			return nil
 		}

@@ -130,7 +130,7 @@ func (s *stage) command(words []string) {
 		err = w.Close()
 		s.worlds[r] = nil
 	case "die":
-		w.Abort("killed by the transcript")
+		w.Abort(rdma.HasFailed(w.Rank(), "killed by the transcript"))
 		s.worlds[r] = nil
 	default:
 		s.t.Fatalf("transcript: %q", words)

@@ -155,7 +155,7 @@ func TestDeathEndsWaitsInVirtualTime(t *testing.T) {
 		errs := run(t.Context(), inmem.New(2), func(ctx context.Context, w *libmalt.World) error {
 			if w.Rank() == 1 {
 				time.Sleep(time.Minute)
-				w.Abort("out of luck")
+				w.Abort(rdma.HasFailed(w.Rank(), "out of luck"))
 				return nil
 			}
 			start := time.Now()

@@ -184,7 +184,7 @@ func advance(t rdma.Transport, op stepper) (done bool, err error) {
 	if done || err != nil {
 		return done, blame(t, err)
 	}
-	rank, dead := death(t)
+	dead := death(t)
 	if dead == nil {
 		return false, nil
 	}
@@ -194,30 +194,30 @@ func advance(t rdma.Transport, op stepper) (done bool, err error) {
 		return done, blame(t, err)
 	}
 	op.giveUp()
-	return false, &rdma.PeerError{Rank: rank, Op: op.waiting(), Err: dead.Err}
+	return false, dead.During(op.waiting())
 }
 
 // blame is err; where that says that a rank has left, and one has died, the death.
 func blame(t rdma.Transport, err error) error {
 	if errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft) {
-		if rank, dead := death(t); dead != nil {
-			return &rdma.PeerError{Rank: rank, Op: err.Error(), Err: dead.Err}
+		if dead := death(t); dead != nil {
+			return dead.During(err.Error())
 		}
 	}
 	return err
 }
 
-// death finds the lowest rank that has died; nil where all live or have left in
-// good order.
-func death(t rdma.Transport) (rank int, dead *rdma.PeerError) {
+// death is what the lowest rank that is dead has died of; nil where all live or
+// have left in good order.
+func death(t rdma.Transport) *rdma.PeerError {
 	for r := range t.Size() {
 		if r != t.Rank() {
 			if dead := deathIn(t.State(r)); dead != nil {
-				return r, dead
+				return dead
 			}
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 // deathIn is the *rdma.PeerError in the word of a transport on a rank, if it is one.

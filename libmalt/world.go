@@ -56,7 +56,7 @@ const (
 	markAway = iota * lineWords
 	// markGaveUp is the last collective that the rank gave up, with, in the low
 	// faultBits, the rank at fault: that is itself unless it gave up because
-	// another one had, or because that rank had died (faultDied).
+	// another one had, or because that rank had died: then with how, above rankBits.
 	markGaveUp
 	// markWhere tells what the rank is doing, for messages: see where.
 	markWhere
@@ -67,8 +67,8 @@ const (
 
 const (
 	ended     = math.MaxUint64
-	faultBits = 17
-	faultDied = 1 << (faultBits - 1) // more than maxSize
+	faultBits = 20
+	rankBits  = 16 // maxSize fits
 )
 
 // memory is one mapping handed to the caller.
@@ -149,8 +149,8 @@ func (w *World) Timeout() time.Duration { return w.timeout }
 func (w *World) Traffic(peer int) rdma.Traffic { return w.t.Traffic(peer) }
 
 // Abort publishes this rank's own death: every wait of the others for it fails
-// with an *rdma.PeerError that carries the reason.
-func (w *World) Abort(reason string) { w.t.Abort(reason) }
+// with why, which is rdma.HasFailed, or the death that this rank ends because of.
+func (w *World) Abort(why *rdma.PeerError) { w.t.Abort(why.Heard(w.rank, w.rank, w.size)) }
 
 // Close leaves the job in good order. The others no longer wait for this rank.
 // Memory of its objects stays valid until Unmap. ErrBusy, and nothing is closed,

@@ -22,12 +22,28 @@ var (
 	ErrRankTaken = errors.New("rdma: rank is taken")
 )
 
+// Death is how a rank died. The numbers travel between ranks and across the C ABI.
+type Death uint8
+
+const (
+	// Ended: its process has ended without a word.
+	Ended Death = 1 + iota
+	// Failed: it said so itself, after an error of its own.
+	Failed
+	// Unreachable: its host gives no sign of life.
+	Unreachable
+	// Deaths is one more than the largest.
+	Deaths
+)
+
 // PeerError says that a rank is dead: the kernel said so, or the rank itself
-// did before it ended.
+// did before it ended. Rank is the root cause: a rank that ended because of the
+// death of another one is dead as well, and its state names the other one.
 type PeerError struct {
 	Rank int
+	Kind Death
 	Op   string // what was being done, "" when nothing was
-	Err  error  // why it is known to be dead
+	Err  error  // how it is known to be dead
 }
 
 func (e *PeerError) Error() string {
@@ -38,6 +54,30 @@ func (e *PeerError) Error() string {
 }
 
 func (e *PeerError) Unwrap() error { return e.Err }
+
+// During is the same death, met while op was being done.
+func (e *PeerError) During(op string) *PeerError { return &PeerError{e.Rank, e.Kind, op, e.Err} }
+
+// HasFailed is the death of a rank that says so itself.
+func HasFailed(rank int, reason string) *PeerError {
+	if reason == "" {
+		reason = "it gave up"
+	}
+	return &PeerError{Rank: rank, Kind: Failed, Err: errors.New(reason)}
+}
+
+// Heard is the death of teller as rank self of size ranks has it, where teller said
+// that it ends because of e. What another process says is checked; and a rank that
+// takes this one for dead has ended for its own reasons.
+func (e *PeerError) Heard(teller, self, size int) *PeerError {
+	switch {
+	case e.Rank == self && self != teller:
+		return HasFailed(teller, fmt.Sprintf("it takes this rank for dead: %v", e.Err))
+	case e.Rank < 0 || e.Rank >= size || e.Kind < Ended || e.Kind >= Deaths:
+		return HasFailed(teller, e.Err.Error())
+	}
+	return e
+}
 
 // MismatchError says that two ranks made the same box with different Specs.
 type MismatchError struct {

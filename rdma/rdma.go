@@ -62,12 +62,12 @@ type Transport interface {
 	Sub() (Transport, error)
 
 	// State tells whether peer takes part: nil while it lives, ErrLeft when it
-	// has closed its transport in good order, *PeerError when it is dead.
-	// Both are final.
+	// has closed its transport in good order, *PeerError when it is dead: of the
+	// rank that died first, where peer ended because of that. Both are final.
 	State(peer int) error
-	// Abort publishes this rank's own death with its reason: every wait of the
-	// others for it fails with a *PeerError that carries the reason.
-	Abort(reason string)
+	// Abort publishes this rank's own death: every wait of the others for it fails
+	// with why, which is HasFailed, or the death of another rank.
+	Abort(why *PeerError)
 
 	// Traffic counts exactly what went to and came from peer.
 	Traffic(peer int) Traffic

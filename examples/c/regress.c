@@ -25,7 +25,9 @@ static void check(malt_status status)
 {
 	if (status != MALT_OK) {
 		fprintf(stderr, "%s\n", malt_errmsg());
-		malt_abort(malt_errmsg());
+		malt_error_info error = {.size = sizeof error};
+		malt_error(&error);
+		malt_abort(error.message, &error);
 		exit(1);
 	}
 }

@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+DEATHS = ("ended", "failed", "unreachable")
+"""How a rank dies, in the order of MALT_DEATH_… from 1 on."""
+
+
 class Error(Exception):
     """Something went wrong in the job; every exception of MALT's own is one."""
 
@@ -43,16 +47,32 @@ class PeerError(Error, ConnectionError):
     Attributes
     ----------
     rank : int or None
-        The dead rank.
+        The rank that died first. Others may have ended because of its death.
+    kind : {"ended", "failed", "unreachable"} or None
+        Its process has ended without a word; it said that it failed; its host
+        gives no sign of life.
+    why : str
+        How it is known to be dead, or what it said before it ended.
     """
 
-    def __init__(self, message: str = "", rank: int | None = None) -> None:
+    def __init__(self, message: str = "", rank: int | None = None, kind: str | None = None, why: str = "") -> None:
         super().__init__(message)
-        self.rank = rank
+        self.rank, self.kind, self.why = rank, kind, why
 
-    def __reduce__(self) -> tuple[type[PeerError], tuple[str, int | None]]:
-        """Keep the rank when the exception is pickled, as multiprocessing does."""
-        return type(self), (str(self), self.rank)
+    def __reduce__(self) -> tuple[type[PeerError], tuple[str, int | None, str | None, str]]:
+        """Keep what is known when the exception is pickled, as multiprocessing does."""
+        return type(self), (str(self), self.rank, self.kind, self.why)
+
+
+def death(error: BaseException | None) -> PeerError | None:
+    """Return the `PeerError` that an exception is, or was raised because of."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        if isinstance(error, PeerError):
+            return error
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class StaleError(Error, RuntimeError):

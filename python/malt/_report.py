@@ -26,7 +26,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from malt._errors import PeerError
+from malt._errors import death
 
 VARIABLE = "MALT_REPORT"
 
@@ -61,7 +61,7 @@ class Reporter:
 
     def failed(self, error: BaseException) -> None:
         """Report that the rank ends because of error, before the other ranks hear of it."""
-        self._say({"failed": type(error).__name__, "peer": _by_peer(error), "time": time.monotonic()})
+        self._say({"failed": type(error).__name__, "peer": death(error) is not None, "time": time.monotonic()})
 
     def spent(self, kind: str, seconds: float) -> None:
         """Add to the time spent on ``scatter``, ``fold``, ``wait`` or ``collective``."""
@@ -76,17 +76,6 @@ class Reporter:
         summary = {"wall": time.monotonic() - self._start, **self._seconds, "waited": self._waited}
         self._say({"summary": summary})
         self._fd = None
-
-
-def _by_peer(error: BaseException | None) -> bool:
-    """Return whether error is a PeerError, or was raised because of one."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        if isinstance(error, PeerError):
-            return True
-        seen.append(error)
-        error = error.__cause__ or error.__context__
-    return False
 
 
 # Taken out of the environment, so that children of this rank find nothing there.

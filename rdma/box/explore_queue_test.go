@@ -47,7 +47,7 @@ func (r ranks) set(rank int, v uint64) {
 
 func (r ranks) state(rank int) error {
 	if r.dead(rank).Load() != 0 {
-		return &rdma.PeerError{Rank: rank, Err: errors.New("killed")}
+		return &rdma.PeerError{Rank: rank, Kind: rdma.Ended, Err: errors.New("killed")}
 	}
 	return nil
 }

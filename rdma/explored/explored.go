@@ -266,7 +266,7 @@ func (t *Transport) State(peer int) error {
 	case left:
 		return rdma.ErrLeft
 	case dead:
-		return &rdma.PeerError{Rank: peer, Err: errors.New("killed")}
+		return &rdma.PeerError{Rank: peer, Kind: rdma.Ended, Err: errors.New("killed")}
 	}
 	return nil
 }

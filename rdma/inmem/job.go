@@ -108,6 +108,3 @@ func (j *job) lookup(sender int, name string, rank int) (p *publication, index i
 	}
 	return nil, 0, nil
 }
-
-// errAborted is why a rank that called Abort is dead.
-func errAborted(reason string) error { return errors.New("it gave up: " + reason) }

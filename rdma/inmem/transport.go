@@ -97,12 +97,14 @@ func (t *transport) State(peer int) error {
 	if peer < 0 || peer >= t.job.size {
 		return fmt.Errorf("inmem: no rank %d among %d", peer, t.job.size)
 	}
-	return t.job.state(peer)
+	err := t.job.state(peer)
+	if dead, ok := err.(*rdma.PeerError); ok {
+		return dead.Heard(peer, t.rank, t.job.size)
+	}
+	return err
 }
 
-func (t *transport) Abort(reason string) {
-	t.job.finish(t.rank, &rdma.PeerError{Rank: t.rank, Err: errAborted(reason)})
-}
+func (t *transport) Abort(why *rdma.PeerError) { t.job.finish(t.rank, why) }
 
 func (t *transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
 
@@ -128,13 +130,13 @@ func (t *transport) Close() error {
 
 // gone turns the state of a peer into an error of op, nil while it takes part.
 func (t *transport) gone(op string, peer int) error {
-	err := t.job.state(peer)
+	err := t.State(peer)
 	var dead *rdma.PeerError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &dead):
-		return &rdma.PeerError{Rank: peer, Op: op, Err: dead.Err}
+		return dead.During(op)
 	}
 	return fmt.Errorf("%s: rank %d: %w", op, peer, err)
 }

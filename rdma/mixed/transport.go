@@ -45,7 +45,7 @@ func Open(ctx context.Context, near rendezvous.Config, far tcp.Config) (rdma.Tra
 	far.Near, far.Bell = near.Members, doorbell{here}
 	there, err := tcp.Open(ctx, far)
 	if err != nil {
-		here.Abort("it could not connect to other hosts: " + err.Error())
+		here.Abort(rdma.HasFailed(here.Rank(), "it could not connect to other hosts: "+err.Error()))
 		return nil, errors.Join(err, here.Close())
 	}
 	beyond.Store(there)
@@ -87,9 +87,9 @@ func (t *transport) State(peer int) error { return t.near.State(peer) }
 
 // Abort tells those elsewhere first: it may take a moment until they have been
 // sent the news, and the ranks of this machine end the job.
-func (t *transport) Abort(reason string) {
-	t.far.Abort(reason)
-	t.near.Abort(reason)
+func (t *transport) Abort(why *rdma.PeerError) {
+	t.far.Abort(why)
+	t.near.Abort(why)
 }
 
 func (t *transport) Traffic(peer int) rdma.Traffic {

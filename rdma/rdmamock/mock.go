@@ -36,15 +36,15 @@ func (m *MockTransport) EXPECT() *MockTransportMockRecorder {
 }
 
 // Abort mocks base method.
-func (m *MockTransport) Abort(reason string) {
+func (m *MockTransport) Abort(why *rdma.PeerError) {
 	m.ctrl.T.Helper()
-	m.ctrl.Call(m, "Abort", reason)
+	m.ctrl.Call(m, "Abort", why)
 }
 
 // Abort indicates an expected call of Abort.
-func (mr *MockTransportMockRecorder) Abort(reason interface{}) *gomock.Call {
+func (mr *MockTransportMockRecorder) Abort(why interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Abort", reflect.TypeOf((*MockTransport)(nil).Abort), reason)
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Abort", reflect.TypeOf((*MockTransport)(nil).Abort), why)
 }
 
 // Close mocks base method.

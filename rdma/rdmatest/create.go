@@ -192,7 +192,7 @@ func senderGone(j *job) {
 	if _, err := j.ranks[0].Subscribe(j.ctx, "x", s, []int{1}); !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("sender has left: error %v", err)
 	}
-	j.ranks[2].Abort("a reason")
+	j.ranks[2].Abort(rdma.HasFailed(2, "a reason"))
 	_, err := j.ranks[0].Subscribe(j.ctx, "x", s, []int{2})
 	var dead *rdma.PeerError
 	if !errors.As(err, &dead) || dead.Rank != 2 || !strings.Contains(err.Error(), "a reason") {

@@ -11,6 +11,7 @@ var endCases = []testCase{
 	{"leaving loses nothing", 2, leavingKeeps},
 	{"transport closed", 2, transportClosed},
 	{"aborted peer", 2, abortedPeer},
+	{"aborted because of another", 3, abortedBecause},
 	{"the first end is final", 2, firstEndFinal},
 }
 
@@ -111,7 +112,7 @@ func abortedPeer(j *job) {
 		j.mustPut(queue, 0, c, 40, nil)
 	}
 	j.settle()
-	j.ranks[0].Abort(reason)
+	j.ranks[0].Abort(rdma.HasFailed(0, reason))
 	j.settle()
 	for _, r := range j.others(0) {
 		c, err := in[r].Clock()
@@ -136,10 +137,30 @@ func abortedPeer(j *job) {
 	j.dead("Words", err, reason)
 }
 
+// abortedBecause: a rank that ends because of the death of another is dead of that
+// one's; to that one itself, if it lives, it has failed. What is no death of a rank
+// of the job counts as its own.
+func abortedBecause(j *job) {
+	j.ranks[1].Abort(&rdma.PeerError{Rank: 2, Kind: rdma.Unreachable, Err: errors.New("no answer")})
+	j.settle()
+	for teller, want := range []rdma.PeerError{{Rank: 2, Kind: rdma.Unreachable}, {}, {Rank: 1, Kind: rdma.Failed}} {
+		var dead *rdma.PeerError
+		if err := j.ranks[teller].State(1); teller != 1 && (!errors.As(err, &dead) || dead.Rank != want.Rank || dead.Kind != want.Kind || !strings.Contains(err.Error(), "no answer")) {
+			j.Errorf("rank %d: %v; expected the death of rank %d of kind %d", teller, err, want.Rank, want.Kind)
+		}
+	}
+	j.ranks[2].Abort(&rdma.PeerError{Rank: j.n(), Kind: rdma.Ended, Err: errors.New("nobody")})
+	j.settle()
+	var dead *rdma.PeerError
+	if err := j.ranks[0].State(2); !errors.As(err, &dead) || dead.Rank != 2 || dead.Kind != rdma.Failed {
+		j.Errorf("%v; expected that rank 2 has failed", err)
+	}
+}
+
 // firstEndFinal: nobody rises from the dead, and nobody dies who has left.
 func firstEndFinal(j *job) {
-	j.ranks[0].Abort("first")
-	j.ranks[0].Abort("second")
+	j.ranks[0].Abort(rdma.HasFailed(0, "first"))
+	j.ranks[0].Abort(rdma.HasFailed(0, "second"))
 	if err := j.ranks[0].Close(); err != nil {
 		j.Fatal(err)
 	}
@@ -148,7 +169,7 @@ func firstEndFinal(j *job) {
 	if err := j.ranks[1].Close(); err != nil {
 		j.Fatal(err)
 	}
-	j.ranks[1].Abort("too late")
+	j.ranks[1].Abort(rdma.HasFailed(1, "too late"))
 	j.settle()
 	if err := j.ranks[j.n()-1].State(1); j.n() > 2 && !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("closed, then aborted: %v", err)

@@ -224,7 +224,7 @@ func senderNeverWaits(j *job) {
 			j.take(in[r], 1, 32)
 		case 2:
 			j.take(in[r], 1, 32)
-			j.ranks[r].Abort("dies while it holds an update")
+			j.ranks[r].Abort(rdma.HasFailed(r, "dies while it holds an update"))
 		}
 	}
 	for c := uint64(2); c < 1000; c++ {

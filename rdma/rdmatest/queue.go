@@ -195,7 +195,7 @@ func queueGone(j *job) {
 				j.Fatal(err)
 			}
 		case 1:
-			j.ranks[r].Abort("gone")
+			j.ranks[r].Abort(rdma.HasFailed(r, "gone"))
 		case 2:
 			if err := in[r].Close(); err != nil {
 				j.Fatal(err)

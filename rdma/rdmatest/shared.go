@@ -233,7 +233,7 @@ func sharedGone(j *job) {
 	if err := j.ranks[1].Close(); err != nil {
 		j.Fatal(err)
 	}
-	j.ranks[2].Abort("an end")
+	j.ranks[2].Abort(rdma.HasFailed(2, "an end"))
 	if v, err := all[0].Get(1, 0); v != 11 || !errors.Is(err, rdma.ErrLeft) || all[0].Bytes(1)[0] != 11 {
 		j.Errorf("of one who has left: %d, %v, block %d", v, err, all[0].Bytes(1)[0])
 	}

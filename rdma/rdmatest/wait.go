@@ -175,7 +175,7 @@ func endsRing(j *job) {
 	if j.n() > 2 {
 		in = j.subscribe(2, "ends", s, func() int { j.publish(0, "ends", s, 2); return 0 }())
 	}
-	j.rings("a reader that dies", 1, free, func() error { j.ranks[0].Abort("an end"); return nil })
+	j.rings("a reader that dies", 1, free, func() error { j.ranks[0].Abort(rdma.HasFailed(0, "an end")); return nil })
 	if j.n() == 2 {
 		return
 	}
@@ -188,7 +188,7 @@ func endsRing(j *job) {
 		do   func(t rdma.Transport) error
 	}{
 		{"a sender that leaves", rdma.Transport.Close},
-		{"a sender that dies", func(t rdma.Transport) error { t.Abort("an end"); return nil }},
+		{"a sender that dies", func(t rdma.Transport) error { t.Abort(rdma.HasFailed(t.Rank(), "an end")); return nil }},
 	} {
 		for gone := 3; gone < j.n(); gone++ {
 			if odd := end.what == "a sender that dies"; odd == (gone%2 == 0) {

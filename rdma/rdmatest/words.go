@@ -117,7 +117,7 @@ func wordsGone(j *job) {
 	if err := j.ranks[1].Close(); err != nil {
 		j.Fatal(err)
 	}
-	j.ranks[2].Abort("an end")
+	j.ranks[2].Abort(rdma.HasFailed(2, "an end"))
 	j.settle()
 	if v, err := w[0].Get(1, 0); v != 11 || !errors.Is(err, rdma.ErrLeft) {
 		j.Errorf("of one who has left: %d, %v", v, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
 
@@ -87,7 +88,7 @@ func (d *deaths) run() {
 		}
 		if err != nil {
 			// Blind to deaths we could hang on one: better to be dead ourselves.
-			d.h.Abort(fmt.Sprintf("it cannot watch the other ranks: %v", err))
+			d.h.Abort(rdma.HasFailed(d.h.cfg.Rank, fmt.Sprintf("it cannot watch the other ranks: %v", err)))
 			return
 		}
 		for _, rank := range ended {

@@ -78,25 +78,22 @@ func (h *Host) State(rank int) error {
 	case left:
 		return rdma.ErrLeft
 	case dead:
-		return &rdma.PeerError{Rank: rank, Err: fmt.Errorf("its process %d has ended without leaving", h.page.pid(rank).Load())}
+		return &rdma.PeerError{Rank: rank, Kind: rdma.Ended, Err: fmt.Errorf("its process %d has ended without leaving", h.page.pid(rank).Load())}
 	case aborted:
-		return &rdma.PeerError{Rank: rank, Err: errors.New(h.page.reason(rank))}
+		return h.page.reason(rank).Heard(rank, h.cfg.Rank, h.cfg.Size)
 	}
 	return nil
 }
 
-// Abort makes this rank dead for all others, which get reason with their errors.
-// Only the first call counts; reason is cut at about 1,400 bytes.
-func (h *Host) Abort(reason string) {
+// Abort makes this rank dead for all others, which get why as their error.
+// Only the first call counts; its text is cut at about 1,400 bytes.
+func (h *Host) Abort(why *rdma.PeerError) {
 	if h.page == nil || !h.guard.Enter() { // nil: nobody has seen us
 		return
 	}
 	defer h.guard.Exit()
 	h.abort.Do(func() {
-		if reason == "" {
-			reason = "it gave up"
-		}
-		h.page.setReason(h.cfg.Rank, reason)
+		h.page.setReason(h.cfg.Rank, why)
 		h.change(h.cfg.Rank, aborted)
 	})
 }

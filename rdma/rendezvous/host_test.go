@@ -242,8 +242,8 @@ func TestAbortCarriesTheReason(t *testing.T) {
 			waits <- errors.Join(err, werr)
 		}()
 	}
-	hosts[2].Abort("the loss is not a number")
-	hosts[2].Abort("only the first counts")
+	hosts[2].Abort(rdma.HasFailed(2, "the loss is not a number"))
+	hosts[2].Abort(rdma.HasFailed(2, "only the first counts"))
 	for range 2 {
 		err := <-waits
 		var peer *rdma.PeerError
@@ -255,7 +255,7 @@ func TestAbortCarriesTheReason(t *testing.T) {
 	if err := hosts[0].State(2); err == rdma.ErrLeft {
 		t.Error("a rank that had aborted has left in good order")
 	}
-	hosts[1].Abort(strings.Repeat("x", 1<<20))
+	hosts[1].Abort(rdma.HasFailed(1, strings.Repeat("x", 1<<20)))
 	if err := hosts[0].State(1); err == nil || len(err.Error()) > 2*maxReason {
 		t.Error("a long reason was not cut")
 	}
@@ -381,7 +381,7 @@ func TestFetchFromThoseWhoAreGone(t *testing.T) {
 	go func() { got <- fetch(2) }()
 	go func() { got <- fetch(3) }()
 	hosts[2].Close()
-	hosts[3].Abort("enough")
+	hosts[3].Abort(rdma.HasFailed(3, "enough"))
 	for range 2 {
 		err := <-got
 		var peer *rdma.PeerError
@@ -474,7 +474,7 @@ func TestWaitEnds(t *testing.T) {
 	hosts[1].RingAll()
 	h.Ring(1)
 	h.RingAll()
-	h.Abort("too late")
+	h.Abort(rdma.HasFailed(h.Rank(), "too late"))
 	if _, err := h.Map(1); err != rdma.ErrClosed {
 		t.Errorf("Map after Close: %v", err)
 	}

@@ -35,7 +35,7 @@ func Join(ctx context.Context, c Config) (*Host, error) {
 	}
 	if err := h.join(ctx); err != nil {
 		err = advice(err)
-		h.Abort(fmt.Sprintf("it could not join: %v", err))
+		h.Abort(rdma.HasFailed(c.Rank, fmt.Sprintf("it could not join: %v", err)))
 		return nil, errors.Join(err, h.release())
 	}
 	return h, nil
@@ -267,7 +267,7 @@ func (h *Host) alone(missing []int, cause error) error {
 func peerError(err error, op string) error {
 	var peer *rdma.PeerError
 	if errors.As(err, &peer) {
-		return &rdma.PeerError{Rank: peer.Rank, Op: op, Err: peer.Err}
+		return peer.During(op)
 	}
 	return err
 }

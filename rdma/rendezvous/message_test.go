@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"malt/internal/fleet"
+	"malt/rdma"
 )
 
 var requests = []request{
@@ -209,7 +210,7 @@ func TestStatesGoUpOnly(t *testing.T) {
 // Members' records do not touch each other.
 func TestPageRecords(t *testing.T) {
 	p := page(make([]byte, pageBytes(3)))
-	p.setReason(1, strings.Repeat("r", 2*maxReason))
+	p.setReason(1, &rdma.PeerError{Rank: 2, Kind: rdma.Unreachable, Err: errors.New(strings.Repeat("r", 2*maxReason))})
 	p.bell(1, Bells-1).Store(1<<64 - 1)
 	for _, rank := range []int{0, 2} {
 		at := offMembers + rank*perMember
@@ -217,7 +218,7 @@ func TestPageRecords(t *testing.T) {
 			t.Errorf("rank 1's record reaches into rank %d's", rank)
 		}
 	}
-	if got := p.reason(1); len(got) != maxReason {
-		t.Errorf("reason of %d bytes, expected %d", len(got), maxReason)
+	if got := p.reason(1); got.Rank != 2 || got.Kind != rdma.Unreachable || len(got.Err.Error()) != maxReason {
+		t.Errorf("death %d of rank %d with %d bytes, expected %d of rank 2 with %d", got.Kind, got.Rank, len(got.Err.Error()), rdma.Unreachable, maxReason)
 	}
 }

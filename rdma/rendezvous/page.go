@@ -1,8 +1,11 @@
 package rendezvous
 
 import (
+	"errors"
 	"fmt"
+	"math"
 
+	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
 
@@ -24,14 +27,14 @@ const MaxSize = 4096
 //	     | pid   start time   state                                 | +0
 //	     | claim   (room for heartbeat and step)                    | +64
 //	     | doorbells 0 … 7, a line each                             | +128
-//	     | length and text of the reason                            | +640
+//	     | why it aborts: rank and kind, length and text            | +640
 //	2176 +----------------------------------------------------------+ member 1
 //	     | …                                                        |
 type page []byte
 
 const (
 	pageMagic   = 0x313045474150_4d // "MPAGE01"
-	pageVersion = 1
+	pageVersion = 2
 
 	offMagic   = 0
 	offSize    = 8
@@ -47,7 +50,7 @@ const (
 	offClaim  = 64
 	offBell   = 128
 	offReason = offBell + Bells*64
-	maxReason = perMember - offReason - 8
+	maxReason = perMember - offReason - 16
 
 	firstGeneration = 1
 )
@@ -116,17 +119,19 @@ func (p page) bell(rank, i int) *mem.Word { return p.member(rank, offBell+64*i) 
 
 // setReason stores why the rank aborts. Written by the rank before its state is
 // aborted, once. Dies before that: nobody reads it.
-func (p page) setReason(rank int, text string) {
+func (p page) setReason(rank int, why *rdma.PeerError) {
 	at := offMembers + rank*perMember + offReason
-	n := copy(p[at+8:at+8+maxReason], text)
-	mem.WordAt(p, at).Store(uint64(n))
+	n := copy(p[at+16:at+16+maxReason], why.Err.Error())
+	mem.WordAt(p, at).Store(uint64(why.Rank)<<8 | uint64(why.Kind))
+	mem.WordAt(p, at+8).Store(uint64(n))
 }
 
 // reason is to be read when the state is aborted.
-func (p page) reason(rank int) string {
+func (p page) reason(rank int) *rdma.PeerError {
 	at := offMembers + rank*perMember + offReason
-	n := min(mem.WordAt(p, at).Load(), maxReason)
-	return string(p[at+8 : at+8+int(n)])
+	who := mem.WordAt(p, at).Load()
+	n := min(mem.WordAt(p, at+8).Load(), maxReason)
+	return &rdma.PeerError{Rank: int(who >> 8 & math.MaxInt32), Kind: rdma.Death(who), Err: errors.New(string(p[at+16 : at+16+int(n)]))}
 }
 
 // advance moves the rank's state up to next and tells whether it was this call

@@ -69,7 +69,7 @@ func (t *Transport) Near() []int  { return t.host.Members() }
 
 func (t *Transport) State(peer int) error { return t.host.State(peer) }
 
-func (t *Transport) Abort(reason string) { t.host.Abort(reason) }
+func (t *Transport) Abort(why *rdma.PeerError) { t.host.Abort(why) }
 
 func (t *Transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
 

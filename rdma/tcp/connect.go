@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/rdma"
 	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
 )
@@ -94,7 +95,7 @@ func (l *link) judge(err error, first bool, given, took time.Duration) error {
 		if first {
 			return err
 		}
-		return l.dead(fmt.Errorf("it does not take this rank back: %w", err))
+		return l.dead(rdma.Ended, fmt.Errorf("it does not take this rank back: %w", err))
 	case first && !l.rank.cfg.Listening:
 		return nil
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -116,11 +117,11 @@ var errGone = errors.New("its process has ended: nobody listens any more")
 func gone(err error) bool { return errors.Is(err, errGone) }
 
 func (l *link) gone() error {
-	return l.dead(fmt.Errorf("%w at %s", errGone, strings.Join(l.addresses(), ", ")))
+	return l.dead(rdma.Ended, fmt.Errorf("%w at %s", errGone, strings.Join(l.addresses(), ", ")))
 }
 
 func (l *link) unreachable() error {
-	return l.dead(dial.Silent(l.rank.cfg.Unreachable, l.addresses()...))
+	return l.dead(rdma.Unreachable, dial.Silent(l.rank.cfg.Unreachable, l.addresses()...))
 }
 
 func (l *link) sleep(d time.Duration) {

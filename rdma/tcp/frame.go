@@ -35,7 +35,7 @@ const (
 	setWords       // new values, from index arg on
 	doneWords      // the receiver of the frame can forget its words id
 	left           // the rank has left in good order; nothing comes behind it
-	aborted        // the rank is as good as dead; the body says why
+	aborted        // the rank is as good as dead; id and arg are the rank and the kind of death that it is because of, its own or another's; the body says why
 	ask            // id is words of the sender of the frame: has what was set so far landed? the body numbers the question
 	heard          // id is words of the receiver of the frame: it has
 	kinds          // how many there are

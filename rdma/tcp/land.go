@@ -1,6 +1,12 @@
 package tcp
 
-import "time"
+import (
+	"errors"
+	"math"
+	"time"
+
+	"malt/rdma"
+)
 
 // land takes in what comes over c until that ends; errPeerLeft and a
 // *rdma.PeerError are the peer's own last word. Every length and number is
@@ -127,6 +133,7 @@ func (l *link) frame(in *input, h header) error {
 	case left:
 		return errPeerLeft
 	default: // aborted
-		return l.dead(errAborted(string(b)))
+		why := &rdma.PeerError{Rank: int(h.id & math.MaxInt32), Kind: rdma.Death(h.arg), Err: errors.New(string(b))}
+		return why.Heard(l.peer, l.rank.cfg.Rank, l.rank.cfg.Size)
 	}
 }

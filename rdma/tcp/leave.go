@@ -1,6 +1,10 @@
 package tcp
 
-import "time"
+import (
+	"time"
+
+	"malt/rdma"
+)
 
 // leave says that nothing more comes, and waits until the peer has taken
 // everything, or has taken nothing for as long as a host may be silent.
@@ -27,8 +31,8 @@ func (l *link) leave() {
 }
 
 // abort has the reason sent behind what is published.
-func (l *link) abort(reason string) {
-	l.aborting.CompareAndSwap(nil, &reason)
+func (l *link) abort(why *rdma.PeerError) {
+	l.aborting.CompareAndSwap(nil, why)
 	l.kick()
 }
 

@@ -35,7 +35,7 @@ type link struct {
 	resumed  atomic.Bool // the peer has said, over this connection, where it is with each box
 	leaving  atomic.Bool
 	probing  atomic.Bool // somebody dials, since nothing is heard of the peer
-	aborting atomic.Pointer[string]
+	aborting atomic.Pointer[rdma.PeerError]
 
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the
 	// sender goes through; whenever one changes, version does.
@@ -166,7 +166,7 @@ func (l *link) serve(c *conn) (end error) {
 		return cause
 	case errors.Is(landed, rdma.ErrCorrupt) || errors.Is(posted, rdma.ErrCorrupt):
 		if l.malformed++; l.malformed >= tooMalformed {
-			return l.dead(errors.Join(landed, posted))
+			return l.dead(rdma.Failed, errors.Join(landed, posted))
 		}
 	default:
 		l.malformed = 0
@@ -274,7 +274,9 @@ func (l *link) stop() {
 }
 
 // dead is the final state of a peer that is.
-func (l *link) dead(why error) error { return &rdma.PeerError{Rank: l.peer, Err: why} }
+func (l *link) dead(kind rdma.Death, why error) error {
+	return &rdma.PeerError{Rank: l.peer, Kind: kind, Err: why}
+}
 
 // finish ends the link: by now nothing is read from slots or written to
 // replicas, so that whoever learns of the end can use their memory again.

@@ -23,7 +23,7 @@ func (r *rank) await(ctx context.Context) error {
 			if why := l.lastWhy(); errors.As(why, &refused) {
 				return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, why)
 			}
-			return &rdma.PeerError{Rank: l.peer, Op: "connecting", Err: fmt.Errorf("%s; %s", l.missing(), blocked)}
+			return &rdma.PeerError{Rank: l.peer, Kind: rdma.Unreachable, Op: "connecting", Err: fmt.Errorf("%s; %s", l.missing(), blocked)}
 		case <-ctx.Done():
 			return r.missing(ctx.Err())
 		}

@@ -90,7 +90,7 @@ func (s *sender) run() error {
 
 func (s *sender) round() error {
 	l := s.link
-	leaving, reason := l.leaving.Load(), l.aborting.Load() // before the look
+	leaving, why := l.leaving.Load(), l.aborting.Load() // before the look
 	resumed := l.resumed.Load()
 	if err := s.control(); err != nil {
 		return err
@@ -109,9 +109,11 @@ func (s *sender) round() error {
 		leaving = false
 	}
 	switch {
-	case reason != nil:
-		h := header{kind: aborted, length: uint32(len(*reason))}
-		s.out = append(h.append(s.out), *reason...)
+	case why != nil:
+		text := why.Err.Error()
+		text = text[:min(len(text), maxName)]
+		h := header{kind: aborted, length: uint32(len(text)), id: uint32(why.Rank), arg: uint32(why.Kind)}
+		s.out = append(h.append(s.out), text...)
 	case leaving && s.allClosed():
 		s.frame(left, 0, 0, 0)
 	default:

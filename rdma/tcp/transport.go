@@ -115,7 +115,7 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 	}
 	r.watching.Go(r.watch)
 	if err := r.await(ctx); err != nil {
-		newTransport(r, r.bells, nil).Abort("it could not connect to all others: " + err.Error())
+		newTransport(r, r.bells, nil).Abort(rdma.HasFailed(c.Rank, "it could not connect to all others: "+err.Error()))
 		for _, l := range r.links {
 			if l != nil {
 				l.stop()
@@ -228,25 +228,19 @@ func (t *Transport) Frames(peer int) (sent, landed uint64, calm, over bool) {
 
 // Abort tells the others and waits for a moment until they have been sent the
 // news, since the process may be about to end.
-func (t *Transport) Abort(reason string) {
-	if len(reason) > maxName {
-		reason = reason[:maxName]
-	}
+func (t *Transport) Abort(why *rdma.PeerError) {
 	r := t.rank
-	r.finish(t.Rank(), &rdma.PeerError{Rank: t.Rank(), Err: errAborted(reason)})
+	r.finish(t.Rank(), why)
 	if !errors.As(r.state(t.Rank()), new(*rdma.PeerError)) {
 		return // it has left
 	}
 	for _, l := range r.links {
 		if l != nil {
-			l.abort(reason)
+			l.abort(why)
 		}
 	}
 	r.joinWithin(abortPatience)
 }
-
-// errAborted is why a rank that called Abort is dead.
-func errAborted(reason string) error { return errors.New("it gave up: " + reason) }
 
 // Close closes what is open, and then the rank: whoever sees that it has left
 // has got all that it published. A peer that takes nothing for as long as its
@@ -285,7 +279,7 @@ func (r *rank) gone(op string, peer int) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &dead):
-		return &rdma.PeerError{Rank: peer, Op: op, Err: dead.Err}
+		return dead.During(op)
 	}
 	return fmt.Errorf("%s: rank %d: %w", op, peer, err)
 }

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,13 @@ LONG = 60.0
 """Seconds after which a test has failed. Nothing takes that long unless it hangs."""
 
 PRELUDE = "import os, signal, sys, time\nimport numpy as np\nimport malt\nr, n = malt.rank(), malt.size()\n"
+
+
+def by_tcp() -> dict[str, str]:
+    """Return what makes the ranks of a `Job` do without shared memory."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return {"MALT_TRANSPORT": "tcp", "MALT_STORE": f"127.0.0.1:{free.getsockname()[1]}"}
 
 
 class Stream:

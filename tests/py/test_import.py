@@ -64,8 +64,8 @@ def test_exceptions_are_errors_and_the_builtin_of_their_meaning() -> None:
 def test_a_peer_error_keeps_its_rank_when_pickled() -> None:
     import pickle
 
-    error = pickle.loads(pickle.dumps(malt.PeerError("rank 3 is dead", 3)))
-    assert (error.rank, str(error)) == (3, "rank 3 is dead")
+    error = pickle.loads(pickle.dumps(malt.PeerError("rank 3 is dead", 3, "ended", "so")))
+    assert (error.rank, error.kind, error.why, str(error)) == (3, "ended", "so", "rank 3 is dead")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

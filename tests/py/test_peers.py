@@ -9,8 +9,6 @@ import time
 import jobs
 import pytest
 
-from malt._lib import convert
-
 # Calls in which rank 0 waits for the others, and what has to be made for them.
 WAITS = {
     "barrier": ("", "malt.barrier(**t)"),
@@ -212,17 +210,52 @@ def test_an_uncaught_exception_ends_the_others_with_its_reason() -> None:
             assert "KeyError: 'of rank 2'" in last
 
 
-@pytest.mark.parametrize(
-    ("sentence", "rank"),
-    [
-        ("gather: rank 1 is dead: its process 7 has ended without leaving", 1),
-        ("gather: rank 3 is dead: PeerError: rank 12 is dead", 12),
-        ("gather: waited for rank 5 (computing): rank 2 is dead: KeyError: 'rank 4 is dead'", 2),
-        ("gather: the connection is gone", None),
-    ],
-)
-def test_a_peer_error_tells_the_rank_that_died_first(sentence: str, rank: int | None) -> None:
-    assert convert._dead(sentence) == rank
+@pytest.fixture(name="over", params=["shm", "tcp"])
+def _over(request: pytest.FixtureRequest) -> dict[str, str]:
+    return jobs.by_tcp() if request.param == "tcp" else {}
+
+
+def test_a_peer_error_tells_as_data_who_died_first(over: dict[str, str]) -> None:
+    """Rank 1 ends because of rank 2; rank 0 hears that from rank 1 alone, and rank 2 that it is taken for dead."""
+    outputs = jobs.run(
+        3,
+        """
+        malt.barrier()
+        if r == 1:
+            malt._lib.abort(malt.PeerError("rank 7 is dead tired", 2, "unreachable", "no answer"))
+            os._exit(0)
+        try:
+            malt.barrier()
+        except malt.PeerError as e:
+            print(e.rank, e.kind, e.why)
+            os._exit(0)
+        """,
+        env=over,
+    )
+    assert outputs[0].startswith("2 unreachable ")
+    assert outputs[2].startswith(("1 failed it takes this rank for dead: ", "0 failed it takes this rank for dead: "))
+
+
+def test_words_of_a_user_do_not_count_as_a_death(over: dict[str, str]) -> None:
+    outputs = jobs.run(
+        3,
+        """
+        class PeerError(Exception): pass
+        malt.barrier()
+        if r == 1:
+            malt._lib.abort(PeerError("rank 2 is dead: PeerError: rank 7 is dead tired"))
+            os._exit(0)
+        try:
+            malt.barrier()
+        except malt.PeerError as e:
+            print(e.rank, e.kind, e.why)
+            os._exit(0)
+        """,
+        env=over,
+    )
+    for said in outputs[0], outputs[2]:
+        assert said.startswith("1 failed "), said
+    assert "1 failed PeerError: rank 2 is dead: PeerError: rank 7 is dead tired" in outputs
 
 
 def test_a_death_is_told_on_by_those_that_end_over_it() -> None:

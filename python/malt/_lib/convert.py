@@ -41,7 +41,9 @@ def error(status: int) -> Exception:
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
     if status == lib.MALT_EPEER:
-        return _errors.PeerError(message, _dead(message))
+        info = ffi.new("malt_error_info *", {"size": ffi.sizeof("malt_error_info")})
+        lib.malt_error(info)
+        return _errors.PeerError(message, info.rank, _errors.DEATHS[info.death - 1], string(info.why))
     if status == lib.MALT_EMISMATCH:
         message = _explained(message)
     elif status == lib.MALT_ELEFT and message.endswith("all ranks must make this call"):
@@ -66,19 +68,6 @@ def _explained(message: str) -> str:
             "files pass n_features="
         )
     return message + see("Numbers that have to agree")
-
-
-def _dead(message: str) -> int | None:
-    """Return the rank that died first: the C ABI has no field for it, but the sentence names it.
-
-    A rank that ended over the death of another is dead as well, because of that one.
-    """
-    rank = None
-    for found in re.finditer(r"\brank (\d+) is dead(: PeerError: )?", message):
-        rank = int(found[1])
-        if not found[2]:
-            break
-    return rank
 
 
 def _kinds() -> dict[int, type[Exception]]:

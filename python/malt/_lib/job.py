@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from malt._errors import PeerError
+from malt._errors import DEATHS, death
 
 from . import place
 from .convert import DTYPES, check, describe_array, encoded
@@ -45,12 +45,17 @@ def who() -> tuple[int, int, int, int]:
 
 
 def abort(error: BaseException) -> None:
-    """Tell the other ranks that this one is about to end after an error."""
-    reason = f"{type(error).__name__}: {error}"[:500]
-    if isinstance(error, PeerError) and error.rank is not None:
-        reason = f"PeerError: rank {error.rank} is dead"  # how each heard of it would grow from rank to rank
-    if mark_ended():
-        lib.malt_abort(encoded(reason.replace("\0", " ")))
+    """Tell the other ranks that this one is about to end after an error, or after the death of another."""
+    if not mark_ended():
+        return
+    because, peer = ffi.NULL, death(error)
+    if peer is not None and peer.rank is not None and peer.kind in DEATHS:
+        why = ffi.new("char[]", encoded(peer.why))
+        because = ffi.new(
+            "malt_error_info *",
+            {"code": lib.MALT_EPEER, "rank": peer.rank, "death": DEATHS.index(peer.kind) + 1, "why": why},
+        )
+    lib.malt_abort(encoded(f"{type(error).__name__}: {error}"[:500].replace("\0", " ")), because)
 
 
 def barrier(timeout: float | None) -> None:

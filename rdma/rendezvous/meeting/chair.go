@@ -212,14 +212,14 @@ func (h *chair) failWith(err error) {
 }
 
 // lost ends the meeting because of the death of a rank.
-func (h *chair) lost(rank int, format string, args ...any) {
+func (h *chair) lost(rank int, kind rdma.Death, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.seats[rank]
 	if s.got {
 		return
 	}
-	h.failWith(&rdma.PeerError{Rank: rank, Op: "meeting", Err: fmt.Errorf("%s (%s)", fmt.Sprintf(format, args...), s.who())})
+	h.failWith(&rdma.PeerError{Rank: rank, Kind: kind, Op: "meeting", Err: fmt.Errorf("%s (%s)", fmt.Sprintf(format, args...), s.who())})
 }
 
 // who says where a rank is.
@@ -238,7 +238,7 @@ func (h *chair) listenFor() {
 	h.mu.Unlock()
 	for r, s := range seats {
 		if s.c != nil && !s.got && s.c.silent(h.Unreachable) {
-			h.lost(r, "%v", dial.Silent(h.Unreachable, s.c.there().String()))
+			h.lost(r, rdma.Unreachable, "%v", dial.Silent(h.Unreachable, s.c.there().String()))
 			s.c.Close()
 		}
 	}

@@ -125,11 +125,11 @@ func failureOf(err error) *failure {
 	var config *rdma.ConfigError
 	switch {
 	case errors.As(err, &dead):
-		return &failure{Rank: dead.Rank, Why: dead.Err.Error()}
+		return &failure{Rank: dead.Rank, Kind: dead.Kind, Why: dead.Err.Error()}
 	case errors.As(err, &config):
 		return &failure{Rank: -1, Why: strings.TrimPrefix(err.Error(), "meeting: ")}
 	}
-	return &failure{Rank: 0, Why: "it gave up: " + strings.TrimPrefix(err.Error(), "meeting: ")}
+	return &failure{Rank: 0, Kind: rdma.Failed, Why: "it gave up: " + strings.TrimPrefix(err.Error(), "meeting: ")}
 }
 
 // error is a failure as this rank has it.
@@ -138,7 +138,7 @@ func (f *failure) error() error {
 	case f.Taken:
 		return fmt.Errorf("meeting: %w: %s", rdma.ErrRankTaken, f.Why)
 	case f.Rank >= 0:
-		return &rdma.PeerError{Rank: f.Rank, Op: "meeting", Err: errors.New(f.Why)}
+		return &rdma.PeerError{Rank: f.Rank, Kind: f.Kind, Op: "meeting", Err: errors.New(f.Why)}
 	}
 	return configError("%s", f.Why)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"malt/rdma"
 )
 
 // message is what is said over a connection whose ends have proved the token:
@@ -72,9 +74,10 @@ type tableMessage struct {
 // failure says why a meeting comes to nothing: by Rank's death, or, where Rank is
 // -1, by what the ranks were told; or, for one rank, that it is Taken.
 type failure struct {
-	Rank  int    `json:"rank"`
-	Taken bool   `json:"taken,omitempty"`
-	Why   string `json:"why"`
+	Rank  int        `json:"rank"`
+	Kind  rdma.Death `json:"kind,omitempty"`
+	Taken bool       `json:"taken,omitempty"`
+	Why   string     `json:"why"`
 }
 
 type leaving struct {
@@ -171,6 +174,9 @@ func (m *message) check() error {
 		f.Why = printable(f.Why, maxText)
 		if f.Rank < -1 || f.Rank >= MaxSize {
 			return fmt.Errorf("rank %d", f.Rank)
+		}
+		if f.Kind >= rdma.Deaths {
+			return fmt.Errorf("death of kind %d", f.Kind)
 		}
 	}
 	if m.Leaving != nil {

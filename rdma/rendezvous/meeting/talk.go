@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"malt/rdma"
 )
 
 // tellEvery is how often who waits hears of news at most, and for how long rank 0
@@ -56,17 +58,17 @@ func (h *chair) hear(c *conn, rank int) {
 	m, err := receive(c, maxFromRank)
 	switch {
 	case err == nil && m.Leaving != nil:
-		h.lost(rank, "it gave up: %s", m.Leaving.Why)
+		h.lost(rank, rdma.Failed, "it gave up: %s", m.Leaving.Why)
 		_, _ = io.Copy(io.Discard, c.raw) // until it has heard the last word
 	case err == nil && m.Got != nil && h.taken(rank):
 	case err == nil:
-		h.lost(rank, "it said what it must not")
+		h.lost(rank, rdma.Failed, "it said what it must not")
 		_, _ = io.Copy(io.Discard, c.raw)
 	case errors.Is(err, errMessage):
-		h.lost(rank, "it said what it must not: %v", err)
+		h.lost(rank, rdma.Failed, "it said what it must not: %v", err)
 		_, _ = io.Copy(io.Discard, c.raw)
 	default:
-		h.lost(rank, "its connection has ended, as it does when the process ends: %v", err)
+		h.lost(rank, rdma.Ended, "its connection has ended, as it does when the process ends: %v", err)
 	}
 }
 

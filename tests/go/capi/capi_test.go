@@ -41,7 +41,7 @@ func TestForkCoversHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exempt := []string{"malt_abi_version", "malt_version", "malt_errmsg", "malt_look_up", "malt_rank", "malt_size", "malt_local_rank", "malt_generation"}
+	exempt := []string{"malt_abi_version", "malt_version", "malt_errmsg", "malt_error", "malt_look_up", "malt_rank", "malt_size", "malt_local_rank", "malt_generation"}
 	for _, name := range declared(t) {
 		if !slices.Contains(exempt, name) && !strings.Contains(string(text), "REFUSED("+name+"(") {
 			t.Errorf("fork.c does not call %s", name)
@@ -63,6 +63,10 @@ func TestBeyondMemory(t *testing.T) {
 	for _, size := range []int{1, 4} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) { launch(t, size, p, nil, nil).wait(t) })
 	}
+}
+
+func TestErrors(t *testing.T) {
+	launch(t, 3, compile(t, source("errors.c")), nil, nil).wait(t)
 }
 
 func TestTimeouts(t *testing.T) {
@@ -124,7 +128,7 @@ func TestDoctor(t *testing.T) {
 	if err := decoder.Decode(&d); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	if d.Version != version(t) || d.ABI != 2 || d.Kernels == "" || !strings.Contains(d.System, runtime.GOARCH) {
+	if d.Version != version(t) || d.ABI != 3 || d.Kernels == "" || !strings.Contains(d.System, runtime.GOARCH) {
 		t.Errorf("version, ABI, kernels or system: %+v", d)
 	}
 	if n := runtime.NumCPU(); d.Cores.Online != n || d.Cores.Usable < 1 || d.Cores.Usable > n {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"malt/libmalt"
+	"malt/rdma"
 )
 
 // runner is a rank that follows a plan.
@@ -190,7 +191,7 @@ func (x *runner) follow() error {
 func (x *runner) die(how string) {
 	x.page.at(x.me(), died).Store(int64(now()))
 	if how == "abort" {
-		x.w.Abort("the plan says so")
+		x.w.Abort(rdma.HasFailed(x.w.Rank(), "the plan says so"))
 	}
 	os.Exit(3)
 }

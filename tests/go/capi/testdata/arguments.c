@@ -18,7 +18,7 @@ static void before_init(void)
 	FAILS(MALT_EINIT, "malt_init", malt_local_rank());
 	FAILS(MALT_EINIT, "malt_init", malt_generation());
 	FAILS(MALT_EINIT, "malt_init", malt_barrier(-1));
-	FAILS(MALT_EINIT, "malt_init", malt_abort("no job"));
+	FAILS(MALT_EINIT, "malt_init", malt_abort("no job", NULL));
 	FAILS(MALT_EINIT, "malt_init", malt_at("a.c:1"));
 	FAILS(MALT_EINIT, "malt_init", malt_allgather("x", 1, -1));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_new(&a, 1, NULL, NULL, -1, &h));
