@@ -38,7 +38,7 @@ def test_two_nodes_with_a_restart(tmp_path: Path) -> None:
             host.start(
                 [sys.executable, "-m", "torch.distributed.run", *options, *meet, "job.py"],
                 cwd=tmp_path,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                env={**os.environ, "OMP_NUM_THREADS": "1", "MALT_TOKEN": "00" * 16},
                 stdout=file.open("w"),
                 stderr=subprocess.STDOUT,
             )

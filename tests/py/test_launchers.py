@@ -69,6 +69,7 @@ SRUN = {
 SRUN_NODE = {**SRUN, "SLURM_STEP_NODELIST": "n2", "SLURM_STEP_NUM_NODES": "1"}
 POD = {"HOSTNAME": "train-3", "JOB_COMPLETION_INDEX": "3", "MALT_SIZE": "4", "KUBERNETES_PORT": "tcp://10.96.0.1:443"}
 MALT = {"MALT_RANK": "0", "MALT_SIZE": "2"}
+SECRET = "the user's own secret"
 
 
 @pytest.mark.parametrize(
@@ -212,9 +213,10 @@ def test_the_first_pod(hosts: str, store: str) -> None:
     ("env", "said"),
     [
         ({**TORCHRUN_NODES, "TORCHELASTIC_USE_AGENT_STORE": "False"}, ["nothing tells them where", "MALT_STORE"]),
+        (TORCHRUN_NODES, ["4 ranks on several machines, which need a secret", "`malt token`", "before torchrun"]),
         ({**OPEN_MPI_HOSTS, "PMIX_NAMESPACE": "x", "PMIX_PREFIX": "/nowhere"}, ["mpirun -x NAME", "MALT_TOKEN"]),
         ({**MPICH_HOSTS, "PMI_FD": "987"}, ["PMI_FD=987 is no socket", "mpiexec -genvlist NAME"]),
-        (SRUN, ["srun's ranks meet at n2:20769 and need a secret", "`malt token`", "before srun"]),
+        (SRUN, ["need a secret", "n2:20769, where they meet", "`malt token`", "before srun"]),
         (POD, ["MALT_STORE to HOST:PORT", "under env: in the pod's template"]),
         ({**POD, "MALT_STORE": "a:1"}, ["need a secret"]),
         ({k: v for k, v in POD.items() if k != "MALT_SIZE"}, ["pod 3 of an indexed job", "MALT_SIZE to the job's"]),
@@ -224,6 +226,46 @@ def test_what_to_do_where_ranks_cannot_find_each_other(env: Mapping[str, str], s
     with pytest.raises(malt.UnsupportedError) as error:
         joining(env)
     assert all(part in str(error.value) for part in said), error.value
+
+
+# ------------------------------------------------------------------ what a channel carries
+
+
+@pytest.mark.parametrize("env", [TORCHRUN_NODES, OPEN_MPI_HOSTS, MPICH_HOSTS])
+@pytest.mark.parametrize("rank", [0, 3])
+def test_a_token_of_the_users_goes_into_no_channel(
+    env: Mapping[str, str], rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried = []
+
+    def share(env: Mapping[str, str], rank: int, size: int, word: str, seconds: float) -> str:
+        carried.append(word)
+        return word if rank == 0 else "10.0.0.1:7"
+
+    monkeypatch.setattr(channel, "named", lambda name: share)
+    told = joining(
+        {**env, **dict.fromkeys(("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"), str(rank)), "MALT_TOKEN": SECRET}
+    )
+    assert told["token"] == SECRET
+    assert SECRET not in carried[0]
+    assert told["store"] == (carried[0] or "10.0.0.1:7")
+    if rank == 0:
+        os.close(int(told["store_fd"]))
+
+
+@pytest.mark.parametrize(
+    ("env", "word", "why"),
+    [
+        ({}, "10.0.0.1:7", "MALT_TOKEN is set on rank 0, and not on rank 3"),
+        ({"MALT_TOKEN": SECRET}, "drawn@10.0.0.1:7", "MALT_TOKEN is set on rank 3, and not on rank 0"),
+    ],
+)
+def test_a_token_that_some_ranks_lack(
+    env: Mapping[str, str], word: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "named", lambda name: lambda *_: word)
+    with pytest.raises(malt.UnsupportedError, match=why):
+        joining({**OPEN_MPI_HOSTS, **env})
 
 
 # ------------------------------------------------------------------ PMI

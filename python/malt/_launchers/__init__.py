@@ -75,15 +75,20 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
     if not store:
         raise UnsupportedError(_lost(rank, "and nothing tells them where to meet"))
     if not token and not store.startswith("local:"):
-        raise UnsupportedError(
-            f"malt: {rank.by}'s ranks meet at {store} and need a secret that they share: set MALT_TOKEN to what "
-            f"`malt token` prints, {rank.hand}"
-        )
+        raise UnsupportedError(_no_secret(rank, f"whoever reaches {store}, where they meet, could join without one"))
     return {**told, "store": store, **({"token": token} if token else {})}
 
 
 def _told_by_rank_0(rank: Started, env: Mapping[str, str], token: str | None, seconds: float) -> dict[str, str]:
-    """Return the store and the token that rank 0 has made, and at rank 0 the socket that listens there."""
+    """Return the store that rank 0 has made and the token, and at rank 0 the socket that listens there.
+
+    A token that the user has set never goes through the channel. One that rank 0 draws does, where
+    only ranks of the job can read that.
+    """
+    if not token and rank.channel not in channel.PRIVATE:
+        raise UnsupportedError(
+            _no_secret(rank, f"MALT draws none, since strangers can read what {rank.by} would carry")
+        )
     listening: socket.socket | None = None
     word = ""
     if rank.rank == 0:
@@ -92,16 +97,31 @@ def _told_by_rank_0(rank: Started, env: Mapping[str, str], token: str | None, se
             from malt._addresses import listen
 
             listening, store = listen()
-        word = f"{token or os.urandom(16).hex()}@{store}"
+        word = store if token else f"{os.urandom(16).hex()}@{store}"
     try:
         said = channel.named(rank.channel)(env, rank.rank, rank.size, word, seconds)
     except channel.ChannelError as error:
         raise UnsupportedError(_lost(rank, str(error))) from None
-    secret, _, store = said.partition("@")
-    told = {"store": store, "token": secret}
+    drawn, _, store = said.rpartition("@")
+    if bool(token) == bool(drawn):
+        raise UnsupportedError(
+            _no_secret(
+                rank,
+                f"MALT_TOKEN is set on rank {rank.rank if token else 0}, and not on rank {0 if token else rank.rank}",
+            )
+        )
+    told = {"store": store, "token": token or drawn}
     if listening is not None:
         told["store_fd"] = str(listening.detach())
     return told
+
+
+def _no_secret(rank: Started, why: str) -> str:
+    where = "" if rank.together else " on several machines"
+    return (
+        f"malt: {rank.by} has started {rank.size} ranks{where}, which need a secret that they share\n{why}\n"
+        f"set MALT_TOKEN to what `malt token` prints, {rank.hand}"
+    )
 
 
 def _lost(rank: Started, why: str) -> str:

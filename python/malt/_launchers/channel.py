@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["ChannelError", "Share", "named"]
+__all__ = ["PRIVATE", "ChannelError", "Share", "named"]
+
+PRIVATE = ("pmi", "pmix")
+"""Channels by which launchers speak to their own ranks alone.
+
+The others are open to whoever reaches them, so that nothing secret may go there. In none is what
+the ranks have from their user.
+"""
 
 Share = Callable[[Mapping[str, str], int, int, str, float], str]
 """Called by all ranks together with (environment, rank, size, word, seconds that it may
