@@ -279,7 +279,11 @@ func (a *actor) apart(ctx context.Context) error {
 func (a *actor) scatter(ctx context.Context, to []int) error {
 	clock := a.s.Clock() + 1
 	a.fill(clock)
-	_, err := a.s.Scatter(ctx, len(a.s.data), to)
+	weight := 1.0
+	if a.s.kind == "vector" {
+		weight = weightOf(a.w.rank, clock)
+	}
+	_, err := a.s.scatter(ctx, len(a.s.data), nil, to, weight)
 	return err
 }
 
