@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+import pytest
 
 from malt._sim import Host
-
-Ssh = Callable[..., str]
-"""Starts an sshd on each host, and returns the command that leads to them."""
 
 JOB = """\
 import os, socket, sys, malt
@@ -18,6 +18,13 @@ v = malt.Vector(np.full(3, malt.rank(), np.float64), start="own")
 v.sync()
 sys.stdout.write(f"{malt.rank()} {malt.local_rank()} {socket.gethostname()} {v.array.tolist()}\\n")  # in one piece
 """
+
+
+def alone() -> None:
+    """Skip outside `make test-net`, and where the test before has left a network."""
+    devices = {device for _, device in socket.if_nameindex()}
+    if devices != {"lo"}:
+        pytest.skip(f"needs a network namespace of its own (`make test-net`), and here are {', '.join(devices)}")
 
 
 def malt(host: Host, *arguments: str, **options: object) -> subprocess.Popen[str]:

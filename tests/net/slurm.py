@@ -30,7 +30,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 ReturnToService=2
-NodeName={nodes} CPUs=4
+NodeName={nodes} CPUs=16
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
@@ -101,10 +101,14 @@ class Slurm(ExitStack):
                 raise TimeoutError(f"the nodes of Slurm are {said.split()}:\n{logs[-4000:]}")
             time.sleep(0.05)
 
+    def command(self, name: str, *arguments: str) -> list[str]:
+        """Return one of Slurm's commands, which wants `env`."""
+        return [self._programs[name], *arguments]  # type: ignore[list-item]
+
     def run(self, name: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's commands on the first host."""
         process = self._hosts[0].start(
-            [self._programs[name], *arguments],  # type: ignore[list-item]
+            self.command(name, *arguments),
             env=self.env | env,
             cwd=self._folder,
             stdout=subprocess.PIPE,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from launching import LONG
-from net.across import Ssh, malt
+from net.across import malt
+from net.ssh import Ssh
 
 from malt._sim import Network
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from launching import LONG, MARK, marked
-from net.across import JOB, Ssh, malt, means
+from net.across import JOB, malt, means
+from net.ssh import Ssh
 
 from malt._sim import Network
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 
 import pytest
+from launching import LONG
 
 import malt
 from malt import _addresses, _identity, _launchers
@@ -279,6 +280,7 @@ class Hydra(threading.Thread):
         self.ours, self.theirs = socket.socketpair()
         self.asked: list[str] = []
         self._answers = {
+            "finalize": "cmd=finalize_ack rc=0",
             "get_my_kvsname": "cmd=my_kvsname rc=0 kvsname=kvs_1",
             "put": "cmd=put_result rc=0",
             "barrier_in": "cmd=barrier_out tag=0",
@@ -296,31 +298,44 @@ class Hydra(threading.Thread):
 
 
 def asked(rank: int, env: Mapping[str, str] = MPICH, **answers: str) -> tuple[str, list[str]]:
+    """Let a rank share a word, an MPI be initialised after it, and the rank end."""
     hydra = Hydra(answers)
     hydra.start()
-    with hydra.ours, hydra.theirs:
-        told = {**env, "PMI_FD": str(hydra.theirs.fileno())}
-        return channel.named("pmi")(told, rank, 2, "mine", 0.5), hydra.asked
+    with hydra.ours:
+        with hydra.theirs:
+            told = {**env, "PMI_FD": str(hydra.theirs.fileno())}
+            word = channel.named("pmi")(told, rank, 2, "mine", 0.5)
+            with hydra.theirs.makefile("rw") as mpi:
+                for command, answer in (
+                    ("init pmi_version=1 pmi_subversion=1", "response_to_init"),
+                    ("put", "put_result"),
+                ):
+                    mpi.write(f"cmd={command}\n")
+                    mpi.flush()
+                    assert mpi.readline().startswith(f"cmd={answer} ")
+        hydra.join(LONG)
+        return word, hydra.asked
 
 
-def test_pmi() -> None:
-    assert asked(0) == (
-        "secret@[fd00::1]:7,10.0.0.1:7",
-        [
-            "cmd=get_my_kvsname",
-            "cmd=put kvsname=kvs_1 key=malt value=mine",
-            "cmd=barrier_in",
-            "cmd=get kvsname=kvs_1 key=malt",
-        ],
-    )
-    word, commands = asked(1, SRUN)
-    assert word.startswith("secret@")
-    assert [command.split()[0] for command in commands] == [
-        "cmd=init",
-        "cmd=get_my_kvsname",
-        "cmd=barrier_in",
-        "cmd=get",
-    ]
+@pytest.mark.parametrize("env", [MPICH, SRUN])
+def test_pmi_is_introduced_to_once_and_told_goodbye(env: Mapping[str, str]) -> None:
+    exchange = ["cmd=barrier_in", "cmd=get kvsname=kvs_1 key=malt"]
+    begin, end = ["cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_my_kvsname"], ["cmd=put", "cmd=finalize"]
+    word = "secret@[fd00::1]:7,10.0.0.1:7"
+    put = "cmd=put kvsname=kvs_1 key=malt value=mine"
+    assert asked(0, env) == (word, [*begin, put, *exchange, *end])
+    assert asked(1, env) == (word, [*begin, *exchange, *end])
+
+
+def test_mpiexec_on_one_machine_hears_nothing_of_its_ranks() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        told = [joining({**MPICH, "PMI_FD": str(theirs.fileno()), "PMI_RANK": rank}) for rank in "01"]
+        ours.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            ours.recv(1)
+    assert told[0]["store"].startswith("local:")
+    assert told[0]["store"] == told[1]["store"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import struct
 from collections.abc import Mapping
+from contextlib import suppress
 
 from .started import Started, number
 
@@ -10,7 +14,9 @@ from .started import Started, number
 def started(env: Mapping[str, str]) -> Started | None:
     """Return who this process is; None if Hydra has not started it.
 
-    Nothing in the environment names the job, so the word goes by PMI on one machine, too.
+    Nothing in the environment names the job. On one machine the proxy of Hydra does, whose children
+    the ranks are. So nothing is said over PMI there: Hydra ends the job of a process that has spoken and ends
+    without the goodbye, which only one user of PMI in a process can say.
 
     Examples
     --------
@@ -26,6 +32,18 @@ def started(env: Mapping[str, str]) -> Started | None:
         rank=number(env, "PMI_RANK"),
         size=size,
         together="MPI_LOCALNRANKS" in env and number(env, "MPI_LOCALNRANKS") == size,
+        job=_proxy(env) if "PMI_SPAWNED" not in env else "",
         channel="pmi" if "PMI_FD" in env else "",
         hand="and hand it on with mpiexec -genvlist NAME",
     )
+
+
+def _proxy(env: Mapping[str, str]) -> str:
+    """Return which process has made the socket of PMI, and when it was started; empty if that cannot be seen."""
+    with suppress(OSError, ValueError, KeyError):
+        with socket.socket(fileno=os.dup(int(env["PMI_FD"]))) as line:
+            pid, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if pid > 0:
+            with open(f"/proc/{pid}/stat") as stat:
+                return f"{pid} {stat.read().rpartition(')')[2].split()[19]}"
+    return ""

@@ -1,10 +1,18 @@
-"""PMI-1, the protocol of MPICH's Hydra and of ``srun --mpi=pmi2``: lines of key=value over an inherited socket."""
+"""PMI-1, the protocol of MPICH's Hydra and of ``srun --mpi=pmi2``: lines of key=value over an inherited socket.
+
+A process introduces itself once (``init``) and says goodbye (``finalize``); then the launcher hangs up.
+Without the goodbye the launcher takes the end of the process for a crash and ends all others. Where MPI has
+been initialised, it says both. Else we do, and leave the goodbye, or an MPI that comes later, to ``pmi_relay``.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 
 from .channel import ChannelError
 
@@ -21,14 +29,49 @@ def share(env: Mapping[str, str], rank: int, size: int, word: str, seconds: floa
         before = line.gettimeout()
         line.settimeout(seconds)
         try:
-            # Hydra answers without it, and takes who introduces itself for one that will say goodbye.
-            if "MPI_LOCALRANKID" not in env:
-                _ask(line, "init", "response_to_init", pmi_version="1", pmi_subversion="1")
-            return _share(line, rank, word)
+            if _mpi():
+                return _share(line, rank, word)
+            _ask(line, "init", "response_to_init", pmi_version="1", pmi_subversion="1")
+            try:
+                return _share(line, rank, word)
+            finally:
+                _leave(int(env["PMI_FD"]), line)
         except TimeoutError:
             raise ChannelError(f"not all ranks have come to the barrier of PMI within {seconds:g} s") from None
         finally:
             line.settimeout(before)  # also that of the MPI library, which has the same socket
+
+
+def _mpi() -> bool:
+    """Return whether MPI has been initialised in this process, by whatever uses it."""
+    import ctypes
+
+    with open("/proc/self/maps") as maps:
+        loaded = {line.split(maxsplit=5)[5].strip() for line in maps if "/libmpi" in line}
+    for path in loaded:
+        with suppress(OSError, AttributeError):  # no library, or none of MPI
+            said = ctypes.c_int()
+            ctypes.CDLL(path).MPI_Initialized(ctypes.byref(said))
+            if said.value:
+                return True
+    return False
+
+
+def _leave(fd: int, launcher: socket.socket) -> None:
+    """Let PMI_FD lead to the relay, and that to the launcher."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pmi_relay.py")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        fds = launcher.fileno(), ours.fileno()
+        subprocess.run(
+            [sys.executable, "-I", "-S", program, *map(str, fds)],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # which launchers read to the end
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+        os.dup2(theirs.fileno(), fd)
 
 
 def _share(line: socket.socket, rank: int, word: str) -> str:
@@ -46,7 +89,7 @@ def _ask(line: socket.socket, command: str, answer: str, **arguments: str) -> di
     while not said.endswith(b"\n"):  # byte by byte would do: nothing else comes before the next command
         piece = line.recv(4096)
         if not piece:
-            raise ChannelError(f"PMI has hung up after {command}")
+            raise ChannelError(f"PMI has hung up after {command}, as it does once MPI_Finalize has been called")
         said += piece
     found = dict(part.split("=", 1) for part in said.decode().split() if "=" in part)
     if found.get("cmd") != answer or found.get("rc", "0") != "0":
