@@ -309,7 +309,8 @@ malt_status malt_vector_check(const char *name, const char *options);
  * gather, sync, allreduce or broadcast of this vector in another thread. It
  * stays valid, also after malt_vector_close and malt_finalize, until malt_unmap.
  * Of a vector made with graph=all and consistency=bsp other ranks write into it
- * during a sync or an allreduce, and a forked child sees the parent's memory, not a copy.
+ * during a sync or an allreduce. A forked child has the values of the fork, or later
+ * ones of its parent until it writes there; what it writes stays its own.
  * MALT_EHANDLE, MALT_EINVAL. */
 malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes);
 
@@ -344,8 +345,8 @@ malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_
  * goes on from it, has returned 0, other ranks read the array and write into it:
  * leave it alone, also after MALT_ETIMEOUT, and after malt_cancel until
  * malt_vector_gather, which goes on from there. A thread, or a forked child, that
- * reads it meanwhile sees old and new parts mixed; what it writes may be folded, or
- * lost. After MALT_EPEER the array may hold parts of the result. */
+ * reads it meanwhile sees old and new parts mixed; what a thread writes may be folded,
+ * or lost. After MALT_EPEER the array may hold parts of the result. */
 malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded);
 
 /* One received update, read-only. */

@@ -34,4 +34,13 @@ int32_t maltc_sleep(void *word, uint32_t seen, int64_t ns);
  * int32_t, each a descriptor + 1, or 0. */
 void maltc_descriptors(void *table, size_t n);
 
+/* Where Go keeps the shared memory that users hold, mem.UserMapping: a forked child
+ * makes it private. */
+struct user_mapping {
+	uintptr_t address;
+	uintptr_t bytes;    /* 0: none */
+	int32_t descriptor; /* of the memory, + 1, or 0 */
+};
+void maltc_user_mappings(struct user_mapping *table, const size_t *used);
+
 #endif

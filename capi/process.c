@@ -2,12 +2,14 @@
  * What belongs to threads and processes rather than to the job: each thread's
  * error message, and what becomes of a forked child.
  */
+#define _GNU_SOURCE /* mremap */
 #include "malt.h"
 #include "malt_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ------------------------------------------------- the message of a thread */
@@ -90,9 +92,41 @@ void maltc_descriptors(void *table, size_t n)
 	descriptor_count = n;
 }
 
+static struct user_mapping *user_mappings;
+static const size_t *user_mappings_used;
+
+void maltc_user_mappings(struct user_mapping *table, const size_t *used)
+{
+	user_mappings = table;
+	user_mappings_used = used;
+}
+
+/* The child keeps the array, and loses the way into the memory of its parent. */
+static void make_private(void *address, size_t bytes, int fd)
+{
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_NORESERVE;
+	if (fd >= 0 && mmap(address, bytes, prot, flags | MAP_FIXED, fd, 0) != MAP_FAILED)
+		return;
+	void *copy = mmap(NULL, bytes, prot, flags | MAP_ANONYMOUS, -1, 0);
+	if (copy != MAP_FAILED) {
+		memcpy(copy, address, bytes);
+		if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED)
+			return;
+	}
+	mprotect(address, bytes, PROT_READ); /* better a fault than to write into the parent's */
+}
+
 static void in_child(void)
 {
 	maltc_forked = 1;
+	size_t used = user_mappings_used == NULL ? 0 : __atomic_load_n(user_mappings_used, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < used; i++) {
+		struct user_mapping *m = &user_mappings[i];
+		size_t bytes = __atomic_load_n(&m->bytes, __ATOMIC_ACQUIRE);
+		if (bytes > 0)
+			make_private((void *)m->address, bytes, m->descriptor - 1);
+	}
+	user_mappings_used = NULL; /* they are the child's own from now on */
 	for (size_t i = 0; i < descriptor_count; i++) {
 		int32_t fd = __atomic_load_n(&descriptors[i], __ATOMIC_RELAXED);
 		if (fd > 0)

@@ -205,8 +205,8 @@ type Shared interface {
 	Join(ctx context.Context) error
 	// Bytes is the block of rank. This rank's own is there before Join and
 	// outlives Close: Unmap of the Transport gives it back. Nothing but the words
-	// orders what ranks do to the blocks. A forked child sees the same memory
-	// where another rank is near.
+	// orders what ranks do to the blocks. What a forked child writes into it stays
+	// its own.
 	Bytes(rank int) []byte
 	// Swap stores v in word i of rank and rings the doorbells of all near ranks, if
 	// the word is old; it tells whether it was.

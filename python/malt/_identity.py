@@ -44,6 +44,7 @@ def inside() -> Who | None:
     A process that has a description of its own is a rank, also when its launcher
     was itself started inside another job.
     """
+    _forked()  # a hook of the user's may have come before ours
     mark = os.environ.get(INSIDE)
     if mark is None or "MALT_RANK" in os.environ:
         return None
@@ -53,8 +54,33 @@ def inside() -> Who | None:
         raise ValueError(f"malt: {INSIDE}={mark!r} is not rank,size,local_rank,generation: unset it") from None
 
 
+_pid = os.getpid()
+_started: tuple[str, str] = "", ""  # rank and size in variables of another launcher, before the last fork
+
+
+def _before_fork() -> None:
+    """Look up what a child must know: an import there could wait for a thread that the child has not got."""
+    global _started
+    _started = "", ""
+    if "MALT_RANK" not in os.environ and INSIDE not in os.environ:
+        from . import _launchers
+
+        with contextlib.suppress(ValueError):  # which the parent hears of
+            found = _launchers.described(os.environ)
+            if found and found.size:
+                _started = str(found.rank), str(found.size)
+
+
 def _forked() -> None:
-    """Take the rank away from a child: its parent is the rank, or will be.
+    """Take the rank away from a child, once: its parent is the rank, or will be."""
+    global _pid
+    if os.getpid() != _pid:
+        _pid = os.getpid()
+        _take_away(_started)
+
+
+def _take_away(started: tuple[str, str]) -> None:
+    """Mark this process as a helper of the rank that its environment describes.
 
     A parent that is no rank leaves its children free to become ranks.
     """
@@ -62,17 +88,12 @@ def _forked() -> None:
         return  # a helper already
     rank, size = (os.environ.get(name, "") for name in ("MALT_RANK", "MALT_SIZE"))
     if not rank:
-        from . import _launchers
-
-        with contextlib.suppress(ValueError):  # which the parent hears of
-            started = _launchers.described(os.environ)
-            if started and started.size:
-                rank, size = str(started.rank), str(started.size)
+        rank, size = started
     if rank.isdecimal() and size.isdecimal():
         used_up(Who(int(rank), int(size), -1, 1))
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(before=_before_fork, after_in_child=_forked)
 
 
 def _spawned() -> None:
@@ -93,7 +114,8 @@ def _spawned() -> None:
         return
     own = [f"{name}={os.environ[name]}" for name in RANK_VARIABLES if name in os.environ]
     if all(os.fsencode(pair) in started_with for pair in own):
-        _forked()
+        _before_fork()
+        _take_away(_started)
 
 
 _spawned()

@@ -148,8 +148,8 @@ class Vector(Exchange):
 
         It stays valid for as long as it is referenced, also after `close`.
         Assigning copies into it. With the graph ``all`` in ``bsp`` other ranks
-        write into it during `sync` and `allreduce`, and a forked child sees the
-        memory of its parent, not a copy: let it copy what it changes.
+        write into it during `sync` and `allreduce`. A forked child reads the values
+        of the fork, or later ones of its parent; what it writes stays its own.
         """
         if len(self._arrays) != 1:
             raise TypeError(f"malt: {self._object.name} has {len(self._arrays)} arrays: use .arrays, or .flat")
@@ -335,7 +335,7 @@ class Vector(Exchange):
         to the same bits, with fewer bytes moved. So leave the values alone from
         this call until it has returned, or after a timeout or Ctrl-C until `gather`
         has: threads and forked children see old and new parts mixed meanwhile, and
-        what they write may be folded, or lost. After a `PeerError` the values may
+        what threads write may be folded, or lost. After a `PeerError` the values may
         hold parts of the result.
         """
         # All arguments are looked at before anything is sent, and in every call.

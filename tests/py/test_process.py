@@ -189,6 +189,82 @@ malt.barrier()
         assert refused.startswith(f"StateError True malt: this process was started by rank {rank} of 2")
 
 
+def test_a_fork_while_a_thread_imports_does_not_hang() -> None:
+    said = jobs.run(
+        1,
+        FORK
+        + """
+import threading
+from importlib.machinery import PathFinder
+for name in [name for name in os.environ if name.startswith("MALT_")]:
+    del os.environ[name]
+import malt
+inside, go = threading.Event(), threading.Event()
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "malt._launchers.slurm":
+            spec = PathFinder.find_spec(name, path)
+            real = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (inside.set(), go.wait(), real(module))
+            return spec
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: __import__("malt._launchers"))
+thread.start()
+inside.wait()
+threading.Timer(0.2, go.set).start()
+signal.alarm(20)                          # for the parent, which would wait for ever
+print(forked(lambda: print("fine")))
+thread.join()
+""".replace("import threading", "import os, signal, sys, threading", 1),
+        prelude=False,
+    )
+    assert said == ["fine"]
+
+
+def test_a_fork_hook_that_comes_before_ours_does_not_make_the_child_a_rank() -> None:
+    said = jobs.run(
+        2,
+        """
+import os, sys
+def hook():
+    import malt
+    try:
+        print(malt.rank(), malt.size(), malt.local_rank())
+    except malt.StateError as e:
+        print(e)
+os.register_at_fork(after_in_child=hook)
+import malt
+"""
+        + FORK
+        + """
+print(forked(lambda: None))
+malt.barrier()
+""",
+        prelude=False,
+    )
+    for rank, text in enumerate(said):
+        assert f"was started by rank {rank} before that had joined" in text
+
+
+def test_a_fork_hook_that_comes_before_ours_may_load_the_library() -> None:
+    said = jobs.run(
+        1,
+        """
+import os, sys
+for name in [name for name in os.environ if name.startswith("MALT_") and name != "MALT_TEST_MARK"]:
+    del os.environ[name]
+os.register_at_fork(after_in_child=lambda: malt.Graph("ring", 4))
+import malt
+"""
+        + FORK
+        + """
+print(forked(lambda: print(malt.allreduce(3, "sum"))))
+""",
+        prelude=False,
+    )
+    assert said == ["3"]
+
+
 def test_a_launcher_may_fork_ranks_of_its_own() -> None:
     with jobs.Job(
         1,

@@ -21,6 +21,8 @@ __all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "mark_ended", "ra
 EXIT_SECONDS = 1.0  # that waits in daemon threads get to end, at the end of the process
 
 _loading = threading.Lock()
+_loaded_by = 0
+"""The process that has loaded the library, or is loading it."""
 _ended = False
 
 
@@ -52,9 +54,11 @@ ffi: Any = _Unloaded()
 
 
 def _load() -> None:
+    global _loaded_by
     with _loading:
         if type(lib) is not _Unloaded:
             return
+        _loaded_by = os.getpid()
         from malt import _malt
 
         found, expected = _malt.lib.malt_abi_version(), _malt.lib.MALT_ABI_VERSION
@@ -98,8 +102,11 @@ def raise_caught() -> None:
 
 
 def _after_fork() -> None:
-    """Keep the child out, also where the parent was just loading in another thread."""
-    if _loading.locked() or type(lib) is not _Unloaded:
+    """Keep the child out, also where the parent was just loading in another thread.
+
+    A hook that came before this one may have loaded the library in the child itself.
+    """
+    if _loaded_by not in (0, os.getpid()):
         for part in (lib, ffi):
             part.__dict__.clear()
             part.__class__ = _Forked

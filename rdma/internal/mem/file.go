@@ -64,12 +64,13 @@ func (f *File) Size() int { return f.size }
 // Fd is the descriptor, to be sent to another process; the File keeps it.
 func (f *File) Fd() int { return f.fd }
 
-// Map maps the whole File. A forked child does not inherit the mapping: it
-// could write where only this process may. The mapping outlives the File.
+// Map maps the whole File. A forked child does not inherit a writable mapping: it
+// could write where only this process may. One for reading it does: user code may
+// hold arrays over it. The mapping outlives the File.
 func (f *File) Map(writable bool) ([]byte, error) {
 	b, err := f.mmap(writable)
-	if err != nil {
-		return nil, err
+	if err != nil || !writable {
+		return b, err
 	}
 	if err := unix.Madvise(b[:cap(b)], unix.MADV_DONTFORK); err != nil {
 		_ = Unmap(b)
@@ -77,10 +78,6 @@ func (f *File) Map(writable bool) ([]byte, error) {
 	}
 	return b, nil
 }
-
-// MapForUser is Map for writing of memory that user code holds: a forked child
-// inherits it, since there touching it must not be a fault.
-func (f *File) MapForUser() ([]byte, error) { return f.mmap(true) }
 
 func (f *File) mmap(writable bool) ([]byte, error) {
 	prot := unix.PROT_READ

@@ -18,11 +18,12 @@ const step = 32 << 20
 // with a *ShortError and has reserved nothing. Unmap gives it back.
 func Map(n int) ([]byte, error) { return new(Claims).Map(n) }
 
-// Unmap gives back what Map or File.Map returned: that very slice, once.
+// Unmap gives back what Map, File.Map or File.MapForUser returned: that very slice, once.
 func Unmap(b []byte) error {
 	if cap(b) == 0 {
 		return nil
 	}
+	dropUser(unsafe.SliceData(b))
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(cap(b))); err != nil {
 		return fmt.Errorf("mem: munmap of %d bytes: %w", cap(b), err)
 	}
