@@ -20,13 +20,9 @@ func newSelf(c *Config) *handshake.Self {
 func (r *rank) enter(c *net.TCPConn) (*conn, error) { return newConn(c, r.cfg.Congestion) }
 
 // greet is a stranger's handshake. Whatever fails in it has no effect.
-func (r *rank) greet(c *conn, known func() bool) {
-	in := false
-	secure, h, err := r.self.Greet(c.raw, r.cfg.TLS, func(h *handshake.Hello) handshake.Verdict {
-		in = known()
-		return r.permit(h)
-	})
-	if !in || err != nil {
+func (r *rank) greet(c *conn, visit handshake.Visit) {
+	secure, h, err := r.self.Greet(c.raw, r.cfg.TLS, visit, r.permit)
+	if err != nil {
 		c.Close()
 		return
 	}

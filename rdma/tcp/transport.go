@@ -107,7 +107,7 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 			r.links[peer].to = c.Peers[peer]
 		}
 	}
-	r.door = handshake.OpenDoor(c.Listeners, r.enter, r.greet)
+	r.door = handshake.OpenDoor(c.Listeners, c.Size, r.enter, r.greet)
 	for _, l := range r.links {
 		if l != nil {
 			go l.run()

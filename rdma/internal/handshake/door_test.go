@@ -5,53 +5,66 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// However many strangers come and say nothing, so many are kept, the oldest go,
-// and who can prove the token comes in.
-func TestDoorKeepsFewStrangers(t *testing.T) {
+// atDoor opens a Door that hands on who has proved the token.
+func atDoor(t *testing.T, l *Self, ranks int) (d *Door[*net.TCPConn], came chan *Hello) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, d := ends()
-	came := make(chan *Hello, 1)
-	door := OpenDoor([]net.Listener{listener},
+	came = make(chan *Hello, 1)
+	d = OpenDoor([]net.Listener{listener}, ranks,
 		func(c *net.TCPConn) (*net.TCPConn, error) { return c, nil },
-		func(c *net.TCPConn, known func() bool) {
-			_, h, err := l.Greet(c, nil, func(*Hello) Verdict {
-				if !known() {
-					t.Error("a rank was sent away")
-				}
-				return Accepted
-			})
-			if err == nil {
+		func(c *net.TCPConn, visit Visit) {
+			if _, h, err := l.Greet(c, nil, visit, yes); err == nil {
 				came <- h
 			}
 			c.Close()
 		})
+	t.Cleanup(d.Close)
+	return d, came
+}
+
+// from dials the Door from a loopback address and says something.
+func from(t *testing.T, address string, d *Door[*net.TCPConn], said string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	c, err := dialer.Dial("tcp", d.listeners[0].Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := c.Write([]byte(said)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// However many strangers come, so many are kept, the oldest of the largest crowd go,
+// and who can prove the token comes in.
+func TestDoorKeepsFewStrangers(t *testing.T) {
+	l, d := ends()
+	const ranks, extra = 3, 20
+	door, came := atDoor(t, l, ranks)
+	alone := from(t, "127.0.0.2", door, "M") // the oldest of all, and no crowd
 	var open []net.Conn
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, c)
-		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-		return c
+	for range mostStrangers + ranks - 1 + extra {
+		open = append(open, from(t, "127.0.0.1", door, "M"))
 	}
-	const extra = 20
-	for range mostStrangers + extra {
-		dial()
-	}
-	for _, c := range open[:extra] { // the oldest
-		if n, err := c.Read(make([]byte, 1)); n > 0 || err != io.EOF {
-			t.Fatalf("read %d bytes, %v; expected the end", n, err)
+	for _, c := range open[:extra] {
+		if n, err := c.Read(make([]byte, 1)); n > 0 || !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatalf("read %d bytes, %v; expected a reset", n, err)
 		}
 	}
-	if incarnation, err := d.Dial(dial(), 0); err != nil || incarnation != l.hello.Incarnation {
+	if incarnation, err := d.Dial(from(t, "127.0.0.1", door, ""), 0); err != nil || incarnation != l.hello.Incarnation {
 		t.Errorf("a rank among strangers: %v", err)
 	}
 	if h := <-came; h.From != 1 {
@@ -60,19 +73,64 @@ func TestDoorKeepsFewStrangers(t *testing.T) {
 	door.mu.Lock()
 	kept := len(door.strangers)
 	door.mu.Unlock()
-	if kept != mostStrangers-1 { // the rank took the place of one
-		t.Errorf("%d strangers are kept, expected %d", kept, mostStrangers-1)
+	if kept != mostStrangers+ranks-1 { // the rank took the place of one
+		t.Errorf("%d strangers are kept, expected %d", kept, mostStrangers+ranks-1)
 	}
 	door.Close()
+	open = append(open, alone)
 	for _, c := range open {
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			t.Error("a stranger is still let in")
 		}
-		c.Close()
 	}
-	if c, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+	if c, err := net.Dial("tcp", door.listeners[0].Addr().String()); err == nil {
 		c.Close()
 		t.Error("the door is closed, and somebody listens")
+	}
+}
+
+// Of those at the door one goes first.
+func TestWhoGoesFirst(t *testing.T) {
+	now := time.Now()
+	type comer struct {
+		from string
+		ago  time.Duration
+		mute bool
+	}
+	long, short := silence+1, silence-1
+	crowd := func(from string, n int) (all []comer) {
+		for range n {
+			all = append(all, comer{from, short, false})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		strangers []comer
+		homes     string
+		want      int
+	}{
+		"the oldest":                             {[]comer{{"10.0.0.1", long, false}, {"10.0.0.2", short, false}}, "", 0},
+		"who is silent":                          {[]comer{{"10.0.0.1", long, false}, {"10.0.0.2", long, true}, {"10.0.0.3", long, true}}, "", 1},
+		"who may be about to speak does not":     {[]comer{{"10.0.0.1", short, false}, {"10.0.0.2", short, true}}, "", 0},
+		"of the largest crowd":                   {[]comer{{"10.0.0.1", long, true}, {"10.0.0.2", short, false}, {"10.0.0.2", short, false}}, "", 1},
+		"of a crowd who is silent":               {[]comer{{"10.0.0.2", long, false}, {"10.0.0.2", long, true}, {"10.0.0.1", long, true}}, "", 1},
+		"one network is one address":             {[]comer{{"10.0.0.1", long, true}, {"fd00::1", short, false}, {"fd00::2", short, false}}, "", 1},
+		"where ranks are known":                  {append(crowd("10.0.0.1", place), comer{"10.0.0.2", short, false}), "10.0.0.1", place},
+		"not for a larger crowd from that place": {append(crowd("10.0.0.1", place+2), comer{"10.0.0.2", short, false}), "10.0.0.1", 0},
+	} {
+		d := &Door[*net.TCPConn]{crowds: map[netip.Addr]int{}, homes: map[netip.Addr]bool{}}
+		if c.homes != "" {
+			d.homes[netip.MustParseAddr(c.homes)] = true
+		}
+		for _, one := range c.strangers {
+			s := &stranger[*net.TCPConn]{from: crowdOf(&net.TCPAddr{IP: net.ParseIP(one.from)}), came: now.Add(-one.ago)}
+			s.spoke.Store(!one.mute)
+			d.strangers = append(d.strangers, s)
+			d.crowds[s.from]++
+		}
+		if got := slices.Index(d.strangers, d.worst(now)); got != c.want {
+			t.Errorf("%s: number %d goes, expected %d", name, got, c.want)
+		}
 	}
 }
 
@@ -83,11 +141,11 @@ func TestStrangerHasPatience(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit := make(chan time.Duration, 1)
-	door := OpenDoor([]net.Listener{listener},
+	door := OpenDoor([]net.Listener{listener}, 1,
 		func(c *net.TCPConn) (*limited, error) { return &limited{TCPConn: c}, nil },
-		func(c *limited, known func() bool) {
+		func(c *limited, visit Visit) {
 			limit <- time.Until(c.until)
-			if !known() || !c.until.IsZero() {
+			if !visit.Known() || !c.until.IsZero() {
 				t.Errorf("the limit stays: %v", c.until)
 			}
 			c.Close()
@@ -98,10 +156,19 @@ func TestStrangerHasPatience(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if _, err := c.Write([]byte("M")); err != nil {
+		t.Fatal(err)
+	}
 	if d := <-limit; d <= 0 || d > patience {
 		t.Errorf("a stranger has %v, expected %v", d, patience)
 	}
 }
+
+// calm is a Door at which nobody is sent away.
+type calm struct{}
+
+func (calm) Spoke()      {}
+func (calm) Known() bool { return true }
 
 type limited struct {
 	*net.TCPConn
@@ -130,7 +197,7 @@ func TestStrangerIsReadLittle(t *testing.T) {
 			}
 		}
 	}()
-	if _, _, err := l.Greet(a, cfg, yes); !errors.Is(err, ErrStranger) {
+	if _, _, err := l.Greet(a, cfg, calm{}, yes); !errors.Is(err, ErrStranger) {
 		t.Errorf("%v", err)
 	}
 	a.Close()
@@ -144,7 +211,7 @@ func TestStrangerIsReadLittle(t *testing.T) {
 		}
 		_, _ = e.Write(said)
 	}()
-	c, _, err := l.Greet(a, cfg, yes)
+	c, _, err := l.Greet(a, cfg, calm{}, yes)
 	if err != nil {
 		t.Fatal(err)
 	}

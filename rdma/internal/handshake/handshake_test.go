@@ -235,7 +235,7 @@ func TestOtherEncryption(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() {
-				_, h, err := l.Greet(a, c.listens, yes)
+				_, h, err := l.Greet(a, c.listens, calm{}, yes)
 				if h == nil || h.From != 1 {
 					t.Errorf("%s: %+v came", c.name, h)
 				}
@@ -308,7 +308,7 @@ func FuzzHandshake(f *testing.F) {
 		if listens {
 			for _, c := range []*tls.Config{nil, cfg} {
 				stranger := talker{said: bytes.NewReader(said)}
-				if _, _, again := l.Greet(stranger, c, letIn); again == nil {
+				if _, _, again := l.Greet(stranger, c, calm{}, letIn); again == nil {
 					t.Error("a stranger was taken for a rank")
 				}
 			}

@@ -38,17 +38,18 @@ func TLS() (*tls.Config, error) {
 // does not encrypt. It returns the connection to go on with, which is c or TLS over
 // it.
 //
-// The stranger is answered in the way in which it speaks, but a rank that does not
+// visit hears how far it has come. The stranger is answered in the way in which it speaks, but a rank that does not
 // encrypt as this one does is let in by neither: once it has proved the token both
 // know, and nobody else could have told them. Until then no more than a rank says in
 // a handshake is read, so that nobody can have memory taken by what it announces.
-func (s *Self) Greet(c net.Conn, cfg *tls.Config, permit func(*Hello) Verdict) (net.Conn, *Hello, error) {
+func (s *Self) Greet(c net.Conn, cfg *tls.Config, visit Visit, permit func(*Hello) Verdict) (net.Conn, *Hello, error) {
 	n := &narrow{Conn: c, left: mostFromStranger}
 	secure, err := n.secure()
 	if err != nil {
 		return nil, nil, err
 	}
-	rw, alike := net.Conn(n), secure == (cfg != nil)
+	visit.Spoke()
+	rw, alike, in := net.Conn(n), secure == (cfg != nil), false
 	if secure {
 		if !alike {
 			if cfg, err = s.foreign(); err != nil {
@@ -61,9 +62,12 @@ func (s *Self) Greet(c net.Conn, cfg *tls.Config, permit func(*Hello) Verdict) (
 		if !alike {
 			return OtherEncryption
 		}
-		n.left = math.MaxInt
+		n.left, in = math.MaxInt, visit.Known()
 		return permit(h)
 	})
+	if err == nil && !in {
+		err = net.ErrClosed
+	}
 	if err == nil && !secure {
 		rw = c
 	}

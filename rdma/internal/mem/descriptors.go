@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"math"
 	"sync/atomic"
 	"syscall"
 )
@@ -58,4 +59,13 @@ func TrackSocket(s any, enter bool) {
 			untrack(int(fd))
 		}
 	})
+}
+
+// MostDescriptors is how many this process may have.
+func MostDescriptors() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return len(descriptors)
+	}
+	return int(min(limit.Cur, math.MaxInt32))
 }

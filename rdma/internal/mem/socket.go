@@ -1,6 +1,8 @@
 package mem
 
 import (
+	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +52,20 @@ func SetTCP(fd, unsent int, congestion string) error {
 		return err
 	}
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
+}
+
+// DeferAccept has a listener accept who has said something, or is connected for a
+// second. It leaves others to the kernel, which must be able to answer (by SYN
+// cookies) when it has too many of them.
+func DeferAccept(l any) {
+	cookies, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_syncookies")
+	c, ok := l.(syscall.Conn)
+	if !ok || len(cookies) == 0 || cookies[0] == '0' {
+		return
+	}
+	if rc, err := c.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1) })
+	}
 }
 
 // TryCongestion tells whether a connection may have the named congestion control.

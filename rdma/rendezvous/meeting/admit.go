@@ -12,17 +12,11 @@ import (
 )
 
 // greet is all that happens over one connection.
-func (h *chair) greet(meeting context.Context, c *conn, known func() bool) {
+func (h *chair) greet(meeting context.Context, c *conn, visit handshake.Visit) {
 	defer c.Close()
-	in := false
-	secure, hello, err := h.self.Greet(c.raw, h.TLS, func(h *handshake.Hello) handshake.Verdict {
-		in = known()
-		return permit(h)
-	})
+	secure, hello, err := h.self.Greet(c.raw, h.TLS, visit, permit)
 	if err != nil {
 		h.refused(c, hello, err)
-	}
-	if !in || err != nil {
 		return
 	}
 	c.Conn = secure

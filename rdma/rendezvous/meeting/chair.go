@@ -61,7 +61,7 @@ func preside(ctx context.Context, p *party) (t *Table, ls []net.Listener, err er
 		return layout(newJob(), []*card{&p.card}).view(0, nil, netip.Addr{}, nil), nil, nil
 	}
 	meeting, end := context.WithCancel(context.Background())
-	door := handshake.OpenDoor(h.store.listeners, newConn, func(c *conn, known func() bool) { h.greet(meeting, c, known) })
+	door := handshake.OpenDoor(h.store.listeners, p.Size, newConn, func(c *conn, visit handshake.Visit) { h.greet(meeting, c, visit) })
 	t, ls, err = h.run(ctx)
 	if err != nil {
 		h.linger(ctx)

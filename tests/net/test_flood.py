@@ -1,0 +1,145 @@
+"""Strangers who connect by the thousand keep no rank out: idle, slow, and resetting ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from net.talking import Program, Programs
+
+from malt._sim import Host, Network
+from malt._sim.programs import call
+
+RANKS = 4
+
+FLOOD = 10_000
+PARTS = 4
+"""Programs that make it, since a process may have 4,096 descriptors on many machines."""
+
+SOON = 2.0
+"""Seconds in which ranks have met, and a broken link is back."""
+
+# Keeps so many connections open, with some of so many ports in turn; those that are closed it opens again.
+STRANGER = """
+import errno, resource, struct
+kind, count = sys.argv[1], int(sys.argv[2])
+os.nice(10)  # a stranger's machine takes no processor from those of the ranks
+resource.setrlimit(resource.RLIMIT_NOFILE, [resource.getrlimit(resource.RLIMIT_NOFILE)[1]] * 2)
+places = [tuple(place) for place in told()]
+events = select.epoll()
+opened, slow, made, turn = {}, [], 0, 0
+
+def visit():
+    global turn
+    turn += 1
+    s = socket.socket()
+    s.setblocking(False)
+    if s.connect_ex(places[turn % len(places)]) not in (0, errno.EINPROGRESS):
+        s.close()
+        return
+    opened[s.fileno()] = s
+    events.register(s, select.EPOLLOUT | select.EPOLLONESHOT)
+
+def connected(s):
+    global made
+    made += 1
+    if made == count:
+        say("flooded")
+    if kind == "idle":
+        events.modify(s, select.EPOLLIN)
+        return
+    s.send(b"M")
+    if kind == "slow":
+        events.modify(s, select.EPOLLIN)
+        slow.append(s)
+    else:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        opened.pop(s.fileno()).close()
+
+began = later = time.monotonic()
+allowed = 0.0
+while True:
+    now = time.monotonic()
+    allowed, began = min(allowed + 250 * (now - began), 500) if made >= count else 500, now  # so many a second
+    while allowed >= 1 and len(opened) < count:
+        allowed -= 1
+        visit()
+    for fd, event in events.poll(0.01):
+        s = opened[fd]
+        try:
+            if event & (select.EPOLLIN | select.EPOLLERR | select.EPOLLHUP):
+                opened.pop(fd).close()
+            else:
+                connected(s)
+        except OSError:
+            opened.pop(fd).close()
+    if slow and now > later + 1:
+        later, byte_by_byte, slow = now, slow, []
+        for s in byte_by_byte:
+            try:
+                s.send(b"L")
+                slow.append(s)
+            except OSError:
+                pass
+"""
+
+RANK = """
+import malt
+rank, size, store = json.loads(sys.argv[1])
+say("up")
+told()
+began = time.monotonic()
+malt.init(rank=rank, size=size, store=store, token="00" * 16, timeout=30)
+malt.barrier()
+say(time.monotonic() - began)
+while told():
+    began = time.monotonic()
+    malt.barrier()
+    say(time.monotonic() - began)
+"""
+
+
+def flood(started: Programs, host: Host, kind: str, places: Sequence[tuple[str, int]]) -> None:
+    """Have strangers on a host connect with these places, and return when all have."""
+    strangers = [started.start(host, STRANGER, kind, str(FLOOD // PARTS)) for _ in range(PARTS)]
+    for stranger in strangers:
+        stranger.tell(places)
+    assert [stranger.hear() for stranger in strangers] == ["flooded"] * PARTS
+
+
+def listening(host: Host) -> list[tuple[str, int]]:
+    """Return where programs on a host listen."""
+    lines = call("ss", "--no-header", "--tcp", "--listening", "--numeric", enter=host._enter).splitlines()
+    return [(host.address, int(line.split()[3].rpartition(":")[2])) for line in lines if host.address in line]
+
+
+def longest(ranks: Sequence[Program]) -> float:
+    return max(rank.hear() for rank in ranks)
+
+
+@pytest.mark.parametrize("kind", ["idle", "slow", "resetting"])
+def test_ranks_meet_and_meet_again_during_a_flood(kind: str) -> None:
+    with Network(RANKS + 1) as net, Programs() as started:
+        *hosts, outside = net.hosts
+        ranks = [
+            started.start(host, RANK, json.dumps([host.number, RANKS, f"{hosts[0].address}:29500"])) for host in hosts
+        ]
+        assert [rank.hear() for rank in ranks] == ["up"] * RANKS
+        ranks[0].tell(True)
+        while not listening(hosts[0]):
+            pass
+        with Programs() as strangers:
+            flood(strangers, outside, kind, listening(hosts[0]))
+            for rank in ranks[1:]:
+                rank.tell(True)
+            assert longest(ranks[1:]) < SOON
+            ranks[0].hear()
+        with Programs() as strangers:
+            flood(strangers, outside, kind, listening(hosts[0]) + listening(hosts[1]))
+            call("ss", "--no-header", "--tcp", "--kill", "dst", hosts[2].address, enter=hosts[1]._enter)
+            for rank in ranks:
+                rank.tell(True)
+            assert longest(ranks) < SOON
+        for rank in ranks:
+            rank.tell(False)
