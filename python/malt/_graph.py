@@ -95,8 +95,8 @@ class Graph:
             size = operator.index(size)
         except TypeError:
             raise TypeError(f"malt: size={size!r}: a number of ranks is expected") from None
-        if not 1 <= size < 2**31:
-            raise ValueError(f"malt: size={size}: at least one rank is expected")
+        if not 1 <= size < 2**31:  # what is too large for a graph the library says
+            raise ValueError(f"malt: size={size}: a graph has 1 to 32768 ranks")
         self.size = size
         self.allow_disconnected = bool(allow_disconnected)
         self.spec = _lib.graph_text(spec, size, self.allow_disconnected, "spec")

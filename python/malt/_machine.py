@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 THREADS = (
     "OMP_NUM_THREADS",
@@ -49,20 +49,28 @@ def cores() -> int:
 def quota(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> float | None:
     """Return the smallest CPU quota of the control groups that hold this process, in cores."""
     found = []
+    for group in groups("cpu", proc, root):
+        found.append(_ratio(*(_read(f"{group}/cpu.max").split() or ["max", "1"])))
+        found.append(_ratio(_read(f"{group}/cpu.cfs_quota_us"), _read(f"{group}/cpu.cfs_period_us")))
+    return min((share for share in found if share is not None), default=None)
+
+
+def groups(controller: str, proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> Iterator[str]:
+    """Yield the folders of the control groups that hold this process, of either version, the innermost first."""
     for line in _read(proc).splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            base = root
+        elif controller in controllers.split(","):
+            base = f"{root}/{controller}"
+        else:
+            continue
         # In a container the path may be the host's, and only the root is there.
-        while True:
-            if number == "0" and not controllers:
-                found.append(_ratio(*(_read(f"{root}{path}/cpu.max").split() or ["max", "1"])))
-            elif "cpu" in controllers.split(","):
-                base = f"{root}/cpu{path}/cpu.cfs_"
-                found.append(_ratio(_read(base + "quota_us"), _read(base + "period_us")))
-            if path in ("", "/"):
-                break
+        while path not in ("", "/"):
+            yield base + path
             path = os.path.dirname(path)
-    return min((share for share in found if share is not None), default=None)
+        yield base
 
 
 def _ratio(limit: str, period: str) -> float | None:

@@ -17,6 +17,7 @@ from ._options import misspelt, spelled
 from ._output import Display
 from ._pickles import MAIN, packed
 from ._rank import Outcome
+from ._room import MOST, see_room
 
 __all__ = ["run"]
 
@@ -91,6 +92,7 @@ def run(
             'start the work under if __name__ == "__main__":, or pip install cloudpickle'
         )
     size = checked(fn, n)
+    see_room(size, more=1)
     limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
     with tempfile.TemporaryFile() as file:
         _write(file, fn, tuple(args), dict(kwargs or {}))
@@ -105,8 +107,8 @@ def checked(fn: object, n: object) -> int:
         size = operator.index(n)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"malt: n={n!r}: a number of ranks is expected") from None
-    if size < 1:
-        raise ValueError(f"malt: n={size}: at least one rank is expected")
+    if not 1 <= size <= MOST:
+        raise ValueError(f"malt: n={size}: at least one rank is expected, and a job has at most {MOST}")
     return size
 
 

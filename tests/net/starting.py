@@ -1,4 +1,4 @@
-"""Every way in which two ranks are started: a table of launchers, each on hosts of a network that is made for all of them.
+"""Every way in which two ranks are started: a table of launchers, on the hosts of one network.
 
 An entry gives the commands that start the ranks: one, or one on each host.
 """
@@ -52,7 +52,7 @@ class Ground(ExitStack):
 
 
 def mpirun(name: str, ssh: str, folder: Path, places: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command, less the program, that starts ranks on these hosts by an MPI's own launcher, and its variables."""
+    """Return the command, less the program, by which an MPI starts ranks on these hosts, and its variables."""
     program = str(environment(name) / "bin" / "mpirun")
     wrapper = folder / "ssh"
     if not wrapper.exists():  # it may be running

@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from launching import LONG
@@ -98,19 +97,23 @@ def _together() -> None:
     """Let the tests share a network."""
 
 
+def begun(ground: Ground, case: tuple[str, ...]) -> Started | BaseException:
+    """Start a job, or say why it cannot be."""
+    try:
+        job = Started(ground, *case)
+    except (Exception, pytest.skip.Exception) as why:
+        return why
+    ground.callback(job.kill)
+    return job
+
+
 @pytest.fixture(name="jobs", scope="module")
 def _jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, ...], Started | BaseException]]:
     """Start all jobs at once; where one cannot be, its test is told why."""
     alone()
-    jobs: dict[tuple[str, ...], Started | BaseException] = {}
     with Ground(tmp_path_factory.mktemp("ends")) as ground:
         (ground.folder / "ends.py").write_text(PROGRAM)
-        for case in CASES:
-            try:
-                jobs[case] = Started(ground, *case)
-                ground.callback(jobs[case].kill)
-            except (Exception, pytest.skip.Exception) as why:
-                jobs[case] = why
+        jobs = {case: begun(ground, case) for case in CASES}
         yield jobs
 
 

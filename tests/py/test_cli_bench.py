@@ -82,7 +82,7 @@ def test_sizes_that_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-n", "1"], "2 or more"),
+        (["-n", "1"], "2 to 1024"),
         (["--sizes", "4x"], "'4x' is not a size"),
         (["--json", "/no/such/file"], "cannot be written"),
         (["--size", "4"], "did you mean '--sizes'"),

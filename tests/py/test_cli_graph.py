@@ -102,7 +102,7 @@ def test_few_ranks(capsys: pytest.CaptureFixture[str], size: int) -> None:
         ([], "name a graph"),
         (["halton"], "for how many ranks"),
         (["--compare"], "for how many ranks"),
-        (["halton", "-n", "0"], "1 or more"),
+        (["halton", "-n", "0"], "1 to 32768"),
         (["halton", "ring", "-n", "4"], "--compare"),
         (["haltn", "-n", "4"], 'did you mean "halton"'),
         (["halton", "-n", "4", "--format", "png"], "expected one of text, dot, svg"),

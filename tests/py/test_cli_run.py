@@ -192,8 +192,8 @@ def test_more_ranks_than_cores_is_said_unless_quiet() -> None:
     ("arguments", "says"),
     [
         ([], ["nothing to run", "train.py"]),
-        (["-n", "0", "true"], ["-n", "'0'", "1 or more"]),
-        (["-n", "-3", "true"], ["-n", "'-3'", "1 or more"]),
+        (["-n", "0", "true"], ["-n", "'0'", "1 to 1024"]),
+        (["-n", "-3", "true"], ["-n", "'-3'", "1 to 1024"]),
         (["-n", "abc", "true"], ["-n", "'abc'", "-n 4"]),
         (["-n"], ["-n", "expected one argument"]),
         (["true"], ["how many ranks", "-n"]),
@@ -243,17 +243,42 @@ def test_program_in_this_folder_needs_its_slash(tmp_path: Path, monkeypatch: pyt
     assert (done.process.returncode, "./program_here" in done.err) == (2, True)
 
 
-def test_too_many_ranks_for_the_descriptors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["-n 2", "-H localhost:2"])
+@pytest.mark.parametrize("limit", ["true; exec 1>/dev/full", "ulimit -f 8; exec 1>$2"])
+def test_output_that_cannot_be_written(tmp_path: Path, options: str, limit: str) -> None:
+    path = script(tmp_path, "for i in range(2000): print('a line of output')")
+    command = f'{limit}; exec "$0" -m malt run -q {options} "$1"'
     done = subprocess.run(
-        ["sh", "-c", 'ulimit -n 64; exec "$0" -m malt run -n 50 sleep 100', sys.executable],
+        ["sh", "-c", command, sys.executable, path, str(tmp_path / "out")],
         capture_output=True,
         text=True,
         timeout=30,
         check=False,
     )
-    assert done.returncode == 2
-    assert re.search(r"only \d+ of 50 ranks could be started", done.stderr)
-    assert "ulimit -n" in done.stderr
+    assert done.returncode == 1
+    assert re.fullmatch(
+        "malt run: what the ranks wrote is incomplete: standard output could not be written: "
+        "(No space left on device|File too large)\n",
+        done.stderr,
+    )
+
+
+def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "rank-0.log").symlink_to("/dev/full")
+    done = run("-q", "-n", "1", "--log-dir", str(tmp_path), script(tmp_path, "print('a line')"))
+    assert (done.process.returncode, done.out) == (1, "[0] a line\n")
+    assert "the logs in" in done.err
+
+
+def test_output_of_the_other_commands_that_cannot_be_written() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m malt graph ring -n 4 >/dev/full', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "malt graph: standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -17,7 +17,7 @@ from malt._sim import kernel, programs
     ("arguments", "said"),
     [
         (["--", "true"], ["how many hosts", "--hosts 4"]),
-        (["--hosts", "0", "--", "true"], ["'0' is not a number of hosts", "1 or more"]),
+        (["--hosts", "0", "--", "true"], ["'0' is not a number of hosts", "1 to 250"]),
         (["--hosts", "2"], ["nothing to run", "malt sim --hosts 4 train.py"]),
         (["--hosts", "2", "--"], ["nothing to run"]),
         (["--hosts", "2", "hostname", "-x"], ["put -- before a program", "`malt sim --hosts 4 -- hostname -x`"]),

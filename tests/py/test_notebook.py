@@ -267,7 +267,7 @@ def test_children_and_threads_of_ranks(kernel: Kernel) -> None:
     ("code", "says"),
     [
         ("%%malt -n 2\n1", f"-n 2, but {N} ranks are running: .* %malt restart -n 2"),
-        ("%%malt -n x\n1", "'x' is not a number of ranks: 1 or more is expected"),
+        ("%%malt -n x\n1", "'x' is not a number of ranks: 1 to 1024 are possible"),
         ("%%malt --shwo all\n1", r"there is no option --shwo: did you mean '--show'\?"),
         ("%%malt --show 7\n1", "--show 7: ranks from 0 to 2 are expected"),
         ("%%malt -i nowhere\n1", "-i nowhere: the notebook has no variable of that name"),

@@ -6,6 +6,7 @@ cffi, or the library.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ COMMANDS = {
     "doctor": "check this machine and say what to do",
     "token": "print a new secret, for jobs on several machines",
 }
+
+_UNWRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 HELP = """\
 usage: malt COMMAND ...
@@ -74,8 +77,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2
-    except BrokenPipeError:  # such as `malt graph … | head`
+    except OSError as error:
+        if error.errno not in _UNWRITTEN or error.filename is not None:
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes at its end, too
-        return 128 + signal.SIGPIPE
+        if error.errno == errno.EPIPE:  # such as `malt graph … | head`
+            return 128 + signal.SIGPIPE
+        print(f"malt {command}: standard output: {error.strerror}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130

@@ -23,6 +23,7 @@ from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
 from malt._launch import Job, meeting, program_environment
 from malt._machine import crowding
+from malt._room import shortage
 
 _PIECE = 1 << 16
 
@@ -134,6 +135,9 @@ class Agent:
             )
         os.environ.update(what["env"])
         self._argv = target.command(what["program"], _refuse, "malt run")
+        found = shortage(count, python=self._argv[0] == sys.executable)
+        if found is not None:
+            _refuse(str(found))
         self._env = program_environment(count)
         self._asked = what
         store = ""

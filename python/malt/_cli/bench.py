@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from malt import _machine, _parent
-from malt._cli.options import Parser, UsageError, whole
+from malt._cli.options import Parser, UsageError, see_room, whole
 from malt._launch import Job, job_environment
 from malt._output import Display, Lines
+from malt._room import MOST
 
 SIZES = "4KiB,64KiB,1MiB,16MiB"
 
@@ -53,7 +54,7 @@ def parser() -> Parser:
 
 
 def _ranks(text: str) -> int:
-    return whole(text, 2, "number of ranks that can exchange something", "-n 4")
+    return whole(text, 2, MOST, "number of ranks that can exchange something", "-n 4")
 
 
 def _sizes(text: str) -> list[int]:
@@ -75,6 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     parse = parser()
     options = parse.parse(arguments)
     size = options.ranks or max(2, _machine.cores())
+    see_room("malt bench", [sys.executable], size)
     report = Report(size)
     # Opened first, so that no work is lost over its name.
     with _opened(options.json or os.devnull) as file:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from malt._cli.options import Parser, nearest, ranks
+from malt._cli.options import Parser, nearest, whole
 
 if TYPE_CHECKING:
     from malt import Graph
@@ -44,7 +44,7 @@ def parser() -> Parser:
     made.add_argument(
         "graph", nargs="*", metavar="GRAPH", help="one of " + ", ".join((*NAMES, "random:K:SEED", "lists:1,2/0/0"))
     )
-    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="number of ranks")
+    made.add_argument("-n", "--ranks", type=_size, metavar="RANKS", help="number of ranks")
     made.add_argument("--compare", action="store_true", help="one line of measures per graph")
     made.add_argument("--format", type=_format, metavar="|".join(FORMATS), help="default: text, or what FILE ends in")
     made.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the terminal")
@@ -52,6 +52,10 @@ def parser() -> Parser:
         "--allow-disconnected", action="store_true", help="accept a graph that splits the ranks into groups"
     )
     return made
+
+
+def _size(text: str) -> int:
+    return whole(text, 1, 32768, "number of ranks", "-n 16")
 
 
 def _format(text: str) -> str:

@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
+from malt._cli.options import whole
+from malt._room import MOST
+
 Refuse = Callable[[str], NoReturn]
 
 _SECRET = """\
@@ -36,9 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _nodes(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of machines: 1 or more is expected, such as 2")
-    return int(text)
+    return whole(text, 1, MOST, "number of machines", "--nodes 2")
 
 
 def _store(text: str) -> str:
@@ -77,6 +78,8 @@ def part(options: argparse.Namespace, refuse: Refuse) -> Part:
         refuse(f"say which of the {nodes} machines this is: --node-rank 0 to --node-rank {nodes - 1}")
     if options.store is None:
         refuse("say where all meet, the same on each machine: --store HOST:PORT, of machine 0, such as node0:29500")
+    if sum(counts) > MOST:
+        refuse(f"{sum(counts)} ranks on {nodes} machines are too many: a job has at most {MOST}")
     first = sum(counts[:here])
     return Part(sum(counts), range(first, first + counts[here]), options.store, _token(options, refuse))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from malt import _options
+from malt._room import MOST, shortage
 
 
 class UsageError(Exception):
@@ -69,17 +71,24 @@ def settings(options: argparse.Namespace) -> dict[str, str]:
     return told | {"MALT_ENCRYPT": "1"} if options.encrypt else told
 
 
-def whole(text: str, least: int, what: str, example: str) -> int:
-    """Return text as a whole number of at least `least`; the error is argparse's."""
+def whole(text: str, least: int, most: int, what: str, example: str) -> int:
+    """Return text as a whole number from `least` to `most`; the error is argparse's."""
     try:
         value = int(text)
     except ValueError:
         value = least - 1
-    if value < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {least} or more is expected, such as {example}")
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {least} to {most} are possible, such as {example}")
     return value
 
 
 def ranks(text: str) -> int:
-    """Return a number of ranks."""
-    return whole(text, 1, "number of ranks", "-n 4")
+    """Return a number of ranks that a job can have."""
+    return whole(text, 1, MOST, "number of ranks", "-n 4")
+
+
+def see_room(command: str, argv: Sequence[str], count: int, more: int = 0) -> None:
+    """Raise a UsageError if this machine has no room for so many processes; see `_room.shortage`."""
+    found = shortage(count, more, python=argv[0] == sys.executable)
+    if found is not None:
+        raise UsageError(command, str(found))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from malt._cli.hosts import HERE, Host, named
-from malt._cli.options import settings
+from malt._cli.options import see_room, settings
 from malt._identity import INSIDE, RANK_VARIABLES
+from malt._room import MOST
 
 # A question would wait for ever; a host that is gone is to be noticed, within 20 s: when it has left
 # three questions, 5 s apart, without an answer for as long.
@@ -52,8 +53,13 @@ def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[
     def reach(host: Host) -> list[str]:
         return ["sh", "-c", agent] if host.name in HERE else [*ssh, host.name, agent]
 
+    hosts = named(options, refuse)
+    size = sum(host.ranks for host in hosts)
+    if size > MOST:
+        refuse(f"{size} ranks are too many: a job has at most {MOST}")
+    see_room("malt run", ssh, len(hosts), more=1)
     return Plan(
-        hosts=named(options, refuse),
+        hosts=hosts,
         reach=reach,
         program=program,
         folder=options.chdir or os.getcwd(),

@@ -13,7 +13,7 @@ from typing import BinaryIO, NoReturn
 from malt import _machine
 from malt._cli import hosts, nodes, remote, target
 from malt._cli.crew import Crew
-from malt._cli.options import Parser, UsageError, nearest, ranks, settings
+from malt._cli.options import Parser, UsageError, nearest, ranks, see_room, settings
 from malt._cli.plan import made
 from malt._cli.summary import table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
@@ -95,6 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.ranks is None:
         parse.error(f"say how many ranks to start, such as -n {_machine.cores()} (one for each core of this machine)")
     part = nodes.part(options, parse.error)
+    see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
     with contextlib.ExitStack() as opened:
         return _supervise(options, argv, part, _logs(options, part, opened))

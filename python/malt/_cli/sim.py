@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from malt import _sim
 from malt._cli import target
-from malt._cli.options import Parser, UsageError, ranks, whole
+from malt._cli.options import Parser, UsageError, ranks, see_room, whole
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
 from malt._launch import Job, meeting, program_environment
+from malt._room import MOST
+from malt._sim import network as networks
 from malt._sim.host import variables
 
 HOSTS = Kind("malt sim", "host", "h")
@@ -76,7 +78,7 @@ def parser() -> Parser:
 
 
 def _hosts(text: str) -> int:
-    return whole(text, 1, "number of hosts", "--hosts 4")
+    return whole(text, 1, networks.MOST, "number of hosts", "--hosts 4")
 
 
 def _rate(text: str) -> float:
@@ -116,6 +118,10 @@ def main(arguments: Sequence[str]) -> int:
     argv = target.command(program, parse.error, "malt sim --hosts 4")
     if options.hosts is None:
         parse.error("say how many hosts to make, such as --hosts 4")
+    each = options.ranks or 1
+    if as_ranks and each * options.hosts > MOST:
+        parse.error(f"{each * options.hosts} ranks are too many: a job has at most {MOST}")
+    see_room("malt sim", argv, each * options.hosts)
     keep_standard_descriptors()
     try:
         _sim.isolate()
@@ -123,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     except _sim.SimError as error:
         raise UsageError("malt sim", str(error)) from None
     # The network is not taken down here: that comes with the end of this process.
-    return _run_ranks(network, argv, options.ranks or 1) if as_ranks else _run_programs(network, argv)
+    return _run_ranks(network, argv, each) if as_ranks else _run_programs(network, argv)
 
 
 def _run_ranks(network: _sim.Network, argv: Sequence[str], each: int) -> int:

@@ -79,7 +79,7 @@ def supervise(
     Returns
     -------
     int
-        The exit code: that of the first failure, 0 if there was none.
+        The exit code: that of the first failure, 0 if there was none, or 1 if output is missing.
     """
     terminal = Terminal(kind.command)
     display = Display(size, terminal.show, (colours(1), colours(2)), logs, kind.letter)
@@ -101,11 +101,13 @@ def supervise(
     finish(crew, terminal, display)
     if terminal.broken:
         return 128 + signal.SIGPIPE
+    if terminal.lost:
+        terminal.note(f"what the {kind.noun}s wrote is incomplete: {terminal.lost}")
     failed = job.first_failure()
     if failed is None:
         # One that did not end well all the same was killed on demand.
         demanded = signals.first is not None and any(rank.status for rank in job.ranks)
-        return 128 + (signals.first or 0) if demanded else 0
+        return 128 + (signals.first or 0) if demanded else int(bool(terminal.lost or display.log_error))
     if signals.first is None or failed.status != -signals.first:
         _explain(kind, job, failed, display, terminal)
     return failed.code

@@ -31,6 +31,8 @@ class Terminal:
         self.job: Crew | None = None
         self.broken = False
         """Whoever read our output has gone away."""
+        self.lost = ""
+        """Which output could not be written, and why."""
         self._queue: deque[tuple[int, memoryview]] = deque()
         self._bytes = 0
         self._watched: int | None = None
@@ -85,7 +87,10 @@ class Terminal:
         self._queue = deque(entry for entry in self._queue if entry[0] != fd)
         self._bytes = sum(len(text) for _, text in self._queue)
         self._watch()
-        if error.errno == errno.EPIPE and fd == 1 and self.job is not None:
+        if error.errno != errno.EPIPE:
+            name = "standard output" if fd == 1 else "standard error"
+            self.lost = self.lost or f"{name} could not be written: {error.strerror}"
+        elif fd == 1 and self.job is not None:
             self.broken = True
             self.job.stop()
 

@@ -14,6 +14,7 @@ from typing import Any
 from malt._launch import Job, job_environment
 from malt._processes import members
 from malt._rank import Rank
+from malt._room import see_room
 
 from ._channel import Channel, pair, send
 from ._show import Screen
@@ -45,6 +46,7 @@ class Team:
     """
 
     def __init__(self, size: int, screen: Screen) -> None:
+        see_room(size, more=1)
         self.size = size
         self.screen = screen
         self.since = time.time()
