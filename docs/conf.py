@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,8 +14,16 @@ project = "MALT"
 version = release = (HERE.parent / "VERSION").read_text().strip()
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_design", "inherited", "produced"]
-exclude_patterns = ["_ext", "_static"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
+    "sphinx_design",
+    "inherited",
+    "produced",
+]
+exclude_patterns = ["_ext", "_static", "figures"]
 nitpicky = True
 show_warning_types = True
 default_role = "py:obj"  # what docstrings have in single backticks
@@ -23,6 +32,15 @@ default_role = "py:obj"  # what docstrings have in single backticks
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+shutil.copytree(HERE.parent / "examples/notebooks", HERE / "tutorials/notebooks", dirs_exist_ok=True)
+nb_execution_mode = "off"  # tutorials show what `make notebooks` has kept in them
+nb_merge_streams = True
+
+# ---- drawings, from the scripts in figures
+
+plot_formats = ["svg"]
+plot_html_show_formats = False
+plot_html_show_source_link = False
 
 # ---- reference, from the docstrings of the installed wheel
 
@@ -40,7 +58,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"MALT {version}"
 html_static_path = ["_static"]
 html_css_files = ["malt.css"]
-html_sidebars = {"index": [], "few-lines": [], "faq": []}
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False

@@ -23,7 +23,7 @@ import (
 	"malt/libmalt/reduce"
 )
 
-// TestBytesMoved: a call sends, reads and writes as many bytes as docs/performance.md
+// TestBytesMoved: a call sends, reads and writes as many bytes as docs/developers/benchmarks.md
 // says, no more and no fewer. It is a guard on counts, never on a time: one more
 // copy, one more pass over memory, or a block too long for a cache shows.
 //
@@ -87,11 +87,11 @@ func TestBytesMoved(t *testing.T) {
 							continue
 						}
 						if got.read != want.read || got.written != want.written {
-							return fmt.Errorf("read %d and wrote %d bytes; docs/performance.md says %d and %d", got.read, got.written, want.read, want.written)
+							return fmt.Errorf("read %d and wrote %d bytes; docs/developers/benchmarks.md says %d and %d", got.read, got.written, want.read, want.written)
 						}
 						collective := strings.Contains(op.row, "v.") // not in the statistics of a vector
 						if !collective && got.sent != want.sent {
-							return fmt.Errorf("counted %d bytes as sent; docs/performance.md says %d", got.sent, want.sent)
+							return fmt.Errorf("counted %d bytes as sent; docs/developers/benchmarks.md says %d", got.sent, want.sent)
 						}
 					}
 					return nil
@@ -136,20 +136,20 @@ func sentBytes(v *libmalt.Vector) (sum int) {
 // traffic is what a call has moved.
 type traffic struct{ sent, read, written int }
 
-// promised is what a row of docs/performance.md says of a call.
+// promised is what a row of docs/developers/benchmarks.md says of a call.
 func promised(row string, numbers map[string]int) (traffic, error) {
-	text, err := os.ReadFile("../docs/performance.md")
+	text, err := os.ReadFile("../docs/developers/benchmarks.md")
 	if err != nil {
 		return traffic{}, err
 	}
 	line := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \|(.*)\|(.*)\|(.*)\|$`).FindStringSubmatch(string(text))
 	if line == nil {
-		return traffic{}, fmt.Errorf("docs/performance.md has no row %s of three more columns", row)
+		return traffic{}, fmt.Errorf("docs/developers/benchmarks.md has no row %s of three more columns", row)
 	}
 	var values [3]int
 	for i, formula := range line[1:] {
 		if values[i], err = evaluate(formula, numbers); err != nil {
-			return traffic{}, fmt.Errorf("docs/performance.md, row %s: %w", row, err)
+			return traffic{}, fmt.Errorf("docs/developers/benchmarks.md, row %s: %w", row, err)
 		}
 	}
 	return traffic{values[0], values[1], values[2]}, nil

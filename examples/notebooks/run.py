@@ -88,7 +88,7 @@ def write(path: Path) -> None:
         cell.metadata.pop("execution", None)  # times of day
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
+        "language_info": {"name": "python", "pygments_lexer": "ipython3"},
         "malt": {"ran": signature(notebook)},
     }
     nbformat.write(notebook, path)  # type: ignore[no-untyped-call]

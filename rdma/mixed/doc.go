@@ -18,6 +18,6 @@
 // # Caveats
 //
 // Near and Share are about the ranks of one machine. What a rank does others of its
-// machine see at once, those elsewhere later, in the order that docs/wire.md
+// machine see at once, those elsewhere later, in the order that docs/developers/wire.md
 // gives.
 package mixed

@@ -11,7 +11,7 @@
 // written, if the connection takes them at once, and an update lands while the
 // caller computes or sleeps.
 //
-// The protocol, with its frames and limits, is in docs/wire.md.
+// The protocol, with its frames and limits, is in docs/developers/wire.md.
 //
 // # Files
 //
@@ -21,7 +21,7 @@
 //
 // # Caveats
 //
-// What one rank does another sees later; order is kept as docs/wire.md says:
+// What one rank does another sees later; order is kept as docs/developers/wire.md says:
 // whoever sees a word, an update of a queue or a clock has what was published
 // before. Subscribe returns when the sender knows of it, so that what it
 // publishes from then on comes even if it leaves.

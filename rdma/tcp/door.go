@@ -7,7 +7,7 @@ import (
 	"malt/rdma/internal/handshake"
 )
 
-// protocol is that of docs/wire.md.
+// protocol is that of docs/developers/wire.md.
 var protocol = handshake.Protocol{Magic: 0x3150_4354_544c_414d, Version: 1, Name: "MALT rdma/tcp"} // "MALTTCP1"
 
 func newSelf(c *Config) *handshake.Self {

@@ -9,7 +9,7 @@ import (
 	"malt/rdma/box"
 )
 
-// A frame is a header of 16 bytes, little-endian, and a body; docs/wire.md has
+// A frame is a header of 16 bytes, little-endian, and a body; docs/developers/wire.md has
 // the table.
 //
 //	0 kind 1   flags 1   zero 2   length of the body 4

@@ -236,9 +236,9 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// docs/wire.md has every kind of frame with the lengths that are allowed.
+// docs/developers/wire.md has every kind of frame with the lengths that are allowed.
 func TestWireIsWrittenDown(t *testing.T) {
-	text, err := os.ReadFile("../../docs/wire.md")
+	text, err := os.ReadFile("../../docs/developers/wire.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@
 //	theirs, err := self.Dial(conn, 0)
 //	secure, hello, err := self.Greet(conn, tlsConfig, permit)
 //
-// The messages are in docs/wire.md. Who listens has a Door, which bears with few
+// The messages are in docs/developers/wire.md. Who listens has a Door, which bears with few
 // strangers at a time.
 //
 // # Caveats

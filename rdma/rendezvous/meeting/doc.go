@@ -12,7 +12,7 @@
 // cannot be resolved yet, hosts that do not answer yet and ports at which nobody
 // listens yet are tried again. When the last rank has come rank 0 sends all of
 // them the table, and closes the store: it is needed for nothing else. The
-// messages are in docs/wire.md.
+// messages are in docs/developers/wire.md.
 //
 // # What is promised
 //

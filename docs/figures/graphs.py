@@ -1,0 +1,11 @@
+"""Some dataflow graphs of eight ranks."""
+
+import matplotlib.pyplot as plt
+
+import malt
+
+fig, axes = plt.subplots(2, 3, figsize=(7.2, 5))
+for ax, name in zip(axes.flat, ("all", "halton", "chord", "ring", "hypercube", "star"), strict=True):
+    malt.Graph(name, 8).plot(ax=ax)
+    ax.set_title(f'"{name}"', fontsize=10)
+fig.tight_layout()
