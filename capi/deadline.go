@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"malt/libmalt"
 	"malt/rdma"
 )
 
@@ -23,6 +24,7 @@ type deadline struct {
 	timeout time.Duration
 
 	mu    sync.Mutex
+	over  bool      // the caller's function of malt_look_up has ended it
 	at    time.Time // zero until asked for
 	done  chan struct{}
 	timer *time.Timer
@@ -41,7 +43,7 @@ func (p *deadlines) within(timeoutMs int64, jobs time.Duration) *deadline {
 	if d == nil {
 		d = &deadline{}
 	}
-	d.timeout, d.at = timeoutOf(timeoutMs, jobs), time.Time{}
+	d.timeout, d.at, d.over = timeoutOf(timeoutMs, jobs), time.Time{}, false
 	return d
 }
 
@@ -87,10 +89,15 @@ func (d *deadline) left() time.Duration {
 }
 
 func (d *deadline) Err() error {
-	if d.timeout == 0 || d.left() <= 0 {
-		return context.DeadlineExceeded
+	if d.timeout != 0 && d.left() > 0 {
+		return nil
 	}
-	return nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return libmalt.ErrInterrupted
+	}
+	return context.DeadlineExceeded
 }
 
 func (d *deadline) Done() <-chan struct{} {
@@ -125,7 +132,7 @@ func (d *deadline) AfterFunc(f func()) (stop func() bool) {
 func (d *deadline) Sleep(word *uint32, seen uint32) {
 	if left := d.left(); left > 0 && C.maltc_sleep(unsafe.Pointer(word), C.uint32_t(seen), C.int64_t(left)) != 0 {
 		d.mu.Lock()
-		d.at = time.Now()
+		d.at, d.over = time.Now(), true
 		d.mu.Unlock()
 	}
 }

@@ -177,9 +177,10 @@ typedef struct {
 void malt_error(malt_error_info *info);
 
 /* Has look called by every thread that sleeps in a call of MALT, every 50 ms and
- * after each signal handler that ran in the thread; NULL: no longer. If it returns
- * a value other than 0 the call ends as if its time were up. It may call MALT;
- * calls on what the thread waits for get MALT_EBUSY. malt_init does not call it. */
+ * after each signal handler that ran in the thread; NULL: no longer, and when that
+ * returns no thread is in it. If look returns a value other than 0 the call ends as if
+ * its time were up. It may call MALT, but for malt_look_up(NULL); calls on what the
+ * thread waits for get MALT_EBUSY. malt_init does not call it. */
 typedef int32_t (*malt_look)(void);
 void malt_look_up(malt_look look);
 
@@ -220,8 +221,17 @@ malt_status malt_init(const char *options, int64_t timeout_ms);
 /* Leaves the job in good order: closes what is open and tells the others, who
  * no longer wait for this rank. Memory from malt_vector_data stays valid until
  * malt_unmap. Not collective. MALT_OK also when malt_init was never called.
+ * A rank cannot leave in good order after a failure: where a call has returned
+ * MALT_EPEER, or MALT_ETIMEOUT and no later call that waits on the same object has
+ * succeeded since, this is malt_abort for that reason, and then leaves.
  * MALT_EBUSY: another thread is in a call, or a fold is open; nothing is closed. */
 malt_status malt_finalize(void);
+
+/* Has the end of the process tell the others how it ends: by exit(0), or a return of
+ * 0 from main, malt_finalize is called; with any other status, malt_abort. Waits of
+ * other threads end. A process that ends in any other way, or without this call and
+ * malt_finalize, is dead to the others. MALT_ENOMEM. */
+malt_status malt_finalize_at_exit(void);
 
 /* Publishes this rank's own death: waits of the others for it fail at once with
  * MALT_EPEER and this reason. For a rank that is about to end after an error.

@@ -30,6 +30,12 @@ void maltc_left(void);
  * to end. */
 int32_t maltc_sleep(void *word, uint32_t seen, int64_t ns);
 
+/* Sleeps, whatever comes. */
+void maltc_nap(int64_t ns);
+
+/* Whether the process is in the handler of malt_finalize_at_exit: waits end. */
+int maltc_ending(void);
+
 /* Where Go keeps the descriptors that a forked child must close: n atomic
  * int32_t, each a descriptor + 1, or 0. */
 void maltc_descriptors(void *table, size_t n);

@@ -18,8 +18,29 @@ enum { SECOND = 1000000000 };
 enum { NAP = 50000000 };
 
 static malt_look look;
+static int looking; /* threads that are in it, or about to be */
 
-void malt_look_up(malt_look f) { __atomic_store_n(&look, f, __ATOMIC_RELEASE); }
+static int32_t look_up(void)
+{
+	__atomic_add_fetch(&looking, 1, __ATOMIC_SEQ_CST);
+	malt_look f = __atomic_load_n(&look, __ATOMIC_SEQ_CST);
+	int32_t end = f == NULL ? 0 : f();
+	__atomic_sub_fetch(&looking, 1, __ATOMIC_SEQ_CST);
+	return end;
+}
+
+void malt_look_up(malt_look f)
+{
+	__atomic_store_n(&look, f, __ATOMIC_SEQ_CST);
+	for (int i = 0; f == NULL && i < 1000 && __atomic_load_n(&looking, __ATOMIC_SEQ_CST) > 0; i++)
+		maltc_nap(1000000);
+}
+
+void maltc_nap(int64_t ns)
+{
+	struct timespec t = {ns / SECOND, ns % SECOND};
+	nanosleep(&t, NULL);
+}
 
 static int64_t now(void)
 {
@@ -39,8 +60,7 @@ int32_t maltc_sleep(void *word, uint32_t seen, int64_t ns)
 			return 0; /* woken */
 		if (errno != ETIMEDOUT && errno != EINTR)
 			return 0; /* no longer seen */
-		malt_look f = __atomic_load_n(&look, __ATOMIC_ACQUIRE);
-		if (f != NULL && f() != 0)
+		if (look_up() != 0 || maltc_ending())
 			return 1;
 	}
 	return 0;

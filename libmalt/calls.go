@@ -133,7 +133,7 @@ func (w *World) start(ctx context.Context, which call, data []byte, begin func()
 
 // run is gate.run for the calls of the job.
 func (w *World) run(ctx context.Context, which call, begin func() (stepper, error), again func(stepper) error) (stepper, error) {
-	return w.gate.run(ctx, w.t, w, which, false, func() (stepper, error) {
+	return w.gate.run(ctx, w, w, which, false, func() (stepper, error) {
 		w.mu.Lock()
 		closed := w.closed
 		w.mu.Unlock()

@@ -119,7 +119,7 @@ func (s *Segment) Senders() []int { return s.anyMode().graph.Senders(s.w.rank, m
 // run is gate.run for the calls of s. With hold, a call that succeeds leaves the
 // gate closed behind it.
 func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, check func() error) error {
-	_, err := s.gate.run(ctx, s.w.t, s, call{key: key}, hold, func() (stepper, error) {
+	_, err := s.gate.run(ctx, s.w, s, call{key: key}, hold, func() (stepper, error) {
 		if !s.open {
 			return nil, failf(ErrClosed, "%s: %s has been closed", key, s)
 		}

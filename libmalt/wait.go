@@ -41,6 +41,7 @@ type gate struct {
 	borrowed atomic.Int32
 	call     call // of op
 	op       stepper
+	late     atomic.Bool // its last wait ran into its timeout: World.late says more
 	waiter   waiter
 }
 
@@ -74,7 +75,7 @@ func (g *gate) enter() bool {
 // run carries out a call: the one that keeps its place if it is the same, else
 // the one that begin makes. again, which may be nil, prepares the one that kept
 // its place to go on. With hold, a call that succeeds leaves the gate locked.
-func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, which call, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
+func (g *gate) run(ctx context.Context, w *World, owner fmt.Stringer, which call, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
 	if !g.enter() {
 		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", which.key, owner)
 	}
@@ -95,7 +96,8 @@ func (g *gate) run(ctx context.Context, t rdma.Transport, owner fmt.Stringer, wh
 		}
 	}
 	g.keep(call{}, nil)
-	err = g.waiter.await(ctx, t, op)
+	err = g.waiter.await(ctx, w.t, op)
+	w.book(g, err)
 	if _, out := err.(*timeout); out {
 		g.keep(which, op)
 	}

@@ -41,6 +41,8 @@ type World struct {
 	objects []*Segment // open, in the order of creation; never changed but replaced
 	memory  map[*byte]*memory
 	closed  bool
+	failed  *rdma.PeerError  // the first that a call has returned
+	late    map[*gate]string // whose last wait ran into its timeout: what it said
 	// Senders of a queue reuse slots that an away rank has not read. So while
 	// this rank is away it must not use queues, and the other way round.
 	queues int  // gathers and scatters in notify-ack under way
@@ -81,7 +83,7 @@ type memory struct {
 func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	w := &World{
 		t: t, rank: t.Rank(), size: t.Size(), localRank: slices.Index(t.Near(), t.Rank()), timeout: c.Timeout,
-		in: make([]stream, t.Size()), memory: map[*byte]*memory{},
+		in: make([]stream, t.Size()), memory: map[*byte]*memory{}, late: map[*gate]string{},
 	}
 	if w.timeout <= 0 {
 		w.timeout = DefaultTimeout
@@ -150,9 +152,18 @@ func (w *World) Traffic(peer int) rdma.Traffic { return w.t.Traffic(peer) }
 
 // Abort publishes this rank's own death: every wait of the others for it fails
 // with why, which is rdma.HasFailed, or the death that this rank ends because of.
-func (w *World) Abort(why *rdma.PeerError) { w.t.Abort(why.Heard(w.rank, w.rank, w.size)) }
+// A death that one of its calls has returned comes before what it says of itself.
+func (w *World) Abort(why *rdma.PeerError) {
+	w.mu.Lock()
+	if w.failed != nil && why.Rank == w.rank {
+		why = w.failed
+	}
+	w.mu.Unlock()
+	w.t.Abort(why.Heard(w.rank, w.rank, w.size))
+}
 
-// Close leaves the job in good order. The others no longer wait for this rank.
+// Close leaves the job in good order, and the others no longer wait for this rank;
+// after a failure (failing.go) it leaves as dead, as by Abort.
 // Memory of its objects stays valid until Unmap. ErrBusy, and nothing is closed,
 // while another goroutine is in a call, or an object in a fold: it is reading
 // memory that Close gives back.
@@ -176,6 +187,9 @@ func (w *World) Close() error {
 	w.mu.Unlock()
 	if closed {
 		return nil
+	}
+	if why := w.failure(); why != nil {
+		w.Abort(why) // before anything that others could take for an end in good order
 	}
 	w.gate.giveUp()
 	w.marks.Set(markAway, ended)

@@ -38,11 +38,17 @@ class TimeoutError(Error, builtins.TimeoutError):
     The call has been given up, not the object: a vector can be used on. A ``sync``
     that timed out has scattered, so ``gather`` is what goes on with it. Other ranks
     that need this one in a collective call that it gave up get a :class:`StateError`.
+    A rank that ends before a later call on the same vector has succeeded (after a
+    collective call: any later call) is dead to the others, whatever its exit code.
     """
 
 
 class PeerError(Error, ConnectionError):
     """A rank that is needed is dead.
+
+    Its process has been killed, has ended with an exit code other than 0, or has
+    ended after a `PeerError` or a `TimeoutError` of its own; or its host cannot be
+    reached. The job is over: when the rank that gets this ends, it is dead as well.
 
     Attributes
     ----------

@@ -417,7 +417,7 @@ def test_an_end_while_a_daemon_thread_waits_is_in_good_order() -> None:
         assert "rank 0 has ended" in job.ranks[1].out.text, job.ranks[1].err.text
 
 
-def test_sys_exit_with_a_code_is_an_end_in_good_order() -> None:
+def test_sys_exit_keeps_its_code() -> None:
     with jobs.Job(2, "malt.init()\nsys.exit(3 * r)\n") as job:
         assert [rank.process.returncode for rank in job.finish()] == [0, 3]
 

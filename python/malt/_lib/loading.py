@@ -10,15 +10,12 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import time
 from types import TracebackType
 from typing import Any
 
 from malt._errors import StateError
 
 __all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "mark_ended", "raise_caught"]
-
-EXIT_SECONDS = 1.0  # that waits in daemon threads get to end, at the end of the process
 
 _loading = threading.Lock()
 _loaded_by = 0
@@ -69,6 +66,7 @@ def _load() -> None:
         _malt.ffi.def_extern("malt_python_look", error=1, onerror=_catch)(_look)
         _malt.lib.malt_look_up(_malt.lib.malt_python_look)
         atexit.register(_at_exit)
+        _malt.lib.malt_finalize_at_exit()
         _fill(ffi, _malt.ffi)
         _fill(lib, _malt.lib)
 
@@ -141,10 +139,10 @@ def mark_ended() -> bool:
 
 
 def _at_exit() -> None:
-    """Leave the job in good order, for which waits in daemon threads have to end."""
-    if not mark_ended():
-        return
-    deadline = time.monotonic() + EXIT_SECONDS
-    while lib.malt_finalize() == lib.MALT_EBUSY and time.monotonic() < deadline:
-        time.sleep(EXIT_SECONDS / 200)
-    lib.malt_look_up(ffi.NULL)  # who waits still would look up into an interpreter that is no more
+    """End waits in daemon threads while there is an interpreter in which they can look up.
+
+    The library leaves the job later, in a handler of C's exit: that is told the exit code.
+    """
+    if not forked():
+        mark_ended()
+        lib.malt_look_up(ffi.NULL)

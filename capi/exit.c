@@ -1,0 +1,46 @@
+/*
+ * What the others are told when the process ends: with status 0 that this rank has
+ * left in good order, with another one that it is dead. Only a handler of exit() is
+ * told the status; in Python, too, where an atexit function is not.
+ */
+#define _DEFAULT_SOURCE /* on_exit */
+#include "malt.h"
+#include "malt_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PATIENCE = 200, NAP = 5000000 }; /* for waits in other threads to end: a second */
+
+static int ending;
+
+int maltc_ending(void) { return __atomic_load_n(&ending, __ATOMIC_ACQUIRE); }
+
+static void at_exit(int status, void *unused)
+{
+	char text[64];
+	(void)unused;
+	if (maltc_forked)
+		return;
+	__atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
+	if ((status & 0xff) != 0) {
+		snprintf(text, sizeof text, "it has ended with exit code %d", status & 0xff);
+		malt_abort(text, NULL);
+		return;
+	}
+	for (int i = 0; malt_finalize() == MALT_EBUSY && i < PATIENCE; i++)
+		maltc_nap(NAP);
+}
+
+malt_status malt_finalize_at_exit(void)
+{
+	static int done;
+	if (maltc_forked)
+		return maltc_refuse_child();
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_ACQ_REL) == 0 && on_exit(at_exit, NULL) != 0) {
+		static const char text[] = "malt: no memory for a handler of exit()";
+		maltc_set_error(MALT_ENOMEM, -1, 0, text, sizeof text - 1);
+		return MALT_ENOMEM;
+	}
+	return MALT_OK;
+}
