@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/nearest"
 	"malt/libmalt"
 	"malt/libmalt/reduce"
 	"malt/rdma/auto"
@@ -62,17 +63,25 @@ type transport struct {
 func maltGoInspect(what, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	w, err := text(what, "what")
-	if err == nil && w != "doctor" {
-		err = badArgument("inspect %q: doctor is expected", w)
-	}
 	if err != nil {
 		return fail(err)
 	}
-	b, err := json.Marshal(examine())
+	found, err := inspect(w)
 	if err == nil {
-		err = putText(string(b), p, capacity, need)
+		err = putText(found, p, capacity, need)
 	}
 	return fail(err)
+}
+
+func inspect(what string) (string, error) {
+	if what == "doctor" {
+		b, err := json.Marshal(examine())
+		return string(b), err
+	}
+	if words := strings.Fields(what); len(words) > 2 && words[0] == "meant" {
+		return nearest.Word(words[1], words[2:]), nil
+	}
+	return "", badArgument("inspect %q: doctor is expected, or meant, a word and the words that are known", what)
 }
 
 func examine() doctor {

@@ -526,8 +526,11 @@ malt_status malt_graph_close(malt_handle g);
 
 /* ----------------------------------------------------------- this machine */
 
-/* What MALT finds on this machine, as JSON text; malt_init is not needed. what:
- * "doctor". The text is an object with these keys, and may get more:
+/* What MALT knows without a job; malt_init is not needed. what:
+ * "meant WORD KNOWN KNOWN ..." gives the one of the known words that WORD probably
+ * means, by its spelling or because other systems call it so; "" if none.
+ * "doctor" gives what MALT finds on this machine, as JSON text. The text is an object
+ * with these keys, and may get more:
  *     version, abi   of the library
  *     system         operating system, kernel release, architecture
  *     cores          {online, usable}: that this process may run on, and as many

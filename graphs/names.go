@@ -52,42 +52,8 @@ func find(name string) (family, bool) {
 // unknown is the error for a name that is not in the table.
 func unknown(name string) error {
 	hint := ""
-	if near := meant(name); near != "" {
+	if near := nearest.Word(name, Names()); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
 	return fmt.Errorf("graphs: unknown graph %s%s (known: %s)", quote(name), hint, strings.Join(Names(), " "))
-}
-
-// elsewhere holds names that other systems use for the same graphs. They are
-// hints only: one graph has one name.
-func elsewhere(name string) string {
-	switch name {
-	case "full", "complete", "fully-connected", "all-to-all", "mesh", "dense":
-		return "all"
-	case "exponential", "exp", "expander":
-		return "chord"
-	case "parameter-server", "ps", "server", "hub":
-		return "star"
-	case "cycle", "circle":
-		return "ring"
-	case "one-peer-exponential", "dynamic":
-		return "one-peer"
-	case "butterfly", "cube":
-		return "hypercube"
-	case "custom", "list", "edges":
-		return "lists"
-	}
-	return ""
-}
-
-// meant returns the known name that was probably meant, or "".
-func meant(name string) string {
-	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
-	if hint := elsewhere(name); hint != "" {
-		return hint
-	}
-	if len(name) > 40 { // no name is near; bounds the work
-		return ""
-	}
-	return nearest.Word(name, Names())
 }

@@ -1,11 +1,47 @@
 // Package nearest finds the word that was probably meant, for error messages.
 package nearest
 
-// Word is the entry of known with the smallest edit distance to word, among
-// equals the first of those that begin most like it, or "" if none is close
-// enough to be worth suggesting.
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const longest = 40 // bytes; nothing is near to a longer word, and the work is bounded
+
+// numbered is a word with its number, as in ssp:2, however the two are joined.
+var numbered = regexp.MustCompile(`^(.*[^-:=( 0-9])[-:=( ]+([0-9]+)\)?$`)
+
+// Word is the entry of known that was probably meant by word, or "" if none is close enough to be
+// worth suggesting. It is the word itself in other letters, else what other systems call so, else the
+// one with the smallest edit distance; among equals the first of those that begin most like it. The
+// number of a word like ssp=2 is kept: ssp:2.
 func Word(word string, known []string) string {
-	best, limit := "", len(word)/2+1
+	if len(word) > longest {
+		return ""
+	}
+	plain := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(word)), "_", "-")
+	plain = strings.TrimLeft(plain[strings.LastIndex(plain, ".")+1:], "-") // ReduceOp.SUM
+	if m := numbered.FindStringSubmatch(plain); m != nil {
+		if name := Word(m[1], known); name != "" {
+			return name + ":" + m[2]
+		}
+		return ""
+	}
+	for _, same := range []func(k string) bool{
+		func(k string) bool { return strings.EqualFold(k, plain) },
+		func(k string) bool { return slices.Contains(elsewhere[k], plain) },
+	} {
+		if i := slices.IndexFunc(known, same); i >= 0 {
+			return known[i]
+		}
+	}
+	return spelled(strings.ToLower(word), known)
+}
+
+// spelled is the entry of known with the smallest edit distance.
+func spelled(word string, known []string) string {
+	best, limit := "", len(word)/2
 	for _, k := range known {
 		d := distance(word, k)
 		if d < limit || d == limit && (best == "" || alike(word, k) > alike(word, best)) {
@@ -24,21 +60,25 @@ func alike(a, b string) int {
 	return n
 }
 
-// distance is Levenshtein's: insertions, deletions and replacements.
+// distance is Levenshtein's, with neighbours that have changed places: insertions, deletions,
+// replacements and swaps.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	row, last, before := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range a {
-		diagonal := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range b {
 			cost := 1
 			if a[i] == b[j] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

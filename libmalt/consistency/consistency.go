@@ -76,7 +76,10 @@ func Parse(s string) (Mode, error) {
 		return Mode{Kind: NotifyAck, N: n}, nil
 	}
 	hint := ""
-	if near := nearest.Word(name, []string{"bsp", "async", "ssp", "notify-ack"}); near != "" {
+	if near := nearest.Word(s, []string{"bsp", "async", "ssp", "notify-ack"}); near != "" {
+		if near == "ssp" {
+			near = "ssp:2" // its number is needed
+		}
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
 	return Mode{}, fmt.Errorf("consistency %q is not known: it is one of %s%s", s, strings.Join(names, ", "), hint)

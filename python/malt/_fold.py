@@ -100,14 +100,22 @@ def compiled(fold: object) -> int | None:
 Fold: TypeAlias = "str | NativeFold | Callable[[Any, list[Update]], Any]"
 
 
-def check(fold: object) -> None:
-    """Raise unless ``fold`` is a name, a callable or a native function."""
+def check(fold: object, number: str | None = None) -> None:
+    """Raise unless ``fold`` is a name, a callable or a native function.
+
+    ``number`` is the option that a caller has in mind who passes a number first.
+    """
     if isinstance(fold, str):
         choose("fold", fold, BUILT_IN)
     elif not (compiled(fold) is not None or callable(fold)):
+        hint = (
+            f": did you mean {number}={fold!r}?"
+            if number and type(fold) is not bool and isinstance(fold, int | float | np.number)
+            else ""
+        )
         raise TypeError(
             f"malt: fold={fold!r}: the name of a fold, a function of (own, updates) or a numba cfunc is "
-            f"expected; the names are {', '.join(BUILT_IN)}"
+            f"expected; the names are {', '.join(BUILT_IN)}{hint}"
         )
 
 

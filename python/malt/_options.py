@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
+
+from ._errors import Error
 
 __all__ = ["choose", "joined", "misspelt", "nearest", "options_of", "spelled"]
 
@@ -39,20 +42,27 @@ def misspelt(unknown: Iterable[str], *functions: Callable[..., object]) -> TypeE
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the one of ``known`` that was meant, probably; None where none is near."""
-    import difflib  # not needed where nothing is misspelt
+    """Return the one of ``known`` that was meant, probably; None where none is near.
 
-    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.51)), None)
+    The library has the words of other systems; where it cannot be asked, there is no hint.
+    """
+    from . import _lib  # not needed where nothing is misspelt
+
+    words = ["-".join(word.replace("\0", " ").split()), *known]
+    with contextlib.suppress(Error, ImportError):
+        return _lib.inspect(" ".join(["meant", *words])) or None
+    return None
 
 
 def choose(name: str, value: object, known: Sequence[str]) -> None:
     """Raise unless ``value`` is one of ``known``, naming the nearest."""
-    if not isinstance(value, str):
-        raise TypeError(f"malt: {name}={value!r}: one of {', '.join(known)} is expected")
-    if value not in known:
-        near = nearest(value, known)
-        hint = f": did you mean {near!r}?" if near else ""
-        raise ValueError(f"malt: {name}={value!r}: one of {', '.join(known)} is expected{hint}")
+    if isinstance(value, str) and value in known:
+        return
+    # Another library's object has the word as its name: np.sum, torch.distributed.ReduceOp.SUM.
+    near = nearest(value if isinstance(value, str) else str(getattr(value, "__name__", value)), known)
+    hint = f": did you mean {near!r}?" if near else ""
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"malt: {name}={value!r}: one of {', '.join(known)} is expected{hint}")
 
 
 def joined(**options: str | None) -> str:

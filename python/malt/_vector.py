@@ -276,7 +276,7 @@ class Vector(Exchange):
         if fold is None and self._plain_gather:
             return self._object.gather(timeout)
         if fold is not None:
-            _fold.check(fold)
+            _fold.check(fold, number="timeout")
         self._take()
         count = self._object.gather(timeout) if fold is None and self._own_fold is None else self._gather(fold, timeout)
         if count:
@@ -346,7 +346,7 @@ class Vector(Exchange):
         if self._plain_sync and every == 1 and fold is None and rows is None:
             return self._object.sync(weight if type(weight) is float else number(weight), timeout)
         if fold is not None:
-            _fold.check(fold)
+            _fold.check(fold, number="every")
         if type(weight) is not float:
             weight = number(weight)
         if rows is not None or self._named is not None:

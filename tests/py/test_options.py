@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import malt
@@ -50,3 +51,50 @@ def test_a_misspelt_option_of_sync_is_refused_before_anything_is_counted() -> No
 def test_help_shows_no_room_for_unknown_options(taker: Callable[..., object]) -> None:
     kinds = {p.kind for p in inspect.signature(taker).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "meant"),
+    [
+        ("consistency", "asp", '"async"'),
+        ("consistency", "synchronous", '"bsp"'),
+        ("consistency", "stale", '"ssp:2"'),
+        ("consistency", "ssp=4", '"ssp:4"'),
+        ("graph", "ring-allreduce", '"all"'),
+        ("graph", "random=2", '"random:2"'),
+        ("fold", "avg", "'mean'"),
+        ("fold", "maximum", "'max'"),
+        ("sparse", "weights", "'model'"),
+        ("start", "local", "'own'"),
+    ],
+)
+def test_words_of_other_systems_are_looked_up(option: str, value: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=rf"{option}.*{value}.*did you mean {meant}\?"):
+        malt.Vector(3, **{option: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("op", ["average", "AVG", "ReduceOp.AVG", np.mean])
+def test_what_other_libraries_call_a_mean(op: object) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"op=.* did you mean 'mean'"):
+        malt.allreduce(3, op)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["topology: did you mean graph", "op: did you mean fold"])
+def test_options_of_other_systems_are_looked_up(option: str) -> None:
+    with pytest.raises(TypeError, match=rf"unexpected option {option}\?"):
+        malt.Vector(3, **{option.split(":")[0]: "ring"})  # type: ignore[arg-type]
+
+
+def test_a_number_in_place_of_the_fold() -> None:
+    with malt.Vector(3) as v:
+        with pytest.raises(TypeError, match=r"fold=10: .* did you mean every=10\?"):
+            v.sync(10)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"fold=2\.5: .* did you mean timeout=2\.5\?"):
+            v.gather(2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [("a",), 3, b"a"])
+@pytest.mark.parametrize("made", [malt.Vector, malt.Segment])
+def test_a_name_is_a_string(made: type, name: object) -> None:
+    with pytest.raises(TypeError, match=r"name=.* a string is expected, such as name='model'"):
+        made(3, name=name)

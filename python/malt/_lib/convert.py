@@ -99,6 +99,8 @@ def encoded(value: str | None) -> Any:
     """Return text for a ``const char *``; None is NULL."""
     if value is None:
         return ffi.NULL
+    if not isinstance(value, str):  # options have been checked
+        raise TypeError(f"malt: name={value!r}: a string is expected, such as name='model'")
     if "\0" in value:
         raise ValueError(f"malt: {value!r} contains a zero byte, which no name or option has")
     return value.encode("utf-8", "surrogateescape")

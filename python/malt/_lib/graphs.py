@@ -59,7 +59,7 @@ def graph_text(spec: str, size: int, allow_disconnected: bool, form: str) -> str
 
 
 def inspect(what: str) -> str:
-    """Return malt_inspect's JSON."""
+    """Return malt_inspect's text."""
     return text(lambda *out: lib.malt_inspect(what.encode(), *out))
 
 
