@@ -16,6 +16,7 @@
 // # Files
 //
 //	link.go connect.go door.go reach.go leave.go missing.go  one peer: its connections, and whether it lives
+//	hearsay.go                                               deaths that others have found
 //	send*.go quick.go land*.go input.go frame.go conn.go tables.go  what goes over a connection
 //	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
 //

@@ -38,6 +38,7 @@ const (
 	aborted        // the rank is as good as dead; id and arg are the rank and the kind of death that it is because of, its own or another's; the body says why
 	ask            // id is words of the sender of the frame: has what was set so far landed? the body numbers the question
 	heard          // id is words of the receiver of the frame: it has
+	dead           // the sender of the frame has found rank id dead; arg is the kind of death; the body says how
 	kinds          // how many there are
 )
 
@@ -101,6 +102,7 @@ var limits = [kinds]struct {
 	aborted:   {0, maxName, 0},
 	ask:       {8, 8, 0},
 	heard:     {8, 8, 0},
+	dead:      {0, maxName, 0},
 }
 
 // decodeHeader checks everything that can be known without the box.

@@ -130,6 +130,8 @@ func (l *link) frame(in *input, h header) error {
 		l.resumed.Store(true)
 		l.kick()
 		return nil
+	case dead:
+		return l.landDead(h, b)
 	case left:
 		return errPeerLeft
 	default: // aborted

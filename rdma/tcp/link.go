@@ -36,6 +36,8 @@ type link struct {
 	leaving  atomic.Bool
 	probing  atomic.Bool // somebody dials, since nothing is heard of the peer
 	aborting atomic.Pointer[rdma.PeerError]
+	// The peer counts as dead by what others say (hearsay.go), once the link has ended.
+	condemned atomic.Pointer[rdma.PeerError]
 
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the
 	// sender goes through; whenever one changes, version does.
@@ -283,6 +285,11 @@ func (l *link) dead(kind rdma.Death, why error) error {
 func (l *link) finish(end error) {
 	r := l.rank
 	l.quit()
+	if why := l.condemned.Load(); why != nil && errors.Is(end, errClosing) {
+		end = why
+	} else {
+		defer r.spread(l.peer, end)
+	}
 	l.mu.Lock()
 	if l.incoming != nil {
 		l.incoming.Close()

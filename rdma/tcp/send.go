@@ -46,6 +46,7 @@ type sender struct {
 	gathering bool   // nothing is written yet
 	out       []byte // frames to be written
 	version   uint64
+	buried    int  // deaths that the peer was told of
 	resumed   bool // the peer was told where this rank is
 
 	relays   []*relay
@@ -198,6 +199,7 @@ func (s *sender) control() error {
 	for _, w := range s.words {
 		s.controlWords(w)
 	}
+	s.obituaries()
 	for _, p := range s.remotes {
 		if a := p.asked.Load(); a != p.answered {
 			p.answered = a

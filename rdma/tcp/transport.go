@@ -27,7 +27,8 @@ type rank struct {
 	later later
 	ins   ends.Sources
 
-	failed   chan *link // those that will never have a connection
+	found    atomic.Pointer[[]obituary] // deaths, to be told
+	failed   chan *link                 // those that will never have a connection
 	unwatch  chan struct{}
 	watching sync.WaitGroup
 
