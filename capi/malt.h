@@ -99,6 +99,10 @@
  *                   cannot reach some other                              [false]
  *     consistency=  bsp  async  ssp:SLACK  notify-ack[:DEPTH]              [bsp]
  *     fold=         mean  mean-received  sum  min  max  replace           [mean]
+ *     uneven=       error: a gather fails, with MALT_ELEFT, rather than go on
+ *                   without a rank that it would wait for, but which is in a
+ *                   collective call, has closed the vector or ended: for
+ *                   gradients. async waits for no rank                    [ok]
  *     start=        same: every rank starts with rank 0's values
  *                   own: each rank keeps what init gave it                [same]
  *     sparse=       false: a scatter sends the whole vector

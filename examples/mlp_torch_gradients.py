@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> list[NDArray[np.float32]]:
     opt = ask.parse_args(arguments)
 
     torch.manual_seed(1)
-    images, labels = map(torch.from_numpy, malt.shard(*mnist.read("train")))
+    images, labels = map(torch.from_numpy, malt.shard(*mnist.read("train"), even="pad"))
     model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
     v = malt.torch.Vector(model, of="grads")
     sgd = torch.optim.SGD(model.parameters(), lr=opt.rate, momentum=0.9)

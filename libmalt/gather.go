@@ -68,9 +68,10 @@ func (s *Segment) age(clock uint64) int64 { return int64(s.Clock() - clock) }
 
 // gathering is a gather on its way to its updates.
 type gathering struct {
-	s     *Segment
-	late  []int
-	watch watch
+	s      *Segment
+	late   []int
+	missed []int // ranks without which the gather would go on, of an object with uneven=error
+	watch  watch
 }
 
 func (o *gathering) begin(s *Segment) error {
@@ -80,7 +81,7 @@ func (o *gathering) begin(s *Segment) error {
 	if s.void {
 		return failf(ErrState, "gather: what was scattered of %s before the last collective call, such as barrier, counts as seen: in notify-ack nothing will come; gather before that call, or scatter again", s)
 	}
-	*o = gathering{s: s, late: o.late[:0], watch: o.watch.again()}
+	*o = gathering{s: s, late: o.late[:0], missed: o.missed[:0], watch: o.watch.again()}
 	return nil
 }
 
@@ -94,6 +95,9 @@ func (o *gathering) step() (bool, error) {
 	}
 	s.catchUp()
 	err := o.take()
+	if err == nil && len(o.late) == 0 {
+		err = o.uneven()
+	}
 	if queue && (err != nil || len(o.late) > 0) {
 		s.w.leaveQueue() // else End does
 	}
@@ -114,6 +118,7 @@ func (o *gathering) step() (bool, error) {
 
 // take gets what the consistency asks for; late are those it has to wait for.
 func (o *gathering) take() error {
+	o.missed = o.missed[:0]
 	if o.late = o.s.unreduced(o.late[:0]); len(o.late) > 0 {
 		return nil
 	}
@@ -160,8 +165,25 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 		}
 	} else if wait {
 		o.late = append(o.late, rank)
+	} else if o.s.mode.even {
+		// Once more, as above: it may have come this far just before it went away.
+		if clock, _ = look(); mode.Waits(own, consistency.Peer{Clock: clock}) {
+			o.missed = append(o.missed, rank)
+		}
 	}
 	return nil
+}
+
+// uneven fails, of an object with uneven=error, where the gather would go on without
+// ranks that it would have waited for, had they not gone. Nothing is folded then, and
+// what has been taken stays.
+func (o *gathering) uneven() error {
+	s := o.s
+	if !s.mode.even || len(o.missed) == 0 {
+		return nil
+	}
+	return failf(ErrLeft, "gather of %s (%s, clock %d): it would go on without %s, which made fewer steps: give every rank equally many, or allow it with uneven=ok",
+		s, s.mode.consistency, s.Clock(), s.w.describe(o.missed))
 }
 
 // lockstep waits until every rank has arrived at this rank's clock, which it
@@ -273,6 +295,7 @@ func (o *gathering) queued() error {
 // look takes what is there. late are the ranks that have to be waited for.
 func (o *gathering) look() (took bool, err error) {
 	s := o.s
+	o.missed = o.missed[:0]
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		if !src.has {
@@ -290,6 +313,8 @@ func (o *gathering) look() (took bool, err error) {
 				return took, failed
 			} else if wait {
 				o.late = append(o.late, src.rank)
+			} else {
+				o.missed = append(o.missed, src.rank)
 			}
 		}
 	}

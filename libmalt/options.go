@@ -59,11 +59,12 @@ type mode struct {
 	allowDisconnected bool
 	consistency       consistency.Mode
 	fold              reduce.Op
+	even              bool // a gather fails where it would go on without a rank: uneven=error
 	startOwn          bool
 	representation    representation
 }
 
-var modeKeys = []string{"graph", "allow_disconnected", "consistency", "fold", "start", "sparse"}
+var modeKeys = []string{"graph", "allow_disconnected", "consistency", "fold", "uneven", "start", "sparse"}
 
 // defaultMode is deterministic and what a newcomer expects: everybody averages
 // with everybody, in lock-step.
@@ -88,6 +89,13 @@ func (m mode) with(options string, size int, keys []string) (mode, error) {
 			m.consistency, err = consistency.Parse(value)
 		case "fold":
 			m.fold, err = reduce.ParseOp(value)
+		case "uneven":
+			switch value {
+			case "ok", "error":
+				m.even = value == "error"
+			default:
+				err = failf(ErrInvalid, "uneven=%s: ok or error is expected", value)
+			}
 		case "start":
 			switch value {
 			case "same", "own":
@@ -118,6 +126,9 @@ func invalid(err error) error {
 // rank's own business.
 func (m mode) agreed() string {
 	s := "graph=" + m.graph.String() + " consistency=" + m.consistency.String()
+	if m.even {
+		s += " uneven=error"
+	}
 	if m.startOwn {
 		s += " start=own"
 	}

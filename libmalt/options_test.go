@@ -20,6 +20,7 @@ func TestOptionsRefuse(t *testing.T) {
 		"consistency=ssp:-1":          "ssp:-1",
 		"fold=maen":                   "mean",
 		"start=sane":                  "same or own",
+		"uneven=fail":                 "ok or error",
 		"allow_disconnected=maybe":    "true or false",
 		"graph=halton-paper":          "",
 		"graph=lists:1/0/9/2/0/0/0/0": "9",

@@ -15,17 +15,22 @@ __all__ = ["checked_seed", "cut", "shard"]
 T = TypeVar("T")
 Order = Literal["stride", "block", "shuffle"]
 
+Even = Literal["pad", "drop"]
+
 ORDERS = ("stride", "block", "shuffle")
+EVEN = ("pad", "drop")
 
 
 @overload
-def shard(data: T, /, *, order: Order = "stride", seed: int | None = None) -> T: ...
+def shard(data: T, /, *, order: Order = "stride", seed: int | None = None, even: Even | None = None) -> T: ...
 @overload
 def shard(
-    data: Any, more: Any, /, *others: Any, order: Order = "stride", seed: int | None = None
+    data: Any, more: Any, /, *others: Any, order: Order = "stride", seed: int | None = None, even: Even | None = None
 ) -> tuple[Any, ...]: ...
 @spelled
-def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown: NoReturn) -> Any:
+def shard(
+    *data: Any, order: str = "stride", seed: int | None = None, even: str | None = None, **unknown: NoReturn
+) -> Any:
     """Return this rank's part of the data.
 
     The parts of all ranks are disjoint and together are everything; their
@@ -45,6 +50,10 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown:
     seed : int, optional
         For ``shuffle``: which random order; 0 by default. Pass the number of
         the pass over the data for a new order in each.
+    even : {"pad", "drop"}, optional
+        Make all parts equally long, as ranks that step by each other's gradients need
+        them. ``pad``: the first items, in the order, are given out again at the end.
+        ``drop``: the last ones are left out, fewer than there are ranks.
 
     Returns
     -------
@@ -52,12 +61,12 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown:
         Of its own kind wherever there is one that does not copy:
 
         ====================================  ==========================================
-        numpy array, tensor                   a view; for ``shuffle`` a copy
+        numpy array, tensor                   a view; for ``shuffle``, or padded, a copy
         scipy.sparse matrix or array          rows of it; as CSR if its format has no rows
         frame or series of pandas or polars,  rows of it
         table, column of Arrow
         list, tuple                           the same type
-        range                                 a range; for ``shuffle`` a list
+        range                                 a range; for ``shuffle``, or padded, a list
         PyTorch Dataset                       a ``torch.utils.data.Subset``
         PyTorch IterableDataset, Sampler      the same, skipping what belongs to others
         whatever has a length and items       a sequence that looks the items up when
@@ -66,7 +75,7 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown:
         ====================================  ==========================================
 
         What is skipped is still produced, on every rank, and must be the same on all.
-        Where items come in turn, only ``stride`` is possible.
+        Where items come in turn, only ``stride`` is possible, and no ``even``.
 
     Raises
     ------
@@ -93,6 +102,8 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown:
     if unknown:
         raise misspelt(unknown, shard)
     choose("order", order, ORDERS)
+    if even is not None:
+        choose("even", even, EVEN)
     if not data:
         raise TypeError("malt: shard() without data: pass what is to be cut, such as malt.shard(rows, labels)")
     if order == "shuffle":
@@ -109,13 +120,15 @@ def shard(*data: Any, order: str = "stride", seed: int | None = None, **unknown:
             for i, (x, n) in enumerate(zip(data, lengths, strict=True))
         )
         raise ValueError(f"malt: shard of data with different lengths: {each}: data that are cut alike must have one")
-    if order != "stride" and None in lengths:
+    if (order != "stride" or even is not None) and None in lengths:
         x = data[lengths.index(None)]
-        raise TypeError(
-            f"malt: order={order!r} of a {type(x).__qualname__}, whose items come in turn: use order='stride', or make "
-            "it a list first"
+        option, instead = (
+            (f"order={order!r}", "use order='stride'") if order != "stride" else (f"even={even!r}", "leave it out")
         )
-    mine = cut(order, seed, next(iter(known), None), _world.rank(), _world.size())
+        raise TypeError(
+            f"malt: {option} of a {type(x).__qualname__}, whose items come in turn: {instead}, or make it a list first"
+        )
+    mine = cut(order, seed, next(iter(known), None), _world.rank(), _world.size(), even)
     parts = tuple(_parts.part(x, n, mine) for x, n in zip(data, lengths, strict=True))
     return parts[0] if len(parts) == 1 else parts
 
@@ -142,16 +155,34 @@ def _refuse_a_pair(data: Any) -> None:
 # ------------------------------------------------------------- what is whose
 
 
-def cut(order: str, seed: int | None, length: int | None, rank: int, size: int) -> slice | np.ndarray[Any, Any]:
+def cut(
+    order: str, seed: int | None, length: int | None, rank: int, size: int, even: str | None = None
+) -> slice | np.ndarray[Any, Any]:
     """Return the indices of a rank's items: a pure function of its arguments."""
+    if even is not None and length:
+        return _evenly(order, seed, length, rank, size, even)
     if order == "stride" or length is None:
         return slice(rank, None, size)
     if order == "block":
         return slice(rank * length // size, (rank + 1) * length // size)
+    return _shuffled(seed, length)[rank::size]
+
+
+def _shuffled(seed: int | None, length: int) -> np.ndarray[Any, Any]:
     # RandomState rather than default_rng: its streams are frozen, so that ranks with
     # different versions of numpy cut alike.
-    shuffled: np.ndarray[Any, Any] = np.random.RandomState(seed).permutation(length)[rank::size]
+    shuffled: np.ndarray[Any, Any] = np.random.RandomState(seed).permutation(length)
     return shuffled
+
+
+def _evenly(order: str, seed: int | None, length: int, rank: int, size: int, even: str) -> slice | np.ndarray[Any, Any]:
+    """Return the indices of a rank's items where all ranks get equally many."""
+    each = length // size if even == "drop" else -(-length // size)
+    own = slice(rank * each, (rank + 1) * each) if order == "block" else slice(rank, each * size, size)
+    if order == "shuffle":
+        return np.resize(_shuffled(seed, length), each * size)[own]
+    mine = range(each * size)[own]
+    return own if not mine or mine[-1] < length else np.asarray(mine) % length
 
 
 def checked_seed(seed: object) -> int:

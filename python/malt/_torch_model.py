@@ -125,9 +125,14 @@ class Model:
                     f"malt: the ranks have built different models: rank 0 has {a}, rank {rank} has {b}: build the same "
                     "one on every rank"
                 )
+        if same:
+            self.spread(0, None)
+
+    def spread(self, root: int, timeout: float | None) -> None:
+        """Give the tensors that have no place root's values. Collective."""
         if _world.size() > 1:
-            for t in rest.values():
-                _copy_of_first(t)
+            for t in self._rest().values():
+                _copy(t, root, timeout)
 
     def _candidates(self) -> dict[str, Tensor]:
         """Return by name what might travel."""
@@ -173,10 +178,10 @@ def _room(place: Place) -> int:
     return -(-place.count // ALIGNED) * ALIGNED
 
 
-def _copy_of_first(t: Tensor) -> None:
-    """Give a tensor the values that it has on rank 0, of whatever type. Collective."""
+def _copy(t: Tensor, root: int, timeout: float | None) -> None:
+    """Give a tensor the values that it has on root, of whatever type. Collective."""
     own = t.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    first = _world.broadcast(own)
-    if _world.rank() != 0:
+    values = _world.broadcast(own, root, timeout=timeout)
+    if _world.rank() != root:
         with torch.no_grad():
-            t.copy_(torch.from_numpy(first).view(t.dtype).reshape(t.shape))
+            t.copy_(torch.from_numpy(values).view(t.dtype).reshape(t.shape))

@@ -60,6 +60,12 @@ class Vector(Exchange):
         ``"gradient"``: rows travel that are not zero, and a missing row counts as zero:
         the result is that of dense gradients. Where so many rows travel that all of
         them are cheaper, all are sent.
+    uneven : {"ok", "error"}, optional
+        Whether `sync` and `gather` go on without a rank that they would wait for, where it
+        makes fewer steps: is in a collective call, has ended, or has closed the vector.
+        Models are brought together again by later averages; ranks that step by gradients of
+        fewer ranks drift apart for good. By default "error" with ``sparse="gradient"``,
+        and else "ok". In ``async`` no rank is waited for, and none is missed.
     start : {"same", "own"}
         Whether every rank starts with rank 0's values, or with its own.
     dtype : float32 or float64, optional
@@ -115,6 +121,7 @@ class Vector(Exchange):
         consistency: str = "bsp",
         fold: Fold = "mean",
         sparse: bool | str = False,
+        uneven: str | None = None,
         start: str = "same",
         dtype: npt.DTypeLike | None = None,
         name: str | None = None,
@@ -126,9 +133,12 @@ class Vector(Exchange):
         self._specs, self._is_list = specs(data, dtype)
         row = 0 if self._sparse is None else row_elements(self._specs)
         choose("start", start, ("same", "own"))
+        if uneven is None:
+            uneven = "error" if self._sparse == "gradient" else "ok"
+        choose("uneven", uneven, ("ok", "error"))
         _fold.check(fold)
         _world.init()
-        text = options(graph, consistency, fold=_built_in(fold), start=start, sparse=self._sparse)
+        text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, sparse=self._sparse)
         made, flat = _lib.new_vector([(s.shape, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
         self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
         self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))

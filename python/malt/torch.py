@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _lib, _vector
+from . import _lib, _vector, _world
 from ._graph import GraphLike
 from ._options import choose, misspelt, options_of
 from ._torch_model import Model
@@ -48,8 +48,9 @@ class Vector(_vector.Vector):
         Whether float buffers are exchanged too.
     **options
         Those of `malt.Vector`: ``graph``, ``consistency``, ``fold``, ``start``,
-        ``name`` and so on. With ``start="same"`` all of the model, whether it is
-        exchanged or not, begins as it is on rank 0.
+        ``name`` and so on. ``uneven`` is "error" with ``of="grads"``. With
+        ``start="same"`` all of the model, whether it is exchanged or not, begins as
+        it is on rank 0.
 
     Raises
     ------
@@ -65,7 +66,7 @@ class Vector(_vector.Vector):
     Warns
     -----
     RuntimeWarning
-        Gradients over any graph but ``all``: the ranks drift apart.
+        Gradients over any graph but ``all``, or in ``ssp`` or ``async``: the ranks drift apart.
 
     See Also
     --------
@@ -90,8 +91,9 @@ class Vector(_vector.Vector):
     *Gradients* are copied, because ``zero_grad()`` drops them. A parameter that
     has one on some ranks only gets the average with zeros for the others; one
     that has none on any keeps None. Parameters that do not require gradients
-    are left out. Give all ranks equally many batches: one that has ended no
-    longer follows the steps of the others.
+    are left out. All ranks need equally many batches, as ``malt.shard(data,
+    even="pad")`` gives them: a sync that would go on without a rank that has made
+    fewer raises a `StateError`, unless the vector has ``uneven="ok"``.
 
     *Copied* to the vector and back are, besides gradients, all tensors that are
     on another device than the CPU, or of another type than float32 and float64
@@ -131,6 +133,8 @@ class Vector(_vector.Vector):
                 f"malt: fold={options['fold']!r} with of='grads' would fold the model's float buffers alike: pass "
                 "buffers=False, or fold='mean'"
             )
+        if of == "grads":
+            options.setdefault("uneven", "error")
         self._model.agree(options.get("start", "same") != "own")
         first = self._model.first_values()
         super().__init__(first if len(first) > 1 else first[0], **options)
@@ -143,6 +147,31 @@ class Vector(_vector.Vector):
     def names(self) -> tuple[str, ...]:
         """What is exchanged, as the model names it, in the order of the memory."""
         return tuple(place.names[0] for place in self._model.places)
+
+    def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
+        """Give every rank root's model: all its parameters and buffers. Collective.
+
+        Whatever `sync` exchanges, and with ``buffers=False``, too. Gradients stay as they are.
+
+        Parameters
+        ----------
+        root : int
+            The rank whose model counts, for example because it has loaded a file.
+        timeout : float, optional
+            Seconds; None is the job's.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``root`` is no rank.
+        TimeoutError, PeerError, StateError
+            As `allreduce`.
+        """
+        source = _world.checked_rank("root", root)
+        self._take()
+        self._object.broadcast(source, timeout)
+        self._model.give(gradients=False)
+        self._model.spread(source, timeout)
 
     def configure(
         self,
@@ -163,8 +192,14 @@ class Vector(_vector.Vector):
         self._model.give()
 
     def _warn_of_drift(self) -> None:
-        if self._of == "grads" and self._described["graph"] != "all":
-            _lib.warn(
-                f"malt: gradients over graph={self._described['graph']!r}: the ranks step by different averages, and "
-                "nothing brings their models together again; use graph='all', or exchange the parameters, of='params'"
-            )
+        if self._of != "grads":
+            return
+        for mode, over, instead in (
+            (f"graph={self._described['graph']!r}", self._described["graph"] != "all", "graph='all'"),
+            (f"consistency={self.consistency!r}", self.consistency.startswith(("ssp", "async")), "consistency='bsp'"),
+        ):
+            if over:
+                _lib.warn(
+                    f"malt: gradients over {mode}: the ranks step by different averages, and nothing brings their "
+                    f"models together again; use {instead}, or exchange the parameters, of='params'"
+                )

@@ -30,6 +30,28 @@ def test_parts_are_disjoint_complete_and_even(shards: Shards, order: str, size: 
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", SIZES)
+def test_even_parts_are_equally_long(shards: Shards, order: str, size: int) -> None:
+    for length in LENGTHS:
+        data = list(range(length))
+        padded = shards(size, data, order=order, even="pad")
+        assert {len(part) for part in padded} == {-(-length // size)}
+        assert set(itertools.chain(*padded)) == set(data)
+        dropped = shards(size, np.arange(length), order=order, even="drop")
+        assert {len(part) for part in dropped} == {length // size}
+        assert len({*itertools.chain(*dropped)}) == length // size * size
+
+
+def test_even_changes_nothing_of_parts_that_are_even(shards: Shards) -> None:
+    for order in ORDERS:
+        for even in ("pad", "drop"):
+            assert shards(3, range(9), order=order, even=even) == shards(3, range(9), order=order)
+    assert shards(3, list(range(8)), even="pad") == [[0, 3, 6], [1, 4, 7], [2, 5, 0]]
+    assert shards(3, list(range(8)), order="block", even="pad") == [[0, 1, 2], [3, 4, 5], [6, 7, 0]]
+    assert shards(3, list(range(8)), order="block", even="drop") == [[0, 1], [2, 3], [4, 5]]
+
+
 def test_stride_and_block_are_what_they_say(shards: Shards) -> None:
     assert shards(3, list(range(8))) == [[0, 3, 6], [1, 4, 7], [2, 5]]
     assert shards(3, list(range(8)), order="block") == [[0, 1], [2, 3, 4], [5, 6, 7]]
@@ -144,6 +166,8 @@ def test_arrays_in_a_list_or_tuple_may_be_the_items(shards: Shards) -> None:
         (([1, 2], (1,)), {}, ValueError, r"data 0 \(list\) has 2, data 1 \(tuple\) has 1: data that are cut alike"),
         (([1], iter([1]), (1, 2)), {}, ValueError, r"has 1, data 1 \(list_iterator\) has no length, data 2 .* has 2"),
         ((iter([1]),), {"order": "block"}, TypeError, "list_iterator, whose items come in turn: use order='stride'"),
+        ((iter([1]),), {"even": "pad"}, TypeError, "even='pad' of a list_iterator, .* in turn: leave it out, or make"),
+        (([1],), {"even": "padd"}, ValueError, "did you mean 'pad'"),
         ((iter([1]),), {"order": "shuffle"}, TypeError, "make it a list"),
         (((np.zeros((9, 2)), np.zeros(9)),), {}, TypeError, r"each with 9 items: did you mean malt.shard\(X, y\)\?"),
         (([np.zeros((9, 2)), np.zeros(9)],), {}, TypeError, r"list of 2 arrays.*did you mean malt.shard\(X, y\)\?"),

@@ -238,6 +238,34 @@ def test_start_is_rank_0s_where_the_first_values_differ() -> None:
     )
 
 
+def test_broadcast_gives_the_whole_model() -> None:
+    """Counters of steps too, and centres that have no points."""
+    run(
+        2,
+        """
+        from sklearn.cluster import MiniBatchKMeans
+        from sklearn.linear_model import SGDClassifier
+        rows = np.random.default_rng(r).normal(size=(40 + 10 * r, 3)) + 10 * r
+        linear = SGDClassifier(random_state=0).partial_fit(rows, rows[:, 0] > rows[0, 0], classes=[False, True])
+        with malt.sklearn.Vector(linear) as v:
+            v.sync()
+            v.broadcast(1)
+        assert linear.t_ == 51, linear.t_
+        means = MiniBatchKMeans(4, random_state=r, n_init=1).partial_fit(rows)
+        with malt.sklearn.Vector(means, start="own") as v:
+            v.sync()
+            if r == 1:  # the values of a file
+                means.cluster_centers_[:], means._counts[:] = np.arange(12).reshape(4, 3), [1, 0, 2, 3]
+                means.n_steps_ = 7
+            v.broadcast(1)
+            assert (means.cluster_centers_ == np.arange(12).reshape(4, 3)).all(), means.cluster_centers_
+            assert means._counts.tolist() == [1, 0, 2, 3] and means.n_steps_ == 7
+            v.sync()
+            assert (means.cluster_centers_ == np.arange(12).reshape(4, 3)).all(), means.cluster_centers_
+        """,
+    )
+
+
 def test_ranks_without_data() -> None:
     """Such a rank has nothing to say in a mean, gets the model, and can go on with it."""
     run(

@@ -195,6 +195,8 @@ def test_gradients_over_a_sparse_graph_warn() -> None:
     with pytest.warns(RuntimeWarning, match="gradients over graph='ring'"):
         v.configure(graph="ring")
     v.configure(graph="all")
+    with pytest.warns(RuntimeWarning, match=r"gradients over consistency='ssp:2'.*use consistency='bsp'"):
+        v.configure(consistency="ssp:2")
     v.close()
     malt.torch.Vector(make(net), graph="halton").close()
 

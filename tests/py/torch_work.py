@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 from torch_models import OPTIMIZERS, Tied, batches, bits, make, net, normed, train
@@ -126,6 +127,38 @@ def average_gradients(r: int, n: int) -> None:
         assert (weight.grad == mean(n)).all()
         assert (bias.grad == 1).all()
         assert last.grad is None, "no rank had one"
+
+
+@case
+def broadcast_gives_the_model(r: int, n: int) -> None:
+    for of, buffers in (("grads", True), ("grads", False), ("params", True), ("params", False)):
+        model = make(normed, seed=r)
+        model[0].bias.requires_grad_(False)
+        with malt.torch.Vector(model, of=of, buffers=buffers) as v:
+            if r == 1:  # the values of a file
+                model.load_state_dict({k: t + 5 for k, t in make(normed, 7).state_dict().items()})
+            model[0].weight.grad = torch.full_like(model[0].weight, r)
+            v.broadcast(1)
+            loaded = {k: t + 5 for k, t in make(normed, 7).state_dict().items()}
+            for name, t in model.state_dict().items():
+                assert torch.equal(t, loaded[name]), (of, buffers, name)
+            assert (model[0].weight.grad == r).all()
+
+
+@case
+def a_rank_with_fewer_steps_is_missed(r: int, n: int) -> None:
+    model = make(net)
+    for uneven in ("error", "ok"):
+        with malt.torch.Vector(model, of="grads", **({} if uneven == "error" else {"uneven": uneven})) as v:
+            for _ in range(3):
+                v.sync()
+            if r != n - 1:
+                if uneven == "ok":
+                    assert v.sync() == n - 2
+                else:
+                    with pytest.raises(malt.StateError, match=rf"go on without rank {n - 1} .*made fewer steps.*even="):
+                        v.sync()
+            malt.barrier()
 
 
 @case

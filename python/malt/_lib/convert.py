@@ -22,6 +22,7 @@ DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MAL
 # What the sentences of the library call otherwise than Python does.
 _WORDS = {
     "; call malt_init again to go on waiting": "",
+    "or allow it with uneven=ok": 'as malt.shard(…, even="pad") does, or make the vector with uneven="ok"',
     "allow_disconnected=true": "malt.Graph(…, allow_disconnected=True)",
     "is in a call already, of another thread or around this fold; wait for that one first": "is in a call of another "
     "thread, and serves one call at a time: use a lock, or a vector per thread",

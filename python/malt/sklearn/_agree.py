@@ -72,7 +72,7 @@ def _described(state: State, start: str | None) -> dict[str, Any]:
         "dtype": str(_dtype(state)) if ready else "",
         "outputs": int(getattr(e, "n_outputs_", 1)) if ready else 1,
         "several": "multilabel" in str(getattr(getattr(e, "_label_binarizer", None), "y_type_", "")),
-        "counters": {path: _counter(e, path) for path in state.counters if ready and has(e, path)},
+        "counters": state.counted() if ready else {},
         "alike": state.alike() if ready else "",
         "first": state.first(),
         "start": start or "",
@@ -97,12 +97,6 @@ def _dtype(state: State) -> np.dtype[Any]:
             return found
     first: np.dtype[Any] = state.values()[0][1].dtype
     return first
-
-
-def _counter(estimator: Any, path: str) -> float | int:
-    for step in path.split("."):
-        estimator = getattr(estimator, step)
-    return int(estimator) if isinstance(estimator, int | np.integer) else float(estimator)
 
 
 # ------------------------------------------------------------- disagreements
@@ -177,12 +171,7 @@ def _make_ready(state: State, like: dict[str, Any], values: list[Array]) -> None
         vars(e).pop(name, None)
     if hasattr(e, "loss_curve_"):
         e.loss_curve_ = []
-    for path, number in like["counters"].items():
-        *way, last = path.split(".")
-        holder = e
-        for step in way:
-            holder = getattr(holder, step)
-        setattr(holder, last, number)
+    state.count_on(like["counters"])
     state.replace(values)
 
 

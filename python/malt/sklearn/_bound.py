@@ -85,3 +85,6 @@ class Bound(_vector.Vector):
             state.adopt([a.copy() for a in self.arrays])
         else:
             self.broadcast(root, timeout=timeout)
+            counters, rest = _world.broadcast([state.counted(), state.rest()], root, timeout=timeout)
+            state.count_on(counters)
+            state.complete(rest)

@@ -54,6 +54,12 @@ class Centres(State):
     def give(self) -> None:
         self._hand(*self.arrays)
 
+    def rest(self) -> list[Array]:
+        return [self.estimator.cluster_centers_]  # of a centre without points the sum is 0, wherever it is
+
+    def complete(self, rest: list[Array]) -> None:
+        np.copyto(self.estimator.cluster_centers_, rest[0])
+
     def _hand(self, counts: Array, sums: Array) -> None:
         known = counts > 0  # a centre without points stays where it is
         self.estimator.cluster_centers_[known] = sums[known] / counts[known, None]

@@ -66,9 +66,34 @@ class State:
         """Give an estimator that has learnt nothing itself another one's values."""
         raise NotImplementedError
 
+    def counted(self) -> dict[str, float | int]:
+        """Return the counters of a fitted estimator."""
+        found = {path: getattr(*_up_to(self.estimator, path)) for path in self.counters if has(self.estimator, path)}
+        return {path: int(n) if isinstance(n, int | np.integer) else float(n) for path, n in found.items()}
+
+    def count_on(self, counters: dict[str, float | int]) -> None:
+        """Give the estimator the counters of another one."""
+        for path, number in counters.items():
+            setattr(*_up_to(self.estimator, path), number)
+
+    def rest(self) -> list[Array]:
+        """Return what belongs to the model and cannot be told from the vector's arrays."""
+        return []
+
+    def complete(self, rest: list[Array]) -> None:
+        """Give the estimator the `rest` of another one, whose values the vector has."""
+
     def first(self) -> str:
         """Return a digest of what was known when the state was made, where it matters."""
         return ""
+
+
+def _up_to(holder: Any, path: str) -> tuple[Any, str]:
+    """Return what the last name of a path hangs on, and that name."""
+    *way, last = path.split(".")
+    for step in way:
+        holder = getattr(holder, step)
+    return holder, last
 
 
 def digest(arrays: Sequence[Array]) -> str:
@@ -86,10 +111,7 @@ def fitted_arrays(estimator: Any, names: Sequence[str]) -> Iterator[tuple[str, A
     A name may be a path, and what is there an array or a list of arrays.
     """
     for path in names:
-        *way, last = path.split(".")
-        holder = estimator
-        for step in way:
-            holder = getattr(holder, step)
+        holder, last = _up_to(estimator, path)
         value = getattr(holder, last)
         if isinstance(value, list):
             for i, item in enumerate(value):
