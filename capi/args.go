@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// maxText bounds strings from C: what has no final 0 before is no string.
-	maxText = 64 << 10
+	// maxText bounds strings from C: what has no final 0 before is no string. A
+	// graph as lists takes some 6 bytes an edge.
+	maxText = 64 << 20
 	// maxList bounds lists of ranks and arrays, which the caller counts.
 	maxList = 1 << 20
 	// maxBytes bounds one object: beyond it a length is a slip of the caller's
@@ -42,7 +43,7 @@ func text(p *C.char, what string) (string, error) {
 			return C.GoStringN(p, C.int(n)), nil
 		}
 	}
-	return "", badArgument("%s has no final 0 within %d bytes", what, maxText)
+	return "", badArgument("%s is longer than %d bytes, or has no final 0", what, maxText)
 }
 
 // opText reads the name of a reduction over all ranks, which has no default.

@@ -41,7 +41,7 @@
  * results go. Each function lists its own codes; besides those every function
  * may return MALT_EFORK (see Processes), MALT_EINTERNAL (a defect of MALT:
  * please report the message), MALT_EINVAL (a result pointer that must not be
- * NULL, a string without a final 0 in its first 64 KiB), and, if it needs the
+ * NULL, a string without a final 0 in its first 64 MiB), and, if it needs the
  * job, MALT_EINIT.
  *
  * Handles are 64-bit numbers; 0 is never valid. A handle that was closed, or

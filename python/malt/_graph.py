@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import operator
 from collections.abc import Iterable
@@ -30,6 +31,10 @@ class NetworkxGraph(Protocol):
 
 
 GraphLike: TypeAlias = "str | Graph | Iterable[Iterable[SupportsIndex]] | NetworkxGraph"
+
+
+_ARROWS = 1000
+"""Edges that are drawn as arrows; the heads of more would hide each other."""
 
 
 class Graph:
@@ -208,14 +213,17 @@ class Graph:
         PackageError
             There is no matplotlib.
         """
-        plt: Any = need("matplotlib.pyplot", "Graph.plot")
-
         if ax is None:
+            plt: Any = need("matplotlib.pyplot", "Graph.plot")
             ax = plt.subplots()[1]
         angles = [math.pi / 2 - 2 * math.pi * n / self.size for n in range(self.size)]
         at = [(math.cos(a), math.sin(a)) for a in angles]
-        for u, out in enumerate(self.lists()):
-            for v in out:
+        edges = [(u, v) for u, out in enumerate(self.lists()) for v in out]
+        if len(edges) > _ARROWS:
+            lines: Any = need("matplotlib.collections", "Graph.plot")
+            ax.add_collection(lines.LineCollection([(at[u], at[v]) for u, v in edges], linewidths=0.3, alpha=0.6))
+        else:
+            for u, v in edges:
                 arrow = {
                     "arrowstyle": "->",
                     "shrinkA": 12,
@@ -226,9 +234,20 @@ class Graph:
                 ax.annotate("", at[v], at[u], arrowprops=arrow)
         for n, (x, y) in enumerate(at):
             ax.text(x, y, str(n), ha="center", va="center", bbox={"boxstyle": "circle", "facecolor": "white"})
-        ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", title=f"{self.spec}, {self.size} ranks")
+        ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", title=f"{self._title()}, {self.size} ranks")
         ax.set_axis_off()
         return ax
+
+    def _title(self) -> str:
+        return self.spec if len(self.spec) <= 40 else f"{self.spec[:39]}…"
+
+    def _picture(self, form: str) -> bytes:
+        """Return `plot` as "png" or "pdf"."""
+        figure = need("matplotlib.figure", f"a graph as {form}").Figure(figsize=(6.4, 6.4))
+        self.plot(figure.subplots())
+        data = io.BytesIO()
+        figure.savefig(data, format=form, bbox_inches="tight")
+        return data.getvalue()
 
 
 def as_graph(graph: GraphLike, size: int) -> tuple[str, bool]:

@@ -62,6 +62,38 @@ def test_disconnected_graphs_are_refused_unless_allowed(capsys: pytest.CaptureFi
     assert call(capsys, "halton-paper", "-n", "8", "--allow-disconnected")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("g.png", b"\x89PNG\r\n"),
+        ("g.PDF", b"%PDF-"),
+        ("g.svg", b"<svg "),
+        ("g.dot", b"digraph "),
+        ("g.json", b'{"graph": "ring", "ranks": 3, "receivers": [[1], [2], [0]]}'),
+        ("g.txt", b"ring, 3 ranks\n"),
+        ("g", b"ring, 3 ranks\n"),
+    ],
+)
+def test_a_file_is_what_its_name_says(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, begins: bytes
+) -> None:
+    if name.endswith(("png", "PDF")):
+        pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
+    assert call(capsys, "ring", "-n", "3", "-o", str(tmp_path / name)) == (0, "", "")
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_a_picture_without_matplotlib(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, _, err = call(capsys, "ring", "-n", "3", "-o", str(tmp_path / "g.png"))
+    assert code == 2
+    assert "pip install matplotlib; svg, dot and json do without" in err
+    assert not (tmp_path / "g.png").exists()
+
+
 def test_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "--compare", "-n", "16")
     assert (code, err) == (0, "")
@@ -105,7 +137,10 @@ def test_few_ranks(capsys: pytest.CaptureFixture[str], size: int) -> None:
         (["halton", "-n", "0"], "1 to 32768"),
         (["halton", "ring", "-n", "4"], "--compare"),
         (["haltn", "-n", "4"], 'did you mean "halton"'),
-        (["halton", "-n", "4", "--format", "png"], "expected one of text, dot, svg"),
+        (["halton", "-n", "4", "--format", "jpg"], "did you mean 'png'?"),
+        (["halton", "-n", "4", "--format", "png"], "png is no text: write it to a file, such as -o graph.png"),
+        (["halton", "-n", "4", "-o", "x.jpg"], "'.jpg' is no format: use one of .gv .txt .dot .json .svg .png .pdf"),
+        (["--compare", "-n", "4", "-o", "x.png"], "png is for one graph"),
         (["halton", "-n", "4", "--fromat", "dot"], "did you mean '--format'"),
         (["--compare", "-n", "4", "--format", "svg"], "for one graph"),
         (["halton", "-n", "4", "-o", "/no/such/x.svg"], "cannot be written"),

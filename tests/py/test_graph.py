@@ -61,6 +61,28 @@ def test_networkx() -> None:
     assert malt.Graph(nx.cycle_graph(4)).lists() == [[1, 3], [0, 2], [1, 3], [2, 0]]  # undirected: both ways
 
 
+@pytest.mark.parametrize("n", [600, 2000])
+def test_lists_of_many_edges(n: int) -> None:
+    lists = [[(r + k) % n for k in range(1, 51)] for r in range(n)]
+    g = malt.Graph(lists)
+    assert len(g.spec) > 64 << 10
+    assert g.lists() == lists
+    assert malt.Graph(g) == g
+    assert malt.Graph(g).receivers(n - 1)[0] == 0
+
+
+def test_a_networkx_graph_of_many_edges() -> None:
+    nx = pytest.importorskip("networkx", reason="networkx is optional")
+    g = malt.Graph(nx.complete_graph(150))
+    assert (g.edges, g.diameter) == (150 * 149, 1)
+
+
+def test_a_text_that_is_too_long_says_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("malt._lib.convert.MAX_TEXT", 30)
+    with pytest.raises(ValueError, match=r"malt: 'lists:1/2/3/.*'… has 55 bytes: a text has at most 30"):
+        malt.Graph([[(r + 1) % 20] for r in range(20)])
+
+
 def test_of_the_papers_sequence_is_refused_where_it_splits_the_ranks() -> None:
     with pytest.raises(ValueError, match="not strongly connected"):
         malt.Graph("halton-paper", 8)

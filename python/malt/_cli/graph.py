@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
 NAMES = ("all", "ring", "chord", "halton", "halton-paper", "random:2", "hypercube", "star", "one-peer")
 
-FORMATS = ("text", "dot", "svg")
+FORMATS = ("text", "dot", "json", "svg", "png", "pdf")
 
-SUFFIXES = {".txt": "text", ".dot": "dot", ".gv": "dot", ".svg": "svg"}
+SUFFIXES = {".gv": "dot", ".txt": "text", **{f".{name}": name for name in FORMATS[1:]}}
+"""What the end of a file's name says. A name without one is for text."""
 
 USAGE = "malt graph GRAPH -n RANKS [options]  |  malt graph --compare [GRAPH ...] -n RANKS [options]"
 
@@ -30,7 +32,7 @@ average models over this graph, not gradients)."""
 
 EXAMPLES = """\
   malt graph halton -n 16                  as text
-  malt graph halton -n 16 -o halton.svg    as a picture
+  malt graph halton -n 16 -o halton.svg    as a picture; .png and .pdf, too
   malt graph chord -n 8 --format dot       for Graphviz
   malt graph lists:1/2/0                   your own: the receivers of rank 0 / 1 / 2
   malt graph --compare -n 16               the measures of all of them
@@ -46,7 +48,12 @@ def parser() -> Parser:
     )
     made.add_argument("-n", "--ranks", type=_size, metavar="RANKS", help="number of ranks")
     made.add_argument("--compare", action="store_true", help="one line of measures per graph")
-    made.add_argument("--format", type=_format, metavar="|".join(FORMATS), help="default: text, or what FILE ends in")
+    made.add_argument(
+        "--format",
+        type=_format,
+        metavar="|".join(FORMATS),
+        help="default: text, or what FILE ends in; png and pdf need matplotlib",
+    )
     made.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the terminal")
     made.add_argument(
         "--allow-disconnected", action="store_true", help="accept a graph that splits the ranks into groups"
@@ -70,14 +77,29 @@ def main(arguments: Sequence[str]) -> int:
     options = parse.parse(arguments)
     if not options.graph and not options.compare:
         parse.error("name a graph, such as `malt graph halton -n 16`, or compare them: `malt graph --compare -n 16`")
+    form = _wanted(parse, options)
     if options.compare:
-        text = _compared(parse, options)
+        if form != "text":
+            parse.error(f"{form} is for one graph: --compare gives a table")
+        data = _compared(parse, options).encode()
     else:
         if len(options.graph) > 1:
             parse.error(f"one graph is expected, not {len(options.graph)}: several can be compared with --compare")
-        text = _drawn(parse, options)
-    _write(parse, options.output, text)
+        data = _drawn(parse, options, form)
+    _write(parse, options.output, data)
     return 0
+
+
+def _wanted(parse: Parser, options: argparse.Namespace) -> str:
+    """Return the format that is asked for, by name or by what the file's name ends in."""
+    suffix = os.path.splitext(options.output or "")[1].lower()
+    named = SUFFIXES.get(suffix)
+    if suffix and named is None and options.format is None:
+        parse.error(f"-o {options.output!r}: {suffix!r} is no format: use one of {' '.join(SUFFIXES)}, or say --format")
+    form: str = options.format or named or "text"
+    if form in ("png", "pdf") and options.output is None:
+        parse.error(f"{form} is no text: write it to a file, such as -o graph.{form}")
+    return form
 
 
 def _graph(parse: Parser, spec: str, options: argparse.Namespace, allow: bool) -> Graph:
@@ -91,14 +113,18 @@ def _graph(parse: Parser, spec: str, options: argparse.Namespace, allow: bool) -
     return malt.Graph(spec, size, allow_disconnected=allow)
 
 
-def _drawn(parse: Parser, options: argparse.Namespace) -> str:
-    suffix = os.path.splitext(options.output or "")[1].lower()
-    form = options.format or SUFFIXES.get(suffix, "text")
+def _drawn(parse: Parser, options: argparse.Namespace, form: str) -> bytes:
     try:
         graph = _graph(parse, options.graph[0], options, options.allow_disconnected)
-        return {"text": graph.__str__, "dot": graph.to_dot, "svg": graph.to_svg}[form]()
+        if form in ("png", "pdf"):
+            return graph._picture(form)
+        if form == "json":
+            return json.dumps({"graph": graph.spec, "ranks": graph.size, "receivers": graph.lists()}).encode()
+        return {"text": graph.__str__, "dot": graph.to_dot, "svg": graph.to_svg}[form]().encode()
     except ValueError as error:
         parse.error(_sentence(error))
+    except ImportError as error:
+        parse.error(f"{str(error).removeprefix('malt: ')}; svg, dot and json do without")
 
 
 def _sentence(error: ValueError) -> str:
@@ -109,8 +135,6 @@ def _sentence(error: ValueError) -> str:
 
 def _compared(parse: Parser, options: argparse.Namespace) -> str:
     """Return a table. What exists for other numbers of ranks only is a line that says so."""
-    if options.format not in (None, "text"):
-        parse.error(f"--format {options.format} is for one graph: --compare gives a table")
     head = ("graph", "edges", "receivers", "hops", "eigenvalue", "real part", "")
     rows: list[tuple[str, ...]] = [head]
     rows += [_row(parse, spec, options) for spec in options.graph or NAMES]
@@ -149,15 +173,14 @@ def _measures(spec: str, graph: Graph) -> tuple[str, ...]:
     )
 
 
-def _write(parse: Parser, path: str | None, text: str) -> None:
-    text = text if text.endswith("\n") else text + "\n"
+def _write(parse: Parser, path: str | None, data: bytes) -> None:
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")
-        print(text, end="")
+        print(data.decode().removesuffix("\n"))
         return
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(path, "wb") as file:
+            file.write(data)
     except OSError as error:
         parse.error(f"-o {path!r} cannot be written: {error.strerror}")

@@ -96,6 +96,10 @@ def describe_array(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
     return axes
 
 
+MAX_TEXT = 64 << 20
+"""Bytes that a text may have, which may be a graph: ``maxText`` of the library."""
+
+
 def encoded(value: str | None) -> Any:
     """Return text for a ``const char *``; None is NULL."""
     if value is None:
@@ -104,7 +108,10 @@ def encoded(value: str | None) -> Any:
         raise TypeError(f"malt: name={value!r}: a string is expected, such as name='model'")
     if "\0" in value:
         raise ValueError(f"malt: {value!r} contains a zero byte, which no name or option has")
-    return value.encode("utf-8", "surrogateescape")
+    data = value.encode("utf-8", "surrogateescape")
+    if len(data) > MAX_TEXT:
+        raise ValueError(f"malt: {value[:40]!r}… has {len(data)} bytes: a text has at most {MAX_TEXT}")
+    return data
 
 
 def string(chars: Any) -> str:
