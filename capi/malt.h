@@ -206,7 +206,8 @@ void malt_look_up(malt_look look);
  *                 another way do not meet
  *     congestion= the congestion control of connections with other hosts, by the
  *                 kernel's name ("cubic"); without it, the system's
- *     encrypt=    1: what goes between hosts is encrypted; the same on all ranks
+ *     encrypt=    1: what goes between hosts is encrypted; 0: it is not; without it:
+ *                 where an address is neither private, loopback nor link-local
  *     transport=  auto  shm  tcp  inmem
  * Without any of those, here and in the environment, the job is this process
  * alone: rank 0 of 1.

@@ -45,8 +45,9 @@ type Config struct {
 	// Congestion names the congestion control of connections between machines; "": the
 	// system's.
 	Congestion string
-	// Encrypt says that what goes between machines is encrypted, with TLS 1.3.
-	Encrypt bool
+	// Encrypt says which connections between machines are encrypted, with TLS 1.3: by
+	// default those of which an end has an address that is not private.
+	Encrypt auto.Encryption
 	// Transport is "auto", or one of rdma/auto by name.
 	Transport string
 
@@ -109,7 +110,7 @@ func (c *Config) set(key, value string) (err error) {
 	case "store_fd":
 		return whole(&c.StoreFD, 1, math.MaxInt32) // 0 is standard input
 	case "encrypt":
-		on := map[string]bool{"1": true, "true": true, "0": false, "false": false}
+		on := map[string]auto.Encryption{"1": auto.EncryptAlways, "true": auto.EncryptAlways, "0": auto.EncryptNever, "false": auto.EncryptNever}
 		v, ok := on[strings.ToLower(value)]
 		if !ok {
 			return failf(ErrInvalid, "encrypt=%s: 1 or 0 is expected", value)
@@ -122,6 +123,9 @@ func (c *Config) set(key, value string) (err error) {
 	case "together":
 		c.Together = value
 	case "token":
+		if len(value) < leastToken {
+			return failf(ErrInvalid, "a token of %d characters, which could be guessed: %d or more are expected, such as `malt token` prints", len(value), leastToken)
+		}
 		c.Token = value
 	case "transport":
 		c.Transport = value
@@ -140,6 +144,9 @@ func (c *Config) set(key, value string) (err error) {
 	}
 	return nil
 }
+
+// leastToken is how long a job's secret is at least.
+const leastToken = 16
 
 // maxSize bounds ranks as a guard against typing errors; boxes have room for
 // more.

@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import struct
 
-__all__ = ["addresses", "join", "listen"]
+__all__ = ["addresses", "join", "listen", "public"]
 
 _SIOCGIFADDR = 0x8915  # linux/sockios.h
 
@@ -30,6 +30,15 @@ _INSIDE = (
 """How devices are called that lead to containers and virtual machines of this host."""
 
 _BACKLOG = 1024
+
+_PRIVATE = [
+    ipaddress.ip_network(text)
+    for text in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),  # RFC 1918, RFC 4193
+        *("127.0.0.0/8", "169.254.0.0/16", "::1/128", "fe80::/10"),
+    )
+]
+"""As in rdma/internal/handshake. The module's own is_private means more."""
 
 
 def listen() -> tuple[socket.socket, str]:
@@ -56,6 +65,17 @@ def join(address: str, port: int) -> str:
     ('10.0.0.1:80', '[fd00::1]:80')
     """
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def public(address: str) -> bool:
+    """Tell whether what goes to or from an address is encrypted unless MALT_ENCRYPT says otherwise.
+
+    Examples
+    --------
+    >>> public("10.0.0.1"), public("fd00::1"), public("203.0.113.7"), public("100.64.0.1")
+    (False, False, True, True)
+    """
+    return not any(ipaddress.ip_address(address) in network for network in _PRIVATE)
 
 
 def addresses() -> list[str]:

@@ -15,6 +15,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/inmem"
+	"malt/rdma/internal/handshake"
 	"malt/rdma/rendezvous"
 	"malt/rdma/shm"
 )
@@ -23,13 +24,13 @@ import (
 // transport reads what it needs.
 type Config struct {
 	Rank, Size int
-	Store      string // where the ranks meet: "local:" and the job's id, or host:port of rank 0
-	StoreFD    int    // a socket that listens there, for rank 0; 0: it makes one
-	Token      string // the job's secret
-	Encrypt    bool   // what goes between hosts; the same on all ranks
-	Interface  string // at which addresses other hosts can reach this rank; "": it looks
-	Congestion string // control of connections with other hosts; "": the system's
-	Together   string // ranks that were started along with this one; see meeting.Config
+	Store      string     // where the ranks meet: "local:" and the job's id, or host:port of rank 0
+	StoreFD    int        // a socket that listens there, for rank 0; 0: it makes one
+	Token      string     // the job's secret
+	Encrypt    Encryption // which connections between hosts are encrypted
+	Interface  string     // at which addresses other hosts can reach this rank; "": it looks
+	Congestion string     // control of connections with other hosts; "": the system's
+	Together   string     // ranks that were started along with this one; see meeting.Config
 	// Unreachable is for how long another host may give no sign of life before its
 	// ranks are dead; 0: as tcp says.
 	Unreachable time.Duration
@@ -41,6 +42,17 @@ type Config struct {
 	// host:port yet, as far as this one knows, and what stands in the way.
 	Report func(absent []int, detail string)
 }
+
+// Encryption says which connections between hosts are encrypted: those of which an
+// end has an address that is not private, all, or none.
+type Encryption = handshake.Encryption
+
+// What an Encryption can be.
+const (
+	EncryptByAddress = handshake.ByAddress
+	EncryptAlways    = handshake.Always
+	EncryptNever     = handshake.Never
+)
 
 // transport is one that can be opened.
 type transport struct {

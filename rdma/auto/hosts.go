@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"malt/rdma"
-	"malt/rdma/internal/handshake"
 	"malt/rdma/mixed"
 	"malt/rdma/rendezvous"
 	"malt/rdma/rendezvous/meeting"
@@ -31,7 +30,7 @@ func meet(ctx context.Context, c Config) (*met, error) {
 	}
 	m := meeting.Config{
 		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Together: c.Together, Version: c.Version, Host: c.Host,
-		Unreachable: c.Unreachable,
+		Encrypt: c.Encrypt, Unreachable: c.Unreachable,
 	}
 	if c.Transport != "tcp" {
 		switch err := rendezvous.Try(); {
@@ -44,12 +43,6 @@ func meet(ctx context.Context, c Config) (*met, error) {
 	}
 	if c.Report != nil {
 		m.Report = func(p meeting.Progress) { c.Report(p.Absent, p.Detail) }
-	}
-	if c.Encrypt {
-		var err error
-		if m.TLS, err = handshake.TLS(); err != nil {
-			return nil, err
-		}
 	}
 	table, listeners, err := meeting.Meet(ctx, m)
 	if err != nil {
@@ -67,10 +60,7 @@ func openHosts(ctx context.Context, c Config) (rdma.Transport, error) {
 	if m.oneHost() {
 		return m.shm(ctx)
 	}
-	far, err := m.tcp()
-	if err != nil {
-		return nil, err
-	}
+	far := m.tcp()
 	if m.alone {
 		return opened(tcp.Open(ctx, far))
 	}
@@ -85,11 +75,7 @@ func openTCP(ctx context.Context, c Config) (rdma.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	far, err := m.tcp()
-	if err != nil {
-		return nil, err
-	}
-	return opened(tcp.Open(ctx, far))
+	return opened(tcp.Open(ctx, m.tcp()))
 }
 
 // openHere is shared memory for ranks that have met by tcp.
@@ -141,17 +127,10 @@ func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
 }
 
 // tcp is to connect this rank with all others.
-func (m *met) tcp() (tcp.Config, error) {
-	c := tcp.Config{
+func (m *met) tcp() tcp.Config {
+	return tcp.Config{
 		Rank: m.Rank, Size: m.Size, Job: m.table.Job, Token: []byte(m.Token), Generation: m.table.Generation,
 		Listeners: m.listeners, Peers: m.table.Addresses, Listening: true, Unreachable: m.Unreachable, Congestion: m.Congestion,
+		Encrypt: m.Encrypt,
 	}
-	if m.Encrypt {
-		var err error
-		if c.TLS, err = handshake.TLS(); err != nil {
-			m.close()
-			return c, err
-		}
-	}
-	return c, nil
 }

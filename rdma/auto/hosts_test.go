@@ -64,7 +64,7 @@ func TestHosts(t *testing.T) {
 		{"a a b b b", "", "shm+tcp", [][]int{{0, 1}, {0, 1}, {2, 3, 4}, {2, 3, 4}, {2, 3, 4}}},
 		{"a a", "tcp", "tcp", [][]int{{0}, {1}}},
 	} {
-		for _, encrypt := range []bool{false, true} {
+		for _, encrypt := range []Encryption{EncryptByAddress, EncryptAlways} {
 			t.Run(fmt.Sprintf("%s %s %v", c.hosts, c.transport, encrypt), func(t *testing.T) {
 				all, errs := meetAt(t, Config{Store: storeAt(t), Token: "secret", Encrypt: encrypt, Transport: c.transport}, strings.Fields(c.hosts)...)
 				for rank, tr := range all {

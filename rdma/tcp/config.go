@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"malt/rdma"
+	"malt/rdma/internal/handshake"
 	"malt/rdma/internal/mem"
 )
 
@@ -54,10 +54,9 @@ type Config struct {
 	Unreachable time.Duration
 	// Congestion is the name of a congestion control algorithm; "" is the system's.
 	Congestion string
-	// TLS encrypts the connections; nil does not. It must serve for both ends. The
-	// proof of the token covers the TLS session, so its certificates need not
-	// prove anything.
-	TLS *tls.Config
+	// Encrypt says which connections are encrypted, with TLS. The proof of the token
+	// covers the TLS session, so its certificates prove nothing.
+	Encrypt handshake.Encryption
 }
 
 // Doorbell is what one goroutine of a rank waits at, and a way to the others.

@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -143,8 +142,9 @@ func (l *link) dial(given time.Duration) (*conn, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(l.ctx, func() { c.Close() })()
-	if cfg := l.rank.cfg.TLS; cfg != nil {
-		c.Conn = tls.Client(c.raw, handshake.Modern(cfg))
+	if c.Conn, err = l.rank.self.Secure(c.raw, l.rank.cfg.Encrypt); err != nil {
+		c.Close()
+		return nil, err
 	}
 	l.note(nil, 0)
 	away := l.guard(c)

@@ -21,7 +21,7 @@ func (r *rank) enter(c *net.TCPConn) (*conn, error) { return newConn(c, r.cfg.Co
 
 // greet is a stranger's handshake. Whatever fails in it has no effect.
 func (r *rank) greet(c *conn, visit handshake.Visit) {
-	secure, h, err := r.self.Greet(c.raw, r.cfg.TLS, visit, r.permit)
+	secure, h, err := r.self.Greet(c.raw, r.cfg.Encrypt, visit, r.permit)
 	if err != nil {
 		c.Close()
 		return

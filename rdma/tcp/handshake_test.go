@@ -17,11 +17,7 @@ import (
 
 // Over TLS the same is exchanged.
 func TestTLS(t *testing.T) {
-	cfg, err := handshake.TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := openRanks(t, 2, func(c *Config) { c.TLS = cfg })
+	all := openRanks(t, 2, func(c *Config) { c.Encrypt = handshake.Always })
 	done := make(chan error, 2)
 	for _, r := range all {
 		go func() { done <- exchange(r, "queue", 20, nil) }()
@@ -81,15 +77,10 @@ func TestOpenRefuses(t *testing.T) {
 		"token":      func(c *Config) { c.Token = []byte("another") },
 		"generation": func(c *Config) { c.Generation++ },
 		"job":        func(c *Config) { c.Job = "another" },
-		"encrypt": func(c *Config) {
-			cfg, err := handshake.TLS()
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.TLS = cfg
-		},
+		"encrypt":    func(c *Config) { c.Encrypt = handshake.Always },
 	} {
 		configs := configure(t, 2)
+		configs[0].Encrypt = handshake.Never
 		change(&configs[1])
 		ctx, cancel := context.WithCancel(context.Background())
 		first := make(chan error, 1)
@@ -124,6 +115,7 @@ func TestOpenRefuses(t *testing.T) {
 		"no listener": func(c *Config) { c.Listeners = nil },
 	} {
 		configs := configure(t, 2)
+		configs[0].Encrypt = handshake.Never
 		change(&configs[1])
 		if _, err := Open(context.Background(), configs[1]); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v; expected %q", err, what)

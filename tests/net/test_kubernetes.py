@@ -32,7 +32,7 @@ def test_pods(tmp_path: Path) -> None:
                 host.start(
                     [sys.executable, "job.py"],
                     cwd=tmp_path,
-                    env={**os.environ, **env, "MALT_TOKEN": "secret"},
+                    env={**os.environ, **env, "MALT_TOKEN": "a-secret-of-its-own"},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     text=True,

@@ -17,7 +17,7 @@ import malt
 rank, size, store, seconds, unreachable = json.loads(sys.argv[1])
 os.environ["MALT_UNREACHABLE"] = str(unreachable)
 try:
-    malt.init(rank=rank, size=size, store=store, token="secret", timeout=seconds)
+    malt.init(rank=rank, size=size, store=store, token="a-secret-of-its-own", timeout=seconds)
     say([malt.allreduce(float(rank), op="sum"), malt.local_rank()])
 except Exception as error:
     say([type(error).__name__, str(error)])

@@ -17,7 +17,7 @@ RANK = """
 rank, store, limit, size = json.loads(sys.argv[1])
 os.environ["MALT_UNREACHABLE"] = str(limit)
 import malt, numpy as np
-malt.init(rank=rank, size=2, store=store, token="secret", timeout=15)
+malt.init(rank=rank, size=2, store=store, token="a-secret-of-its-own", timeout=15)
 v = malt.Vector(np.full(size, float(rank)), start="own")
 v.sync()
 say("up")

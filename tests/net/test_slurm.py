@@ -24,7 +24,7 @@ def test_steps(tmp_path: Path) -> None:
     with Network(3) as net, Slurm(net.hosts, tmp_path) as slurm:
         # With a secret of the user's the address follows from the names; by PMI both are carried.
         for options, env in [
-            (["-n", "4", "-N", "3"], {"MALT_TOKEN": "secret"}),
+            (["-n", "4", "-N", "3"], {"MALT_TOKEN": "a-secret-of-its-own"}),
             (["-n", "4", "-N", "3", "--mpi=pmi2"], {}),
         ]:
             done = slurm.run("srun", *options, *rank, **env)
@@ -40,7 +40,7 @@ def test_steps(tmp_path: Path) -> None:
             f"#!/bin/sh\nsrun -n 2 -N 2 --overlap {' '.join(rank)} &\nsrun -n 2 -N 2 --overlap {' '.join(rank)}\nwait\n"
         )
         (tmp_path / "two.sh").write_text(script)
-        done = slurm.run("sbatch", "--wait", "-N", "2", "-o", "two.out", "two.sh", MALT_TOKEN="secret")
+        done = slurm.run("sbatch", "--wait", "-N", "2", "-o", "two.out", "two.sh", MALT_TOKEN="a-secret-of-its-own")
         assert said((tmp_path / "two.out").read_text()) == sorted(2 * means(["h0", "h1"])), done.stderr
         # A batch script is no rank, whatever it starts itself, and malt run in it makes ranks of its own.
         (tmp_path / "one.sh").write_text(f"#!/bin/sh\n{' '.join(rank)}\n{sys.executable} -m malt run -q -n 2 job.py\n")

@@ -20,8 +20,9 @@ import malt
 from malt._cli import main
 from malt._cli.diagnosis import diagnosis
 from malt._cli.frames import ERR, OUT, PREAMBLE, Frames, frame
-from malt._cli.hosts import from_file, from_words
-from malt._cli.remote import AT_ONCE
+from malt._cli.hosts import Host, from_file, from_words
+from malt._cli.plan import Plan
+from malt._cli.remote import AT_ONCE, Hosts
 
 HERE = "localhost:2,127.0.0.1:1"
 
@@ -60,6 +61,30 @@ def test_rank_0_inherits_the_socket_at_which_all_meet_and_the_others_do_not(tmp_
         """,
     )
     assert sorted(run("-q", "-H", HERE, path).out.splitlines()) == ["[0] 0 True", "[1] 1 None", "[2] 2 None"]
+
+
+@pytest.mark.parametrize(
+    ("public", "encrypt", "said"),
+    [
+        ([], None, "is not encrypted, since all addresses are private (--encrypt changes that)"),
+        (
+            ["192.0.2.1", "2001:db8::1"],
+            None,
+            "is encrypted where an address is not private: b (192.0.2.1, 2001:db8::1)",
+        ),
+        ([], "1", "is encrypted (MALT_ENCRYPT=1)"),
+        (["192.0.2.1"], "0", "is not encrypted (MALT_ENCRYPT=0)"),
+    ],
+)
+def test_what_is_encrypted_is_said(public: Sequence[str], encrypt: str | None, said: str) -> None:
+    env = {} if encrypt is None else {"MALT_ENCRYPT": encrypt}
+    notes: list[str] = []
+    plan = Plan([Host("a", 1), Host("b", 1)], lambda _: [], ["true"], "/", env, "")
+    hosts = Hosts(plan, lambda *_: None, notes.append, lambda: None)
+    for connection, addresses in zip(hosts._connections, ([], public), strict=True):
+        assert notes == []
+        hosts._heard(connection, {"ready": True, "store": "h:1", "notes": [], "public": addresses})
+    assert notes == [f"what ranks send from host to host {said}"]
 
 
 def test_a_job_of_malt(tmp_path: Path) -> None:

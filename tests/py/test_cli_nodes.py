@@ -14,7 +14,7 @@ from launching import LONG, launched, run, script
 
 from malt._cli import main
 
-SECRET = {"MALT_TOKEN": "secret"}
+SECRET = {"MALT_TOKEN": "a-secret-of-its-own"}
 
 
 def test_each_starts_its_part(tmp_path: Path) -> None:
@@ -27,17 +27,19 @@ def test_each_starts_its_part(tmp_path: Path) -> None:
         (["-n", "1,3"], "1", [1, 2, 3]),
     ]:
         done = run(*counts, "--node-rank", node, *there, path, env=SECRET)
-        assert sorted(done.out.splitlines()) == [f"[{rank}] {rank} 4 node0:29500 secret" for rank in expected]
+        assert sorted(done.out.splitlines()) == [
+            f"[{rank}] {rank} 4 node0:29500 {SECRET['MALT_TOKEN']}" for rank in expected
+        ]
 
 
 def test_the_secret_may_lie_in_a_file(tmp_path: Path) -> None:
     path = script(tmp_path, "print(os.environ['MALT_TOKEN'], open('/proc/%d/cmdline' % os.getppid()).read())")
     file = tmp_path / "token"
-    file.write_text("from-a-file\n")
+    file.write_text("from-a-file-of-mine\n")
     node = ["-n", "1", "--nodes", "1", "--node-rank", "0", "--store", "h:1", "--token-file", str(file)]
     out = run(*node, path, env=SECRET).out
-    assert out.startswith("[0] from-a-file ")
-    assert out.count("from-a-file") == 1
+    assert out.startswith("[0] from-a-file-of-mine ")
+    assert out.count("from-a-file-of-mine") == 1
 
 
 def test_failures_and_logs_have_the_numbers_of_the_job(tmp_path: Path) -> None:
@@ -83,6 +85,20 @@ def test_a_wrong_command_line_says_what_to_do(
     assert all(part in err for part in said), err
 
 
+def test_a_token_that_could_be_guessed_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("fifteen-letters\n")
+    nodes = ["-n", "1", "--nodes", "2", "--node-rank", "0", "--store", "h:1"]
+    monkeypatch.setenv("MALT_TOKEN", "fifteen-letters")
+    for arguments in (nodes, [*nodes, "--token-file", str(file)], ["-H", "localhost:1"]):
+        assert main(["run", *arguments, "--", "true"]) == 2
+        err = " ".join(capsys.readouterr().err.split())
+        assert "has fewer than 16 characters, so that it could be guessed: `malt token` prints a secret" in err
+        assert "fifteen" not in err
+
+
 @pytest.mark.parametrize(
     ("machines", "said", "alone"),
     [
@@ -122,11 +138,12 @@ def test_machines_that_were_told_different_things_say_which(
     machines: Sequence[str], said: Sequence[str], alone: bool, tmp_path: Path
 ) -> None:
     path = script(tmp_path, "import malt\nmalt.init()\nmalt.barrier()")
-    (tmp_path / "token").write_text("another")
+    (tmp_path / "token").write_text("another-secret-than-theirs")
     place = [str(random.randrange(1, 255)) for _ in range(3)]
     store = ["--store", f"127.{'.'.join(place)}:29500"]
     words = [machine.replace("TOKEN", str(tmp_path / "token")).split() for machine in machines]
-    with launched(*words[0], *store, path, env=SECRET) as one, launched(*words[1], *store, path, env=SECRET) as other:
+    env = {**SECRET, "MALT_ENCRYPT": "0"}
+    with launched(*words[0], *store, path, env=env) as one, launched(*words[1], *store, path, env=env) as other:
         if alone:  # the other one waits for a rank that will not come
             first = select.select(ends := [os.pidfd_open(job.pid) for job in (one, other)], [], [], LONG)[0]
             for job, end in zip((one, other), ends, strict=True):

@@ -273,7 +273,7 @@ import os, sys
 for name in [name for name in os.environ if name.startswith("MALT_") and name != "MALT_TEST_MARK"]:
     del os.environ[name]
 import malt, uuid
-job = {"MALT_SIZE": "2", "MALT_STORE": "local:" + uuid.uuid4().hex, "MALT_TOKEN": "secret"}
+job = {"MALT_SIZE": "2", "MALT_STORE": "local:" + uuid.uuid4().hex, "MALT_TOKEN": "a-secret-of-its-own"}
 for rank in range(2):
     if os.fork() == 0:
         os.environ.update(job, MALT_RANK=str(rank))
@@ -313,7 +313,7 @@ def test_a_rank_may_launch_a_job_of_its_own() -> None:
         """
         import subprocess, uuid
         malt.init()
-        job = dict(os.environ, MALT_SIZE="2", MALT_STORE="local:" + uuid.uuid4().hex, MALT_TOKEN="secret")
+        job = dict(os.environ, MALT_SIZE="2", MALT_STORE="local:" + uuid.uuid4().hex, MALT_TOKEN="a-secret-of-its-own")
         code = "import malt; print(malt.allgather(malt.rank()))"
         children = [
             subprocess.Popen([sys.executable, "-c", code], env=dict(job, MALT_RANK=str(i)), stdout=subprocess.PIPE)

@@ -51,7 +51,7 @@ def work():
     sys.stdout.write(f"{malt.allgather(malt.rank())}\\n")
 
 if __name__ == "__main__":
-    os.environ.update(MALT_SIZE="2", MALT_STORE="local:" + uuid.uuid4().hex, MALT_TOKEN="secret", MALT_TIMEOUT="20")
+    os.environ.update(MALT_SIZE="2", MALT_STORE="local:" + uuid.uuid4().hex, MALT_TOKEN="00" * 16, MALT_TIMEOUT="20")
     processes = []
     for rank in range(2):
         os.environ["MALT_RANK"] = str(rank)

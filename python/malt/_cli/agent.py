@@ -143,7 +143,8 @@ class Agent:
         store = ""
         if what["first"] == 0:
             self._listening, store = _addresses.listen()
-        self._say(ready=True, store=store, notes=crowding(count, self._env))
+        public = [address for address in _addresses.addresses() if _addresses.public(address)]
+        self._say(ready=True, store=store, notes=crowding(count, self._env), public=public)
 
     def _start(self, store: str) -> None:
         first, count = self._asked["first"], self._asked["count"]

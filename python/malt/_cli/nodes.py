@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from malt._cli.options import whole
+from malt._cli.token import LEAST, SHORT
 from malt._room import MOST
 
 Refuse = Callable[[str], NoReturn]
@@ -86,7 +87,8 @@ def part(options: argparse.Namespace, refuse: Refuse) -> Part:
 
 def _token(options: argparse.Namespace, refuse: Refuse) -> str:
     if options.token_file is None:
-        return os.environ.get("MALT_TOKEN") or refuse(_SECRET)
+        token = os.environ.get("MALT_TOKEN") or refuse(_SECRET)
+        return token if len(token) >= LEAST else refuse(f"MALT_TOKEN {SHORT}")
     try:
         with open(options.token_file) as file:
             token = file.read().strip()
@@ -94,4 +96,6 @@ def _token(options: argparse.Namespace, refuse: Refuse) -> str:
         refuse(f"--token-file {options.token_file!r} cannot be read: {error}")
     if not token or any(c.isspace() for c in token):
         refuse(f"--token-file {options.token_file!r} holds no secret: one word is expected, as `malt token` prints it")
+    if len(token) < LEAST:
+        refuse(f"the word in --token-file {options.token_file!r} {SHORT}")
     return token

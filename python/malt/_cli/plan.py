@@ -11,6 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from malt._cli.hosts import HERE, Host, named
 from malt._cli.options import see_room, settings
+from malt._cli.token import LEAST, SHORT
 from malt._identity import INSIDE, RANK_VARIABLES
 from malt._room import MOST
 
@@ -45,6 +46,9 @@ def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[
             refuse(f"--{name.replace('_', '-')} is for jobs without ssh: -H and --hostfile do without")
     if not program:
         refuse("nothing to run: name a script, -m MODULE, or -- PROGRAM, such as `malt run -H a:4,b:4 train.py`")
+    token = os.environ.get("MALT_TOKEN") or os.urandom(16).hex()
+    if len(token) < LEAST:
+        refuse(f"MALT_TOKEN {SHORT}")
     ssh = shlex.split(options.ssh or "ssh")
     if os.path.basename(ssh[0]) == "ssh":
         ssh += _SSH
@@ -64,7 +68,7 @@ def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[
         program=program,
         folder=options.chdir or os.getcwd(),
         env=_environment(options, refuse),
-        token=os.environ.get("MALT_TOKEN") or os.urandom(16).hex(),
+        token=token,
     )
 
 

@@ -116,6 +116,8 @@ class Hosts:
             self.ranks += ranks
             self._connections.append(_Connection(host, ranks))
         self._store = ""
+        self._public: list[str] = []
+        """Hosts with addresses that are not private."""
         self._started = False
         self._stopped = False
         self._stop_at: float | None = None
@@ -220,6 +222,8 @@ class Hosts:
             self._store = message["store"] or self._store
             for note in message["notes"]:
                 self._note(f"host {name}: {note}")
+            if message["public"]:
+                self._public.append(f"{name} ({', '.join(message['public'])})")
             self._begin()
         elif "rank" in message:
             self._news(self.ranks[message["rank"]], message)
@@ -233,8 +237,18 @@ class Hosts:
         """Start the ranks, once all hosts are ready."""
         if all(connection.ready for connection in self._connections) and not self._stopped:
             self._started = True
+            if len(self._connections) > 1:
+                self._note(f"what ranks send from host to host {self._encryption()}")
             for connection in self._connections:
                 connection.say("start", store=self._store)
+
+    def _encryption(self) -> str:
+        said = self._plan.env.get("MALT_ENCRYPT")
+        if said:
+            return f"is {'not ' if said.lower() in ('0', 'false') else ''}encrypted (MALT_ENCRYPT={said})"
+        if self._public:
+            return f"is encrypted where an address is not private: {', '.join(self._public)}"
+        return "is not encrypted, since all addresses are private (--encrypt changes that)"
 
     # ------------------------------------------------------------------ how ranks fare
 

@@ -16,6 +16,12 @@ EXAMPLES = """\
 """
 
 
+LEAST = 16
+"""Characters that a secret has at least."""
+
+SHORT = f"has fewer than {LEAST} characters, so that it could be guessed: `malt token` prints a secret"
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
     Parser("token", "malt token", DESCRIPTION, EXAMPLES).parse(arguments)

@@ -23,7 +23,7 @@ func atDoor(t *testing.T, l *Self, ranks int) (d *Door[*net.TCPConn], came chan 
 	d = OpenDoor([]net.Listener{listener}, ranks,
 		func(c *net.TCPConn) (*net.TCPConn, error) { return c, nil },
 		func(c *net.TCPConn, visit Visit) {
-			if _, h, err := l.Greet(c, nil, visit, yes); err == nil {
+			if _, h, err := l.Greet(c, Never, visit, yes); err == nil {
 				came <- h
 			}
 			c.Close()
@@ -197,7 +197,7 @@ func TestStrangerIsReadLittle(t *testing.T) {
 			}
 		}
 	}()
-	if _, _, err := l.Greet(a, cfg, calm{}, yes); !errors.Is(err, ErrStranger) {
+	if _, _, err := l.Greet(a, Always, calm{}, yes); !errors.Is(err, ErrStranger) {
 		t.Errorf("%v", err)
 	}
 	a.Close()
@@ -211,7 +211,7 @@ func TestStrangerIsReadLittle(t *testing.T) {
 		}
 		_, _ = e.Write(said)
 	}()
-	c, _, err := l.Greet(a, cfg, calm{}, yes)
+	c, _, err := l.Greet(a, Always, calm{}, yes)
 	if err != nil {
 		t.Fatal(err)
 	}

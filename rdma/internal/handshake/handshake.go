@@ -43,7 +43,7 @@ type Self struct {
 	protocol Protocol
 	key      []byte
 	hello    Hello                       // but To and Nonce
-	foreign  func() (*tls.Config, error) // to hear who encrypts, where this end does not
+	tls      func() (*tls.Config, error) // made when it is first needed
 }
 
 // New makes an end that has the token. Of hello the version, To, the incarnation

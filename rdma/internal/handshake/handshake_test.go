@@ -216,14 +216,16 @@ func TestOtherEncryption(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name             string
-		listens          *tls.Config
+		listens          Encryption
 		encrypts         bool // who dials
 		listener, dialer string
 	}{
-		{"the listener encrypts", cfg, false, "this rank does, and the other does not", "this rank does not, and the other does"},
-		{"the dialler encrypts", nil, true, "this rank does not, and the other does", "this rank does, and the other does not"},
-		{"both", cfg, true, "", ""},
-		{"none", nil, false, "", ""},
+		{"the listener encrypts", Always, false, "this rank does, and the other does not", "this rank does not, and the other does"},
+		{"the dialler encrypts", Never, true, "this rank does not, and the other does", "this rank does, and the other does not"},
+		{"the listener is content with both", ByAddress, true, "", ""},
+		{"the listener is content with none", ByAddress, false, "", ""},
+		{"both", Always, true, "", ""},
+		{"none", Never, false, "", ""},
 	} {
 		l, d := ends()
 		stranger := New(test, []byte("Secret"), d.hello)
@@ -269,6 +271,52 @@ func TestOtherEncryption(t *testing.T) {
 	}
 }
 
+// Encrypted by default is what goes from or to an address that is not private.
+func TestEncryptionByAddress(t *testing.T) {
+	for there, public := range map[string]bool{
+		"10.1.2.3": false, "172.16.0.1": false, "172.32.0.1": true, "192.168.1.1": false, "127.0.0.1": false, "169.254.1.1": false,
+		"100.64.0.1": true, "192.0.2.1": true, "8.8.8.8": true,
+		"::1": false, "fd00::1": false, "fe80::1": false, "2001:db8::1": true, "::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true,
+	} {
+		at := []net.Addr{&net.TCPAddr{IP: net.ParseIP(there)}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}}
+		for _, c := range []between{{here: at[0], there: at[1]}, {here: at[1], there: at[0]}} {
+			if ByAddress.Wants(c) != public || !Always.Wants(c) || Never.Wants(c) {
+				t.Errorf("between %v and %v: %v; expected %v", c.here, c.there, ByAddress.Wants(c), public)
+			}
+		}
+		// Where it must, nobody is let in who does not.
+		for _, encrypts := range []bool{false, true} {
+			l, d := ends()
+			a, b := net.Pipe()
+			var rw net.Conn = b
+			if encrypts {
+				cfg, err := TLS()
+				if err != nil {
+					t.Fatal(err)
+				}
+				rw = tls.Client(b, cfg)
+			}
+			done := make(chan error, 1)
+			go func() { _, _, err := l.Greet(between{a, at[0], at[1]}, ByAddress, calm{}, yes); done <- err }()
+			_, theirs := d.Dial(rw, 0)
+			if ours := <-done; (ours == nil) != (encrypts || !public) || (theirs == nil) != (encrypts || !public) {
+				t.Errorf("from %s, encrypted %v: %v, %v", there, encrypts, ours, theirs)
+			}
+			a.Close()
+			b.Close()
+		}
+	}
+}
+
+// between is a connection with these ends.
+type between struct {
+	net.Conn
+	here, there net.Addr
+}
+
+func (b between) LocalAddr() net.Addr  { return b.here }
+func (b between) RemoteAddr() net.Addr { return b.there }
+
 // talker is a connection at whose other end somebody has said all beforehand.
 type talker struct {
 	net.Conn
@@ -296,17 +344,13 @@ func FuzzHandshake(f *testing.F) {
 	_, d := ends()
 	f.Add(append(d.hello.encode(test), make([]byte, ProofBytes)...), true)
 	f.Add(append((&challenge{version: test.Version, incarnation: 1}).encode(test), make([]byte, WelcomeBytes)...), false)
-	cfg, err := TLS()
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, said []byte, listens bool) {
 		l, d := ends()
 		stranger := talker{said: bytes.NewReader(said)}
 		letIn := func(*Hello) Verdict { t.Error("let in"); return Accepted }
 		var err error
 		if listens {
-			for _, c := range []*tls.Config{nil, cfg} {
+			for _, c := range []Encryption{Never, Always} {
 				stranger := talker{said: bytes.NewReader(said)}
 				if _, _, again := l.Greet(stranger, c, calm{}, letIn); again == nil {
 					t.Error("a stranger was taken for a rank")

@@ -28,35 +28,71 @@ func TLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate: %w", err)
 	}
-	return Modern(&tls.Config{
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
 		Certificates:       []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
 		InsecureSkipVerify: true,
-	}), nil
+	}, nil
 }
 
-// Greet is Accept of a connection that a stranger made; cfg is nil where this end
-// does not encrypt. It returns the connection to go on with, which is c or TLS over
-// it.
+// Encryption says which connections are encrypted. Both ends must come to the same.
+type Encryption int
+
+const (
+	ByAddress Encryption = iota // those of which an end has an address that is not private
+	Always
+	Never
+)
+
+// Wants tells whether a connection is to be encrypted. Private are the addresses of
+// RFC 1918 and RFC 4193, loopback and link-local ones. Those that a carrier shares among its
+// customers (RFC 6598) are not.
+func (e Encryption) Wants(c net.Conn) bool {
+	return e == Always || e == ByAddress && (public(c.LocalAddr()) || public(c.RemoteAddr()))
+}
+
+func public(a net.Addr) bool {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	ip := t.AddrPort().Addr().Unmap()
+	return !ip.IsPrivate() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
+}
+
+// Secure is the connection c that this end has dialled, or TLS over it.
+func (s *Self) Secure(c net.Conn, e Encryption) (net.Conn, error) {
+	if !e.Wants(c) {
+		return c, nil
+	}
+	cfg, err := s.tls()
+	if err != nil {
+		return nil, err
+	}
+	return tls.Client(c, cfg), nil
+}
+
+// Greet is Accept of a connection that a stranger made. It returns the connection to
+// go on with, which is c or TLS over it.
 //
 // visit hears how far it has come. The stranger is answered in the way in which it speaks, but a rank that does not
 // encrypt as this one does is let in by neither: once it has proved the token both
 // know, and nobody else could have told them. Until then no more than a rank says in
 // a handshake is read, so that nobody can have memory taken by what it announces.
-func (s *Self) Greet(c net.Conn, cfg *tls.Config, visit Visit, permit func(*Hello) Verdict) (net.Conn, *Hello, error) {
+func (s *Self) Greet(c net.Conn, e Encryption, visit Visit, permit func(*Hello) Verdict) (net.Conn, *Hello, error) {
 	n := &narrow{Conn: c, left: mostFromStranger}
 	secure, err := n.secure()
 	if err != nil {
 		return nil, nil, err
 	}
 	visit.Spoke()
-	rw, alike, in := net.Conn(n), secure == (cfg != nil), false
+	rw, alike, in := net.Conn(n), secure == e.Wants(c) || secure && e == ByAddress, false
 	if secure {
-		if !alike {
-			if cfg, err = s.foreign(); err != nil {
-				return nil, nil, err
-			}
+		cfg, err := s.tls()
+		if err != nil {
+			return nil, nil, err
 		}
-		rw = tls.Server(n, Modern(cfg))
+		rw = tls.Server(n, cfg)
 	}
 	h, err := s.Accept(rw, func(h *Hello) Verdict {
 		if !alike {
@@ -109,13 +145,6 @@ func (n *narrow) Read(b []byte) (int, error) {
 		n.left -= max(got, 0)
 	}
 	return got, err
-}
-
-// Modern is c with the newest version of TLS only.
-func Modern(c *tls.Config) *tls.Config {
-	c = c.Clone()
-	c.MinVersion = tls.VersionTLS13
-	return c
 }
 
 // exporter labels the keying material that a proof covers.

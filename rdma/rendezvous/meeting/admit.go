@@ -14,7 +14,7 @@ import (
 // greet is all that happens over one connection.
 func (h *chair) greet(meeting context.Context, c *conn, visit handshake.Visit) {
 	defer c.Close()
-	secure, hello, err := h.self.Greet(c.raw, h.TLS, visit, permit)
+	secure, hello, err := h.self.Greet(c.raw, h.Encrypt, visit, permit)
 	if err != nil {
 		h.refused(c, hello, err)
 		return
@@ -64,7 +64,7 @@ func (h *chair) refused(c *conn, hello *handshake.Hello, err error) {
 	case refusal.Verdict == handshake.OtherEncryption:
 		does := map[bool]string{true: "encrypts", false: "does not encrypt"}
 		h.fail(configError("rank %d (at %v) %s, and rank 0 (%s) %s: %v", hello.From, c.there(),
-			does[h.TLS == nil], h.seats[0].who(), does[h.TLS != nil], refusal.Verdict))
+			does[h.Encrypt == handshake.Never], h.seats[0].who(), does[h.Encrypt != handshake.Never], refusal.Verdict))
 	default:
 		h.note(c, "it says that it is rank %d of %d, and %v", hello.From, hello.Size, refusal)
 	}

@@ -1,7 +1,6 @@
 package meeting
 
 import (
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"malt/rdma"
+	"malt/rdma/internal/handshake"
 )
 
 // Config is what a rank knows before it has met the others.
@@ -25,9 +25,8 @@ type Config struct {
 	StoreFD int
 	// Token is the job's secret. It does not travel.
 	Token string
-	// TLS encrypts the meeting; nil does not. It must serve for both ends, and on
-	// all ranks or none. Its certificates need not prove anything.
-	TLS *tls.Config
+	// Encrypt says which connections of the meeting are encrypted.
+	Encrypt handshake.Encryption
 
 	// Interface says at which of this host's addresses the rank listens: names of
 	// interfaces, patterns of names, addresses and networks, with commas between,

@@ -2,7 +2,6 @@ package meeting
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -101,8 +100,9 @@ func (g *guest) knock(ctx context.Context, i int) (*conn, error) {
 	}
 	defer c.interruptible(ctx)()
 	_ = c.SetDeadline(time.Now().Add(g.patience))
-	if g.TLS != nil {
-		c.Conn = tls.Client(c.raw, handshake.Modern(g.TLS))
+	if c.Conn, err = g.self.Secure(c.raw, g.Encrypt); err != nil {
+		c.Close()
+		return nil, err
 	}
 	if _, err := g.self.Dial(c.Conn, 0); err != nil {
 		c.Close()

@@ -151,11 +151,7 @@ func TestMeetOverIPv6(t *testing.T) {
 func TestMeetOverTLS(t *testing.T) {
 	all := job(t, 3, "127.0.0.1:0")
 	for r := range all {
-		cfg, err := handshake.TLS() // each has a key of its own
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[r].TLS = cfg
+		all[r].Encrypt = handshake.Always
 	}
 	checkTable(t, meetAll(t, all, ascending(3)), []int{0, 0, 0})
 }

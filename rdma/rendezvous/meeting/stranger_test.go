@@ -307,7 +307,7 @@ func encrypted(t *testing.T) *tls.Config {
 // and passes nothing on.
 func TestManInTheMiddle(t *testing.T) {
 	all := job(t, 2, "127.0.0.1:0")
-	all[0].TLS, all[1].TLS = encrypted(t), encrypted(t)
+	all[0].Encrypt, all[1].Encrypt = handshake.Always, handshake.Always
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	results := make(chan result)
@@ -355,9 +355,12 @@ func TestManInTheMiddle(t *testing.T) {
 func TestEncryptOnOneSide(t *testing.T) {
 	for odd := range 2 {
 		all := job(t, 3, "127.0.0.1:0")
-		all[odd].TLS = encrypted(t)
+		for r := range all {
+			all[r].Encrypt = handshake.Never
+		}
+		all[odd].Encrypt = handshake.Always
 		if odd == 0 {
-			all[2].TLS = encrypted(t)
+			all[2].Encrypt = handshake.Always
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		results := make(chan result)

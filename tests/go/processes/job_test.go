@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"malt/libmalt"
+	"malt/rdma/auto"
 )
 
 // job is the tests' side: a program that runs as several ranks.
@@ -65,7 +66,10 @@ type process struct {
 func (j *job) config(rank int) libmalt.Config {
 	c := libmalt.Config{Rank: rank, Size: len(j.ranks), Store: "local:" + j.id, Token: "token " + j.id, Transport: "shm"}
 	if len(j.hosts) > 0 {
-		c.Store, c.Transport, c.Encrypt = j.hostOf(0).Address+":7007", j.transport, j.encrypt
+		c.Store, c.Transport, c.Encrypt = j.hostOf(0).Address+":7007", j.transport, auto.EncryptNever
+		if j.encrypt {
+			c.Encrypt = auto.EncryptAlways
+		}
 	}
 	return c
 }
