@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"malt/libmalt"
 	"malt/rdma"
@@ -71,11 +73,22 @@ type info struct {
 	why   string
 }
 
+// printable is a sentence for a terminal: parts of it may be other ranks' words, whose
+// control characters, escapes and changes of direction would have an effect there.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
 func infoOf(err error) info {
-	i := info{code: code(err), rank: -1, text: err.Error()}
+	i := info{code: code(err), rank: -1, text: printable(err.Error())}
 	var dead *rdma.PeerError
 	if i.code == C.MALT_EPEER && errors.As(err, &dead) {
-		i.rank, i.death, i.why = dead.Rank, dead.Kind, dead.Err.Error()
+		i.rank, i.death, i.why = dead.Rank, dead.Kind, printable(dead.Err.Error())
 	}
 	return i
 }

@@ -58,7 +58,8 @@ const (
 	maxName   = 16 << 10
 	maxBody   = preamble + chunk
 	maxOther  = 20 + 2*maxName // of a frame without payload
-	maxWords  = 1 << 20        // of one name and rank
+	maxWords  = 1 << 12        // of one name and rank
+	mostKept  = 64 << 20       // bytes of what a peer has announced
 	setBatch  = 1024           // words in a frame
 
 	excused = 1 // arg of an ack: of what the reader was excused from; the body numbers the demand

@@ -210,6 +210,29 @@ func TestFramesThatFit(t *testing.T) {
 
 // FuzzFrames has an authenticated peer send anything: no panic, no access beyond
 // a box, no memory that its numbers alone ask for.
+// What one peer announces, in whatever frames, has this rank keep so much and no more.
+func TestAnnouncementsAreBounded(t *testing.T) {
+	for name, frame := range map[string]func(id uint32) []byte{
+		"words": func(id uint32) []byte { return appendFrame(nil, makeWords, 0, id, maxWords) },
+		"boxes": func(id uint32) []byte {
+			return appendAnnounce(nil, id, "name", rdma.Spec{Bytes: 5, About: strings.Repeat("x", maxName)})
+		},
+	} {
+		_, l, _, ends := alone(t)
+		var b []byte
+		for id := range uint32(mostKept/maxName + 1) {
+			b = append(b, frame(id+2)...)
+		}
+		if err := l.feed(b); !errors.Is(err, rdma.ErrCorrupt) || !strings.Contains(err.Error(), strconv.Itoa(mostKept)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if l.kept > mostKept {
+			t.Errorf("%s: %d bytes are kept", name, l.kept)
+		}
+		ends()
+	}
+}
+
 func FuzzFrames(f *testing.F) {
 	_, _, in, ends := alone(f)
 	f.Add(update(1, in.good(1, 3), flagLast, preamble+3, []byte("abc")))
@@ -222,6 +245,16 @@ func FuzzFrames(f *testing.F) {
 		defer ends()
 		if err := l.feed(b); err == nil {
 			t.Error("landing ended without a reason")
+		}
+		kept := 0
+		for _, p := range l.replicas {
+			kept += entryBytes + p.bytes()
+		}
+		for _, p := range l.remotes {
+			kept += entryBytes + p.bytes()
+		}
+		if kept != l.kept || kept > mostKept {
+			t.Errorf("%d bytes are kept of %d, and %d are counted", kept, len(b), l.kept)
 		}
 		for range 3 {
 			u, ok, err := in.Next()

@@ -23,11 +23,15 @@ func (l *link) replica(id uint32) (*replica, error) {
 }
 
 // enter puts a replica into the table.
-func (l *link) enter(p *replica) {
+func (l *link) enter(p *replica) error {
 	l.rank.mu.Lock()
 	defer l.rank.mu.Unlock()
+	if err := l.keep(p.bytes()); err != nil {
+		return err
+	}
 	l.replicas = append(l.replicas[:len(l.replicas):len(l.replicas)], p)
 	l.version.Add(1)
+	return nil
 }
 
 func (l *link) landAnnounce(h header, b []byte) error {
@@ -39,9 +43,9 @@ func (l *link) landAnnounce(h header, b []byte) error {
 		return nil // over an earlier connection
 	}
 	l.lastBox = h.id
-	l.enter(&replica{link: l, id: h.id, name: name, spec: s, subscribing: true})
+	err = l.enter(&replica{link: l, id: h.id, name: name, spec: s, subscribing: true})
 	l.rank.bells.RingBells()
-	return nil
+	return err
 }
 
 // landData begins an update, and ends it if it is small.
@@ -162,8 +166,7 @@ func (p *replica) drop() {
 func (l *link) landForReplica(h header, b []byte) error {
 	at := box.Progress{Clock: number(b, 0), Published: number(b, 1)}
 	if h.kind == closed && h.arg == withdrawn {
-		l.landWithdrawn(h.id)
-		return nil
+		return l.landWithdrawn(h.id)
 	}
 	p, err := l.replica(h.id)
 	if err != nil || p == nil {
@@ -205,7 +208,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 
 // landWithdrawn takes an announcement back, unless the peer is about to hear that
 // it is to send: then it sends what there is.
-func (l *link) landWithdrawn(id uint32) {
+func (l *link) landWithdrawn(id uint32) error {
 	p, err := l.replica(id)
 	if p == nil {
 		// It asks whether it can forget the box, and not for the first time.
@@ -213,7 +216,9 @@ func (l *link) landWithdrawn(id uint32) {
 			l.lastBox = id
 		}
 		p = &replica{link: l, id: id}
-		l.enter(p)
+		if err := l.enter(p); err != nil {
+			return err
+		}
 	}
 	l.rank.mu.Lock()
 	if !p.ready.Load() {
@@ -222,6 +227,7 @@ func (l *link) landWithdrawn(id uint32) {
 	}
 	l.rank.mu.Unlock()
 	l.kick()
+	return nil
 }
 
 // landForRelay is what the reader of a box of ours says.

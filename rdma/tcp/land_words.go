@@ -13,12 +13,15 @@ func (l *link) landWords(h header, b []byte) error {
 		}
 	}
 	known := h.id <= l.lastWords // over an earlier connection, perhaps
+	var tooMuch error
 	switch {
 	case h.kind == makeWords && !known && h.arg <= maxWords:
 		l.lastWords = h.id
 		p = &remoteWords{link: l, id: h.id, name: string(b), line: make([]mem.Word, h.arg)}
-		l.remotes = append(l.remotes[:len(l.remotes):len(l.remotes)], p)
-		l.version.Add(1)
+		if tooMuch = l.keep(p.bytes()); tooMuch == nil {
+			l.remotes = append(l.remotes[:len(l.remotes):len(l.remotes)], p)
+			l.version.Add(1)
+		}
 	case h.kind == ask && p != nil:
 		p.asked.Store(number(b, 0))
 		l.kick()
@@ -29,6 +32,8 @@ func (l *link) landWords(h header, b []byte) error {
 	}
 	r.mu.Unlock()
 	switch {
+	case tooMuch != nil:
+		return tooMuch
 	case h.kind == makeWords && h.arg > maxWords:
 		return malformed("%d words; expected %d at most", h.arg, maxWords)
 	case h.kind == makeWords:

@@ -46,6 +46,7 @@ type link struct {
 	words    []*wordsRelay
 	replicas []*replica
 	remotes  []*remoteWords
+	kept     int  // bytes of what the peer has announced
 	over     bool // nothing more can be entered
 
 	// Of whoever lands.

@@ -173,7 +173,7 @@ func (s *sender) control() error {
 			if !p.told {
 				p.told = true
 				s.frame(done, 0, p.id, 0)
-				s.remove(func(l *link) { l.replicas = without(l.replicas, p) })
+				s.remove(func(l *link) { l.dropReplica(p) })
 			}
 		case !p.ready.Load():
 		case !p.subscribed:
@@ -208,7 +208,7 @@ func (s *sender) control() error {
 		if p.over.Load() && !p.told {
 			p.told = true
 			s.frame(doneWords, 0, p.id, 0)
-			s.remove(func(l *link) { l.remotes = without(l.remotes, p) })
+			s.remove(func(l *link) { l.dropRemote(p) })
 		}
 	}
 	if len(s.out) >= flushAt {

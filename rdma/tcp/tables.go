@@ -61,6 +61,32 @@ func (l *link) wordsRelay(w *words) *wordsRelay {
 	return nil
 }
 
+// keep counts what is kept of an announcement, bytes and its entry, and refuses what would be too much:
+// only this rank's own calls may have it take more memory. rank.mu is held.
+func (l *link) keep(bytes int) error {
+	if l.kept+entryBytes+bytes > mostKept {
+		return malformed("it has announced boxes and words for which more than %d bytes would be kept", mostKept)
+	}
+	l.kept += entryBytes + bytes
+	return nil
+}
+
+// entryBytes is what an announcement takes besides its texts and words.
+const entryBytes = 512
+
+func (l *link) dropReplica(p *replica) {
+	l.replicas = without(l.replicas, p)
+	l.kept -= entryBytes + p.bytes()
+}
+
+func (l *link) dropRemote(p *remoteWords) {
+	l.remotes = without(l.remotes, p)
+	l.kept -= entryBytes + p.bytes()
+}
+
+func (p *replica) bytes() int     { return len(p.name) + len(p.spec.About) }
+func (p *remoteWords) bytes() int { return len(p.name) + 8*len(p.line) }
+
 // announcedAs is the oldest box of that name that nobody has subscribed to;
 // rank.mu is held.
 func (l *link) announcedAs(name string) *replica {

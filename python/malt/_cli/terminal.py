@@ -50,7 +50,8 @@ class Terminal:
             self._watch()
 
     def note(self, text: str) -> None:
-        """Say something of our own, on standard error."""
+        """Say something of our own, on standard error; parts of it may be words of another host."""
+        text = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
         self.show(2, f"{self._command}: {text}\n".encode(errors="backslashreplace"))
 
     def _watch(self) -> None:
