@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"malt/rdma/internal/mem"
 )
@@ -22,6 +23,8 @@ type conn struct {
 	fd      int    // for the fork handler's table and for questions to the kernel; used under mu
 	mu      sync.Mutex
 	gone    bool
+	acked   uint64    // by the peer's kernel, at the last look
+	stuck   time.Time // since when it has acknowledged nothing of what is under way
 
 	vec     [2][]byte // what write and try hand to the kernel
 	buffers net.Buffers
@@ -35,7 +38,7 @@ type conn struct {
 // newConn takes over an open connection; on failure it is closed.
 func newConn(c *net.TCPConn, congestion string) (*conn, error) {
 	w := &wire{TCPConn: c}
-	n := &conn{Conn: w, raw: w, fd: -1}
+	n := &conn{Conn: w, raw: w, fd: -1, stuck: time.Now()}
 	rc, err := c.SyscallConn()
 	n.own, n.attempt = rc, n.once
 	if err == nil {
@@ -70,7 +73,9 @@ func (c *conn) Close() error {
 	return c.raw.Close() // without TLS's goodbye, which could block
 }
 
-// state is what the kernel knows; not ok once closed.
+// state is what the kernel knows; not ok once closed. A host that is heard, and
+// acknowledges nothing of what is under way to it, is silent as well: the way there
+// may be cut, and the way back not.
 func (c *conn) state() (s mem.Socket, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,6 +83,13 @@ func (c *conn) state() (s mem.Socket, ok bool) {
 		return s, false
 	}
 	s, err := mem.TCPState(c.fd)
+	switch {
+	case err != nil || s.Ended:
+	case !s.Unacked || s.Acked != c.acked:
+		c.acked, c.stuck = s.Acked, time.Now()
+	default:
+		s.Silence = max(s.Silence, time.Since(c.stuck))
+	}
 	return s, err == nil
 }
 

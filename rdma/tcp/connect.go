@@ -104,23 +104,43 @@ func (l *link) judge(err error, first bool, given, took time.Duration) error {
 			return nil // one of its addresses is somebody else's, too
 		}
 		return l.gone()
-	case unanswered(err) && l.unheard(nil, given, took):
+	case unanswered(err) && l.unheard(nil, err, given, took):
 		return l.unreachable()
 	}
 	return nil
 }
 
-// errGone is why a rank is dead whose process has ended.
-var errGone = errors.New("its process has ended: nobody listens any more")
-
-func gone(err error) bool { return errors.Is(err, errGone) }
-
-func (l *link) gone() error {
-	return l.dead(rdma.Ended, fmt.Errorf("%w at %s", errGone, strings.Join(l.addresses(), ", ")))
+// goneError is why a rank is dead at whose addresses nobody listens any more. A
+// firewall that answers in the host's place (REJECT with a TCP reset) cannot be
+// told from that, unless the last connection was closed by the peer.
+type goneError struct {
+	closed bool
+	at     []string
 }
 
+func (e *goneError) Error() string {
+	at := strings.Join(e.at, ", ")
+	if e.closed {
+		return "its process has ended: nobody listens any more at " + at
+	}
+	return fmt.Sprintf("nobody listens any more at %s: its process has ended, or a firewall resets connections to it", at)
+}
+
+func gone(err error) bool { return errors.As(err, new(*goneError)) }
+
+func (l *link) gone() error {
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	return l.dead(rdma.Ended, &goneError{closed, l.addresses()})
+}
+
+// unreachable is the death of a peer whose host has been silent for too long.
 func (l *link) unreachable() error {
-	return l.dead(rdma.Unreachable, dial.Silent(l.rank.cfg.Unreachable, l.addresses()...))
+	l.mu.Lock()
+	why := l.noWay
+	l.mu.Unlock()
+	return l.dead(rdma.Unreachable, dial.Silent(l.rank.cfg.Unreachable, why, l.addresses()...))
 }
 
 func (l *link) sleep(d time.Duration) {

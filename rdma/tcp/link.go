@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"malt/rdma"
@@ -62,9 +63,11 @@ type link struct {
 	arrived        chan struct{}
 	incarnation    uint64        // of the peer's process; 0 before the first connection
 	silence        time.Duration // for how long the peer's host had not been heard of,
-	counted        time.Time     // then
+	counted        time.Time     // then,
+	noWay          error         // and the last that said why; nil: nothing did
 	why            error         // of the last attempt that failed
 	cause          error         // why the connection was broken up from here
+	closed         bool          // the last one was closed by the peer
 	sent, received uint64        // bytes of earlier connections
 	landed, posted atomic.Uint64
 }
@@ -215,6 +218,7 @@ func (l *link) begin(c *conn) {
 func (l *link) finishConn(c *conn, why error) (cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = ended(why) && !errors.Is(why, syscall.ECONNRESET)
 	if l.conn, l.why = nil, why; fromPeer(why) {
 		l.silence = 0
 	} else {

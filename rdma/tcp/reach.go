@@ -75,18 +75,24 @@ func (l *link) note(over *conn, silence time.Duration) {
 	defer l.mu.Unlock()
 	if l.conn == over {
 		l.silence, l.counted = silence, time.Now()
+		if silence < l.suspicious() {
+			l.noWay = nil
+		}
 	}
 }
 
-// unheard counts an attempt that nobody has answered, with the pause before it,
-// while over was the connection. given is what each address had. It tells whether
-// nothing has been heard for long enough.
-func (l *link) unheard(over *conn, given, took time.Duration) bool {
+// unheard counts an attempt that nobody has answered, how it failed, with the pause
+// before it, while over was the connection. given is what each address had. It tells
+// whether nothing has been heard for long enough.
+func (l *link) unheard(over *conn, how error, given, took time.Duration) bool {
 	limit := l.rank.cfg.silence()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != over {
 		return false
+	}
+	if dial.NoWay(how) != "" {
+		l.noWay = how
 	}
 	l.add(took, given+time.Duration(len(l.to))*dial.Apart+limit/20)
 	return l.silence >= limit
@@ -122,9 +128,7 @@ func fromPeer(err error) bool {
 // unanswered tells whether err says that nothing came back from the host.
 func unanswered(err error) bool {
 	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout() ||
-		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
-		errors.Is(err, syscall.ENETDOWN) || errors.Is(err, syscall.EHOSTDOWN)
+	return errors.As(err, &timeout) && timeout.Timeout() || dial.NoWay(err) != ""
 }
 
 // doubt dials until c is heard of again, or the link is given up. A connection
@@ -145,7 +149,7 @@ func (l *link) doubt(c *conn) {
 			}
 			began = time.Now()
 		case unanswered(err):
-			if l.unheard(c, given, took) {
+			if l.unheard(c, err, given, took) {
 				l.giveUp(c, l.unreachable())
 				return
 			}
@@ -216,7 +220,7 @@ func (l *link) openAt(ctx context.Context, address string, given time.Duration) 
 		d := net.Dialer{KeepAlive: -1}
 		c, err := d.DialContext(ctx, "tcp", address)
 		if err != nil {
-			if !unanswered(err) {
+			if err = dial.Refusal(err, given); !unanswered(err) {
 				answered(err) // by the first, if it is not the end of all
 			}
 			return nil, err

@@ -107,13 +107,13 @@ func TestSilenceIsCountedOn(t *testing.T) {
 			t.Errorf("after %v silence is %v, expected %v", why, got, want)
 		}
 		l.note(c, 0) // by who has yet to find out that c has ended
-		if l.unheard(c, time.Second, time.Second) || l.silent() < want {
+		if l.unheard(c, nil, time.Second, time.Second) || l.silent() < want {
 			t.Errorf("after %v the connection that has ended counts", why)
 		}
-		if l.unheard(nil, time.Second, time.Hour) || l.silent() > want+was/2 {
+		if l.unheard(nil, nil, time.Second, time.Hour) || l.silent() > want+was/2 {
 			t.Errorf("after %v a stop of this process counts as silence of the other", why)
 		}
-		if dead := l.unheard(nil, 500*time.Millisecond, 500*time.Millisecond); dead != (want == was) {
+		if dead := l.unheard(nil, nil, 500*time.Millisecond, 500*time.Millisecond); dead != (want == was) {
 			t.Errorf("after %v, and half a second, dead is %v at %v", why, dead, l.silent())
 		}
 	}

@@ -31,7 +31,7 @@ rdma
 rdma/internal/mem      golang.org/x/sys internal/explore
 rdma/internal/bell     rdma rdma/internal/mem
 rdma/internal/ends     rdma rdma/box
-rdma/internal/dial
+rdma/internal/dial    rdma/internal/mem
 rdma/internal/handshake rdma rdma/internal/mem
 rdma/box               rdma rdma/internal/mem
 rdma/rendezvous        rdma rdma/internal/mem

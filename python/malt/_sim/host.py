@@ -115,6 +115,17 @@ class Host:
         """
         return subprocess.Popen(argv, preexec_fn=self.enter, **options)
 
+    def administer(self, program: str, *lines: str) -> None:
+        """Run lines of ``ip``, ``tc``, ``bridge`` or ``nft`` on the host, as its root.
+
+        Whatever an administrator can do to a host's network is done here: take its address or
+        its interface away, add a route that leads nowhere, set up a firewall.
+        """
+        if program == "nft":
+            call("nft", "-f", "-", enter=self._enter, text="".join(f"{line}\n" for line in lines))
+        else:
+            batch(program, lines, enter=self._enter)
+
     def reset(self) -> int:
         """Reset all TCP connections of the host: both ends get an error. Returns how many there were."""
         closed = call("ss", "--no-header", "--tcp", "--kill", "state", "connected", enter=self._enter)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 NEEDED = ("ip", "tc", "bridge")
+_PACKAGES = {"nft": "apt install nftables (Debian, Ubuntu), dnf install nftables (Fedora)"}
+_IPROUTE = "apt install iproute2 (Debian, Ubuntu), dnf install iproute iproute-tc (Fedora)"
 
 _FOLDERS = ("/usr/sbin", "/sbin")  # not in the PATH of every user
 
@@ -31,7 +33,7 @@ def found(name: str) -> str:
     if path is None:
         raise SimError(
             f"a simulated network needs the program {name}, which is neither in PATH nor in /usr/sbin: "
-            "apt install iproute2 (Debian, Ubuntu), dnf install iproute iproute-tc (Fedora)"
+            f"{_PACKAGES.get(name, _IPROUTE)}"
         )
     return path
 

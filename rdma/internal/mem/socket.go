@@ -1,6 +1,8 @@
 package mem
 
 import (
+	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -13,6 +15,7 @@ type Socket struct {
 	Silence time.Duration // since the other end's kernel acknowledged anything; 0 once it has ended, since then it owes nothing
 	Ended   bool          // though there may be something to read yet
 	Acked   uint64        // bytes that the other end's kernel has
+	Unacked bool          // something is under way, or should be, that it has not acknowledged
 	Full    bool          // it had no room for what is to be sent
 }
 
@@ -25,6 +28,7 @@ func TCPState(fd int) (Socket, error) {
 	s := Socket{
 		Silence: time.Duration(i.Last_ack_recv) * time.Millisecond,
 		Acked:   i.Bytes_acked,
+		Unacked: i.Unacked > 0 || i.Notsent_bytes > 0 && i.Snd_wnd > 0, // without a route nothing is ever under way
 		Full:    i.Notsent_bytes > 0 && i.Unacked == 0,
 	}
 	if i.State == unix.BPF_TCP_CLOSE {
@@ -80,3 +84,46 @@ func TryCongestion(name string) error {
 
 // Write writes all of b, or as much of it as goes at once where fd does not block.
 func Write(fd int, b [][]byte) (int, error) { return unix.Writev(fd, b) }
+
+// Refused dials an address and tells whether its host itself refuses, since nobody
+// listens there: a firewall, or the network, may say the same, in an ICMP message.
+// Where nothing comes back in time, nobody has refused.
+func Refused(at netip.AddrPort, within time.Duration) bool {
+	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_RECVERR
+	to := unix.Sockaddr(&unix.SockaddrInet4{Port: int(at.Port())})
+	if ip := at.Addr().Unmap(); ip.Is4() {
+		to.(*unix.SockaddrInet4).Addr = ip.As4()
+	} else {
+		family, level, option = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_RECVERR
+		six := &unix.SockaddrInet6{Port: int(at.Port()), Addr: ip.As16()}
+		if i, err := net.InterfaceByName(ip.Zone()); err == nil {
+			six.ZoneId = uint32(i.Index)
+		}
+		to = six
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return true // no reason to doubt what was said before
+	}
+	track(fd)
+	defer func() { untrack(fd); _ = unix.Close(fd) }()
+	_ = unix.SetsockoptInt(fd, level, option, 1) // has the kernel keep what ICMP says
+	switch err := unix.Connect(fd, to); err {
+	case unix.ECONNREFUSED:
+	case unix.EINPROGRESS:
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		if n, _ := unix.Poll(poll, int(within/time.Millisecond)); n == 0 {
+			return false
+		}
+		switch code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); {
+		case err != nil || code == 0: // somebody listens by now
+			return true
+		case code != int(unix.ECONNREFUSED):
+			return false
+		}
+	default:
+		return false
+	}
+	_, _, _, _, err = unix.Recvmsg(fd, nil, make([]byte, 512), unix.MSG_ERRQUEUE)
+	return err != nil // nothing is kept: it was a TCP reset
+}

@@ -238,7 +238,7 @@ func (h *chair) listenFor() {
 	h.mu.Unlock()
 	for r, s := range seats {
 		if s.c != nil && !s.got && s.c.silent(h.Unreachable) {
-			h.lost(r, rdma.Unreachable, "%v", dial.Silent(h.Unreachable, s.c.there().String()))
+			h.lost(r, rdma.Unreachable, "%v", dial.Silent(h.Unreachable, nil, s.c.there().String()))
 			s.c.Close()
 		}
 	}

@@ -138,7 +138,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 			c.say(&message{Leaving: &leaving{err.Error()}})
 			return nil, err
 		case away.Load():
-			return nil, &rdma.PeerError{Rank: 0, Kind: rdma.Unreachable, Op: "meeting", Err: dial.Silent(g.Unreachable, c.raw.RemoteAddr().String())}
+			return nil, &rdma.PeerError{Rank: 0, Kind: rdma.Unreachable, Op: "meeting", Err: dial.Silent(g.Unreachable, nil, c.raw.RemoteAddr().String())}
 		case err != nil:
 			return nil, g.abandoned(err)
 		case m.Waiting != nil:

@@ -1,0 +1,166 @@
+"""However a host becomes unreachable, both ends know within MALT_UNREACHABLE and a second."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from net.talking import Program, Programs
+
+from malt._sim import Host, Network
+
+LIMIT = 2.0
+"""Seconds of silence, the least that MALT_UNREACHABLE may be."""
+
+SLACK = 1.0
+"""Seconds after the limit by which both ends have to know."""
+
+RANK = """
+rank, store, limit = json.loads(sys.argv[1])
+if limit != 5:
+    os.environ["MALT_UNREACHABLE"] = str(limit)
+import malt, numpy as np
+malt.init(rank=rank, size=2, store=store, token="of the tests alone", timeout=30)
+v = malt.Vector(np.full(1 << 16, float(rank)), start="own")
+v.sync()
+say("up")
+told()
+try:
+    while True:
+        v.sync()
+except malt.PeerError as error:
+    say([time.clock_gettime(time.CLOCK_MONOTONIC), error.rank, error.kind, str(error)])
+os._exit(0)
+"""
+
+Cut = Callable[[Host, Host], None]
+
+
+def dropped(a: Host, b: Host) -> None:
+    a.cable.cut(b.cable)
+    b.cable.cut(a.cable)
+
+
+def dropped_one_way(a: Host, b: Host) -> None:
+    b.cable.cut(a.cable)
+
+
+def unplugged(a: Host, b: Host) -> None:
+    b.cable.cut()
+
+
+def interface_down(a: Host, b: Host) -> None:
+    b.administer("ip", "link set eth0 down")
+
+
+def address_gone(a: Host, b: Host) -> None:
+    b.administer("ip", "address flush dev eth0")
+
+
+def route(kind: str, both: bool = True) -> Cut:
+    def cut(a: Host, b: Host) -> None:
+        for host, other in [(a, b), (b, a)][: 1 + both]:
+            lines = [f"route add {kind} {other.address}/32", f"route add {kind} {other.address6}/128"]
+            host.administer("ip", *lines)
+
+    return cut
+
+
+def neighbour_lost(a: Host, b: Host) -> None:
+    """Somebody else's Ethernet address takes the place of the host's own."""
+    for address in (b.address, b.address6):
+        a.administer("ip", f"neighbour replace {address} lladdr 02:00:00:00:ff:ff dev eth0 nud permanent")
+
+
+def rejected(how: str, both: bool = True) -> Cut:
+    def cut(a: Host, b: Host) -> None:
+        for host, other in [(b, a), (a, b)][: 1 + both]:
+            host.administer(
+                "nft",
+                "table inet filter { chain input { type filter hook input priority 0;",
+                f"ip saddr {other.address} meta l4proto tcp reject with {how}",
+                f"ip6 saddr {other.address6} meta l4proto tcp reject with {how}",
+                "}",
+                "}",
+            )
+
+    return cut
+
+
+class Away(NamedTuple):
+    """One way to become unreachable, and what both ends say of it."""
+
+    cut: Cut
+    says: str = ""
+    at_one_end: bool = False
+    """Only the first says it."""
+    limit: float = LIMIT
+    kind: str = "unreachable"
+    """What it is at the end that says it."""
+
+
+AWAY = {
+    "dropped": Away(dropped, "it is off, or the network between is cut"),
+    "dropped, with the default limit": Away(dropped, "it is off, or the network between is cut", limit=5),
+    "dropped one way": Away(dropped_one_way),
+    "unplugged": Away(unplugged),
+    "interface down": Away(interface_down),
+    "address gone": Away(address_gone),
+    "no route": Away(route("throw"), "this host has no route to it"),
+    "unreachable route": Away(route("unreachable"), "no route leads to it"),
+    "blackhole route": Away(route("blackhole"), "a route of this host discards what is sent to it"),
+    "blackhole route at one end": Away(route("blackhole", both=False), "discards what is sent to it", True),
+    "prohibit route": Away(route("prohibit"), "a route or a firewall of this host forbids"),
+    "neighbour lost": Away(neighbour_lost),
+    "rejected": Away(rejected("icmpx type port-unreachable"), "a firewall rejects connections to it"),
+    "rejected by an administrator": Away(rejected("icmpx type admin-prohibited"), "no route leads to it"),
+    "rejected at one end": Away(
+        rejected("icmpx type port-unreachable", both=False), "a firewall rejects connections to it", True
+    ),
+    "reset at one end": Away(
+        rejected("tcp reset", both=False), "or a firewall resets connections to it", True, kind="ended"
+    ),
+}
+
+
+def start(started: Programs, pair: list[Host], limit: float) -> list[Program]:
+    store = f"{pair[0].name}:29500"
+    return [started.start(host, RANK, json.dumps([rank, store, limit])) for rank, host in enumerate(pair)]
+
+
+def known(job: list[Program], pair: list[Host], cut: float, away: Away) -> list[str]:
+    """Return what is wrong with what the ranks of a job say of the cut."""
+    wrong = []
+    for number, rank in enumerate(job):
+        at, other, kind, text = rank.hear()
+        there = pair[1 - number]
+        felt = not (number and away.at_one_end)
+        expected = 1 - number, away.kind if felt else "unreachable"
+        if (other, kind) != expected or (felt and away.says not in text):
+            wrong.append(f"rank {number} says that rank {other} is {kind}: {text}")
+        if at - cut > away.limit + SLACK:
+            wrong.append(f"rank {number} knows after {at - cut:.2f} s: {text}")
+        if there.address not in text and there.address6 not in text:
+            wrong.append(f"rank {number} does not name the address: {text}")
+    return wrong
+
+
+def test_every_way_to_become_unreachable() -> None:
+    with Network(2 * len(AWAY)) as net, Programs() as started:
+        pairs = [net.hosts[2 * i : 2 * i + 2] for i in range(len(AWAY))]
+        jobs = [start(started, pair, away.limit) for pair, away in zip(pairs, AWAY.values(), strict=True)]
+        assert [rank.hear() for job in jobs for rank in job] == ["up"] * 2 * len(AWAY)
+        cuts = []
+        for pair, job, away in zip(pairs, jobs, AWAY.values(), strict=True):
+            for rank in job:
+                rank.tell("go")
+            away.cut(*pair)
+            cuts.append(time.clock_gettime(time.CLOCK_MONOTONIC))
+        found = {
+            name: known(job, pair, cut, away)
+            for (name, away), pair, job, cut in zip(AWAY.items(), pairs, jobs, cuts, strict=True)
+        }
+        wrong = {name: what for name, what in found.items() if what}
+        assert not wrong, json.dumps(wrong, indent=1)
