@@ -22,7 +22,7 @@ rank, store, limit = json.loads(sys.argv[1])
 if limit != 5:
     os.environ["MALT_UNREACHABLE"] = str(limit)
 import malt, numpy as np
-malt.init(rank=rank, size=2, store=store, token="of the tests alone", timeout=30)
+malt.init(rank=rank, size=2, store=store, token="a-secret-of-its-own", timeout=30)
 v = malt.Vector(np.full(1 << 16, float(rank)), start="own")
 v.sync()
 say("up")
