@@ -116,9 +116,7 @@ AWAY = {
     "neighbour lost": Away(neighbour_lost),
     "rejected": Away(rejected("icmpx type port-unreachable"), "a firewall rejects connections to it"),
     "rejected by an administrator": Away(rejected("icmpx type admin-prohibited"), "no route leads to it"),
-    "rejected at one end": Away(
-        rejected("icmpx type port-unreachable", both=False), "a firewall rejects connections to it", True
-    ),
+    "rejected at one end": Away(rejected("icmpx type port-unreachable", both=False)),
     "reset at one end": Away(
         rejected("tcp reset", both=False), "or a firewall resets connections to it", True, kind="ended"
     ),
