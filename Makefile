@@ -26,7 +26,7 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find capi graphs inte
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net test-avx512 test-engines race fuzz soak explore bench bench-compare bench-net bench-go notebooks check check-go check-py docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net test-avx512 test-engines race fuzz soak explore bench bench-compare bench-net bench-go notebooks check check-go check-py check-english docs demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -137,7 +137,7 @@ notebooks: $(VENV)/.malt ## run examples/notebooks and keep what comes out in th
 
 # ---- checks
 
-check: check-go check-py docs ## gofmt, vet, staticcheck, ruff, mypy --strict, generated code up to date, docs
+check: check-go check-py check-english docs ## gofmt, vet, staticcheck, ruff, mypy --strict, English, generated code up to date, docs
 
 check-go:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -w needed:"; echo "$$out"; exit 1; }
@@ -157,6 +157,20 @@ check-py: $(VENV)/.malt
 	cd examples && ../$(VENV)/bin/mypy --strict --untyped-calls-exclude torch --disable-error-code import-untyped .
 	$(VENV)/bin/mypy --strict tests/report.py tests/envs/run.py
 	cd tests && ../$(VENV)/bin/mypy --strict --untyped-calls-exclude torch -p bench
+
+# Built once for every checkout, in the user's cache: a minute or two on two cores.
+VALE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/malt/vale-v3.21.0
+
+$(VALE):
+	@part=$@.part.$$$$; echo "vale: building it in $@"; mkdir -p $(@D); \
+	GOFLAGS= GOBIN=$$part $(GO) install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0 2>/dev/null && mv -T $$part $@ || { rm -rf $$part; test -d $@; }
+
+check-english: $(VENV)/.tools $(VALE) ## what people read, against the rules in docs/_vale
+	@test "$$($(VALE)/vale --output=line docs/_vale/wrong.txt | cut -d: -f2 | sort -u | wc -l)" = "$$(grep -c . docs/_vale/wrong.txt)" || \
+		{ echo "docs/_vale/wrong.txt: the rules must find each line of it"; exit 1; }
+	@rm -rf build/english
+	@$(PY) docs/_ext/english.py build/english
+	$(VALE)/vale --output=line --glob='!**/_vale/*.txt' README.md CONTRIBUTING.md CHANGELOG.md docs build/english
 
 # ---- the rest
 
