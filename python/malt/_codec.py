@@ -9,6 +9,8 @@ numbers are little-endian, a size is a u32 and a count of bytes a u64::
     s b            a str (UTF-8), a bytes: count, bytes
     a x            an array, a numpy scalar: dtype (u8 length, ASCII such as "<f4"),
                    dimensions (u8), a u64 each, then the elements in C order
+    g              an array of another library: what (u8 length, ASCII such as
+                   "torch:bfloat16:cpu:"), dimensions (u8), a u64 each, count, bytes
     l t            a list, a tuple: size, its items
     m              a dict: size, key, value, key, value, …
 
@@ -27,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _foreign
 from ._errors import MismatchError
 
 __all__ = ["decode", "encode"]
@@ -103,11 +106,13 @@ def _write(value: object, put: Callable[[bytes | memoryview], None], where: str,
         for key, item in value.items():
             _write(key, put, f"a key of {where}", depth + 1)
             _write(item, put, f"{where}[{key!r}]", depth + 1)
+    elif _foreign.known(value):
+        _write_foreign(_foreign.packed(value, where), put, where)
     else:
         raise TypeError(
             f"malt: {where} is a {type(value).__module__}.{type(value).__qualname__}: only None, numbers, strings, "
-            "bytes, arrays, and lists, tuples and dicts of them travel between ranks: convert it, for example with "
-            "np.asarray"
+            "bytes, arrays, tensors, and lists, tuples and dicts of them travel between ranks: convert it, for example "
+            "with np.asarray"
         )
 
 
@@ -130,6 +135,18 @@ def _write_array(
     put(value.tobytes())
 
 
+def _write_foreign(
+    value: _foreign.Packed | np.ndarray[Any, Any], put: Callable[[bytes | memoryview], None], where: str
+) -> None:
+    if isinstance(value, np.ndarray):
+        _write_array(value, put, where)
+        return
+    what = value.what.encode("ascii")
+    put(b"g" + bytes([len(what)]) + what + bytes([len(value.shape)]) + b"".join(_COUNT.pack(n) for n in value.shape))
+    put(_COUNT.pack(value.data.nbytes))
+    put(value.data.data)
+
+
 def decode(data: bytes | bytearray | memoryview) -> Any:
     """Read what `encode` wrote; arrays are new and writable.
 
@@ -141,7 +158,7 @@ def decode(data: bytes | bytearray | memoryview) -> Any:
     reader = _Reader(memoryview(data).cast("B"))
     try:
         value = reader.value(0)
-    except (ValueError, TypeError, OverflowError, MemoryError, struct.error) as e:
+    except (ValueError, TypeError, AttributeError, RuntimeError, MemoryError, OverflowError, struct.error) as e:
         raise MismatchError(f"malt: not a message of this version of malt: {e}") from None
     if reader.at != len(reader.data):
         raise MismatchError(
@@ -197,6 +214,14 @@ class _Reader:
         elements = self.take(math.prod(shape) * dtype.itemsize)
         return np.frombuffer(elements, dtype).reshape(shape).copy()
 
+    def foreign(self) -> Any:
+        what = str(self.take(self.take(1)[0]), "ascii")
+        shape = tuple(_COUNT.unpack(self.take(8))[0] for _ in range(self.take(1)[0]))
+        data = self.counted()
+        if math.prod(shape) > len(data):
+            raise ValueError(f"{shape} announced in {len(data)} bytes")
+        return _foreign.unpacked(what, shape, data)
+
 
 _READ: dict[bytes, Callable[[_Reader, int], Any]] = {
     b"N": lambda r, _: None,
@@ -209,6 +234,7 @@ _READ: dict[bytes, Callable[[_Reader, int], Any]] = {
     b"b": lambda r, _: bytes(r.counted()),
     b"a": lambda r, _: r.array(),
     b"x": lambda r, _: r.array()[()],
+    b"g": lambda r, _: r.foreign(),
     b"l": lambda r, depth: r.items(depth, 1),
     b"t": lambda r, depth: tuple(r.items(depth, 1)),
     b"m": lambda r, depth: r.mapping(depth),

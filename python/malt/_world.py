@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _codec, _identity, _launchers, _lib
+from . import _codec, _foreign, _identity, _launchers, _lib
 from ._errors import MismatchError, StateError
 from ._options import choose, joined
 
@@ -252,8 +252,11 @@ def broadcast(value: Any = None, root: int = 0, *, timeout: float | None = None)
 
     Parameters
     ----------
-    value : None, number, str, bytes, array, or lists, tuples and dicts of them
-        What root sends; on other ranks it is not looked at. Nothing is pickled.
+    value : None, number, str, bytes, array, tensor, or lists, tuples and dicts of them
+        What root sends; on other ranks it is not looked at. Nothing is pickled. Arrays of
+        PyTorch and JAX come back as such, of the same dtype; a CUDA tensor on the
+        receiver's current device, or without one on the CPU. A ``Parameter``
+        becomes a tensor. Other arrays with ``__array__`` come back as numpy's.
     root : int
         The rank whose value counts.
     timeout : float, optional
@@ -313,8 +316,9 @@ def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> 
 
     Parameters
     ----------
-    value : bool, int, float, complex, or array
-        One per rank, arrays of one shape and dtype. It is not changed.
+    value : bool, int, float, complex, array or tensor
+        One per rank, arrays of one shape and dtype. It is not changed. Tensors of two
+        bytes an element are combined in float32.
     op : {"mean", "sum", "min", "max"}
         Ranks are combined in rank order. Whole numbers stay whole, except in a mean.
     timeout : float, optional
@@ -322,8 +326,8 @@ def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> 
 
     Returns
     -------
-    number or array
-        As ``value`` is: a bool for the min (all) or max (any) of bools.
+    number, array or tensor
+        As ``value`` is, on its device: a bool for the min (all) or max (any) of bools.
 
     Raises
     ------
@@ -340,6 +344,9 @@ def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> 
     False
     """
     choose("op", op, OPS)
+    if not isinstance(value, np.ndarray | np.generic) and _foreign.known(value):
+        array, back = _foreign.as_numpy(value, "value")
+        return back(allreduce(array, op, timeout=timeout))
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biufc":
             raise TypeError(f"malt: allreduce of an array of dtype {value.dtype}: numbers are expected")
