@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from . import _lib, _stats, _world
 from ._graph import Graph, GraphLike, as_graph
@@ -44,6 +44,17 @@ class Exchange:
         self._object = made
         self._describe()
         made.name = f"{made.kind} {self.name!r}"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: a copy would be nobody's in the job."""
+        kind = f"malt.{type(self).__name__}"
+        raise TypeError(
+            f"malt: {self._object.name} cannot be copied or pickled: it belongs to this rank and its job. Copy or save "
+            f"{self._instead}, and make a {kind} of it where one is needed"
+        )
+
+    _instead = "its values"
+    """What is copied or saved in its place."""
 
     def _describe(self) -> None:
         """Learn the options in force from the library, which is the one to know."""

@@ -53,6 +53,8 @@ class Segment(Exchange):
     []
     """
 
+    _instead = "bytes(s.buffer)"
+
     def __init__(
         self, nbytes: int, *, graph: GraphLike = "all", consistency: str = "bsp", name: str | None = None
     ) -> None:

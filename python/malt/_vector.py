@@ -112,6 +112,8 @@ class Vector(Exchange):
     >>> v.close()
     """
 
+    _instead = "v.array"
+
     @spelled
     def __init__(
         self,

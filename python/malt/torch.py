@@ -121,6 +121,8 @@ class Vector(_vector.Vector):
     >>> v.close()
     """
 
+    _instead = "the model's state_dict()"
+
     def __init__(self, model: Module, *, of: str = "params", buffers: bool = True, **options: Any) -> None:
         known = options_of(_vector.Vector)
         if unknown := [name for name in options if name not in known]:

@@ -28,7 +28,7 @@ internal/fleet         golang.org/x/sys
 graphs                 gonum.org/v1/gonum internal/nearest
 
 rdma
-rdma/internal/mem      golang.org/x/sys internal/explore
+rdma/internal/mem      golang.org/x/sys rdma internal/explore
 rdma/internal/bell     rdma rdma/internal/mem
 rdma/internal/ends     rdma rdma/box
 rdma/internal/dial    rdma/internal/mem

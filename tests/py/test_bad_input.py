@@ -5,6 +5,8 @@ All of it is refused before another rank hears of it, so one rank is enough here
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -273,3 +275,10 @@ def test_rows(rows: Any, error: type[Exception], words: str) -> None:
             with pytest.raises(error, match=words):
                 call(rows)
         assert v.clock == 0
+
+
+@pytest.mark.parametrize("make", [lambda: malt.Vector(3, name="w"), lambda: malt.Segment(3, name="w")])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_vectors_and_segments_are_neither_copied_nor_pickled(make: Any, copied: Any) -> None:
+    with make() as one, pytest.raises(TypeError, match=r'"?w"?.* cannot be copied or pickled: .*(v\.array|s\.buffer)'):
+        copied(one)

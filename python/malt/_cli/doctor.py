@@ -56,8 +56,12 @@ def findings() -> Iterator[Finding]:
         state = inspect()
     except Exception as error:  # whatever keeps the library from loading, the rest is worth knowing
         state = None
+        what, _, advice = str(error).removeprefix("malt: ").partition("\n")
         yield Finding(
-            PROBLEM, "library", f"cannot be loaded: {error}", "install the wheel of MALT for this machine again"
+            PROBLEM,
+            "library",
+            f"cannot be loaded: {what}",
+            advice or "install the wheel of MALT for this machine again",
         )
     if state is not None:
         yield _library(state)

@@ -19,6 +19,8 @@ __all__ = ["Bound"]
 class Bound(_vector.Vector):
     """A vector whose values an estimator has, or is given at each exchange. Making it is collective."""
 
+    _instead = "the estimator"
+
     def __init__(
         self,
         state: State,

@@ -74,6 +74,9 @@ func (f *File) Map(writable bool) ([]byte, error) {
 	}
 	if err := unix.Madvise(b[:cap(b)], unix.MADV_DONTFORK); err != nil {
 		_ = Unmap(b)
+		if err == unix.ENOMEM {
+			return nil, unmappable(f.size)
+		}
 		return nil, fmt.Errorf("mem: madvise(DONTFORK): %w", err)
 	}
 	return b, nil

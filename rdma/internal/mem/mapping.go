@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"unsafe"
@@ -42,12 +43,39 @@ func mmap(fd, n, prot, flags int) ([]byte, error) {
 	}
 	p, err := unix.MmapPtr(fd, 0, nil, uintptr(size), prot, flags)
 	if err == unix.ENOMEM {
-		return nil, &ShortError{Want: uint64(n), Limit: "what the system lets this process map (ulimit -v, vm.overcommit_memory)"}
+		return nil, unmappable(n)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mem: mmap of %d bytes: %w", n, err)
 	}
 	return unsafe.Slice((*byte)(p), size)[:n], nil
+}
+
+// unmappable says why the kernel maps n bytes no more.
+func unmappable(n int) error {
+	const reserve = 64 // the count changes: other threads map, too
+	most, ok := number(os.DirFS("/"), "proc/sys/vm/max_map_count")
+	if count := mappings(); ok && count+reserve >= most {
+		return &ShortError{Want: uint64(n), Maps: count}
+	}
+	return &ShortError{Want: uint64(n), Limit: "what the system lets this process map (ulimit -v, vm.overcommit_memory)"}
+}
+
+// mappings counts those of this process; 0: unknown. It needs no further memory.
+func mappings() (count uint64) {
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var b [4096]byte
+	for {
+		n, err := f.Read(b[:])
+		count += uint64(bytes.Count(b[:n], []byte{'\n'}))
+		if err != nil {
+			return count
+		}
+	}
 }
 
 // pages is n rounded up to whole pages, at least one; smaller than n where that

@@ -9,16 +9,27 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"malt/rdma"
 )
 
-// ShortError says that memory is not there. Nothing was reserved.
+// ShortError says that memory is not there. Nothing was reserved. It is an
+// rdma.ErrNoMemory.
 type ShortError struct {
 	Want  uint64 // bytes asked for
 	Free  uint64 // bytes that are free, as far as is known
 	Limit string // what sets the limit
+	Maps  uint64 // where it is the number of mappings that does: how many there are
 }
 
+// Is is for errors.Is.
+func (e *ShortError) Is(target error) bool { return target == rdma.ErrNoMemory }
+
 func (e *ShortError) Error() string {
+	if e.Maps > 0 {
+		return fmt.Sprintf("this process has %d memory mappings, and the kernel allows it no more (vm.max_map_count); make fewer vectors, or raise it: sysctl -w vm.max_map_count=%d",
+			e.Maps, 4*e.Maps)
+	}
 	return fmt.Sprintf("%s wanted, %s free within %s; make it smaller, use fewer ranks, or raise the limit",
 		amount(e.Want), amount(e.Free), e.Limit)
 }
