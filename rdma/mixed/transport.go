@@ -85,6 +85,14 @@ func (t *transport) Wake()                                            { t.near.W
 // State of a far rank is what the near half asks the far one for.
 func (t *transport) State(peer int) error { return t.near.State(peer) }
 
+// Connection implements rdma.Connected.
+func (t *transport) Connection(peer int) rdma.Connection {
+	if t.far.Reaches(peer) {
+		return t.far.Connection(peer)
+	}
+	return t.near.Connection(peer)
+}
+
 // Abort tells those elsewhere first: it may take a moment until they have been
 // sent the news, and the ranks of this machine end the job.
 func (t *transport) Abort(why *rdma.PeerError) {

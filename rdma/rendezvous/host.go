@@ -85,6 +85,19 @@ func (h *Host) State(rank int) error {
 	return nil
 }
 
+// Connection is what is known of how rank can be reached; of a member, whether its
+// process is stopped.
+func (h *Host) Connection(rank int) (c rdma.Connection) {
+	if !h.guard.Enter() {
+		return c
+	}
+	defer h.guard.Exit()
+	if h.member(rank) {
+		c.Stopped = mem.Stopped(int(h.page.pid(rank).Load()))
+	}
+	return c
+}
+
 // Abort makes this rank dead for all others, which get why as their error.
 // Only the first call counts; its text is cut at about 1,400 bytes.
 func (h *Host) Abort(why *rdma.PeerError) {

@@ -69,6 +69,9 @@ func (t *Transport) Near() []int  { return t.host.Members() }
 
 func (t *Transport) State(peer int) error { return t.host.State(peer) }
 
+// Connection implements rdma.Connected.
+func (t *Transport) Connection(peer int) rdma.Connection { return t.host.Connection(peer) }
+
 func (t *Transport) Abort(why *rdma.PeerError) { t.host.Abort(why) }
 
 func (t *Transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }

@@ -25,6 +25,8 @@ type conn struct {
 	gone    bool
 	acked   uint64    // by the peer's kernel, at the last look
 	stuck   time.Time // since when it has acknowledged nothing of what is under way
+	past    [moments]counted
+	at      int // the latest of them
 
 	vec     [2][]byte // what write and try hand to the kernel
 	buffers net.Buffers
@@ -90,6 +92,7 @@ func (c *conn) state() (s mem.Socket, ok bool) {
 	default:
 		s.Silence = max(s.Silence, time.Since(c.stuck))
 	}
+	c.count(&s)
 	return s, err == nil
 }
 

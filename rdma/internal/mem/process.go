@@ -52,6 +52,13 @@ func parseStat(b []byte) (uint64, error) {
 	return strconv.ParseUint(string(f[19]), 10, 64)
 }
 
+// Stopped tells whether a process is stopped, by a signal or by a debugger.
+func Stopped(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	return err == nil && len(f) > 0 && (f[0][0] == 'T' || f[0][0] == 't')
+}
+
 // Process watches one process by a descriptor, which stays with that process
 // when its id is used again.
 type Process struct {

@@ -17,6 +17,9 @@ type Socket struct {
 	Acked   uint64        // bytes that the other end's kernel has
 	Unacked bool          // something is under way, or should be, that it has not acknowledged
 	Full    bool          // it had no room for what is to be sent
+	Queued  int           // bytes that it has not acknowledged, also those not sent yet
+	Resent  uint64        // bytes that were sent again
+	Segment int           // bytes of the largest packet's payload
 }
 
 // TCPState asks the kernel about the connection behind fd.
@@ -30,7 +33,10 @@ func TCPState(fd int) (Socket, error) {
 		Acked:   i.Bytes_acked,
 		Unacked: i.Unacked > 0 || i.Notsent_bytes > 0 && i.Snd_wnd > 0, // without a route nothing is ever under way
 		Full:    i.Notsent_bytes > 0 && i.Unacked == 0,
+		Resent:  i.Bytes_retrans,
+		Segment: int(i.Snd_mss),
 	}
+	s.Queued, _ = unix.IoctlGetInt(fd, unix.TIOCOUTQ) // SIOCOUTQ
 	if i.State == unix.BPF_TCP_CLOSE {
 		s.Silence, s.Ended = 0, true
 	}

@@ -1,0 +1,72 @@
+"""A wait that ends without an answer says what the connection, or the process, does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+from net.talking import Programs
+
+from malt._sim import Network
+
+RANK = """
+rank, store, number = json.loads(sys.argv[1])
+os.environ["MALT_UNREACHABLE"] = "2"
+import malt, numpy as np
+malt.init(rank=rank, size=2, store=store, token="a-secret-of-its-own", timeout=30)
+v = malt.Vector(np.full(number, float(rank)), start="own")
+malt.barrier()
+say(os.getpid())
+told()
+try:
+    for n in range(9):
+        v.sync(timeout=5)
+    say("all synced")
+except malt.TimeoutError as error:
+    say(str(error))
+told()
+os._exit(0)
+"""
+
+SMALL, LARGE = 1000, 1 << 20
+"""Numbers in an array: in one packet or a few, and in thousands."""
+
+
+def test_what_a_connection_does() -> None:
+    with Network(5) as net, Programs() as started:
+        h = net.hosts
+        pairs = {"hole": (h[0], h[1], SMALL), "slow": (h[2], h[3], LARGE), "stopped": (h[4], h[4], SMALL)}
+        jobs = {
+            name: [
+                started.start(host, RANK, json.dumps([rank, f"{a.name}:29500", number]))
+                for rank, host in enumerate((a, b))
+            ]
+            for name, (a, b, number) in pairs.items()
+        }
+        pids = {name: [rank.hear() for rank in job] for name, job in jobs.items()}
+        for host in pairs["hole"][:2]:  # packets with more than 1000 bytes get lost
+            host.administer(
+                "nft",
+                "table inet t { chain c { type filter hook input priority 0;",
+                "meta length > 1000 drop;",
+                "}",
+                "}",
+            )
+        h[2].cable.rate = 4e6
+        os.kill(pids["stopped"][1], signal.SIGSTOP)
+        try:
+            for job in jobs.values():
+                for rank in job:
+                    rank.tell("go")
+            for number, rank in enumerate(jobs["hole"]):
+                text = rank.hear()
+                assert "small packets arrive, large ones do not: the path's MTU" in text
+                assert pairs["hole"][1 - number].address in text
+                assert " were sent again" in text
+            texts = [rank.hear() for rank in jobs["slow"]]
+            assert any("is at work: in the last" in text and " KB/s)" in text for text in texts), texts
+            text = jobs["stopped"][0].hear()
+            assert "its process is stopped: by SIGSTOP, or by a debugger" in text
+        finally:
+            os.kill(pids["stopped"][1], signal.SIGCONT)
