@@ -170,7 +170,7 @@ check-english: $(VENV)/.tools $(VALE) ## what people read, against the rules in 
 		{ echo "docs/_vale/wrong.txt: the rules must find each line of it"; exit 1; }
 	@rm -rf build/english
 	@$(PY) docs/_ext/english.py build/english
-	$(VALE)/vale --output=line --glob='!**/_vale/*.txt' README.md CONTRIBUTING.md CHANGELOG.md docs build/english
+	$(VALE)/vale --output=line --glob='!**/_vale/*.txt' README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs build/english
 
 # ---- the rest
 

@@ -29,6 +29,13 @@
 //
 // build.sh builds the library; plain "go build" makes one that works, but that
 // exports too much and needs the glibc of the machine it was built on.
+//
+// # Sleeping
+//
+// Who sleeps. A context that is an rdma.Sleeper sleeps in the transport's
+// place, on the bell's futex: the C ABI's does so in C (capi/sleep.c), where
+// the face of another language looks up 20 times a second without an entry into
+// Go, each of which would keep a thread of Go's runtime awake for milliseconds.
 package main
 
 // main is never called: the build mode is c-shared.

@@ -7,6 +7,7 @@
 #include "malt.h"
 #include "malt_internal.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,20 +17,35 @@ static int ending;
 
 int maltc_ending(void) { return __atomic_load_n(&ending, __ATOMIC_ACQUIRE); }
 
-static void at_exit(int status, void *unused)
+static void *leave(void *status)
 {
 	char text[64];
+	if ((*(int *)status & 0xff) != 0) {
+		snprintf(text, sizeof text, "it has ended with exit code %d", *(int *)status & 0xff);
+		malt_abort(text, NULL);
+		return NULL;
+	}
+	for (int i = 0; malt_finalize() == MALT_EBUSY && i < PATIENCE; i++)
+		maltc_nap(NAP);
+	return NULL;
+}
+
+/*
+ * A thread of its own goes into Go: CPython has taken the alternate signal stack of the
+ * calling thread away by now (faulthandler), and Go's runtime ends a process in which a
+ * signal finds none on a thread where it has set one.
+ */
+static void at_exit(int status, void *unused)
+{
+	pthread_t thread;
 	(void)unused;
 	if (maltc_forked)
 		return;
 	__atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
-	if ((status & 0xff) != 0) {
-		snprintf(text, sizeof text, "it has ended with exit code %d", status & 0xff);
-		malt_abort(text, NULL);
-		return;
-	}
-	for (int i = 0; malt_finalize() == MALT_EBUSY && i < PATIENCE; i++)
-		maltc_nap(NAP);
+	if (pthread_create(&thread, NULL, leave, &status) == 0)
+		pthread_join(thread, NULL);
+	else
+		leave(&status);
 }
 
 malt_status malt_finalize_at_exit(void)

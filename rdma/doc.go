@@ -22,4 +22,8 @@
 //
 // A stopped peer (SIGSTOP) is slow, not dead; only the kernel's word, or the
 // peer's own, makes a *PeerError.
+//
+// # Whose memory
+//
+// Near tells whose memory a rank can map, and Share is memory of those.
 package rdma

@@ -51,4 +51,30 @@
 //
 // The threads of a case must be deterministic: no clocks, no random numbers, no
 // order of maps, no goroutines.
+//
+// # How protocols are checked
+//
+// The code of the boxes, of the doorbell and of gathers, scatters and
+// collectives runs through *every* interleaving of small cases, with a death at
+// every step: go test -tags explore -run TestExplore -v ./rdma/box
+// ./rdma/rendezvous ./libmalt. Under that tag each access to a mem.Word and
+// each futex call is one turn of a scheduler (internal/explore), which tries
+// all orders; a lost wake-up is then a state in which nobody can go on, and a
+// failure comes with the turns that lead to it. Go's atomics are sequentially
+// consistent, on x86 each store being an exchange. The cases called *plain
+// stores* do without that, with the store buffers of x86, and show which
+// exchanges are needed as fences.
+//
+// tests/go/mutations_*_test.go list the steps of the protocols as mutations:
+// each step left out or exchanged with its neighbour, and the case that fails
+// without it. A change of a step changes its case, its mutation and its text in
+// one commit. make explore adds cases that take an hour.
+//
+// Not every interleaving is claimed where they are too many: an exchange
+// between two hosts of which one has two ranks, and one of two chunks that is
+// given up. Of these cases those are searched in which a rank that could go on
+// has to stop for another once, and in make explore with a death, twice, or
+// three times (preemptions= in libmalt/explore_across_test.go). What the ranks
+// of one host do in an exchange, and what two hosts of one rank each do, is
+// searched whole.
 package explore

@@ -27,4 +27,22 @@
 //
 // Ranks must be able to see each other as processes and as sockets: the same
 // network and process namespaces, as in one container.
+//
+// # Bell, sockets and memory
+//
+// Doorbell. A ring stores nothing where no rank sleeps: a rank that does not
+// sleep looks at what it waits for, and a word that all ranks of a machine keep
+// changing would cost a small sync more than all else. Where somebody sleeps,
+// one compare-and-swap takes the bit back and raises the count; in two steps a
+// sleeper could find the value that it has seen, made by the bit of another
+// one. A ringer that dies between that and the wake leaves sleepers that no
+// later ring would wake. A rank that notices a death therefore wakes all in any
+// case (alarm in rdma/rendezvous/bell.go).
+//
+// Ranks meet at abstract Unix sockets, in no file system at all, and check each
+// other's user and the job's token.
+//
+// Memory that several ranks are about to reserve is added up in the control
+// page, so that they are not promised the same bytes. In newest mode a release
+// rings no bell, since no rank waits for it.
 package rendezvous

@@ -33,4 +33,19 @@
 // Update.Data and what Begin returned must not be touched after the box or the
 // transport is closed: the memory may be unmapped. Nobody is near: a Shared is this
 // rank's alone.
+//
+// # Replicas
+//
+// Network replicas are one per reading rank, so frames need no mask of readers.
+// What is in a queue, a clock without an update, and words reach a peer after
+// everything that was published to it before them, as within a machine; else
+// levelling and barriers would not hold. A lock-step update therefore never
+// comes after the word that announces it. After a reconnection nothing is sent
+// before the peer has said what it has of *every* box, or a word could overtake
+// the update that the last connection lost.
+//
+// Excuse over a network: who is excused and who is back is heard at different
+// times. The reader skips what is lost and nothing else
+// (rdma/box/relay_queue.go); what is under way when it is overwritten goes on
+// without payload.
 package tcp

@@ -14,7 +14,7 @@ import (
 )
 
 // policy says which packages each package may import, beside the standard
-// library; ARCHITECTURE.md explains it. Names are those of folders in this
+// library; ARCHITECTURE.md points here. Names are those of folders in this
 // module, or of modules; "x/..." stands for everything at and below x. Tests may
 // import what they like.
 //

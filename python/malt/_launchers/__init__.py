@@ -4,6 +4,24 @@ Each launcher tells its processes in variables of its own who they are. A module
 each, a function of the environment alone, says what they mean (`started`). `joining`
 makes options of ``malt.init`` of it: on one machine the name of the job is enough; on
 several, rank 0's address has to be known, or to reach the others by a `channel`.
+
+* Other launchers: a pure function of the environment for each, and where the
+  environment has no address, a channel that carries a word of rank 0. PMI-1 is a few lines. PMIx is
+  spoken by a process of its own, since an MPI library that comes second to libpmix in a process
+  fails. A rank of PMI-1 that ends without a goodbye ends the job, so a process beside it says that
+  (pmi_relay.py); on one machine MPICH's ranks meet under the name of their proxy, and say nothing.
+  torchrun's store outlives the ranks, so its word is confirmed by a number that only a living rank
+  0 can know.
+
+malt run (python/malt/_launch.py, _cli) watches the processes of one machine. With -H an agent on
+each host (_cli/agent.py), started by ssh, does that for the ranks there; _cli/remote.py has the
+same interface as the launcher of one machine, so output, signals, the first failure and the summary
+are handled once. All of it goes over ssh's input and output: frames of what ranks write, lines of
+JSON, nothing that is executed. The end of the connection ends the ranks. No rank starts before all
+hosts are ready. The agent of rank 0's host makes the socket where all meet and passes its
+descriptor on, so no other program can take the port.
+
+Ray and Dask (_engines.py) place ranks; each is a process of its own there, as with malt.run.
 """
 
 from __future__ import annotations

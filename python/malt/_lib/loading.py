@@ -90,8 +90,8 @@ def _check_addresses() -> None:
     if limit - used < ADDRESSES:
         gib = 1 << 30
         raise OutOfMemoryError(
-            f"malt: the address space of this process is limited to {limit / gib:.2f} GiB, {used / gib:.2f} GiB of it is "
-            f"used: the library needs {ADDRESSES / gib:.0f} GiB more of it, most of which takes no memory\n"
+            f"malt: the address space of this process is limited to {limit / gib:.2f} GiB, {used / gib:.2f} GiB of it "
+            f"is used: the library needs {ADDRESSES / gib:.0f} GiB more of it, most of which takes no memory\n"
             "raise the limit (ulimit -v unlimited), or limit memory by a control group instead"
         )
 

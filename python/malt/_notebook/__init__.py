@@ -13,6 +13,27 @@ The ranks are children of the kernel, started and guarded by what ``malt run``
 uses (``_launch``, ``_parent``, ``_guard``): there is no controller, no port and
 no file, and they end with the kernel however it ends. Only this package knows
 IPython; it is loaded by ``%load_ext malt``.
+
+ipyparallel was weighed and not taken: it brings a controller, engines that meet it on ports of the
+machine, with key files in the user's home, and a client with an event loop; its engines outlive a
+kernel that is killed, and it knows nothing of ranks that wait for each other. It would have saved
+the shell and the socket pair, some 400 lines, and left us the launching, the ending and the
+interrupting.
+
+* Who can reach a rank. Values travel as pickles, so only where no other process can be: the socket
+  pair has no name and is inherited, content lies in files without a name.
+
+* Ctrl-C in the kernel is noted, not raised, while a cell runs, so nothing is left half done. The
+  ranks get a message and SIGINT; the signal raises in the cell only, and the message is for a rank
+  that has not begun with it.
+
+* One rank raises: the others, which may wait for it, are interrupted. The job lives on: after a
+  cell that failed all ranks call allgather until they are in step, and syncs that the failure cut
+  in half are dropped (_settle).
+
+* One rank dies: all are ended, and the next cell starts new ones and says so.
+
+* Between cells nothing reads from the ranks: there is no thread of ours in the kernel.
 """
 
 from __future__ import annotations

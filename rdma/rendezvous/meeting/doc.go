@@ -48,4 +48,37 @@
 //
 // Ranks of one host (Table.Hosts) can be expected to share memory: the same
 // machine, network and process namespaces, and user.
+//
+// # How a meeting goes
+//
+//   - Which addresses. NCCL takes the interfaces by name, those of the
+//     network of its root first; Open MPI all that are not excluded, and
+//     guesses from masks which reach which; gloo resolves the host's own
+//     name, and ends on 127.0.1.1 where /etc/hosts says so. A rank that has
+//     connected with rank 0 knows an address that works, so that comes
+//     first. Its others follow, without loopback and bridges of containers
+//     unless there is nothing else, and a rank that connects tries them
+//     side by side (rdma/internal/dial), so that one that leads nowhere
+//     costs a quarter of a second. Its own host name is never resolved.
+//     MALT_INTERFACE has what both others have: names, patterns, networks,
+//     and exclusion.
+//   - One socket per address, never the wildcard, so that what a rank has
+//     told the others is all there is. Once it is connected with all, it
+//     closes those at which no rank came; both ends of a pair stay with the
+//     addresses of their first connection, or a refusal would not mean that
+//     the process is gone.
+//   - Rank 0 has the last word. Up to the table any rank that dies, gives
+//     up, or was told something else ends the meeting for all; the messages
+//     say who and where. After it all have the same table. Ranks also say
+//     which others their malt run starts: where two disagree one number
+//     will come twice, perhaps only when the meeting is over.
+//   - The same handshake as between ranks later (rdma/internal/handshake).
+//     What follows it is JSON: rare, short, bounded, and read by the
+//     standard library.
+//   - Same host means that shared memory will work: same boot, network and
+//     process namespaces, user. It is said by each rank for itself; names
+//     of hosts are not compared. Before that each has done by itself what
+//     ranks do with each other (rendezvous.Try); a rank that may not, in a
+//     sandbox, is a host of its own, and all reach it by tcp. So all agree,
+//     by the table.
 package meeting
