@@ -80,7 +80,7 @@ test: $(VENV)/.malt | $(OUT) ## all tests; prints the transports that ran and th
 	$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml; exit $$status
 
 test-go: $(VENV)/.malt | $(OUT)
-	$(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
+	env --default-signal $(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
 
 test-py: $(VENV)/.malt | $(OUT)
 	$(PY) -m pytest tests/py --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from importlib import import_module
 
 import malt
 from malt._cli.options import UsageError, nearest
+from malt._cli.wrap import filled
 
 COMMANDS = {
     "run": "start a program on several ranks",
@@ -22,6 +24,7 @@ COMMANDS = {
     "graph": "print, draw and compare dataflow graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
     "doctor": "check this machine and say what to do",
+    "completion": "print what bash, zsh or fish completes `malt` with",
     "token": "print a new secret, for jobs on several machines",
 }
 
@@ -62,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = arguments.pop(0) if arguments else "--help"
     try:
         if command in ("-h", "--help", "help"):
-            lines = "\n".join(f"  {name:8}{text}" for name, text in COMMANDS.items())
-            print(HELP.format(commands=lines), end="")
+            lines = "\n".join(f"  {name:12}{text}" for name, text in COMMANDS.items())
+            print(filled(HELP.format(commands=lines), shutil.get_terminal_size().columns - 2))
             return 0
         if command in ("-V", "--version", "version"):
             print(f"malt {malt.__version__}")

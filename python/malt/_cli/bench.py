@@ -31,8 +31,7 @@ scatter    every rank scatters to all others; nobody gathers (async)
 sync       scatter and gather in lock-step (bsp) over the graph `all`
 allreduce  Vector.allreduce
 put-seen   from a scatter of rank 0 to the gather of rank 1 that has it
-sparse     sync of a vector with sparse="model" of which each rank changes one row in a
-           hundred, with rows= and without, beside one without sparse=
+sparse     sync of a vector of which each rank changes one row in a hundred: sparse="model" with rows=, without, dense
 
 GB/s are payload per rank and second: 1 GB of payload is scattered, or averaged, in
 that part of a second. `copies` says how many copies of the payload take as long; the

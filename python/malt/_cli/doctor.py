@@ -36,9 +36,14 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    return Parser("doctor", "malt doctor", DESCRIPTION, EXAMPLES)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
-    Parser("doctor", "malt doctor", DESCRIPTION, EXAMPLES).parse(arguments)
+    parser().parse(arguments)
     worst = OK
     for level, about, found, remedy in findings():
         print(f"{level:8} {about:12} {found}", flush=True)

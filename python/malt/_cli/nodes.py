@@ -32,7 +32,7 @@ class Part(NamedTuple):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this mode."""
-    made = parser.add_argument_group("on several machines, by a `malt run` on each")
+    made = parser.add_argument_group("without ssh, by a `malt run` on each")
     made.add_argument("--nodes", type=_nodes, metavar="NODES", help="how many machines there are")
     made.add_argument("--node-rank", type=int, metavar="NUMBER", help="which of them this is: 0, 1, ...")
     made.add_argument("--store", type=_store, metavar="HOST:PORT", help="a port of machine 0, by which all meet")

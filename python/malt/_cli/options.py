@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from malt import _options
+from malt._cli.wrap import Formatter
 from malt._room import MOST, shortage
 
 
@@ -42,7 +43,7 @@ class Parser(argparse.ArgumentParser):
             usage=usage,
             description=description,
             epilog="examples:\n" + examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Formatter,
             allow_abbrev=False,
         )
 

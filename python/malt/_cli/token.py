@@ -22,8 +22,13 @@ LEAST = 16
 SHORT = f"has fewer than {LEAST} characters, so that it could be guessed: `malt token` prints a secret"
 
 
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    return Parser("token", "malt token", DESCRIPTION, EXAMPLES)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
-    Parser("token", "malt token", DESCRIPTION, EXAMPLES).parse(arguments)
+    parser().parse(arguments)
     print(secrets.token_hex(16))
     return 0

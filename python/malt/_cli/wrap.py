@@ -1,0 +1,84 @@
+"""Help texts at the width of the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+_ENTRY = re.compile(r"( *\S.*?)  +(\S.*)")
+"""A line of two columns: a word or a command, and what is to say of it."""
+
+
+def filled(text: str, width: int) -> str:
+    """Return text whose lines fit: paragraphs, tables of two columns, and commands, which begin with blanks.
+
+    Examples
+    --------
+    >>> print(filled("  malt run -n 4 train.py    a script", 30))
+      malt run -n 4 train.py
+          a script
+    """
+    return "\n\n".join("\n".join(_lines(part.splitlines(), width)) for part in text.rstrip("\n").split("\n\n"))
+
+
+def _lines(lines: Sequence[str], width: int) -> Iterator[str]:
+    flowing: list[str] = []
+    for line in lines:
+        entry = _ENTRY.fullmatch(line)
+        if entry is None and not line.startswith(" "):
+            flowing.append(line)
+            continue
+        yield from _flow(flowing, width)
+        flowing = []
+        if len(line) <= width:
+            yield line
+        elif entry is None:
+            yield from _command(line, width)
+        elif line.startswith(" "):
+            yield from _command(entry[1], width)
+            yield from textwrap.wrap(entry[2], width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        else:  # a table without commands
+            yield from textwrap.wrap(line, width, subsequent_indent=" " * min(entry.start(2), width // 3))
+    yield from _flow(flowing, width)
+
+
+def _flow(lines: Sequence[str], width: int) -> list[str]:
+    return textwrap.wrap(" ".join(lines), width, break_on_hyphens=False)
+
+
+def _command(line: str, width: int) -> Iterator[str]:
+    """Break a command as a shell reads it, where it was not broken already."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    broken = line.endswith("\\")
+    words = textwrap.wrap(
+        line.strip().removesuffix("\\").rstrip(),
+        width - len(" \\"),
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    for word in words[:-1]:
+        yield word + " \\"
+    yield words[-1] + " \\" * broken
+
+
+class Formatter(argparse.HelpFormatter):
+    """Wraps description, examples and usage, and names the value of an option once."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return filled(text, width)
+
+    def _format_usage(self, usage: str | None, *rest: object) -> str:
+        if usage is None:
+            return super()._format_usage(usage, *rest)  # type: ignore[arg-type]
+        text = f"usage: {usage % {'prog': self._prog}}"
+        return "\n".join(textwrap.wrap(text, self._width, subsequent_indent=" " * 7, break_on_hyphens=False)) + "\n\n"
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
