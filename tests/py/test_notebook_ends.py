@@ -303,3 +303,12 @@ def test_without_cloudpickle_what_is_defined_in_the_notebook_is_refused(tmp_path
         assert "-i f: what is defined in the notebook cannot be sent" in kernel.run("%%malt -n 2 -i f\n1").error
         assert kernel.ok("%%malt -n 2 -i x\nx").texts == ["[0] [1, 'a']"]
         assert "pip install cloudpickle" in kernel.run("import malt\nmalt.run(f, 2)").error
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_rank_that_ends_its_cell_late(ranks: Kernel, late: int) -> None:
+    """Later than any limit that the notebook has for ranks (`_team.CLOSE`, `FOLLOW`) without being stopped for it."""
+    cell = ranks.ok(f"%%malt --show all\ntime.sleep(2.5 * (r == {late}))\nprint('ends', r)\nmalt.rank()")
+    assert sorted(re.findall(r"\[(\d)\] ends \1", cell.out)) == ["0", "1", "2"]
+    assert sorted(cell.texts) == ["[0] 0", "[1] 1", "[2] 2"]
+    assert usable(ranks)
