@@ -150,7 +150,9 @@ class File:
     def _check_name(self) -> None:
         """Raise if the name promises a compression that the content does not have."""
         promised = next((kind for suffix, kind in SUFFIXES.items() if self.name.endswith(suffix)), "")
-        if promised and not self.compression and (self.size is None or self.size > 0):
+        if promised and self.size == 0:
+            raise ValueError(f"malt: load: {self.name} is empty, which no {promised} file is: fetch it again")
+        if promised and not self.compression:
             raise ValueError(
                 f"malt: load: {self.name} is no {promised} file: it begins with {self.head[:8]!r}. Rename it, or fetch "
                 "it again"

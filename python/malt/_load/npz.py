@@ -60,7 +60,14 @@ class Archive:
                 raise ValueError(f"malt: load: {name} is no npz file: it begins with {self._file.head[:6]!r}")
             self._data = f.read() if not self._file.local else None
         with self._archive() as archive:
-            members = list(archive.files)
+            members = [info.filename.removesuffix(".npy") for info in archive.zip.infolist()]
+            foreign = [info.filename for info in archive.zip.infolist() if not info.filename.endswith(".npy")]
+            if foreign and self._columns is None:
+                raise ValueError(
+                    f"malt: load: {name} holds {foreign[0]!r}, which is not an array: choose arrays with columns=, of "
+                    f"{[member for member in members if member not in foreign]}"
+                )
+            members = [member for member in members if member not in foreign]
             if set(members) >= SPARSE:
                 self._sparse = need("scipy.sparse", f"load of the sparse matrix in {name}", package="scipy")
                 return int(archive["shape"][0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -46,11 +47,16 @@ def _local(name: str) -> list[File]:
         if os.path.isdir(p):
             raise IsADirectoryError(f"malt: load: {p} is a folder: pass its files, such as {os.path.join(p, '*')!r}")
         try:
-            size = os.stat(p).st_size
+            about = os.stat(p)
         except FileNotFoundError:
             where = f" (working directory {os.getcwd()})" if not os.path.isabs(p) else ""
             raise FileNotFoundError(f"malt: load: there is no file {p!r}{where}{_near(p)}") from None
-        files.append(File(p, p, size if os.path.isfile(p) else None))
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError(
+                f"malt: load: {p} is a pipe or a device, and files are read more than once: write what comes out of it "
+                "into a file first"
+            )
+        files.append(File(p, p, about.st_size))
     return files
 
 

@@ -26,6 +26,9 @@ _NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf|infinity)
 _LINE = re.compile(rb"\s*(?:%s)(?:[ \t]+\d+:(?:%s))*\s*" % (_NUMBER, _NUMBER), re.IGNORECASE)
 _PAIR = re.compile(rb"\d+:(?:%s)" % _NUMBER, re.IGNORECASE)
 
+LARGEST = 2**53 - 1
+"""The largest index: numbers are read as float64, which has no larger whole numbers one by one."""
+
 Parsed = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
@@ -153,11 +156,35 @@ def parse(text: bytes) -> Parsed:
     if not label[0] or index[-1] or not np.array_equal(value[1:], index[:-1]):
         raise _first_bad(text)
     found = numbers[index]
+    lines = np.flatnonzero(label)
+    pairs = np.diff(np.append(lines, len(label))) // 2
+    if len(found) and found.max() > LARGEST:
+        raise _at_row(text, pairs, found > LARGEST, f"an index of at most {LARGEST:,} is expected")
     indices = found.astype(np.int64)
     if len(found) and (found.min() < 0 or not np.array_equal(indices, found)):
         raise _first_bad(text)
-    lines = np.flatnonzero(label)
-    return numbers[lines], np.diff(np.append(lines, len(label))) // 2, indices, numbers[value]
+    _refuse_twice(text, pairs, indices)
+    return numbers[lines], pairs, indices, numbers[value]
+
+
+def _refuse_twice(text: bytes, pairs: np.ndarray[Any, Any], indices: np.ndarray[Any, Any]) -> None:
+    """Raise if a line has an index twice: of what the matrix should hold, the file says two things."""
+    rows = np.repeat(np.arange(len(pairs)), pairs)
+    if np.all((np.diff(indices) > 0) | (np.diff(rows) > 0)):
+        return
+    order = np.lexsort((indices, rows))
+    twice = np.zeros(len(indices), bool)
+    twice[order[1:]] = (np.diff(indices[order]) == 0) & (np.diff(rows[order]) == 0)
+    if twice.any():
+        raise _at_row(text, pairs, twice, "each index once is expected in a line")
+
+
+def _at_row(text: bytes, pairs: np.ndarray[Any, Any], bad: np.ndarray[Any, Any], want: str) -> MalformedError:
+    """Return the error for the first pair of those that are bad."""
+    at = int(np.argmax(bad))
+    row = int(np.searchsorted(np.cumsum(pairs), at, side="right"))
+    line, words = [(i, line.split()) for i, line in enumerate(text.split(b"\n")) if line.strip()][row]
+    return MalformedError(line, f"{_shown(words[1 + at - int(pairs[:row].sum())])}: {want}")
 
 
 def _numbers(text: bytes) -> Found:
