@@ -95,7 +95,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	log := x.Memory(entryBytes * 16 * n)
 	all := make([]*actor, n)
 	for r := range all {
-		w := &World{rank: r, size: n, timeout: 1, marks: marks[r], in: make([]stream, n), memory: map[*byte]*memory{}}
+		w := &World{rank: r, size: n, timeout: 1, marks: marks[r], in: make([]stream, n), memory: map[*byte]*memory{}, late: map[*gate]string{}}
 		ch := &channel{receivers: m.graph.AllReceivers(r), senders: slices.Sorted(slices.Values(m.graph.AllSenders(r)))}
 		if m.consistency.Kind == consistency.BSP {
 			ch.clocks = make([]rdma.Inbox, n) // on `all`: those of the senders

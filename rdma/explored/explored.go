@@ -273,9 +273,15 @@ func (t *Transport) State(peer int) error {
 
 func (t *Transport) Unmap([]byte) error { return nil }
 
-// Close leaves in good order.
+// Abort publishes the rank's own death. How it died is not kept.
+func (t *Transport) Abort(*rdma.PeerError) {
+	t.job.state(t.rank).CompareAndSwap(alive, dead)
+	t.job.ringAll(t.rank)
+}
+
+// Close leaves in good order, unless the rank is dead already.
 func (t *Transport) Close() error {
-	t.job.state(t.rank).Swap(left)
+	t.job.state(t.rank).CompareAndSwap(alive, left)
 	t.job.ringAll(t.rank)
 	return nil
 }

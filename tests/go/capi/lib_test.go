@@ -86,7 +86,7 @@ func launch(t testing.TB, size int, program string, args []string, edit func(ran
 		c := exec.CommandContext(ctx, program, args...)
 		c.Env = append(withoutMalt(os.Environ()),
 			fmt.Sprintf("MALT_RANK=%d", rank), fmt.Sprintf("MALT_SIZE=%d", size),
-			"MALT_STORE=local:"+hex.EncodeToString(id[:]), "MALT_TOKEN=secret", "MALT_TIMEOUT=30")
+			"MALT_STORE=local:"+hex.EncodeToString(id[:]), "MALT_TOKEN=a token of the tests", "MALT_TIMEOUT=30")
 		c.Stdout, c.Stderr = &j.out[rank], &j.out[rank]
 		c.WaitDelay = time.Second // a child of the rank may hold its output
 		if edit != nil {
