@@ -182,7 +182,10 @@ func TestQueuesAfterFailedCollectives(t *testing.T) {
 								err = nil
 							}
 						}
-						return err
+						if err != nil {
+							return err
+						}
+						return o.step(ctx, v, rnd, false) // after a timeout alone it would end as dead
 					}))
 				}
 			})
