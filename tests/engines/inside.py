@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,20 +69,31 @@ def raises(kind: type[Exception], said: str) -> Any:
         raise AssertionError(f"no {kind.__name__}")
 
 
+def late(who: int) -> int:
+    """End 3 s after the others, as rank `who`."""
+    total = malt.allreduce(malt.rank() + 1, "sum")
+    if malt.rank() == who:
+        time.sleep(3)
+    return int(total)
+
+
 def examine(run: Callable[..., list[Any]]) -> None:
     """Run jobs that go well, and others."""
     for size in (2, 3, 1):
         mean = [1 + sum(range(size)) / size] * 3
         assert run(places, size, args=(1,)) == [(rank, size, rank, mean) for rank in range(size)]
     assert run(lambda a, b: a + b + malt.rank(), 2, args=(1,), kwargs={"b": 2}) == [3, 4]
+    with ThreadPoolExecutor() as both:
+        assert list(both.map(lambda who: run(late, 2, args=(who,)), range(2))) == [[3, 3]] * 2
     with raises(KeyError, "On rank 1:"):
         run(fails, 3)
     with raises(malt.PeerError, "rank 1 ended with exit code 3"):
         run(dies, 3)
     with raises(malt.PeerError, "rank 0 ended without returning"):
         run(leaves, 1)
-    with raises(ValueError, "at least one rank"):
-        run(places, 0)
+    for size in (0, 10**10):
+        with raises(ValueError, "at least one rank is expected, and a job has at most 1024"):
+            run(places, size)
     with raises(TypeError, "unexpected option tmeout: did you mean timeout?"):
         run(places, 1, tmeout=1)
     pids: list[int] = []
