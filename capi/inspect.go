@@ -137,20 +137,21 @@ func try(name string) error {
 
 // loopback is a store that nobody else can reach, and the socket that listens
 // there.
-func loopback() (store string, fd int, err error) {
+func loopback() (store string, fds []int, err error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
 	defer l.Close()
 	raw, err := l.SyscallConn()
 	if err != nil {
-		return "", 0, err
+		return "", nil, err
 	}
+	fd := -1
 	if cerr := raw.Control(func(s uintptr) { fd, err = syscall.Dup(int(s)) }); cerr != nil {
 		err = cerr
 	}
-	return l.Addr().String(), fd, err
+	return l.Addr().String(), []int{fd}, err
 }
 
 // system is the kernel's name and release and the architecture.

@@ -193,7 +193,7 @@ void malt_look_up(malt_look look);
 /* Joins the job. options: NULL takes everything from the environment, where
  * malt run puts it; otherwise keys that override it:
  *     rank=  size=  store=  token=  timeout= (seconds)
- *     store_fd=   of rank 0: the descriptor of a TCP socket that listens at the
+ *     store_fd=   of rank 0: descriptors, with commas, of TCP sockets that listen at the
  *                 store; the library takes it over
  *     interface=  where other hosts can reach this rank: names and patterns of
  *                 interfaces, addresses, networks ("ib0,eth*,10.1.0.0/16"), with ^

@@ -20,9 +20,9 @@ type Config struct {
 	// Store is where the ranks meet: "local:" and a job id that no other job on
 	// the machine has, or host:port of rank 0 for those of several machines.
 	Store string
-	// StoreFD is the descriptor of a socket that listens at the store, if rank 0
-	// has been given one.
-	StoreFD int
+	// StoreFD are the descriptors of sockets that listen at the store, if rank 0
+	// has been given some.
+	StoreFD []int
 	// Interface says at which addresses of this machine the rank can be reached:
 	// rdma/rendezvous/meeting has the grammar. "": where others seem to be.
 	Interface string
@@ -108,7 +108,14 @@ func (c *Config) set(key, value string) (err error) {
 	case "store":
 		c.Store = value
 	case "store_fd":
-		return whole(&c.StoreFD, 1, math.MaxInt32) // 0 is standard input
+		c.StoreFD = nil
+		for _, word := range strings.Split(value, ",") {
+			fd, err := strconv.Atoi(word)
+			if err != nil || fd < 1 || fd > math.MaxInt32 { // 0 is standard input
+				return failf(ErrInvalid, "store_fd=%s: a whole number 1 … is expected, or several with commas between", value)
+			}
+			c.StoreFD = append(c.StoreFD, fd)
+		}
 	case "encrypt":
 		on := map[string]auto.Encryption{"1": auto.EncryptAlways, "true": auto.EncryptAlways, "0": auto.EncryptNever, "false": auto.EncryptNever}
 		v, ok := on[strings.ToLower(value)]

@@ -70,8 +70,8 @@ func TestConfigFromEnv(t *testing.T) {
 		t.Errorf("without variables: %+v, %v", c, err)
 	}
 	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_STORE", "local:ab", "MALT_TOKEN", "sixteen letters!", "MALT_TIMEOUT", "1.5",
-		"MALT_STORE_FD", "7", "MALT_INTERFACE", "^docker*", "MALT_TOGETHER", "2-3", "MALT_CONGESTION", "reno", "MALT_UNREACHABLE", "2.5"))
-	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "sixteen letters!", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: 7, Interface: "^docker*", Together: "2-3", Congestion: "reno", Unreachable: 2500 * time.Millisecond}
+		"MALT_STORE_FD", "7,9", "MALT_INTERFACE", "^docker*", "MALT_TOGETHER", "2-3", "MALT_CONGESTION", "reno", "MALT_UNREACHABLE", "2.5"))
+	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "sixteen letters!", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: []int{7, 9}, Interface: "^docker*", Together: "2-3", Congestion: "reno", Unreachable: 2500 * time.Millisecond}
 	if err != nil || !reflect.DeepEqual(c, want) || c.validate() != nil {
 		t.Errorf("got %+v, %v; want %+v", c, err, want)
 	}
@@ -82,7 +82,7 @@ func TestConfigFromEnv(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"rank=-1": "0 …", "rank=x": "whole number", "size=0": "1 …", "size=99999": "1 …", "store_fd=0": "1 …", "store_fd=socket": "whole number",
+		"rank=-1": "0 …", "rank=x": "whole number", "size=0": "1 …", "size=99999": "1 …", "store_fd=0": "1 …", "store_fd=socket": "whole number", "store_fd=5,": "with commas",
 		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=1": "2 or more", "unreachable=NaN": "2 or more", "token=fifteen-letters": "16 or more", "rnak=1": "did you mean rank=?",
 	} {
 		c := Config{Size: 1}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import ipaddress
+import os
 import socket
 import struct
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 __all__ = ["addresses", "join", "listen", "public"]
 
@@ -31,6 +34,11 @@ _INSIDE = (
 
 _BACKLOG = 1024
 
+_MOST = 8
+"""Addresses at which a host listens."""
+
+_ATTEMPTS = 20
+
 _PRIVATE = [
     ipaddress.ip_network(text)
     for text in (
@@ -41,19 +49,34 @@ _PRIVATE = [
 """As in rdma/internal/handshake. The module's own is_private means more."""
 
 
-def listen() -> tuple[socket.socket, str]:
-    """Return a socket that listens at a free port, and where that is: ``address:port,…``."""
-    found = addresses()
-    if len(found) == 1:
-        family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
-        made = socket.create_server((found[0], 0), family=family, backlog=_BACKLOG)
-    elif socket.has_dualstack_ipv6():
-        made = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
-    else:
-        found = [address for address in found if ":" not in address]
-        made = socket.create_server(("", 0), backlog=_BACKLOG)
-    port = made.getsockname()[1]
-    return made, ",".join(join(address, port) for address in found)
+def listen(env: Mapping[str, str] = os.environ) -> tuple[list[socket.socket], str]:
+    """Return sockets that listen at a free port of each address, and where that is: ``address:port,…``.
+
+    Parameters
+    ----------
+    env : mapping
+        MALT_INTERFACE in it says at which addresses, as for ranks.
+
+    Raises
+    ------
+    ValueError
+        MALT_INTERFACE leaves none.
+    """
+    found = addresses(env.get("MALT_INTERFACE", ""))[:_MOST]
+    for left in reversed(range(_ATTEMPTS)):
+        made: list[socket.socket] = []
+        try:
+            for address in found:
+                port = made[0].getsockname()[1] if made else 0
+                family = socket.AF_INET6 if ":" in address else socket.AF_INET
+                made.append(socket.create_server((address, port), family=family, backlog=_BACKLOG))
+            return made, ",".join(join(address, made[0].getsockname()[1]) for address in found)
+        except OSError:  # the port is taken at another address
+            for one in made:
+                one.close()
+            if not left:
+                raise
+    raise AssertionError
 
 
 def join(address: str, port: int) -> str:
@@ -78,15 +101,41 @@ def public(address: str) -> bool:
     return not any(ipaddress.ip_address(address) in network for network in _PRIVATE)
 
 
-def addresses() -> list[str]:
+def addresses(interface: str = "") -> list[str]:
     """Return the addresses by which another host may reach this one, IPv4 first.
 
     Those that lead to containers of this host, or to itself, only where there are no
-    others. No name is resolved: that of the host itself often means 127.0.1.1.
+    others, or where `interface`, as MALT_INTERFACE, names them. No name is resolved: that of the
+    host itself often means 127.0.1.1.
+
+    Raises
+    ------
+    ValueError
+        `interface` leaves none.
     """
-    found = [(_distance(device, address), address) for device, address in _ipv4() + _ipv6()]
+    own = _ipv4() + _ipv6()
+    found = [(_distance(device, address), address) for device, address in own if _allowed(device, address, interface)]
+    if interface and not found:
+        have = ", ".join(f"{device} {address}" for device, address in own)
+        raise ValueError(f"malt: MALT_INTERFACE={interface} leaves no address of this host\nit has {have}")
+    named = bool(interface) and not interface.startswith("^")
     nearest = min((distance for distance, _ in found), default=0)
-    return [address for distance, address in found if distance == nearest] or ["127.0.0.1"]
+    return [address for distance, address in found if named or distance == nearest] or ["127.0.0.1"]
+
+
+def _allowed(device: str, address: str, interface: str) -> bool:
+    """Tell whether MALT_INTERFACE takes an address (rdma/rendezvous/meeting has the grammar)."""
+    entries = interface.removeprefix("^")
+    if not entries:
+        return True
+    return any(_means(entry.strip(), device, address) for entry in entries.split(",")) != interface.startswith("^")
+
+
+def _means(entry: str, device: str, address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address) in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return fnmatchcase(device, entry)
 
 
 def _distance(device: str, address: str) -> int:

@@ -128,7 +128,7 @@ class Seat:
     """One rank's place in a worker."""
 
     def __init__(self) -> None:
-        self._listening: socket.socket | None = None
+        self._listening: list[socket.socket] = []
 
     def listen(self) -> str:
         """Be where all ranks meet; returns where that is."""
@@ -157,9 +157,9 @@ class Seat:
         env = program_environment(1) | meeting(call.size, store, call.token) | {"MALT_RANK": str(rank)}
         env["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         pass_fds = []
-        if self._listening is not None:
-            pass_fds = [self._listening.fileno()]
-            env["MALT_STORE_FD"] = str(pass_fds[0])
+        if self._listening:
+            pass_fds = [one.fileno() for one in self._listening]
+            env["MALT_STORE_FD"] = ",".join(map(str, pass_fds))
         display = Display(call.size, show)
         with ExitStack() as opened:
             file = opened.enter_context(tempfile.TemporaryFile())
@@ -168,8 +168,8 @@ class Seat:
             with Job(display) as job:
                 result = start(job, file.fileno(), env, pass_fds, rank)
                 opened.callback(os.close, result.fd)
-                if self._listening is not None:
-                    self._listening.close()
+                for one in self._listening:
+                    one.close()
                 while not job.wait(time.monotonic() + LOOK):
                     if not wanted():
                         job.stop()

@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Rank, Size int
 	Store      string     // where the ranks meet: "local:" and the job's id, or host:port of rank 0
-	StoreFD    int        // a socket that listens there, for rank 0; 0: it makes one
+	StoreFD    []int      // sockets that listen there, for rank 0; none: it makes them
 	Token      string     // the job's secret
 	Encrypt    Encryption // which connections between hosts are encrypted
 	Interface  string     // at which addresses other hosts can reach this rank; "": it looks

@@ -75,6 +75,13 @@ func (c *conn) Close() error {
 	return c.raw.Close() // without TLS's goodbye, which could block
 }
 
+// reset is Close where nobody takes what has been written: nothing of the connection
+// stays with the kernel, which would try for minutes.
+func (c *conn) reset() {
+	_ = c.raw.SetLinger(0)
+	c.Close()
+}
+
 // state is what the kernel knows; not ok once closed. A host that is heard, and
 // acknowledges nothing of what is under way to it, is silent as well: the way there
 // may be cut, and the way back not.

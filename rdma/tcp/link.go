@@ -266,7 +266,7 @@ func (l *link) giveUp(c *conn, end error) {
 	defer l.mu.Unlock()
 	if l.conn == c {
 		l.cause = end
-		c.Close()
+		c.reset()
 	}
 }
 
@@ -276,7 +276,7 @@ func (l *link) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil {
-		l.conn.Close()
+		l.conn.reset()
 	}
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from net.talking import Program, Programs
 
 from malt._sim import Host, Network
+from malt._sim.programs import call
 
 LIMIT = 3.0
 """Seconds of silence; see MALT_UNREACHABLE."""
@@ -55,6 +56,8 @@ def test_silence_counts_from_the_last_sign_whatever_becomes_of_the_connection() 
                 assert f"rank {1 - number} is dead: its host has not answered for 3s" in rank.hear()
         # It would be more than 1.6 of it, did silence begin anew with a reset.
         assert time.monotonic() - cut < 1.4 * LIMIT
+        for host in net.hosts:  # the kernel tries no more to send what nobody takes
+            assert call("ss", "--no-header", "--tcp", "state", "fin-wait-1", enter=host._enter) == ""
 
 
 def test_a_host_that_is_back_in_time_is_alive() -> None:

@@ -57,7 +57,8 @@ def test_rank_0_inherits_the_socket_at_which_all_meet_and_the_others_do_not(tmp_
         """
         import socket
         fd = os.environ.get("MALT_STORE_FD")
-        print(r, fd and socket.socket(fileno=int(fd)).getsockname()[1] == int(os.environ["MALT_STORE"].split(":")[-1]))
+        port = fd and socket.socket(fileno=int(fd.split(",")[0])).getsockname()[1]
+        print(r, fd and port == int(os.environ["MALT_STORE"].split(":")[-1]))
         """,
     )
     assert sorted(run("-q", "-H", HERE, path).out.splitlines()) == ["[0] 0 True", "[1] 1 None", "[2] 2 None"]

@@ -251,7 +251,8 @@ def test_a_token_of_the_users_goes_into_no_channel(
     assert SECRET not in carried[0]
     assert told["store"] == (carried[0] or "10.0.0.1:7")
     if rank == 0:
-        os.close(int(told["store_fd"]))
+        for fd in told["store_fd"].split(","):
+            os.close(int(fd))
 
 
 @pytest.mark.parametrize(
@@ -368,10 +369,35 @@ def test_addresses_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_socket_that_listens_where_it_says() -> None:
     listening, where = _addresses.listen()
-    with listening:
-        for word in where.split(","):
-            host, _, port = word.rpartition(":")
+    assert len(listening) == len(where.split(","))
+    for one, word in zip(listening, where.split(","), strict=True):
+        host, _, port = word.rpartition(":")
+        assert one.getsockname()[:2] == (host.strip("[]"), int(port))  # by itself, and not at all addresses
+        with one:
             socket.create_connection((host.strip("[]"), int(port)), 5).close()
+
+
+def test_sockets_listen_where_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.0.0.1"), ("ib0", "10.1.0.1")]
+    monkeypatch.setattr(_addresses, "_ipv4", lambda: devices)
+    monkeypatch.setattr(_addresses, "_ipv6", lambda: [("eth0", "fd00::1")])
+    for interface, expected in {
+        "ib*": ["10.1.0.1"],
+        "eth0": ["10.0.0.1", "fd00::1"],
+        "10.1.0.0/16,docker0": ["172.17.0.1", "10.1.0.1"],
+        "^eth0": ["10.1.0.1"],
+        "^eth0, ib0": ["172.17.0.1"],
+        "fd00::1": ["fd00::1"],
+    }.items():
+        assert _addresses.addresses(interface) == expected, interface
+    with pytest.raises(
+        ValueError, match=r"MALT_INTERFACE=wlan0 leaves no address of this host\nit has lo 127"
+    ):
+        _addresses.addresses("wlan0")
+    listening, where = _addresses.listen({"MALT_INTERFACE": "lo"})
+    assert [one.getsockname()[0] for one in listening] == ["127.0.0.1"]
+    assert where == f"127.0.0.1:{listening[0].getsockname()[1]}"
+    listening[0].close()
 
 
 def test_a_forked_child_is_not_the_rank_that_its_parent_will_be(monkeypatch: pytest.MonkeyPatch) -> None:

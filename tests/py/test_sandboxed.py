@@ -66,7 +66,7 @@ def without_dev_shm() -> None:
 
 def job(around: dict[int, Callable[[], None]], size: int, **env: str) -> list[subprocess.CompletedProcess[str]]:
     """Run a job whose ranks meet over loopback, some of them in a sandbox."""
-    listening, _ = listen()
+    (listening, *_), _ = listen({"MALT_INTERFACE": "127.0.0.1"})
     store = f"127.0.0.1:{listening.getsockname()[1]}"
     common = {**os.environ, "MALT_SIZE": str(size), "MALT_STORE": store, "MALT_TOKEN": uuid.uuid4().hex, **env}
     with listening:

@@ -57,7 +57,7 @@ class Agent:
         self._argv: list[str] = []
         self._env: dict[str, str] = {}
         self._asked: dict[str, Any] = {}
-        self._listening: socket.socket | None = None
+        self._listening: list[socket.socket] = []
         self._told: dict[int, dict[str, Any]] = {}
         self._open = True
 
@@ -141,9 +141,13 @@ class Agent:
         self._env = program_environment(count)
         self._asked = what
         store = ""
-        if what["first"] == 0:
-            self._listening, store = _addresses.listen()
-        public = [address for address in _addresses.addresses() if _addresses.public(address)]
+        try:
+            if what["first"] == 0:
+                self._listening, store = _addresses.listen()
+            all_of_them = _addresses.addresses(os.environ.get("MALT_INTERFACE", ""))
+        except ValueError as error:
+            _refuse(str(error).removeprefix("malt: "))
+        public = [address for address in all_of_them if _addresses.public(address)]
         self._say(ready=True, store=store, notes=crowding(count, self._env), public=public)
 
     def _start(self, store: str) -> None:
@@ -152,14 +156,14 @@ class Agent:
         try:
             for rank in range(first, first + count):
                 own, pass_fds = {"MALT_RANK": str(rank)}, []
-                if rank == 0 and self._listening is not None:
-                    pass_fds = [self._listening.fileno()]
-                    own["MALT_STORE_FD"] = str(pass_fds[0])
+                if rank == 0:
+                    pass_fds = [one.fileno() for one in self._listening]
+                    own["MALT_STORE_FD"] = ",".join(map(str, pass_fds))
                 self._job.start(self._argv, env | own, pass_fds, number=rank)
         except OSError as error:
             _refuse(not_started("rank", self._argv[0], len(self._job.ranks), count, error))
-        if self._listening is not None:
-            self._listening.close()
+        for one in self._listening:
+            one.close()
 
     def _note_that_asked(self) -> None:
         self._job.asked = True

@@ -107,14 +107,14 @@ def _told_by_rank_0(rank: Started, env: Mapping[str, str], token: str | None, se
         raise UnsupportedError(
             _no_secret(rank, f"MALT draws none, since strangers can read what {rank.by} would carry")
         )
-    listening: socket.socket | None = None
+    listening: list[socket.socket] = []
     word = ""
     if rank.rank == 0:
         store = f"local:{os.urandom(16).hex()}"
         if not rank.together:
             from malt._addresses import listen
 
-            listening, store = listen()
+            listening, store = listen(env)
         word = store if token else f"{os.urandom(16).hex()}@{store}"
     try:
         said = channel.named(rank.channel)(env, rank.rank, rank.size, word, seconds)
@@ -129,8 +129,8 @@ def _told_by_rank_0(rank: Started, env: Mapping[str, str], token: str | None, se
             )
         )
     told = {"store": store, "token": token or drawn}
-    if listening is not None:
-        told["store_fd"] = str(listening.detach())
+    if listening:
+        told["store_fd"] = ",".join(str(one.detach()) for one in listening)
     return told
 
 

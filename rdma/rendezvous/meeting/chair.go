@@ -46,7 +46,7 @@ func preside(ctx context.Context, p *party) (t *Table, ls []net.Listener, err er
 		changed: make(chan struct{}), over: make(chan struct{}),
 	}
 	h.seats[0] = seat{card: &p.card, got: true}
-	if p.StoreFD > 0 {
+	if len(p.StoreFD) > 0 {
 		h.store, err = inherit(p.StoreFD)
 	} else if p.Size > 1 {
 		h.store, err = openStore(ctx, p.places, p.own, p.chosen, resolve)

@@ -20,9 +20,9 @@ type Config struct {
 	// Store is where rank 0 listens: host:port, of a name or an address; several,
 	// with commas between, are the same place by other ways, tried in turn.
 	Store string
-	// StoreFD is the descriptor of a TCP socket that listens at the store, handed
-	// over to rank 0 by whoever started it; 0: rank 0 makes the socket.
-	StoreFD int
+	// StoreFD are the descriptors of TCP sockets that listen at the store, handed
+	// over to rank 0 by whoever started it; none: rank 0 makes the sockets.
+	StoreFD []int
 	// Token is the job's secret. It does not travel.
 	Token string
 	// Encrypt says which connections of the meeting are encrypted.
@@ -90,10 +90,8 @@ func (c *Config) check() (places []place, chosen choice, err error) {
 		return nil, chosen, configError("size %d; expected 1 to %d ranks", c.Size, MaxSize)
 	case c.Rank < 0 || c.Rank >= c.Size:
 		return nil, chosen, configError("rank %d; expected 0 to %d for size %d", c.Rank, c.Size-1, c.Size)
-	case c.StoreFD < 0:
-		return nil, chosen, configError("store_fd=%d: expected the number of an open descriptor", c.StoreFD)
-	case c.StoreFD > 0 && c.Rank != 0:
-		return nil, chosen, configError("store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store, and this is rank %d", c.StoreFD, c.Rank)
+	case len(c.StoreFD) > 0 && c.Rank != 0:
+		return nil, chosen, configError("store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store, and this is rank %d", c.StoreFD[0], c.Rank)
 	case c.Size > 1 && c.Token == "":
 		return nil, chosen, configError("store %q without a token; whoever reaches the store could join: give all ranks the same secret (MALT_TOKEN), as malt run does", c.Store)
 	case len(c.Version) > maxWord || len(c.Host) > maxWord:

@@ -28,7 +28,7 @@ func job(t testing.TB, n int, address string) []Config {
 	for r := range all {
 		all[r] = Config{Rank: r, Size: n, Store: store, Token: "secret of " + t.Name(), Version: "1.2.3"}
 	}
-	all[0].StoreFD = fd
+	all[0].StoreFD = []int{fd}
 	return all
 }
 

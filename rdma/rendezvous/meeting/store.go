@@ -41,6 +41,7 @@ const lookupPatience = 2 * time.Second
 func openStore(ctx context.Context, places []place, own []address, chosen choice, lookup lookup) (*store, error) {
 	s := new(store)
 	var at []netip.AddrPort
+	var inside []netip.Addr // loopback addresses that a name here means, as /etc/hosts often says
 	for _, p := range places {
 		ips, err := lookup(ctx, p.host)
 		if err != nil {
@@ -53,6 +54,11 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		if len(mine) == 0 {
 			s.note = fmt.Sprintf("%s is no address by which others could reach the host of rank 0, which has %s; rank 0 listens at all of them", p.resolved(ips), describe(worth(own)))
 		}
+		for _, ip := range ips {
+			if ip.IsLoopback() && !p.loopback() {
+				inside = append(inside, ip)
+			}
+		}
 		for _, ip := range mine {
 			at = append(at, netip.AddrPortFrom(ip, p.port))
 		}
@@ -61,7 +67,11 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		s.note = ""
 	} else {
 		for _, p := range places {
-			at = append(at, everywhere(p.port, own, chosen)...)
+			all, err := everywhere(p.port, own, inside, chosen)
+			if err != nil {
+				return nil, err
+			}
+			at = append(at, all...)
 		}
 	}
 	var failed error
@@ -69,11 +79,7 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		if slices.Contains(at[:i], a) {
 			continue
 		}
-		word := a.String()
-		if a.Addr().IsUnspecified() {
-			word = fmt.Sprintf(":%d", a.Port()) // IPv4 and IPv6
-		}
-		l, err := net.Listen("tcp", word)
+		l, err := net.Listen("tcp", a.String())
 		if errors.Is(err, syscall.EADDRINUSE) {
 			s.close()
 			return nil, fmt.Errorf("meeting: rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (%s); if that is rank 0 of this job, this one needs another number (%s)", a, syscall.EADDRINUSE, holder(a.Port()), theStore, theRank)
@@ -91,17 +97,17 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 }
 
 // everywhere is where rank 0 listens if the store says nothing about this host:
-// at all addresses, or those that were chosen.
-func everywhere(port uint16, own []address, chosen choice) (at []netip.AddrPort) {
-	if len(chosen.entries) == 0 {
-		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), port)}
+// at the addresses at which ranks would, and at those of this host alone by which its own ranks
+// may find it.
+func everywhere(port uint16, own []address, inside []netip.Addr, chosen choice) (at []netip.AddrPort, err error) {
+	all, err := candidates(own, nil, false, chosen)
+	for _, a := range all {
+		at = append(at, netip.AddrPortFrom(a.zoned(), port))
 	}
-	for _, a := range own {
-		if chosen.takes(a) {
-			at = append(at, netip.AddrPortFrom(a.zoned(), port))
-		}
+	for _, ip := range inside {
+		at = append(at, netip.AddrPortFrom(ip, port))
 	}
-	return at
+	return at, err
 }
 
 // lookup finds the addresses of a name.
@@ -132,8 +138,21 @@ func (p place) resolved(ips []netip.Addr) string {
 	return p.host
 }
 
-// inherit takes over a listening socket.
-func inherit(fd int) (*store, error) {
+// inherit takes over listening sockets.
+func inherit(fds []int) (*store, error) {
+	s := new(store)
+	for _, fd := range fds {
+		l, err := inheritOne(fd)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	return s, nil
+}
+
+func inheritOne(fd int) (net.Listener, error) {
 	listening, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	if err != nil || listening == 0 {
 		return nil, configError("store_fd=%d (MALT_STORE_FD): descriptor %d is not a socket that listens; rank 0 has to inherit one, bound to the port of its store", fd, fd)
@@ -150,5 +169,5 @@ func inherit(fd int) (*store, error) {
 		l.Close()
 		return nil, configError("store_fd=%d (MALT_STORE_FD): a socket of %s; a TCP socket that listens is expected", fd, l.Addr().Network())
 	}
-	return &store{listeners: []net.Listener{t}}, nil
+	return t, nil
 }

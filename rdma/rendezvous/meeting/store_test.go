@@ -52,8 +52,7 @@ func TestConfigRefuses(t *testing.T) {
 		"1 to 4096":         func(c *Config) { c.Size = MaxSize + 1 },
 		"rank 2":            func(c *Config) { c.Rank = 2 },
 		"expected 0 to 1":   func(c *Config) { c.Rank = -1 },
-		"MALT_STORE_FD":     func(c *Config) { c.StoreFD = 5 },
-		"store_fd=-1":       func(c *Config) { c.StoreFD = -1 },
+		"MALT_STORE_FD":     func(c *Config) { c.StoreFD = []int{5} },
 		"without a token":   func(c *Config) { c.Token = "" },
 		"at most 128 bytes": func(c *Config) { c.Version = strings.Repeat("1", maxWord+1) },
 		"MALT_STORE":        func(c *Config) { c.Store = "local:5eed" },
@@ -76,7 +75,7 @@ func TestConfigRefuses(t *testing.T) {
 // A job of one needs no store, and gives back what it was handed.
 func TestAlone(t *testing.T) {
 	fd, _ := handed(t, "127.0.0.1:0")
-	table, ls, err := Meet(context.Background(), Config{Size: 1, StoreFD: fd})
+	table, ls, err := Meet(context.Background(), Config{Size: 1, StoreFD: []int{fd}})
 	if err != nil || len(ls) != 0 || len(table.Hosts) != 1 || len(table.Near()) != 1 {
 		t.Errorf("%+v, %v, %v", table, ls, err)
 	}
@@ -102,20 +101,20 @@ func names(table map[string]string) lookup {
 }
 
 // Rank 0 listens where the store says, if that is an address of its host, and
-// else everywhere, with a note that says why.
+// else at all that it has, each by itself, with a note that says why.
 func TestOpenStore(t *testing.T) {
-	own := []address{{netip.MustParseAddr("127.0.0.1"), "lo"}, {netip.MustParseAddr("127.0.0.2"), "lo"}, {netip.MustParseAddr("192.0.2.9"), "eth0"}}
+	own := []address{{netip.MustParseAddr("127.0.0.1"), "lo"}, {netip.MustParseAddr("127.0.0.2"), "lo"}}
 	lookup := names(map[string]string{"localhost": "127.0.0.1 ::1", "debian": "127.0.1.1", "elsewhere": "192.0.2.1"})
 	for _, c := range []struct{ hosts, chosen, listens, note string }{
 		{"127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.1.1", "", "127.0.1.1", ""}, // told so
 		{"localhost", "", "127.0.0.1", ""},
-		{"debian", "", "::", "debian (127.0.1.1) is no address"},
-		{"elsewhere", "", "::", "elsewhere (192.0.2.1) is no address by which others could reach the host of rank 0, which has eth0 192.0.2.9;"},
-		{"nowhere", "", "::", "cannot resolve nowhere (lookup nowhere: no such host)"},
+		{"debian", "", "127.0.0.1 127.0.0.2 127.0.1.1", "debian (127.0.1.1) is no address"},
+		{"elsewhere", "", "127.0.0.1 127.0.0.2", "elsewhere (192.0.2.1) is no address by which others could reach the host of rank 0, which has"},
+		{"nowhere", "", "127.0.0.1 127.0.0.2", "cannot resolve nowhere (lookup nowhere: no such host)"},
 		{"nowhere 127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.0.1 127.0.0.1", "", "127.0.0.1", ""},
-		{"debian", "127.0.0.2", "127.0.0.2", "127.0.1.1"},
+		{"debian", "127.0.0.2", "127.0.0.2 127.0.1.1", "127.0.1.1"},
 	} {
 		var places []place
 		for _, h := range strings.Fields(c.hosts) {
@@ -140,11 +139,28 @@ func TestOpenStore(t *testing.T) {
 			listens = append(listens, ip.String())
 		}
 		s.close()
-		if got := strings.Join(listens, " "); got != c.listens && (got != "0.0.0.0" || c.listens != "::") {
+		if got := strings.Join(listens, " "); got != c.listens {
 			t.Errorf("%s: rank 0 listens at %s, expected %s", c.hosts, got, c.listens)
 		}
 		if !strings.Contains(s.note, c.note) || (s.note == "") != (c.note == "") {
 			t.Errorf("%s: %q", c.hosts, s.note)
+		}
+	}
+}
+
+// Everywhere is where MALT_INTERFACE allows, or else where ranks of other hosts may come, and never the wildcard.
+func TestEverywhere(t *testing.T) {
+	own := []address{
+		{netip.MustParseAddr("127.0.0.1"), "lo"}, {netip.MustParseAddr("10.0.0.1"), "eth0"},
+		{netip.MustParseAddr("10.1.0.1"), "ib0"}, {netip.MustParseAddr("172.17.0.1"), "docker0"},
+	}
+	for chosen, want := range map[string]string{"": "[10.0.0.1:7 10.1.0.1:7]", "ib*": "[10.1.0.1:7]", "^eth0,ib0": "[172.17.0.1:7]", "wlan0": "[]"} {
+		c, err := parseInterface(chosen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := everywhere(7, own, nil, c); fmt.Sprint(at) != want || (err != nil) != (want == "[]") {
+			t.Errorf("%q: %v, %v; expected %s", chosen, at, err, want)
 		}
 	}
 }
@@ -191,8 +207,8 @@ func TestInheritRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	for what, fd := range map[string]int{"a pipe": int(r.Fd()), "nothing": 1 << 20, "a Unix socket": fd} {
-		_, _, err := Meet(context.Background(), Config{Size: 2, Store: "127.0.0.1:1", Token: "t", StoreFD: fd})
+	for what, fd := range map[string]int{"a pipe": int(r.Fd()), "nothing": 1 << 20, "no descriptor": -1, "a Unix socket": fd} {
+		_, _, err := Meet(context.Background(), Config{Size: 2, Store: "127.0.0.1:1", Token: "t", StoreFD: []int{fd}})
 		var config *rdma.ConfigError
 		if !errors.As(err, &config) || !strings.Contains(err.Error(), fmt.Sprintf("store_fd=%d", fd)) {
 			t.Errorf("%s: %v", what, err)
