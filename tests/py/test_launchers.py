@@ -390,9 +390,7 @@ def test_sockets_listen_where_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
         "fd00::1": ["fd00::1"],
     }.items():
         assert _addresses.addresses(interface) == expected, interface
-    with pytest.raises(
-        ValueError, match=r"MALT_INTERFACE=wlan0 leaves no address of this host\nit has lo 127"
-    ):
+    with pytest.raises(ValueError, match=r"MALT_INTERFACE=wlan0 leaves no address of this host\nit has lo 127"):
         _addresses.addresses("wlan0")
     listening, where = _addresses.listen({"MALT_INTERFACE": "lo"})
     assert [one.getsockname()[0] for one in listening] == ["127.0.0.1"]
