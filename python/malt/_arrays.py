@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from . import _foreign
+
 __all__ = ["Array", "Spec", "assign", "specs"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -34,6 +36,14 @@ def specs(data: object, dtype: npt.DTypeLike | None) -> tuple[list[Spec], bool]:
     Returns the arrays to be, and whether they were given as a list.
     """
     wanted = None if dtype is None else _float(np.dtype(dtype), f"dtype={dtype!r}")
+    for i, item in enumerate(data if isinstance(data, list | tuple) else [data]):
+        if not isinstance(item, np.ndarray) and getattr(item, "shape", ()) != () and _foreign.known(item):
+            what = f"data[{i}]" if isinstance(data, list | tuple) else "data"
+            hint = "malt.torch.Vector(model) for a PyTorch model" if hasattr(item, "requires_grad") else "numpy arrays"
+            raise TypeError(
+                f"malt: {what} is a {type(item).__module__}.{type(item).__qualname__}, whose memory malt cannot share: "
+                f"use {hint}, or pass a copy, np.array({what})"
+            )
     if isinstance(data, np.ndarray):
         return [_like(data, wanted, "data")], False
     if isinstance(data, list | tuple) and any(isinstance(item, np.ndarray) for item in data):

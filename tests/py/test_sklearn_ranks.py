@@ -238,6 +238,41 @@ def test_start_is_rank_0s_where_the_first_values_differ() -> None:
     )
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_scalers_are_those_of_one_process(n: int) -> None:
+    """By sync and by allreduce, pass after pass, with missing values, and a rank that has no rows at first."""
+    run(
+        n,
+        """
+        from sklearn.base import clone
+        from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+        rows = np.random.default_rng(0).normal(5, 3, (91, 4)) * [1, 10, 1e6, 0] + 2
+        rows[::7, 1] = np.nan
+        for scaler in StandardScaler(), StandardScaler(with_std=False), MinMaxScaler((0, 2)), MaxAbsScaler():
+            names = [k for k in ("n_samples_seen_", "mean_", "var_", "data_min_", "data_max_", "max_abs_", "scale_")]
+            serial = clone(scaler)
+            with malt.sklearn.Vector(scaler) as v:
+                for step, part in enumerate(np.array_split(rows, 3)):
+                    serial.partial_fit(part)
+                    own = part[r - 1 :: n - 1] if step == 0 and r > 0 else part[:0] if step == 0 else malt.shard(part)
+                    if len(own):
+                        scaler.partial_fit(own)
+                    v.sync()
+                    if step == 1:
+                        v.allreduce()
+                    for name in names:
+                        want = getattr(serial, name, None)
+                        got = getattr(scaler, name, None)
+                        if want is None:
+                            assert got is None
+                        elif name in ("data_min_", "data_max_", "max_abs_", "n_samples_seen_"):
+                            assert np.array_equal(got, want), (scaler, name, got, want)
+                        else:
+                            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-20, err_msg=name)
+        """,
+    )
+
+
 def test_broadcast_gives_the_whole_model() -> None:
     """Counters of steps too, and centres that have no points."""
     run(

@@ -91,7 +91,7 @@ def _classes(estimator: Any) -> list[Any]:
 
 def _dtype(state: State) -> np.dtype[Any]:
     """Return the dtype of the data that the estimator has learnt from."""
-    for name in ("cluster_centers_", "theta_"):
+    for name in ("cluster_centers_", "theta_", "data_min_", "max_abs_"):
         if has(state.estimator, name):
             found: np.dtype[Any] = getattr(state.estimator, name).dtype
             return found

@@ -58,6 +58,11 @@ class Totals(State):
 
     # What they share.
 
+    def clear(self, arrays: Sequence[Array]) -> None:
+        """Make arrays those of no examples."""
+        for array in arrays:
+            array[...] = 0
+
     def first(self) -> str:
         return "" if self._before is None else digest(self._before)
 
@@ -65,12 +70,13 @@ class Totals(State):
         super().bind(arrays, common)
         if common and self._before is not None:
             self._base = self._seen = self._before
-            for a in arrays:
-                a[...] = 0
+            self.clear(arrays)
         self._before = None
 
     def replace(self, values: Sequence[Array]) -> None:
-        self.write([np.zeros_like(a) for a in values])  # it has counted nothing
+        nothing = [np.zeros_like(a) for a in values]
+        self.clear(nothing)
+        self.write(nothing)
 
     def take(self) -> None:
         now = self.read()
@@ -95,8 +101,7 @@ class Totals(State):
         """Take the own totals of all ranks, in rank order, as what all have in common from here on."""
         self._base = self._sum(parts)
         self._others.clear()
-        for array in self.arrays:
-            array[...] = 0
+        self.clear(self.arrays)
         self._hand(self._base)
 
     def adopt(self, stats: Stats) -> None:
@@ -194,28 +199,28 @@ class Moments(Totals):
         e.epsilon_ = epsilon[0]
         e.class_count_[:] = count
         e.theta_[:] = mean
-        e.var_[:] = squares * _inverse(count) + e.epsilon_
+        e.var_[:] = squares * inverse(count) + e.epsilon_
         if e.priors is None:
             with np.errstate(invalid="ignore"):  # of no examples at all
                 e.class_prior_ = e.class_count_ / e.class_count_.sum()
 
     def merged(self, a: Stats, b: Stats) -> Stats:
         (n, mean, squares, epsilon), (m, other, more, own) = a, b
-        apart, share = other - mean, m[:, None] * _inverse(n + m)
+        apart, share = other - mean, m[:, None] * inverse(n + m)
         return [n + m, mean + apart * share, squares + more + apart**2 * n[:, None] * share, np.maximum(epsilon, own)]
 
     def gained(self, now: Stats, before: Stats) -> Stats:
         (total, mean, squares, epsilon), (n, old, less, _) = now, before
         m = total - n
-        new = mean + (mean - old) * n[:, None] * _inverse(m)
-        more = squares - less - (new - old) ** 2 * (n * m)[:, None] * _inverse(total)
+        new = mean + (mean - old) * n[:, None] * inverse(m)
+        more = squares - less - (new - old) ** 2 * (n * m)[:, None] * inverse(total)
         none = m == 0  # without examples there is no mean
         new[none] = 0
         more[none] = 0
         return [m, new, np.maximum(more, 0), epsilon]
 
 
-def _inverse(count: Array) -> Array:
+def inverse(count: Array) -> Array:
     """Return 1 / count as a column; 0 where there is nothing."""
     column = np.reshape(np.asarray(count, np.float64), (-1, 1)) if np.ndim(count) else np.asarray(count, np.float64)
     return np.divide(1.0, column, out=np.zeros(column.shape), where=column != 0)

@@ -9,6 +9,7 @@ from typing import Any
 from .._errors import UnsupportedError
 from ._centres import Centres
 from ._counts import Counts, Moments
+from ._scalers import Extrema, Standard
 from ._state import State
 from ._weights import Weights
 
@@ -36,6 +37,7 @@ COUNTS = {
     "ComplementNB": ("class_count_", "feature_count_"),
     "CategoricalNB": ("class_count_", "category_count_"),
 }
+EXTREMA = {"MinMaxScaler": ("data_min_", "data_max_"), "MaxAbsScaler": ("max_abs_",)}
 REFUSED = {
     "IncrementalPCA": (
         "its components have no fixed sign or order, and span what one rank has seen: their mean is no PCA. Reduce the "
@@ -45,8 +47,8 @@ REFUSED = {
     "HashingVectorizer": "it learns nothing, so every rank has the same one already",
     "FeatureHasher": "it learns nothing, so every rank has the same one already",
     "Pipeline": (
-        "it has no partial_fit: transform the batches with its first steps, call partial_fit of its last one, and make "
-        "the vector of that one: malt.sklearn.Vector(pipeline[-1])"
+        "it has no partial_fit: make a vector of each step that learns, [malt.sklearn.Vector(s) for s in pipeline]. A "
+        "scaler that each rank fits by itself differs between the ranks"
     ),
     "OneVsRestClassifier": "it keeps estimators of its own: make a vector of each, [malt.sklearn.Vector(e) for e in "
     "it.estimators_] after the first partial_fit",
@@ -56,7 +58,7 @@ REFUSED = {
     "it.estimators_] after the first partial_fit",
     "SelectFromModel": "it keeps an estimator of its own: make a vector of its estimator_, after the first partial_fit",
 }
-KNOWN = (*WEIGHTS, *COUNTS, "GaussianNB", "MiniBatchKMeans")
+KNOWN = (*WEIGHTS, *COUNTS, "GaussianNB", "MiniBatchKMeans", "StandardScaler", *EXTREMA)
 
 
 def state_of(estimator: Any, attributes: Sequence[str] | None, optimizer: bool) -> State:
@@ -81,6 +83,10 @@ def state_of(estimator: Any, attributes: Sequence[str] | None, optimizer: bool) 
             return Counts(estimator, COUNTS[base])
         if base == "GaussianNB":
             return Moments(estimator)
+        if base == "StandardScaler":
+            return Standard(estimator)
+        if base in EXTREMA:
+            return Extrema(estimator, EXTREMA[base])
         if base == "MiniBatchKMeans":
             return Centres(estimator)
     raise UnsupportedError(

@@ -39,7 +39,8 @@ class Vector:
         PassiveAggressiveClassifier, PassiveAggressiveRegressor, MLPClassifier,
         MLPRegressor (weights, averaged); MiniBatchKMeans (centres, averaged by
         their counts); MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB,
-        GaussianNB (counts and moments, added up). Or one derived from these.
+        GaussianNB (counts and moments, added up); StandardScaler, MinMaxScaler,
+        MaxAbsScaler (counts, moments and extrema, merged). Or one derived from these.
     attributes : list of str, optional
         The fitted arrays, or lists of arrays, to be averaged, of an estimator that
         is none of these.
