@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
 
+	"malt/internal/say"
 	"malt/libmalt"
 	"malt/rdma"
 )
@@ -66,10 +68,10 @@ var kinds = []struct {
 
 // info is an error as malt_error gives it.
 type info struct {
+	say.Error
 	code  C.malt_status
 	rank  int // -1: none
 	death rdma.Death
-	text  string
 	why   string
 }
 
@@ -85,12 +87,53 @@ func printable(s string) string {
 }
 
 func infoOf(err error) info {
-	i := info{code: code(err), rank: -1, text: printable(err.Error())}
-	var dead *rdma.PeerError
-	if i.code == C.MALT_EPEER && errors.As(err, &dead) {
-		i.rank, i.death, i.why = dead.Rank, dead.Kind, printable(dead.Err.Error())
+	i := info{code: code(err), rank: -1}
+	var (
+		dead *rdma.PeerError
+		said *say.Error
+	)
+	switch {
+	case i.code == C.MALT_EPEER && errors.As(err, &dead):
+		i.rank, i.death, i.why = dead.Rank, dead.Kind, dead.Err.Error()
+		i.Error = ofDeath(dead)
+	case errors.As(err, &said):
+		i.Error = *said
+	default:
+		i.What = unprefixed(err.Error())
+	}
+	for _, text := range []*string{&i.Call, &i.What, &i.Where, &i.Do, &i.why} {
+		*text = printable(*text)
 	}
 	return i
+}
+
+// ofDeath is what a person reads of a death.
+func ofDeath(dead *rdma.PeerError) say.Error {
+	e := say.Error{Call: dead.Op, What: fmt.Sprintf("rank %d is dead: %v", dead.Rank, dead.Err), Topic: "dead"}
+	if dead.Op != "" {
+		e.Where = "this rank was in " + dead.Op
+	}
+	switch dead.Kind {
+	case rdma.Unreachable:
+		e.Do, e.Topic = "Its host must be up, and no firewall between the two. MALT_INTERFACE chooses another network.", "firewall"
+	default:
+		e.Do = fmt.Sprintf("The cause is in what rank %d printed last.", dead.Rank)
+	}
+	return e
+}
+
+// packages are the names with which errors begin that are none of say.
+var packages = []string{"malt", "capi", "libmalt", "rdma", "shm", "tcp", "inmem", "mixed", "auto", "rendezvous", "meeting", "box", "graphs", "consistency", "reduce", "spvec", "exchange", "handshake"}
+
+// unprefixed is a text without names of packages before it.
+func unprefixed(text string) string {
+	for {
+		name, rest, found := strings.Cut(text, ": ")
+		if !found || !slices.Contains(packages, name) {
+			return text
+		}
+		text = rest
+	}
 }
 
 // code is the one place that maps errors to the codes of malt.h. What it does

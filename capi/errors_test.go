@@ -203,7 +203,7 @@ func TestWordsOfOthersArePrintable(t *testing.T) {
 	said := "it gave up: ValueError: \x1b[2Jall is well\x07\u202e\u2066\r\x9b31m\nin line 3:\tmäh"
 	i := infoOf(&rdma.PeerError{Rank: 1, Kind: rdma.Failed, Err: errors.New(said)})
 	const want = "it gave up: ValueError: ?[2Jall is well????\ufffd31m\nin line 3:\tmäh"
-	if i.why != want || !strings.HasSuffix(i.text, i.why) {
-		t.Errorf("%q, in %q", i.why, i.text)
+	if i.why != want || !strings.HasSuffix(i.What, i.why) {
+		t.Errorf("%q, in %q", i.why, i.What)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"unsafe"
+
+	"malt/internal/say"
 )
 
 // caught turns a panic into MALT_EINTERNAL. Every exported function defers it
@@ -34,7 +36,11 @@ func fail(err error) C.malt_status {
 	// The goroutine of a call from C is locked to the caller's thread, so the C
 	// side finds the right thread's buffer.
 	i := infoOf(err)
-	s := strings.Join([]string{i.text, i.why}, "\x00")
+	more := ""
+	if i.Topic != "" {
+		more = "More: malt explain " + i.Topic
+	}
+	s := strings.Join([]string{say.Lines("malt: "+i.What, i.Where, i.Do, more), i.Call, i.What, i.Where, i.Do, i.Topic, i.why}, "\x00")
 	C.maltc_set_error(i.code, C.int32_t(i.rank), C.int32_t(i.death), (*C.char)(unsafe.Pointer(unsafe.StringData(s))), C.size_t(len(s)))
 	return i.code
 }

@@ -137,14 +137,25 @@ func maltGoAllreduce(data unsafe.Pointer, array *C.malt_array, op *C.char, timeo
 }
 
 //export maltGoAllgather
-func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, name, given *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	b, err := memory(data, uint64(bytes), "data")
 	if err != nil {
 		return fail(err)
 	}
+	as, err := text(name, "call")
+	if err != nil {
+		return fail(err)
+	}
+	if as == "" {
+		as = "malt.allgather"
+	}
+	with, err := text(given, "with")
+	if err != nil {
+		return fail(err)
+	}
 	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
-		all, err := w.AllGather(ctx, b)
+		all, err := w.AllGatherFor(ctx, as, with, b)
 		if err == nil {
 			err = inbox.set(all, everyRank)
 		}

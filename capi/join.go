@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"malt/internal/say"
 	"malt/libmalt"
 	"malt/rdma/rendezvous"
 	"malt/rdma/rendezvous/meeting"
@@ -33,8 +34,8 @@ type joining struct {
 	// What was last found about the ranks that are missing: for the thread that
 	// waits.
 	asked  time.Time
-	absent string
-	told   atomic.Pointer[string] // by the meeting of several machines
+	absent say.Error
+	told   atomic.Pointer[say.Error] // by the meeting of several machines
 }
 
 //export maltGoInit
@@ -65,7 +66,9 @@ func join(options string, timeoutMs int64) error {
 	defer life.Unlock()
 	j.waited = false
 	if !arrived {
-		return &mistake{libmalt.ErrTimeout, "malt: " + j.absent + "; call malt_init again to go on waiting"}
+		e := j.absent
+		e.Kind, e.Call = libmalt.ErrTimeout, "malt.init"
+		return &e
 	}
 	pending = nil
 	if j.err != nil {
@@ -82,7 +85,7 @@ func enterJoining(options string) (*joining, error) {
 	defer life.Unlock()
 	switch j := pending; {
 	case world.Load() != nil:
-		return nil, &mistake{errNotInit, "malt: malt_init has been called already; call malt_finalize before joining anew"}
+		return nil, &mistake{errNotInit, "malt: malt_init has been called already; call malt_finalize before joining again"}
 	case j != nil && j.waited:
 		return nil, &mistake{libmalt.ErrBusy, "malt: another thread is in malt_init"}
 	case j != nil && j.options != options:
@@ -111,12 +114,11 @@ func startJoining(options string, c libmalt.Config) *joining {
 			j.told.Store(nil)
 			return
 		}
-		toCome := meeting.ToCome
+		e := missing(absent, c.Size, meeting.ToCome)
 		if detail != "" {
-			toCome = detail + "; " + toCome
+			e.Where += "; " + detail
 		}
-		s := missing(absent, c.Size, toCome)
-		j.told.Store(&s)
+		j.told.Store(&e)
 	}
 	go func() {
 		defer cancel()
@@ -153,23 +155,25 @@ func (j *joining) look() {
 	if !j.asked.IsZero() && time.Since(j.asked) < time.Second {
 		return
 	}
-	j.absent = "all ranks have been started, but not all have joined yet"
+	j.absent = say.Error{What: "the job has not started yet", Where: "all ranks have been started, but not all have joined"}
 	if s := j.told.Load(); s != nil {
 		j.absent = *s
 	} else if ranks := j.config.Absent(); len(ranks) > 0 {
-		j.absent = missing(ranks, j.config.Size, "each rank has to be started, with the same MALT_STORE, as malt run does")
+		j.absent = missing(ranks, j.config.Size, "Start every rank, with the same MALT_STORE, as malt run does.")
 	}
 	j.asked = time.Now()
 }
 
-// missing is a clause that names the ranks, the first of them if there are many.
-func missing(ranks []int, size int, toCome string) string {
+// missing names the ranks, the first of them if there are many.
+func missing(ranks []int, size int, toCome string) say.Error {
 	const most = 8
 	named := rendezvous.Ranks(ranks[:min(len(ranks), most)])
 	if n := len(ranks) - most; n > 0 {
 		named += fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s of %d not here yet: %s", named, size, toCome)
+	return say.Error{
+		What: "the job has not started yet", Where: fmt.Sprintf("%s of %d not here yet", named, size), Do: toCome,
+	}
 }
 
 // cancelJoining gives up a malt_init that waits, in another thread, or keeps its

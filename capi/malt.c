@@ -126,10 +126,10 @@ malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op
 	return maltGoAllreduce(data, (malt_array *)a, (char *)op, timeout_ms);
 }
 
-malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms)
+malt_status malt_allgather(const void *data, uint64_t bytes, const char *call, const char *with, int64_t timeout_ms)
 {
 	NOT_IN_CHILD;
-	return maltGoAllgather((void *)data, bytes, timeout_ms);
+	return maltGoAllgather((void *)data, bytes, (char *)call, (char *)with, timeout_ms);
 }
 
 malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms)
@@ -311,6 +311,12 @@ malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64
 	return maltGoDescribe(VECTOR, v, text, cap, need);
 }
 
+malt_status malt_vector_lockstep(malt_handle v, int32_t *yes)
+{
+	NOT_IN_CHILD;
+	return maltGoLockstep(VECTOR, v, yes);
+}
+
 malt_status malt_vector_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
 {
 	NOT_IN_CHILD;
@@ -384,6 +390,12 @@ malt_status malt_segment_describe(malt_handle s, char *text, uint64_t cap, uint6
 {
 	NOT_IN_CHILD;
 	return maltGoDescribe(SEGMENT, s, text, cap, need);
+}
+
+malt_status malt_segment_lockstep(malt_handle s, int32_t *yes)
+{
+	NOT_IN_CHILD;
+	return maltGoLockstep(SEGMENT, s, yes);
 }
 
 malt_status malt_segment_receivers(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n)

@@ -171,12 +171,17 @@ typedef struct {
 	malt_status code;
 	int32_t rank;        /* MALT_EPEER: the rank that died first, which others may have died of; else -1 */
 	int32_t death;       /* MALT_EPEER: how it died, MALT_DEATH_…; else 0 */
-	const char *message; /* malt_errmsg() */
+	const char *message; /* malt_errmsg(): the next four, a line each */
+	const char *call;    /* that was being made, as a Python program writes it, such as "malt.barrier" or "w.sync" */
+	const char *what;    /* happened */
+	const char *where;   /* and which ranks; lines, as of what to do */
+	const char *advice;  /* what to do */
+	const char *topic;   /* more is in the guide: malt explain TOPIC */
 	const char *why;     /* MALT_EPEER: how it is known to be dead, or what it said; else "" */
 } malt_error_info;
 
 /* The last call of this thread that failed, as data: decide by this, never by the
- * sentence. Code MALT_OK if none has. Texts are valid until the next call of this
+ * sentence. Texts that are missing are "". Code MALT_OK if none has. Texts are valid until the next call of this
  * thread. Later versions have more fields, behind these. */
 void malt_error(malt_error_info *info);
 
@@ -278,9 +283,11 @@ malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char
 malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op, int64_t timeout_ms);
 
 /* Gives every rank every rank's bytes, which may differ in length. Fetch them
- * with malt_received, one's own included. MALT_ENOMEM and the codes of
- * malt_barrier. */
-malt_status malt_allgather(const void *data, uint64_t bytes, int64_t timeout_ms);
+ * with malt_received, one's own included. call and with are for a call that is
+ * built on this one: its name for messages, such as "sum_of_squares", and what it
+ * is given, in which ranks must agree; both may be NULL. MALT_ENOMEM and the codes
+ * of malt_barrier. */
+malt_status malt_allgather(const void *data, uint64_t bytes, const char *call, const char *with, int64_t timeout_ms);
 
 /* Gives every rank the bytes of root. data and bytes count at root only. Fetch
  * them with malt_received(root, …), also at root. MALT_EINVAL, MALT_ENOMEM and
@@ -450,6 +457,10 @@ malt_status malt_vector_clock(malt_handle v, uint64_t *clock);
  * what is not the default. Copies at most cap bytes with a final 0; *need is what the whole takes. */
 malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need);
 
+/* Stores 1 where each gather folds what was sent with this rank's last scatter, as
+ * in bsp, else 0. */
+malt_status malt_vector_lockstep(malt_handle v, int32_t *yes);
+
 /* Ranks that this one sends to (at the next scatter), and hears from, in the
  * graph's order. Copies at most cap; *n is how many there are. */
 malt_status malt_vector_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n);
@@ -501,6 +512,7 @@ malt_status malt_segment_describe(malt_handle s, char *text, uint64_t cap, uint6
 malt_status malt_segment_receivers(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n);
 malt_status malt_segment_senders(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n);
 malt_status malt_segment_stats(malt_handle s, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
+malt_status malt_segment_lockstep(malt_handle s, int32_t *yes);
 malt_status malt_segment_close(malt_handle s);
 
 /* ------------------------------------------------------------------ graphs */

@@ -21,6 +21,7 @@ type exchanger interface {
 	End(folded bool) error
 	Clock() uint64
 	Describe() string
+	Lockstep() bool
 	Receivers() []int
 	Senders() []int
 	Stats() (libmalt.Stats, error)
@@ -173,6 +174,23 @@ func maltGoClock(k C.uint32_t, h C.malt_handle, clock *C.uint64_t) (status C.mal
 		*clock = C.uint64_t(o.Clock())
 	}
 	return fail(err)
+}
+
+//export maltGoLockstep
+func maltGoLockstep(k C.uint32_t, h C.malt_handle, yes *C.int32_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kind(k))
+	if err == nil {
+		err = required(yes, "yes")
+	}
+	if err != nil {
+		return fail(err)
+	}
+	*yes = 0
+	if o.Lockstep() {
+		*yes = 1
+	}
+	return C.MALT_OK
 }
 
 //export maltGoDescribe

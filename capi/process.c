@@ -24,7 +24,7 @@ struct message {
 	char text[]; /* the strings of malt_error_info, each with its 0 */
 };
 
-enum { STRINGS = 2 };
+enum { STRINGS = 7 };
 
 static pthread_key_t message_key;
 
@@ -59,14 +59,18 @@ const char *malt_errmsg(void)
 
 void malt_error(malt_error_info *info)
 {
-	malt_error_info all = {.code = MALT_OK, .rank = -1, .message = "", .why = ""};
+	malt_error_info all = {.code = MALT_OK, .rank = -1, .message = "", .call = "", .what = "", .where = "", .advice = "", .topic = "", .why = ""};
+	const char **strings[STRINGS] = {&all.message, &all.call, &all.what, &all.where, &all.advice, &all.topic, &all.why};
 	struct message *m = pthread_getspecific(message_key);
 	if (m != NULL) {
 		all.code = m->code;
 		all.rank = m->rank;
 		all.death = m->death;
-		all.message = m->text;
-		all.why = all.message + strlen(all.message) + 1;
+		const char *next = m->text;
+		for (int i = 0; i < STRINGS; i++) {
+			*strings[i] = next;
+			next += strlen(next) + 1;
+		}
 	}
 	all.size = info->size < sizeof all ? info->size : sizeof all;
 	memcpy(info, &all, all.size);

@@ -28,7 +28,7 @@ func (e *DisconnectedError) Error() string {
 		other := e.Groups[(e.Deaf+1)%len(e.Groups)]
 		remedy += fmt.Sprintf(", or let another rank, such as %d, send to rank %d", other[0], e.Groups[e.Deaf][0])
 	}
-	return fmt.Sprintf("graphs: %s of %d ranks is not strongly connected: %s, so the replicas would not agree; %s, or accept it with allow_disconnected=true",
+	return fmt.Sprintf("graphs: %s of %d ranks is not strongly connected: %s, so the replicas would not agree; %s, or accept it with allow_disconnected",
 		name, e.Size, e.finding(), remedy)
 }
 

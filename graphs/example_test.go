@@ -50,7 +50,7 @@ func ExampleGraph_CheckConnected() {
 	fmt.Println(err)
 	// Output:
 	// [[0 2 4 6] [1 3 5 7]]
-	// graphs: halton-paper of 8 ranks is not strongly connected: it falls into 2 groups that exchange nothing, {0 2 4 6} {1 3 5 7}, so the replicas would not agree; use halton, which is connected for any number of ranks, or accept it with allow_disconnected=true
+	// graphs: halton-paper of 8 ranks is not strongly connected: it falls into 2 groups that exchange nothing, {0 2 4 6} {1 3 5 7}, so the replicas would not agree; use halton, which is connected for any number of ranks, or accept it with allow_disconnected
 }
 
 // The same number of updates, and very different mixing.

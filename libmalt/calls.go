@@ -9,13 +9,19 @@ import (
 
 // Barrier waits until every rank is in its barrier.
 func (w *World) Barrier(ctx context.Context) error {
-	_, err := w.collect(ctx, "barrier", nil)
+	_, err := w.collect(ctx, opOf("malt.barrier", "", nil), nil)
 	return err
 }
 
 // AllGather gives every rank every rank's bytes, which may differ in length.
 func (w *World) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
-	c, err := w.collect(ctx, "allgather", data)
+	return w.AllGatherFor(ctx, "malt.allgather", "", data)
+}
+
+// AllGatherFor is AllGather as part of another call: its name for messages, and
+// what it is given. All ranks must agree on both.
+func (w *World) AllGatherFor(ctx context.Context, name, with string, data []byte) ([][]byte, error) {
+	c, err := w.collect(ctx, opOf(name, with, nil), data)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +36,7 @@ func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, e
 	if w.rank != root {
 		data = nil
 	}
-	c, err := w.collect(ctx, fmt.Sprintf("broadcast from rank %d", root), data)
+	c, err := w.collect(ctx, opOf("malt.broadcast", fmt.Sprintf("root=%d", root), nil), data)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +45,7 @@ func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, e
 
 func (w *World) checkRoot(root int) error {
 	if root < 0 || root >= w.size {
-		return failf(ErrInvalid, "broadcast: root %d is not a rank; ranks are 0 … %d", root, w.size-1)
+		return failf(ErrInvalid, "malt.broadcast: root=%d is not a rank: a number from 0 to %d is expected", root, w.size-1)
 	}
 	return nil
 }
@@ -54,19 +60,19 @@ func (w *World) AllReduce(ctx context.Context, data []byte, dt reduce.DType, op 
 func (w *World) AllReduceArray(ctx context.Context, data []byte, a Array, op string) error {
 	dt := a.DType
 	if dt != reduce.Float32 && dt != reduce.Float64 {
-		return failf(ErrInvalid, "allreduce: element type %d: float32 (%d) or float64 (%d) is expected", dt, reduce.Float32, reduce.Float64)
+		return failf(ErrInvalid, "malt.allreduce: element type %d: float32 (%d) or float64 (%d) is expected", dt, reduce.Float32, reduce.Float64)
 	}
 	if len(data)%dt.Size() != 0 {
-		return failf(ErrInvalid, "allreduce: %d bytes are no whole number of %s elements", len(data), dt)
+		return failf(ErrInvalid, "malt.allreduce: %d bytes are no whole number of %s elements", len(data), dt)
 	}
-	if err := a.checkShape("allreduce: the array"); err != nil {
+	if err := a.checkShape("malt.allreduce: the array"); err != nil {
 		return err
 	}
-	o, err := overRanks("allreduce", op)
+	o, err := overRanks("malt.allreduce", op)
 	if err != nil {
 		return err
 	}
-	return w.allReduce(ctx, call{key: reduction("allreduce", a.String(), o)}, data, []run{{dt, 0, len(data)}}, o)
+	return w.allReduce(ctx, call{key: reduction("malt.allreduce", a.String(), o, nil)}, data, []run{{dt, 0, len(data)}}, o)
 }
 
 // overRanks is the fold of all ranks' values that is called op.
@@ -82,8 +88,8 @@ func overRanks(what, op string) (reduce.Op, error) {
 }
 
 // reduction is what all ranks of an allreduce must agree on.
-func reduction(what, values string, op reduce.Op) string {
-	return fmt.Sprintf("%s of %s with %s", what, values, op)
+func reduction(call, values string, op reduce.Op, of *Segment) string {
+	return opOf(call, fmt.Sprintf("%s, %q", values, op), of)
 }
 
 // allReduce is AllReduce over runs of different types, of an object or of none.
@@ -138,7 +144,7 @@ func (w *World) run(ctx context.Context, which call, begin func() (stepper, erro
 		closed := w.closed
 		w.mu.Unlock()
 		if closed {
-			return nil, failf(ErrClosed, "%s: the job has been left", which.key)
+			return nil, failf(ErrClosed, "%s: the job has been left", callOf(which.key))
 		}
 		return begin()
 	}, again)

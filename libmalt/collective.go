@@ -85,7 +85,7 @@ func (c *collective) set(w *World, op string, data []byte, s sink) {
 // be gone.
 func (c *collective) moveTo(data []byte) error {
 	if len(data) != len(c.data) {
-		return failf(ErrInvalid, "%s: %d bytes; the call that keeps its place was begun with %d: make the same call again or cancel it first", c.op, len(data), len(c.data))
+		return failf(ErrInvalid, "%s: %d bytes; the call that keeps its place was begun with %d: make the same call again or cancel it first", callOf(c.op), len(data), len(c.data))
 	}
 	c.data = data
 	if m, ok := c.sink.(*combine); ok {
@@ -113,7 +113,7 @@ func (c *collective) step() (bool, error) {
 // nobody writes into the array that it is about.
 func (c *collective) enter() (bool, error) {
 	if !c.begun {
-		if err := c.w.startAway(c.op, c.n, c.about); err != nil {
+		if err := c.w.startAway(callOf(c.op), c.n, c.about); err != nil {
 			return false, err
 		}
 		c.begun = true
@@ -252,7 +252,7 @@ func (c *collective) take(rank int) (took, there bool, err error) {
 	if p.total <= withHeader {
 		b = b[len(b)-p.total:] // behind the header
 	} else if want := min(chunkBytes, p.total-p.got); len(b) != want {
-		return false, true, fmt.Errorf("%w: %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, c.op, rank, len(b), want)
+		return false, true, fmt.Errorf("%w: %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, callOf(c.op), rank, len(b), want)
 	}
 	return c.sink.chunk(c, rank, p.got, b), true, nil
 }
@@ -288,7 +288,7 @@ func (c *collective) peek(rank int) (bool, error) {
 		case s.next.Kind == kindReason:
 			return false, c.readReason(rank, s.next.Data)
 		case s.next.Kind != c.part:
-			return false, fmt.Errorf("%w: %s: part %d of rank %d, expected %d", rdma.ErrCorrupt, c.op, s.next.Kind, rank, c.part)
+			return false, fmt.Errorf("%w: %s: part %d of rank %d, expected %d", rdma.ErrCorrupt, callOf(c.op), s.next.Kind, rank, c.part)
 		default:
 			return true, nil
 		}
@@ -356,11 +356,13 @@ func (c *collective) giveUp() {
 
 func (c *collective) suspend() {}
 
-func (c *collective) waiting() string {
+func (c *collective) call() string { return callOf(c.op) }
+
+func (c *collective) waiting() wait {
 	if len(c.late) > 0 {
-		return fmt.Sprintf("%s: waited for %s", c.op, c.w.describe(c.late))
+		return wait{c.call(), c.w.describe(c.late), allMustCall, "elsewhere"}
 	}
-	return fmt.Sprintf("%s: waited for %s to take what was sent", c.op, c.w.describe(c.slowest()))
+	return wait{c.call(), c.w.describe(c.slowest()) + " to take what was sent", allMustCall, "elsewhere"}
 }
 
 // slowest are the ranks that have taken the least of what this one has sent.

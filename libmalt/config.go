@@ -2,12 +2,13 @@ package libmalt
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma/auto"
 )
 
@@ -181,15 +182,25 @@ func Join(ctx context.Context, c Config) (*World, error) {
 	t, err := auto.Open(ctx, c.transport())
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, expired(ctx, "malt: "+strings.TrimSuffix(err.Error(), ": "+ctx.Err().Error()))
+			return nil, late(ctx, err)
 		}
-		return nil, fmt.Errorf("malt: %w", err)
+		return nil, err
 	}
 	w, err := NewWorld(ctx, t, c)
 	if err != nil {
-		return nil, fmt.Errorf("malt: %w", firstOf(err, t.Close()))
+		return nil, firstOf(err, t.Close())
 	}
 	return w, nil
+}
+
+// late is the error of a start of the job that took too long.
+func late(ctx context.Context, err error) error {
+	var said *say.Error
+	if !errors.As(err, &said) {
+		said = &say.Error{What: "the job did not start in time", Where: err.Error()}
+	}
+	said.Kind, said.Call = ErrTimeout, "malt.init"
+	return &timeout{said, ctx.Err()}
 }
 
 // Absent lists the other ranks that no process is at present, as far as can be

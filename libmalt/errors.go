@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -37,33 +38,41 @@ var (
 	ErrRankTaken = rdma.ErrRankTaken
 )
 
-// failure is a sentence with its kind.
-type failure struct {
-	kind error
-	text string
+// failf makes an error of one line.
+func failf(kind error, format string, args ...any) *say.Error {
+	return &say.Error{Kind: kind, What: fmt.Sprintf(format, args...)}
 }
 
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.kind }
-
-func failf(kind error, format string, args ...any) error {
-	return &failure{kind, fmt.Sprintf(format, args...)}
+// wait is what a call could not go on without.
+type wait struct {
+	call string // as a program writes it
+	whom string // it waited for, and where they are
+	do   string // about it
+	more string // topic of the guide
 }
+
+// What most often keeps other ranks from coming.
+const (
+	allMustCall = "All ranks must make this call. Is it under `if rank == 0`?"
+	allMustSync = "Each rank has to sync the same vectors in the same order. Does a rank leave one out, or is it only slow?"
+)
 
 // timeout is ErrTimeout that errors.Is also finds as the context's error.
 type timeout struct {
-	text  string
+	said  *say.Error
 	cause error
 }
 
-func (t *timeout) Error() string   { return t.text }
-func (t *timeout) Unwrap() []error { return []error{ErrTimeout, t.cause} }
+func (t *timeout) Error() string   { return t.said.Error() }
+func (t *timeout) Unwrap() []error { return []error{t.said, t.cause} }
 
 // expired makes the error of a wait whose context ended.
-func expired(ctx context.Context, sentence string) error {
+func expired(ctx context.Context, w wait) error {
 	cause := ctx.Err()
 	if cause == nil {
 		cause = context.DeadlineExceeded
 	}
-	return &timeout{sentence, cause}
+	return &timeout{&say.Error{
+		Kind: ErrTimeout, Call: w.call, What: w.call + " timed out", Where: "waited for " + w.whom, Do: w.do, Topic: w.more,
+	}, cause}
 }

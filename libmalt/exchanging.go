@@ -361,7 +361,4 @@ func (o *exchanging) leave() error {
 	return o.contribute()
 }
 
-func (o *exchanging) waiting() string {
-	s := &o.v.Segment
-	return fmt.Sprintf("sync of %s (%s, clock %d): waited for %s", s, s.mode.consistency, o.clock, s.w.describe(o.late))
-}
+func (o *exchanging) waiting() wait { return o.v.waiting(o.v.called("sync"), o.late) }

@@ -30,12 +30,12 @@ func (w *World) book(g *gate, err error) {
 	dead := deathIn(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch _, out := err.(*timeout); {
+	switch late, out := err.(*timeout); {
 	case dead != nil && w.failed == nil:
 		w.failed = dead
 	case out && !errors.Is(err, ErrInterrupted) && !errors.Is(err, context.Canceled):
 		g.late.Store(true)
-		w.late[g] = err.Error()
+		w.late[g] = late.said.What + ", and " + late.said.Where
 	case out || err == nil:
 		for _, g := range []*gate{g, &w.gate} {
 			g.late.Store(false)

@@ -2,7 +2,7 @@ package libmalt
 
 import (
 	"context"
-	"fmt"
+	"strings"
 
 	"malt/libmalt/consistency"
 	"malt/libmalt/spvec"
@@ -144,7 +144,7 @@ func (s *Segment) missing(rank int, gone error) (wait bool, err error) {
 		dead = deathIn(s.w.t.State(rank))
 	}
 	if dead != nil {
-		return false, dead.During("gather of " + s.String())
+		return false, dead
 	}
 	return !away && gone == nil, nil
 }
@@ -182,8 +182,10 @@ func (o *gathering) uneven() error {
 	if !s.mode.even || len(o.missed) == 0 {
 		return nil
 	}
-	return failf(ErrLeft, "gather of %s (%s, clock %d): it would go on without %s, which made fewer steps: give every rank equally many, or allow it with uneven=ok",
-		s, s.mode.consistency, s.Clock(), s.w.describe(o.missed))
+	e := failf(ErrLeft, "%s would go on without %s, which made fewer steps", o.call(), strings.TrimSuffix(listed(o.missed), " only"))
+	e.Call, e.Where, e.Topic = o.call(), s.w.describe(o.missed), "uneven"
+	e.Do = `Give every rank equally many, as malt.shard(…, even="pad") does, or make the vector with uneven="ok".`
+	return e
 }
 
 // lockstep waits until every rank has arrived at this rank's clock, which it
@@ -339,10 +341,9 @@ func (o *gathering) collect() {
 
 func (o *gathering) suspend() { o.watch.end(o.s) }
 
-func (o *gathering) waiting() string {
-	s := o.s
-	return fmt.Sprintf("gather of %s (%s, clock %d): waited for %s", s, s.mode.consistency, s.Clock(), s.w.describe(o.late))
-}
+func (o *gathering) call() string { return o.s.called("gather") }
+
+func (o *gathering) waiting() wait { return o.s.waiting(o.call(), o.late) }
 
 func (o *gathering) giveUp() {
 	o.watch.end(o.s)

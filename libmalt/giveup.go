@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -33,13 +34,20 @@ func (e *givenUp) Error() string {
 	if dead := deathIn(e.kind); dead != nil {
 		return dead.Error()
 	}
-	if e.why == "" {
-		return fmt.Sprintf("%s: rank %d gave it up, after a timeout, an interrupt or an error of its own", e.op, e.rank)
-	}
-	return fmt.Sprintf("%s: rank %d failed: %s", e.op, e.rank, e.why)
+	return e.said().Error()
 }
 
-func (e *givenUp) Unwrap() error { return e.kind }
+func (e *givenUp) Unwrap() []error { return []error{e.said(), e.kind} }
+
+func (e *givenUp) said() *say.Error {
+	s := failf(e.kind, "rank %d failed in %s", e.rank, e.op)
+	if s.Call, s.Where, s.Topic = e.op, e.why, "elsewhere"; e.why == "" {
+		s.What = fmt.Sprintf("rank %d gave up %s", e.rank, e.op)
+		s.Where = "after a timeout, an interrupt or an error of its own"
+		s.Do = fmt.Sprintf("Look at what rank %d printed.", e.rank)
+	}
+	return s
+}
 
 // fail gives the call up for the reason err, unless nobody can be waiting for
 // this rank in it yet.
@@ -77,7 +85,7 @@ const (
 
 // reason is what the others are told of err.
 func (c *collective) reason(err error) []byte {
-	e := givenUp{rank: c.fault, why: strings.TrimPrefix(err.Error(), c.op+": "), kind: err}
+	e := givenUp{rank: c.fault, why: strings.ReplaceAll(err.Error(), "\n", "; "), kind: err}
 	var passed *givenUp
 	if errors.As(err, &passed) {
 		e = *passed
@@ -119,15 +127,15 @@ func (c *collective) dead(rank int, why *rdma.PeerError) error {
 	heard := why.Heard(rank, c.w.rank, c.w.size)
 	c.fault = heard.Rank
 	if heard != why {
-		return &givenUp{c.op, rank, heard.Err.Error(), ErrLeft}
+		return &givenUp{c.call(), rank, heard.Err.Error(), ErrLeft}
 	}
 	c.died = heard
-	return &givenUp{c.op, heard.Rank, "", heard.During(c.op)}
+	return &givenUp{c.call(), heard.Rank, "", heard.During(c.call())}
 }
 
 // readReason is the error that rank's reason stands for.
 func (c *collective) readReason(rank int, b []byte) error {
-	e := &givenUp{op: c.op, rank: rank, kind: ErrLeft}
+	e := &givenUp{op: c.call(), rank: rank, kind: ErrLeft}
 	if len(b) >= reasonFixed {
 		e.why = string(b[reasonFixed:])
 		first, kind := binary.LittleEndian.Uint32(b), int(b[4])
@@ -149,7 +157,7 @@ func (c *collective) readReason(rank int, b []byte) error {
 // transport's word on it.
 func (c *collective) gone(rank int, state error) error {
 	if dead := deathIn(state); dead != nil {
-		return dead.During(c.op)
+		return dead.During(c.call())
 	}
 	if state != nil {
 		// It may have ended since it missed another that had ended.
@@ -159,11 +167,12 @@ func (c *collective) gone(rank int, state error) error {
 			}
 		}
 		c.fault = rank
-		last := ""
+		e := failf(ErrLeft, "rank %d has ended, and %s needs it", rank, c.call())
+		e.Call, e.Do, e.Topic = c.call(), allMustCall, "elsewhere"
 		if place := c.w.place(rank); place != "" {
-			last = fmt.Sprintf(" (its last call: %s)", place)
+			e.Where = "its last call: " + place
 		}
-		return failf(ErrLeft, "%s: rank %d has ended%s; all ranks must make this call", c.op, rank, last)
+		return e
 	}
 	if mark, _ := c.w.marks.Get(rank, markGaveUp); mark>>faultBits >= c.n {
 		fault, kind := c.blame(mark)
@@ -173,7 +182,7 @@ func (c *collective) gone(rank int, state error) error {
 			}
 			return c.dead(rank, &rdma.PeerError{Rank: fault, Kind: kind, Err: fmt.Errorf("rank %d says so, and has given up", rank)})
 		}
-		return &givenUp{c.op, c.fault, "", ErrLeft}
+		return &givenUp{c.call(), c.fault, "", ErrLeft}
 	}
 	return nil
 }

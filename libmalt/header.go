@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"malt/libmalt/consistency"
 	"malt/rdma"
@@ -46,7 +47,7 @@ func (c *collective) putHeader(b []byte) (int, error) {
 	objects := c.objects()
 	h := c.appendHeader(b[:0], objects, chunkBytes-withHeader)
 	if h == nil {
-		return 0, failf(ErrState, "%s: %d vectors and segments are open; close some", c.op, len(objects))
+		return 0, failf(ErrState, "%s: %d vectors and segments are open; close some", callOf(c.op), len(objects))
 	}
 	return len(h), nil
 }
@@ -70,12 +71,52 @@ func (c *collective) appendHeader(h []byte, objects []standing, most int) []byte
 
 var errHeader = fmt.Errorf("%w: malformed header of a collective", rdma.ErrCorrupt)
 
+// An op is what all ranks must have alike in a collective call: the call as a program
+// writes it, what it is given, and the number of the object, for names are not
+// unique; with a tab between them.
+func opOf(call, with string, of *Segment) string {
+	if of != nil {
+		with += fmt.Sprintf("\t%d", of.id)
+	}
+	return call + "\t" + with
+}
+
+// callOf is the call of an op, and whole the call with what it is given.
+func callOf(op string) string { call, _, _ := strings.Cut(op, "\t"); return call }
+
+func whole(op string) string {
+	parts := strings.SplitN(op, "\t", 3)
+	if len(parts) == 1 {
+		return op
+	}
+	return parts[0] + "(" + parts[1] + ")"
+}
+
 // same is the error where rank is in another call, op.
 func (c *collective) same(rank int, op string) error {
 	if op == c.op {
 		return nil
 	}
-	return failf(ErrMismatch, "rank %d is in %s, rank %d in %s: all ranks must make the same collective calls in the same order (this is number %d)", c.w.rank, c.w.inPlace(c.w.rank, c.op), rank, c.w.inPlace(rank, op), c.n)
+	ours, theirs := whole(c.op), whole(op)
+	e := failf(ErrMismatch, "the ranks are in different collective calls")
+	e.Call, e.Topic = callOf(c.op), "elsewhere"
+	e.Do = "All ranks must make the same collective calls in the same order. Is one of them under `if rank == 0`?"
+	switch {
+	case ours == theirs:
+		e.What = "the ranks make this call on different objects of one name"
+		e.Do = "All ranks must make the same collective calls in the same order. Give each vector a name of its own."
+	case callOf(op) == e.Call:
+		e.What = fmt.Sprintf("the ranks disagree about what %s is given", e.Call)
+		e.Topic = "mismatch"
+		e.Do = "It must be alike on all ranks. Where a length comes from the data, agree first: n = malt.allreduce(n, \"max\")."
+	}
+	mine := fmt.Sprintf("rank %d: %s", c.w.rank, c.w.inPlace(c.w.rank, ours))
+	other := fmt.Sprintf("rank %d: %s", rank, c.w.inPlace(rank, theirs))
+	if rank < c.w.rank {
+		mine, other = other, mine
+	}
+	e.Where = mine + "\n" + other
+	return e
 }
 
 // getHeader reads rank's header; what is behind it in b is data.

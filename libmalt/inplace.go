@@ -1,7 +1,6 @@
 package libmalt
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -331,10 +330,7 @@ func (o *averaging) leave() {
 	}
 }
 
-func (o *averaging) waiting() string {
-	s := &o.v.Segment
-	return fmt.Sprintf("sync of %s (%s, clock %d): waited for %s", s, s.mode.consistency, o.clock, s.w.describe(o.late))
-}
+func (o *averaging) waiting() wait { return o.v.waiting(o.v.called("sync"), o.late) }
 
 // share makes the memory of a vector whose mode allows averages in place, and of
 // its card; nil where not all ranks are near.

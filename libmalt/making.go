@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -29,15 +30,16 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 			shape += fmt.Sprintf(" in rows of %d", rows.Width)
 		}
 	}
-	called := s.kind
+	with := shape + " " + mode.agreed()
 	if name != "" {
-		called += fmt.Sprintf(" %q", name)
+		with = fmt.Sprintf("%q, %s", name, with)
 	}
-	what := fmt.Sprintf("the making of %s: %s %s", called, shape, mode.agreed())
+	what := opOf("malt."+strings.ToUpper(s.kind[:1])+s.kind[1:], with, nil)
 	op, err := w.run(ctx, call{key: what}, func() (stepper, error) {
 		s.w, s.id, s.name, s.mode, s.weight = w, uint32(w.calls.Load()+1), name, mode, 1
 		if name == "" {
-			s.name = fmt.Sprintf("%s-%d", s.kind, s.id)
+			w.unnamed[s.kind]++
+			s.name, s.unnamed = fmt.Sprintf("%s-%d", s.kind, w.unnamed[s.kind]), true
 		}
 		s.stats.Edges = make([]Edge, w.size)
 		m := &making{w: w, s: s, object: object}
@@ -103,7 +105,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 		if err != nil {
 			return err
 		}
-		what := fmt.Sprintf("the configuring of %s: %s", s, mode.agreed())
+		what := opOf(s.called("configure"), mode.agreed(), s)
 		_, err = s.w.run(ctx, call{what, s}, func() (stepper, error) {
 			m := &making{w: s.w, s: s}
 			m.begin(what, mode, nil)
@@ -285,9 +287,11 @@ func (m *making) abandon() {
 	}
 }
 
-func (m *making) waiting() string {
+func (m *making) call() string { return m.part.call() }
+
+func (m *making) waiting() wait {
 	if m.stage == joining && len(m.part.late) == 0 {
-		return m.part.op + ": was mapping the memory of the other ranks"
+		return wait{m.call(), "the memory of the other ranks, to map it", "", ""}
 	}
 	return m.part.waiting()
 }

@@ -231,7 +231,9 @@ func (s *Segment) unreduced(late []int) []int {
 
 func (o *reducing) suspend() {}
 
-func (o *reducing) waiting() string { return o.part.waiting() }
+func (o *reducing) call() string { return o.part.call() }
+
+func (o *reducing) waiting() wait { return o.part.waiting() }
 
 func (o *reducing) giveUp() {
 	o.leave()

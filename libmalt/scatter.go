@@ -52,7 +52,9 @@ func (o *scattering) begin(s *Segment, n int, rows []int64, to []int, weight flo
 		return failf(ErrInvalid, "scatter: weight %v: a finite number of at least 0 is expected", weight)
 	}
 	if most := s.mode.consistency.MaxScatters(); most > 0 && s.unfolds >= most {
-		return failf(ErrState, "scatter: %s has been scattered %d times more than gathered; %s allows %d: gather first", s, s.unfolds, s.mode.consistency, most)
+		e := failf(ErrState, "%s: %d scatters without a gather, and %s allows %d", s.called("scatter"), s.unfolds+1, s.mode.consistency, most)
+		e.Do = "Call gather() first, or sync(), which does both."
+		return e
 	}
 	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0], watch: o.watch.again()}
 	if err := o.address(to); err != nil {
@@ -217,7 +219,7 @@ func (o *scattering) makeRoom() error {
 		dead := deathIn(err)
 		switch {
 		case dead != nil:
-			return dead.During("scatter of " + s.String())
+			return dead
 		case err != nil || away:
 			s.ch.out.Excuse(r)
 		default:
@@ -242,8 +244,12 @@ func (o *scattering) count() {
 
 func (o *scattering) suspend() { o.watch.end(o.s) }
 
-func (o *scattering) waiting() string {
-	return "scatter of " + o.s.String() + " (" + o.s.mode.consistency.String() + "): waited for " + o.s.w.describe(o.late) + " to fold an earlier update"
+func (o *scattering) call() string { return o.s.called("scatter") }
+
+func (o *scattering) waiting() wait {
+	w := o.s.waiting(o.call(), o.late)
+	w.whom += " to fold an earlier update"
+	return w
 }
 
 func (o *scattering) giveUp() {

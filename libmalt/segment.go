@@ -16,10 +16,11 @@ import (
 // the updates that come from its senders. Its calls serve one goroutine at a
 // time; a second one, or a call from inside a fold, gets ErrBusy.
 type Segment struct {
-	w    *World
-	id   uint32 // the same on all ranks
-	kind string // "vector" or "segment"
-	name string
+	w       *World
+	id      uint32 // the same on all ranks
+	kind    string // "vector" or "segment"
+	name    string
+	unnamed bool // by the program: then the name is its number
 
 	gate gate                   // also held from Begin to End
 	open bool                   // between the making and Close
@@ -69,7 +70,20 @@ type Update struct {
 }
 
 // String is the object's kind and name, for messages.
-func (s *Segment) String() string { return fmt.Sprintf("%s %q", s.kind, s.name) }
+func (s *Segment) String() string {
+	if s.unnamed {
+		return s.name
+	}
+	return fmt.Sprintf("%s %q", s.kind, s.name)
+}
+
+// waiting is for ranks that are late in a call.
+func (s *Segment) waiting(call string, late []int) wait {
+	return wait{call, s.w.describe(late), allMustSync, "sync-waits"}
+}
+
+// called is a method of it as a program writes it.
+func (s *Segment) called(method string) string { return s.name + "." + method }
 
 // World is the job that the object belongs to.
 func (s *Segment) World() *World { return s.w }
@@ -89,6 +103,10 @@ func (s *Segment) Describe() string {
 	}
 	return text
 }
+
+// Lockstep tells whether each gather folds what was sent with this rank's last
+// scatter.
+func (s *Segment) Lockstep() bool { return s.anyMode().consistency.Kind == consistency.BSP }
 
 // boxName is what this rank's boxes are published under: another one at each
 // making and configuring.
@@ -121,7 +139,7 @@ func (s *Segment) Senders() []int { return s.anyMode().graph.Senders(s.w.rank, m
 func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, check func() error) error {
 	_, err := s.gate.run(ctx, s.w, s, call{key: key}, hold, func() (stepper, error) {
 		if !s.open {
-			return nil, failf(ErrClosed, "%s: %s has been closed", key, s)
+			return nil, failf(ErrClosed, "%s: %s has been closed", callOf(key), s)
 		}
 		if kept := s.kept.Load(); kept != nil {
 			return nil, keptPlace(key, s, *kept)
@@ -135,14 +153,14 @@ func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, ch
 // alone keeps other calls off s while a call of the job works on it.
 func (s *Segment) alone(work func() error) error {
 	if !s.gate.enter() {
-		return failf(ErrBusy, "%s is in a call already, of another thread or around this fold; wait for that one first", s)
+		return busy(s)
 	}
 	defer s.gate.mu.Unlock()
 	switch {
 	case !s.open:
 		return failf(ErrClosed, "%s has been closed", s)
 	case s.gate.op != nil:
-		return failf(ErrBusy, "%s has a call that timed out and keeps its place, %s; make that call again or cancel it first", s, s.gate.call.key)
+		return failf(ErrBusy, "%s has a call that timed out and keeps its place, %s; make that call again or cancel it first", s, callOf(s.gate.call.key))
 	}
 	defer s.catchUp()
 	return work()

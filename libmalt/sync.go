@@ -92,14 +92,18 @@ func (o *syncing) current() stepper {
 	return &o.v.scattering
 }
 
-func (o *syncing) waiting() string {
+func (o *syncing) call() string { return o.v.called("sync") }
+
+func (o *syncing) waiting() wait {
 	switch o.stage {
 	case averages:
 		return o.average.waiting()
 	case exchanges:
 		return o.exchange.waiting()
 	}
-	return o.current().waiting()
+	w := o.current().waiting()
+	w.call = o.call()
+	return w
 }
 
 func (o *syncing) suspend() {

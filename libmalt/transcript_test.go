@@ -137,9 +137,9 @@ func (s *stage) command(words []string) {
 	}
 	switch {
 	case errors.Is(err, libmalt.ErrTimeout):
-		s.say("waits: %v", err)
+		s.say("waits: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	case err != nil:
-		s.say("error: %v", err)
+		s.say("error: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	default:
 		s.say("done at clock %d", v.Clock())
 	}

@@ -312,11 +312,11 @@ func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.alone(func() error {
 		o, err := reduce.ParseOp(op)
 		if err != nil || v.reductions[o] == "" {
-			what := "allreduce of " + v.String()
+			what := v.called("allreduce")
 			if o, err = overRanks(what, op); err != nil {
 				return err
 			}
-			v.reductions[o] = reduction(what, describeRuns(v.runs), o)
+			v.reductions[o] = reduction(what, describeRuns(v.runs), o, &v.Segment)
 		}
 		if err = v.allReduce(ctx, v.reductions[o], o); err == nil {
 			v.settle()
@@ -331,7 +331,7 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 		return err
 	}
 	return v.alone(func() error {
-		name := fmt.Sprintf("broadcast of %s from rank %d", v, root)
+		name := opOf(v.called("broadcast"), fmt.Sprintf("root=%d", root), &v.Segment)
 		_, err := v.w.start(ctx, call{name, &v.Segment}, v.sentBy(root), func() *collective { return v.broadcast(name, &fill{root: root}) })
 		if err == nil {
 			v.settle()

@@ -18,8 +18,10 @@ type stepper interface {
 	// step goes on; it never blocks. After done or an error it is not called
 	// again.
 	step() (done bool, err error)
-	// waiting is a sentence on what the last step could not go on without.
-	waiting() string
+	// call is what a program writes for it; waiting, what the last step could not go
+	// on without.
+	call() string
+	waiting() wait
 	// suspend is called when the context ends before the call does. Further steps
 	// may follow, much later.
 	suspend()
@@ -77,7 +79,7 @@ func (g *gate) enter() bool {
 // its place to go on. With hold, a call that succeeds leaves the gate locked.
 func (g *gate) run(ctx context.Context, w *World, owner fmt.Stringer, which call, hold bool, begin func() (stepper, error), again func(stepper) error) (op stepper, err error) {
 	if !g.enter() {
-		return nil, failf(ErrBusy, "%s: %s is in a call already, of another thread or around this fold; wait for that one first", which.key, owner)
+		return nil, busy(owner)
 	}
 	defer func() {
 		if !hold || err != nil {
@@ -104,8 +106,16 @@ func (g *gate) run(ctx context.Context, w *World, owner fmt.Stringer, which call
 	return op, err
 }
 
+// busy refuses a second call on owner.
+func busy(owner fmt.Stringer) error {
+	e := failf(ErrBusy, "%s is in another call, and serves one at a time", owner)
+	e.Where = "that call is of another thread, or the fold that is running"
+	e.Do = "Wait for it, use a lock, or a vector for each thread."
+	return e
+}
+
 func keptPlace(key string, owner fmt.Stringer, kept string) error {
-	return failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", key, owner, kept)
+	return failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", callOf(key), owner, callOf(kept))
 }
 
 // keep gives op a place; nil: no call has one any more.
@@ -184,7 +194,7 @@ func (w *waiter) await(ctx context.Context, t rdma.Transport, op stepper) error 
 func advance(t rdma.Transport, op stepper) (done bool, err error) {
 	done, err = op.step()
 	if done || err != nil {
-		return done, blame(t, err)
+		return done, blame(t, op, err)
 	}
 	dead := death(t)
 	if dead == nil {
@@ -193,18 +203,21 @@ func advance(t rdma.Transport, op stepper) (done bool, err error) {
 	// Once more, now that the death is known: what the rank had sent counts.
 	done, err = op.step()
 	if done || err != nil {
-		return done, blame(t, err)
+		return done, blame(t, op, err)
 	}
 	op.giveUp()
-	return false, dead.During(op.waiting())
+	return false, dead.During(op.call())
 }
 
-// blame is err; where that says that a rank has left, and one has died, the death.
-func blame(t rdma.Transport, err error) error {
+// blame is err, of op; where that says that a rank has left, and one has died, the
+// death.
+func blame(t rdma.Transport, op stepper, err error) error {
+	dead := deathIn(err)
 	if errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft) {
-		if dead := death(t); dead != nil {
-			return dead.During(err.Error())
-		}
+		dead = death(t)
+	}
+	if dead != nil {
+		return dead.During(op.call())
 	}
 	return err
 }

@@ -33,9 +33,10 @@ type World struct {
 
 	// The collective stream: this rank's queue to all others, theirs to it.
 	out     rdma.Outbox
-	in      []stream      // by rank; own entry unused
-	calls   atomic.Uint64 // collectives completed or given up
-	scratch []byte        // for results that must not be half written
+	in      []stream       // by rank; own entry unused
+	calls   atomic.Uint64  // collectives completed or given up
+	unnamed map[string]int // objects made without a name, by kind
+	scratch []byte         // for results that must not be half written
 
 	mu      sync.Mutex
 	objects []*Segment // open, in the order of creation; never changed but replaced
@@ -83,7 +84,7 @@ type memory struct {
 func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	w := &World{
 		t: t, rank: t.Rank(), size: t.Size(), localRank: slices.Index(t.Near(), t.Rank()), timeout: c.Timeout,
-		in: make([]stream, t.Size()), memory: map[*byte]*memory{}, late: map[*gate]string{},
+		in: make([]stream, t.Size()), memory: map[*byte]*memory{}, unnamed: map[string]int{}, late: map[*gate]string{},
 	}
 	if w.timeout <= 0 {
 		w.timeout = DefaultTimeout
@@ -114,7 +115,7 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			w.in[in.From()].inbox = in
 		}
 		// Nobody leaves before everybody has joined.
-		c, err := w.collect(ctx, "start of the job", w.tellHost())
+		c, err := w.collect(ctx, opOf("malt.init", "", nil), w.tellHost())
 		if err == nil {
 			w.hosts, err = hostsOf(c.sink.(*keep).parts, t.Near())
 		}
@@ -122,9 +123,9 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	}()
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, expired(ctx, err.Error())
+			return nil, late(ctx, err)
 		}
-		return nil, blame(t, err)
+		return nil, err
 	}
 	return w, nil
 }

@@ -7,14 +7,20 @@ needs both: ``capi/build.sh`` makes the library, cffi the extension.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from topics import topics
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -34,6 +40,16 @@ class BuildWithLibrary(build_ext):
         """Leave out the folders of the Python that builds: they mean nothing where the wheel is installed."""
         self.compiler.linker_so = [word for word in self.compiler.linker_so if not word.startswith("-Wl,-rpath")]
         super().build_extensions()
+
+
+class BuildWithTopics(build_py):
+    """Adds what ``malt explain`` prints, from the guide."""
+
+    def run(self) -> None:
+        """Write it beside the modules."""
+        super().run()
+        text = json.dumps(topics(ROOT / "docs"), ensure_ascii=False, indent=0)
+        Path(self.build_lib, "malt", "_topics.json").write_text(text, encoding="utf-8")
 
 
 def options() -> dict[str, dict[str, str]]:
@@ -61,7 +77,7 @@ setup(
     long_description=(ROOT / "README.md").read_text(),
     long_description_content_type="text/markdown",
     version=(ROOT / "VERSION").read_text().strip(),
-    cmdclass={"build_ext": BuildWithLibrary},
+    cmdclass={"build_ext": BuildWithLibrary, "build_py": BuildWithTopics},
     cffi_modules=["ffi_build.py:ffibuilder"],
     options=options(),
 )

@@ -3,6 +3,8 @@ package rdma
 import (
 	"errors"
 	"fmt"
+
+	"malt/internal/say"
 )
 
 var (
@@ -21,6 +23,14 @@ var (
 	// ErrRankTaken: another live process already is this rank.
 	ErrRankTaken = errors.New("rdma: rank is taken")
 )
+
+// NoMemory is ErrNoMemory with the numbers.
+func NoMemory(numbers error) error {
+	return &say.Error{
+		Kind: ErrNoMemory, What: fmt.Sprintf("not enough memory: %v", numbers),
+		Do: "Make it smaller, use fewer ranks, or raise the limit.", Topic: "out-of-memory",
+	}
+}
 
 // Death is how a rank died. The numbers travel between ranks and across the C ABI.
 type Death uint8

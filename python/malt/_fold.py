@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import Array
-from ._guide import see
+from ._guide import lines
 from ._options import choose
 
 __all__ = ["Fold", "NativeFold", "Update", "apply", "check"]
@@ -176,8 +176,11 @@ def _store(result: object, arrays: Sequence[Array], single: bool, name: str) -> 
     """Copy what the fold returned into the vector, which may be where it is already."""
     if result is None:
         raise TypeError(
-            f"malt: fold {name} returned None: a fold returns the new value; where it has changed own in place, end it "
-            f"with `return own`{see('Your own fold')}"
+            lines(
+                f"fold {name} returned None",
+                do="Return the new value. If the fold has changed own in place: return own.",
+                topic="fold-returns",
+            )
         )
     if single:
         values: Sequence[Any] = [result]
@@ -208,8 +211,12 @@ def _tell_if_kept(vector: _lib.Object, fold: object) -> None:
     if vector.lent():
         vector.told = True
         _lib.warn(
-            f"malt: fold {_called(fold)} keeps arrays of its updates after it has returned: they now show what "
-            f"arrives later: keep .copy() of them{see('Your own fold')}"
+            lines(
+                f"fold {_called(fold)} keeps arrays of its updates after it has returned",
+                "they now show what arrives later",
+                "Keep copies of them: .copy().",
+                topic="fold",
+            )
         )
 
 

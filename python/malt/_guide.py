@@ -1,23 +1,18 @@
-"""Where the guide says more about an error."""
+"""The form of errors: three short lines, and where the guide says more."""
 
 from __future__ import annotations
 
-__all__ = ["ELSEWHERE", "LATE", "see"]
+__all__ = ["lines", "more"]
 
 
-def see(heading: str) -> str:
-    """Return the last sentence of an error that a heading of the guide explains.
+def lines(what: str, where: str = "", do: str = "", topic: str = "") -> str:
+    """Return the message of an error: what happened; where, and which ranks; what to do; and where there is more.
 
-    A test holds that there is such a heading.
+    A test holds that the guide has each topic that is named.
     """
-    return f'. See "{heading}" in the guide'
+    return "\n".join(line for line in (f"malt: {what}", where, do, more(topic)) if line)
 
 
-ELSEWHERE = "is one under `if malt.rank() == 0`?" + see("A rank that is elsewhere").removeprefix(".")
-"""For a collective call that not all ranks make: what it most often is."""
-
-LATE = (
-    "each rank has to sync the same vectors, in the same order, for as long as the others do, unless it ends: does one "
-    "do without, or does it only take longer?" + see("A sync that waits").removeprefix(".")
-)
-"""For a wait for what other ranks scatter, or gather."""
+def more(topic: str) -> str:
+    """Return the last line of an error that a topic of the guide explains."""
+    return f"More: malt explain {topic}" if topic else ""

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _lib
 from ._arrays import Array
-from ._guide import see
+from ._guide import lines
 
 __all__ = ["Idle"]
 
@@ -35,9 +35,12 @@ class Idle:
         if self._unchanged < 2:
             return False
         _lib.warn(
-            f"malt: the array of {name} has not changed between its first syncs, so nothing is learnt: `w = w - g` "
-            "makes a new array and leaves the vector's as it was: write `w -= g`, or `v.array[:] = w - g`"
-            + see("The array that never changes")
+            lines(
+                f"the array of {name} has not changed between its first syncs, so nothing is learnt",
+                "`w = w - g` makes a new array, and leaves that of the vector as it was",
+                "Write `w -= g`, or `v.array[:] = w - g`.",
+                topic="unchanged",
+            )
         )
         return True
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _codec, _foreign, _identity, _launchers, _lib
-from ._errors import MismatchError, StateError
+from ._errors import StateError
 from ._options import choose, joined
 
 __all__ = ["allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"]
@@ -359,18 +359,14 @@ def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> 
         raise TypeError(
             f"malt: allreduce of a {type(value).__qualname__}: a number or an array is expected: try np.asarray(value)"
         )
-    return _combine(allgather(value, timeout=timeout), op)
+    kind = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else "a number"
+    _see_joined()
+    values = _lib.allgather(_codec.encode(value), _codec.decode, timeout, "malt.allreduce", f'{kind}, "{op}"')
+    return _combine(values, op)
 
 
 def _combine(values: list[Any], op: str) -> Any:
-    """Fold what `allgather` brought, in rank order."""
-    kinds = [f"an array of shape {v.shape} and {v.dtype}" if isinstance(v, np.ndarray) else "a number" for v in values]
-    for r, kind in enumerate(kinds):
-        if kind != kinds[0]:
-            raise MismatchError(
-                f"malt: allreduce of unlike values: rank 0 passed {kinds[0]}, rank {r} {kind}: every rank must pass "
-                "the same shape and dtype"
-            )
+    """Fold what the ranks passed, of one shape and dtype, in rank order."""
     if all(isinstance(v, int) for v in values) and op != "mean":  # Python's own: exact, however large
         if op == "sum":
             return sum(values)

@@ -1,8 +1,6 @@
 package inmem
 
 import (
-	"fmt"
-
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
@@ -12,7 +10,7 @@ import (
 func (t *transport) Map(bytes int) ([]byte, error) {
 	b, err := mem.Map(bytes)
 	if err != nil {
-		return nil, fmt.Errorf("inmem: Map: %w: %w", rdma.ErrNoMemory, err)
+		return nil, rdma.NoMemory(err)
 	}
 	return b, nil
 }
@@ -43,7 +41,7 @@ func heap(bytes int) ([]byte, error) {
 		free, limit := mem.Free()
 		if uint64(bytes) > free || bytes > largest {
 			short := &mem.ShortError{Want: uint64(bytes), Free: free, Limit: limit}
-			return nil, fmt.Errorf("%w: %w", rdma.ErrNoMemory, short)
+			return nil, rdma.NoMemory(short)
 		}
 	}
 	if bytes >= 4096 {

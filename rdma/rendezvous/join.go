@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
@@ -259,8 +260,10 @@ func (h *Host) awaitAll(ctx context.Context) error {
 
 // alone is the error of a rank that missing ranks have not come to.
 func (h *Host) alone(missing []int, cause error) error {
-	return fmt.Errorf("rendezvous: rank %d of job %s waited for %s to arrive; each has to be started, with the same MALT_STORE: %w",
-		h.cfg.Rank, h.job, Ranks(missing), cause)
+	return &say.Error{
+		Kind: cause, What: "the job did not start in time", Where: fmt.Sprintf("rank %d waited for %s to arrive", h.cfg.Rank, Ranks(missing)),
+		Do: "Start every rank, with the same MALT_STORE, as malt run does.",
+	}
 }
 
 // peerError adds what was being done to a *rdma.PeerError.
@@ -276,7 +279,7 @@ func peerError(err error, op string) error {
 func memory(err error) error {
 	var short *mem.ShortError
 	if errors.As(err, &short) {
-		return fmt.Errorf("%w: %w", rdma.ErrNoMemory, err)
+		return rdma.NoMemory(short)
 	}
 	return err
 }

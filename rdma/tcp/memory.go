@@ -21,7 +21,7 @@ func (t *Transport) Map(bytes int) ([]byte, error) {
 // Unmap can be called after Close.
 func (t *Transport) Unmap(b []byte) error { return mem.Unmap(b) }
 
-func noMemory(err error) error { return fmt.Errorf("%w: %w", rdma.ErrNoMemory, err) }
+func noMemory(err error) error { return rdma.NoMemory(err) }
 
 const (
 	// Up to this size all slots of a box are made together, on the Go heap.

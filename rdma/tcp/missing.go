@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 )
@@ -21,9 +22,9 @@ func (r *rank) await(ctx context.Context) error {
 		case l := <-r.failed:
 			var refused *handshake.Refusal
 			if why := l.lastWhy(); errors.As(why, &refused) {
-				return fmt.Errorf("tcp: rank %d to rank %d: %w", r.cfg.Rank, l.peer, why)
+				return fmt.Errorf("rank %d to rank %d: %w", r.cfg.Rank, l.peer, why)
 			}
-			return &rdma.PeerError{Rank: l.peer, Kind: rdma.Unreachable, Op: "connecting", Err: fmt.Errorf("%s; %s", l.missing(), blocked)}
+			return &rdma.PeerError{Rank: l.peer, Kind: rdma.Unreachable, Op: "malt.init", Err: errors.New(l.missing())}
 		case <-ctx.Done():
 			return r.missing(ctx.Err())
 		}
@@ -32,7 +33,7 @@ func (r *rank) await(ctx context.Context) error {
 }
 
 // blocked says what may be in the way.
-const blocked = "each rank has to run, no firewall may keep them from each other, and these must be addresses of a network that both are on (MALT_INTERFACE chooses)"
+const blocked = "Both must run, no firewall may be between them, and both be on that network (MALT_INTERFACE chooses one)."
 
 func (l *link) lastWhy() error {
 	l.mu.Lock()
@@ -57,7 +58,9 @@ func (r *rank) missing(cause error) error {
 		}
 		lines = append(lines, l.missing())
 	}
-	return fmt.Errorf("tcp: %s; %s: %w", strings.Join(lines, "; "), blocked, cause)
+	return &say.Error{
+		Kind: cause, What: "not all ranks could be connected in time", Where: strings.Join(lines, "; "), Do: blocked, Topic: "firewall",
+	}
 }
 
 // missing says which connection could not be made, and why.

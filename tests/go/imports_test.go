@@ -22,30 +22,31 @@ import (
 // mechanisms of one layer nothing from each other, and nobody imports capi.
 const policy = `
 internal/nearest
+internal/say
 internal/explore
 internal/fleet         golang.org/x/sys
 
 graphs                 gonum.org/v1/gonum internal/nearest
 
-rdma
+rdma                   internal/say
 rdma/internal/mem      golang.org/x/sys rdma internal/explore
 rdma/internal/bell     rdma rdma/internal/mem
 rdma/internal/ends     rdma rdma/box
 rdma/internal/dial    rdma/internal/mem
 rdma/internal/handshake rdma rdma/internal/mem
 rdma/box               rdma rdma/internal/mem
-rdma/rendezvous        rdma rdma/internal/mem
-rdma/rendezvous/meeting rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/rendezvous
+rdma/rendezvous        internal/say rdma rdma/internal/mem
+rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
-rdma/tcp               rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/rendezvous
+rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/rendezvous
 rdma/mixed             rdma rdma/box rdma/rendezvous rdma/shm rdma/tcp
 rdma/auto              rdma rdma/internal/mem rdma/internal/handshake rdma/rendezvous/... rdma/inmem rdma/shm rdma/tcp rdma/mixed
 rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock
 
-libmalt                graphs internal/nearest rdma rdma/auto libmalt/exchange libmalt/reduce libmalt/spvec libmalt/consistency
+libmalt                graphs internal/nearest internal/say rdma rdma/auto libmalt/exchange libmalt/reduce libmalt/spvec libmalt/consistency
 libmalt/exchange       rdma
 libmalt/reduce         internal/nearest
 libmalt/spvec          libmalt/reduce
@@ -53,7 +54,7 @@ libmalt/consistency    internal/nearest
 
 tests/bench/ranks/pingpong
 
-capi                   graphs rdma/... libmalt/... internal/nearest
+capi                   graphs rdma/... libmalt/... internal/nearest internal/say
 `
 
 // Pseudo-packages that weaken what Go promises, and the only users of each.

@@ -39,7 +39,7 @@ def test_a_status_other_than_0_is_a_death(call: str, end: str, code: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("call", "said"), [("v.sync", "through"), ("malt.barrier", "StateError None None malt: barrier: rank 1")]
+    ("call", "said"), [("v.sync", "through"), ("malt.barrier", "StateError None None malt: rank 1 has ended")]
 )
 def test_an_early_end_with_0_is_in_good_order(call: str, said: str) -> None:
     outputs = jobs.run(3, ENDS.format(call=call, end="sys.exit()"))
@@ -78,7 +78,7 @@ def test_a_rank_that_caught_a_peer_error_does_not_leave_in_good_order(code: int)
         assert "caught 2" in job.ranks[1].out.finish()
         job.ranks[0].say("go on")
         job.finish()
-        assert "heard 2 ended malt: barrier: rank 2 is dead" in job.ranks[0].out.text, job.ranks[0].err.text
+        assert "heard 2 ended malt: rank 2 is dead" in job.ranks[0].out.text, job.ranks[0].err.text
 
 
 def test_a_rank_that_leaves_after_a_timeout_is_dead() -> None:
@@ -104,8 +104,10 @@ def test_a_rank_that_leaves_after_a_timeout_is_dead() -> None:
         assert job.ranks[1].wait() == 0
         job.ranks[0].say("go on")
         job.finish()
-        assert "1 failed malt: gather of vector" in job.ranks[0].out.text, job.ranks[0].err.text
-        assert "it has left after a timeout: sync of vector" in job.ranks[0].out.text
+        assert "1 failed malt: rank 1 is dead: it has left after a timeout" in job.ranks[0].out.text, job.ranks[
+            0
+        ].err.text
+        assert "it has left after a timeout: vector-1.sync timed out" in job.ranks[0].out.text
 
 
 def test_a_timeout_that_was_made_good_is_forgotten() -> None:

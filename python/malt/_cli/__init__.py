@@ -23,6 +23,7 @@ COMMANDS = {
     "sim": "run a program on each of several hosts, simulated on this machine",
     "graph": "print, draw and compare dataflow graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
+    "explain": "print what the guide says about a topic, such as one that an error names",
     "doctor": "check this machine and say what to do",
     "completion": "print what bash, zsh or fish completes `malt` with",
     "token": "print a new secret, for jobs on several machines",

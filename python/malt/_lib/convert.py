@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from malt import _errors
-from malt._guide import ELSEWHERE, see
 
 from .loading import ffi, lib
 
-__all__ = ["DTYPES", "check", "describe_array", "encoded", "error", "fields", "rank_list", "string", "text"]
+__all__ = ["DTYPES", "check", "describe_array", "encoded", "error", "failure", "fields", "rank_list", "string", "text"]
 
 DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MALT_FLOAT64
-
-
-# What the sentences of the library call otherwise than Python does.
-_WORDS = {
-    "; call malt_init again to go on waiting": "",
-    "or allow it with uneven=ok": 'as malt.shard(…, even="pad") does, or make the vector with uneven="ok"',
-    "allow_disconnected=true": "malt.Graph(…, allow_disconnected=True)",
-    "is in a call already, of another thread or around this fold; wait for that one first": "is in a call of another "
-    "thread, and serves one call at a time: use a lock, or a vector per thread",
-}
 
 
 def check(status: int) -> None:
@@ -35,40 +23,20 @@ def check(status: int) -> None:
         raise error(status)
 
 
+def failure() -> Any:
+    """Return the malt_error_info of this thread's last failure; its texts are valid until the next call."""
+    info = ffi.new("malt_error_info *", {"size": ffi.sizeof("malt_error_info")})
+    lib.malt_error(info)
+    return info
+
+
 def error(status: int) -> Exception:
-    """Return the exception for a status other than 0, with the library's sentence."""
-    message = string(lib.malt_errmsg()) or f"malt: the library returned {status} without a sentence"
-    message = "malt: " + message.removeprefix("malt: ")
-    for theirs, ours in _WORDS.items():
-        message = message.replace(theirs, ours)
+    """Return the exception for a status other than 0."""
+    info = failure()
+    message = string(info.message) or f"malt: the library returned {status} without a sentence"
     if status == lib.MALT_EPEER:
-        info = ffi.new("malt_error_info *", {"size": ffi.sizeof("malt_error_info")})
-        lib.malt_error(info)
         return _errors.PeerError(message, info.rank, _errors.DEATHS[info.death - 1], string(info.why))
-    if status == lib.MALT_EMISMATCH:
-        message = _explained(message)
-    elif status == lib.MALT_ELEFT and message.endswith("all ranks must make this call"):
-        message += f": {ELSEWHERE}"
     return _kinds().get(status, _errors.Error)(message)
-
-
-_ORDER = ": all ranks must make the same collective calls in the same order"
-
-
-def _explained(message: str) -> str:
-    """Say of ranks that disagree what that most often comes from."""
-    if _ORDER not in message:
-        return message
-    made = re.findall(r"in the making of (vector|segment) ?(\S*): (\S+)", message)
-    if len(made) != 2 or made[0][:2] != made[1][:2]:
-        return f"{message}: {ELSEWHERE}"
-    message = message.partition(_ORDER)[0] + ": what is made together must be alike"
-    if made[0][2] != made[1][2]:  # the lengths, or the types
-        message += (
-            '; where the length comes from the data, agree first, as in `n = malt.allreduce(n, "max")`; for SVMlight '
-            "files pass n_features="
-        )
-    return message + see("Numbers that have to agree")
 
 
 def _kinds() -> dict[int, type[Exception]]:

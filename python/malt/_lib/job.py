@@ -78,10 +78,16 @@ def allreduce(data: np.ndarray[Any, Any], op: str, timeout: float | None) -> Non
     del keep
 
 
-def allgather(data: bytes, decode: Callable[[memoryview], Any], timeout: float | None) -> list[Any]:
-    """Return what decode makes of every rank's data; it gets borrowed memory."""
+def allgather(
+    data: bytes, decode: Callable[[memoryview], Any], timeout: float | None, call: str = "", given: str = ""
+) -> list[Any]:
+    """Return what decode makes of every rank's data; it gets borrowed memory.
+
+    ``call`` is what this is made for, if it is not ``malt.allgather``, and ``given`` what that is
+    given: ranks that differ in either get a `MismatchError`.
+    """
     with JOB.claim():
-        JOB.together(lib.malt_allgather, timeout, data, len(data))
+        JOB.together(lib.malt_allgather, timeout, data, len(data), encoded(call), encoded(given))
         return [_received(rank, decode) for rank in range(lib.malt_size())]
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from malt._errors import Error, StateError
-from malt._guide import LATE
 
 from . import place
 from .convert import check, describe_array, encoded, rank_list, text
@@ -21,8 +20,6 @@ from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place, first, seconds
 
 __all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
-
-WAITS = f": {LATE}"
 
 T = TypeVar("T")
 Parts: TypeAlias = "tuple[np.ndarray[Any, Any], ...]"
@@ -95,7 +92,7 @@ class Object(Place):
             else:
                 status = lib.malt_python_sync_as(self.handle, weight, first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout, WAITS)
+                status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout)
             return status
         except BaseException:
             self.give_up(status)
@@ -110,7 +107,7 @@ class Object(Place):
             else:
                 status = lib.malt_python_gather_as(self.handle, first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout, WAITS)
+                status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout)
             return status
         except BaseException:
             self.give_up(status)
@@ -126,7 +123,7 @@ class Object(Place):
             else:
                 status = lib.malt_python_scatter_as(self.handle, weight, first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout, WAITS)
+                status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout)
             return status
         except BaseException:
             self.give_up(status)
@@ -136,7 +133,7 @@ class Object(Place):
         """Make a call that stores its result in ``out``."""
         place.tell(4)
         self.must_be_open()
-        self.wait(lambda ms: function(*args, ms, out), timeout, WAITS)
+        self.wait(lambda ms: function(*args, ms, out), timeout)
         return int(out[0])
 
     def sync_rows(self, rows: np.ndarray[Any, Any], weight: float, timeout: float | None) -> int:
@@ -187,7 +184,7 @@ class Object(Place):
             try:
                 status = begin(handle, JOB.first if timeout is None else first(seconds(timeout)), count)
                 if status < 0 or caught:
-                    status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout, WAITS)
+                    status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout)
                 n = int(count[0])
                 if n:
                     self.folding = True
@@ -276,7 +273,9 @@ class Object(Place):
 
     def lockstep(self) -> bool:
         """Tell whether each gather folds what was sent with this rank's last scatter."""
-        return " consistency=bsp" in self.describe()
+        yes = ffi.new("int32_t *")
+        check(self._f("lockstep")(self.handle, yes))
+        return bool(yes[0])
 
     def ranks(self, which: str) -> list[int]:
         """Return the "receivers" or the "senders"."""

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from malt._errors import StaleError, StateError, TimeoutError
-from malt._guide import ELSEWHERE
+from malt._guide import lines
 
 from . import convert, loading, place
 from .loading import caught, lib
@@ -56,6 +56,13 @@ def milliseconds(limit: float) -> int:
 def first(limit: float) -> int:
     """Return the milliseconds after which a call that may take ``limit`` seconds comes back for the first time."""
     return milliseconds(min(limit, LONG_WAIT))
+
+
+def _waited(how: str) -> str:
+    """Return what is said of the call of this thread that has come back with MALT_ETIMEOUT."""
+    info = convert.failure()
+    call, where, advice, topic = map(convert.string, (info.call, info.where, info.advice, info.topic))
+    return lines(f"{call} {how}", where, advice, topic=topic)
 
 
 class Place:
@@ -92,31 +99,36 @@ class Place:
         """Raise if this has been closed."""
         if self.closed:
             raise StaleError(
-                f"malt: {self.name} has been closed: its arrays can still be used, but it can no longer be called"
+                lines(f"{self.name} has been closed", "its arrays can still be used, but it can no longer be called")
             )
 
     def _refusal(self) -> Exception:
         loading.alive()  # in a child the lock may be that of a thread which is not there
         if self.folding:
             return StateError(
-                f"malt: {self.name} is being folded: a fold cannot call its own vector; return the new value, and "
-                "scatter after the gather"
+                lines(
+                    f"{self.name} is being folded, and a fold cannot call its own vector",
+                    do="Return the new value, and scatter after the gather.",
+                    topic="fold",
+                )
             )
         return StateError(
-            f"malt: {self.name} is in a call of another thread, and serves one call at a time: use a lock, or a vector "
-            "per thread"
+            lines(
+                f"{self.name} is in a call of another thread, and serves one at a time",
+                do="Use a lock, or a vector for each thread.",
+            )
         )
 
-    def wait(self, call: Callable[[int], int], timeout: float | None, hint: str = "") -> int:
+    def wait(self, call: Callable[[int], int], timeout: float | None) -> int:
         """Make ``call(milliseconds)`` until it has an answer or ``timeout`` seconds are over; return the answer.
 
-        A negative answer is a status. ``hint`` ends what is said of a wait that is long.
+        A negative answer is a status.
         """
         status = None
         try:
             status = call(JOB.first if timeout is None else first(seconds(timeout)))
             if status < 0 or caught:
-                status = self.go_on(status, call, timeout, hint)
+                status = self.go_on(status, call, timeout)
         except BaseException:
             self.give_up(status)
             raise
@@ -127,7 +139,7 @@ class Place:
         if status is None or status == lib.MALT_ETIMEOUT:
             lib.malt_cancel(self.handle)
 
-    def go_on(self, status: int, call: Callable[[int], int], timeout: float | None, hint: str = "") -> int:
+    def go_on(self, status: int, call: Callable[[int], int], timeout: float | None) -> int:
         """Return the answer of a ``call`` that came back with an error, or with something caught."""
         limit = JOB.timeout if timeout is None else seconds(timeout)
         begun = monotonic() - first(limit) / 1000
@@ -139,22 +151,19 @@ class Place:
                 break
             if waited >= LONG_WAIT and not warned:
                 warned = True
-                warn(f"{convert.error(status)} (after {waited:.0f} s; goes on for {limit - waited:.0f} s){hint}")
+                warn(_waited(f"has waited for {waited:.0f} s, and goes on for {limit - waited:.0f} s"))
             status = call(milliseconds(limit - waited))
         if loading.ended() and threading.current_thread() is not threading.main_thread():
             raise SystemExit  # ends this thread, a daemon, without a word
         try:
-            return self._answer(status, limit, hint)
+            return self._answer(status, limit)
         finally:
             loading.raise_caught()  # in place of the answer, or of its error
 
-    def _answer(self, status: int, limit: float, hint: str) -> int:
+    def _answer(self, status: int, limit: float) -> int:
         """Return the answer of a call that is over, or raise the error that it is."""
         if status == lib.MALT_ETIMEOUT:
-            raise TimeoutError(
-                f"{convert.error(status)} (waited {limit:.3g} s: that is up to MALT_TIMEOUT, or to the timeout= of "
-                f"the call){hint}"
-            )
+            raise TimeoutError(_waited(f"timed out after {limit:.3g} s (timeout= or MALT_TIMEOUT changes this)"))
         if status == lib.MALT_EBUSY and self.folding:
             raise self._refusal()
         if status < 0:
@@ -186,7 +195,7 @@ class Job(Place):
         try:
             status = call(*args, self.first if timeout is None else first(seconds(timeout)))
             if status < 0 or caught:
-                self.go_on(status, partial(call, *args), timeout, f": all ranks must make this call: {ELSEWHERE}")
+                self.go_on(status, partial(call, *args), timeout)
         except BaseException:
             self.give_up(status)
             raise

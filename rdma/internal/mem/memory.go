@@ -30,7 +30,7 @@ func (e *ShortError) Error() string {
 		return fmt.Sprintf("this process has %d memory mappings, and the kernel allows it no more (vm.max_map_count); make fewer vectors, or raise it: sysctl -w vm.max_map_count=%d",
 			e.Maps, 4*e.Maps)
 	}
-	return fmt.Sprintf("%s wanted, %s free within %s; make it smaller, use fewer ranks, or raise the limit",
+	return fmt.Sprintf("%s wanted, %s free within %s",
 		amount(e.Want), amount(e.Free), e.Limit)
 }
 

@@ -28,7 +28,7 @@ func (h *chair) greet(meeting context.Context, c *conn, visit handshake.Visit) {
 		return // it has come by another way, or has ended
 	}
 	if m.Leaving != nil {
-		h.fail(&rdma.PeerError{Rank: int(hello.From), Kind: rdma.Failed, Op: "meeting", Err: fmt.Errorf("it gave up: %s (at %v)", m.Leaving.Why, c.there())})
+		h.fail(&rdma.PeerError{Rank: int(hello.From), Kind: rdma.Failed, Op: "malt.init", Err: fmt.Errorf("it gave up: %s (at %v)", m.Leaving.Why, c.there())})
 	}
 	if m.Here == nil {
 		return

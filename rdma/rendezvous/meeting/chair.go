@@ -219,7 +219,7 @@ func (h *chair) lost(rank int, kind rdma.Death, format string, args ...any) {
 	if s.got {
 		return
 	}
-	h.failWith(&rdma.PeerError{Rank: rank, Kind: kind, Op: "meeting", Err: fmt.Errorf("%s (%s)", fmt.Sprintf(format, args...), s.who())})
+	h.failWith(&rdma.PeerError{Rank: rank, Kind: kind, Op: "malt.init", Err: fmt.Errorf("%s (%s)", fmt.Sprintf(format, args...), s.who())})
 }
 
 // who says where a rank is.

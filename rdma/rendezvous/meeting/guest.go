@@ -138,7 +138,7 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 			c.say(&message{Leaving: &leaving{err.Error()}})
 			return nil, err
 		case away.Load():
-			return nil, &rdma.PeerError{Rank: 0, Kind: rdma.Unreachable, Op: "meeting", Err: dial.Silent(g.Unreachable, nil, c.raw.RemoteAddr().String())}
+			return nil, &rdma.PeerError{Rank: 0, Kind: rdma.Unreachable, Op: "malt.init", Err: dial.Silent(g.Unreachable, nil, c.raw.RemoteAddr().String())}
 		case err != nil:
 			return nil, g.abandoned(err)
 		case m.Waiting != nil:
@@ -179,7 +179,7 @@ func (g *guest) watch(c *conn, away *atomic.Bool) (stop func()) {
 
 // abandoned is the error when the connection with rank 0 ends.
 func (g *guest) abandoned(err error) error {
-	return &rdma.PeerError{Rank: 0, Kind: rdma.Ended, Op: "meeting", Err: fmt.Errorf("the connection with it at %s has ended, as it does when the process ends: %w", g.Store, err)}
+	return &rdma.PeerError{Rank: 0, Kind: rdma.Ended, Op: "malt.init", Err: fmt.Errorf("the connection with it at %s has ended, as it does when the process ends: %w", g.Store, err)}
 }
 
 // hopeless tells whether trying again would not help.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 	"malt/rdma/rendezvous"
@@ -101,14 +102,16 @@ func (p *party) listen(met ...netip.Addr) ([]net.Listener, error) {
 
 // waited is the error of a rank that has waited in vain.
 func (p *party) waited(absent []int, detail string, cause error) error {
-	who := "waited for the ranks, all of which had come, to hear that"
+	e := &say.Error{Kind: cause, What: "the ranks did not meet in time", Topic: "firewall"}
+	e.Where = fmt.Sprintf("rank %d at %s waited for all to hear that all had come", p.Rank, p.Store)
 	if len(absent) > 0 {
-		who = fmt.Sprintf("waited for %s of %d to come; %s", rendezvous.Ranks(absent), p.Size, ToCome)
+		e.Where = fmt.Sprintf("rank %d at %s waited for %s of %d", p.Rank, p.Store, rendezvous.Ranks(absent), p.Size)
+		e.Do = ToCome
 	}
 	if detail != "" {
-		who += "; " + detail
+		e.Where += "; " + detail
 	}
-	return fmt.Errorf("meeting: rank %d at %s %s: %w", p.Rank, p.Store, who, cause)
+	return e
 }
 
 // track has forked children close listeners, or not any more: then somebody else
@@ -138,7 +141,7 @@ func (f *failure) error() error {
 	case f.Taken:
 		return fmt.Errorf("meeting: %w: %s", rdma.ErrRankTaken, f.Why)
 	case f.Rank >= 0:
-		return &rdma.PeerError{Rank: f.Rank, Kind: f.Kind, Op: "meeting", Err: errors.New(f.Why)}
+		return &rdma.PeerError{Rank: f.Rank, Kind: f.Kind, Op: "malt.init", Err: errors.New(f.Why)}
 	}
 	return configError("%s", f.Why)
 }

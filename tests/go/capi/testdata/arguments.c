@@ -20,7 +20,7 @@ static void before_init(void)
 	FAILS(MALT_EINIT, "malt_init", malt_barrier(-1));
 	FAILS(MALT_EINIT, "malt_init", malt_abort("no job", NULL));
 	FAILS(MALT_EINIT, "malt_init", malt_at("a.c:1"));
-	FAILS(MALT_EINIT, "malt_init", malt_allgather("x", 1, -1));
+	FAILS(MALT_EINIT, "malt_init", malt_allgather("x", 1, NULL, NULL, -1));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_new(&a, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_check(NULL, NULL));
 	FAILS(MALT_EINIT, "malt_init", malt_segment_new(8, NULL, NULL, -1, &h));
@@ -187,7 +187,7 @@ static void of_the_job(void)
 	FAILS(MALT_EINVAL, "elements", malt_allreduce(x, UINT64_MAX / 2, MALT_FLOAT64, "mean", -1));
 	FAILS(MALT_EINVAL, "op", malt_allreduce(x, 3, MALT_FLOAT64, NULL, -1));
 	FAILS(MALT_EINVAL, "mean", malt_allreduce(x, 3, MALT_FLOAT64, "avg", -1));
-	FAILS(MALT_EINVAL, "NULL", malt_allgather(NULL, 3, -1));
+	FAILS(MALT_EINVAL, "NULL", malt_allgather(NULL, 3, NULL, NULL, -1));
 	FAILS(MALT_EINVAL, "root", malt_broadcast(x, 8, 1, -1));
 	FAILS(MALT_EINVAL, "NULL", malt_broadcast(NULL, 8, 0, -1));
 	OK(malt_allreduce(x, 3, MALT_FLOAT64, "sum", -1));
@@ -199,7 +199,7 @@ static void of_the_job(void)
 	row.count = 2;
 	FAILS(MALT_EINVAL, "shape [1 3]", malt_allreduce_array(x, &row, "sum", -1));
 	FAILS(MALT_EINVAL, "a is NULL", malt_allreduce_array(x, NULL, "sum", -1));
-	OK(malt_allgather(x, sizeof x, -1));
+	OK(malt_allgather(x, sizeof x, NULL, NULL, -1));
 	OK(malt_received(0, &got, &bytes));
 	CHECK(bytes == sizeof x && got != x && memcmp(got, x, sizeof x) == 0);
 	FAILS(MALT_EINVAL, "rank 1", malt_received(1, &got, &bytes));

@@ -50,5 +50,6 @@ int main(void)
 		CHECK(e.death == MALT_DEATH_FAILED);
 	else /* it has heard of rank 0 first, which takes this one for dead */
 		CHECK(e.rank == 0 && e.death == MALT_DEATH_FAILED && strstr(e.why, "takes this rank for dead: no answer"));
+	OK(malt_abort(e.message, &e)); /* its end without a word would be another death */
 	return 0;
 }

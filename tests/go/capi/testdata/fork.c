@@ -28,7 +28,7 @@ static void everything(void)
 	REFUSED(malt_barrier(-1));
 	REFUSED(malt_allreduce(NULL, 0, MALT_FLOAT32, "mean", -1));
 	REFUSED(malt_allreduce_array(NULL, &a, "mean", -1));
-	REFUSED(malt_allgather(NULL, 0, -1));
+	REFUSED(malt_allgather(NULL, 0, NULL, NULL, -1));
 	REFUSED(malt_broadcast(NULL, 0, 0, -1));
 	REFUSED(malt_received(0, &got, &u64));
 	REFUSED(malt_cancel(0));
@@ -50,6 +50,7 @@ static void everything(void)
 	REFUSED(malt_vector_broadcast(h, 0, -1));
 	REFUSED(malt_vector_configure(h, "", -1));
 	REFUSED(malt_vector_clock(h, &u64));
+	REFUSED(malt_vector_lockstep(h, NULL));
 	REFUSED(malt_vector_describe(h, NULL, 0, &u64));
 	REFUSED(malt_vector_receivers(h, NULL, 0, &u32));
 	REFUSED(malt_vector_senders(h, NULL, 0, &u32));
@@ -62,6 +63,7 @@ static void everything(void)
 	REFUSED(malt_segment_gather_update(h, 0, &u));
 	REFUSED(malt_segment_gather_end(h, 1));
 	REFUSED(malt_segment_clock(h, &u64));
+	REFUSED(malt_segment_lockstep(h, NULL));
 	REFUSED(malt_segment_describe(h, NULL, 0, &u64));
 	REFUSED(malt_segment_receivers(h, NULL, 0, &u32));
 	REFUSED(malt_segment_senders(h, NULL, 0, &u32));

@@ -1,0 +1,48 @@
+"""What ``malt explain`` prints: the sections of the guide that have a label, such as ``(hangs)=``.
+
+A section goes on to the next heading of its level or a higher one. Links lose their addresses, and
+what is meant for Sphinx alone is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+LABELS = re.compile(r"((?:^\([a-z][a-z-]*\)=\n)+)\n*(#+) (.+)\n", re.MULTILINE)
+
+
+def topics(docs: Path) -> dict[str, str]:
+    """Return the text of each topic, by its label."""
+    found: dict[str, str] = {}
+    for page in sorted(docs.rglob("*.md")):
+        text = page.read_text()
+        for heading in LABELS.finditer(text):
+            labels, hashes, title = heading.groups()
+            rest = text[heading.end() :]
+            end = re.search(rf"^#{{1,{len(hashes)}}} ", _without_code(rest), re.MULTILINE)
+            for name in re.findall(r"[a-z-]+", labels):
+                if name in found:
+                    raise ValueError(f"{page}: the topic {name} is there twice")
+                found[name] = _plain(title, rest[: end.start()] if end else rest)
+    return found
+
+
+def _without_code(text: str) -> str:
+    """Return text of the same length in which no line of code looks like a heading."""
+    return re.sub(r"^```.*?^```$", lambda m: m[0].replace("#", "."), text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _plain(title: str, text: str) -> str:
+    """Return a section as it is read in a terminal."""
+    text = re.sub(r"^\([a-z-]+\)=\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(`{3,})(?:\{code-block\} )?\w*\n(.*?)^\1$", _indented, text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"\[\]\(([\w/.-]*?)(?:\.md)?(?:#([\w-]+))?\)", lambda m: f'"{(m[2] or m[1]).replace("-", " ")}"', text
+    )
+    text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    return f"{title}\n{'=' * len(title)}\n\n{text.strip()}\n"
+
+
+def _indented(block: re.Match[str]) -> str:
+    return re.sub(r"^(?=.)", "    ", block[2], flags=re.MULTILINE).rstrip("\n")
