@@ -41,7 +41,7 @@ func Word(word string, known []string) string {
 
 // spelled is the entry of known with the smallest edit distance.
 func spelled(word string, known []string) string {
-	best, limit := "", len(word)/2
+	best, limit := "", len(strings.TrimLeft(word, "-"))/2 // an option has its dashes in common with all others
 	for _, k := range known {
 		d := distance(word, k)
 		if d < limit || d == limit && (best == "" || alike(word, k) > alike(word, best)) {

@@ -7,11 +7,11 @@ import (
 )
 
 func TestWord(t *testing.T) {
-	known := []string{"all", "ring", "chord", "halton", "halton-paper", "hypercube", "random"}
+	known := []string{"all", "ring", "chord", "halton", "halton-paper", "hypercube", "random", "-h"}
 	for word, want := range map[string]string{
 		"halten": "halton", "haltonpaper": "halton-paper", "rnig": "ring", "al": "all", "cord": "chord",
 		"rand":   "random", // two changes from ring, too
-		"zzzzzz": "", "": "", "xy": "",
+		"zzzzzz": "", "": "", "xy": "", "-m": "",
 		"ALL": "all", "halton_paper": "halton-paper", " Ring ": "ring", strings.Repeat("ring", 11): "",
 		"fully_connected": "all", "ring-allreduce": "all", "cube": "hypercube",
 		"random=2": "random:2", "rand-2": "random:2", "Random(2)": "random:2", "zzzzzz=2": "",
