@@ -40,6 +40,9 @@ var elsewhere = map[string][]string{
 	"block":   {"blocks", "contiguous", "chunk", "chunks"},
 	"shuffle": {"random", "permutation"},
 
+	// formats of a picture
+	"png": {"jpg", "jpeg", "gif"},
+
 	// options
 	"graph":       {"topology", "network", "dataflow"},
 	"consistency": {"staleness", "slack", "mode", "synchronization"},
