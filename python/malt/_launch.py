@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -400,13 +401,17 @@ class Job:
             rank.process.poll()
         for pipe in list(self._reports):
             self._drop(pipe)
-        for key in list(self._selector.get_map().values()):
-            if key.data[0] == _END:
-                os.close(key.fd)
-        self._selector.close()
         self._tell_guard(b"done\n")
         if self._guard is not None and self._guard.stdin is not None:
             self._guard.stdin.close()
+        for key in list(self._selector.get_map().values()):
+            if key.data[0] == _END:
+                ends = select.poll()
+                ends.register(key.fd, select.POLLIN)
+                ends.poll()  # a thread that tells of an end has then closed its own descriptor
+                os.close(key.fd)
+        self._selector.close()
+        if self._guard is not None:
             self._guard.wait()
         return left
 

@@ -220,8 +220,8 @@ func (t *Transport) Near() (ranks []int) {
 	return ranks
 }
 
-// Patience is a context that may end at any moment of a wait: the scheduler
-// tries both.
+// Patience is a context that its caller may end at any moment of a wait: the
+// scheduler tries both. A rank that leaves after that leaves in good order.
 type Patience struct {
 	context.Context
 	over bool
@@ -229,7 +229,7 @@ type Patience struct {
 
 func (p *Patience) Err() error {
 	if p.over {
-		return context.DeadlineExceeded
+		return context.Canceled
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ var ofCalls = []mutation{
 	{
 		line: "a clock looked at before the death counts (no reload)",
 		file: "libmalt/gather.go",
-		old:  "		if clock, _ = look(); mode", new: "		if mode",
+		old:  "	if dead != nil {\n		if clock, _ = look(); mode", new: "	if dead != nil {\n		if mode",
 		caught: "TestExplorePlays/bsp", how: "when it died",
 	},
 	{

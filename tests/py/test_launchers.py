@@ -405,5 +405,7 @@ def test_a_forked_child_is_not_the_rank_that_its_parent_will_be(monkeypatch: pyt
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(_identity.INSIDE, "")  # to be taken back at the end
     monkeypatch.delenv(_identity.INSIDE)
+    _identity._before_fork()
+    monkeypatch.setattr(_identity, "_pid", -1)  # as in a child
     _identity._forked()
     assert _identity.inside() == (3, 4, -1, 1)

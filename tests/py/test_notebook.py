@@ -182,9 +182,9 @@ def test_notebooks_run_without_anybody_looking(tmp_path: Path) -> None:
 
 def test_what_malt_explains_itself_ends_at_the_users_line(kernel: Kernel) -> None:
     cell = kernel.run("%%malt\nw = malt.Vector(3, name='w')\nif r == 0:\n    malt.allreduce(1)\nw.allreduce()")
-    assert re.search(r"rank 0 (is )?in allgather \(In\[\d+\]:4: malt.allreduce\(1\)\)", cell.error)
-    assert re.search(r"rank [12] (is )?in allreduce .* \(In\[\d+\]:5: w.allreduce\(\)\)", cell.error)
-    assert re.search(r"In\[\d+\], line [45]\n", cell.error)
+    assert re.search(r"rank 0: malt.allreduce\(.* \(In\[\d+\]:4: malt.allreduce\(1\)\)", cell.error)
+    assert re.search(r"rank [12]: w.allreduce\(.* \(In\[\d+\]:5: w.allreduce\(\)\)", cell.error)
+    assert re.search(r"Cell In\[\d+\], line [45]\n", cell.error)
     assert "File " not in cell.error
     # A fold of the user's own is shown, with what called it.
     error = kernel.run("%%malt\nw.array += 1\ndef fold(own, updates):\n    return own / [][0]\nw.sync(fold)").error

@@ -94,7 +94,7 @@ os._exit(0)
         assert re.match("waited for rank 1 ", where), where
         assert do.endswith("?"), do
         assert more == "More: malt explain " + (
-            "sync-waits" if "sync" in what or "scatter" in what or "gather" in what else "elsewhere"
+            "sync-waits" if re.search(r"\.(sync|scatter|gather)", what) else "elsewhere"
         ), more
         assert free == "free"
 

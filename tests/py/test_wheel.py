@@ -41,7 +41,7 @@ def test_the_wheel_is_small_and_has_no_more_than_it_needs(wheel: Path) -> None:
     assert wheel.stat().st_size < 4 << 20
     names = zipfile.ZipFile(wheel).namelist()
     kinds = {Path(name).suffix for name in names if not re.match(r"malt-[^/]*\.dist-info/", name)}
-    assert kinds == {".py", ".pyi", ".so", ".0", ".typed"}
+    assert kinds == {".json", ".py", ".pyi", ".so", ".0", ".typed"}
     assert {"malt/py.typed", "malt/_malt.abi3.so", "malt/libmalt.so.0"} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     package = ROOT / "python"

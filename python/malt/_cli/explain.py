@@ -25,11 +25,16 @@ def topics() -> dict[str, str]:
     return found
 
 
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    made = Parser("explain", "malt explain [TOPIC]", DESCRIPTION, EXAMPLES)
+    made.add_argument("topic", nargs="?", help="a word such as hangs, mismatch, firewall")
+    return made
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
-    parser = Parser("explain", "malt explain [TOPIC]", DESCRIPTION, EXAMPLES)
-    parser.add_argument("topic", nargs="?", help="a word such as hangs, mismatch, firewall")
-    topic = parser.parse(arguments).topic
+    topic = parser().parse(arguments).topic
     texts = topics()
     if topic is None:
         width = max(map(len, texts))

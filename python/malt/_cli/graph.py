@@ -130,7 +130,7 @@ def _drawn(parse: Parser, options: argparse.Namespace, form: str) -> bytes:
 def _sentence(error: ValueError) -> str:
     """Return the library's sentence, with the option as it is called here."""
     text = str(error).removeprefix("malt: ").removeprefix("graphs: ")
-    return text.replace("malt.Graph(…, allow_disconnected=True)", "--allow-disconnected")
+    return text.replace("allow_disconnected", "--allow-disconnected")
 
 
 def _compared(parse: Parser, options: argparse.Namespace) -> str:
