@@ -163,7 +163,7 @@ VALE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/malt/vale-v3.21.0
 
 $(VALE):
 	@part=$@.part.$$$$; echo "vale: building it in $@"; mkdir -p $(@D); \
-	GOFLAGS= GOBIN=$$part $(GO) install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0 2>/dev/null && mv -T $$part $@ || { rm -rf $$part; test -d $@; }
+	GOFLAGS= GOBIN=$$part $(GO) install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0 && mv -T $$part $@ || { rm -rf $$part; test -d $@; }
 
 check-english: $(VENV)/.tools $(VALE) ## what people read, against the rules in docs/_vale
 	@test "$$($(VALE)/vale --output=line docs/_vale/wrong.txt | cut -d: -f2 | sort -u | wc -l)" = "$$(grep -c . docs/_vale/wrong.txt)" || \

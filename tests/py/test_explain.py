@@ -55,7 +55,7 @@ def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_misspelt_topic_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "hang"]) == 2
-    assert "there is no topic 'hang': did you mean 'hangs'?" in capsys.readouterr().err
+    assert "'hang' is not a topic: did you mean 'hangs'?" in capsys.readouterr().err
 
 
 def test_it_is_small() -> None:

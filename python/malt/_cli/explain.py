@@ -42,6 +42,6 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{name:{width}}  {texts[name].partition(chr(10))[0]}")
         return 0
     if topic not in texts:
-        raise UsageError("malt explain", f"there is no topic {topic!r}: {nearest(topic, texts)}")
+        raise UsageError("malt explain", f"{topic!r} is not a topic: {nearest(topic, texts)}")
     print(texts[topic], end="")
     return 0
