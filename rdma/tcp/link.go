@@ -219,7 +219,9 @@ func (l *link) finishConn(c *conn, why error) (cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = ended(why) && !errors.Is(why, syscall.ECONNRESET)
-	if l.conn, l.why = nil, why; fromPeer(why) {
+	// The end of a connection comes also from a host to which the way is cut: in doubt
+	// only an attempt that is answered counts.
+	if l.conn, l.why = nil, why; fromPeer(why) && l.silence < l.suspicious() {
 		l.silence = 0
 	} else {
 		l.add(time.Since(l.counted), l.rank.cfg.Unreachable*3/10)

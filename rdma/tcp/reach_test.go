@@ -95,9 +95,10 @@ func TestSilenceIsCountedOn(t *testing.T) {
 		syscall.ECONNABORTED: was, // reset from here
 		syscall.ETIMEDOUT:    was,
 		net.ErrClosed:        was,
-		syscall.ECONNRESET:   0,
-		io.EOF:               0,
-		io.ErrUnexpectedEOF:  0,
+		// Of a host that is in doubt: what comes from there says nothing of the way to it.
+		syscall.ECONNRESET:  was,
+		io.EOF:              was,
+		io.ErrUnexpectedEOF: was,
 	} {
 		l, c := lost(1, ""), &conn{raw: &wire{}}
 		l.conn = c
@@ -115,6 +116,14 @@ func TestSilenceIsCountedOn(t *testing.T) {
 		}
 		if dead := l.unheard(nil, nil, 500*time.Millisecond, 500*time.Millisecond); dead != (want == was) {
 			t.Errorf("after %v, and half a second, dead is %v at %v", why, dead, l.silent())
+		}
+	}
+	for _, why := range []error{syscall.ECONNRESET, io.EOF, io.ErrUnexpectedEOF} {
+		l, c := lost(1, ""), &conn{raw: &wire{}}
+		l.conn = c
+		l.note(c, time.Second)
+		if _ = l.finishConn(c, why); l.silent() != 0 {
+			t.Errorf("after %v of a host that is not in doubt silence is %v", why, l.silent())
 		}
 	}
 	// A connection from the first moment of which the host is silent counts for itself.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from net.talking import Program, Programs
@@ -145,20 +145,26 @@ def known(job: list[Program], pair: list[Host], cut: float, away: Away) -> list[
     return wrong
 
 
-def test_every_way_to_become_unreachable() -> None:
-    with Network(2 * len(AWAY)) as net, Programs() as started:
-        pairs = [net.hosts[2 * i : 2 * i + 2] for i in range(len(AWAY))]
-        jobs = [start(started, pair, away.limit) for pair, away in zip(pairs, AWAY.values(), strict=True)]
-        assert [rank.hear() for job in jobs for rank in job] == ["up"] * 2 * len(AWAY)
+def tried(ways: Mapping[str, Away]) -> dict[str, list[str]]:
+    """Return what is wrong, by the way to become unreachable, of which each has a pair of hosts."""
+    with Network(2 * len(ways)) as net, Programs() as started:
+        pairs = [net.hosts[2 * i : 2 * i + 2] for i in range(len(ways))]
+        jobs = [start(started, pair, away.limit) for pair, away in zip(pairs, ways.values(), strict=True)]
+        assert [rank.hear() for job in jobs for rank in job] == ["up"] * 2 * len(ways)
         cuts = []
-        for pair, job, away in zip(pairs, jobs, AWAY.values(), strict=True):
+        for pair, job, away in zip(pairs, jobs, ways.values(), strict=True):
             for rank in job:
                 rank.tell("go")
             away.cut(*pair)
             cuts.append(time.clock_gettime(time.CLOCK_MONOTONIC))
         found = {
             name: known(job, pair, cut, away)
-            for (name, away), pair, job, cut in zip(AWAY.items(), pairs, jobs, cuts, strict=True)
+            for (name, away), pair, job, cut in zip(ways.items(), pairs, jobs, cuts, strict=True)
         }
-        wrong = {name: what for name, what in found.items() if what}
-        assert not wrong, json.dumps(wrong, indent=1)
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
+def test_every_way_to_become_unreachable() -> None:
+    late = tried(AWAY)
+    wrong = late and tried({name: AWAY[name] for name in late})  # on a less busy machine, with fewer ICMP messages
+    assert not wrong, json.dumps(wrong, indent=1)
