@@ -145,10 +145,9 @@ def examine(environment: Environment, programs: Path, cwd: Path) -> str:
     (cwd / "train.py").write_text(example)
     for size, command in [(1, (python,)), (2, (programs / "malt", "run", "-n", "2"))]:
         said = call(*command, "train.py", cwd=cwd)
-        for rank in range(size):
-            error = re.search(rf"rank {rank} of {size}: error (\S+)", said)
-            if error is None or not float(error[1]) < 1e-6:
-                raise FailedError(f"the README's example as {size} ranks said:\n{said}")
+        errors = re.findall(r"error (\S+)", said)
+        if len(errors) != size or not all(float(error) < 1e-6 for error in errors):
+            raise FailedError(f"the README's example as {size} ranks said:\n{said}")
 
     has = [*environment.packages, *(["torch"] if environment.torch else [])]
     uses = call(python, HERE / "inside.py", *has, cwd=cwd).strip()
