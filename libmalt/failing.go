@@ -13,8 +13,8 @@ import (
 // program makes of the error, once it has
 //
 //   - got a *rdma.PeerError: the job is over, for all;
-//   - got ErrTimeout from an object, and no later call there that may wait has
-//     succeeded; or from a collective call, and no later call at all.
+//   - got ErrTimeout from an object, and no later call there that may wait has ended
+//     in another way; or from a collective call, and no later call at all.
 //
 // A call that its caller has ended before its time does not count.
 
@@ -31,12 +31,14 @@ func (w *World) book(g *gate, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch late, out := err.(*timeout); {
-	case dead != nil && w.failed == nil:
-		w.failed = dead
+	case dead != nil:
+		if w.failed == nil {
+			w.failed = dead
+		}
 	case out && !errors.Is(err, ErrInterrupted) && !errors.Is(err, context.Canceled):
 		g.late.Store(true)
 		w.late[g] = late.said.What + ", and " + late.said.Where
-	case out || err == nil:
+	default:
 		for _, g := range []*gate{g, &w.gate} {
 			g.late.Store(false)
 			delete(w.late, g)

@@ -38,7 +38,7 @@ class TimeoutError(Error, builtins.TimeoutError):
     The call has been given up, not the object: a vector can be used on. A ``sync``
     that timed out has scattered, so ``gather`` is what goes on with it. Other ranks
     that need this one in a collective call that it gave up get a :class:`StateError`.
-    A rank that ends before a later call on the same vector has succeeded (after a
+    A rank that ends before a later call on the same vector has ended in another way (after a
     collective call: any later call) is dead to the others, whatever its exit code.
     """
 
