@@ -72,7 +72,7 @@ def on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Iterat
 
 def test_prefixes_are_coloured_and_differ(tmp_path: Path) -> None:
     with on_terminal("-n", "2", script(tmp_path, "print('x')")) as terminal:
-        terminal.wait_for(r"\] ?\x1b\[0m x", 2)
+        terminal.wait_for(r"\]\x1b\[0m x\r\n", 2)  # the whole line
     assert set(re.findall(rb"\x1b\[(\d+)m\[(\d)\]\x1b\[0m x\r\n", terminal.screen)) == {(b"36", b"0"), (b"32", b"1")}
 
 
