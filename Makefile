@@ -166,11 +166,11 @@ $(VALE):
 	GOFLAGS= GOBIN=$$part $(GO) install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0 && mv -T $$part $@ || { rm -rf $$part; test -d $@; }
 
 check-english: $(VENV)/.tools $(VALE) ## what people read, against the rules in docs/_vale
-	@test "$$($(VALE)/vale --output=line docs/_vale/wrong.txt | cut -d: -f2 | sort -u | wc -l)" = "$$(grep -c . docs/_vale/wrong.txt)" || \
-		{ echo "docs/_vale/wrong.txt: the rules must find each line of it"; exit 1; }
+	@test "$$($(VALE)/vale --output=line docs/_vale/wrong.md | cut -d: -f2 | sort -u | wc -l)" = "$$(grep -c . docs/_vale/wrong.md)" || \
+		{ echo "docs/_vale/wrong.md: the rules must find each line of it"; exit 1; }
 	@rm -rf build/english
 	@$(PY) docs/_ext/english.py build/english
-	$(VALE)/vale --output=line --glob='!**/_vale/*.txt' README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs build/english
+	$(VALE)/vale --output=line --glob='!**/_vale/*.md' README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs build/english
 
 # ---- the rest
 

@@ -23,7 +23,7 @@ extensions = [
     "inherited",
     "produced",
 ]
-exclude_patterns = ["_ext", "_static", "figures"]
+exclude_patterns = ["_ext", "_static", "_vale", "figures"]
 nitpicky = True
 show_warning_types = True
 default_role = "py:obj"  # what docstrings have in single backticks
@@ -35,6 +35,7 @@ myst_heading_anchors = 3
 shutil.copytree(HERE.parent / "examples/notebooks", HERE / "tutorials/notebooks", dirs_exist_ok=True)
 nb_execution_mode = "off"  # tutorials show what `make notebooks` has kept in them
 nb_merge_streams = True
+nb_render_image_options = {"alt": "Plot drawn by the cell above"}
 
 # ---- drawings, from the scripts in figures
 

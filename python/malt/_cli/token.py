@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from malt._cli.options import Parser
 
 DESCRIPTION = """\
-Prints a new secret, which the ranks of a job on several machines share: only who has
-it can join. `malt run` makes one by itself where it starts all ranks."""
+Prints a new token: the secret that the ranks of a job on several machines share. Only
+processes with the token can join. When `malt run` starts all ranks, it makes one itself."""
 
 EXAMPLES = """\
   export MALT_TOKEN=$(malt token)
@@ -17,7 +17,7 @@ EXAMPLES = """\
 
 
 LEAST = 16
-"""Characters that a secret has at least."""
+"""The smallest number of characters of a token."""
 
 SHORT = f"has fewer than {LEAST} characters, so that it could be guessed: `malt token` prints a secret"
 
