@@ -17,8 +17,10 @@ import (
 	"syscall"
 	"time"
 
+	"malt/graphs"
 	"malt/internal/nearest"
 	"malt/libmalt"
+	"malt/libmalt/consistency"
 	"malt/libmalt/reduce"
 	"malt/rdma/auto"
 )
@@ -78,10 +80,16 @@ func inspect(what string) (string, error) {
 		b, err := json.Marshal(examine())
 		return string(b), err
 	}
+	if what == "names" {
+		b, err := json.Marshal(map[string][]string{
+			"graph": graphs.Names(), "consistency": consistency.Names(), "fold": reduce.Names(), "transport": auto.Names(),
+		})
+		return string(b), err
+	}
 	if words := strings.Fields(what); len(words) > 2 && words[0] == "meant" {
 		return nearest.Word(words[1], words[2:]), nil
 	}
-	return "", badArgument("inspect %q: doctor is expected, or meant, a word and the words that are known", what)
+	return "", badArgument("inspect %q: doctor or names is expected, or meant, a word and the words that are known", what)
 }
 
 func examine() doctor {

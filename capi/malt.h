@@ -546,6 +546,8 @@ malt_status malt_graph_close(malt_handle g);
 /* What MALT knows without a job; malt_init is not needed. what:
  * "meant WORD KNOWN KNOWN ..." gives the one of the known words that WORD probably
  * means, by its spelling or because other systems call it so; "" if none.
+ * "names" gives the values that the options "graph", "consistency", "fold" and
+ * "transport" may have or begin with, as JSON text: an object of lists by those keys.
  * "doctor" gives what MALT finds on this machine, as JSON text. The text is an object
  * with these keys, and may get more:
  *     version, abi   of the library

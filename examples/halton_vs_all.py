@@ -51,7 +51,8 @@ def rank(opt: argparse.Namespace) -> None:
     """Train in all ways, turn by turn; rank 0 writes what came of it."""
     test_letters, test_labels = splice.read("test")
     test = splice.features(test_letters, opt.k), test_labels
-    letters, labels = (a[: opt.rows] for a in splice.read("train"))
+    letters, labels = splice.read("train")
+    letters, labels = letters[: opt.rows], labels[: opt.rows]
     told = []
     for seed in range(opt.turns):
         own_letters, own_labels = malt.shard(letters, labels, order="shuffle", seed=seed)

@@ -129,7 +129,7 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
     seconds = malt.allreduce(np.array(run.seconds), "max") + closing
     examples = malt.allreduce(np.array(run.examples, np.float64), "sum")
     accuracy = float((np.sign(svm.scores(model, test[0])) == test[1]).mean())
-    folded = [[e.folded_messages, e.age_mean, e.age_max] for e in run.edges if e.folded_messages]
+    folded = [(e.folded_messages, e.age_mean, e.age_max) for e in run.edges if e.folded_messages]
     all_folded = [edge for rank in malt.allgather(folded) for edge in rank]
     updates = sum(count for count, _, _ in all_folded)
     sent = float(malt.allreduce(sum(e.sent_bytes for e in run.edges) / 1e6))
@@ -164,7 +164,8 @@ def main() -> None:
     ask.add_argument("--rows", type=int, default=None, help="use only so many windows")
     opt = ask.parse_args()
 
-    letters, labels = (a[: opt.rows] for a in splice.read("train"))
+    letters, labels = splice.read("train")
+    letters, labels = letters[: opt.rows], labels[: opt.rows]
     test_letters, test_labels = splice.read("test")
     test = splice.features(test_letters, opt.k), test_labels
     runs = []

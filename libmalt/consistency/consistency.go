@@ -12,6 +12,7 @@ package consistency
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,9 @@ type Mode struct {
 const maxN = 1 << 16 // a larger slack or depth is a typing error
 
 var names = []string{"bsp", "async", "ssp:2", "notify-ack"}
+
+// Names returns the modes as they are written, each with a number where it needs one.
+func Names() []string { return slices.Clone(names) }
 
 // Parse reads "bsp", "async", "ssp:SLACK", "notify-ack" or "notify-ack:DEPTH".
 func Parse(s string) (Mode, error) {

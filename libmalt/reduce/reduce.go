@@ -58,6 +58,9 @@ func (o Op) String() string { return nameOf(opNames, int(o), "Op") }
 // Weighted tells whether the weights of the operands matter.
 func (o Op) Weighted() bool { return o == Mean || o == MeanReceived }
 
+// Names returns the names of all operations.
+func Names() []string { return slices.Clone(opNames[1:]) }
+
 // ParseOp is the inverse of String.
 func ParseOp(s string) (Op, error) {
 	i, err := parse(opNames, s, "fold")

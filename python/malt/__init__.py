@@ -38,6 +38,7 @@ from . import _identity as _identity  # has to see forks from now on
 if TYPE_CHECKING:
     from . import sklearn as sklearn
     from . import torch as torch
+    from . import typing as typing
     from ._errors import (
         Error,
         HostError,
@@ -90,7 +91,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 # Submodules for what not everybody has: loaded at the first use of, say, malt.torch.
-_SUBMODULES = ("dask", "ray", "sklearn", "torch")
+_SUBMODULES = ("dask", "ray", "sklearn", "torch", "typing")
 
 __all__ = [
     "Edge",

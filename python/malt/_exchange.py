@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from types import TracebackType
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast
 
 from . import _lib, _stats, _world
 from ._graph import Graph, GraphLike, as_graph
 from ._options import joined
+from .typing import Consistency
 
 __all__ = ["Exchange", "options", "receivers_of"]
 
@@ -66,9 +67,9 @@ class Exchange:
         return self._described["name"]
 
     @property
-    def consistency(self) -> str:
+    def consistency(self) -> Consistency:
         """How far ranks may drift apart."""
-        return self._described["consistency"]
+        return cast("Consistency", self._described["consistency"])
 
     @property
     def graph(self) -> Graph:

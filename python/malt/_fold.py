@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, get_args
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from . import _lib
 from ._arrays import Array
 from ._guide import lines
 from ._options import choose
+from .typing import FoldName
 
 __all__ = ["Fold", "NativeFold", "Update", "apply", "check"]
 
@@ -81,7 +82,7 @@ class Update:
         return f"<malt update of rank {self.rank}: clock {self.clock}, age {self.age}, weight {self.weight:g}>"
 
 
-BUILT_IN = ("mean", "mean-received", "sum", "min", "max", "replace")
+BUILT_IN: tuple[FoldName, ...] = get_args(FoldName)
 
 
 class NativeFold(Protocol):
@@ -97,7 +98,7 @@ def compiled(fold: object) -> int | None:
     return getattr(fold, "address", None)
 
 
-Fold: TypeAlias = "str | NativeFold | Callable[[Any, list[Update]], Any]"
+Fold: TypeAlias = "FoldName | NativeFold | Callable[[Any, list[Update]], Any]"
 
 
 def check(fold: object, number: str | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 from . import _lib, _world
 from ._need import need
+from .typing import GraphName
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -30,7 +31,7 @@ class NetworkxGraph(Protocol):
         """For each node its neighbours."""
 
 
-GraphLike: TypeAlias = "str | Graph | Iterable[Iterable[SupportsIndex]] | NetworkxGraph"
+GraphLike: TypeAlias = "GraphName | Graph | Iterable[Iterable[SupportsIndex]] | NetworkxGraph"
 
 
 _ARROWS = 1000
@@ -84,7 +85,7 @@ class Graph:
     allow_disconnected: bool
     spec: str
 
-    def __init__(self, spec: GraphLike, size: int | None = None, *, allow_disconnected: bool = False) -> None:
+    def __init__(self, spec: GraphLike | str, size: int | None = None, *, allow_disconnected: bool = False) -> None:
         if isinstance(spec, Graph):
             size = size or spec.size
             allow_disconnected = allow_disconnected or spec.allow_disconnected

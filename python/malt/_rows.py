@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Array
 from ._options import choose
+from .typing import Sparse
 
 __all__ = ["Named", "RowsLike", "index", "representation"]
 
 RowsLike: TypeAlias = "npt.ArrayLike | Any"
 
 
-def representation(sparse: object) -> str | None:
+def representation(sparse: object) -> Sparse | None:
     """Return what ``sparse=`` says: None, "model" or "gradient"."""
     if sparse is False or sparse is None:
         return None
@@ -26,8 +27,8 @@ def representation(sparse: object) -> str | None:
             "rows that no update mentions keep their value; sparse='gradient' sends the rows that are not zero, and "
             "missing means zero"
         )
-    choose("sparse", sparse, ("model", "gradient"))
-    return str(sparse)
+    choose("sparse", sparse, get_args(Sparse))
+    return cast("Sparse", sparse)
 
 
 def index(rows: RowsLike, n: int, called: str) -> Array:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from . import _lib, _world
 from ._exchange import Exchange, options, receivers_of
 from ._graph import GraphLike
+from .typing import Consistency
 
 __all__ = ["Message", "Segment"]
 
@@ -56,7 +57,7 @@ class Segment(Exchange):
     _instead = "bytes(s.buffer)"
 
     def __init__(
-        self, nbytes: int, *, graph: GraphLike = "all", consistency: str = "bsp", name: str | None = None
+        self, nbytes: int, *, graph: GraphLike = "all", consistency: Consistency = "bsp", name: str | None = None
     ) -> None:
         self.nbytes = _length("nbytes", nbytes, 2**62)
         _world.init()

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, get_args, overload
 
 import numpy as np
 
 from . import _parts, _world
 from ._options import choose, misspelt, spelled
+from .typing import Even, Order
 
 __all__ = ["checked_seed", "cut", "shard"]
 
 T = TypeVar("T")
-Order = Literal["stride", "block", "shuffle"]
-
-Even = Literal["pad", "drop"]
-
-ORDERS = ("stride", "block", "shuffle")
-EVEN = ("pad", "drop")
+U = TypeVar("U")
 
 
 @overload
 def shard(data: T, /, *, order: Order = "stride", seed: int | None = None, even: Even | None = None) -> T: ...
 @overload
 def shard(
-    data: Any, more: Any, /, *others: Any, order: Order = "stride", seed: int | None = None, even: Even | None = None
+    data: T, more: U, /, *, order: Order = "stride", seed: int | None = None, even: Even | None = None
+) -> tuple[T, U]: ...
+@overload
+def shard(
+    data: Any,
+    more: Any,
+    third: Any,
+    /,
+    *others: Any,
+    order: Order = "stride",
+    seed: int | None = None,
+    even: Even | None = None,
 ) -> tuple[Any, ...]: ...
 @spelled
 def shard(
@@ -101,9 +108,9 @@ def shard(
     """
     if unknown:
         raise misspelt(unknown, shard)
-    choose("order", order, ORDERS)
+    choose("order", order, get_args(Order))
     if even is not None:
-        choose("even", even, EVEN)
+        choose("even", even, get_args(Even))
     if not data:
         raise TypeError("malt: shard() without data: pass what is to be cut, such as malt.shard(rows, labels)")
     if order == "shuffle":

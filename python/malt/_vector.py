@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeAlias, TypedDict, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,35 @@ from ._graph import GraphLike
 from ._idle import Idle
 from ._options import choose, misspelt, spelled
 from ._rows import Named, RowsLike, index, representation
+from .typing import Consistency, Op, Sparse, Start, Uneven
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Element = TypeVar("Element", bound=np.float32 | np.float64, default=Any)
+else:
+    Element = typing.TypeVar("Element")  # defaults come with Python 3.13
 
 __all__ = ["Vector"]
 
+Whole: TypeAlias = "npt.NDArray[np.integer[Any] | np.bool_]"
+Data: TypeAlias = "int | npt.NDArray[Element] | Whole | Sequence[int | npt.NDArray[Element] | Whole]"
+"""What a vector can be made of; one `Sequence`, because type checkers infer nothing from two."""
 
-class Vector(Exchange):
+
+class Options(TypedDict, total=False):
+    """What is said of a vector besides its arrays."""
+
+    graph: GraphLike
+    consistency: Consistency
+    fold: Fold
+    sparse: Literal[False] | Sparse
+    uneven: Uneven | None
+    start: Start
+    name: str | None
+
+
+class Vector(Exchange, Generic[Element]):
     """Numbers of this rank that other ranks fold into theirs.
 
     Making a vector is collective: every rank makes the same ones in the same
@@ -117,15 +142,15 @@ class Vector(Exchange):
     @spelled
     def __init__(
         self,
-        data: int | Sequence[int] | Array | Sequence[Array],
+        data: Data[Element],
         *,
         graph: GraphLike = "all",
-        consistency: str = "bsp",
+        consistency: Consistency = "bsp",
         fold: Fold = "mean",
-        sparse: bool | str = False,
-        uneven: str | None = None,
-        start: str = "same",
-        dtype: npt.DTypeLike | None = None,
+        sparse: Literal[False] | Sparse = False,
+        uneven: Uneven | None = None,
+        start: Start = "same",
+        dtype: type[Element] | np.dtype[Element] | type[float] | str | None = None,
         name: str | None = None,
         **unknown: NoReturn,
     ) -> None:
@@ -134,10 +159,10 @@ class Vector(Exchange):
         self._sparse = representation(sparse)
         self._specs, self._is_list = specs(data, dtype)
         row = 0 if self._sparse is None else row_elements(self._specs)
-        choose("start", start, ("same", "own"))
+        choose("start", start, get_args(Start))
         if uneven is None:
             uneven = "error" if self._sparse == "gradient" else "ok"
-        choose("uneven", uneven, ("ok", "error"))
+        choose("uneven", uneven, get_args(Uneven))
         _fold.check(fold)
         _world.init()
         text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, sparse=self._sparse)
@@ -155,7 +180,7 @@ class Vector(Exchange):
     # ---------------------------------------------------------------- memory
 
     @property
-    def array(self) -> Array:
+    def array(self) -> npt.NDArray[Element]:
         """The values, of a vector of one array: a writable view without a copy.
 
         It stays valid for as long as it is referenced, also after `close`.
@@ -173,7 +198,7 @@ class Vector(Exchange):
             assign(self.array, value, f"the array of {self._object.name}")
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[npt.NDArray[Element], ...]:
         """The arrays, in the order in which they were given; see `array`."""
         return self._arrays
 
@@ -186,7 +211,7 @@ class Vector(Exchange):
             assign(a, value, f"array {i} of {self._object.name}")
 
     @property
-    def flat(self) -> Array:
+    def flat(self) -> npt.NDArray[Element]:
         """All values as one array of one dimension: a writable view without a copy.
 
         For arrays of one dtype. Assigning copies into it.
@@ -197,7 +222,7 @@ class Vector(Exchange):
                 f"malt: {self._object.name} has arrays of {' and '.join(sorted(map(str, dtypes)))}, which no one array "
                 "shows: use .arrays, or make the vector with dtype="
             )
-        values: Array = np.asarray(self._object.memory).view(dtypes.pop())
+        values: npt.NDArray[Element] = np.asarray(self._object.memory).view(dtypes.pop())
         return values
 
     @flat.setter
@@ -420,7 +445,7 @@ class Vector(Exchange):
 
     # -------------------------------------------------------------- together
 
-    def allreduce(self, op: str = "mean", *, timeout: float | None = None) -> None:
+    def allreduce(self, op: Op = "mean", *, timeout: float | None = None) -> None:
         """Combine all ranks' values, in place, to the same bits on every rank. Collective.
 
         Whatever graph and consistency; what was unseen counts as seen. If it raises,
@@ -480,7 +505,7 @@ class Vector(Exchange):
         self,
         *,
         graph: GraphLike | None = None,
-        consistency: str | None = None,
+        consistency: Consistency | None = None,
         fold: Fold | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -520,14 +545,14 @@ class Vector(Exchange):
         self._plain_sync = self._plain_gather and self._idle is None and self._named is None
 
     @property
-    def sparse(self) -> str | bool:
+    def sparse(self) -> Literal[False] | Sparse:
         """What travels: "model" or "gradient" rows, or False: everything."""
         return self._sparse or False
 
     @property
     def fold(self) -> Fold:
         """The vector's own fold: a name, or the function that was given."""
-        return self._described["fold"] if self._own_fold is None else self._own_fold
+        return cast("Fold", self._described["fold"]) if self._own_fold is None else self._own_fold
 
     def __repr__(self) -> str:
         what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)

@@ -8,17 +8,34 @@ import os
 import sys
 import threading
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, Protocol, TypeVar, get_args, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _codec, _foreign, _identity, _launchers, _lib
 from ._errors import StateError
 from ._options import choose, joined
+from .typing import Op, Transport
 
 __all__ = ["allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"]
 
-OPS = ("mean", "sum", "min", "max")
+OPS: tuple[Op, ...] = get_args(Op)
+
+T = TypeVar("T")
+
+
+class Tensor(Protocol):
+    """An array, whichever library's."""
+
+    @property
+    def shape(self) -> Any:
+        """Its axes."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Value = TypeVar("Value", bound="int | float | complex | np.generic | Tensor")
 
 _joining = threading.RLock()
 _me: _identity.Who | None = None  # set once this process, or the one it was forked from, has joined
@@ -31,7 +48,7 @@ def init(
     store: str | None = None,
     token: str | None = None,
     timeout: float | None = None,
-    transport: str | None = None,
+    transport: Transport | None = None,
 ) -> None:
     """Join the job. Whatever needs the job calls this by itself.
 
@@ -247,6 +264,10 @@ def barrier(timeout: float | None = None) -> None:
     _lib.barrier(timeout)
 
 
+@overload
+def broadcast(value: None = None, root: int = 0, *, timeout: float | None = None) -> Any: ...
+@overload
+def broadcast(value: T | None, root: int = 0, *, timeout: float | None = None) -> T: ...
 def broadcast(value: Any = None, root: int = 0, *, timeout: float | None = None) -> Any:
     """Return root's value on every rank. Collective.
 
@@ -296,7 +317,7 @@ def checked_rank(name: str, value: object) -> int:
     return number
 
 
-def allgather(value: Any, *, timeout: float | None = None) -> list[Any]:
+def allgather(value: T, *, timeout: float | None = None) -> list[T]:
     """Return the values of all ranks, in rank order. Collective.
 
     What may be sent is as for `broadcast`; the ranks' values may differ in kind
@@ -311,7 +332,24 @@ def allgather(value: Any, *, timeout: float | None = None) -> list[Any]:
     return _lib.allgather(_codec.encode(value), _codec.decode, timeout)
 
 
-def allreduce(value: Any, op: str = "mean", *, timeout: float | None = None) -> Any:
+@overload
+def allreduce(value: int | np.integer[Any], op: Literal["mean"] = "mean", *, timeout: float | None = None) -> float: ...
+@overload
+def allreduce(value: bool, op: Literal["sum"], *, timeout: float | None = None) -> int: ...
+@overload
+def allreduce(
+    value: npt.NDArray[np.integer[Any] | np.bool_], op: Literal["mean"] = "mean", *, timeout: float | None = None
+) -> npt.NDArray[np.float64]: ...
+@overload  # numpy adds up small integers in larger ones
+def allreduce(
+    value: npt.NDArray[np.integer[Any] | np.bool_] | np.integer[Any] | np.bool_,
+    op: Literal["sum"],
+    *,
+    timeout: float | None = None,
+) -> Any: ...
+@overload
+def allreduce(value: Value, op: Op = "mean", *, timeout: float | None = None) -> Value: ...
+def allreduce(value: Any, op: Op = "mean", *, timeout: float | None = None) -> Any:
     """Combine a number or array over all ranks; the same bits on every rank. Collective.
 
     Parameters

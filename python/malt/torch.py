@@ -5,20 +5,23 @@ Needs PyTorch, which importing `malt` alone does not load.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from . import _lib, _vector, _world
+from ._fold import Fold
 from ._graph import GraphLike
 from ._options import choose, misspelt, options_of
 from ._torch_model import Model
+from .typing import Consistency, Of
 
 if TYPE_CHECKING:
     from torch.nn import Module
+    from typing_extensions import Unpack
 
 __all__ = ["Vector"]
 
 
-class Vector(_vector.Vector):
+class Vector(_vector.Vector[Any]):
     """The parameters, or the gradients, of a PyTorch model as a vector.
 
     Parameters and float buffers, such as the running statistics of batch
@@ -123,11 +126,13 @@ class Vector(_vector.Vector):
 
     _instead = "the model's state_dict()"
 
-    def __init__(self, model: Module, *, of: str = "params", buffers: bool = True, **options: Any) -> None:
+    def __init__(
+        self, model: Module, *, of: Of = "params", buffers: bool = True, **options: Unpack[_vector.Options]
+    ) -> None:
         known = options_of(_vector.Vector)
         if unknown := [name for name in options if name not in known]:
             raise misspelt(unknown, Vector, _vector.Vector)
-        choose("of", of, ("params", "grads"))
+        choose("of", of, get_args(Of))
         self._of = of
         self._model = Model(model, of, buffers)
         if of == "grads" and self._model.has_buffers and options.get("fold", "mean") in ("sum", "min", "max"):
@@ -179,8 +184,8 @@ class Vector(_vector.Vector):
         self,
         *,
         graph: GraphLike | None = None,
-        consistency: str | None = None,
-        fold: Any = None,
+        consistency: Consistency | None = None,
+        fold: Fold | None = None,
         timeout: float | None = None,
     ) -> None:
         """Change the mode, as `malt.Vector.configure`."""

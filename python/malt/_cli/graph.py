@@ -8,14 +8,15 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from malt._cli.options import Parser, nearest, whole
+from malt.typing import GraphName
 
 if TYPE_CHECKING:
     from malt import Graph
 
-NAMES = ("all", "ring", "chord", "halton", "halton-paper", "random:2", "hypercube", "star", "one-peer")
+NAMES = tuple(name for name in get_args(GraphName) if name == "random:2" or not name.startswith("random"))
 
 FORMATS = ("text", "dot", "json", "svg", "png", "pdf")
 

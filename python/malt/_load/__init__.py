@@ -5,15 +5,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
 from .._errors import MismatchError
 from .._options import choose, misspelt, spelled
-from .._shard import ORDERS, checked_seed, cut
+from .._shard import checked_seed, cut
+from ..typing import FileFormat, Frame, Order
 from .files import File
-from .formats import FORMATS, guess
+from .formats import guess
 from .labels import warn_if_sorted
 from .paths import Path, find, same
 from .progress import Progress
@@ -26,16 +27,16 @@ __all__ = ["load"]
 @spelled
 def load(
     *paths: Path | Sequence[Path],
-    order: Literal["block", "stride", "shuffle"] = "block",
+    order: Order = "block",
     seed: int | None = None,
     shard: bool = True,
-    format: str | None = None,
+    format: FileFormat | None = None,
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
     dtype: Any = None,
     columns: Sequence[str | int] | None = None,
     label: str | int | None = None,
-    frame: Literal["pandas", "polars"] | None = None,
+    frame: Frame | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
     quotechar: str | None = '"',
@@ -166,13 +167,13 @@ def load(
         raise misspelt(unknown, load)
     if not paths:
         raise TypeError("malt: load() without a path: pass a file, such as malt.load('train.svm.gz')")
-    choose("order", order, ORDERS)
+    choose("order", order, get_args(Order))
     if order == "shuffle":
         seed = checked_seed(seed)
     elif seed is not None:
         raise ValueError(f"malt: seed={seed!r} with order={order!r}: only order='shuffle' has a seed")
     if format is not None:
-        choose("format", format, FORMATS)
+        choose("format", format, get_args(FileFormat))
     options = {
         "n_features": n_features,
         "zero_based": zero_based,

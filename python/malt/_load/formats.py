@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FORMATS", "guess"]
+from ..typing import FileFormat
+
+__all__ = ["guess"]
 
 # Of a name without folder and without .gz, .bz2, .xz.
-_NAMES = {
+_NAMES: dict[FileFormat, str] = {
     "svmlight": r".*\.(svm|svmlight|libsvm)",
     "npy": r".*\.npy",
     "npz": r".*\.npz",
@@ -16,12 +18,11 @@ _NAMES = {
     "idx": r".*([.-]idx\d+-(ubyte|byte|short|int|float|double)|\.idx\d*)",
     "text": r".*\.(txt|text|log)",
 }
-FORMATS = tuple(_NAMES)
 
 _PACKED = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 
 
-def guess(name: str) -> str:
+def guess(name: str) -> FileFormat:
     """Return the format that a name tells.
 
     Examples
@@ -38,5 +39,5 @@ def guess(name: str) -> str:
         if re.fullmatch(pattern, base, re.IGNORECASE):
             return kind
     raise ValueError(
-        f"malt: load: the name {name!r} does not tell the format: pass format=, one of {', '.join(map(repr, FORMATS))}"
+        f"malt: load: the name {name!r} does not tell the format: pass format=, one of {', '.join(map(repr, _NAMES))}"
     )

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .._need import need
 from .._options import choose
+from ..typing import Frame
 from .team import Team
 
-__all__ = ["FRAMES", "FrameReader"]
-
-FRAMES = ("pandas", "polars")
+__all__ = ["FrameReader"]
 
 
 class FrameReader:
     """Makes frames of one kind."""
 
     def __init__(self, kind: str) -> None:
-        choose("frame", kind, FRAMES)
+        choose("frame", kind, get_args(Frame))
         self.kind = kind
         self._package: Any = need(kind, f"load with frame={kind!r}")
 

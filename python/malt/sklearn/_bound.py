@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _vector, _world
 from .._arrays import Array
+from ..typing import Op
 from ._agree import Agreement
 from ._counts import Totals
 from ._state import State, digest
@@ -56,7 +57,7 @@ class Bound(_vector.Vector):
         fold = "sum of counts" if isinstance(self._state, Totals) else self.fold
         return self._repr(f"{estimator}: {shape}", fold=fold).replace(type(self).__name__, "Vector", 1)
 
-    def combine(self, op: str, timeout: float | None) -> None:
+    def combine(self, op: Op, timeout: float | None) -> None:
         """Combine all ranks' models; what has learnt nothing does not count in a mean."""
         state = self._state
         if _world.size() == 1:
@@ -87,6 +88,7 @@ class Bound(_vector.Vector):
             state.adopt([a.copy() for a in self.arrays])
         else:
             self.broadcast(root, timeout=timeout)
-            counters, rest = _world.broadcast([state.counted(), state.rest()], root, timeout=timeout)
+            own: Any = [state.counted(), state.rest()]
+            counters, rest = _world.broadcast(own, root, timeout=timeout)
             state.count_on(counters)
             state.complete(rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from .. import _fold, _lib, _world
 from .._arrays import Array
@@ -15,6 +15,7 @@ from .._graph import Graph, GraphLike
 from .._need import need
 from .._options import choose, misspelt, spelled
 from .._stats import Stats
+from ..typing import Consistency, Op, Start
 from ._agree import agree
 from ._bound import Bound
 from ._centres import Centres
@@ -122,9 +123,9 @@ class Vector:
         attributes: Sequence[str] | None = None,
         optimizer: bool = False,
         graph: GraphLike = "all",
-        consistency: str = "bsp",
+        consistency: Consistency = "bsp",
         fold: Fold | None = None,
-        start: str | None = None,
+        start: Start | None = None,
         name: str | None = None,
         **unknown: NoReturn,
     ) -> None:
@@ -135,7 +136,7 @@ class Vector:
         self._state.check()
         self._refuse_fold(fold)
         if start is not None:
-            choose("start", start, ("same", "own"))
+            choose("start", start, get_args(Start))
         _world.init()
         _lib.check_vector(name, options(graph, consistency))
         self._start = start
@@ -208,7 +209,7 @@ class Vector:
 
     # -------------------------------------------------------------- together
 
-    def allreduce(self, op: str = "mean", *, timeout: float | None = None) -> None:
+    def allreduce(self, op: Op = "mean", *, timeout: float | None = None) -> None:
         """Combine all ranks' models to the same bits on every rank. Collective.
 
         A rank whose estimator has had no data at all does not count in the mean.
@@ -254,7 +255,7 @@ class Vector:
         self,
         *,
         graph: GraphLike | None = None,
-        consistency: str | None = None,
+        consistency: Consistency | None = None,
         fold: Fold | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -280,7 +281,7 @@ class Vector:
         return self._made.graph
 
     @property
-    def consistency(self) -> str:
+    def consistency(self) -> Consistency:
         """How far ranks may drift apart."""
         return self._made.consistency
 

@@ -193,13 +193,13 @@ class Malt:
         timed(SLOTS)
         return timed
 
-    def _memory(self, count: int, graph: str, consistency: str) -> Timed:
+    def _memory(self, count: int, graph: str, consistency: malt.typing.Consistency) -> Timed:
         """Bytes of memory that the job holds for the vector after some steps, per rank."""
 
         def timed(calls: int) -> float:
             before = held()
             malt.barrier()
-            with malt.Vector(np.ones(count, np.float32), graph=graph, consistency=consistency) as v:
+            with malt.Vector(np.ones(count, np.float32), graph=malt.Graph(graph), consistency=consistency) as v:
                 for _ in range(4):
                     v.sync()
                     malt.barrier()

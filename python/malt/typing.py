@@ -1,0 +1,58 @@
+"""Types of the options, for programs that are checked by mypy or pyright.
+
+A type checker finds a misspelt option from these, and they say what a function of your own
+passes on::
+
+    def train(consistency: malt.typing.Consistency = "bsp") -> None:
+        v = malt.Vector(10, consistency=consistency)
+
+A type checker only knows the numbers that are listed here. A graph whose name the program
+puts together is written ``malt.Graph(f"random:{k}")``; another consistency is
+``cast("malt.typing.Consistency", f"ssp:{slack}")``. MALT itself accepts all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+__all__ = [
+    "Consistency",
+    "Even",
+    "FileFormat",
+    "FoldName",
+    "Frame",
+    "GraphName",
+    "Of",
+    "Op",
+    "Order",
+    "Sparse",
+    "Start",
+    "Transport",
+    "Uneven",
+]
+
+# The package's own checks read these; a test compares them with the library's tables.
+
+GraphName: TypeAlias = Literal[
+    "all", "ring", "chord", "halton", "halton-paper",
+    "random:1", "random:2", "random:3", "random:4", "random:5", "random:6", "random:7", "random:8",
+    "hypercube", "star", "one-peer",
+]  # fmt: skip
+
+Consistency: TypeAlias = Literal[
+    "bsp", "async", "notify-ack",
+    "ssp:0", "ssp:1", "ssp:2", "ssp:3", "ssp:4", "ssp:5", "ssp:6", "ssp:7", "ssp:8", "ssp:10", "ssp:16", "ssp:32",
+    "notify-ack:1", "notify-ack:2", "notify-ack:3", "notify-ack:4", "notify-ack:8",
+]  # fmt: skip
+
+FoldName: TypeAlias = Literal["mean", "mean-received", "sum", "min", "max", "replace"]
+Op: TypeAlias = Literal["mean", "sum", "min", "max"]
+Sparse: TypeAlias = Literal["model", "gradient"]
+Uneven: TypeAlias = Literal["ok", "error"]
+Start: TypeAlias = Literal["same", "own"]
+Of: TypeAlias = Literal["params", "grads"]
+Transport: TypeAlias = Literal["auto", "shm", "tcp", "inmem"]
+Order: TypeAlias = Literal["stride", "block", "shuffle"]
+Even: TypeAlias = Literal["pad", "drop"]
+FileFormat: TypeAlias = Literal["svmlight", "npy", "npz", "csv", "parquet", "idx", "text"]
+Frame: TypeAlias = Literal["pandas", "polars"]
