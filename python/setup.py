@@ -20,7 +20,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from topics import topics
+from topics import outside, topics
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -42,12 +42,15 @@ class BuildWithLibrary(build_ext):
         super().build_extensions()
 
 
-class BuildWithTopics(build_py):
-    """Adds what ``malt explain`` prints, from the guide."""
+class BuildWithMore(build_py):
+    """Adds what ``malt explain`` prints, from the guide, and the header for C."""
 
     def run(self) -> None:
-        """Write it beside the modules."""
+        """Write them beside the modules."""
         super().run()
+        include = Path(self.build_lib, "malt", "include")
+        include.mkdir(exist_ok=True)
+        shutil.copy2(ROOT / "capi" / "malt.h", include)
         text = json.dumps(topics(ROOT / "docs"), ensure_ascii=False, indent=0)
         Path(self.build_lib, "malt", "_topics.json").write_text(text, encoding="utf-8")
 
@@ -74,10 +77,10 @@ def options() -> dict[str, dict[str, str]]:
 # Relative paths in this file and in ffi_build.py are meant from here.
 os.chdir(Path(__file__).resolve().parent)
 setup(
-    long_description=(ROOT / "README.md").read_text(),
+    long_description=outside((ROOT / "README.md").read_text(), ROOT),
     long_description_content_type="text/markdown",
     version=(ROOT / "VERSION").read_text().strip(),
-    cmdclass={"build_ext": BuildWithLibrary, "build_py": BuildWithTopics},
+    cmdclass={"build_ext": BuildWithLibrary, "build_py": BuildWithMore},
     cffi_modules=["ffi_build.py:ffibuilder"],
     options=options(),
 )

@@ -1,7 +1,7 @@
-"""What ``malt explain`` prints: the sections of the guide that have a label, such as ``(hangs)=``.
+"""What the package says of itself: the README as it is shown elsewhere, and what ``malt explain`` prints.
 
-A section goes on to the next heading of its level or a higher one. Links lose their addresses, and
-what is meant for Sphinx alone is left out.
+A topic is a section of the docs that has a label, such as ``(hangs)=``. It goes on to the next heading
+of its level or a higher one. Links lose their addresses, and what is meant for Sphinx alone is left out.
 """
 
 from __future__ import annotations
@@ -28,6 +28,24 @@ def topics(docs: Path) -> dict[str, str]:
     return found
 
 
+def outside(readme: str, root: Path) -> str:
+    """Return the README as it is shown where the checkout is not: its links name what the package has.
+
+    A page of the guide that begins with a label is a topic of ``malt explain``. Other links to
+    files lose their addresses, and pictures are left out.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        words, target = found.groups()
+        if "://" in target:
+            return found[0]
+        page = root / target
+        label = re.match(r"\(([a-z][a-z-]*)\)=", page.read_text()) if page.suffix == ".md" else None
+        return f"{words} (`malt explain {label[1]}`)" if label else words
+
+    return re.sub(r"\[([^\]]+)\]\(([^)]+)\)", link, re.sub(r"^!\[[^\]]*\]\([^)]+\)\n", "", readme, flags=re.MULTILINE))
+
+
 def _without_code(text: str) -> str:
     """Return text of the same length in which no line of code looks like a heading."""
     return re.sub(r"^```.*?^```$", lambda m: m[0].replace("#", "."), text, flags=re.MULTILINE | re.DOTALL)
@@ -41,7 +59,7 @@ def _plain(title: str, text: str) -> str:
         r"\[\]\(([\w/.-]*?)(?:\.md)?(?:#([\w-]+))?\)", lambda m: f'"{(m[2] or m[1]).replace("-", " ")}"', text
     )
     text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
-    return f"{title}\n{'=' * len(title)}\n\n{text.strip()}\n"
+    return f"{title}\n{'=' * len(title)}\n\n{text.strip(chr(10))}\n"
 
 
 def _indented(block: re.Match[str]) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from . import sklearn as sklearn
     from . import torch as torch
     from . import typing as typing
+    from ._c import get_include, get_library
     from ._errors import (
         Error,
         HostError,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 # Where each public name is, so that it is loaded when it is first asked for.
 _HOMES = {
+    "_c": ("get_include", "get_library"),
     "_errors": (
         "Error",
         "HostError",
@@ -116,6 +118,8 @@ __all__ = [
     "barrier",
     "broadcast",
     "generation",
+    "get_include",
+    "get_library",
     "init",
     "load",
     "local_rank",

@@ -38,21 +38,44 @@ GraphName: TypeAlias = Literal[
     "random:1", "random:2", "random:3", "random:4", "random:5", "random:6", "random:7", "random:8",
     "hypercube", "star", "one-peer",
 ]  # fmt: skip
+"""``graph=``, besides `malt.Graph`, lists and networkx graphs."""
 
 Consistency: TypeAlias = Literal[
     "bsp", "async", "notify-ack",
     "ssp:0", "ssp:1", "ssp:2", "ssp:3", "ssp:4", "ssp:5", "ssp:6", "ssp:7", "ssp:8", "ssp:10", "ssp:16", "ssp:32",
     "notify-ack:1", "notify-ack:2", "notify-ack:3", "notify-ack:4", "notify-ack:8",
 ]  # fmt: skip
+"""``consistency=``."""
 
 FoldName: TypeAlias = Literal["mean", "mean-received", "sum", "min", "max", "replace"]
+"""``fold=``, besides functions."""
+
 Op: TypeAlias = Literal["mean", "sum", "min", "max"]
+"""``op=`` of `malt.allreduce`."""
+
 Sparse: TypeAlias = Literal["model", "gradient"]
+"""``sparse=``, besides False."""
+
 Uneven: TypeAlias = Literal["ok", "error"]
+"""``uneven=``."""
+
 Start: TypeAlias = Literal["same", "own"]
+"""``start=``."""
+
 Of: TypeAlias = Literal["params", "grads"]
+"""``of=`` of `malt.torch.Vector`."""
+
 Transport: TypeAlias = Literal["auto", "shm", "tcp", "inmem"]
+"""``transport=`` of `malt.init`."""
+
 Order: TypeAlias = Literal["stride", "block", "shuffle"]
+"""``order=`` of `malt.shard` and `malt.load`."""
+
 Even: TypeAlias = Literal["pad", "drop"]
+"""``even=`` of `malt.shard`."""
+
 FileFormat: TypeAlias = Literal["svmlight", "npy", "npz", "csv", "parquet", "idx", "text"]
+"""``format=`` of `malt.load`."""
+
 Frame: TypeAlias = Literal["pandas", "polars"]
+"""``frame=`` of `malt.load`."""

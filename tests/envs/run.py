@@ -149,6 +149,13 @@ def examine(environment: Environment, programs: Path, cwd: Path) -> str:
         if len(errors) != size or not all(float(error) < 1e-6 for error in errors):
             raise FailedError(f"the README's example as {size} ranks said:\n{said}")
 
+    page = (ROOT / "docs/guide/c.md").read_text()
+    program, commands = re.findall(r"^```(?:c|sh)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (cwd / "mean.c").write_text(program)
+    said = call("sh", "-ec", f"PATH={shlex.quote(str(programs))}:$PATH\n{commands}", cwd=cwd)
+    if len(re.findall("rank . of 2: mean 0.5$", said, re.MULTILINE)) != 2:
+        raise FailedError(f"the guide's program of C said:\n{said}")
+
     has = [*environment.packages, *(["torch"] if environment.torch else [])]
     uses = call(python, HERE / "inside.py", *has, cwd=cwd).strip()
     milliseconds = min(float(call(python, "-c", IMPORT, cwd=cwd)) for _ in range(5))
@@ -158,6 +165,16 @@ def examine(environment: Environment, programs: Path, cwd: Path) -> str:
         re.MULTILINE,
     )
     return f"{', '.join(map(' '.join, versions))}; {uses}; import malt {milliseconds:.1f} ms after numpy"
+
+
+def extras_resolve(wheel: Path) -> bool:
+    """Tell whether all extras can be installed together."""
+    try:
+        uv("pip", "install", "--dry-run", "--python", sys.executable, f"{wheel}[torch,sklearn,notebook,data,ray,dask]")
+    except FailedError as e:
+        print(f"FAILED extras: {e}", flush=True)
+        return False
+    return True
 
 
 def attempt(environment: Environment, interpreter: str, wheel: Path) -> bool:
@@ -187,7 +204,8 @@ def main() -> int:
             print(f"skipped: Python {version}, which is not installed", flush=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         jobs = [pool.submit(attempt, e, interpreters[e.python], wheels[0]) for e in environments(list(interpreters))]
-    return 0 if all(job.result() for job in jobs) else 1
+    done = [extras_resolve(wheels[0]), *(job.result() for job in jobs)]
+    return 0 if all(done) else 1
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def documented(module: str) -> set[str]:
     """Return the names of a module that the pages of the reference have."""
     text = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
     parts = re.split(r"^\.\. currentmodule:: (\S+)$", text, flags=re.MULTILINE)
-    directive = re.compile(r"^\.\. auto(?:class|function|exception):: (\w+)", re.MULTILINE)
+    directive = re.compile(r"^\.\. auto(?:class|data|function|exception):: (\w+)", re.MULTILINE)
     return {
         name
         for at, part in zip(parts[1::2], parts[2::2], strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import importlib.machinery
+import os
 import platform
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import malt
+from malt._cli import explain
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(malt.__file__).parent
@@ -41,7 +43,7 @@ def test_the_wheel_is_small_and_has_no_more_than_it_needs(wheel: Path) -> None:
     assert wheel.stat().st_size < 4 << 20
     names = zipfile.ZipFile(wheel).namelist()
     kinds = {Path(name).suffix for name in names if not re.match(r"malt-[^/]*\.dist-info/", name)}
-    assert kinds == {".json", ".py", ".pyi", ".so", ".0", ".typed"}
+    assert kinds == {".h", ".json", ".py", ".pyi", ".so", ".0", ".typed"}
     assert {"malt/py.typed", "malt/_malt.abi3.so", "malt/libmalt.so.0"} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     package = ROOT / "python"
@@ -49,16 +51,51 @@ def test_the_wheel_is_small_and_has_no_more_than_it_needs(wheel: Path) -> None:
     assert {name for name in names if name.endswith(".py")} == modules
 
 
-def test_it_depends_on_numpy_and_cffi_alone(wheel: Path) -> None:
+@pytest.fixture(name="metadata", scope="module")
+def _metadata(wheel: Path) -> str:
     archive = zipfile.ZipFile(wheel)
     (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-    metadata = archive.read(name).decode()
-    assert {re.match(r"[a-z]+", need)[0] for need in re.findall(r"^Requires-Dist: (.*)", metadata, re.MULTILINE)} == {  # type: ignore[index]
-        "numpy",
-        "cffi",
-    }
+    return archive.read(name).decode()
+
+
+def test_it_depends_on_numpy_and_cffi_alone(metadata: str) -> None:
+    needs = re.findall(r"^Requires-Dist: ([a-z]+)((?:.*; extra)?)", metadata, re.MULTILINE)
+    assert {name for name, extra in needs if not extra} == {"numpy", "cffi"}
     assert f"Version: {(ROOT / 'VERSION').read_text().strip()}\n" in metadata
     assert "Requires-Python: >=3.10\n" in metadata
+
+
+def test_the_guide_names_each_extra(metadata: str) -> None:
+    extras = set(re.findall(r"^Provides-Extra: (\w+)$", metadata, re.MULTILINE))
+    assert extras == {"torch", "sklearn", "notebook", "data", "ray", "dask"}
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/guide/install.md").read_text(), re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == extras
+
+
+def test_links_of_the_readme_need_no_checkout(metadata: str) -> None:
+    """It is shown where the wheel is, and what it points to is in the wheel."""
+    assert [target for target in re.findall(r"\]\(([^)]+)\)", metadata) if "://" not in target] == []
+    topics = re.findall(r"`malt explain ([a-z-]+)`", metadata)
+    assert {"choosing", "several-machines", "performance"} <= set(topics) <= set(explain.topics())
+
+
+def test_a_c_program_needs_nothing_but_the_package(tmp_path: Path) -> None:
+    """The program and the commands of the guide; tests/envs does the same in fresh environments."""
+    assert (Path(malt.get_include()) / "malt.h").read_bytes() == (ROOT / "capi" / "malt.h").read_bytes()
+    assert Path(malt.get_library()) == LIBRARY
+    page = (ROOT / "docs/guide/c.md").read_text()
+    program, commands = (re.search(rf"^```{kind}\n(.*?)^```", page, re.M | re.S)[1] for kind in ("c", "sh"))  # type: ignore[index]
+    (tmp_path / "mean.c").write_text(program)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    said = subprocess.run(
+        ["sh", "-ec", commands],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(re.findall(r"rank .*", said.stdout)) == ["rank 0 of 2: mean 0.5", "rank 1 of 2: mean 0.5"]
 
 
 def readelf(*arguments: str) -> str:
