@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"math"
 	"unsafe"
 
 	"malt/libmalt"
@@ -49,7 +48,7 @@ func text(p *C.char, what string) (string, error) {
 // opText reads the name of a reduction over all ranks, which has no default.
 func opText(p *C.char) (string, error) {
 	if p == nil {
-		return "", badArgument("op is NULL; mean, sum, min or max is expected")
+		return "", badArgument("op is NULL: mean, sum, min or max is expected")
 	}
 	return text(p, "op")
 }
@@ -61,9 +60,9 @@ func rankList(p *C.int32_t, n C.uint32_t, what string) ([]int, error) {
 	case p == nil && n == 0:
 		return nil, nil
 	case p == nil:
-		return nil, badArgument("%s is NULL, but its length is %d; for all of them pass NULL and 0", what, n)
+		return nil, badArgument("%s is NULL, but its length is %d", what, n).Try("For all of them pass NULL and 0.")
 	case n > maxList:
-		return nil, badArgument("%s has %d entries; at most %d are possible", what, n, maxList)
+		return nil, badArgument("%s has %d entries: at most %d are possible", what, n, maxList)
 	}
 	ranks := make([]int, n)
 	for i, r := range unsafe.Slice(p, n) {
@@ -80,7 +79,7 @@ func memory(p unsafe.Pointer, n uint64, what string) ([]byte, error) {
 	case p == nil:
 		return nil, badArgument("%s is NULL, but its length is %d bytes", what, n)
 	case n > maxBytes:
-		return nil, badArgument("%s has %d bytes; at most %d are possible", what, n, uint64(maxBytes))
+		return nil, badArgument("%s has %d bytes: at most %d are possible", what, n, uint64(maxBytes))
 	}
 	return unsafe.Slice((*byte)(p), int(n)), nil
 }
@@ -92,7 +91,7 @@ func typed(p unsafe.Pointer, count uint64, dtype C.int32_t, what string) ([]byte
 		return nil, 0, err
 	}
 	if count > maxBytes/size {
-		return nil, 0, badArgument("%s has %d elements; at most %d are possible", what, count, uint64(maxBytes/size))
+		return nil, 0, badArgument("%s has %d elements: at most %d are possible", what, count, uint64(maxBytes/size))
 	}
 	b, err := memory(p, count*size, what)
 	return b, dt, err
@@ -106,23 +105,14 @@ func dtypeOf(dtype C.int32_t, format string, args ...any) (libmalt.DType, uint64
 	case C.MALT_FLOAT64:
 		return libmalt.Float64, 8, nil
 	}
-	return 0, 0, badArgument("%s has element type %d; MALT_FLOAT32 (%d) or MALT_FLOAT64 (%d) is expected",
+	return 0, 0, badArgument("%s has element type %d: MALT_FLOAT32 (%d) or MALT_FLOAT64 (%d) is expected",
 		fmt.Sprintf(format, args...), dtype, C.MALT_FLOAT32, C.MALT_FLOAT64)
-}
-
-// weightOf checks a weight. 0 is one: the update then counts for nothing in a
-// mean.
-func weightOf(w C.double) (float64, error) {
-	if f := float64(w); f >= 0 && !math.IsInf(f, 1) {
-		return f, nil
-	}
-	return 0, badArgument("weight is %v; a finite number not below 0 is expected", float64(w))
 }
 
 // required fails if a pointer that a result goes to is NULL.
 func required[T any](p *T, what string) error {
 	if p == nil {
-		return badArgument("%s is NULL; it must point to where the result goes", what)
+		return badArgument("%s is NULL: it must point to where the result goes", what)
 	}
 	return nil
 }
@@ -131,7 +121,7 @@ func required[T any](p *T, what string) error {
 // and tells what the whole takes.
 func putText(s string, p *C.char, capacity C.uint64_t, need *C.uint64_t) error {
 	if p == nil && capacity > 0 {
-		return badArgument("text is NULL, but cap is %d; pass 0 to ask for the length alone", capacity)
+		return badArgument("text is NULL, but cap is %d", capacity).Try("Pass 0 to ask for the length alone.")
 	}
 	if need != nil {
 		*need = C.uint64_t(len(s) + 1)
@@ -148,7 +138,7 @@ func putText(s string, p *C.char, capacity C.uint64_t, need *C.uint64_t) error {
 // goes, and tells how many there are.
 func putList[S any, D any](list []S, p *D, capacity C.uint32_t, n *C.uint32_t, put func(*D, S)) error {
 	if p == nil && capacity > 0 {
-		return badArgument("the list is NULL, but cap is %d; pass 0 to ask for the number alone", capacity)
+		return badArgument("the list is NULL, but cap is %d", capacity).Try("Pass 0 to ask for the number alone.")
 	}
 	if n != nil {
 		*n = C.uint32_t(len(list))

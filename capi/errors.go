@@ -8,10 +8,8 @@ import "C"
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -27,18 +25,9 @@ var (
 	errNotInit  = errors.New("not initialised") // malt_init first, or twice
 )
 
-// mistake is a sentence with the sentinel that decides its code.
-type mistake struct {
-	kind error
-	text string
-}
-
-func (m *mistake) Error() string { return m.text }
-func (m *mistake) Unwrap() error { return m.kind }
-
 // badArgument is MALT_EINVAL with a sentence.
-func badArgument(format string, args ...any) error {
-	return &mistake{errArgument, "malt: " + fmt.Sprintf(format, args...)}
+func badArgument(format string, args ...any) *say.Error {
+	return say.Errorf(errArgument, format, args...)
 }
 
 // kinds orders the sentinels: the first that an error is decides. What names the
@@ -88,18 +77,10 @@ func printable(s string) string {
 
 func infoOf(err error) info {
 	i := info{code: code(err), rank: -1}
-	var (
-		dead *rdma.PeerError
-		said *say.Error
-	)
-	switch {
-	case i.code == C.MALT_EPEER && errors.As(err, &dead):
+	var dead *rdma.PeerError
+	if i.Error = say.Of(err); i.code == C.MALT_EPEER && errors.As(err, &dead) {
 		i.rank, i.death, i.why = dead.Rank, dead.Kind, dead.Err.Error()
-		i.Error = ofDeath(dead)
-	case errors.As(err, &said):
-		i.Error = *said
-	default:
-		i.What = unprefixed(err.Error())
+		i.Error = *ofDeath(dead)
 	}
 	for _, text := range []*string{&i.Call, &i.What, &i.Where, &i.Do, &i.why} {
 		*text = printable(*text)
@@ -108,32 +89,16 @@ func infoOf(err error) info {
 }
 
 // ofDeath is what a person reads of a death.
-func ofDeath(dead *rdma.PeerError) say.Error {
-	e := say.Error{Call: dead.Op, What: fmt.Sprintf("rank %d is dead: %v", dead.Rank, dead.Err), Topic: "dead"}
+func ofDeath(dead *rdma.PeerError) *say.Error {
+	e := say.Errorf(dead, "rank %d is dead: %v", dead.Rank, dead.Err).In(dead.Op).More("dead").
+		Try("The cause is in what rank %d printed last.", dead.Rank)
 	if dead.Op != "" {
 		e.Where = "this rank was in " + dead.Op
 	}
-	switch dead.Kind {
-	case rdma.Unreachable:
-		e.Do, e.Topic = "Its host must be up, and no firewall between the two. MALT_INTERFACE chooses another network.", "firewall"
-	default:
-		e.Do = fmt.Sprintf("The cause is in what rank %d printed last.", dead.Rank)
+	if dead.Kind == rdma.Unreachable {
+		e.Try("Its host must be up, and no firewall between the two. MALT_INTERFACE chooses another network.").More("firewall")
 	}
 	return e
-}
-
-// packages are the names with which errors begin that are none of say.
-var packages = []string{"malt", "capi", "libmalt", "rdma", "shm", "tcp", "inmem", "mixed", "auto", "rendezvous", "meeting", "box", "graphs", "consistency", "reduce", "spvec", "exchange", "handshake"}
-
-// unprefixed is a text without names of packages before it.
-func unprefixed(text string) string {
-	for {
-		name, rest, found := strings.Cut(text, ": ")
-		if !found || !slices.Contains(packages, name) {
-			return text
-		}
-		text = rest
-	}
 }
 
 // code is the one place that maps errors to the codes of malt.h. What it does

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"malt/internal/say"
 	"malt/libmalt"
 	"malt/rdma"
 )
@@ -49,7 +50,7 @@ func TestCodes(t *testing.T) {
 		{nil, "OK"},
 		{badArgument("x"), "EINVAL"},
 		{libmalt.ErrInvalid, "EINVAL"},
-		{&mistake{errNotInit, "x"}, "EINIT"},
+		{say.Errorf(errNotInit, "x"), "EINIT"},
 		{&handleError{0, kindVector}, "EHANDLE"},
 		{libmalt.ErrClosed, "EHANDLE"},
 		{libmalt.ErrBusy, "EBUSY"},

@@ -5,7 +5,10 @@ package main
 */
 import "C"
 
-import "malt/graphs"
+import (
+	"malt/graphs"
+	"malt/internal/say"
+)
 
 //export maltGoGraphNew
 func maltGoGraphNew(spec *C.char, size C.int32_t, allowDisconnected C.int32_t, out *C.malt_handle) (status C.malt_status) {
@@ -22,7 +25,7 @@ func maltGoGraphNew(spec *C.char, size C.int32_t, allowDisconnected C.int32_t, o
 		err = g.CheckConnected()
 	}
 	if err != nil {
-		return fail(&mistake{errArgument, err.Error()})
+		return fail(say.As(errArgument, err))
 	}
 	*out = C.malt_handle(objects.add(kindGraph, g))
 	return C.MALT_OK
@@ -42,7 +45,7 @@ func maltGoGraphReceivers(h C.malt_handle, rank C.int32_t, clock C.uint64_t, p *
 	defer caught(&status)
 	g, err := graphOf(h)
 	if err == nil && (rank < 0 || int(rank) >= g.Size()) {
-		err = badArgument("rank %d of a graph of %d ranks: 0 … %d is expected", rank, g.Size(), g.Size()-1)
+		err = badArgument("rank %d of a graph of %d ranks: 0 to %d is expected", rank, g.Size(), g.Size()-1)
 	}
 	if err == nil {
 		err = putList(g.Receivers(int(rank), uint64(clock)), p, capacity, n, putRank)
@@ -62,7 +65,7 @@ func maltGoGraphMeasure(h C.malt_handle, out *C.malt_graph_measures) (status C.m
 	}
 	m, err := g.Measure()
 	if err != nil {
-		return fail(&mistake{errArgument, err.Error()})
+		return fail(say.As(errArgument, err))
 	}
 	*out = C.malt_graph_measures{
 		size:               C.int32_t(m.Size),
@@ -92,7 +95,7 @@ func maltGoGraphRender(h C.malt_handle, format, p *C.char, capacity C.uint64_t, 
 	}
 	s, err := g.Render(f)
 	if err != nil {
-		return fail(&mistake{errArgument, err.Error()})
+		return fail(say.As(errArgument, err))
 	}
 	return fail(putText(s, p, capacity, need))
 }

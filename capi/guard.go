@@ -52,7 +52,7 @@ type panicError struct {
 }
 
 func (e *panicError) Error() string {
-	return fmt.Sprintf("malt: internal error, please report it: %v (%s)", e.value, e.at)
+	return fmt.Sprintf("internal error, please report it: %v (%s)", e.value, e.at)
 }
 
 // panicSite names the innermost function of MALT that was running.

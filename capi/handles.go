@@ -156,12 +156,12 @@ type handleError struct {
 func (e *handleError) Error() string {
 	switch is := kind(e.handle >> kindShift); {
 	case e.handle == 0:
-		return fmt.Sprintf("malt: null handle: a %v is expected", e.want)
+		return fmt.Sprintf("null handle: a %v is expected", e.want)
 	case is == e.want:
-		return fmt.Sprintf("malt: handle %#x is of no %v that is open: it has been closed, or never was one", e.handle, e.want)
+		return fmt.Sprintf("handle %#x: no %v of it is open; it has been closed, or never was one", e.handle, e.want)
 	case is >= kindVector && is <= kindGraph:
-		return fmt.Sprintf("malt: handle %#x is of a %v: a %v is expected", e.handle, is, e.want)
+		return fmt.Sprintf("handle %#x is of a %v: a %v is expected", e.handle, is, e.want)
 	default:
-		return fmt.Sprintf("malt: %#x is no handle: a %v is expected", e.handle, e.want)
+		return fmt.Sprintf("%#x is not a handle: a %v is expected", e.handle, e.want)
 	}
 }

@@ -43,8 +43,8 @@ func TestHandleErrorsSayWhy(t *testing.T) {
 		{0, "null handle: a vector is expected"},
 		{s, "is of a segment: a vector is expected"},
 		{closed, "closed"},
-		{7, "is no handle"},
-		{200 << kindShift, "is no handle"},
+		{7, "is not a handle"},
+		{200 << kindShift, "is not a handle"},
 		{1<<kindShift | 1<<31, "closed"},
 	} {
 		if _, err := tab.get(c.handle, kindVector); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -89,7 +89,7 @@ func inspect(what string) (string, error) {
 	if words := strings.Fields(what); len(words) > 2 && words[0] == "meant" {
 		return nearest.Word(words[1], words[2:]), nil
 	}
-	return "", badArgument("inspect %q: doctor or names is expected, or meant, a word and the words that are known", what)
+	return "", badArgument("inspect %.40q: doctor or names is expected, or meant, a word and the words that are known", what)
 }
 
 func examine() doctor {

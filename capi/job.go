@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"malt/internal/say"
 	"malt/libmalt"
 	"malt/rdma"
 )
@@ -35,7 +36,7 @@ func job() (*libmalt.World, error) {
 	if w := world.Load(); w != nil {
 		return w, nil
 	}
-	return nil, &mistake{errNotInit, "malt: malt_init has not been called, or malt_finalize was called since"}
+	return nil, say.Errorf(errNotInit, "this process is not in a job: malt_init has not been called, or malt_finalize was called since")
 }
 
 // jobDeadlines are those of calls of the job.

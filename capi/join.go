@@ -34,7 +34,7 @@ type joining struct {
 	// What was last found about the ranks that are missing: for the thread that
 	// waits.
 	asked  time.Time
-	absent say.Error
+	absent *say.Error
 	told   atomic.Pointer[say.Error] // by the meeting of several machines
 }
 
@@ -66,9 +66,7 @@ func join(options string, timeoutMs int64) error {
 	defer life.Unlock()
 	j.waited = false
 	if !arrived {
-		e := j.absent
-		e.Kind, e.Call = libmalt.ErrTimeout, "malt.init"
-		return &e
+		return say.As(libmalt.ErrTimeout, j.absent)
 	}
 	pending = nil
 	if j.err != nil {
@@ -85,11 +83,12 @@ func enterJoining(options string) (*joining, error) {
 	defer life.Unlock()
 	switch j := pending; {
 	case world.Load() != nil:
-		return nil, &mistake{errNotInit, "malt: malt_init has been called already; call malt_finalize before joining again"}
+		return nil, say.Errorf(errNotInit, "malt_init has been called already").Try("Call malt_finalize before joining again.")
 	case j != nil && j.waited:
-		return nil, &mistake{libmalt.ErrBusy, "malt: another thread is in malt_init"}
+		return nil, say.Errorf(libmalt.ErrBusy, "another thread is in malt_init")
 	case j != nil && j.options != options:
-		return nil, &mistake{libmalt.ErrBusy, "malt: malt_init with other options ran into its timeout and keeps its place; make that call again, or call malt_cancel(0) first"}
+		return nil, say.Errorf(libmalt.ErrBusy, "malt_init with other options, which timed out, keeps its place").
+			Try("Make that call again, or call malt_cancel(0) first.")
 	case j != nil:
 		j.waited = true
 		return j, nil
@@ -118,7 +117,7 @@ func startJoining(options string, c libmalt.Config) *joining {
 		if detail != "" {
 			e.Where += "; " + detail
 		}
-		j.told.Store(&e)
+		j.told.Store(e)
 	}
 	go func() {
 		defer cancel()
@@ -128,7 +127,7 @@ func startJoining(options string, c libmalt.Config) *joining {
 			j.world = nil
 		}
 		if errors.Is(ctx.Err(), context.Canceled) {
-			j.err = &mistake{libmalt.ErrCancelled, "malt: malt_init was given up by malt_cancel or malt_finalize"}
+			j.err = say.Errorf(libmalt.ErrCancelled, "malt_init was given up by malt_cancel or malt_finalize")
 		}
 	}()
 	return j
@@ -155,9 +154,9 @@ func (j *joining) look() {
 	if !j.asked.IsZero() && time.Since(j.asked) < time.Second {
 		return
 	}
-	j.absent = say.Error{What: "the job has not started yet", Where: "all ranks have been started, but not all have joined"}
+	j.absent = say.Errorf(nil, "the job has not started yet").In("malt.init").At("all ranks have been started, but not all have joined")
 	if s := j.told.Load(); s != nil {
-		j.absent = *s
+		j.absent = s
 	} else if ranks := j.config.Absent(); len(ranks) > 0 {
 		j.absent = missing(ranks, j.config.Size, "Start every rank, with the same MALT_STORE, as malt run does.")
 	}
@@ -165,15 +164,13 @@ func (j *joining) look() {
 }
 
 // missing names the ranks, the first of them if there are many.
-func missing(ranks []int, size int, toCome string) say.Error {
+func missing(ranks []int, size int, toCome string) *say.Error {
 	const most = 8
 	named := rendezvous.Ranks(ranks[:min(len(ranks), most)])
 	if n := len(ranks) - most; n > 0 {
 		named += fmt.Sprintf(" and %d more", n)
 	}
-	return say.Error{
-		What: "the job has not started yet", Where: fmt.Sprintf("%s of %d not here yet", named, size), Do: toCome,
-	}
+	return say.Errorf(nil, "the job has not started yet").In("malt.init").At("%s of %d not here yet", named, size).Try("%s", toCome)
 }
 
 // cancelJoining gives up a malt_init that waits, in another thread, or keeps its

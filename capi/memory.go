@@ -16,7 +16,7 @@ func maltGoUnmap(data unsafe.Pointer) (status C.malt_status) {
 	if w := world.Load(); w != nil {
 		worlds = append(worlds[:len(worlds):len(worlds)], w)
 	}
-	err := badArgument("malt_unmap: %p is not the memory of a vector or segment", data)
+	var err error = badArgument("%p is not the memory of a vector or segment", data)
 	for _, w := range worlds {
 		if err = w.Unmap((*byte)(data)); code(err) != C.MALT_EINVAL {
 			break

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"malt/internal/say"
 	"malt/libmalt"
 )
 
@@ -53,7 +54,7 @@ func (o *object) gathered() (*folding, error) {
 	if f := o.folding.Load(); f != nil {
 		return f, nil
 	}
-	return nil, &mistake{libmalt.ErrState, "malt: no gather is open on this object: gather_begin comes first"}
+	return nil, say.Errorf(libmalt.ErrState, "no gather of %s is open", o.exchanger).Try("gather_begin comes first.")
 }
 
 // exchanging is the vector or segment of a handle.
@@ -154,7 +155,7 @@ func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, byFunction, folded C.int32_t
 	switch {
 	case err != nil:
 	case f.byFunction != (byFunction != 0):
-		err = &mistake{libmalt.ErrBusy, "malt: this gather is that of malt_vector_gather_with, which ends it when its function returns"}
+		err = say.Errorf(libmalt.ErrBusy, "this gather is that of malt_vector_gather_with, which ends it when its function returns")
 	case !o.folding.CompareAndSwap(f, nil):
 		_, err = o.gathered() // another thread was faster
 	default:

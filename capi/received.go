@@ -7,10 +7,10 @@ package main
 import "C"
 
 import (
-	"fmt"
 	"sync"
 	"unsafe"
 
+	"malt/internal/say"
 	"malt/libmalt"
 )
 
@@ -42,7 +42,7 @@ func (r *received) set(all [][]byte, only int) error {
 		p := C.maltc_alloc(C.size_t(max(len(b), 1)))
 		if p == nil {
 			free(parts)
-			return fmt.Errorf("malt: what the other ranks sent: %w", libmalt.ErrNoMemory)
+			return say.Errorf(libmalt.ErrNoMemory, "not enough memory for the %d bytes that rank %d sent", len(b), i).More("out-of-memory")
 		}
 		copy(unsafe.Slice((*byte)(p), len(b)), b)
 		parts[i] = part{p, len(b), true}
@@ -73,14 +73,14 @@ func (r *received) from(rank int) (unsafe.Pointer, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.parts == nil {
-		return nil, 0, &mistake{libmalt.ErrState, "malt: nothing was received: malt_allgather or malt_broadcast comes first"}
+		return nil, 0, say.Errorf(libmalt.ErrState, "nothing was received").Try("malt_allgather or malt_broadcast comes first.")
 	}
 	if rank < 0 || rank >= len(r.parts) {
-		return nil, 0, badArgument("rank %d: 0 … %d is expected", rank, len(r.parts)-1)
+		return nil, 0, badArgument("rank %d: 0 to %d is expected", rank, len(r.parts)-1)
 	}
 	p := r.parts[rank]
 	if !p.present {
-		return nil, 0, &mistake{libmalt.ErrState, fmt.Sprintf("malt: nothing came from rank %d: the last call was a malt_broadcast of another root", rank)}
+		return nil, 0, say.Errorf(libmalt.ErrState, "nothing came from rank %d: the last call was a malt_broadcast of another root", rank)
 	}
 	return p.data, p.bytes, nil
 }

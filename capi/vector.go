@@ -70,7 +70,7 @@ func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
 		count := uint64(a.count)
 		switch {
 		case count > maxBytes/size:
-			return nil, badArgument("arrays[%d] has %d elements; at most %d are possible", i, count, uint64(maxBytes)/size)
+			return nil, badArgument("arrays[%d] has %d elements: at most %d are possible", i, count, uint64(maxBytes)/size)
 		}
 		shape, err := shapeOf(&a, fmt.Sprintf("arrays[%d]", i))
 		if err != nil {
@@ -96,12 +96,12 @@ func shapeOf(a *C.malt_array, what string) ([]int, error) {
 	case a.shape == nil:
 		return nil, badArgument("%s has a shape that is NULL, but %d axes", what, a.axes)
 	case a.axes > maxAxes:
-		return nil, badArgument("%s has %d axes; at most %d are possible", what, a.axes, maxAxes)
+		return nil, badArgument("%s has %d axes: at most %d are possible", what, a.axes, maxAxes)
 	}
 	shape := make([]int, a.axes)
 	for i, n := range unsafe.Slice(a.shape, a.axes) {
 		if n > maxBytes {
-			return nil, badArgument("axis %d of %s has the length %d; at most %d is possible", i, what, n, uint64(maxBytes))
+			return nil, badArgument("axis %d of %s has the length %d: at most %d is possible", i, what, n, uint64(maxBytes))
 		}
 		shape[i] = int(n)
 	}
@@ -168,12 +168,8 @@ func maltGoVectorScatter(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, to 
 	if err != nil {
 		return fail(err)
 	}
-	f, err := weightOf(weight)
-	if err != nil {
-		return fail(err)
-	}
 	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
-		n, err := v.ScatterRows(ctx, list, ranks, f)
+		n, err := v.ScatterRows(ctx, list, ranks, float64(weight))
 		if err == nil && sent != nil {
 			*sent = C.uint64_t(n)
 		}
@@ -196,16 +192,12 @@ func maltGoVectorGather(h C.malt_handle, fold *C.char, timeoutMs C.int64_t, fold
 //export maltGoVectorSync
 func maltGoVectorSync(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	f, err := weightOf(weight)
-	if err != nil {
-		return fail(err)
-	}
 	list, err := rowList(rows, nrows)
 	if err != nil {
 		return fail(err)
 	}
 	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
-		return putFolded(folded)(v.SyncRows(ctx, list, f))
+		return putFolded(folded)(v.SyncRows(ctx, list, float64(weight)))
 	}))
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"malt/internal/say"
 )
 
 // Phrases that drawings and errors share.
@@ -21,7 +23,7 @@ func (g *Graph) title() string {
 func (g *Graph) caption() []string {
 	m, err := g.Measure()
 	if err != nil {
-		return []string{strings.TrimPrefix(err.Error(), "graphs: ")}
+		return []string{say.Of(err).What}
 	}
 	return append([]string{m.traffic(g.Varies())}, m.mixing()...)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/graph/topo"
+
+	"malt/internal/say"
 )
 
 // DisconnectedError says that in a graph some rank cannot reach some other, not
@@ -21,15 +23,18 @@ type DisconnectedError struct {
 	Deaf int
 }
 
-func (e *DisconnectedError) Error() string {
+func (e *DisconnectedError) Error() string { return e.said().Error() }
+
+func (e *DisconnectedError) Unwrap() error { return e.said() }
+
+func (e *DisconnectedError) said() *say.Error {
 	name, _, _ := strings.Cut(e.Graph, ":")
-	remedy := "use halton, which is connected for any number of ranks"
+	remedy := ""
 	if e.Deaf >= 0 {
-		other := e.Groups[(e.Deaf+1)%len(e.Groups)]
-		remedy += fmt.Sprintf(", or let another rank, such as %d, send to rank %d", other[0], e.Groups[e.Deaf][0])
+		remedy = fmt.Sprintf(" let another rank, such as %d, send to rank %d,", e.Groups[(e.Deaf+1)%len(e.Groups)][0], e.Groups[e.Deaf][0])
 	}
-	return fmt.Sprintf("graphs: %s of %d ranks is not strongly connected: %s, so the replicas would not agree; %s, or accept it with allow_disconnected",
-		name, e.Size, e.finding(), remedy)
+	return say.Errorf(nil, "graph %s of %d ranks is not strongly connected, so the replicas would not agree", name, e.Size).
+		At("%s", e.finding()).Try("Use halton, which always is,%s or accept it with allow_disconnected.", remedy)
 }
 
 // finding says what is wrong, and with which ranks.

@@ -182,5 +182,5 @@ func TestRender(t *testing.T) {
 		}
 	}
 	_, err := g.Render("png")
-	wantError(t, err, `"png"`, "spec, text, dot or svg")
+	wantError(t, err, `"png"`, "spec, text, dot, svg")
 }

@@ -27,7 +27,9 @@ func ExampleParse_unknown() {
 	_, err := graphs.Parse("haltn", 8)
 	fmt.Println(err)
 	// Output:
-	// graphs: unknown graph "haltn"; did you mean "halton"? (known: all ring chord halton halton-paper random hypercube star one-peer lists)
+	// graph "haltn" is not known
+	// it is one of all, ring, chord, halton, halton-paper, random, hypercube, star, one-peer, lists
+	// Did you mean "halton"?
 }
 
 func ExampleFromLists() {
@@ -50,7 +52,9 @@ func ExampleGraph_CheckConnected() {
 	fmt.Println(err)
 	// Output:
 	// [[0 2 4 6] [1 3 5 7]]
-	// graphs: halton-paper of 8 ranks is not strongly connected: it falls into 2 groups that exchange nothing, {0 2 4 6} {1 3 5 7}, so the replicas would not agree; use halton, which is connected for any number of ranks, or accept it with allow_disconnected
+	// graph halton-paper of 8 ranks is not strongly connected, so the replicas would not agree
+	// it falls into 2 groups that exchange nothing, {0 2 4 6} {1 3 5 7}
+	// Use halton, which always is, or accept it with allow_disconnected.
 }
 
 // The same number of updates, and very different mixing.

@@ -1,9 +1,10 @@
 package graphs
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"malt/internal/say"
 )
 
 // MaxSize is the largest number of ranks a graph may have. It bounds what a
@@ -34,16 +35,16 @@ func Parse(spec string, size int) (*Graph, error) {
 	name, arg, hasArg := strings.Cut(spec, ":")
 	f, ok := find(name)
 	if !ok {
-		return nil, unknown(name)
+		return nil, say.Unknown(nil, "graph", name, Names()...)
 	}
 	if err := checkSize(size); err != nil {
 		return nil, err
 	}
 	switch {
 	case f.usage == "" && hasArg:
-		return nil, fmt.Errorf("graphs: %s takes no argument, got %s; write %s alone", name, quote(arg), name)
+		return nil, say.Errorf(nil, "graph %s takes no argument, got %s", name, quote(arg)).Try("Write %s alone.", name)
 	case f.usage != "" && !hasArg:
-		return nil, fmt.Errorf("graphs: %s needs an argument; write %s", name, f.usage)
+		return nil, say.Errorf(nil, "graph %s needs an argument", name).Try("Write %s.", f.usage)
 	}
 	g, err := f.build(size, arg)
 	if err != nil {
@@ -57,7 +58,7 @@ func Parse(spec string, size int) (*Graph, error) {
 
 func checkSize(size int) error {
 	if size < 1 || size > MaxSize {
-		return fmt.Errorf("graphs: size %d is out of range; a graph has 1 to %d ranks", size, MaxSize)
+		return say.Errorf(nil, "a graph of size %d: 1 to %d ranks are expected", size, MaxSize)
 	}
 	return nil
 }

@@ -1,14 +1,14 @@
 package graphs
 
-import "fmt"
+import "malt/internal/say"
 
 // hypercube joins ranks whose numbers differ in one bit, lowest bit first. Each
 // bit is a layer: exchanging along one after the other reaches everybody.
 func hypercube(size int, _ string) (*Graph, error) {
 	layers := floorLog2(size)
 	if size != 1<<layers {
-		return nil, fmt.Errorf("graphs: hypercube needs a power of two, got %d ranks; take %d or %d ranks, or halton, which works for any number",
-			size, 1<<layers, 1<<(layers+1))
+		return nil, say.Errorf(nil, "graph hypercube needs a power of two, got %d ranks", size).
+			Try("Take %d or %d ranks, or the graph halton, which works for any number.", 1<<layers, 1<<(layers+1))
 	}
 	lists := make([][]int, size)
 	for rank := range lists {

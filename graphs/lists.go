@@ -1,10 +1,11 @@
 package graphs
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"malt/internal/say"
 )
 
 // FromLists makes a graph of len(lists) ranks from the receivers of each. Their
@@ -20,11 +21,11 @@ func FromLists(lists [][]int) (*Graph, error) {
 		for _, to := range list {
 			switch {
 			case to < 0 || to >= len(lists):
-				return nil, fmt.Errorf("graphs: lists: rank %d sends to rank %d, which does not exist; ranks are 0 to %d", rank, to, len(lists)-1)
+				return nil, say.Errorf(nil, "graph lists: rank %d sends to rank %d, which does not exist", rank, to).Try("Ranks are 0 to %d.", len(lists)-1)
 			case to == rank:
-				return nil, fmt.Errorf("graphs: lists: rank %d sends to itself; leave %d out of its list (its own value is always part of a gather)", rank, rank)
+				return nil, say.Errorf(nil, "graph lists: rank %d sends to itself", rank).Try("Leave %d out of its list: its own value is always part of a gather.", rank)
 			case seen[to] == rank+1:
-				return nil, fmt.Errorf("graphs: lists: rank %d sends to rank %d twice; name each receiver once", rank, to)
+				return nil, say.Errorf(nil, "graph lists: rank %d sends to rank %d twice", rank, to).Try("Name each receiver once.")
 			}
 			seen[to] = rank + 1
 		}
@@ -49,7 +50,7 @@ func fromValid(lists [][]int) *Graph {
 // parseLists reads receivers separated by commas, ranks by slashes.
 func parseLists(size int, arg string) (*Graph, error) {
 	if n := strings.Count(arg, "/") + 1; n != size {
-		return nil, fmt.Errorf("graphs: lists names the receivers of %d ranks, but there are %d; give one list per rank, separated by '/'", n, size)
+		return nil, say.Errorf(nil, "graph lists: receivers of %d ranks are given, and there are %d ranks", n, size).Try("Give one list for each rank, with / between two of them.")
 	}
 	lists := make([][]int, 0, size)
 	for text := range strings.SplitSeq(arg, "/") {
@@ -58,7 +59,7 @@ func parseLists(size int, arg string) (*Graph, error) {
 			for word := range strings.SplitSeq(text, ",") {
 				to, err := strconv.Atoi(word)
 				if err != nil {
-					return nil, fmt.Errorf("graphs: lists: rank %d: %s is not a rank; write numbers with commas between them, such as lists:1,2/2/0", len(lists), quote(word))
+					return nil, say.Errorf(nil, "graph lists: rank %d: %s is not a rank", len(lists), quote(word)).Try("Write numbers with commas between them, such as lists:1,2/2/0.")
 				}
 				list = append(list, to)
 			}

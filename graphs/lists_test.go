@@ -33,12 +33,12 @@ func TestListErrors(t *testing.T) {
 		size  int
 		parts []string
 	}{
-		{"lists:1/2", 2, []string{"rank 1 sends to rank 2", "does not exist", "ranks are 0 to 1"}},
+		{"lists:1/2", 2, []string{"rank 1 sends to rank 2", "does not exist", "Ranks are 0 to 1"}},
 		{"lists:1/-1", 2, []string{"rank 1 sends to rank -1", "does not exist"}},
-		{"lists:1/1", 2, []string{"rank 1 sends to itself", "leave 1 out"}},
+		{"lists:1/1", 2, []string{"rank 1 sends to itself", "Leave 1 out"}},
 		{"lists:1,2,1/0/0", 3, []string{"rank 0 sends to rank 1 twice"}},
-		{"lists:1/0", 3, []string{"receivers of 2 ranks, but there are 3"}},
-		{"lists:1/0/1/", 3, []string{"receivers of 4 ranks, but there are 3"}},
+		{"lists:1/0", 3, []string{"receivers of 2 ranks are given, and there are 3"}},
+		{"lists:1/0/1/", 3, []string{"receivers of 4 ranks are given, and there are 3"}},
 		{"lists:1/a", 2, []string{"rank 1", `"a" is not a rank`}},
 		{"lists:1,/0", 2, []string{"rank 0", `"" is not a rank`}},
 		{"lists:1 /0", 2, []string{`"1 " is not a rank`}},

@@ -1,12 +1,6 @@
 package graphs
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-
-	"malt/internal/nearest"
-)
+import "slices"
 
 // family is one line of the table of graphs. A new graph is one function and
 // one line here.
@@ -47,13 +41,4 @@ func find(name string) (family, bool) {
 		return family{}, false
 	}
 	return all[i], true
-}
-
-// unknown is the error for a name that is not in the table.
-func unknown(name string) error {
-	hint := ""
-	if near := nearest.Word(name, Names()); near != "" {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
-	return fmt.Errorf("graphs: unknown graph %s%s (known: %s)", quote(name), hint, strings.Join(Names(), " "))
 }

@@ -28,17 +28,17 @@ func TestUnknownNameNamesTheNearest(t *testing.T) {
 		"ALL":                  "all",
 	} {
 		_, err := Parse(name, 4)
-		wantError(t, err, "did you mean \""+want+"\"?", "known: all ring chord")
+		wantError(t, err, "Did you mean \""+want+"\"?", "it is one of all, ring, chord")
 	}
 	for _, name := range []string{"", "zzzzzz", "2"} {
 		_, err := Parse(name, 4)
-		wantError(t, err, "unknown graph", "(known: all ring chord")
-		if strings.Contains(err.Error(), "did you mean") {
+		wantError(t, err, "is not known", "it is one of all, ring, chord")
+		if strings.Contains(err.Error(), "Did you mean") {
 			t.Errorf("nothing is like %q, yet: %v", name, err)
 		}
 	}
 	_, err := Parse(strings.Repeat("x", 1<<20), 4)
-	wantError(t, err, `xxx"...`)
+	wantError(t, err, `xxx" is not known`)
 	if len(err.Error()) > 400 {
 		t.Errorf("an absurd name makes an error of %d bytes", len(err.Error()))
 	}
@@ -59,7 +59,7 @@ func TestEveryNameParsesAndMeansItself(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	for spec, parts := range map[string][]string{
-		"ring:3":                      {`ring takes no argument, got "3"`, "write ring alone"},
+		"ring:3":                      {`ring takes no argument, got "3"`, "Write ring alone"},
 		"all:":                        {"all takes no argument"},
 		"random":                      {"random needs an argument", "random:K"},
 		"lists":                       {"lists needs an argument", "lists:1,2/2/0"},
@@ -67,7 +67,7 @@ func TestArguments(t *testing.T) {
 		"random:0":                    {`"0" is not a number of receivers`, "K from 1 to 3"},
 		"random:-2":                   {`"-2"`},
 		"random:two":                  {`"two"`},
-		"random:4":                    {"asks for 4 receivers", "a rank of 4 has only 3", "random:3 or all"},
+		"random:4":                    {"needs 4 other ranks", "of 4 ranks each has 3", "random:3 or all"},
 		"random:2:":                   {`seed ""`, "random:2:1"},
 		"random:2:-1":                 {`seed "-1"`},
 		"random:2:x":                  {`seed "x"`},

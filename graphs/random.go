@@ -1,11 +1,12 @@
 package graphs
 
 import (
-	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
+
+	"malt/internal/say"
 )
 
 // maxRandomEdges bounds the memory and time of a random graph, whose edges are
@@ -45,19 +46,19 @@ func random(size int, arg string) (*Graph, error) {
 func parseRandom(size int, arg string) (k int, seed uint64, err error) {
 	degree, tail, hasSeed := strings.Cut(arg, ":")
 	if k, err = strconv.Atoi(degree); err != nil || k < 1 {
-		return 0, 0, fmt.Errorf("graphs: random: %s is not a number of receivers; write random:K or random:K:SEED with K from 1 to %d", quote(degree), max(1, size-1))
+		return 0, 0, say.Errorf(nil, "graph random: %s is not a number of receivers", quote(degree)).Try("Write random:K or random:K:SEED with K from 1 to %d.", max(1, size-1))
 	}
 	// A lone rank has no receivers whatever k is, so that a script written for
 	// many ranks also runs alone.
 	if size > 1 && k >= size {
-		return 0, 0, fmt.Errorf("graphs: random:%d asks for %d receivers per rank, but a rank of %d has only %d to choose from; take random:%d or all", k, k, size, size-1, size-1)
+		return 0, 0, say.Errorf(nil, "graph random:%d needs %d other ranks, and of %d ranks each has %d", k, k, size, size-1).Try("Take random:%d or all.", size-1)
 	}
 	if size > 1 && k > maxRandomEdges/size {
-		return 0, 0, fmt.Errorf("graphs: random:%d of %d ranks has %d edges, more than %d; take random:%d or less, or all", k, size, k*size, maxRandomEdges, maxRandomEdges/size)
+		return 0, 0, say.Errorf(nil, "graph random:%d of %d ranks has %d edges: at most %d are possible", k, size, k*size, maxRandomEdges).Try("Take random:%d or less, or all.", maxRandomEdges/size)
 	}
 	if hasSeed {
 		if seed, err = strconv.ParseUint(tail, 10, 64); err != nil {
-			return 0, 0, fmt.Errorf("graphs: random: seed %s is not a whole number from 0 to 2^64-1; write random:%d:1", quote(tail), k)
+			return 0, 0, say.Errorf(nil, "graph random: seed %s is not a whole number from 0 to 2^64-1", quote(tail)).Try("Write, for example, random:%d:1.", k)
 		}
 	}
 	return k, seed, nil

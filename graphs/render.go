@@ -1,6 +1,6 @@
 package graphs
 
-import "fmt"
+import "malt/internal/say"
 
 // Render returns the graph in a format by name: spec, text, dot or svg.
 func (g *Graph) Render(format string) (string, error) {
@@ -14,5 +14,5 @@ func (g *Graph) Render(format string) (string, error) {
 	case "svg":
 		return g.SVG(), nil
 	}
-	return "", fmt.Errorf("graphs: unknown format %q; choose spec, text, dot or svg", format)
+	return "", say.Unknown(nil, "format", format, "spec", "text", "dot", "svg")
 }

@@ -1,7 +1,7 @@
 package graphs
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"math/cmplx"
 	"slices"
@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 	"gonum.org/v1/gonum/mat"
+
+	"malt/internal/say"
 )
 
 // MaxMeasured is the largest graph whose eigenvalues Measure computes, flat
@@ -27,11 +29,11 @@ func (g *Graph) spectrum() (spectrum, error) {
 	}
 	if g.size > MaxMeasured {
 		name, _, _ := strings.Cut(g.spec, ":")
-		return spectrum{}, fmt.Errorf("graphs: %s of %d ranks is too large to measure; at most %d ranks", name, g.size, MaxMeasured)
+		return spectrum{}, say.Errorf(nil, "graph %s of %d ranks is too large to measure", name, g.size).Try("At most %d ranks are possible.", MaxMeasured)
 	}
 	values, err := eigenvalues(g.averaging())
 	if err != nil {
-		return spectrum{}, fmt.Errorf("graphs: measuring %s of %d ranks: %w", g.spec, g.size, err)
+		return spectrum{}, say.Errorf(err, "graph %s of %d ranks cannot be measured: %v", g.spec, g.size, err)
 	}
 	return summarise(values), nil
 }
@@ -83,7 +85,7 @@ func eigenvalues(w *mat.Dense) ([]complex128, error) {
 	if n, _ := w.Dims(); mat.Equal(w, w.T()) {
 		var e mat.EigenSym
 		if !e.Factorize(mat.NewSymDense(n, w.RawMatrix().Data), false) {
-			return nil, fmt.Errorf("its eigenvalues did not converge")
+			return nil, errors.New("its eigenvalues did not converge")
 		}
 		values := make([]complex128, n)
 		for i, v := range e.Values(nil) {
@@ -93,7 +95,7 @@ func eigenvalues(w *mat.Dense) ([]complex128, error) {
 	}
 	var e mat.Eigen
 	if !e.Factorize(w, mat.EigenNone) {
-		return nil, fmt.Errorf("its eigenvalues did not converge")
+		return nil, errors.New("its eigenvalues did not converge")
 	}
 	return e.Values(nil), nil
 }

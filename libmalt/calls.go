@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"malt/internal/say"
 	"malt/libmalt/reduce"
 )
 
@@ -45,7 +46,7 @@ func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, e
 
 func (w *World) checkRoot(root int) error {
 	if root < 0 || root >= w.size {
-		return failf(ErrInvalid, "malt.broadcast: root=%d is not a rank: a number from 0 to %d is expected", root, w.size-1)
+		return say.Errorf(ErrInvalid, "root=%d is not a rank: a number from 0 to %d is expected", root, w.size-1).In("malt.broadcast")
 	}
 	return nil
 }
@@ -60,12 +61,12 @@ func (w *World) AllReduce(ctx context.Context, data []byte, dt reduce.DType, op 
 func (w *World) AllReduceArray(ctx context.Context, data []byte, a Array, op string) error {
 	dt := a.DType
 	if dt != reduce.Float32 && dt != reduce.Float64 {
-		return failf(ErrInvalid, "malt.allreduce: element type %d: float32 (%d) or float64 (%d) is expected", dt, reduce.Float32, reduce.Float64)
+		return wrongType("the array", dt)
 	}
 	if len(data)%dt.Size() != 0 {
-		return failf(ErrInvalid, "malt.allreduce: %d bytes are no whole number of %s elements", len(data), dt)
+		return say.Errorf(ErrInvalid, "%d bytes are not a whole number of %s elements", len(data), dt)
 	}
-	if err := a.checkShape("malt.allreduce: the array"); err != nil {
+	if err := a.checkShape("the array"); err != nil {
 		return err
 	}
 	o, err := overRanks("malt.allreduce", op)
@@ -78,11 +79,8 @@ func (w *World) AllReduceArray(ctx context.Context, data []byte, a Array, op str
 // overRanks is the fold of all ranks' values that is called op.
 func overRanks(what, op string) (reduce.Op, error) {
 	o, err := reduce.ParseOp(op)
-	switch {
-	case err != nil:
-		return 0, invalid(err)
-	case o == reduce.Replace || o == reduce.MeanReceived:
-		return 0, failf(ErrInvalid, "%s: %s has no meaning over all ranks: it is one of mean, sum, min, max", what, op)
+	if err != nil || o == reduce.Replace || o == reduce.MeanReceived {
+		return 0, say.Unknown(ErrInvalid, "op", op, "mean", "sum", "min", "max").In(what)
 	}
 	return o, nil
 }
@@ -144,7 +142,7 @@ func (w *World) run(ctx context.Context, which call, begin func() (stepper, erro
 		closed := w.closed
 		w.mu.Unlock()
 		if closed {
-			return nil, failf(ErrClosed, "%s: the job has been left", callOf(which.key))
+			return nil, say.Errorf(ErrClosed, "%s: this process has left the job", callOf(which.key)).In(callOf(which.key))
 		}
 		return begin()
 	}, again)

@@ -1,9 +1,9 @@
 package libmalt
 
 import (
-	"fmt"
 	"math"
 
+	"malt/internal/say"
 	"malt/libmalt/reduce"
 	"malt/rdma"
 )
@@ -85,7 +85,8 @@ func (c *collective) set(w *World, op string, data []byte, s sink) {
 // be gone.
 func (c *collective) moveTo(data []byte) error {
 	if len(data) != len(c.data) {
-		return failf(ErrInvalid, "%s: %d bytes; the call that keeps its place was begun with %d: make the same call again or cancel it first", callOf(c.op), len(data), len(c.data))
+		return say.Errorf(ErrInvalid, "%s of %d bytes: it keeps its place after a timeout, and was begun with %d", callOf(c.op), len(data), len(c.data)).
+			In(callOf(c.op)).Try("Make the same call again, or cancel it first.")
 	}
 	c.data = data
 	if m, ok := c.sink.(*combine); ok {
@@ -252,7 +253,7 @@ func (c *collective) take(rank int) (took, there bool, err error) {
 	if p.total <= withHeader {
 		b = b[len(b)-p.total:] // behind the header
 	} else if want := min(chunkBytes, p.total-p.got); len(b) != want {
-		return false, true, fmt.Errorf("%w: %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, callOf(c.op), rank, len(b), want)
+		return false, true, say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %d bytes, expected %d", callOf(c.op), rank, len(b), want)
 	}
 	return c.sink.chunk(c, rank, p.got, b), true, nil
 }
@@ -288,7 +289,7 @@ func (c *collective) peek(rank int) (bool, error) {
 		case s.next.Kind == kindReason:
 			return false, c.readReason(rank, s.next.Data)
 		case s.next.Kind != c.part:
-			return false, fmt.Errorf("%w: %s: part %d of rank %d, expected %d", rdma.ErrCorrupt, callOf(c.op), s.next.Kind, rank, c.part)
+			return false, say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent part %d, expected %d", callOf(c.op), rank, s.next.Kind, c.part)
 		default:
 			return true, nil
 		}

@@ -76,7 +76,8 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 			continue
 		}
 		if err := c.set(key, value); err != nil {
-			return c, failf(ErrInvalid, "environment variable %s: %s", name, err)
+			e := say.Of(err)
+			return c, e.At("it is the environment variable %s", name)
 		}
 	}
 	if c.Store != "" && getenv("MALT_SIZE") == "" {
@@ -96,7 +97,7 @@ func (c *Config) set(key, value string) (err error) {
 	whole := func(p *int, least, most int) error {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
-			return failf(ErrInvalid, "%s=%s: a whole number %d … %d is expected", key, value, least, most)
+			return say.Errorf(ErrInvalid, "%s=%.40s: a whole number from %d to %d is expected", key, value, least, most)
 		}
 		*p = n
 		return nil
@@ -113,7 +114,7 @@ func (c *Config) set(key, value string) (err error) {
 		for _, word := range strings.Split(value, ",") {
 			fd, err := strconv.Atoi(word)
 			if err != nil || fd < 1 || fd > math.MaxInt32 { // 0 is standard input
-				return failf(ErrInvalid, "store_fd=%s: a whole number 1 … is expected, or several with commas between", value)
+				return say.Errorf(ErrInvalid, "store_fd=%.40s: a whole number of at least 1 is expected, or several with commas between", value)
 			}
 			c.StoreFD = append(c.StoreFD, fd)
 		}
@@ -121,7 +122,7 @@ func (c *Config) set(key, value string) (err error) {
 		on := map[string]auto.Encryption{"1": auto.EncryptAlways, "true": auto.EncryptAlways, "0": auto.EncryptNever, "false": auto.EncryptNever}
 		v, ok := on[strings.ToLower(value)]
 		if !ok {
-			return failf(ErrInvalid, "encrypt=%s: 1 or 0 is expected", value)
+			return say.Errorf(ErrInvalid, "encrypt=%.40s: 1 or 0 is expected", value)
 		}
 		c.Encrypt = v
 	case "interface":
@@ -132,7 +133,8 @@ func (c *Config) set(key, value string) (err error) {
 		c.Together = value
 	case "token":
 		if len(value) < leastToken {
-			return failf(ErrInvalid, "a token of %d characters, which could be guessed: %d or more are expected, such as `malt token` prints", len(value), leastToken)
+			return say.Errorf(ErrInvalid, "a token of %d characters, which could be guessed: %d or more are expected", len(value), leastToken).
+				Try("`malt token` makes one.")
 		}
 		c.Token = value
 	case "transport":
@@ -140,13 +142,13 @@ func (c *Config) set(key, value string) (err error) {
 	case "timeout":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s > 0) || s > 1e9 {
-			return failf(ErrInvalid, "timeout=%s: a positive number of seconds is expected", value)
+			return say.Errorf(ErrInvalid, "timeout=%.40s: a positive number of seconds is expected", value)
 		}
 		c.Timeout = time.Duration(s * float64(time.Second))
 	case "unreachable":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s >= 2) || s > 1e9 {
-			return failf(ErrInvalid, "unreachable=%s: a number of seconds is expected, 2 or more, since an idle machine is asked once a second", value)
+			return say.Errorf(ErrInvalid, "unreachable=%.40s: 2 or more seconds are expected, since an idle machine is asked once a second", value)
 		}
 		c.Unreachable = time.Duration(s * float64(time.Second))
 	}
@@ -162,13 +164,15 @@ const maxSize = 1024
 
 func (c Config) validate() error {
 	if c.Size == 0 {
-		return failf(ErrInvalid, "the ranks are to meet at %s, and nothing says how many there are: set MALT_SIZE and MALT_RANK, too, or start the program with \"malt run\"", c.Store)
+		return say.Errorf(ErrInvalid, "the ranks are to meet at %.60s, and nothing says how many there are", c.Store).
+			Try("Set MALT_SIZE and MALT_RANK, too, or start the program with `malt run`.")
 	}
 	if c.Rank >= c.Size {
-		return failf(ErrInvalid, "rank %d of %d: ranks are numbered from 0, so below %d", c.Rank, c.Size, c.Size)
+		return say.Errorf(ErrInvalid, "rank %d of %d: ranks are numbered from 0 to %d", c.Rank, c.Size, c.Size-1)
 	}
 	if c.Size > 1 && c.Store == "" {
-		return failf(ErrInvalid, "rank %d of %d has no store to meet the others at: start the program with \"malt run -n %d …\", or set MALT_STORE", c.Rank, c.Size, c.Size)
+		return say.Errorf(ErrInvalid, "rank %d of %d has no store to meet the others at", c.Rank, c.Size).
+			Try("Start the program with `malt run -n %d`, or set MALT_STORE.", c.Size)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package libmalt
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"malt/internal/say"
 	"malt/rdma"
@@ -13,23 +12,23 @@ import (
 // value, what was expected and what to do. A dead rank is an *rdma.PeerError.
 var (
 	// ErrInvalid: an argument or an option is wrong.
-	ErrInvalid = errors.New("malt: invalid argument")
+	ErrInvalid = errors.New("invalid argument")
 	// ErrBusy: the object is in a call of another goroutine, in a fold, or in a
 	// call that ran into its timeout and keeps its place.
-	ErrBusy = errors.New("malt: busy")
+	ErrBusy = errors.New("busy")
 	// ErrTimeout: the wait ran into its timeout. The call keeps its place.
-	ErrTimeout = errors.New("malt: timed out")
+	ErrTimeout = errors.New("timed out")
 	// ErrLeft: a rank that a collective call needs has ended, or gave it up.
-	ErrLeft = errors.New("malt: rank has left")
+	ErrLeft = errors.New("rank has left")
 	// ErrMismatch: the ranks disagree about an object, or about which collective
 	// call this is.
-	ErrMismatch = errors.New("malt: ranks disagree")
+	ErrMismatch = errors.New("ranks disagree")
 	// ErrState: not now, for example a second scatter in bsp without a gather.
-	ErrState = errors.New("malt: not in this state")
+	ErrState = errors.New("not in this state")
 	// ErrCancelled: the call was given up by Cancel.
-	ErrCancelled = errors.New("malt: cancelled")
+	ErrCancelled = errors.New("cancelled")
 	// ErrClosed: the object, or its world, was closed.
-	ErrClosed = errors.New("malt: closed")
+	ErrClosed = errors.New("closed")
 	// ErrUnsupported: not with this transport, graph or consistency.
 	ErrUnsupported = rdma.ErrNotSupported
 	// ErrNoMemory: the memory is not there; nothing was reserved.
@@ -37,11 +36,6 @@ var (
 	// ErrRankTaken: another live process already is this rank.
 	ErrRankTaken = rdma.ErrRankTaken
 )
-
-// failf makes an error of one line.
-func failf(kind error, format string, args ...any) *say.Error {
-	return &say.Error{Kind: kind, What: fmt.Sprintf(format, args...)}
-}
 
 // wait is what a call could not go on without.
 type wait struct {

@@ -2,10 +2,10 @@ package libmalt
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
+	"malt/internal/say"
 	"malt/libmalt/exchange"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -265,7 +265,7 @@ func (o *exchanging) Merge(dst []byte, off int, parts []exchange.Part) (float64,
 	for h, p := range parts {
 		sum := subtotal{p.Data, int(p.Stamp.Age), p.Stamp.Weight}
 		if p.Stamp.Age > uint64(len(v.w.hosts.ranks[h])) || !(sum.weight >= 0) || math.IsInf(sum.weight, 0) {
-			return 0, fmt.Errorf("%w: sync of %s: host %d of %d ranks sent a sum of %d, of weight %v", rdma.ErrCorrupt, v, h, len(v.w.hosts.ranks[h]), p.Stamp.Age, sum.weight)
+			return 0, say.Errorf(rdma.ErrCorrupt, "%s: host %d of %d ranks sent a sum of %d, of weight %v", v.called("sync"), h, len(v.w.hosts.ranks[h]), p.Stamp.Age, sum.weight)
 		}
 		if p.Data == nil {
 			sum.data = v.data[off : off+len(dst)]

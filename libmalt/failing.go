@@ -20,7 +20,7 @@ import (
 
 // ErrInterrupted is the error of a context that ended because its caller wanted it
 // to, before its time.
-var ErrInterrupted = errors.New("malt: interrupted")
+var ErrInterrupted = errors.New("interrupted")
 
 // book notes how a call behind g that may have waited has ended.
 func (w *World) book(g *gate, err error) {

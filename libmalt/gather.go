@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"malt/internal/say"
 	"malt/libmalt/consistency"
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -26,7 +27,7 @@ func (s *Segment) Begin(ctx context.Context) ([]Update, error) {
 // memory. Without, the next gather gets them again.
 func (s *Segment) End(folded bool) error {
 	if !s.held.CompareAndSwap(true, false) {
-		return failf(ErrState, "end of a gather of %s that was not begun", s)
+		return say.Errorf(ErrState, "no gather of %s is open", s).Try("Begin one first.")
 	}
 	if folded {
 		s.folded()
@@ -76,10 +77,12 @@ type gathering struct {
 
 func (o *gathering) begin(s *Segment) error {
 	if s.mode.consistency.Kind == consistency.BSP && s.unfolds == 0 {
-		return failf(ErrState, "gather: %s has not been scattered since its last gather; in bsp each gather folds the updates of one scatter: scatter first", s)
+		return say.Errorf(ErrState, "%s: no scatter since the last gather, and in bsp each gather folds one", s.called("gather")).
+			In(s.called("gather")).Try("Call scatter() first, or sync(), which does both.")
 	}
 	if s.void {
-		return failf(ErrState, "gather: what was scattered of %s before the last collective call, such as barrier, counts as seen: in notify-ack nothing will come; gather before that call, or scatter again", s)
+		return say.Errorf(ErrState, "%s: nothing is left to gather since the last collective call, such as barrier", s.called("gather")).
+			In(s.called("gather")).At("in notify-ack, what was scattered before such a call counts as seen after it").Try("Gather before that call, or scatter again.")
 	}
 	*o = gathering{s: s, late: o.late[:0], missed: o.missed[:0], watch: o.watch.again()}
 	return nil
@@ -182,10 +185,9 @@ func (o *gathering) uneven() error {
 	if !s.mode.even || len(o.missed) == 0 {
 		return nil
 	}
-	e := failf(ErrLeft, "%s would go on without %s, which made fewer steps", o.call(), strings.TrimSuffix(listed(o.missed), " only"))
-	e.Call, e.Where, e.Topic = o.call(), s.w.describe(o.missed), "uneven"
-	e.Do = `Give every rank equally many, as malt.shard(…, even="pad") does, or make the vector with uneven="ok".`
-	return e
+	return say.Errorf(ErrLeft, "%s would go on without %s, which made fewer steps", o.call(), strings.TrimSuffix(listed(o.missed), " only")).
+		In(o.call()).At("%s", s.w.describe(o.missed)).More("uneven").
+		Try(`Give every rank equally many, as malt.shard(…, even="pad") does, or make the vector with uneven="ok".`)
 }
 
 // lockstep waits until every rank has arrived at this rank's clock, which it

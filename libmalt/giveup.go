@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"malt/internal/say"
 	"malt/rdma"
@@ -40,13 +39,12 @@ func (e *givenUp) Error() string {
 func (e *givenUp) Unwrap() []error { return []error{e.said(), e.kind} }
 
 func (e *givenUp) said() *say.Error {
-	s := failf(e.kind, "rank %d failed in %s", e.rank, e.op)
-	if s.Call, s.Where, s.Topic = e.op, e.why, "elsewhere"; e.why == "" {
-		s.What = fmt.Sprintf("rank %d gave up %s", e.rank, e.op)
-		s.Where = "after a timeout, an interrupt or an error of its own"
-		s.Do = fmt.Sprintf("Look at what rank %d printed.", e.rank)
+	if e.why == "" {
+		return say.Errorf(e.kind, "rank %d gave up %s", e.rank, e.op).In(e.op).More("elsewhere").
+			At("after a timeout, an interrupt or an error of its own").Try("Look at what rank %d printed.", e.rank)
 	}
-	return s
+	why := say.Unpack(nil, e.why)
+	return say.Errorf(e.kind, "rank %d failed in %s", e.rank, e.op).In(e.op).More("elsewhere").At("%s", say.Lines(why.What, why.Where)).Try("%s", why.Do)
 }
 
 // fail gives the call up for the reason err, unless nobody can be waiting for
@@ -85,7 +83,8 @@ const (
 
 // reason is what the others are told of err.
 func (c *collective) reason(err error) []byte {
-	e := givenUp{rank: c.fault, why: strings.ReplaceAll(err.Error(), "\n", "; "), kind: err}
+	said := say.Of(err)
+	e := givenUp{rank: c.fault, why: said.Pack(), kind: err}
 	var passed *givenUp
 	if errors.As(err, &passed) {
 		e = *passed
@@ -167,8 +166,7 @@ func (c *collective) gone(rank int, state error) error {
 			}
 		}
 		c.fault = rank
-		e := failf(ErrLeft, "rank %d has ended, and %s needs it", rank, c.call())
-		e.Call, e.Do, e.Topic = c.call(), allMustCall, "elsewhere"
+		e := say.Errorf(ErrLeft, "rank %d has ended, and %s needs it", rank, c.call()).In(c.call()).Try(allMustCall).More("elsewhere")
 		if place := c.w.place(rank); place != "" {
 			e.Where = "its last call: " + place
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"malt/internal/say"
 	"malt/libmalt/consistency"
 	"malt/rdma"
 )
@@ -47,7 +48,7 @@ func (c *collective) putHeader(b []byte) (int, error) {
 	objects := c.objects()
 	h := c.appendHeader(b[:0], objects, chunkBytes-withHeader)
 	if h == nil {
-		return 0, failf(ErrState, "%s: %d vectors and segments are open; close some", callOf(c.op), len(objects))
+		return 0, say.Errorf(ErrState, "%s: %d vectors and segments are open, which is too many", callOf(c.op), len(objects)).In(callOf(c.op)).Try("Close some.")
 	}
 	return len(h), nil
 }
@@ -69,7 +70,7 @@ func (c *collective) appendHeader(h []byte, objects []standing, most int) []byte
 	return h
 }
 
-var errHeader = fmt.Errorf("%w: malformed header of a collective", rdma.ErrCorrupt)
+var errHeader = say.Errorf(rdma.ErrCorrupt, "a collective call has a malformed header")
 
 // An op is what all ranks must have alike in a collective call: the call as a program
 // writes it, what it is given, and the number of the object, for names are not
@@ -97,26 +98,39 @@ func (c *collective) same(rank int, op string) error {
 	if op == c.op {
 		return nil
 	}
+	call := callOf(c.op)
+	e := say.Errorf(ErrMismatch, "the ranks are in different collective calls").In(call).More("elsewhere").
+		Try("All ranks must make the same collective calls in the same order. Is one of them under `if rank == 0`?")
 	ours, theirs := whole(c.op), whole(op)
-	e := failf(ErrMismatch, "the ranks are in different collective calls")
-	e.Call, e.Topic = callOf(c.op), "elsewhere"
-	e.Do = "All ranks must make the same collective calls in the same order. Is one of them under `if rank == 0`?"
 	switch {
 	case ours == theirs:
 		e.What = "the ranks make this call on different objects of one name"
 		e.Do = "All ranks must make the same collective calls in the same order. Give each vector a name of its own."
-	case callOf(op) == e.Call:
-		e.What = fmt.Sprintf("the ranks disagree about what %s is given", e.Call)
-		e.Topic = "mismatch"
+	case callOf(op) == call:
+		ours, theirs = apart(ours, theirs, len(call)+1)
+		e.What = fmt.Sprintf("the ranks disagree about what %s is given", call)
 		e.Do = "It must be alike on all ranks. Where a length comes from the data, agree first: n = malt.allreduce(n, \"max\")."
+		e.Topic = "mismatch"
 	}
-	mine := fmt.Sprintf("rank %d: %s", c.w.rank, c.w.inPlace(c.w.rank, ours))
-	other := fmt.Sprintf("rank %d: %s", rank, c.w.inPlace(rank, theirs))
-	if rank < c.w.rank {
-		mine, other = other, mine
+	first, second := c.w.rank, rank
+	if first > second {
+		first, second, ours, theirs = second, first, theirs, ours
 	}
-	e.Where = mine + "\n" + other
-	return e
+	return e.At("%s\n%s", c.w.inPlace(first, ours), c.w.inPlace(second, theirs))
+}
+
+// apart cuts what two texts have in common behind their first n bytes, as far as they
+// are too long for a line.
+func apart(a, b string, n int) (string, string) {
+	const most, before = 70, 20
+	same := n
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	if cut := same - before; max(len(a), len(b)) > most && cut > n {
+		a, b = a[:n]+"…"+a[cut:], b[:n]+"…"+b[cut:]
+	}
+	return a, b
 }
 
 // getHeader reads rank's header; what is behind it in b is data.

@@ -2,9 +2,9 @@ package libmalt
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -31,7 +31,7 @@ func hostsOf(told [][]byte, near []int) (hosts, error) {
 	h := hosts{of: make([]int, len(told))}
 	for r, b := range told {
 		if len(b) != 4 {
-			return h, fmt.Errorf("%w: rank %d tells of its host in %d bytes, expected 4", rdma.ErrCorrupt, r, len(b))
+			return h, say.Errorf(rdma.ErrCorrupt, "rank %d tells of its host in %d bytes, expected 4", r, len(b))
 		}
 		switch lowest := binary.LittleEndian.Uint32(b); {
 		case lowest == uint32(r):
@@ -41,11 +41,11 @@ func hostsOf(told [][]byte, near []int) (hosts, error) {
 			h.of[r] = h.of[lowest]
 			h.ranks[h.of[r]] = append(h.ranks[h.of[r]], r)
 		default:
-			return h, fmt.Errorf("%w: rank %d says that the lowest rank of its host is %d", rdma.ErrCorrupt, r, lowest)
+			return h, say.Errorf(rdma.ErrCorrupt, "rank %d says that the lowest rank of its host is %d", r, lowest)
 		}
 	}
 	if own := h.ranks[h.of[near[0]]]; !slices.Equal(own, near) {
-		return h, failf(ErrMismatch, "start of the job: this rank shares memory with the ranks %v, but the ranks %v say that they are on one host", near, own)
+		return h, say.Errorf(ErrMismatch, "ranks %v share memory, and ranks %v say that they are on one host", near, own).In("malt.init")
 	}
 	return h, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"malt/internal/say"
 	"malt/libmalt/spvec"
 	"malt/rdma"
 )
@@ -22,7 +23,7 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 	if v, ok := object.(*Vector); ok {
 		switch {
 		case mode.representation == dense && v.inRows:
-			return nil, failf(ErrInvalid, "an array in rows of some elements, but the vector is not sparse: leave rows at 0, or make it with sparse=model or sparse=gradient")
+			return nil, say.Errorf(ErrInvalid, "an array has rows, and its vector is not sparse").Try("Leave row at 0, or make it with sparse=model or sparse=gradient.")
 		case mode.representation != dense && v.dense != nil:
 			return nil, v.dense
 		case mode.representation != dense:

@@ -1,10 +1,11 @@
 package libmalt
 
 import (
+	"slices"
 	"strings"
 
 	"malt/graphs"
-	"malt/internal/nearest"
+	"malt/internal/say"
 	"malt/libmalt/consistency"
 	"malt/libmalt/reduce"
 )
@@ -16,25 +17,17 @@ func parseOptions(options string, known []string, set func(key, value string) er
 	for _, pair := range strings.Fields(options) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return failf(ErrInvalid, "option %q: key=value is expected, such as %s=…", pair, known[0])
+			return say.Errorf(ErrInvalid, "option %.40q: key=value is expected, such as %s=…", pair, known[0])
 		}
 		if seen[key] {
-			return failf(ErrInvalid, "option %s is given twice", key)
+			return say.Errorf(ErrInvalid, "option %.40s is given twice", key)
 		}
 		seen[key] = true
-		found := false
-		for _, k := range known {
-			found = found || k == key
-		}
-		if !found {
-			hint := ""
-			if near := nearest.Word(key, known); near != "" {
-				hint = "; did you mean " + near + "=?"
-			}
-			return failf(ErrInvalid, "option %s= is not known: it is one of %s%s", key, strings.Join(known, ", "), hint)
+		if !slices.Contains(known, key) {
+			return say.Unknown(ErrInvalid, "option", key, known...)
 		}
 		if value == "" {
-			return failf(ErrInvalid, "option %s= has no value", key)
+			return say.Errorf(ErrInvalid, "option %s= has no value", key)
 		}
 		if err := set(key, value); err != nil {
 			return err
@@ -50,7 +43,7 @@ func parseBool(key, value string) (bool, error) {
 	case "false", "0":
 		return false, nil
 	}
-	return false, failf(ErrInvalid, "option %s=%s: true or false is expected", key, value)
+	return false, say.Unknown(ErrInvalid, key, value, "true", "false")
 }
 
 // mode is how an object exchanges updates: its graph, consistency and fold.
@@ -94,32 +87,24 @@ func (m mode) with(options string, size int, keys []string) (mode, error) {
 			case "ok", "error":
 				m.even = value == "error"
 			default:
-				err = failf(ErrInvalid, "uneven=%s: ok or error is expected", value)
+				err = say.Unknown(ErrInvalid, key, value, "ok", "error")
 			}
 		case "start":
 			switch value {
 			case "same", "own":
 				m.startOwn = value == "own"
 			default:
-				err = failf(ErrInvalid, "start=%s: same or own is expected", value)
+				err = say.Unknown(ErrInvalid, key, value, "same", "own")
 			}
 		case "sparse":
 			m.representation, err = parseRepresentation(value)
 		}
-		return invalid(err)
+		return say.As(ErrInvalid, err)
 	})
 	if err == nil && newGraph && !m.allowDisconnected {
-		err = invalid(m.graph.CheckConnected())
+		err = say.As(ErrInvalid, m.graph.CheckConnected())
 	}
 	return m, err
-}
-
-// invalid marks an error of a parser below as ErrInvalid.
-func invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	return failf(ErrInvalid, "%s", err)
 }
 
 // agreed is the part of m that all ranks must have alike: the fold is each

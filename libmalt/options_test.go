@@ -11,7 +11,7 @@ import (
 
 func TestOptionsRefuse(t *testing.T) {
 	for in, want := range map[string]string{
-		"grpah=all":                   "did you mean graph=?",
+		"grpah=all":                   "Did you mean \"graph\"?",
 		"graph":                       "key=value is expected",
 		"=all":                        "key=value is expected",
 		"graph=":                      "has no value",
@@ -19,9 +19,9 @@ func TestOptionsRefuse(t *testing.T) {
 		"graph=haltn":                 "halton",
 		"consistency=ssp:-1":          "ssp:-1",
 		"fold=maen":                   "mean",
-		"start=sane":                  "same or own",
-		"uneven=fail":                 "ok or error",
-		"allow_disconnected=maybe":    "true or false",
+		"start=sane":                  "same, own",
+		"uneven=fail":                 "ok, error",
+		"allow_disconnected=maybe":    "true, false",
 		"graph=halton-paper":          "",
 		"graph=lists:1/0/9/2/0/0/0/0": "9",
 	} {
@@ -82,8 +82,8 @@ func TestConfigFromEnv(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"rank=-1": "0 …", "rank=x": "whole number", "size=0": "1 …", "size=99999": "1 …", "store_fd=0": "1 …", "store_fd=socket": "whole number", "store_fd=5,": "with commas",
-		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=1": "2 or more", "unreachable=NaN": "2 or more", "token=fifteen-letters": "16 or more", "rnak=1": "did you mean rank=?",
+		"rank=-1": "from 0 to", "rank=x": "whole number", "size=0": "from 1 to", "size=99999": "from 1 to", "store_fd=0": "at least 1", "store_fd=socket": "whole number", "store_fd=5,": "with commas",
+		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=1": "2 or more", "unreachable=NaN": "2 or more", "token=fifteen-letters": "16 or more", "rnak=1": `Did you mean "rank"?`,
 	} {
 		c := Config{Size: 1}
 		if err := c.Set(in); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"malt/internal/say"
 )
 
 // A place is where in its program a rank made its last call, in the words of the
@@ -69,10 +71,16 @@ func (w *World) place(rank int) string {
 	}, string(b[:length]))
 }
 
-// inPlace is what rank does, with its place if that is known.
+// inPlace is a line on what rank does, with its place if that is known: the program's
+// own words as far as there is room.
 func (w *World) inPlace(rank int, what string) string {
-	if place := w.place(rank); place != "" {
-		return fmt.Sprintf("%s (%s)", what, place)
+	line := fmt.Sprintf("rank %d: %s", rank, say.Brief(what, 90))
+	place := w.place(rank)
+	if place == "" {
+		return line
 	}
-	return what
+	if utf8.RuneCountInString(line+place) > say.Width-3 {
+		place, _, _ = strings.Cut(place, ": ")
+	}
+	return line + " (" + place + ")"
 }

@@ -1,6 +1,6 @@
 package libmalt
 
-import "malt/internal/nearest"
+import "malt/internal/say"
 
 // representation is what of a vector travels.
 type representation uint8
@@ -25,11 +25,9 @@ func parseRepresentation(s string) (representation, error) {
 	case "gradient":
 		return sparseGradient, nil
 	case "true", "1":
-		return dense, failf(ErrInvalid, "sparse=%s: say what a row that does not travel means: with sparse=model the rows that changed travel and the others keep their value; with sparse=gradient the rows that are not zero travel and the others count as zero", s)
+		return dense, say.Errorf(ErrInvalid, "sparse=%s does not say what a row that does not travel means", s).
+			At("model: rows that changed travel, others keep their value; gradient: rows that are not zero, others count as zero").
+			Try("Write sparse=model or sparse=gradient.")
 	}
-	hint := ""
-	if near := nearest.Word(s, []string{"model", "gradient", "false"}); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
-	return dense, failf(ErrInvalid, "sparse=%s: model, gradient or false is expected%s", s, hint)
+	return dense, say.Unknown(ErrInvalid, "sparse", s, "model", "gradient", "false")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"malt/internal/say"
 	"malt/libmalt/consistency"
 	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
@@ -18,10 +19,10 @@ import (
 // and returns n times their number. Only notify-ack waits.
 func (s *Segment) Scatter(ctx context.Context, n int, to []int) (int, error) {
 	if n < 0 || n > len(s.data) {
-		return 0, failf(ErrInvalid, "scatter: %d bytes of %s, which has %d", n, s, len(s.data))
+		return 0, say.Errorf(ErrInvalid, "scatter of %d bytes of %s, which has %d", n, s, len(s.data))
 	}
 	if s.kind == "vector" && n != len(s.data) {
-		return 0, failf(ErrInvalid, "scatter: %d bytes of %s; a vector is sent as a whole, %d bytes", n, s, len(s.data))
+		return 0, say.Errorf(ErrInvalid, "scatter of %d bytes of %s: a vector is sent as a whole, %d bytes", n, s, len(s.data))
 	}
 	return s.scatter(ctx, n, nil, to, 1)
 }
@@ -49,12 +50,11 @@ type scattering struct {
 
 func (o *scattering) begin(s *Segment, n int, rows []int64, to []int, weight float64) error {
 	if !(weight >= 0) || weight > maxWeight {
-		return failf(ErrInvalid, "scatter: weight %v: a finite number of at least 0 is expected", weight)
+		return say.Errorf(ErrInvalid, "weight=%v: a finite number that is not negative is expected", weight)
 	}
 	if most := s.mode.consistency.MaxScatters(); most > 0 && s.unfolds >= most {
-		e := failf(ErrState, "%s: %d scatters without a gather, and %s allows %d", s.called("scatter"), s.unfolds+1, s.mode.consistency, most)
-		e.Do = "Call gather() first, or sync(), which does both."
-		return e
+		return say.Errorf(ErrState, "%s: %d scatters without a gather, and %s allows %d", s.called("scatter"), s.unfolds+1, s.mode.consistency, most).
+			In(s.called("scatter")).Try("Call gather() first, or sync(), which does both.")
 	}
 	*o = scattering{s: s, n: n, weight: weight, late: o.late[:0], watch: o.watch.again()}
 	if err := o.address(to); err != nil {
@@ -82,10 +82,11 @@ func (o *scattering) address(to []int) error {
 	}
 	for i, r := range to {
 		if !slices.Contains(now, r) {
-			return failf(ErrInvalid, "scatter of %s to rank %d: in graph %s rank %d sends to %s%s", s, r, s.mode.graph, s.w.rank, listed(now), when)
+			return say.Errorf(ErrInvalid, "scatter of %s to rank %d, which is not among its receivers", s, r).
+				At("in graph %.40s rank %d sends to %s%s", s.mode.graph, s.w.rank, listed(now), when)
 		}
 		if slices.Contains(to[:i], r) {
-			return failf(ErrInvalid, "scatter of %s: rank %d is named twice among those it is to go to", s, r)
+			return say.Errorf(ErrInvalid, "scatter of %s: rank %d is named twice", s, r)
 		}
 	}
 	o.to, o.receivers = append([]int{}, to...), len(to)

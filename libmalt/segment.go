@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"malt/internal/say"
 	"malt/libmalt/consistency"
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -139,7 +140,7 @@ func (s *Segment) Senders() []int { return s.anyMode().graph.Senders(s.w.rank, m
 func (s *Segment) run(ctx context.Context, key string, hold bool, op stepper, check func() error) error {
 	_, err := s.gate.run(ctx, s.w, s, call{key: key}, hold, func() (stepper, error) {
 		if !s.open {
-			return nil, failf(ErrClosed, "%s: %s has been closed", callOf(key), s)
+			return nil, s.wasClosed()
 		}
 		if kept := s.kept.Load(); kept != nil {
 			return nil, keptPlace(key, s, *kept)
@@ -158,9 +159,9 @@ func (s *Segment) alone(work func() error) error {
 	defer s.gate.mu.Unlock()
 	switch {
 	case !s.open:
-		return failf(ErrClosed, "%s has been closed", s)
+		return s.wasClosed()
 	case s.gate.op != nil:
-		return failf(ErrBusy, "%s has a call that timed out and keeps its place, %s; make that call again or cancel it first", s, callOf(s.gate.call.key))
+		return keptPlace("this call", s, s.gate.call.key)
 	}
 	defer s.catchUp()
 	return work()
@@ -242,11 +243,11 @@ func (s *Segment) giveUpKept() {
 // memory stays valid until World.Unmap.
 func (s *Segment) Close() error {
 	if !s.gate.enter() {
-		return failf(ErrBusy, "close: %s is in a call of another thread, or in a fold", s)
+		return busy(s)
 	}
 	defer s.gate.mu.Unlock()
 	if !s.open {
-		return failf(ErrClosed, "%s has been closed before", s)
+		return s.wasClosed()
 	}
 	s.w.delist(s)
 	s.giveUpKept()
@@ -275,14 +276,21 @@ func (s *Segment) unshare() (err error) {
 	return err
 }
 
+func (s *Segment) wasClosed() error {
+	return say.Errorf(ErrClosed, "%s has been closed", s).At("its memory can still be used, but it can no longer be called")
+}
+
+// maxName is how many bytes a name has at most.
+const maxName = 200
+
 // checkName accepts what can travel in options and messages without quoting.
 func checkName(name string) error {
-	if len(name) > 200 {
-		return failf(ErrInvalid, "name of %d bytes: at most 200 are allowed", len(name))
+	if len(name) > maxName {
+		return say.Errorf(ErrInvalid, "name %.20q… has %d bytes: at most %d are possible", name, len(name), maxName)
 	}
 	for _, r := range name {
 		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/", r) {
-			return failf(ErrInvalid, "name %q: %q is not allowed; letters, digits and ._-/ are", name, r)
+			return say.Errorf(ErrInvalid, "name %.40q: %q is not allowed", name, r).Try("Use letters, digits and ._-/ only.")
 		}
 	}
 	return nil

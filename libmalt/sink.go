@@ -1,8 +1,7 @@
 package libmalt
 
 import (
-	"fmt"
-
+	"malt/internal/say"
 	"malt/libmalt/reduce"
 	"malt/rdma"
 	"malt/rdma/auto"
@@ -42,7 +41,7 @@ func (k *keep) begin(c *collective) error {
 func (k *keep) expect(rank int, total uint64) error {
 	if total > chunkBytes {
 		if free, limit := auto.FreeMemory(); total > free {
-			return failf(ErrNoMemory, "rank %d sends %d bytes; %d are free (%s)", rank, total, free, limit)
+			return say.Errorf(ErrNoMemory, "rank %d sends %d bytes, and %d are free within %s", rank, total, free, limit).More("out-of-memory")
 		}
 	}
 	k.parts[rank] = make([]byte, 0, total)
@@ -82,7 +81,7 @@ func (m *combine) expect(rank int, total uint64) error {
 
 func expectBytes(rank int, total uint64, want int) error {
 	if total != uint64(want) {
-		return fmt.Errorf("%w: rank %d sends %d bytes, expected %d", rdma.ErrCorrupt, rank, total, want)
+		return say.Errorf(rdma.ErrCorrupt, "rank %d sends %d bytes, expected %d", rank, total, want)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"malt/internal/say"
 	"malt/libmalt/consistency"
 	"malt/libmalt/spvec"
 )
@@ -42,15 +43,15 @@ type sparse struct {
 // shapeOf is how the one array of a sparse vector lies in rows.
 func shapeOf(arrays []Array) (spvec.Shape, error) {
 	if len(arrays) != 1 {
-		return spvec.Shape{}, failf(ErrInvalid, "a sparse vector of %d arrays: one is expected, whose first axis is that of the rows; make a vector of each", len(arrays))
+		return spvec.Shape{}, say.Errorf(ErrInvalid, "a sparse vector of %d arrays: one is expected", len(arrays)).Try("Make a vector of each. The first axis is that of the rows.")
 	}
 	a := arrays[0]
 	width := max(a.Row, 1)
 	if a.Row < 0 || a.Count%width != 0 {
-		return spvec.Shape{}, failf(ErrInvalid, "%d elements in rows of %d: a number that divides them is expected", a.Count, a.Row)
+		return spvec.Shape{}, say.Errorf(ErrInvalid, "%d elements in rows of %d: a number that divides them is expected", a.Count, a.Row)
 	}
 	s := spvec.Shape{Rows: a.Count / width, Width: width, Elem: a.DType.Size()}
-	return s, invalid(s.Check())
+	return s, say.As(ErrInvalid, s.Check())
 }
 
 // newSparse prepares the sender's side. It maps memory: settle before use, drop
@@ -123,7 +124,7 @@ func (s *Segment) nameRows(rows []int64) error {
 	p := s.sparse
 	switch {
 	case p == nil && rows != nil:
-		return failf(ErrInvalid, "scatter: rows of %s, which is not sparse and sent as a whole; make it with sparse=model or sparse=gradient", s)
+		return say.Errorf(ErrInvalid, "rows of %s are named, which is not sparse and is sent as a whole", s).Try("Make it with sparse=model or sparse=gradient.")
 	case p == nil:
 		return nil
 	case rows == nil:
@@ -139,7 +140,7 @@ func (s *Segment) nameRows(rows []int64) error {
 	for i, r := range rows {
 		if r < 0 || r >= int64(p.shape.Rows) {
 			p.named = p.named[:before]
-			return failf(ErrInvalid, "scatter: row %d of %s, which has rows 0 … %d", r, s, p.shape.Rows-1)
+			return say.Errorf(ErrInvalid, "row %d of %s: 0 to %d are expected", r, s, p.shape.Rows-1)
 		}
 		if r <= last {
 			disorder = true

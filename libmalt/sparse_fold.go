@@ -2,9 +2,9 @@ package libmalt
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"malt/internal/say"
 	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -22,7 +22,7 @@ func (v *Vector) decode() error {
 	for i := range v.updates {
 		u, d := &v.updates[i], &p.us[i]
 		if err := d.Decode(u.kind, u.Data, p.shape, u.seq, u.read); err != nil {
-			return fmt.Errorf("%w: gather of %s: rank %d sent %w", rdma.ErrCorrupt, v, u.Rank, err)
+			return say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %v", v.called("gather"), u.Rank, err)
 		}
 		d.Weight = u.Weight
 		if !d.All {

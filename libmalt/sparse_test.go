@@ -23,7 +23,7 @@ func TestSparseRefuses(t *testing.T) {
 			want    []string
 		}{
 			{one, "sparse=true", []string{"sparse=model", "keep their value", "sparse=gradient", "count as zero"}},
-			{one, "sparse=modle", []string{"did you mean model?"}},
+			{one, "sparse=modle", []string{`Did you mean "model"?`}},
 			{append(one, one...), "sparse=model", []string{"2 arrays", "a vector of each"}},
 			{[]libmalt.Array{{DType: libmalt.Float32, Count: 10, Row: 3}}, "sparse=gradient", []string{"10 elements in rows of 3"}},
 			{[]libmalt.Array{{DType: libmalt.Float32, Count: 10, Row: -1}}, "sparse=model", []string{"rows of -1"}},
@@ -38,7 +38,7 @@ func TestSparseRefuses(t *testing.T) {
 				}
 			}
 		}
-		if _, err := w.NewSegment(ctx, 10, "", "sparse=model"); err == nil || !strings.Contains(err.Error(), "sparse=") {
+		if _, err := w.NewSegment(ctx, 10, "", "sparse=model"); err == nil || !strings.Contains(err.Error(), `"sparse" is not known`) {
 			return fmt.Errorf("a sparse segment: %v", err)
 		}
 		v, err := vector(ctx, w, 10, "sparse=model")
@@ -49,7 +49,7 @@ func TestSparseRefuses(t *testing.T) {
 			return err
 		}
 		for _, rows := range [][]int64{{-1}, {0, 10}, {1 << 40}} {
-			if _, err := v.ScatterRows(ctx, rows, nil, 1); !errors.Is(err, libmalt.ErrInvalid) || !strings.Contains(err.Error(), "rows 0 … 9") {
+			if _, err := v.ScatterRows(ctx, rows, nil, 1); !errors.Is(err, libmalt.ErrInvalid) || !strings.Contains(err.Error(), "0 to 9 are expected") {
 				return fmt.Errorf("rows %v: %v", rows, err)
 			}
 		}

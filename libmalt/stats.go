@@ -44,7 +44,7 @@ func (e *Edge) fold(age int64, bytes int) {
 // Stats is a copy of the counts so far.
 func (s *Segment) Stats() (Stats, error) {
 	if !s.gate.enter() {
-		return Stats{}, failf(ErrBusy, "stats: %s is in a call of another thread, or in a fold", s)
+		return Stats{}, busy(s)
 	}
 	defer s.gate.mu.Unlock()
 	if s.open {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"malt/internal/say"
 	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -59,9 +60,14 @@ func (a Array) checkShape(what string) error {
 		n *= l
 	}
 	if a.Shape != nil && n != a.Count {
-		return failf(ErrInvalid, "%s has %d elements and the shape %v: lengths are expected whose product is that number", what, a.Count, a.Shape)
+		return say.Errorf(ErrInvalid, "%s has %d elements, and the shape %v", what, a.Count, a.Shape).Try("The product of the lengths must be the number of elements.")
 	}
 	return nil
+}
+
+// wrongType is the error for what has elements of that type.
+func wrongType(what string, dt DType) error {
+	return say.Errorf(ErrInvalid, "%s has element type %d: float32 (%d) or float64 (%d) is expected", what, dt, Float32, Float64)
 }
 
 // Vector is a segment of numbers with a fold.
@@ -110,7 +116,7 @@ func (w *World) NewVector(ctx context.Context, arrays []Array, name, options str
 func (w *World) NewSegment(ctx context.Context, bytes int, name, options string) (*Segment, error) {
 	s := &Segment{kind: "segment"}
 	if bytes < 0 {
-		return nil, failf(ErrInvalid, "segment of %d bytes: at least 0 are expected", bytes)
+		return nil, say.Errorf(ErrInvalid, "a segment of %d bytes: at least 0 are expected", bytes)
 	}
 	made, err := w.makeSegment(ctx, s, s, name, options, modeKeys[:3], bytes, fmt.Sprintf("%d bytes", bytes), func() {})
 	if err != nil {
@@ -122,22 +128,22 @@ func (w *World) NewSegment(ctx context.Context, bytes int, name, options string)
 // layout places the arrays one after the other, each aligned to its elements.
 func (v *Vector) layout(arrays []Array) (bytes int, err error) {
 	if len(arrays) == 0 {
-		return 0, failf(ErrInvalid, "vector of no arrays: at least one is expected, of any length")
+		return 0, say.Errorf(ErrInvalid, "a vector of no arrays: at least one is expected, of any length")
 	}
 	const most = math.MaxInt64 / 4
 	for i, a := range arrays {
 		if a.DType != Float32 && a.DType != Float64 {
-			return 0, failf(ErrInvalid, "array %d has element type %d: float32 (%d) or float64 (%d) is expected", i, a.DType, Float32, Float64)
+			return 0, wrongType(fmt.Sprintf("array %d", i), a.DType)
 		}
 		size := a.DType.Size()
 		if a.Count < 0 || a.Count > (most-bytes)/size-1 {
-			return 0, failf(ErrInvalid, "array %d has %d elements: a number of at least 0 that fits into memory is expected", i, a.Count)
+			return 0, say.Errorf(ErrInvalid, "array %d has %d elements: a number of at least 0 that fits into memory is expected", i, a.Count)
 		}
 		if err := a.checkShape(fmt.Sprintf("array %d", i)); err != nil {
 			return 0, err
 		}
 		if a.Init != nil && len(a.Init) != a.Count*size {
-			return 0, failf(ErrInvalid, "array %d has %d bytes of first values; %d %s elements take %d", i, len(a.Init), a.Count, a.DType, a.Count*size)
+			return 0, say.Errorf(ErrInvalid, "array %d has %d bytes of first values: %d are expected", i, len(a.Init), a.Count*size).At("it has %d elements of %s", a.Count, a.DType)
 		}
 		bytes = (bytes + size - 1) / size * size
 		r := run{a.DType, bytes, a.Count * size}
@@ -203,7 +209,7 @@ func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
 	if fold != "" {
 		var err error
 		if op, err = reduce.ParseOp(fold); err != nil {
-			return 0, invalid(err)
+			return 0, say.As(ErrInvalid, err)
 		}
 	}
 	if err := v.begin(ctx); err != nil {
@@ -246,7 +252,7 @@ func (v *Vector) foldAll(op reduce.Op) (int, error) {
 	}
 	for _, u := range v.updates {
 		if v.sparse == nil && len(u.Data) != len(v.data) {
-			err := fmt.Errorf("%w: gather of %s: rank %d sent %d bytes, expected %d", rdma.ErrCorrupt, v, u.Rank, len(u.Data), len(v.data))
+			err := say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %d bytes, expected %d", v.called("gather"), u.Rank, len(u.Data), len(v.data))
 			return 0, firstOf(err, v.End(true))
 		}
 	}

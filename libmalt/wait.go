@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -108,14 +109,14 @@ func (g *gate) run(ctx context.Context, w *World, owner fmt.Stringer, which call
 
 // busy refuses a second call on owner.
 func busy(owner fmt.Stringer) error {
-	e := failf(ErrBusy, "%s is in another call, and serves one at a time", owner)
-	e.Where = "that call is of another thread, or the fold that is running"
-	e.Do = "Wait for it, use a lock, or a vector for each thread."
-	return e
+	return say.Errorf(ErrBusy, "%s is in another call, and serves one at a time", owner).
+		At("that call is of another thread, or the fold that is running").
+		Try("Wait for it, use a lock, or a vector for each thread.")
 }
 
 func keptPlace(key string, owner fmt.Stringer, kept string) error {
-	return failf(ErrBusy, "%s: %s has a call that timed out and keeps its place, %s; make that call again or cancel it first", callOf(key), owner, callOf(kept))
+	return say.Errorf(ErrBusy, "%s: %s, which timed out, keeps its place", callOf(key), callOf(kept)).In(callOf(key)).
+		At("%s serves one call at a time", owner).Try("Make the call that timed out again, or cancel it first.")
 }
 
 // keep gives op a place; nil: no call has one any more.
@@ -134,7 +135,8 @@ func (g *gate) keep(which call, op stepper) {
 // call of another goroutine to end: that may take as long as its timeout.
 func (g *gate) cancel(owner fmt.Stringer) error {
 	if !g.enter() {
-		return failf(ErrBusy, "cancel: %s is in a call of another thread, or in a fold; only a call that has returned with a timeout can be given up", owner)
+		return say.Errorf(ErrBusy, "cancel: %s is in a call of another thread, or in a fold", owner).
+			Try("Cancel gives up a call that has returned with a timeout.")
 	}
 	defer g.mu.Unlock()
 	g.giveUp()

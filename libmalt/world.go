@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -170,7 +171,7 @@ func (w *World) Abort(why *rdma.PeerError) {
 // memory that Close gives back.
 func (w *World) Close() error {
 	if !w.gate.mu.TryLock() {
-		return failf(ErrBusy, "leaving the job: another thread is in a collective call")
+		return busy(w)
 	}
 	defer w.gate.mu.Unlock()
 	objects := w.open()
@@ -179,7 +180,7 @@ func (w *World) Close() error {
 			for _, locked := range objects[:i] {
 				locked.gate.mu.Unlock()
 			}
-			return failf(ErrBusy, "leaving the job: %s is in a call of another thread, or in a fold", s)
+			return busy(s)
 		}
 	}
 	w.mu.Lock()
@@ -251,9 +252,9 @@ func (w *World) Unmap(first *byte) error {
 	w.mu.Unlock()
 	switch {
 	case m == nil:
-		return failf(ErrInvalid, "unmap: %p is not the memory of a vector or segment, or it was unmapped before", first)
+		return say.Errorf(ErrInvalid, "%p is not the memory of a vector or segment, or was unmapped before", first)
 	case m.owner != nil:
-		return failf(ErrBusy, "unmap: %s is still open; close it first", m.owner)
+		return say.Errorf(ErrBusy, "the memory of %s cannot be unmapped while it is open", m.owner).Try("Close it first.")
 	}
 	return w.t.Unmap(m.bytes)
 }
@@ -371,7 +372,8 @@ func (w *World) useQueue(s *Segment) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.away {
-		return failf(ErrBusy, "%s: this rank is in a collective call, of another thread or one that keeps its place after a timeout; in notify-ack gathers and scatters have to wait until that is over", s)
+		return say.Errorf(ErrBusy, "%s cannot be used while this rank is in a collective call", s).
+			At("that call is of another thread, or keeps its place after a timeout; notify-ack does not allow both").Try("Wait until it is over.")
 	}
 	w.queues++
 	return nil
@@ -391,7 +393,8 @@ func (w *World) startAway(op string, n uint64, about *Segment) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queues > 0 {
-		return failf(ErrBusy, "%s: in notify-ack another thread is in a gather or scatter, or this one in a fold; wait for that first", op)
+		return say.Errorf(ErrBusy, "%s cannot be made during a gather or scatter in notify-ack", op).In(op).
+			At("another thread is in that call, or this one in a fold").Try("Wait for it first.")
 	}
 	w.away = true
 	id := uint32(0)

@@ -9,19 +9,19 @@ import (
 
 var (
 	// ErrNotSupported: this transport cannot do that; another one can.
-	ErrNotSupported = errors.New("rdma: not supported by this transport")
+	ErrNotSupported = errors.New("not supported by this transport")
 	// ErrLeft: the peer closed its end in good order. Not a failure.
-	ErrLeft = errors.New("rdma: peer has left")
+	ErrLeft = errors.New("peer has left")
 	// ErrClosed: this end was closed before the call.
-	ErrClosed = errors.New("rdma: closed")
+	ErrClosed = errors.New("closed")
 	// ErrNoMemory: the machine or the control group cannot back the memory asked
 	// for; nothing was reserved. Wrapped with the numbers.
-	ErrNoMemory = errors.New("rdma: not enough memory")
+	ErrNoMemory = errors.New("not enough memory")
 	// ErrCorrupt: a slot's header does not fit its box. Wrapped with what was
 	// found and what was expected.
-	ErrCorrupt = errors.New("rdma: corrupt update")
+	ErrCorrupt = errors.New("corrupt update")
 	// ErrRankTaken: another live process already is this rank.
-	ErrRankTaken = errors.New("rdma: rank is taken")
+	ErrRankTaken = errors.New("rank is taken")
 )
 
 // NoMemory is ErrNoMemory with the numbers.

@@ -11,12 +11,11 @@
 package consistency
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"malt/internal/nearest"
+	"malt/internal/say"
 )
 
 // Kind is the family of a mode.
@@ -53,13 +52,13 @@ func Parse(s string) (Mode, error) {
 	if hasArg {
 		var err error
 		if n, err = strconv.ParseUint(arg, 10, 64); err != nil || n > maxN {
-			return Mode{}, fmt.Errorf("consistency %q: after the colon a whole number 0 … %d is expected, not %q", s, maxN, arg)
+			return Mode{}, say.Errorf(nil, "consistency %.40q: after the colon a whole number from 0 to %d is expected", s, maxN).Try("Write, for example, ssp:2.")
 		}
 	}
 	switch name {
 	case "bsp", "async":
 		if hasArg {
-			return Mode{}, fmt.Errorf("consistency %q: %s takes no number", s, name)
+			return Mode{}, say.Errorf(nil, "consistency %.40q: %s takes no number", s, name).Try("Write %s alone.", name)
 		}
 		if name == "async" {
 			return Mode{Kind: Async}, nil
@@ -67,7 +66,7 @@ func Parse(s string) (Mode, error) {
 		return Mode{Kind: BSP}, nil
 	case "ssp":
 		if !hasArg {
-			return Mode{}, fmt.Errorf("consistency %q: the slack is missing; write for example \"ssp:2\"", s)
+			return Mode{}, say.Errorf(nil, "consistency %.40q: the slack is missing", s).Try("Write, for example, ssp:2.")
 		}
 		return Mode{Kind: SSP, N: n}, nil
 	case "notify-ack":
@@ -75,18 +74,13 @@ func Parse(s string) (Mode, error) {
 			n = 1
 		}
 		if n == 0 {
-			return Mode{}, fmt.Errorf("consistency %q: the depth must be at least 1", s)
+			return Mode{}, say.Errorf(nil, "consistency %.40q: the depth must be at least 1", s).Try("Write, for example, notify-ack:1.")
 		}
 		return Mode{Kind: NotifyAck, N: n}, nil
 	}
-	hint := ""
-	if near := nearest.Word(s, []string{"bsp", "async", "ssp", "notify-ack"}); near != "" {
-		if near == "ssp" {
-			near = "ssp:2" // its number is needed
-		}
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
-	return Mode{}, fmt.Errorf("consistency %q is not known: it is one of %s%s", s, strings.Join(names, ", "), hint)
+	e := say.Unknown(nil, "consistency", s, "bsp", "async", "ssp", "notify-ack")
+	e.Where, e.Do = "it is one of "+strings.Join(names, ", "), strings.Replace(e.Do, `"ssp"`, `"ssp:2"`, 1) // its number is needed
+	return Mode{}, e
 }
 
 // String is the canonical form, which Parse reads back.

@@ -23,9 +23,9 @@ func TestParseAndString(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"ssp:-1": `not "-1"`, "ssp": "slack is missing", "ssp:": "whole number", "ssp:1.5": "whole number",
+		"ssp:-1": "from 0 to 65536", "ssp": "slack is missing", "ssp:": "whole number", "ssp:1.5": "whole number",
 		"ssp:99999999999999999999": "whole number", "bsp:1": "takes no number", "async:0": "takes no number",
-		"notify-ack:0": "at least 1", "notify_ack": `did you mean "notify-ack"`, "aysnc": `did you mean "async"`,
+		"notify-ack:0": "at least 1", "notify_ack": `Did you mean "notify-ack"`, "aysnc": `Did you mean "async"`,
 		"": "is not known", "BSP": "is not known", "ssp:2:3": "whole number",
 	} {
 		if _, err := Parse(in); err == nil || !strings.Contains(err.Error(), want) {

@@ -10,7 +10,7 @@ import (
 
 // ErrDiffers says that ranks do not exchange the same: their stamps have different
 // kinds.
-var ErrDiffers = errors.New("exchange: the ranks do not exchange the same")
+var ErrDiffers = errors.New("the ranks do not exchange the same")
 
 // Part is what a host has of some bytes.
 type Part struct {

@@ -1,8 +1,7 @@
 package exchange
 
 import (
-	"fmt"
-
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -115,7 +114,7 @@ func (x *Exchange) gather(o *owned, n int) (all bool, err error) {
 		case u.Kind != x.stamp.Kind:
 			return false, ErrDiffers
 		case len(u.Data) != n || u.Tag != uint64(o.at):
-			return false, fmt.Errorf("%w: exchange %d: rank %d sent %d bytes at %d, expected %d at %d", rdma.ErrCorrupt, x.number, o.By[h], len(u.Data), u.Tag, n, o.at)
+			return false, say.Errorf(rdma.ErrCorrupt, "exchange %d: rank %d sent %d bytes at %d, expected %d at %d", x.number, o.By[h], len(u.Data), u.Tag, n, o.at)
 		default:
 			x.parts[h] = Part{u.Data, u.Stamp}
 		}
@@ -151,7 +150,7 @@ func (x *Exchange) receive(o *other) error {
 		}
 		s.last = u
 		if len(u.Data) != s.hi-s.lo {
-			return fmt.Errorf("%w: exchange %d: rank %d sent a sum of %d bytes, expected %d", rdma.ErrCorrupt, x.number, o.Owner(), len(u.Data), s.hi-s.lo)
+			return say.Errorf(rdma.ErrCorrupt, "exchange %d: rank %d sent a sum of %d bytes, expected %d", x.number, o.Owner(), len(u.Data), s.hi-s.lo)
 		}
 	}
 	return nil

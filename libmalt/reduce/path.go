@@ -1,10 +1,10 @@
 package reduce
 
 import (
-	"fmt"
 	"os"
-	"strings"
 	"sync"
+
+	"malt/internal/say"
 )
 
 // path is a set of kernels; a larger one needs a newer CPU.
@@ -50,6 +50,5 @@ func choose(name string, has path) (path, error) {
 			return min(path(p), has), nil
 		}
 	}
-	return has, fmt.Errorf("reduce: MALT_KERNEL is %q: it is one of %s, or unset for the best that this machine has",
-		name, strings.Join(pathNames[:], ", "))
+	return has, say.Unknown(nil, "MALT_KERNEL", name, pathNames[:]...)
 }

@@ -3,9 +3,8 @@ package reduce
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"malt/internal/nearest"
+	"malt/internal/say"
 )
 
 // DType is the type of the elements. The values are those of malt.h.
@@ -79,9 +78,5 @@ func parse(names []string, s, what string) (int, error) {
 	if i := slices.Index(names[1:], s); i >= 0 {
 		return i + 1, nil
 	}
-	hint := ""
-	if near := nearest.Word(s, names[1:]); near != "" {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
-	return 0, fmt.Errorf("reduce: unknown %s %q: it is one of %s%s", what, s, strings.Join(names[1:], ", "), hint)
+	return 0, say.Unknown(nil, what, s, names[1:]...)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"malt/internal/say"
 )
 
 // Shape is a vector of Rows rows of Width elements of Elem bytes: 4 (float32)
@@ -14,11 +16,11 @@ type Shape struct{ Rows, Width, Elem int }
 func (s Shape) Check() error {
 	switch {
 	case s.Elem != 4 && s.Elem != 8:
-		return fmt.Errorf("spvec: elements of %d bytes: 4 or 8 are expected", s.Elem)
+		return say.Errorf(nil, "elements of %d bytes: 4 or 8 are expected", s.Elem)
 	case s.Width < 1:
-		return fmt.Errorf("spvec: rows of %d elements: at least 1 is expected", s.Width)
+		return say.Errorf(nil, "rows of %d elements: at least 1 is expected", s.Width)
 	case s.Rows < 0 || s.Rows >= math.MaxUint32:
-		return fmt.Errorf("spvec: %d rows: fewer than %d are expected", s.Rows, uint32(math.MaxUint32))
+		return say.Errorf(nil, "a sparse vector of %d rows: fewer than %d are possible", s.Rows, uint32(math.MaxUint32)).Try("Make several vectors, or a dense one.")
 	}
 	return nil
 }
@@ -55,7 +57,7 @@ func (k Kind) String() string {
 }
 
 // ErrCorrupt is the kind of all errors of Decode.
-var ErrCorrupt = errors.New("spvec: corrupt message")
+var ErrCorrupt = errors.New("corrupt message")
 
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))

@@ -41,9 +41,9 @@ type End struct {
 func (e *End) attach() error {
 	switch {
 	case len(e.Control) != e.Layout.ControlBytes:
-		return fmt.Errorf("box: %s: control block of %d bytes, expected %d", e.Name, len(e.Control), e.Layout.ControlBytes)
+		return fmt.Errorf("%s: control block of %d bytes, expected %d", e.Name, len(e.Control), e.Layout.ControlBytes)
 	case e.Slot == nil || e.Ring == nil || e.State == nil || e.Bell == 0:
-		return fmt.Errorf("box: %s: an End needs Slot, Ring, State and Bell", e.Name)
+		return fmt.Errorf("%s: an End needs Slot, Ring, State and Bell", e.Name)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (e *End) format() {
 func (e *End) compare() error {
 	for _, f := range e.Layout.description(e.Sender, e.id()) {
 		if v := mem.WordAt(e.Control, f.off).Load(); v != f.v {
-			return fmt.Errorf("box: %s from rank %d: %w: %s is %#x, expected %#x",
+			return fmt.Errorf("%s from rank %d: %w: %s is %#x, expected %#x",
 				e.Name, e.Sender, rdma.ErrCorrupt, f.what, v, f.v)
 		}
 	}

@@ -23,7 +23,7 @@ func NewInbox(e End, index int) (*Inbox, error) {
 		return nil, err
 	}
 	if index < 0 || index >= e.Layout.Readers {
-		return nil, fmt.Errorf("box: %s: reader %d of %d", e.Name, index, e.Layout.Readers)
+		return nil, fmt.Errorf("%s: reader %d of %d", e.Name, index, e.Layout.Readers)
 	}
 	if err := e.compare(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (i *Inbox) Next() (rdma.Update, bool, error) {
 // At implements rdma.Inbox. It may be asked again for the same clock.
 func (i *Inbox) At(clock uint64) (rdma.Update, bool, error) {
 	if !i.end.Layout.Spec.Lockstep {
-		return rdma.Update{}, false, fmt.Errorf("box: %s: At needs a box in lock-step; this one is %s", i.end.Name, Describe(i.end.Layout.Spec))
+		return rdma.Update{}, false, fmt.Errorf("%s: At needs a box in lock-step; this one is %s", i.end.Name, Describe(i.end.Layout.Spec))
 	}
 	h, payload, ok, fresh, err := i.r.At(clock)
 	if err != nil {
@@ -102,5 +102,5 @@ func (i *Inbox) Close() error {
 }
 
 func (i *Inbox) wrap(err error) error {
-	return fmt.Errorf("box: %s from rank %d: %w", i.end.Name, i.end.Sender, err)
+	return fmt.Errorf("%s from rank %d: %w", i.end.Name, i.end.Sender, err)
 }

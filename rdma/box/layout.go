@@ -44,13 +44,13 @@ func NewLayout(s rdma.Spec, readers int) (Layout, error) {
 	l := Layout{Spec: s, Readers: readers}
 	switch {
 	case s.Bytes < 0:
-		return l, fmt.Errorf("box: payload of %d bytes; it cannot be negative", s.Bytes)
+		return l, fmt.Errorf("payload of %d bytes; it cannot be negative", s.Bytes)
 	case s.Depth < 0:
-		return l, fmt.Errorf("box: queue of depth %d; it must be at least 1, or 0 for newest mode", s.Depth)
+		return l, fmt.Errorf("queue of depth %d; it must be at least 1, or 0 for newest mode", s.Depth)
 	case s.Depth > 0 && s.Lockstep:
-		return l, errors.New("box: a queue cannot be in lock-step; set Depth or Lockstep, not both")
+		return l, errors.New("a queue cannot be in lock-step; set Depth or Lockstep, not both")
 	case readers < 0 || readers > MaxSlots:
-		return l, fmt.Errorf("box: %d readers; at most %d fit", readers, MaxSlots)
+		return l, fmt.Errorf("%d readers; at most %d fit", readers, MaxSlots)
 	}
 	switch {
 	case s.Depth > 0:
@@ -61,11 +61,11 @@ func NewLayout(s rdma.Spec, readers int) (Layout, error) {
 		l.Slots = 2*readers + 1
 	}
 	if l.Slots > MaxSlots {
-		return l, fmt.Errorf("box: %s for %d readers needs %d slots; at most %d fit", Describe(s), readers, l.Slots, MaxSlots)
+		return l, fmt.Errorf("%s for %d readers needs %d slots; at most %d fit", Describe(s), readers, l.Slots, MaxSlots)
 	}
 	const most = 1<<(bits.UintSize-2) - 1
 	if s.Bytes > (most-page)/l.Slots-page-headerBytes {
-		return l, fmt.Errorf("box: %d slots of %d bytes do not fit the address space", l.Slots, s.Bytes)
+		return l, fmt.Errorf("%d slots of %d bytes do not fit the address space", l.Slots, s.Bytes)
 	}
 	l.Stride = roundUp(headerBytes+s.Bytes, line)
 	if l.Stride >= big {

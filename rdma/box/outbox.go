@@ -29,7 +29,7 @@ func NewOutbox(e End, readers []int, reserve func(slot, from, to int) error) (*O
 		return nil, err
 	}
 	if len(readers) != e.Layout.Readers {
-		return nil, fmt.Errorf("box: %s: %d readers in a layout for %d", e.Name, len(readers), e.Layout.Readers)
+		return nil, fmt.Errorf("%s: %d readers in a layout for %d", e.Name, len(readers), e.Layout.Readers)
 	}
 	o := &Outbox{
 		end: e, readers: append([]int(nil), readers...), number: make(map[int]int, len(readers)),
@@ -37,7 +37,7 @@ func NewOutbox(e End, readers []int, reserve func(slot, from, to int) error) (*O
 	}
 	for i, rank := range readers {
 		if _, twice := o.number[rank]; twice || rank < 0 {
-			return nil, fmt.Errorf("box: %s: readers %v: each must be a rank, and named once", e.Name, readers)
+			return nil, fmt.Errorf("%s: readers %v: each must be a rank, and named once", e.Name, readers)
 		}
 		o.number[rank] = i
 	}
@@ -54,7 +54,7 @@ func NewOutbox(e End, readers []int, reserve func(slot, from, to int) error) (*O
 func (o *Outbox) Begin() ([]byte, error) {
 	b, err := o.w.Begin()
 	if err != nil {
-		return nil, fmt.Errorf("box: %s: %w", o.end.Name, err)
+		return nil, fmt.Errorf("%s: %w", o.end.Name, err)
 	}
 	return b, nil
 }
@@ -63,14 +63,14 @@ func (o *Outbox) Begin() ([]byte, error) {
 func (o *Outbox) Reserve(n int) error {
 	switch {
 	case o.w.closed:
-		return fmt.Errorf("box: %s: %w", o.end.Name, rdma.ErrClosed)
+		return fmt.Errorf("%s: %w", o.end.Name, rdma.ErrClosed)
 	case o.w.slot < 0:
-		return fmt.Errorf("box: %s: Reserve without Begin; it is about the slot that Begin has returned", o.end.Name)
+		return fmt.Errorf("%s: Reserve without Begin; it is about the slot that Begin has returned", o.end.Name)
 	case n < 0 || n > o.end.Layout.Spec.Bytes:
-		return fmt.Errorf("box: %s: Reserve of %d bytes in a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
+		return fmt.Errorf("%s: Reserve of %d bytes in a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
 	}
 	if err := o.w.Reserve(n); err != nil {
-		return fmt.Errorf("box: %s: %w", o.end.Name, err)
+		return fmt.Errorf("%s: %w", o.end.Name, err)
 	}
 	return nil
 }
@@ -79,11 +79,11 @@ func (o *Outbox) Reserve(n int) error {
 func (o *Outbox) Commit(n int, s rdma.Stamp, to []int) error {
 	switch {
 	case o.w.closed:
-		return fmt.Errorf("box: %s: %w", o.end.Name, rdma.ErrClosed)
+		return fmt.Errorf("%s: %w", o.end.Name, rdma.ErrClosed)
 	case o.w.slot < 0:
-		return fmt.Errorf("box: %s: Commit without Begin; each Commit publishes what one Begin returned", o.end.Name)
+		return fmt.Errorf("%s: Commit without Begin; each Commit publishes what one Begin returned", o.end.Name)
 	case n < 0 || n > o.end.Layout.Spec.Bytes:
-		return fmt.Errorf("box: %s: Commit of %d bytes into a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
+		return fmt.Errorf("%s: Commit of %d bytes into a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
 	}
 	if to == nil {
 		o.w.Commit(n, s, nil, true)
@@ -97,7 +97,7 @@ func (o *Outbox) Commit(n int, s rdma.Stamp, to []int) error {
 	for _, rank := range to {
 		r, ok := o.number[rank]
 		if !ok {
-			return fmt.Errorf("box: %s: rank %d is not among the readers %v", o.end.Name, rank, o.readers)
+			return fmt.Errorf("%s: rank %d is not among the readers %v", o.end.Name, rank, o.readers)
 		}
 		if o.marked[r] != o.commits {
 			o.marked[r] = o.commits
@@ -114,7 +114,7 @@ func (o *Outbox) Commit(n int, s rdma.Stamp, to []int) error {
 // Advance implements rdma.Outbox.
 func (o *Outbox) Advance(clock uint64) error {
 	if o.w.closed {
-		return fmt.Errorf("box: %s: %w", o.end.Name, rdma.ErrClosed)
+		return fmt.Errorf("%s: %w", o.end.Name, rdma.ErrClosed)
 	}
 	o.w.Advance(clock)
 	return nil

@@ -12,7 +12,7 @@ import (
 // Subscribe attaches to all boxes together, once the last of them is there: one
 // that fails or is given up has taken nothing.
 func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
-	op := fmt.Sprintf("inmem: Subscribe %s", name)
+	op := fmt.Sprintf("Subscribe %s", name)
 	for i, sender := range senders {
 		if sender < 0 || sender >= t.job.size {
 			return nil, fmt.Errorf("%s: no rank %d among %d", op, sender, t.job.size)

@@ -28,7 +28,7 @@ func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 
 // publish makes one box per set of readers, and announces all or none.
 func (t *transport) publish(name string, s rdma.Spec, sets [][]int) ([]rdma.Outbox, error) {
-	op := fmt.Sprintf("inmem: Publish %s", name)
+	op := fmt.Sprintf("Publish %s", name)
 	var all []int
 	for _, readers := range sets {
 		for _, r := range readers {

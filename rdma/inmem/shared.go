@@ -17,7 +17,7 @@ var _ rdma.Shared = (*shared)(nil)
 // Share counts this rank as arrived. The blocks lie on the Go heap, where the
 // race detector sees who reads and writes them.
 func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
-	op := fmt.Sprintf("inmem: Share %s", name)
+	op := fmt.Sprintf("Share %s", name)
 	if bytes < 0 || n < 0 {
 		return nil, fmt.Errorf("%s: %d bytes and %d words; neither can be negative", op, bytes, n)
 	}
@@ -42,7 +42,7 @@ func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 
 func (s *shared) Join(ctx context.Context) error {
 	if err := s.join(ctx); err != nil {
-		return fmt.Errorf("inmem: Share %s: %w", s.name, err)
+		return fmt.Errorf("Share %s: %w", s.name, err)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
 		return false, t.open.Check()
 	})
 	if err != nil {
-		return fmt.Errorf("inmem: rank %d: %w", t.rank, err)
+		return fmt.Errorf("rank %d: %w", t.rank, err)
 	}
 	return nil
 }
@@ -88,14 +88,14 @@ func (t *transport) Wake() { t.bell.Ring() }
 func (t *transport) Sub() (rdma.Transport, error) {
 	s := newTransport(t.job, t.rank, t.meter, t)
 	if err := ends.Adopt(&t.open, s); err != nil {
-		return nil, fmt.Errorf("inmem: rank %d: Sub: %w", t.rank, err)
+		return nil, fmt.Errorf("rank %d: Sub: %w", t.rank, err)
 	}
 	return s, nil
 }
 
 func (t *transport) State(peer int) error {
 	if peer < 0 || peer >= t.job.size {
-		return fmt.Errorf("inmem: no rank %d among %d", peer, t.job.size)
+		return fmt.Errorf("no rank %d among %d", peer, t.job.size)
 	}
 	err := t.job.state(peer)
 	if dead, ok := err.(*rdma.PeerError); ok {

@@ -42,7 +42,7 @@ var _ rdma.Words = (*words)(nil)
 // Words counts this rank as arrived and waits for the others. Given up, it takes
 // the arrival back.
 func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
-	op := fmt.Sprintf("inmem: Words %s", name)
+	op := fmt.Sprintf("Words %s", name)
 	if n < 0 {
 		return nil, fmt.Errorf("%s: %d words; it cannot be negative", op, n)
 	}
@@ -152,7 +152,7 @@ func (w *words) Put(i int, v uint64) { w.set.parts[w.t.rank].values[i].Store(v) 
 // final.
 func (w *words) Get(rank, i int) (uint64, error) {
 	if rank < 0 || rank >= w.t.job.size || w.set.parts[rank].bell == 0 || i < 0 || i >= w.n {
-		return 0, fmt.Errorf("inmem: word %d of rank %d: there are %d words of ranks %v", i, rank, w.n, w.set.ranks)
+		return 0, fmt.Errorf("word %d of rank %d: there are %d words of ranks %v", i, rank, w.n, w.set.ranks)
 	}
 	err := w.t.job.state(rank)
 	return w.set.parts[rank].values[i].Load(), err

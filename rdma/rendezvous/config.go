@@ -58,5 +58,5 @@ func (c *Config) members() []int {
 }
 
 func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: "rendezvous: " + fmt.Sprintf(format, args...)}
+	return &rdma.ConfigError{Text: "" + fmt.Sprintf(format, args...)}
 }

@@ -52,7 +52,7 @@ func (d *deaths) watch(rank int) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("rendezvous: watching rank %d: %w", rank, err)
+		return fmt.Errorf("watching rank %d: %w", rank, err)
 	}
 	d.mu.Lock()
 	d.procs[rank] = p

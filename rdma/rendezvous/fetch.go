@@ -18,7 +18,7 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("rendezvous: rank %d refused: %s", e.rank, e.why)
+	return fmt.Sprintf("rank %d refused: %s", e.rank, e.why)
 }
 
 // A rank refuses those that were told another job than itself.
@@ -71,7 +71,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 	}
 	defer h.guard.Exit()
 	if err := h.CheckRanks("senders", from); err != nil {
-		return fmt.Errorf("rendezvous: fetching %s: %w", name, err)
+		return fmt.Errorf("fetching %s: %w", name, err)
 	}
 	var (
 		mu      sync.Mutex // of what the goroutines hand over
@@ -118,7 +118,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 			case f.err != nil:
 				failed = f.err
 			case state == rdma.ErrLeft:
-				failed = fmt.Errorf("rendezvous: rank %d did not announce %s: %w", f.from, name, state)
+				failed = fmt.Errorf("rank %d did not announce %s: %w", f.from, name, state)
 			case state != nil:
 				failed = peerError(state, "waiting for "+name)
 			default:
@@ -135,7 +135,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("rendezvous: waited for %s to announce %s: %w", Ranks(missing), name, err)
+		return fmt.Errorf("waited for %s to announce %s: %w", Ranks(missing), name, err)
 	}
 	return nil
 }

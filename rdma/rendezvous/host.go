@@ -65,7 +65,7 @@ func (h *Host) Generation() uint64 {
 // *rdma.PeerError once it is dead. After Close it is rdma.ErrClosed.
 func (h *Host) State(rank int) error {
 	if rank < 0 || rank >= h.cfg.Size {
-		return fmt.Errorf("rendezvous: rank %d; expected 0 to %d", rank, h.cfg.Size-1)
+		return fmt.Errorf("rank %d; expected 0 to %d", rank, h.cfg.Size-1)
 	}
 	if !h.guard.Enter() {
 		return rdma.ErrClosed

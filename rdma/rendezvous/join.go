@@ -49,7 +49,7 @@ func (h *Host) bind() error {
 		return h.taken()
 	}
 	if err != nil {
-		return fmt.Errorf("rendezvous: rank %d: listening: %w", h.cfg.Rank, err)
+		return fmt.Errorf("rank %d: listening: %w", h.cfg.Rank, err)
 	}
 	h.listen = l
 	raw, err := l.SyscallConn()
@@ -58,7 +58,7 @@ func (h *Host) bind() error {
 	}
 	if err != nil {
 		l.Close()
-		return fmt.Errorf("rendezvous: rank %d: listening: %w", h.cfg.Rank, err)
+		return fmt.Errorf("rank %d: listening: %w", h.cfg.Rank, err)
 	}
 	mem.Track(h.listenFd)
 	return nil
@@ -66,7 +66,7 @@ func (h *Host) bind() error {
 
 // taken says who has the rank's socket.
 func (h *Host) taken() error {
-	const say = "rendezvous: rank %d of job %s: %w, by %s; give every rank a number of its own, and every job an id of its own"
+	const say = "rank %d of job %s: %w, by %s; give every rank a number of its own, and every job an id of its own"
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	c, err := dial(ctx, h.job, h.cfg.Rank)

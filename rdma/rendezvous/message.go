@@ -100,7 +100,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-var errMessage = errors.New("rendezvous: malformed message")
+var errMessage = errors.New("malformed message")
 
 // decoder takes a message apart. After the first thing that does not fit it
 // returns zeros; end tells.

@@ -79,10 +79,10 @@ func (p page) format(size int) {
 // check fails unless p is a page of this version for size ranks.
 func (p page) check(size int) error {
 	if m := mem.WordAt(p, offMagic).Load(); m != pageMagic {
-		return fmt.Errorf("rendezvous: control page with magic %#x, expected %#x", m, uint64(pageMagic))
+		return fmt.Errorf("control page with magic %#x, expected %#x", m, uint64(pageMagic))
 	}
 	if v := mem.WordAt(p, offSize).Load(); v != pageVersion<<32|uint64(size) {
-		return fmt.Errorf("rendezvous: control page of version %d for %d ranks, expected version %d for %d",
+		return fmt.Errorf("control page of version %d for %d ranks, expected version %d for %d",
 			v>>32, uint32(v), pageVersion, size)
 	}
 	return nil

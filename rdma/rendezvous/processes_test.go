@@ -213,12 +213,12 @@ func TestStoppedRankIsNotDead(t *testing.T) {
 	f[2].Expect("closed <nil> []")
 	f[1].Signal(syscall.SIGCONT)
 	f[1].Tell("states")
-	if line := f[1].Expect("states"); line != "<nil>; <nil>; rdma: peer has left" {
+	if line := f[1].Expect("states"); line != "<nil>; <nil>; peer has left" {
 		t.Errorf("states %q", line)
 	}
 	f[1].Signal(syscall.SIGSTOP)
 	f[0].Tell("gone") // rank 2 has left: at once
-	f[0].Expect("gone rdma: peer has left")
+	f[0].Expect("gone peer has left")
 	f[1].Signal(syscall.SIGKILL) // also while stopped
 	f[0].Tell("fetch")
 	if line := soon(t, f[0], "fetch"); !strings.Contains(line, "rank 1 is dead") {

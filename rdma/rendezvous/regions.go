@@ -43,7 +43,7 @@ func (h *Host) Announce(name string, r Region) (*Announcement, error) {
 	a := &Announcement{Region: r, h: h, name: name}
 	if err := h.announce(a); err != nil {
 		a.close()
-		return nil, fmt.Errorf("rendezvous: announcing %.100s: %w", name, err)
+		return nil, fmt.Errorf("announcing %.100s: %w", name, err)
 	}
 	return a, nil
 }

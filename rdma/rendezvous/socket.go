@@ -31,11 +31,11 @@ type conn struct {
 }
 
 // errStranger: the process at the other end belongs to another user.
-var errStranger = errors.New("rendezvous: process of another user")
+var errStranger = errors.New("process of another user")
 
 // errFull: waiting would not help, since it is our own descriptors that are in
 // the way.
-var errFull = fmt.Errorf("rendezvous: %w; raise the limit (ulimit -n) or close some", syscall.EMFILE)
+var errFull = fmt.Errorf("%w; raise the limit (ulimit -n) or close some", syscall.EMFILE)
 
 // admit asks the kernel who the peer is and closes c unless it has our user id.
 func admit(c *net.UnixConn) (*conn, error) {
@@ -51,7 +51,7 @@ func admit(c *net.UnixConn) (*conn, error) {
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("rendezvous: asking who is connected: %w", err)
+		return nil, fmt.Errorf("asking who is connected: %w", err)
 	}
 	if cred.Uid != uint32(os.Geteuid()) {
 		c.Close()
@@ -96,7 +96,7 @@ func dial(ctx context.Context, job string, rank int) (*conn, error) {
 // send writes one message with descriptors.
 func (c *conn) send(message []byte, fds ...int) error {
 	if len(message) > maxMessage || len(fds) > maxFiles {
-		return fmt.Errorf("rendezvous: message of %d bytes with %d descriptors; at most %d with %d", len(message), len(fds), maxMessage, maxFiles)
+		return fmt.Errorf("message of %d bytes with %d descriptors; at most %d with %d", len(message), len(fds), maxMessage, maxFiles)
 	}
 	b := binary.LittleEndian.AppendUint32(nil, uint32(len(message)))
 	b = append(b, message...)
@@ -152,7 +152,7 @@ func (c *conn) receive() (message []byte, fds []int, err error) {
 func descriptorsOf(control []byte) (fds []int, err error) {
 	messages, err := syscall.ParseSocketControlMessage(control)
 	if err != nil {
-		return nil, fmt.Errorf("rendezvous: control message: %w", err)
+		return nil, fmt.Errorf("control message: %w", err)
 	}
 	for i := range messages {
 		some, err := syscall.ParseUnixRights(&messages[i])

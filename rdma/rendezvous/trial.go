@@ -21,7 +21,7 @@ import (
 // that filters system calls.
 func Try() error {
 	if err := try(); err != nil {
-		return fmt.Errorf("rendezvous: shared memory cannot be had here: %w", err)
+		return fmt.Errorf("shared memory cannot be had here: %w", err)
 	}
 	return nil
 }

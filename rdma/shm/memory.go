@@ -39,7 +39,7 @@ func first(b []byte) *byte { return &b[:1][0] }
 func (t *Transport) Map(bytes int) ([]byte, error) {
 	b, err := t.host.Map(bytes)
 	if err != nil {
-		return nil, fmt.Errorf("shm: rank %d: memory of %d bytes: %w", t.Rank(), bytes, err)
+		return nil, fmt.Errorf("rank %d: memory of %d bytes: %w", t.Rank(), bytes, err)
 	}
 	t.memory.add(b)
 	return b, nil
@@ -48,7 +48,7 @@ func (t *Transport) Map(bytes int) ([]byte, error) {
 // Unmap can be called after Close.
 func (t *Transport) Unmap(b []byte) error {
 	if !t.memory.take(b) {
-		return fmt.Errorf("shm: rank %d: Unmap of %d bytes that did not come from Map, were resliced, or have been given back", t.Rank(), len(b))
+		return fmt.Errorf("rank %d: Unmap of %d bytes that did not come from Map, were resliced, or have been given back", t.Rank(), len(b))
 	}
 	return mem.Unmap(b)
 }

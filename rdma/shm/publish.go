@@ -77,7 +77,7 @@ func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int,
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("shm: rank %d: Publish %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Publish %s", t.Rank(), name)
 	if err := t.host.CheckRanks("readers", readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

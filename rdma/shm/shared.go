@@ -24,7 +24,7 @@ func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("shm: rank %d: Share %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Share %s", t.Rank(), name)
 	if bytes < 0 || bytes > maxBlock || n < 0 || n > maxWords {
 		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 to %d and 0 to %d", op, bytes, n, maxBlock, maxWords)
 	}
@@ -44,7 +44,7 @@ func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 }
 
 func (s *shared) Join(ctx context.Context) error {
-	op := fmt.Sprintf("shm: rank %d: Share %s", s.t.Rank(), s.name)
+	op := fmt.Sprintf("rank %d: Share %s", s.t.Rank(), s.name)
 	if !s.guard.Enter() {
 		return fmt.Errorf("%s: %w", op, rdma.ErrClosed)
 	}

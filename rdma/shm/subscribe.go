@@ -19,7 +19,7 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("shm: rank %d: Subscribe %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.host.CheckRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

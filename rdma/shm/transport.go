@@ -97,12 +97,12 @@ func (t *Transport) NewSub() (*Transport, error) {
 		s := newTransport(r, bell, t)
 		if err := ends.Adopt(&t.open, s); err != nil {
 			s.cancel()
-			return nil, fmt.Errorf("shm: rank %d: Sub: %w", t.Rank(), err)
+			return nil, fmt.Errorf("rank %d: Sub: %w", t.Rank(), err)
 		}
 		r.bells[bell] = true
 		return s, nil
 	}
-	return nil, fmt.Errorf("shm: rank %d: all %d doorbells are in use; close a Sub first", t.Rank(), rendezvous.Bells)
+	return nil, fmt.Errorf("rank %d: all %d doorbells are in use; close a Sub first", t.Rank(), rendezvous.Bells)
 }
 
 // Close closes what is open, and then the rank: whoever sees that it has left
@@ -156,7 +156,7 @@ func (t *Transport) RingBells()         { t.host.RingOwn() }
 // check fails when t is closed.
 func (t *Transport) check() error {
 	if err := t.open.Check(); err != nil {
-		return fmt.Errorf("shm: rank %d: %w", t.Rank(), err)
+		return fmt.Errorf("rank %d: %w", t.Rank(), err)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 		return closed
 	}
 	if err != nil {
-		return fmt.Errorf("shm: rank %d: %w", t.Rank(), err)
+		return fmt.Errorf("rank %d: %w", t.Rank(), err)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("shm: rank %d: Words %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Words %s", t.Rank(), name)
 	if n < 0 || n > maxWords {
 		return nil, fmt.Errorf("%s: %d words; expected 0 to %d", op, n, maxWords)
 	}
@@ -231,7 +231,7 @@ func (w *words) Get(rank, i int) (v uint64, err error) {
 		return 0, rdma.ErrClosed
 	}
 	if rank < 0 || rank >= len(w.maps) || w.maps[rank] == nil || i < 0 || i >= w.n {
-		err = fmt.Errorf("shm: word %d of rank %d; there are %d words of ranks %v", i, rank, w.n, w.t.Near())
+		err = fmt.Errorf("word %d of rank %d; there are %d words of ranks %v", i, rank, w.n, w.t.Near())
 	} else {
 		err = w.t.host.State(rank)
 		v = w.word(rank, i).Load()

@@ -143,5 +143,5 @@ func (c *Config) checkRanks(what string, ranks []int) error {
 }
 
 func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: "tcp: " + fmt.Sprintf(format, args...)}
+	return &rdma.ConfigError{Text: "" + fmt.Sprintf(format, args...)}
 }

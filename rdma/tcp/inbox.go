@@ -86,7 +86,7 @@ func (p *replica) release() error {
 // Subscribe takes all boxes together, once the last of them is announced: what
 // fails or is given up has taken nothing.
 func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
-	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -112,7 +112,7 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 // Await returns when Subscribe would not wait, or with the error of hopeless,
 // which is asked at each ring.
 func (t *Transport) Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error {
-	op := fmt.Sprintf("tcp: rank %d: Subscribe %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
@@ -297,7 +297,7 @@ func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
 // failed says that what came did not find memory.
 func (i *inbox) failed() error {
 	if err := i.replica.failed.Load(); err != nil {
-		return fmt.Errorf("tcp: %s from rank %d: %w", i.replica.name, i.From(), *err)
+		return fmt.Errorf("%s from rank %d: %w", i.replica.name, i.From(), *err)
 	}
 	return nil
 }

@@ -116,10 +116,10 @@ func (l *link) run() {
 }
 
 // errPeerLeft: the peer has said so.
-var errPeerLeft = errors.New("tcp: the peer has left")
+var errPeerLeft = errors.New("the peer has left")
 
 // errPosted: the last frame has been sent.
-var errPosted = errors.New("tcp: this rank has said its last word")
+var errPosted = errors.New("this rank has said its last word")
 
 // tooMalformed is how many connections, one after the other, may end because
 // what the peer sent cannot be. One is what a fault of the network does.

@@ -13,7 +13,7 @@ import (
 func (t *Transport) Map(bytes int) ([]byte, error) {
 	b, err := mem.Map(bytes)
 	if err != nil {
-		return nil, fmt.Errorf("tcp: rank %d: memory of %d bytes: %w", t.Rank(), bytes, noMemory(err))
+		return nil, fmt.Errorf("rank %d: memory of %d bytes: %w", t.Rank(), bytes, noMemory(err))
 	}
 	return b, nil
 }

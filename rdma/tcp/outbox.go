@@ -32,9 +32,9 @@ func (t *Transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 
 func (t *Transport) publish(name string, s rdma.Spec, readers []int, sets [][]int) (outs []rdma.Outbox, err error) {
 	if err := t.open.Check(); err != nil {
-		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
+		return nil, fmt.Errorf("rank %d: %w", t.Rank(), err)
 	}
-	op := fmt.Sprintf("tcp: rank %d: Publish %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Publish %s", t.Rank(), name)
 	if err := t.cfg.checkRanks("readers", readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -236,7 +236,7 @@ func (p *publication) relay(r *rank, o *box.Outbox, e box.End, first int, reader
 // was called, which it is not where Relay fails.
 func (t *Transport) Relay(o *box.Outbox, e box.End, first int, readers []int, release func() error) error {
 	s := e.Layout.Spec
-	op := fmt.Sprintf("tcp: rank %d: relaying %s", t.Rank(), e.Name)
+	op := fmt.Sprintf("rank %d: relaying %s", t.Rank(), e.Name)
 	if err := errors.Join(t.cfg.checkRanks("readers", readers), checkNames(e.Name, s)); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
@@ -276,4 +276,4 @@ type outbox struct {
 }
 
 // errClosing ends what this rank itself has closed.
-var errClosing = errors.New("tcp: this rank has closed")
+var errClosing = errors.New("this rank has closed")

@@ -55,7 +55,7 @@ type sender struct {
 	remotes  []*remoteWords
 }
 
-var errStopped = errors.New("tcp: the connection has ended")
+var errStopped = errors.New("the connection has ended")
 
 // run returns why it has ended: errPosted behind the last frame, errStopped.
 func (s *sender) run() error {

@@ -23,7 +23,7 @@ var _ rdma.Shared = (*shared)(nil)
 
 // Share makes it: there is nobody to wait for.
 func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
-	op := fmt.Sprintf("tcp: rank %d: Share %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Share %s", t.Rank(), name)
 	if bytes < 0 || n < 0 || n > maxWords {
 		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 or more and 0 to %d", op, bytes, n, maxWords)
 	}
@@ -71,7 +71,7 @@ func (s *shared) Put(i int, v uint64) {
 
 func (s *shared) Get(rank, i int) (uint64, error) {
 	if rank != s.t.Rank() || i < 0 || i >= len(s.values) {
-		return 0, fmt.Errorf("tcp: word %d of rank %d; there are %d words of rank %d", i, rank, len(s.values), s.t.Rank())
+		return 0, fmt.Errorf("word %d of rank %d; there are %d words of rank %d", i, rank, len(s.values), s.t.Rank())
 	}
 	return s.values[i].Load(), s.t.state(rank)
 }

@@ -166,7 +166,7 @@ func (t *Transport) wait(ctx context.Context, step func() (bool, error)) error {
 		return false, t.open.Check()
 	})
 	if err != nil {
-		return fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
+		return fmt.Errorf("rank %d: %w", t.Rank(), err)
 	}
 	return nil
 }
@@ -185,14 +185,14 @@ func (t *Transport) Sub() (rdma.Transport, error) {
 func (t *Transport) SubAt(d Doorbell) (*Transport, error) {
 	s := newTransport(t.rank, d, t)
 	if err := ends.Adopt(&t.open, s); err != nil {
-		return nil, fmt.Errorf("tcp: rank %d: Sub: %w", t.Rank(), err)
+		return nil, fmt.Errorf("rank %d: Sub: %w", t.Rank(), err)
 	}
 	return s, nil
 }
 
 func (t *Transport) State(peer int) error {
 	if peer < 0 || peer >= t.Size() {
-		return fmt.Errorf("tcp: no rank %d among %d", peer, t.Size())
+		return fmt.Errorf("no rank %d among %d", peer, t.Size())
 	}
 	return t.state(peer)
 }

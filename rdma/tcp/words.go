@@ -73,9 +73,9 @@ type remoteWords struct {
 // of the same name goes on with them.
 func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
 	if err := t.open.Check(); err != nil {
-		return nil, fmt.Errorf("tcp: rank %d: %w", t.Rank(), err)
+		return nil, fmt.Errorf("rank %d: %w", t.Rank(), err)
 	}
-	op := fmt.Sprintf("tcp: rank %d: Words %s", t.Rank(), name)
+	op := fmt.Sprintf("rank %d: Words %s", t.Rank(), name)
 	if n < 0 || n > maxWords || len(name) > maxName {
 		return nil, fmt.Errorf("%s: %d words under a name of %d bytes; expected 0 to %d and at most %d", op, n, len(name), maxWords, maxName)
 	}
@@ -214,7 +214,7 @@ func (w *words) Put(i int, v uint64) {
 // final.
 func (w *words) Get(rank, i int) (uint64, error) {
 	if rank < 0 || rank >= len(w.lines) || i < 0 || i >= w.n {
-		return 0, fmt.Errorf("tcp: word %d of rank %d; there are %d words of %d ranks", i, rank, w.n, len(w.lines))
+		return 0, fmt.Errorf("word %d of rank %d; there are %d words of %d ranks", i, rank, w.n, len(w.lines))
 	}
 	if w.closed.Load() {
 		return 0, rdma.ErrClosed

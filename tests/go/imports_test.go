@@ -22,11 +22,11 @@ import (
 // mechanisms of one layer nothing from each other, and nobody imports capi.
 const policy = `
 internal/nearest
-internal/say
+internal/say           internal/nearest
 internal/explore
 internal/fleet         golang.org/x/sys
 
-graphs                 gonum.org/v1/gonum internal/nearest
+graphs                 gonum.org/v1/gonum internal/say
 
 rdma                   internal/say
 rdma/internal/mem      golang.org/x/sys rdma internal/explore
@@ -46,11 +46,11 @@ rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock
 
-libmalt                graphs internal/nearest internal/say rdma rdma/auto libmalt/exchange libmalt/reduce libmalt/spvec libmalt/consistency
-libmalt/exchange       rdma
-libmalt/reduce         internal/nearest
-libmalt/spvec          libmalt/reduce
-libmalt/consistency    internal/nearest
+libmalt                graphs internal/say rdma rdma/auto libmalt/exchange libmalt/reduce libmalt/spvec libmalt/consistency
+libmalt/exchange       rdma internal/say
+libmalt/reduce         internal/say
+libmalt/spvec          libmalt/reduce internal/say
+libmalt/consistency    internal/say
 
 tests/bench/ranks/pingpong
 

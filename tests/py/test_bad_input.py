@@ -86,7 +86,7 @@ def test_a_misspelt_argument_is_pythons_own_error() -> None:
     ("graph", "words"),
     [
         ([[0]], "0"),  # to itself
-        ([[1], []], r"^malt: .*not strongly connected.*accept it with allow_disconnected"),
+        ([[1], []], r"(?s)^malt: .*not strongly connected.*accept it with allow_disconnected"),
         ([[1], [0, 2]], "2"),  # out of range
         ([[1, 1], [0]], "1"),  # repeated
         ([[-1], [0]], "-1"),

@@ -136,7 +136,7 @@ def test_few_ranks(capsys: pytest.CaptureFixture[str], size: int) -> None:
         (["--compare"], "for how many ranks"),
         (["halton", "-n", "0"], "1 to 32768"),
         (["halton", "ring", "-n", "4"], "--compare"),
-        (["haltn", "-n", "4"], 'did you mean "halton"'),
+        (["haltn", "-n", "4"], 'Did you mean "halton"'),
         (["halton", "-n", "4", "--format", "jpg"], "did you mean 'png'?"),
         (["halton", "-n", "4", "--format", "png"], "png is no text: write it to a file, such as -o graph.png"),
         (["halton", "-n", "4", "-o", "x.jpg"], "'.jpg' is no format: use one of .gv .txt .dot .json .svg .png .pdf"),

@@ -130,7 +130,7 @@ def _drawn(parse: Parser, options: argparse.Namespace, form: str) -> bytes:
 
 def _sentence(error: ValueError) -> str:
     """Return the library's sentence, with the option as it is called here."""
-    text = str(error).removeprefix("malt: ").removeprefix("graphs: ")
+    text = str(error).removeprefix("malt: ")
     return text.replace("allow_disconnected", "--allow-disconnected")
 
 

@@ -68,7 +68,7 @@ func Reserve(b []byte) error { return new(Claims).Reserve(b) }
 // after the other with the claim going down.
 func (c *Claims) claim(n int, begin func() error, work func(from, to int) error) error {
 	if n < 0 {
-		return fmt.Errorf("mem: cannot reserve %d bytes", n)
+		return fmt.Errorf("cannot reserve %d bytes", n)
 	}
 	if n >= wide && c.Mine != nil {
 		if err := check(uint64(n), 0); err != nil {

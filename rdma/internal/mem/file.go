@@ -16,7 +16,7 @@ type File struct{ fd, size int }
 // written or reserved. name is for /proc/self/maps only.
 func NewFile(name string, size int) (*File, error) {
 	if size < 0 || pages(size) < size {
-		return nil, fmt.Errorf("mem: a file of %d bytes", size)
+		return nil, fmt.Errorf("a file of %d bytes", size)
 	}
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -24,13 +24,13 @@ func NewFile(name string, size int) (*File, error) {
 		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("mem: memfd_create %s: %w", name, err)
+		return nil, fmt.Errorf("memfd_create %s: %w", name, err)
 	}
 	track(fd)
 	f := &File{fd, size}
 	if err := unix.Ftruncate(fd, int64(pages(size))); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("mem: sizing %s to %d bytes: %w", name, size, err)
+		return nil, fmt.Errorf("sizing %s to %d bytes: %w", name, size, err)
 	}
 	return f, nil
 }
@@ -44,16 +44,16 @@ func OpenFile(fd, size int) (*File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("mem: received descriptor: %w", err)
+		return nil, fmt.Errorf("received descriptor: %w", err)
 	}
 	if size < 0 || st.Size != int64(pages(size)) {
 		f.Close()
-		return nil, fmt.Errorf("mem: received memory of %d bytes, expected %d", st.Size, pages(size))
+		return nil, fmt.Errorf("received memory of %d bytes, expected %d", st.Size, pages(size))
 	}
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
 		f.Close()
-		return nil, fmt.Errorf("mem: received memory is not sealed against shrinking (seals %#x, %v)", seals, err)
+		return nil, fmt.Errorf("received memory is not sealed against shrinking (seals %#x, %v)", seals, err)
 	}
 	return f, nil
 }
@@ -77,7 +77,7 @@ func (f *File) Map(writable bool) ([]byte, error) {
 		if err == unix.ENOMEM {
 			return nil, unmappable(f.size)
 		}
-		return nil, fmt.Errorf("mem: madvise(DONTFORK): %w", err)
+		return nil, fmt.Errorf("madvise(DONTFORK): %w", err)
 	}
 	return b, nil
 }
@@ -99,7 +99,7 @@ func (f *File) Seal(readOnly bool) error {
 		seals |= unix.F_SEAL_FUTURE_WRITE
 	}
 	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_ADD_SEALS, seals); err != nil {
-		return fmt.Errorf("mem: sealing: %w", os.NewSyscallError("fcntl", err))
+		return fmt.Errorf("sealing: %w", os.NewSyscallError("fcntl", err))
 	}
 	return nil
 }

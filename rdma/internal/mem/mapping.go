@@ -26,7 +26,7 @@ func Unmap(b []byte) error {
 	}
 	dropUser(unsafe.SliceData(b))
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(cap(b))); err != nil {
-		return fmt.Errorf("mem: munmap of %d bytes: %w", cap(b), err)
+		return fmt.Errorf("munmap of %d bytes: %w", cap(b), err)
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func Unmap(b []byte) error {
 // was mapped, so that Unmap can tell.
 func mmap(fd, n, prot, flags int) ([]byte, error) {
 	if n < 0 {
-		return nil, fmt.Errorf("mem: cannot map %d bytes", n)
+		return nil, fmt.Errorf("cannot map %d bytes", n)
 	}
 	size := pages(n)
 	if size < n {
@@ -46,7 +46,7 @@ func mmap(fd, n, prot, flags int) ([]byte, error) {
 		return nil, unmappable(n)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("mem: mmap of %d bytes: %w", n, err)
+		return nil, fmt.Errorf("mmap of %d bytes: %w", n, err)
 	}
 	return unsafe.Slice((*byte)(p), size)[:n], nil
 }
@@ -103,7 +103,7 @@ func populate(b []byte) error {
 		case unix.ENOMEM, unix.EFAULT:
 			return &ShortError{Want: uint64(len(b)), Limit: "what the kernel could find"}
 		default:
-			return fmt.Errorf("mem: populating %d bytes: %w", len(b), err)
+			return fmt.Errorf("populating %d bytes: %w", len(b), err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func Cores() int {
 
 // ErrNoProcess: no live process has that id, or another than the one meant has
 // it by now.
-var ErrNoProcess = errors.New("mem: no such process")
+var ErrNoProcess = errors.New("no such process")
 
 // StartTime is when a process began, in clock ticks since the machine did.
 // Together with its id it names a process for ever; the id alone is used again.
@@ -33,7 +33,7 @@ func StartTime(pid int) (uint64, error) {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			return 0, ErrNoProcess
 		}
-		return 0, fmt.Errorf("mem: start time of process %d: %w", pid, err)
+		return 0, fmt.Errorf("start time of process %d: %w", pid, err)
 	}
 	return parseStat(b)
 }
@@ -44,7 +44,7 @@ func parseStat(b []byte) (uint64, error) {
 	end := bytes.LastIndexByte(b, ')')
 	f := bytes.Fields(b[end+1:])
 	if end < 0 || len(f) < 20 {
-		return 0, fmt.Errorf("mem: cannot read process state from %q", b)
+		return 0, fmt.Errorf("cannot read process state from %q", b)
 	}
 	if state := f[0][0]; state == 'Z' || state == 'X' {
 		return 0, ErrNoProcess
@@ -79,7 +79,7 @@ func OpenProcess(pid int, start uint64) (*Process, error) {
 	case unix.ENOSYS, unix.EPERM: // before Linux 5.3, or a sandbox's filter
 		fd = -1
 	default:
-		return nil, fmt.Errorf("mem: pidfd_open %d: %w", pid, err)
+		return nil, fmt.Errorf("pidfd_open %d: %w", pid, err)
 	}
 	p := &Process{Pid: pid, fd: fd, start: start}
 	// The descriptor holds the process, so that the id cannot be used again
@@ -116,7 +116,7 @@ type Event struct{ fd int }
 func NewEvent() (*Event, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("mem: eventfd: %w", err)
+		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	track(fd)
 	return &Event{fd}, nil
@@ -158,7 +158,7 @@ func WaitExit(e *Event, procs []*Process) (ended []int, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("mem: poll of %d processes: %w", len(index), err)
+			return nil, fmt.Errorf("poll of %d processes: %w", len(index), err)
 		}
 		for j, i := range index {
 			if fds[j+1].Revents != 0 || procs[i].fd < 0 && procs[i].gone() {

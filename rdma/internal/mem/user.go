@@ -51,7 +51,7 @@ func (f *File) MapForUser() ([]byte, error) {
 	i := takeUser()
 	if i < 0 {
 		_ = Unmap(b)
-		return nil, fmt.Errorf("mem: %d arrays that other ranks write into: there can be no more", mostUserMappings)
+		return nil, fmt.Errorf("%d arrays that other ranks write into: there can be no more", mostUserMappings)
 	}
 	users.Lock()
 	defer users.Unlock()

@@ -160,5 +160,5 @@ func parseStore(store string) (places []place, err error) {
 }
 
 func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: "meeting: " + fmt.Sprintf(format, args...)}
+	return &rdma.ConfigError{Text: "" + fmt.Sprintf(format, args...)}
 }

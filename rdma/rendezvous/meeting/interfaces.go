@@ -19,7 +19,7 @@ type address struct {
 func ownAddresses() (all []address, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("meeting: listing the network interfaces: %w", err)
+		return nil, fmt.Errorf("listing the network interfaces: %w", err)
 	}
 	for _, i := range interfaces {
 		if i.Flags&net.FlagUp == 0 {
@@ -185,7 +185,7 @@ func listen(all []address) (ls []net.Listener, at []netip.AddrPort, err error) {
 		at = append(at, netip.AddrPortFrom(a.ip, uint16(l.Addr().(*net.TCPAddr).Port)))
 	}
 	if len(ls) == 0 {
-		return nil, nil, fmt.Errorf("meeting: this rank can listen at none of its addresses (%s): %w", describe(all), err)
+		return nil, nil, fmt.Errorf("this rank can listen at none of its addresses (%s): %w", describe(all), err)
 	}
 	return ls, at, nil
 }

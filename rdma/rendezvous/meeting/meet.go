@@ -130,16 +130,16 @@ func failureOf(err error) *failure {
 	case errors.As(err, &dead):
 		return &failure{Rank: dead.Rank, Kind: dead.Kind, Why: dead.Err.Error()}
 	case errors.As(err, &config):
-		return &failure{Rank: -1, Why: strings.TrimPrefix(err.Error(), "meeting: ")}
+		return &failure{Rank: -1, Why: strings.TrimPrefix(err.Error(), "")}
 	}
-	return &failure{Rank: 0, Kind: rdma.Failed, Why: "it gave up: " + strings.TrimPrefix(err.Error(), "meeting: ")}
+	return &failure{Rank: 0, Kind: rdma.Failed, Why: "it gave up: " + strings.TrimPrefix(err.Error(), "")}
 }
 
 // error is a failure as this rank has it.
 func (f *failure) error() error {
 	switch {
 	case f.Taken:
-		return fmt.Errorf("meeting: %w: %s", rdma.ErrRankTaken, f.Why)
+		return fmt.Errorf("%w: %s", rdma.ErrRankTaken, f.Why)
 	case f.Rank >= 0:
 		return &rdma.PeerError{Rank: f.Rank, Kind: f.Kind, Op: "malt.init", Err: errors.New(f.Why)}
 	}

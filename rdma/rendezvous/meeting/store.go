@@ -82,7 +82,7 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		l, err := net.Listen("tcp", a.String())
 		if errors.Is(err, syscall.EADDRINUSE) {
 			s.close()
-			return nil, fmt.Errorf("meeting: rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (%s); if that is rank 0 of this job, this one needs another number (%s)", a, syscall.EADDRINUSE, holder(a.Port()), theStore, theRank)
+			return nil, fmt.Errorf("rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (%s); if that is rank 0 of this job, this one needs another number (%s)", a, syscall.EADDRINUSE, holder(a.Port()), theStore, theRank)
 		}
 		if err != nil {
 			failed = err
@@ -91,7 +91,7 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		s.listeners = append(s.listeners, l)
 	}
 	if len(s.listeners) == 0 {
-		return nil, fmt.Errorf("meeting: rank 0 cannot listen at its store %s: %w; a store is an address of the host of rank 0, with a free port (%s)", places[0], failed, theStore)
+		return nil, fmt.Errorf("rank 0 cannot listen at its store %s: %w; a store is an address of the host of rank 0, with a free port (%s)", places[0], failed, theStore)
 	}
 	return s, nil
 }
