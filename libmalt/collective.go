@@ -10,9 +10,9 @@ import (
 
 // Collectives travel as a stream of messages through one queue per rank that
 // all others read. Collective n sends a header that says which call it is and
-// where this rank is with each object, then its data in chunks; every message has n as
-// its tag. A reader that is ahead or behind is found by the tag, one that makes
-// another call by the header.
+// what is new about where this rank is with each object, then its data in chunks; every
+// message has n as its tag. A reader that is ahead or behind is found by the tag, one
+// that makes another call by the header.
 //
 // A call may have several parts, each with a header and data: all parts have the
 // same number, so that wherever a rank gives the call up, the next call has the
@@ -21,7 +21,8 @@ const (
 	chunkBytes = 256 << 10
 	chunkDepth = 4
 	// withHeader is the most data that travels in the header's own message. The
-	// rest of a chunk is for the header: where some 9,000 objects are.
+	// rest of a chunk is for the header, with news of some 9,000 objects; further news
+	// come before it.
 	withHeader = 64 << 10
 )
 
@@ -30,6 +31,8 @@ type stream struct {
 	inbox rdma.Inbox
 	next  rdma.Update // not consumed yet, if has
 	has   bool
+	heard uint64 // the call of the last header that was read,
+	part  uint16 // and the part
 }
 
 func (s *stream) release() {
@@ -51,10 +54,9 @@ type collective struct {
 	ready bool // so is sink
 	sent  int  // bytes of data; -1 before the header
 	from  []progress
-	level map[uint32]*level // of each object
-	late  []int             // ranks that the last step could not go on without
-	fault int               // the rank that made it fail: this one, until another was seen to
-	died  *rdma.PeerError   // that rank's death, if it is dead
+	late  []int           // ranks that the last step could not go on without
+	fault int             // the rank that made it fail: this one, until another was seen to
+	died  *rdma.PeerError // that rank's death, if it is dead
 }
 
 // progress is how far one rank's data has come.
@@ -65,7 +67,7 @@ type progress struct {
 }
 
 func (w *World) collective(op string, data []byte, s sink) *collective {
-	c := &collective{from: make([]progress, w.size), level: map[uint32]*level{}}
+	c := &collective{from: make([]progress, w.size)}
 	c.set(w, op, data, s)
 	return c
 }
@@ -73,10 +75,9 @@ func (w *World) collective(op string, data []byte, s sink) *collective {
 // set makes c the next call of w, which reuses what c has made.
 func (c *collective) set(w *World, op string, data []byte, s sink) {
 	clear(c.from)
-	clear(c.level)
 	*c = collective{
 		w: w, n: w.calls.Load() + 1, last: true, op: brief(op), data: data, sink: s, sent: -1,
-		from: c.from, level: c.level, late: c.late[:0], fault: w.rank,
+		from: c.from, late: c.late[:0], fault: w.rank,
 	}
 }
 
@@ -162,7 +163,8 @@ func (c *collective) advance() (bool, error) {
 // send puts as much as fits into the queue; true when all is sent.
 func (c *collective) send() (bool, error) {
 	if c.sent < 0 && c.w.out == nil {
-		c.objects()
+		list, _ := c.w.news(nil, math.MaxInt)
+		c.w.hearOwn(list)
 		c.sent = len(c.data)
 	}
 	for c.sent < len(c.data) {
@@ -173,21 +175,24 @@ func (c *collective) send() (bool, error) {
 		if b == nil {
 			return false, c.checkReaders()
 		}
-		n := 0
-		if c.sent < 0 {
-			if n, err = c.putHeader(b); err != nil {
-				return false, err
+		n, kind := 0, c.part
+		switch {
+		case c.sent < 0:
+			var more bool
+			if n, more = c.putHeader(b); more {
+				kind = kindNews
+				break
 			}
 			c.sent = 0
 			if len(c.data) <= withHeader {
 				c.sent = reduce.Copy(b[n:], c.data)
 				n += c.sent
 			}
-		} else {
+		default:
 			n = reduce.Copy(b, c.data[c.sent:])
 			c.sent += n
 		}
-		if err := c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: c.part}, nil); err != nil {
+		if err := c.w.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: kind}, nil); err != nil {
 			return false, err
 		}
 	}
@@ -282,8 +287,10 @@ func (c *collective) peek(rank int) (bool, error) {
 			}
 		}
 		switch {
-		case s.next.Tag < c.n:
-			s.release()
+		case s.next.Tag < c.n || s.next.Tag == c.n && s.next.Kind == kindNews:
+			if err := c.drop(rank); err != nil {
+				return false, err
+			}
 		case s.next.Tag > c.n: // it has given up this one, though its word of that may come behind
 			return false, c.gone(rank, c.w.t.State(rank))
 		case s.next.Kind == kindReason:
@@ -325,12 +332,18 @@ func (c *collective) look() error {
 // gather after a barrier finds what was scattered before it.
 func (c *collective) end() {
 	c.w.calls.Store(c.n)
-	for _, s := range c.w.open() {
-		if l := c.level[s.id]; l != nil {
+	if c.about != nil {
+		c.w.touch(c.about)
+	}
+	for _, s := range c.w.touched {
+		s.touched = false
+		if !s.gone.Load() {
+			l := s.stood()
 			l.seen = s == c.about
 			s.levelTo(l)
 		}
 	}
+	c.w.touched = c.w.touched[:0]
 	c.w.stopAway()
 	c.w.note(inCompute, 0, 0)
 }
@@ -348,6 +361,7 @@ func (c *collective) giveUp() {
 		l := c.w.unread()
 		l.back = true
 		s.levelTo(l)
+		c.w.touch(s)
 	}
 	c.w.marks.Set(markGaveUp, c.n<<faultBits|c.blamed())
 	c.w.calls.Store(c.n)
@@ -403,12 +417,11 @@ func (w *World) unread() *level {
 	return l
 }
 
-func (c *collective) add(rank int, id uint32, clock, head uint64) {
-	l := c.level[id]
-	if l == nil {
-		l = c.w.unread()
-		c.level[id] = l
+// stood is the level of s by what the ranks have told last.
+func (s *Segment) stood() *level {
+	l := &level{heads: make([]uint64, len(s.told))}
+	for r, at := range s.told {
+		l.clock, l.heads[r] = max(l.clock, at.clock), at.head
 	}
-	l.clock = max(l.clock, clock)
-	l.heads[rank] = head
+	return l
 }

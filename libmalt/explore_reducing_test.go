@@ -44,9 +44,6 @@ func (a *actor) meeting() (state []any) {
 	}
 	if c, ok := op.(*collective); ok {
 		state = append(state, c.begun, c.ready, c.sent, c.from)
-		if l := c.level[a.s.id]; l != nil {
-			state = append(state, l.clock, l.heads)
-		}
 		if f, ok := c.sink.(*fill); ok {
 			state = append(state, f.scratch)
 		}
@@ -58,7 +55,11 @@ func (a *actor) meeting() (state []any) {
 func (a *actor) reduce(ctx context.Context, letter rune) error {
 	n := a.w.calls.Load() + 1
 	if letter == 'o' {
-		return a.v.Broadcast(ctx, 0)
+		err := a.v.Broadcast(ctx, 0)
+		if err == nil {
+			a.levelled(n)
+		}
+		return err
 	}
 	a.fillWith(valueOf(a.w.rank, n))
 	patience := ctx
@@ -101,13 +102,18 @@ func (a *actor) reduce(ctx context.Context, letter rune) error {
 	if got, err := uniform(a.s.data); err != nil || got != want {
 		a.t.Fail("call %d of rank %d gives %v (%v), not %v", n, a.w.rank, got, err, want)
 	}
+	a.levelled(n)
+	return nil
+}
+
+// levelled holds this rank's clock after call n against the others'.
+func (a *actor) levelled(n uint64) {
 	a.levels = append(a.levels, a.s.Clock())
 	for _, b := range a.all {
 		if i := len(a.levels) - 1; i < len(b.levels) && b.levels[i] != a.levels[i] {
 			a.t.Fail("after call %d rank %d is at clock %d, rank %d at %d", n, a.w.rank, a.levels[i], b.w.rank, b.levels[i])
 		}
 	}
-	return nil
 }
 
 // giveUp gives the allreduce up that has timed out. After another call the array is
@@ -170,6 +176,8 @@ func TestExploreReducing(t *testing.T) {
 		{"before a sync", false, play{"", []string{"ri", "ri"}, 0, false, nil}},
 		{"after a scatter", false, play{"", []string{"sr", "sr"}, 0, false, nil}},
 		{"at different clocks", false, play{async, []string{"prr", "rpr"}, 0, false, nil}},
+		{"news of a card that nobody reads", false, play{async, []string{"pRo", "Yo"}, 0, false, nil}},
+		{"seen, without news", false, play{"", []string{"pbrs", "pbrs"}, 0, false, nil}},
 		{"another call", false, play{async, []string{"m", "n"}, 0, false, nil}},
 		{"another call, given up", false, play{async, []string{"Q", "NQ"}, 0, false, nil}},
 		{"another call, given up, then the same", true, play{async, []string{"Qr", "Nr"}, 0, false, nil}},

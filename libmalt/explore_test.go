@@ -82,7 +82,7 @@ type actor struct {
 	mine float64  // what its array holds since it gave an allreduce up
 	has  [][]byte // by rank: its rows as they were folded last, of a sparse object
 
-	levels []uint64 // its clock after each allreduce
+	levels []uint64 // its clock after each allreduce and broadcast
 }
 
 const entryBytes = 8
@@ -102,7 +102,8 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		}
 		v := &Vector{Segment: Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}}
 		s := &v.Segment
-		s.stats.Edges = make([]Edge, n)
+		s.gate.keeping = &w.keeping
+		s.stats.Edges, s.told = make([]Edge, n), make([]standing, n)
 		w.hosts = p.hosts()
 		if m.representation != dense {
 			s.sparse = sparseOf(n)
@@ -175,7 +176,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.void, s.back, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels}
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.void, s.back, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels, s.told, s.untold.Load(), s.touched}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
@@ -186,7 +187,7 @@ func (a *actor) local() []any {
 	state = append(state, explore.Ignore{State: s.ch.out, Fields: []string{"busy", "look", "payload"}}, a.w.out)
 	for i := range a.w.in {
 		in := &a.w.in[i]
-		state = append(state, in.has, in.next.Seq, in.inbox)
+		state = append(state, in.has, in.next.Seq, in.inbox, in.heard, in.part)
 	}
 	if s.shared != nil {
 		o := &a.v.syncing
@@ -467,6 +468,7 @@ func TestExplorePlays(t *testing.T) {
 		{"bsp, closed", false, play{"consistency=bsp", []string{"scw", "ss"}, 0, false, nil}},
 		{"bsp, given up", false, play{"consistency=bsp", []string{"ggw", "BB"}, 0, false, nil}},
 		{"bsp, given up, then not", true, play{"consistency=bsp", []string{"gbs", "sBbs"}, 0, false, nil}},
+		{"ssp, news of a call given up", false, play{"consistency=ssp:0", []string{"pBbs", "gbs"}, 0, false, nil}},
 		{"notify-ack, closed", false, play{"consistency=notify-ack", []string{"scw", "sss"}, 0, false, nil}},
 		{"notify-ack, given up, plain stores", false, play{"consistency=notify-ack", []string{"gs", "ssB"}, 0, true, nil}},
 		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false, nil}},

@@ -216,7 +216,7 @@ func (c *collective) because(rank int, err error) error {
 	if deathIn(err) != nil {
 		return err
 	}
-	for s := &c.w.in[rank]; ; s.release() {
+	for s := &c.w.in[rank]; ; {
 		if !s.has {
 			var failed error
 			if s.next, s.has, failed = s.inbox.Next(); failed != nil || !s.has {
@@ -228,6 +228,9 @@ func (c *collective) because(rank int, err error) error {
 			return err
 		case s.next.Tag == c.n && s.next.Kind == kindReason:
 			return c.readReason(rank, s.next.Data)
+		}
+		if failed := c.drop(rank); failed != nil {
+			return failed
 		}
 	}
 }

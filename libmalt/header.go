@@ -1,13 +1,14 @@
 package libmalt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"malt/internal/say"
-	"malt/libmalt/consistency"
 	"malt/rdma"
 )
 
@@ -18,56 +19,111 @@ const (
 	objectBytes = 4 + 8 + 8
 )
 
-// standing is where a rank is with one object.
+// A header names the objects that the rank has scattered, configured or closed since
+// the last one: what a call costs does not grow with the objects that there are. The
+// others keep where each rank was (Segment.told). So they read every header, also that
+// of a call that was given up.
+
+// standing is where a rank is with an object.
 type standing struct {
-	id          uint32
-	clock, head uint64
-	queue       bool
+	clock, head uint64 // head: allSeen once it has closed the object
 }
 
-// standings appends where this rank is to list.
-func (w *World) standings(list []standing) []standing {
+// news is what a header says of one object.
+type news struct {
+	of *Segment
+	standing
+}
+
+// changed is called after the clock or the head of s has: the others do not know.
+func (s *Segment) changed() {
+	if !s.untold.Load() {
+		s.w.mu.Lock()
+		defer s.w.mu.Unlock()
+		if !s.untold.Swap(true) {
+			s.w.untold = append(s.w.untold, s)
+		}
+	}
+}
+
+// news appends to list at most as many objects as the others are to be told of, and
+// counts them as told. more: there are others.
+func (w *World) news(list []news, most int) (_ []news, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.objects {
-		list = append(list, standing{s.id, s.clock.Load(), s.head.Load(), s.mode.consistency.Kind == consistency.NotifyAck})
+	n := min(len(w.untold), most)
+	for _, s := range w.untold[:n] {
+		s.untold.Store(false) // before its clock is read: a scatter may be under way
+		at := standing{s.clock.Load(), s.head.Load()}
+		if s.gone.Load() {
+			at.head = allSeen
+		}
+		list = append(list, news{s, at})
 	}
-	return list
+	w.untold = append(w.untold[:0], w.untold[n:]...)
+	return list, len(w.untold) > 0
 }
 
-// objects lists where this rank is, and counts that for the levels.
-func (c *collective) objects() []standing {
-	list := c.w.standings(nil)
-	for _, o := range list {
-		c.add(c.w.rank, o.id, o.clock, o.head)
-	}
-	return list
+// hear takes down what rank tells of s.
+func (w *World) hear(rank int, s *Segment, at standing) {
+	s.told[rank] = at
+	w.touch(s)
 }
 
-func (c *collective) putHeader(b []byte) (int, error) {
-	objects := c.objects()
-	h := c.appendHeader(b[:0], objects, chunkBytes-withHeader)
-	if h == nil {
-		return 0, say.Errorf(ErrState, "%s: %d vectors and segments are open, which is too many", callOf(c.op), len(objects)).In(callOf(c.op)).Try("Close some.")
+// touch has the end of the present call, or of the next one that has an end, level s.
+func (w *World) touch(s *Segment) {
+	if !s.touched {
+		s.touched = true
+		w.touched = append(w.touched, s)
 	}
-	return len(h), nil
 }
 
-// appendHeader appends the header; nil: it takes more than most bytes.
-func (c *collective) appendHeader(h []byte, objects []standing, most int) []byte {
-	if headerFixed+len(c.op)+objectBytes*len(objects) > most {
-		return nil
+// hearOwn is called when this rank has told list.
+func (w *World) hearOwn(list []news) {
+	for _, n := range list {
+		w.hear(w.rank, n.of, n.standing)
 	}
+}
+
+// untell is called when it has not, after all.
+func (w *World) untell(list []news) {
+	for _, n := range list {
+		n.of.changed()
+	}
+}
+
+// putHeader puts the header into b, or, if that cannot hold all that is new, a part of
+// the news alone (more).
+func (c *collective) putHeader(b []byte) (n int, more bool) {
+	const most = chunkBytes - withHeader
+	list, more := c.w.news(nil, c.room(most))
+	c.w.hearOwn(list)
+	if more {
+		return len(appendNews(b[:0], list)), true
+	}
+	return len(c.appendHeader(b[:0], list)), false
+}
+
+// room is how many objects fit into a header of at most so many bytes.
+func (c *collective) room(most int) int {
+	return max(0, most-headerFixed-len(c.op)) / objectBytes
+}
+
+func (c *collective) appendHeader(h []byte, objects []news) []byte {
 	h = binary.LittleEndian.AppendUint16(h, uint16(len(c.op)))
 	h = append(h, c.op...)
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(c.data)))
 	h = binary.LittleEndian.AppendUint32(h, uint32(len(objects)))
+	return appendNews(h, objects)
+}
+
+func appendNews(b []byte, objects []news) []byte {
 	for _, o := range objects {
-		h = binary.LittleEndian.AppendUint32(h, o.id)
-		h = binary.LittleEndian.AppendUint64(h, o.clock)
-		h = binary.LittleEndian.AppendUint64(h, o.head)
+		b = binary.LittleEndian.AppendUint32(b, o.of.id)
+		b = binary.LittleEndian.AppendUint64(b, o.clock)
+		b = binary.LittleEndian.AppendUint64(b, o.head)
 	}
-	return h
+	return b
 }
 
 var errHeader = say.Errorf(rdma.ErrCorrupt, "a collective call has a malformed header")
@@ -149,17 +205,48 @@ func (c *collective) getHeader(rank int, b []byte) error {
 	if uint64(len(b)-n) != behind {
 		return errHeader
 	}
-	c.addAll(rank, objects)
+	c.w.hearAll(rank, objects)
+	c.w.in[rank].read()
 	c.from[rank].total = int(total)
 	return c.sink.expect(rank, total)
 }
 
-// addAll counts the objects of a header for the levels.
-func (c *collective) addAll(rank int, objects []byte) {
+// hearAll takes down what the objects of a header say.
+func (w *World) hearAll(rank int, objects []byte) {
+	open := w.open()
 	for ; len(objects) > 0; objects = objects[objectBytes:] {
 		id := binary.LittleEndian.Uint32(objects)
-		c.add(rank, id, binary.LittleEndian.Uint64(objects[4:]), binary.LittleEndian.Uint64(objects[12:]))
+		i, there := slices.BinarySearchFunc(open, id, func(s *Segment, id uint32) int { return cmp.Compare(s.id, id) })
+		if there { // else this rank has closed it, or given up its making
+			w.hear(rank, open[i], standing{binary.LittleEndian.Uint64(objects[4:]), binary.LittleEndian.Uint64(objects[12:])})
+		}
 	}
+}
+
+// read notes that the header in the next message has been.
+func (s *stream) read() { s.heard, s.part = s.next.Tag, s.next.Kind }
+
+// kindNews is of a message that has news alone.
+const kindNews = 1 << 14
+
+// drop gives back a message of rank of which only the news are of use.
+func (c *collective) drop(rank int) error {
+	s := &c.w.in[rank]
+	switch b := s.next.Data; {
+	case s.next.Kind == kindNews && len(b)%objectBytes != 0:
+		return errHeader
+	case s.next.Kind == kindNews:
+		c.w.hearAll(rank, b)
+	case s.next.Kind != kindReason && (s.next.Tag != s.heard || s.next.Kind != s.part):
+		_, _, objects, _, err := parseHeader(b)
+		if err != nil {
+			return err
+		}
+		c.w.hearAll(rank, objects)
+		s.read()
+	}
+	s.release()
+	return nil
 }
 
 // parseHeader checks every length before it uses it. n is where the data

@@ -100,7 +100,10 @@ func TestHostileCollectives(t *testing.T) {
 		"an empty chunk":            {[]message{{2, 0, header(op, total, 0)}, {2, 0, nil}}, rdma.ErrCorrupt},
 		"another part":              {[]message{{2, 1, header(op, total, 0)}}, rdma.ErrCorrupt},
 		"a later call":              {[]message{{7, 0, header(op, total, 0)}}, libmalt.ErrTimeout}, // that it gave this one up may come behind
-		"an earlier call":           {[]message{{1, 0, full}, {0, 3, nil}}, libmalt.ErrTimeout},
+		"an earlier call":           {[]message{{1, 0, full}, {1, 1, header("malt.init\t", 0, 0)}}, libmalt.ErrTimeout},
+		"an earlier header":         {[]message{{1, 1, header("malt.init\t", 0, 0)[:9]}}, rdma.ErrCorrupt}, // it may have news
+		"news of no object":         {[]message{{2, 1 << 14, full[:20]}}, libmalt.ErrTimeout},
+		"news cut short":            {[]message{{2, 1 << 14, full[:19]}}, rdma.ErrCorrupt},
 		"an empty reason":           {[]message{{2, 1 << 15, nil}}, libmalt.ErrLeft},
 		"a reason of no rank":       {[]message{{2, 1 << 15, bytes.Repeat([]byte{255}, 100)}}, libmalt.ErrLeft},
 		"a reason between the data": {[]message{{2, 0, header(op, total, 0)}, {2, 0, full}, {2, 1 << 15, full}}, libmalt.ErrLeft},

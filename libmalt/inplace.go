@@ -303,6 +303,7 @@ func (s *Segment) sentTo(clock uint64, weight float64) {
 // scattered books that this rank has sent what it has at that clock.
 func (s *Segment) scattered(clock uint64, weight float64) {
 	s.clock.Store(max(s.Clock(), clock))
+	s.changed()
 	s.weight, s.void = weight, false
 	s.unfolds++
 	s.stats.Scatters++

@@ -42,7 +42,8 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 			w.unnamed[s.kind]++
 			s.name, s.unnamed = fmt.Sprintf("%s-%d", s.kind, w.unnamed[s.kind]), true
 		}
-		s.stats.Edges = make([]Edge, w.size)
+		s.gate.keeping = &w.keeping
+		s.stats.Edges, s.told = make([]Edge, w.size), make([]standing, w.size)
 		m := &making{w: w, s: s, object: object}
 		if v, ok := object.(*Vector); ok && !mode.startOwn {
 			m.values = v
@@ -121,6 +122,7 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 				s.head.Store(0)
 				s.unfolds, s.averagedAt, s.void = 0, 0, false
 				s.raise(s.Clock())
+				s.changed()
 			}
 			return m, nil
 		}, nil)

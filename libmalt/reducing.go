@@ -38,7 +38,7 @@ type reducing struct {
 	arrived bool
 	verdict verdict
 
-	own  []standing // of the card
+	own  []news // of the card
 	card []byte
 }
 
@@ -99,8 +99,12 @@ func (o *reducing) advance() (bool, error) {
 // arrive shows the card. One that is as it was is left alone, in the caches of all.
 func (o *reducing) arrive() {
 	o.arrived = true
-	o.own = o.v.w.standings(o.own[:0])
-	if o.card = o.part.appendHeader(o.card[:0], o.own, cardBytes-cardFixed); o.card == nil {
+	const most = cardBytes - cardFixed
+	var more bool
+	if o.own, more = o.v.w.news(o.own[:0], o.part.room(most)); !more {
+		o.card = o.part.appendHeader(o.card[:0], o.own)
+	}
+	if more || len(o.card) > most {
 		o.settle(throughBoxes)
 		return
 	}
@@ -163,23 +167,21 @@ func (o *reducing) alike() bool {
 	return true
 }
 
-// level reads where the ranks are with each object.
-func (o *reducing) level() {
-	c, same := o.part, true
+// hear reads what the cards tell.
+func (o *reducing) hear() {
+	w, same := o.v.w, true
 	for r := range o.v.w.size {
 		same = same && string(o.v.cardOf(r)) == string(o.card)
 	}
-	for r := range o.v.w.size {
+	for r := range w.size {
 		if !same {
 			if _, _, objects, _, err := parseHeader(o.v.cardOf(r)); err == nil {
-				c.addAll(r, objects)
+				w.hearAll(r, objects)
 			}
 			continue
 		}
-		for _, at := range o.own { // those of which something is skipped: no clock is raised
-			if at.queue || at.id == c.about.id {
-				c.add(r, at.id, at.clock, at.head)
-			}
+		for _, n := range o.own {
+			w.hear(r, n.of, n.standing)
 		}
 	}
 }
@@ -189,10 +191,12 @@ func (o *reducing) level() {
 func (o *reducing) settle(want verdict) {
 	if o.verdict == undecided {
 		if o.verdict = o.v.decide(wordMeeting, o.part.n, want); o.verdict == directly {
-			o.level()
+			o.hear()
 			o.v.foldPart(o.op, ofCall|o.part.n, nil)
 			o.v.shared.Set(wordReduced, o.part.n)
+			return
 		}
+		o.v.w.untell(o.own) // nobody reads the card
 	}
 }
 

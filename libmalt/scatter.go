@@ -174,6 +174,7 @@ func (o *scattering) advance() (bool, error) {
 		}
 	}
 	s.clock.Store(clock)
+	s.changed()
 	s.unfolds++
 	s.void = false
 	s.weight = o.weight

@@ -49,7 +49,7 @@ func pause() {
 
 // TestThreads: on each rank one thread makes collective calls, one trains, one
 // asks what can be asked at any time, and one configures. All of it is safe, or
-// refused as busy.
+// refused as busy; and a collective call afterwards levels the clocks.
 func TestThreads(t *testing.T) {
 	for _, consistency := range []string{"bsp", "ssp:1", "async", "notify-ack:2"} {
 		t.Run(consistency, func(t *testing.T) {
@@ -66,8 +66,17 @@ func TestThreads(t *testing.T) {
 					threads.Go(func() { errs[1] = ask(v, stop) })
 					err = collect(ctx, w, v)
 					close(stop)
-					threads.Wait() // who waits for one that has stopped is let go when that one leaves
-					return errors.Join(append(errs, err)...)
+					threads.Wait() // who waits for one that has stopped is let go when that one is in the call below
+					clocks, failed := w.AllGather(ctx, nil)
+					if failed == nil {
+						clocks, failed = w.AllGather(ctx, fmt.Append(nil, v.Clock()))
+					}
+					for _, clock := range clocks {
+						if string(clock) != string(clocks[0]) {
+							failed = fmt.Errorf("after a collective call the clocks of the ranks are %s", clocks)
+						}
+					}
+					return errors.Join(append(errs, err, failed)...)
 				})
 			}
 		})

@@ -44,7 +44,8 @@ type gate struct {
 	borrowed atomic.Int32
 	call     call // of op
 	op       stepper
-	late     atomic.Bool // its last wait ran into its timeout: World.late says more
+	late     atomic.Bool   // its last wait ran into its timeout: World.late says more
+	keeping  *atomic.Int32 // counts the gates that have an op; nil: nobody asks
 	waiter   waiter
 }
 
@@ -127,6 +128,13 @@ func (g *gate) keep(which call, op stepper) {
 	if which.of != nil {
 		key := which.key
 		which.of.kept.Store(&key)
+	}
+	switch {
+	case g.keeping == nil:
+	case op != nil && g.op == nil:
+		g.keeping.Add(1)
+	case op == nil && g.op != nil:
+		g.keeping.Add(-1)
 	}
 	g.call, g.op = which, op
 }

@@ -30,7 +30,8 @@ type World struct {
 	telling sync.Mutex    // for At
 	told    uint64        // the count of the place told last
 
-	gate gate // of the collective calls
+	gate    gate         // of the collective calls
+	keeping atomic.Int32 // objects of which a call keeps its place
 
 	// The collective stream: this rank's queue to all others, theirs to it.
 	out     rdma.Outbox
@@ -38,9 +39,11 @@ type World struct {
 	calls   atomic.Uint64  // collectives completed or given up
 	unnamed map[string]int // objects made without a name, by kind
 	scratch []byte         // for results that must not be half written
+	touched []*Segment     // objects that the end of a collective call levels
 
 	mu      sync.Mutex
-	objects []*Segment // open, in the order of creation; never changed but replaced
+	objects []*Segment // open, in the order of creation and of ids; appended to, else replaced
+	untold  []*Segment // those with news for the others: see header.go
 	memory  map[*byte]*memory
 	closed  bool
 	failed  *rdma.PeerError  // the first that a call has returned
@@ -263,10 +266,12 @@ func (w *World) Unmap(first *byte) error {
 func (w *World) enlist(s *Segment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.objects = append(w.objects[:len(w.objects):len(w.objects)], s)
+	w.objects = append(w.objects, s) // behind what those have who read it now
 }
 
 func (w *World) delist(s *Segment) {
+	s.gone.Store(true)
+	s.changed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, o := range w.objects {
@@ -387,8 +392,10 @@ func (w *World) leaveQueue() {
 
 // startAway begins a collective, stopAway ends it.
 func (w *World) startAway(op string, n uint64, about *Segment) error {
-	for _, s := range w.open() {
-		s.goAway()
+	if w.keeping.Load() > 0 {
+		for _, s := range w.open() {
+			s.goAway()
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -33,6 +33,18 @@ var ofCalls = []mutation{
 		caught: "TestExplorePlays/bsp,_barrier", how: "has folded the set",
 	},
 	{
+		line: "the others do not hear of a scatter",
+		file: "libmalt/scatter.go",
+		old:  "	s.changed()\n", new: "",
+		caught: "TestExplorePlays/bsp,_barrier", how: "has folded the set",
+	},
+	{
+		line: "the header of a call that was given up is not read",
+		file: "libmalt/header.go",
+		old:  "		c.w.hearAll(rank, objects)\n		s.read()\n", new: "		_ = objects\n		s.read()\n",
+		caught: "TestExplorePlays/ssp,_news_of_a_call_given_up", how: "XX",
+	},
+	{
 		line:   "the queue is looked at before the sender's state (last update)",
 		file:   "libmalt/gather.go",
 		old:    "			_, gone := src.inbox.Clock()\n			wait, failed := s.missing(src.rank, gone)\n			wait = wait || !src.inbox.Returned() && s.w.t.State(src.rank) == nil\n			u, ok, err := src.inbox.Next()\n",

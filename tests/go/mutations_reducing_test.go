@@ -10,6 +10,18 @@ var ofAllReduces = []mutation{
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
 	},
 	{
+		line: "allreduce in place: a card that nobody reads counts as told",
+		file: "libmalt/reducing.go",
+		old:  "		o.v.w.untell(o.own) // nobody reads the card\n", new: "",
+		caught: "TestExploreReducing/news_of_a_card_that_nobody_reads", how: "is at clock",
+	},
+	{
+		line: "allreduce in place: an update counts as seen only where there is news",
+		file: "libmalt/collective.go",
+		old:  "		c.w.touch(c.about)\n", new: "",
+		caught: "TestExploreReducing/seen,_without_news", how: "scatters without a gather",
+	},
+	{
 		line: "allreduce in place: the cards are not compared",
 		file: "libmalt/reducing.go",
 		old:  "		if o.alike() {\n", new: "		if true {\n",
@@ -18,8 +30,8 @@ var ofAllReduces = []mutation{
 	{
 		line:   "allreduce in place: the cards are read after it is told that they were",
 		file:   "libmalt/reducing.go",
-		old:    "			o.level()\n			o.v.foldPart(o.op, ofCall|o.part.n, nil)\n			o.v.shared.Set(wordReduced, o.part.n)\n",
-		new:    "			o.v.foldPart(o.op, ofCall|o.part.n, nil)\n			o.v.shared.Set(wordReduced, o.part.n)\n			o.level()\n",
+		old:    "			o.hear()\n			o.v.foldPart(o.op, ofCall|o.part.n, nil)\n			o.v.shared.Set(wordReduced, o.part.n)\n",
+		new:    "			o.v.foldPart(o.op, ofCall|o.part.n, nil)\n			o.v.shared.Set(wordReduced, o.part.n)\n			o.hear()\n",
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
 	},
 	{
