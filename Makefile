@@ -71,6 +71,9 @@ wheel: build/wheel ## dist/*.whl, which installs without Go or a compiler
 
 # ---- tests
 
+# Signals that are ignored here, as by nohup, would be ignored in all that the tests start.
+TESTED = env --default-signal
+
 $(OUT):
 	@mkdir -p $@
 
@@ -80,10 +83,10 @@ test: $(VENV)/.malt | $(OUT) ## all tests; prints the transports that ran and th
 	$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml; exit $$status
 
 test-go: $(VENV)/.malt | $(OUT)
-	env --default-signal $(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
+	$(TESTED) $(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
 
 test-py: $(VENV)/.malt | $(OUT)
-	$(PY) -m pytest tests/py --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
+	$(TESTED) $(PY) -m pytest tests/py --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
 
 test-4: $(VENV)/.malt ## the Python tests that hold at any world size, as 4 ranks
 	$(VENV)/bin/malt run -n 4 -m pytest tests/py/anysize --quiet $(TESTS)
@@ -92,10 +95,10 @@ test-envs: $(VENV)/.malt ## the wheel in fresh environments: each Python, oldest
 	$(PY) tests/envs/run.py
 
 # Programs of Go beside hosts, as many as there can be schedules at once times four.
-ON_HOSTS = $(GO) test -count=1 -v -exec '$(CURDIR)/$(PY) $(CURDIR)/tests/net/beside.py --hosts 32 $(filter --required,$(TESTS))' ./tests/go/processes
+ON_HOSTS = $(TESTED) $(GO) test -count=1 -v -exec '$(CURDIR)/$(PY) $(CURDIR)/tests/net/beside.py --hosts 32 $(filter --required,$(TESTS))' ./tests/go/processes
 
 test-net: $(VENV)/.malt ## simulated networks: cables that are slow, lossy, cut; needs iproute2 and root, says so and skips without
-	$(PY) tests/net/run.py $(TESTS)
+	$(TESTED) $(PY) tests/net/run.py $(TESTS)
 	$(if $(filter-out --required,$(TESTS)),,$(ON_HOSTS) -timeout 5m -run OnHosts)
 
 test-engines: $(VENV)/.malt ## malt.ray and malt.dask on clusters of this machine, in an environment of their own

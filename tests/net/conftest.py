@@ -11,9 +11,6 @@ import pytest
 from net.across import alone
 from net.ssh import Ssh, servers
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell, and then in all they start
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
 
 @pytest.fixture(autouse=True)
 def _alone() -> None:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
 from loads import loads as loads
 from loads import tiny_blocks as tiny_blocks
 from shards import shards as shards
-
-# What is ignored here, as by nohup or in the background of a shell, is ignored in all that tests start.
-for _number in (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGCHLD,
-):
-    if signal.getsignal(_number) is signal.SIG_IGN:
-        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
