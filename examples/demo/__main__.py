@@ -78,11 +78,12 @@ def main() -> None:
         entries.append(entry(opt, *what))
 
     targets = [table.target(run, GOAL * rows) for run in entries[0].runs]
-    shown = table.text(table.row(e, entries[0], targets, cores()) for e in entries)
-    (opt.out / "table.txt").write_text(f"{machine()}\n\n{shown}\n")
-    title = f"Linear SVM, {rows:,} DNA windows, {splice.parameters(opt.k):,} parameters; {machine()}"
+    rows_of = [table.row(e, entries[0], targets, cores()) for e in entries]
+    shown, verdict = table.text(rows_of), table.verdict(rows_of)
+    (opt.out / "table.txt").write_text(f"{machine()}\n\n{verdict}\n\n{shown}\n")
+    title = f"Linear SVM, {rows:,} DNA windows, {splice.parameters(opt.k):,} parameters; {machine()}\n{verdict}"
     picture.draw(entries, targets[0], title, opt.out / "demo.png")
-    print(f"\n{shown}\n")
+    print(f"\n{shown}\n\n{verdict}\n")
     if max(opt.n) > cores():
         print(f"* more ranks than the {cores()} cores here: they take turns, so no speed-up can be expected")
     print(f"target: the serial run's loss after {GOAL} passes + 1 % = {', '.join(f'{t:.4f}' for t in targets)}")

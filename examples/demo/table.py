@@ -76,6 +76,19 @@ def row(entry: Entry, serial: Entry, targets: Sequence[float], cores: int) -> di
     return out
 
 
+def verdict(rows: Sequence[dict[str, str]]) -> str:
+    """Return in a sentence how much faster than the serial run the best of the rows was."""
+    best = max((row for row in rows if "speed-up" in row), key=lambda row: float(row["speed-up"]), default=None)
+    if best is None:
+        return "No speed-up: no run with several ranks reached the serial program's loss."
+    times = float(best["speed-up"])
+    who = f"{best['ranks'].rstrip('*')} ranks ({best['graph']}, {best['consistency']})"
+    if times > 1:
+        return f"The fastest, {who}, reached the serial program's loss {times:.1f} times as fast as the serial program."
+    crowded = " More ranks than cores take turns." if best["ranks"].endswith("*") else ""
+    return f"No speed-up: the fastest, {who}, took {1 / times:.1f} times as long as the serial program.{crowded}"
+
+
 def text(rows: Iterable[dict[str, str]]) -> str:
     """Return the table as text."""
     lines = [dict(zip(COLUMNS, COLUMNS, strict=True)), *rows]

@@ -35,7 +35,9 @@ def crowding(count: int, env: Mapping[str, str]) -> list[str]:
         names = shared[0] + (" and the like" if len(shared) > 1 else "")
         said.append(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {usable} cores, {count} ranks)")
     if count > usable:
-        said.append(f"{count} ranks share {usable} cores and take turns: expect no more speed than from {usable}")
+        said.append(
+            f"{count} ranks share {usable} core{'s'[: usable != 1]} and take turns: expect no more speed than from {usable}"
+        )
     return said
 
 

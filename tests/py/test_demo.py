@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -183,6 +184,20 @@ def test_table_marks_more_ranks_than_cores():
     assert "4*" in table.text([row])
 
 
+def test_the_speed_up_is_said_in_words_also_where_there_is_none():
+    def row(ranks, speed_up):
+        return {"ranks": ranks, "graph": "all", "consistency": "bsp", **({"speed-up": speed_up} if speed_up else {})}
+
+    rows = [{"ranks": "serial", "graph": "", "consistency": ""}, row("2", "1.80"), row("4", "2.71")]
+    assert table.verdict(rows) == (
+        "The fastest, 4 ranks (all, bsp), reached the serial program's loss 2.7 times as fast as the serial program."
+    )
+    slower = "No speed-up: the fastest, 2 ranks (all, bsp), took 1.2 times as long as the serial program."
+    assert table.verdict([rows[0], row("2", "0.80")]) == slower
+    assert table.verdict([row("2*", "0.80")]) == f"{slower} More ranks than cores take turns."
+    assert table.verdict([row("2", None)]).startswith("No speed-up: no run")
+
+
 # ---- a short run of it all
 
 
@@ -206,6 +221,7 @@ def test_demo_prints_a_table_and_draws(short):
     out, printed = short
     assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
     lines = (out / "table.txt").read_text().splitlines()
+    assert re.match(r"The fastest, |No speed-up: ", lines[2])
     assert [line.split()[:3] for line in lines[-6:]] == [
         [str(n), graph, consistency]
         for n in (1, 2)

@@ -166,6 +166,17 @@ def test_what_cannot_be_shown_ends_the_ranks_and_leaves_no_mess() -> None:
         assert "2 new ranks, without variables: the notebook failed" in cell.err
 
 
+def test_without_a_number_there_is_a_rank_for_each_core_and_more_take_turns() -> None:
+    with Kernel() as kernel:
+        kernel.ok("%load_ext malt\nimport os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})")
+        cell = kernel.ok("%%malt\nmalt.size()")
+        assert cell.texts == ["[0] 1"]
+        assert (cell.out, cell.err) == ("malt: 1 rank, one for each core of this machine; -n sets another number\n", "")
+        cell = kernel.ok("%malt restart -n 2")
+        assert cell.err == "malt: 2 ranks share 1 core and take turns: expect no more speed than from 1\n"
+        assert kernel.ok("%malt restart").err == ""  # once is enough
+
+
 def test_notebooks_run_without_anybody_looking(tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat", reason="needs nbclient: pip install nbclient")
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install nbclient")

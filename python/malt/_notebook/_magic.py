@@ -105,10 +105,11 @@ class Magics:
         return team
 
     def _chosen(self, size: int | None) -> int:
+        """Return how many ranks to start: what was asked for, else as many as last time, else one for each core."""
         found = size or self._size
         if found is None:
-            cores = _machine.cores()
-            raise CellError(f"%%malt: say how many ranks to start, such as -n {cores} (one for each core)")
+            found = _machine.cores()
+            print(f"malt: {_ranks(found)}, one for each core of this machine; -n sets another number")
         return found
 
     def _start(self, size: int, button: StopButton) -> Team:
@@ -127,9 +128,12 @@ class Magics:
         except BaseException:
             team.close(kill=True)
             raise
-        self._size = size
         if team.broken:
             raise self._died(team, "while the ranks were started")
+        if size != self._size:
+            for note in _machine.crowding(size, {}):
+                print(f"malt: {note}", file=sys.stderr)
+        self._size = size
         self._team = team
         return team
 
@@ -192,7 +196,11 @@ class Magics:
         team = self._team
         if team is not None and team.look():
             raise self._died(team, "since the last cell")
-        print("malt: there are no ranks: %%malt -n 4 starts four" if team is None else table(team))
+        print(
+            "malt: there are no ranks: %%malt starts one for each core, %%malt -n 4 starts four"
+            if team is None
+            else table(team)
+        )
 
     # --------------------------------------------------------------- the notebook
 

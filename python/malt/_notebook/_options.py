@@ -18,7 +18,7 @@ on one rank interrupts the others. The stop button interrupts all ranks."""
 
 CELL_EXAMPLES = """\
   %%malt -n 4                    on four ranks
-  %%malt                         on those that are there
+  %%malt                         on those that run, or else on one for each core
   %%malt -i rate data -o loss    send two variables; get a list with each rank's loss
   %%malt --show all              the figures and results of all ranks, not of rank 0 alone
 """
@@ -38,7 +38,13 @@ ACTIONS = ("status", "restart", "stop")
 def _cell_parser() -> Parser:
     made = Parser("", "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS]", CELL, CELL_EXAMPLES)
     made.prog = "%%malt"
-    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks; those that run, by default")
+    made.add_argument(
+        "-n",
+        "--ranks",
+        type=ranks,
+        metavar="RANKS",
+        help="how many ranks; by default those that run, or else one for each core",
+    )
     names: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME"}
     made.add_argument("-i", "--input", **names, help="variables of the notebook that all ranks get")
     made.add_argument("-o", "--output", **names, help="variables of the ranks that the notebook gets: lists by rank")
