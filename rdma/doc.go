@@ -1,7 +1,6 @@
-// Package rdma says how bytes land in another rank's memory. It holds the only
-// interfaces of the transport layer and the errors that cross it; the data
-// structure behind them is package box, and each transport is a folder of its
-// own.
+// Package rdma defines how bytes reach another rank's memory. It has the interfaces
+// of the transport layer and the errors that cross it. Package box is the data
+// structure behind them, and each transport is a folder.
 //
 // A sender publishes a box, readers subscribe to it by name:
 //
@@ -20,10 +19,11 @@
 // is read-only: a write faults) and must not be used after Release, or after the
 // next Next that returns ok.
 //
-// A stopped peer (SIGSTOP) is slow, not dead; only the kernel's word, or the
-// peer's own, makes a *PeerError.
+// A stopped peer (SIGSTOP) is slow, not dead. Only the kernel, or the peer itself,
+// can declare it dead with a *PeerError.
 //
-// # Whose memory
+// # Shared memory
 //
-// Near tells whose memory a rank can map, and Share is memory of those.
+// Near lists the ranks whose memory a rank can map, and Share is memory that these
+// ranks share.
 package rdma

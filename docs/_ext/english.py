@@ -1,7 +1,7 @@
 """What a person reads in source files, as text for a linter: ``python english.py FOLDER``.
 
 Writes a file FOLDER/PATH.txt for each source file: docstrings and messages of Python, messages of Go and C,
-the comments of malt.h. A text begins on the line that it has in its source. The files in ``_vale/uncovered.txt``
+the documentation of Go's packages, the comments of malt.h. A text begins on the line that it has in its source. The files in ``_vale/uncovered.txt``
 are left out; that list only becomes shorter.
 """
 
@@ -14,7 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("python/malt/**/*.py", "graphs/**/*.go", "rdma/**/*.go", "libmalt/**/*.go", "capi/*.go", "capi/*.[ch]")
+SOURCES = (
+    "python/malt/**/*.py",
+    *(f"{d}/**/*.go" for d in ("graphs", "rdma", "libmalt", "capi", "internal")),
+    "capi/*.[ch]",
+)
 SENTENCE = re.compile(r"\w\W* \w.* \w")  # three words, so that names and formats stay out
 
 
@@ -42,6 +46,8 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
         return python(source)
     if path.suffix == ".h":
         return lines(source, r"/\*(.*?)\*/")
+    if path.name == "doc.go":
+        return lines(re.sub("^// ?", "", source, flags=re.M), r"(\A.*?)^package ")
     return lines(re.sub(r"^\s*(?://|import|\t\").*$", "", source, flags=re.M), r"\"((?:[^\"\\\n]|\\.)*)\"")
 
 

@@ -21,7 +21,7 @@
 //
 //	control block
 //	    0 +-----------------------------------------------------------+
-//	      | magic   digest of Spec   readers   slots                  | who made it, how large;
+//	      | magic   digest of Spec   readers   slots                  | maker and size;
 //	      | bytes   depth   generation:member   sender's rank         | compared, never believed
 //	   64 +-----------------------------------------------------------+
 //	      | clock   left   head   bell of the sender                  | written by the sender
@@ -42,16 +42,16 @@
 //	      | payload …                                                 |
 //	      +-----------------------------------------------------------+
 //
-// The protocol is written beside the code that does each step: newest.go,
-// queue.go, and control.go for the words that both modes have.
+// The protocol is described beside the code of each step: newest.go, queue.go, and
+// control.go for the words of both modes.
 //
 // # Caveats
 //
 // Only one Outbox may exist for a box, and one Inbox per reader: each owns the
-// words that it writes. An Outbox or Inbox is used by one goroutine at a time,
-// but for Release in queue mode. Nothing may be called after the memory was
-// unmapped; End.Done is the moment to unmap.
+// words that it writes. One goroutine at a time may use an Outbox or Inbox, except
+// for Release in queue mode. Nothing may be called after the memory is unmapped;
+// End.Done is the moment to unmap.
 //
-// Nothing here is believed that another process could have written: a word or
-// header that does not fit is rdma.ErrCorrupt, and no access leaves the box.
+// Package box checks everything that another process could have written: a word or
+// header that does not fit gives rdma.ErrCorrupt, and no access leaves the box.
 package box

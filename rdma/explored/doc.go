@@ -1,5 +1,5 @@
-// Package explored is a transport in the memory of one case of package explore:
-// real boxes, with plain words for doorbells and states, so that the layers
-// above can be run through every interleaving. For tests; it exists only under
-// the build tag "explore".
+// Package explored is a transport in the memory of one case of package explore. It
+// has real boxes, with plain words for doorbells and states, so that tests can run
+// the layers above through every interleaving. It exists only under the build tag
+// "explore".
 package explored

@@ -1,6 +1,5 @@
-// Package inmem is the transport between ranks that live in one process: for
-// tests under the race detector and in virtual time, for tools, and for a job of
-// one rank.
+// Package inmem is the transport between ranks of one process: for tests under the
+// race detector and in virtual time, for tools, and for a job of one rank.
 //
 //	ranks := inmem.New(3)
 //	out, err := ranks[0].Publish(ctx, "w", rdma.Spec{Bytes: 4096}, []int{1, 2})
@@ -8,13 +7,13 @@
 //
 // # Caveats
 //
-// Boxes lie on the Go heap, where the race detector sees every access: under it
-// a test proves the ordering of the box's protocol, not only its results. Slots
-// are made when they are first used.
+// Boxes lie on the Go heap, where the race detector sees every access. Under it, a
+// test checks the ordering of the box's protocol, not only its results. Slots are
+// made when they are first used.
 //
-// Waiting is that of package bell: in a testing/synctest bubble a rank that
-// waits is durably blocked.
+// Ranks wait on package bell: in a testing/synctest bubble, a waiting rank is durably
+// blocked.
 //
-// Update.Data is the sender's memory and is not write-protected here: whoever
-// writes it, other than the sender, breaks the other readers.
+// Update.Data is the sender's memory, and is not write-protected here. A reader that
+// writes to it breaks the other readers.
 package inmem

@@ -2,50 +2,51 @@
 //
 //	t, err := tcp.Open(ctx, tcp.Config{Rank: r, Size: n, Job: id, Token: secret, Listeners: ls, Peers: addresses})
 //
-// A box lies in memory of the rank that publishes it. For each reader a relay
-// (box.Relay) takes updates out of it, as any reader would, and one goroutine
-// per peer sends what all its relays have. At the reader one goroutine per peer
-// lands what comes in a box.Replica, whose memory is made when it is first used;
-// an Inbox reads that, and who finds nothing there lands what has come meanwhile. So a sender never waits for a link: what is replaced
-// before it could be sent is not sent. In the caller's goroutine only small updates are
-// written, if the connection takes them at once, and an update lands while the
+// A box lies in the memory of the rank that publishes it. For each reader, a relay
+// (box.Relay) takes updates out of it, as any reader would, and one goroutine per
+// peer sends the updates of all its relays. At the reader, one goroutine per peer
+// lands incoming updates in a box.Replica, whose memory is made when it is first
+// used. An Inbox reads the replica; if it finds nothing new, it lands the updates
+// that have arrived meanwhile. A sender never waits for a link: an update that is
+// replaced before it could be sent is not sent. The caller's goroutine writes small
+// updates itself, if the connection takes them at once. Updates land while the
 // caller computes or sleeps.
 //
-// The protocol, with its frames and limits, is in docs/developers/wire.md.
+// docs/developers/wire.md has the protocol, with its frames and limits.
 //
 // # Files
 //
-//	link.go connect.go door.go reach.go leave.go missing.go  one peer: its connections, and whether it lives
+//	link.go connect.go door.go reach.go leave.go missing.go  one peer: its connections, and whether it is alive
 //	hearsay.go                                               deaths that others have found
-//	send*.go quick.go land*.go input.go frame.go conn.go tables.go  what goes over a connection
-//	outbox.go inbox.go words.go shared.go  what the caller holds, and what carries it
+//	send*.go quick.go land*.go input.go frame.go conn.go tables.go  the traffic of a connection
+//	outbox.go inbox.go words.go shared.go  the caller's objects, and the code that carries them
 //
 // # Caveats
 //
-// What one rank does another sees later; order is kept as docs/developers/wire.md says:
-// whoever sees a word, an update of a queue or a clock has what was published
-// before. Subscribe returns when the sender knows of it, so that what it
-// publishes from then on comes even if it leaves.
+// A rank's actions become visible to another rank later. The order is that of
+// docs/developers/wire.md: a rank that sees a word, an update of a queue or a clock
+// has everything that was published before. Subscribe returns when the sender knows
+// of it, so later updates arrive even if the sender leaves.
 //
-// Lack of memory for a replica is an error of the Inbox from then on, since the
-// sender cannot be told.
+// If there is no memory for a replica, the Inbox returns this error from then on,
+// because the sender cannot be told.
 //
-// Update.Data and what Begin returned must not be touched after the box or the
-// transport is closed: the memory may be unmapped. Nobody is near: a Shared is this
-// rank's alone.
+// Update.Data and the result of Begin must not be used after the box or the
+// transport is closed: the memory may be unmapped. No other rank is near, so a
+// Shared belongs to this rank alone.
 //
 // # Replicas
 //
-// Network replicas are one per reading rank, so frames need no mask of readers.
-// What is in a queue, a clock without an update, and words reach a peer after
-// everything that was published to it before them, as within a machine; else
-// levelling and barriers would not hold. A lock-step update therefore never
-// comes after the word that announces it. After a reconnection nothing is sent
-// before the peer has said what it has of *every* box, or a word could overtake
-// the update that the last connection lost.
+// Each reading rank has its own replica, so frames need no mask of readers. Queued
+// updates, a clock without an update, and words reach a peer after everything that
+// was published to it before them, as within a machine; levelling and barriers
+// depend on this. So a lock-step update never arrives after the word that announces
+// it. After a reconnection, nothing is sent before the peer has reported its
+// progress in *every* box; otherwise a word could overtake the update that the last
+// connection lost.
 //
-// Excuse over a network: who is excused and who is back is heard at different
-// times. The reader skips what is lost and nothing else
-// (rdma/box/relay_queue.go); what is under way when it is overwritten goes on
-// without payload.
+// Over a network, ranks learn at different times that a reader is excused or back.
+// The reader skips the updates that are lost, and no others
+// (rdma/box/relay_queue.go). An update that is overwritten while it is in flight
+// goes on without payload.
 package tcp

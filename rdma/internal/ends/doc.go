@@ -1,4 +1,4 @@
-// Package ends is what transports do alike with what they have opened: ends of
-// boxes, words and subs. They close it when they are closed themselves, by
-// whatever goroutine, and take a box of another rank once at a time.
+// Package ends keeps the objects that a transport has opened: ends of boxes, words
+// and subs. It closes them with the transport, from any goroutine, and lets a
+// transport open each box of another rank once at a time.
 package ends
