@@ -130,9 +130,10 @@
 // combined already.
 //
 // Other collective calls send a stream of 256 KB parts through one queue per rank.
-// Each part has the number of the call, the kind of the call, and the rank's
-// position in each vector. So ranks that make different calls learn of it, and the
-// error names both calls. Levelling also knows exactly what had been sent.
+// Each part has the number of the call, the kind of the call, and the clocks of the
+// vectors that the rank has used since its last part. So ranks that make different
+// calls learn of it, and the error names both calls. Levelling knows exactly what had
+// been sent, and a call costs the same however many vectors there are.
 //
 // A barrier keeps unseen updates, so that scatter, barrier, gather works. Only in
 // notify-ack do they count as seen, because senders do not wait for the acks of a
