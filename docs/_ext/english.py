@@ -1,8 +1,8 @@
 """What a person reads in source files, as text for a linter: ``python english.py FOLDER``.
 
 Writes a file FOLDER/PATH.txt for each source file: docstrings and messages of Python, messages of Go and C,
-the documentation of Go's packages, the comments of malt.h. A text begins on the line that it has in its source. The files in ``_vale/uncovered.txt``
-are left out; that list only becomes shorter.
+the documentation of Go's packages, the comments of malt.h. A text begins on the line that it has in its source.
+The files in ``_vale/uncovered.txt`` are left out; that list only becomes shorter.
 """
 
 from __future__ import annotations

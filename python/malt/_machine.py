@@ -36,7 +36,8 @@ def crowding(count: int, env: Mapping[str, str]) -> list[str]:
         said.append(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {usable} cores, {count} ranks)")
     if count > usable:
         said.append(
-            f"{count} ranks share {usable} core{'s'[: usable != 1]} and take turns: expect no more speed than from {usable}"
+            f"{count} ranks share {usable} core{'s'[: usable != 1]} and take turns: "
+            f"expect no more speed than from {usable}"
         )
     return said
 
