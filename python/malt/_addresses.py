@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-__all__ = ["addresses", "join", "listen", "public"]
+__all__ = ["addresses", "devices", "join", "listen", "public"]
 
 _SIOCGIFADDR = 0x8915  # linux/sockios.h
 
@@ -99,6 +99,11 @@ def public(address: str) -> bool:
     (False, False, True, True)
     """
     return not any(ipaddress.ip_address(address) in network for network in _PRIVATE)
+
+
+def devices() -> dict[str, str]:
+    """Return the network device of each address of this host."""
+    return {address: device for device, address in _ipv4() + _ipv6()}
 
 
 def addresses(interface: str = "") -> list[str]:

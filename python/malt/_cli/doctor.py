@@ -9,49 +9,45 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from malt._cli import hosts, pairs
+from malt._cli.finding import OK, PROBLEM, WARNING, Finding, show
 from malt._cli.options import Parser
-
-OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 DESCRIPTION = """\
 Checks memory, limits, cores, kernels, transports and versions, and lets two ranks
-exchange something. Each line is ok, a warning (MALT works, but less well) or a
-problem, with what to do about it. The exit code is 1 if there is a problem."""
+exchange something. With -H it checks the network between hosts instead: addresses,
+firewalls, MTU, round trip and rate of each pair. Each line is ok, a warning (MALT
+works, but less well) or a problem, with what to do about it. The exit code is 1 if
+there is a problem."""
 
 EXAMPLES = """\
   malt doctor
+  malt doctor -H node1,node2,node3    the network between hosts that ssh reaches
 """
 
 GIB = 1 << 30
 
 
-class Finding(NamedTuple):
-    """One line."""
-
-    level: str
-    about: str
-    found: str
-    remedy: str = ""
-
-
 def parser() -> Parser:
     """Return the parser of the sub-command."""
-    return Parser("doctor", "malt doctor", DESCRIPTION, EXAMPLES)
+    made = Parser("doctor", "malt doctor [-H HOST,...]", DESCRIPTION, EXAMPLES)
+    made.add_argument("-H", "--hosts", metavar="HOST,...", help="check the network between these hosts")
+    hosts.add_ways(made)
+    return made
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
-    parser().parse(arguments)
-    worst = OK
-    for level, about, found, remedy in findings():
-        print(f"{level:8} {about:12} {found}", flush=True)
-        if remedy:
-            print(f"{'':21} do: {remedy}", flush=True)
-        worst = PROBLEM if PROBLEM in (level, worst) else WARNING if WARNING in (level, worst) else OK
-    print({OK: "all is well", WARNING: "MALT works; see the warnings", PROBLEM: "see the problems"}[worst])
-    return int(worst == PROBLEM)
+    parse = parser()
+    options = parse.parse(arguments)
+    if options.hosts is None:
+        for name in ("ssh", "python"):
+            if getattr(options, name) is not None:
+                parse.error(f"--{name} goes with -H, which names hosts")
+        return show(findings())
+    return pairs.main(options, parse.error)
 
 
 def findings() -> Iterator[Finding]:

@@ -27,8 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     made = parser.add_argument_group("on several machines, by ssh")
     made.add_argument("-H", "--hosts", metavar="HOST:RANKS,...", help="the hosts, and how many ranks each gets")
     made.add_argument("--hostfile", metavar="FILE", help="the same in a file: `node1 slots=4` on each line")
-    made.add_argument("--ssh", metavar="COMMAND", help='instead of ssh, such as "ssh -p 2222 -i key"')
-    made.add_argument("--python", metavar="COMMAND", help="the Python on the hosts; by default the path of this one")
+    add_ways(made)
     made.add_argument(
         "-x",
         "--env",
@@ -37,6 +36,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a variable that the ranks get; those that begin with MALT_ they get anyway",
     )
     made.add_argument("--chdir", metavar="FOLDER", help="where the program runs; by default the path of this folder")
+
+
+def add_ways(parser: argparse._ActionsContainer) -> None:
+    """Add the options that say how a host is reached."""
+    parser.add_argument("--ssh", metavar="COMMAND", help='instead of ssh, such as "ssh -p 2222 -i key"')
+    parser.add_argument("--python", metavar="COMMAND", help="the Python on the hosts; by default the path of this one")
 
 
 def none_given(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> None:

@@ -49,14 +49,7 @@ def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[
     token = os.environ.get("MALT_TOKEN") or os.urandom(16).hex()
     if len(token) < LEAST:
         refuse(f"MALT_TOKEN {SHORT}")
-    ssh = shlex.split(options.ssh or "ssh")
-    if os.path.basename(ssh[0]) == "ssh":
-        ssh += _SSH
-    agent = f"exec {options.python or shlex.quote(sys.executable)} -m malt._cli.agent"
-
-    def reach(host: Host) -> list[str]:
-        return ["sh", "-c", agent] if host.name in HERE else [*ssh, host.name, agent]
-
+    ssh, reach = reached_by(options, "malt._cli.agent")
     hosts = named(options, refuse)
     size = sum(host.ranks for host in hosts)
     if size > MOST:
@@ -70,6 +63,15 @@ def made(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[
         env=_environment(options, refuse),
         token=token,
     )
+
+
+def reached_by(options: argparse.Namespace, module: str) -> tuple[Sequence[str], Callable[[Host], list[str]]]:
+    """Return the ssh command, and the command that starts a module on a host, by --ssh and --python."""
+    ssh = shlex.split(options.ssh or "ssh")
+    if os.path.basename(ssh[0]) == "ssh":
+        ssh += _SSH
+    agent = f"exec {options.python or shlex.quote(sys.executable)} -m {module}"
+    return ssh, lambda host: ["sh", "-c", agent] if host.name in HERE else [*ssh, host.name, agent]
 
 
 def _environment(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> dict[str, str]:
