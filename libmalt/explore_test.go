@@ -176,7 +176,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.void, s.back, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels, s.told, s.untold.Load(), s.touched}
+	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.void, s.back, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels, s.told, s.untold, s.touched}
 	for i := range s.ch.sources {
 		src := &s.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)

@@ -37,12 +37,11 @@ type news struct {
 
 // changed is called after the clock or the head of s has: the others do not know.
 func (s *Segment) changed() {
-	if !s.untold.Load() {
-		s.w.mu.Lock()
-		defer s.w.mu.Unlock()
-		if !s.untold.Swap(true) {
-			s.w.untold = append(s.w.untold, s)
-		}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if !s.untold {
+		s.untold = true
+		s.w.untold = append(s.w.untold, s)
 	}
 }
 
@@ -53,7 +52,7 @@ func (w *World) news(list []news, most int) (_ []news, more bool) {
 	defer w.mu.Unlock()
 	n := min(len(w.untold), most)
 	for _, s := range w.untold[:n] {
-		s.untold.Store(false) // before its clock is read: a scatter may be under way
+		s.untold = false
 		at := standing{s.clock.Load(), s.head.Load()}
 		if s.gone.Load() {
 			at.head = allSeen

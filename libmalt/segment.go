@@ -38,7 +38,7 @@ type Segment struct {
 	clock   atomic.Uint64         // scatters, or what a collective has levelled it up to
 	head    atomic.Uint64         // commits to ch.out
 	told    []standing            // by rank: what it has told last of the two
-	untold  atomic.Bool           // in World.untold
+	untold  bool                  // in World.untold; under World.mu
 	touched bool                  // in World.touched
 	gone    atomic.Bool           // no longer in World.objects
 	level   atomic.Pointer[level] // to be carried out, put there by a collective

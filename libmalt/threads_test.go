@@ -2,6 +2,7 @@ package libmalt_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -94,7 +95,7 @@ func collect(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
 			case 1:
 				err = v.AllReduce(ctx, "mean")
 			case 2:
-				_, err = w.AllGather(ctx, []byte("value"))
+				err = levels(ctx, w, v)
 			case 3:
 				err = v.Configure(ctx, "fold="+[]string{"mean", "max"}[i/4%2])
 			}
@@ -108,6 +109,17 @@ func collect(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
 		}
 	}
 	return nil
+}
+
+// levels is a collective call after which no clock is less than one was before it.
+func levels(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
+	clocks, err := w.AllGather(ctx, binary.LittleEndian.AppendUint64(nil, v.Clock()))
+	for _, clock := range clocks {
+		for v.Clock() < binary.LittleEndian.Uint64(clock) { // the thread that trains is inside, and raises it
+			pause()
+		}
+	}
+	return err
 }
 
 func train(ctx context.Context, v *libmalt.Vector, stop chan struct{}) error {
