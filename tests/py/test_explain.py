@@ -43,9 +43,21 @@ def test_the_guide_has_every_topic_that_is_named() -> None:
 def test_a_topic_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "mismatch"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("Vectors that differ\n===")
+    assert said.startswith("Ranks disagree about a vector\n===")
     assert "    import malt\n" in said
     assert not re.search(r"^#|^```|\]\(|\)=$", said, re.M), said
+
+
+@pytest.mark.parametrize("topic", explain.topics())
+def test_prose_and_lists_fit_the_terminal(topic: str) -> None:
+    prose = [line for line in explain.fitted(explain.topics()[topic], 60) if not line.startswith(("    ", "|"))]
+    assert max(map(len, prose)) <= 60
+    assert " ".join(prose).split() == [
+        word
+        for line in explain.topics()[topic].splitlines()
+        if not line.startswith(("    ", "|"))
+        for word in line.split()
+    ]
 
 
 def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

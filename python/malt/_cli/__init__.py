@@ -20,13 +20,13 @@ from malt._cli.wrap import filled
 
 COMMANDS = {
     "run": "start a program on several ranks",
-    "sim": "run a program on each of several hosts, simulated on this machine",
-    "graph": "print, draw and compare dataflow graphs",
+    "sim": "run a program on several simulated hosts",
+    "graph": "print, draw and compare graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
-    "explain": "print what the guide says about a topic, such as one that an error names",
-    "doctor": "check this machine and say what to do",
-    "completion": "print what bash, zsh or fish completes `malt` with",
-    "token": "print a new secret, for jobs on several machines",
+    "explain": "print a section of the guide, such as one that an error names",
+    "doctor": "check this machine, and say how to mend problems",
+    "completion": "print the completion of `malt` for bash, zsh or fish",
+    "token": "print a new token, for jobs on several machines",
 }
 
 _UNWRITTEN = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -39,7 +39,7 @@ Data-parallel training of an existing Python loop.
 commands:
 {commands}
 
-  malt COMMAND --help   says more about one of them
+  malt COMMAND --help   shows the options of a command
   malt --version        prints the version
 
 examples:

@@ -23,19 +23,19 @@ UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 
 USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--json FILE]"
 
 DESCRIPTION = """\
-Measures how fast ranks of this machine exchange updates, from Python, and beside it
-how fast they copy memory, in the same run. Takes some seconds.
+Measures from Python how fast the ranks of this machine exchange updates, and, for
+comparison, how fast they copy memory in the same run. Takes some seconds.
 
-copy       every rank reads one array of its own and writes another, all at once
-scatter    every rank scatters to all others; nobody gathers (async)
-sync       scatter and gather in lock-step (bsp) over the graph `all`
+copy       every rank copies one of its arrays to another, all at once
+scatter    every rank scatters to all others; no rank gathers (async)
+sync       scatter and gather in step (bsp) over the graph `all`
 allreduce  Vector.allreduce
-put-seen   from a scatter of rank 0 to the gather of rank 1 that has it
+put-seen   time from a scatter of rank 0 until a gather of rank 1 sees it
 sparse     sync of a vector of which each rank changes one row in a hundred: sparse="model" with rows=, without, dense
 
-GB/s are payload per rank and second: 1 GB of payload is scattered, or averaged, in
-that part of a second. `copies` says how many copies of the payload take as long; the
-line `moves`, how many copies' worth of bytes the operation reads and writes."""
+GB/s is the payload per rank and second. `copies` is the number of copies of the payload
+that take as long. The line `moves` gives the bytes that the operation reads and writes,
+in copies of the payload."""
 
 EXAMPLES = """\
   malt bench

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import malt
 from malt._cli.options import Parser, UsageError, nearest
 
 DESCRIPTION = """\
-Prints what the guide says about a topic, such as one that an error names; without a
-topic, the topics there are."""
+Prints the section of the guide on a topic, such as one that an error names. Without a
+topic, lists the topics."""
 
 EXAMPLES = """\
   malt explain hangs
@@ -28,7 +30,7 @@ def topics() -> dict[str, str]:
 def parser() -> Parser:
     """Return the parser of the sub-command."""
     made = Parser("explain", "malt explain [TOPIC]", DESCRIPTION, EXAMPLES)
-    made.add_argument("topic", nargs="?", help="a word such as hangs, mismatch, firewall")
+    made.add_argument("topic", nargs="?", help="a word such as hangs, slow, mismatch, firewall")
     return made
 
 
@@ -43,5 +45,30 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if topic not in texts:
         raise UsageError("malt explain", f"{topic!r} is not a topic: {nearest(topic, texts)}")
-    print(texts[topic], end="")
+    print("\n".join(fitted(texts[topic], min(shutil.get_terminal_size().columns, 100))).rstrip())
     return 0
+
+
+def fitted(text: str, width: int) -> Iterator[str]:
+    r"""Yield the lines of a text in Markdown; prose and lists are as wide as the terminal.
+
+    Examples
+    --------
+    >>> print(*fitted("Run it alone\nfirst.\n\n    malt run -n 2 train.py\n", 40), sep="\n")
+    Run it alone first.
+    <BLANKLINE>
+        malt run -n 2 train.py
+    """
+    flowing: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        code = line.startswith(("    ", "|", "=", "-")) or not line
+        if flowing and (code or line.startswith("* ")):
+            indent = "  " if flowing[0].startswith("* ") else ""
+            flow = " ".join(map(str.strip, flowing))
+            title = line.startswith(("=", "-"))
+            yield from [flow] if title else textwrap.wrap(flow, width, subsequent_indent=indent, break_on_hyphens=False)
+            flowing = []
+        if code:
+            yield line
+        else:
+            flowing.append(line)

@@ -26,7 +26,7 @@ SUFFIXES = {".gv": "dot", ".txt": "text", **{f".{name}": name for name in FORMAT
 USAGE = "malt graph GRAPH -n RANKS [options]  |  malt graph --compare [GRAPH ...] -n RANKS [options]"
 
 DESCRIPTION = """\
-Shows who sends to whom in a dataflow graph, and its measures: receivers per rank,
+Shows which ranks send to which in a graph, and its measures: receivers per rank,
 hops between the farthest two, the second-largest eigenvalue modulus of the averaging
 matrix (the smaller, the faster ranks agree), and its smallest real part (below 0:
 average models over this graph, not gradients)."""
@@ -53,7 +53,7 @@ def parser() -> Parser:
         "--format",
         type=_format,
         metavar="|".join(FORMATS),
-        help="default: text, or what FILE ends in; png and pdf need matplotlib",
+        help="default: text, or by the ending of FILE; png and pdf need matplotlib",
     )
     made.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the terminal")
     made.add_argument(
@@ -96,10 +96,12 @@ def _wanted(parse: Parser, options: argparse.Namespace) -> str:
     suffix = os.path.splitext(options.output or "")[1].lower()
     named = SUFFIXES.get(suffix)
     if suffix and named is None and options.format is None:
-        parse.error(f"-o {options.output!r}: {suffix!r} is no format: use one of {' '.join(SUFFIXES)}, or say --format")
+        parse.error(
+            f"-o {options.output!r}: {suffix!r} is not a format: use one of {' '.join(SUFFIXES)}, or say --format"
+        )
     form: str = options.format or named or "text"
     if form in ("png", "pdf") and options.output is None:
-        parse.error(f"{form} is no text: write it to a file, such as -o graph.{form}")
+        parse.error(f"{form} is not text: write it to a file, such as -o graph.{form}")
     return form
 
 

@@ -25,23 +25,25 @@ _OPTIONS = ("ssh", "python", "env", "chdir")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this mode."""
     made = parser.add_argument_group("on several machines, by ssh")
-    made.add_argument("-H", "--hosts", metavar="HOST:RANKS,...", help="the hosts, and how many ranks each gets")
-    made.add_argument("--hostfile", metavar="FILE", help="the same in a file: `node1 slots=4` on each line")
+    made.add_argument("-H", "--hosts", metavar="HOST:RANKS,...", help="the hosts, with the number of ranks of each")
+    made.add_argument("--hostfile", metavar="FILE", help="the same in a file, with lines such as `node1 slots=4`")
     add_ways(made)
     made.add_argument(
         "-x",
         "--env",
         action="append",
         metavar="NAME[=VALUE]",
-        help="a variable that the ranks get; those that begin with MALT_ they get anyway",
+        help="a variable for the ranks; they always get those that begin with MALT_",
     )
-    made.add_argument("--chdir", metavar="FOLDER", help="where the program runs; by default the path of this folder")
+    made.add_argument(
+        "--chdir", metavar="FOLDER", help="the folder in which the program runs; default: the path of this one"
+    )
 
 
 def add_ways(parser: argparse._ActionsContainer) -> None:
     """Add the options that say how a host is reached."""
-    parser.add_argument("--ssh", metavar="COMMAND", help='instead of ssh, such as "ssh -p 2222 -i key"')
-    parser.add_argument("--python", metavar="COMMAND", help="the Python on the hosts; by default the path of this one")
+    parser.add_argument("--ssh", metavar="COMMAND", help='the ssh command, such as "ssh -p 2222 -i key"')
+    parser.add_argument("--python", metavar="COMMAND", help="the Python on the hosts; default: the path of this one")
 
 
 def none_given(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> None:

@@ -33,10 +33,12 @@ class Part(NamedTuple):
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this mode."""
     made = parser.add_argument_group("without ssh, by a `malt run` on each")
-    made.add_argument("--nodes", type=_nodes, metavar="NODES", help="how many machines there are")
-    made.add_argument("--node-rank", type=int, metavar="NUMBER", help="which of them this is: 0, 1, ...")
-    made.add_argument("--store", type=_store, metavar="HOST:PORT", help="a port of machine 0, by which all meet")
-    made.add_argument("--token-file", metavar="FILE", help="a file with the job's secret; without, it is in MALT_TOKEN")
+    made.add_argument("--nodes", type=_nodes, metavar="NODES", help="number of machines")
+    made.add_argument("--node-rank", type=int, metavar="NUMBER", help="the number of this machine: 0, 1, ...")
+    made.add_argument(
+        "--store", type=_store, metavar="HOST:PORT", help="a free port of machine 0, where the ranks meet"
+    )
+    made.add_argument("--token-file", metavar="FILE", help="a file with the job's token; default: MALT_TOKEN")
 
 
 def _nodes(text: str) -> int:

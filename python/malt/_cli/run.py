@@ -28,17 +28,17 @@ ON_DEATH = ("stop",)
 USAGE = "malt run -n RANKS | -H HOST:RANKS,... [options] [--] SCRIPT.py | -m MODULE | PROGRAM  [arguments]"
 
 DESCRIPTION = """\
-Starts a program on several ranks and shows what they write, with the rank in front
-of each line. Ends all of them within a second when one fails,
-shows the traceback of the first failure last, and returns its exit code (128 + n
-after signal n). Ctrl-C lets the ranks finish, twice kills them."""
+Starts a program on several ranks and shows their output, with the rank in front of each
+line. When a rank fails, ends all of them within a second, shows the traceback of the
+first failure last, and returns its exit code (128 + n after signal n). Ctrl-C lets the
+ranks finish; pressed twice, it kills them."""
 
 EXAMPLES = """\
   malt run -n 4 train.py --epochs 3        a script, with its own arguments
   malt run -n 4 -m package.train           a module
   malt run -n 3 -- ./train                 any program, such as one in C
-  malt run -n 4 --log-dir logs train.py    a file per rank besides
-  malt run -H node1:4,node2:4 train.py     on two machines, to which ssh leads
+  malt run -n 4 --log-dir logs train.py    also a file for each rank
+  malt run -H node1:4,node2:4 train.py     on two machines, by ssh
   malt run -n 4 --nodes 2 --node-rank 0 --store node0:29500 train.py    without ssh
 """
 
@@ -47,16 +47,19 @@ def parser() -> Parser:
     """Return the parser of the options that come before the program."""
     made = Parser("run", USAGE, DESCRIPTION, EXAMPLES)
     made.add_argument(
-        "-n", "--ranks", type=_counts, metavar="RANKS", help="how many ranks to start; on each machine, if on several"
+        "-n", "--ranks", type=_counts, metavar="RANKS", help="number of ranks; with --nodes, on each machine"
     )
-    made.add_argument("--log-dir", metavar="DIR", help="also write what each rank writes to a file of its own")
+    made.add_argument("--log-dir", metavar="DIR", help="also write each rank's output to a file")
     made.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="longest that a rank may wait for others (MALT_TIMEOUT)"
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="longest wait of a rank for others (MALT_TIMEOUT); default: 300",
     )
-    made.add_argument("--encrypt", action="store_true", help="encrypt what goes between machines (MALT_ENCRYPT)")
-    made.add_argument("--summary", action="store_true", help="end with where the time went")
+    made.add_argument("--encrypt", action="store_true", help="encrypt all connections between machines (MALT_ENCRYPT)")
+    made.add_argument("--summary", action="store_true", help="print at the end where the time went")
     made.add_argument(
-        "--on-death", type=_on_death, default="stop", metavar="stop", help="what the death of a rank does"
+        "--on-death", type=_on_death, default="stop", metavar="stop", help="effect of a rank's death: stop the job"
     )
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
     hosts.add_options(made)

@@ -35,27 +35,27 @@ STORE = "h0:29500"
 """Where the ranks of a script meet: in a network that is new, any port is free."""
 
 DESCRIPTION = """\
-Makes a network of hosts on this machine, with the speed that you ask for, and runs a
-script as the ranks of one job there, as `malt run -H` does; or, after --, any program
-once on each host. They are called h0, h1, ... Each has addresses, a host name and shared
-memory of its own, and finds the others by their names; files, users and processor
-are those of this machine. Nothing from outside can be reached.
+Simulates a network of hosts on this machine, with the rate, delay and loss that you
+give. Runs a script as the ranks of one job there, as `malt run -H` does, or, after --,
+any program once on each host. The hosts are called h0, h1, ... Each has its own
+addresses, host name and shared memory, and finds the others by their names. They share
+the files, users and processors of this machine, and cannot reach other networks.
 
-The program learns where it is from variables: MALT_SIM_HOST (0, 1, ...),
-MALT_SIM_HOSTS (how many), MALT_SIM_NAMES and MALT_SIM_ADDRESSES (h0,h1,... and
-10.0.0.1,10.0.1.1,...; IPv6 works as well).
+These variables tell the program where it runs: MALT_SIM_HOST (0, 1, ...),
+MALT_SIM_HOSTS (the number of hosts), MALT_SIM_NAMES (h0,h1,...) and MALT_SIM_ADDRESSES
+(10.0.0.1,10.0.1.1,...; the hosts have IPv6 addresses, too).
 
-What is written is shown with the rank, or the host, in front. When one fails all are ended,
-and its exit code is returned. Whatever happens to this command, nothing of the
-network or the programs is left. Needs Linux and iproute2; root only where ordinary
+Output is shown with the rank, or the host, in front of each line. When one fails, all
+are ended, and its exit code is returned. Nothing of the network or the programs remains,
+even if this command is killed. Needs Linux and iproute2; needs root only if ordinary
 users may not have namespaces."""
 
 EXAMPLES = """\
   malt sim --hosts 4 --rate 1Gbit --delay 5ms train.py
   malt sim --hosts 2 -n 4 train.py         four ranks on each
   malt sim --hosts 2 -- hostname
-  malt sim --hosts 4 --rate 1Gbit --delay 5ms -- sh -c 'torchrun --nnodes 4 \\
-      --node-rank $MALT_SIM_HOST --master-addr h0 --master-port 29500 train.py'
+  malt sim --hosts 4 --rate 1Gbit -- sh -c 'torchrun --nnodes 4 \\
+      --node-rank $MALT_SIM_HOST --master-addr h0 train.py'
   malt sim --hosts 2 --loss 1% -- python measure.py
 """
 
@@ -63,7 +63,7 @@ EXAMPLES = """\
 def parser() -> Parser:
     """Return the parser of the options that come before the program."""
     made = Parser("sim", USAGE, DESCRIPTION, EXAMPLES)
-    made.add_argument("--hosts", type=_hosts, metavar="HOSTS", help="how many hosts to make")
+    made.add_argument("--hosts", type=_hosts, metavar="HOSTS", help="number of hosts")
     made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="ranks of the script on each host; default: 1")
     made.add_argument(
         "--rate", type=_rate, metavar="RATE", help="speed of each host's cable in each direction, such as 1Gbit"
@@ -72,7 +72,7 @@ def parser() -> Parser:
         "--delay", type=_delay, default=0.0, metavar="TIME", help="time from any host to any other, such as 5ms"
     )
     made.add_argument(
-        "--loss", type=_loss, default=0.0, metavar="PART", help="part of the packets that gets lost, such as 1%%"
+        "--loss", type=_loss, default=0.0, metavar="PART", help="part of the packets that are lost, such as 1%%"
     )
     return made
 
