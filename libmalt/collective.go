@@ -375,9 +375,11 @@ func (c *collective) call() string { return callOf(c.op) }
 
 func (c *collective) waiting() wait {
 	if len(c.late) > 0 {
-		return wait{c.call(), c.w.describe(c.late), allMustCall, "elsewhere"}
+		return c.w.waitFor(c.call(), c.late, allMustCall, "elsewhere")
 	}
-	return wait{c.call(), c.w.describe(c.slowest()) + " to take what was sent", allMustCall, "elsewhere"}
+	slow := c.w.waitFor(c.call(), c.slowest(), allMustCall, "elsewhere")
+	slow.whom += " to take what was sent"
+	return slow
 }
 
 // slowest are the ranks that have taken the least of what this one has sent.

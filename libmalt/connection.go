@@ -7,12 +7,17 @@ import (
 	"malt/rdma"
 )
 
-// connection is a clause on what keeps a rank from being heard, as far as the
-// transport knows; "" where that is nothing.
-func (w *World) connection(rank int) string {
+// slowed is what keeps a rank from being heard, as far as the transport knows.
+type slowed struct {
+	clause string // "" where nothing is known
+	do     string // about it; "" where it is not what is waited for
+}
+
+// connection is what keeps a rank from being heard.
+func (w *World) connection(rank int) slowed {
 	t, ok := w.t.(rdma.Connected)
 	if !ok {
-		return ""
+		return slowed{}
 	}
 	c := t.Connection(rank)
 	carried := ""
@@ -24,17 +29,40 @@ func (w *World) connection(rank int) string {
 	carried += fmt.Sprintf("%s wait to be acknowledged, %s were sent again", size(float64(c.Queued)), size(float64(c.Resent)))
 	switch {
 	case c.Stopped:
-		return "; its process is stopped: by SIGSTOP, or by a debugger"
+		return slowed{"; its process is stopped: by SIGSTOP, or by a debugger", fmt.Sprintf("Let the process of rank %d go on (kill -CONT).", rank)}
 	case c.Address == "":
-		return ""
+		return slowed{}
 	case c.Large:
-		return fmt.Sprintf("; on the way to %s small packets arrive, large ones do not: the path's MTU is smaller than that of this host's interface (ip link set mtu lowers it): %s", c.Address, carried)
+		return slowed{
+			fmt.Sprintf("; on the way to %s small packets arrive, large ones do not: the path's MTU is smaller than that of this host's interface: %s", c.Address, carried),
+			"Lower the MTU on both hosts (ip link set mtu). `malt doctor -H` with their names finds the path's MTU.",
+		}
 	case c.Full:
-		return fmt.Sprintf("; its kernel at %s has no more room: its process takes nothing of what is sent to it: %s", c.Address, carried)
-	case c.Queued > 0 || c.Resent > 0:
-		return fmt.Sprintf("; the connection with %s is at work: %s", c.Address, carried)
+		return slowed{
+			fmt.Sprintf("; its kernel at %s has no more room: its process takes nothing of what is sent to it: %s", c.Address, carried),
+			fmt.Sprintf("Look at the process of rank %d: it is stopped, or has no processor time.", rank),
+		}
+	case c.Queued > 0:
+		return slowed{
+			fmt.Sprintf("; the connection with %s is at work: %s", c.Address, carried),
+			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.",
+		}
+	case c.Resent > 0:
+		return slowed{clause: fmt.Sprintf("; the connection with %s is at work: %s", c.Address, carried)}
 	}
-	return ""
+	return slowed{}
+}
+
+// waitFor is the wait of a call for ranks. What is known of a connection says more of what to
+// do than a guess about the program, which do and more are.
+func (w *World) waitFor(call string, ranks []int, do, more string) wait {
+	for _, r := range ranks {
+		if c := w.connection(r); c.do != "" {
+			do, more = c.do, "network"
+			break
+		}
+	}
+	return wait{call, w.describe(ranks), do, more}
 }
 
 // size is so many bytes in the largest unit that fits.

@@ -84,7 +84,7 @@ func (s *Segment) String() string {
 
 // waiting is for ranks that are late in a call.
 func (s *Segment) waiting(call string, late []int) wait {
-	return wait{call, s.w.describe(late), allMustSync, "sync-waits"}
+	return s.w.waitFor(call, late, allMustSync, "sync-waits")
 }
 
 // called is a method of it as a program writes it.

@@ -365,7 +365,7 @@ func (w *World) describe(ranks []int) string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "rank %d (%s%s)", r, w.whereabouts(r), w.connection(r))
+			fmt.Fprintf(&b, "rank %d (%s%s)", r, w.whereabouts(r), w.connection(r).clause)
 		}
 	}
 	return b.String()

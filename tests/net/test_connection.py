@@ -13,18 +13,22 @@ from malt._sim import Network
 RANK = """
 rank, store, number = json.loads(sys.argv[1])
 os.environ["MALT_UNREACHABLE"] = "2"
-import malt, numpy as np
+import malt, numpy as np, warnings
+import malt._lib.waiting
+malt._lib.waiting.LONG_WAIT = 4
 malt.init(rank=rank, size=2, store=store, token="a-secret-of-its-own", timeout=30)
 v = malt.Vector(np.full(number, float(rank)), start="own")
 malt.barrier()
 say(os.getpid())
 told()
-try:
-    for n in range(9):
-        v.sync(timeout=5)
-    say("all synced")
-except malt.TimeoutError as error:
-    say(str(error))
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    try:
+        for n in range(9):
+            v.sync(timeout=5)
+        say("all synced")
+    except malt.TimeoutError as error:
+        say([*(str(one.message) for one in warned), str(error)])
 told()
 os._exit(0)
 """
@@ -60,14 +64,22 @@ def test_what_a_connection_does() -> None:
                 for rank in job:
                     rank.tell("go")
             for number, rank in enumerate(jobs["hole"]):
-                text = rank.hear()
-                assert "small packets arrive, large ones do not: the path's MTU" in text
+                warning, error = rank.hear()
+                assert ".sync has waited for 4 s" in warning
+                assert ".sync timed out after 5 s" in error
                 there = pairs["hole"][1 - number]
-                assert there.address in text or there.address6 in text
-                assert " were sent again" in text
-            texts = [rank.hear() for rank in jobs["slow"]]
-            assert any("is at work: in the last" in text and " KB/s)" in text for text in texts), texts
-            text = jobs["stopped"][0].hear()
-            assert "its process is stopped: by SIGSTOP, or by a debugger" in text
+                for text in (warning, error):
+                    assert "small packets arrive, large ones do not: the path's MTU" in text
+                    assert there.address in text or there.address6 in text
+                    assert " were sent again" in text
+                    assert "Lower the MTU on both hosts" in text
+                    assert "Does a rank leave one out" not in text
+            texts = [text for rank in jobs["slow"] for text in rank.hear()]
+            slow = [text for text in texts if "is at work: in the last" in text]
+            assert any(" KB/s)" in text for text in slow), texts
+            assert all("The network is slow or loses packets: `malt doctor -H`" in text for text in slow), texts
+            for text in jobs["stopped"][0].hear():
+                assert "its process is stopped: by SIGSTOP, or by a debugger" in text
+                assert "Let the process of rank 1 go on" in text
         finally:
             os.kill(pids["stopped"][1], signal.SIGCONT)

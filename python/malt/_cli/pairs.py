@@ -40,7 +40,7 @@ class _Host:
         except FileNotFoundError:
             raise UsageError(
                 "malt doctor",
-                f"there is no program {command[0]!r}: install it (apt install openssh-client), or say --ssh",
+                f"{command[0]!r} was not found: install it (apt install openssh-client), or say --ssh",
             ) from None
         opened.enter_context(self._process)
         opened.callback(self._process.terminate)
@@ -174,7 +174,7 @@ def judged(pair: str, to: str, there: dict[str, Any], way: dict[str, Any]) -> tu
 
 
 def _failures(pair: str, to: str, tried: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield what is to say of the addresses that did not work: once for those that failed in the same way."""
+    """Yield one finding for all addresses that failed in the same way."""
     kinds = groupby(tried, lambda one: (one["how"], one.get("host_answers"), one.get("why")))
     for (how, answers, why), several in kinds:
         ones = list(several)
@@ -190,7 +190,7 @@ def _failures(pair: str, to: str, tried: Sequence[dict[str, Any]]) -> Iterator[t
         elif how == "rejected":
             yield pair, f"{at} was rejected by a firewall or router (no route to host, or prohibited)", allow
         elif how == "no route":
-            yield pair, f"there is no route to {addresses}", "set one up, or name another network: MALT_INTERFACE"
+            yield pair, f"this host has no route to {addresses}", "set one up, or name another network: MALT_INTERFACE"
         elif how == "broken":
             yield pair, f"the connection with {at} broke: {why}", "look at the hosts' kernel logs and cables"
 
