@@ -13,9 +13,12 @@ import (
 )
 
 const (
-	// maxText bounds strings from C: what has no final 0 before is no string. A
-	// graph as lists takes some 6 bytes an edge.
-	maxText = 64 << 20
+	// Bounds of strings from C: one that has no final 0 within them is an error. A word
+	// is a name, a fold or the like; a graph, or options with one, is as lists, which
+	// take some 6 bytes an edge; a note is shown to a person.
+	maxWord  = 4 << 10
+	maxGraph = 64 << 20
+	maxNote  = 1 << 20
 	// maxList bounds lists of ranks and arrays, which the caller counts.
 	maxList = 1 << 20
 	// maxBytes bounds one object: beyond it a length is a slip of the caller's
@@ -29,12 +32,12 @@ var folds = map[string]string{
 	"mean": "mean", "mean-received": "mean-received", "sum": "sum", "min": "min", "max": "max", "replace": "replace",
 }
 
-// text reads the string argument called what. NULL is "".
-func text(p *C.char, what string) (string, error) {
+// text reads the string argument called what, of at most so many bytes. NULL is "".
+func text(p *C.char, what string, most int) (string, error) {
 	if p == nil {
 		return "", nil
 	}
-	for n := range maxText {
+	for n := range most {
 		if *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) == 0 {
 			if known, ok := folds[string(unsafe.Slice((*byte)(unsafe.Pointer(p)), n))]; ok {
 				return known, nil
@@ -42,7 +45,7 @@ func text(p *C.char, what string) (string, error) {
 			return C.GoStringN(p, C.int(n)), nil
 		}
 	}
-	return "", badArgument("%s is longer than %d bytes, or has no final 0", what, maxText)
+	return "", badArgument("%s has no final 0 within %d bytes", what, most).Try("It must be a C string.")
 }
 
 // opText reads the name of a reduction over all ranks, which has no default.
@@ -50,7 +53,7 @@ func opText(p *C.char) (string, error) {
 	if p == nil {
 		return "", badArgument("op is NULL: mean, sum, min or max is expected")
 	}
-	return text(p, "op")
+	return text(p, "op", maxWord)
 }
 
 // rankList reads the n ranks at p. nil, which is not the empty list, stands for

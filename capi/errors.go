@@ -40,6 +40,7 @@ var kinds = []struct {
 	{errArgument, C.MALT_EINVAL},
 	{errNotInit, C.MALT_EINIT},
 	{libmalt.ErrInvalid, C.MALT_EINVAL},
+	{rdma.ErrConfig, C.MALT_EINVAL},
 	{libmalt.ErrMismatch, C.MALT_EMISMATCH},
 	{libmalt.ErrNoMemory, C.MALT_ENOMEM},
 	{libmalt.ErrBusy, C.MALT_EBUSY},
@@ -107,7 +108,6 @@ func code(err error) C.malt_status {
 	var (
 		peer     *rdma.PeerError
 		mismatch *rdma.MismatchError
-		config   *rdma.ConfigError
 		handle   *handleError
 		caught   *panicError
 		path     *fs.PathError
@@ -123,8 +123,6 @@ func code(err error) C.malt_status {
 		return C.MALT_EPEER
 	case errors.As(err, &mismatch):
 		return C.MALT_EMISMATCH
-	case errors.As(err, &config):
-		return C.MALT_EINVAL
 	case errors.As(err, &handle):
 		return C.MALT_EHANDLE
 	}

@@ -62,7 +62,7 @@ func TestCodes(t *testing.T) {
 		{rdma.ErrLeft, "ELEFT"},
 		{libmalt.ErrMismatch, "EMISMATCH"},
 		{&rdma.MismatchError{Name: "w"}, "EMISMATCH"},
-		{&rdma.ConfigError{Text: "store"}, "EINVAL"},
+		{rdma.ErrConfig, "EINVAL"},
 		{rdma.ErrNoMemory, "ENOMEM"},
 		{rdma.ErrNotSupported, "EUNSUPPORTED"},
 		{libmalt.ErrState, "ESTATE"},

@@ -16,7 +16,7 @@ func maltGoGraphNew(spec *C.char, size C.int32_t, allowDisconnected C.int32_t, o
 	if err := required(out, "out"); err != nil {
 		return fail(err)
 	}
-	s, err := text(spec, "spec")
+	s, err := text(spec, "spec", maxGraph)
 	if err != nil {
 		return fail(err)
 	}
@@ -89,7 +89,7 @@ func maltGoGraphRender(h C.malt_handle, format, p *C.char, capacity C.uint64_t, 
 	if err != nil {
 		return fail(err)
 	}
-	f, err := text(format, "format")
+	f, err := text(format, "format", maxWord)
 	if err != nil {
 		return fail(err)
 	}

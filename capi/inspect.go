@@ -64,7 +64,7 @@ type transport struct {
 //export maltGoInspect
 func maltGoInspect(what, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	w, err := text(what, "what")
+	w, err := text(what, "what", maxNote)
 	if err != nil {
 		return fail(err)
 	}

@@ -56,7 +56,7 @@ func inJob(timeoutMs C.int64_t, call func(context.Context, *libmalt.World) error
 //export maltGoAbort
 func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(reason, "reason")
+	s, err := text(reason, "reason", maxNote)
 	if err != nil {
 		return fail(err)
 	}
@@ -66,7 +66,7 @@ func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_stat
 	}
 	why := rdma.HasFailed(w.Rank(), s)
 	if because != nil && because.code == C.MALT_EPEER {
-		if s, err = text(because.why, "because->why"); err != nil {
+		if s, err = text(because.why, "because->why", maxNote); err != nil {
 			return fail(err)
 		}
 		why = &rdma.PeerError{Rank: int(because.rank), Kind: rdma.Death(because.death), Err: errors.New(s)}
@@ -78,7 +78,7 @@ func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_stat
 //export maltGoAt
 func maltGoAt(place *C.char) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(place, "place")
+	s, err := text(place, "place", maxNote)
 	if err != nil {
 		return fail(err)
 	}
@@ -144,14 +144,14 @@ func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, name, given *C.char,
 	if err != nil {
 		return fail(err)
 	}
-	as, err := text(name, "call")
+	as, err := text(name, "call", maxWord)
 	if err != nil {
 		return fail(err)
 	}
 	if as == "" {
 		as = "malt.allgather"
 	}
-	with, err := text(given, "with")
+	with, err := text(given, "with", maxNote)
 	if err != nil {
 		return fail(err)
 	}

@@ -41,7 +41,7 @@ type joining struct {
 //export maltGoInit
 func maltGoInit(options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(options, "options")
+	s, err := text(options, "options", maxWord)
 	if err == nil {
 		err = join(s, int64(timeoutMs))
 	}

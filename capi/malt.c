@@ -39,6 +39,14 @@ void *maltc_alloc(size_t n) { return malloc(n); }
 			return maltc_refuse_child(); \
 	} while (0)
 
+/* Also of one that Go's runtime does not survive without its descriptors. */
+#define WITH_DESCRIPTORS \
+	do { \
+		NOT_IN_CHILD; \
+		if (maltc_descriptors_closed() != MALT_OK) \
+			return MALT_EIO; \
+	} while (0)
+
 /* -------------------------------------------------------------- the library */
 
 int32_t malt_abi_version(void) { return MALT_ABI_VERSION; }
@@ -86,19 +94,22 @@ int64_t malt_generation(void)
 
 malt_status malt_init(const char *options, int64_t timeout_ms)
 {
-	NOT_IN_CHILD;
-	return maltGoInit((char *)options, timeout_ms);
+	WITH_DESCRIPTORS;
+	malt_status status = maltGoInit((char *)options, timeout_ms);
+	if (status == MALT_OK)
+		maltc_find_poller();
+	return status;
 }
 
 malt_status malt_finalize(void)
 {
-	NOT_IN_CHILD;
+	WITH_DESCRIPTORS;
 	return maltGoFinalize();
 }
 
 malt_status malt_abort(const char *reason, const malt_error_info *because)
 {
-	NOT_IN_CHILD;
+	WITH_DESCRIPTORS;
 	return maltGoAbort((char *)reason, (malt_error_info *)because);
 }
 
@@ -158,7 +169,7 @@ enum { VECTOR = 1, SEGMENT = 2 };
 malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
                             int64_t timeout_ms, malt_handle *out)
 {
-	NOT_IN_CHILD;
+	WITH_DESCRIPTORS;
 	return maltGoVectorNew((malt_array *)arrays, n, (char *)name, (char *)options, timeout_ms, out);
 }
 
@@ -295,7 +306,7 @@ malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_m
 
 malt_status malt_vector_configure(malt_handle v, const char *options, int64_t timeout_ms)
 {
-	NOT_IN_CHILD;
+	WITH_DESCRIPTORS;
 	return maltGoVectorConfigure(v, (char *)options, timeout_ms);
 }
 
@@ -345,7 +356,7 @@ malt_status malt_vector_close(malt_handle v)
 
 malt_status malt_segment_new(uint64_t bytes, const char *name, const char *options, int64_t timeout_ms, malt_handle *out)
 {
-	NOT_IN_CHILD;
+	WITH_DESCRIPTORS;
 	return maltGoSegmentNew(bytes, (char *)name, (char *)options, timeout_ms, out);
 }
 

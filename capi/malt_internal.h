@@ -13,9 +13,21 @@
  * them; those at the end may be missing. */
 void maltc_set_error(int32_t code, int32_t rank, int32_t death, const char *text, size_t n);
 
+/* An error of constant lines: what happened, where, what to do. */
+#define MALTC_SAY(code, what, where, advice) \
+	do { \
+		static const char text[] = "malt: " what "\n" where "\n" advice "\0\0" what "\0" where "\0" advice; \
+		maltc_set_error(code, -1, 0, text, sizeof text - 1); \
+	} while (0)
+
 /* Whether this process is a forked child; and MALT_EFORK, with its message. */
 extern int maltc_forked;
 int32_t maltc_refuse_child(void);
+
+/* Looks for the descriptors without which Go's runtime ends the process; and MALT_EIO,
+ * with its message, if they have been closed since. */
+void maltc_find_poller(void);
+int32_t maltc_descriptors_closed(void);
 
 /* malloc, but NULL where cgo's own ends the process. Free with free. */
 void *maltc_alloc(size_t n);

@@ -148,10 +148,7 @@ __attribute__((constructor)) static void loaded(void)
 
 int32_t maltc_refuse_child(void)
 {
-	static const char text[] =
-		"malt: this process was forked from one that had loaded MALT, and Go's threads do not survive a fork; "
-		"start workers with exec (in Python: the \"spawn\" or \"forkserver\" start method), "
-		"or do not use MALT in them";
-	maltc_set_error(MALT_EFORK, -1, 0, text, sizeof text - 1);
+	MALTC_SAY(MALT_EFORK, "this process was forked from one that had loaded MALT", "Go's threads do not survive a fork",
+	          "Start workers with exec (in Python: \"spawn\" or \"forkserver\"), or do not use MALT in them.");
 	return MALT_EFORK;
 }

@@ -110,8 +110,8 @@ func shapeOf(a *C.malt_array, what string) ([]int, error) {
 
 // labels reads the name and the options of an object to be made.
 func labels(name, options *C.char) (n, o string, err error) {
-	if n, err = text(name, "name"); err == nil {
-		o, err = text(options, "options")
+	if n, err = text(name, "name", maxWord); err == nil {
+		o, err = text(options, "options", maxGraph)
 	}
 	return n, o, err
 }
@@ -180,7 +180,7 @@ func maltGoVectorScatter(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, to 
 //export maltGoVectorGather
 func maltGoVectorGather(h C.malt_handle, fold *C.char, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	f, err := text(fold, "fold")
+	f, err := text(fold, "fold", maxWord)
 	if err != nil {
 		return fail(err)
 	}
@@ -230,7 +230,7 @@ func maltGoVectorBroadcast(h C.malt_handle, root C.int32_t, timeoutMs C.int64_t)
 //export maltGoVectorConfigure
 func maltGoVectorConfigure(h C.malt_handle, options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := text(options, "options")
+	o, err := text(options, "options", maxGraph)
 	if err != nil {
 		return fail(err)
 	}

@@ -22,14 +22,15 @@ var (
 	ErrCorrupt = errors.New("corrupt update")
 	// ErrRankTaken: another live process already is this rank.
 	ErrRankTaken = errors.New("rank is taken")
+	// ErrConfig: what this process was told about its job cannot be so, or is not
+	// what the other ranks were told: rank, size, store, token, transport.
+	ErrConfig = errors.New("wrong configuration")
 )
 
 // NoMemory is ErrNoMemory with the numbers.
 func NoMemory(numbers error) error {
-	return &say.Error{
-		Kind: ErrNoMemory, What: fmt.Sprintf("not enough memory: %v", numbers),
-		Do: "Make it smaller, use fewer ranks, or raise the limit.", Topic: "out-of-memory",
-	}
+	return say.Errorf(ErrNoMemory, "not enough memory: %v", numbers).
+		Try("Make it smaller, use fewer ranks, or raise the limit.").More("out-of-memory")
 }
 
 // Death is how a rank died. The numbers travel between ranks and across the C ABI.
@@ -97,12 +98,10 @@ type MismatchError struct {
 	Theirs string
 }
 
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s: this rank has %s, rank %d has %s; both must be the same", e.Name, e.Ours, e.Rank, e.Theirs)
+func (e *MismatchError) Error() string { return e.said().Error() }
+
+func (e *MismatchError) Unwrap() error { return e.said() }
+
+func (e *MismatchError) said() *say.Error {
+	return say.Errorf(nil, "the ranks disagree about %s", e.Name).At("this rank: %s; rank %d: %s", e.Ours, e.Rank, e.Theirs).More("mismatch")
 }
-
-// ConfigError says that what this process was told about its job cannot be so,
-// or is not what the other ranks were told: rank, size, store, token, transport.
-type ConfigError struct{ Text string }
-
-func (e *ConfigError) Error() string { return e.Text }

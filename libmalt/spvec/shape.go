@@ -60,7 +60,7 @@ func (k Kind) String() string {
 var ErrCorrupt = errors.New("corrupt message")
 
 func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+	return say.Errorf(ErrCorrupt, format, args...)
 }
 
 // DenseFrom is the number of rows from which the whole vector is cheaper: a row

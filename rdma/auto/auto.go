@@ -9,10 +9,10 @@ package auto
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/inmem"
 	"malt/rdma/internal/handshake"
@@ -87,7 +87,7 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 			return k.open(ctx, c)
 		}
 	}
-	return nil, configError("transport %q is not known; it is one of auto, %s", c.Transport, strings.Join(Names(), ", "))
+	return nil, say.Unknown(rdma.ErrConfig, "transport", c.Transport, append([]string{"auto"}, Names()...)...)
 }
 
 // best is the heap for a rank alone, shared memory for those of one machine, and
@@ -135,11 +135,7 @@ func opened[T rdma.Transport](t T, err error) (rdma.Transport, error) {
 
 func openInmem(_ context.Context, c Config) (rdma.Transport, error) {
 	if c.Size != 1 || c.Rank != 0 {
-		return nil, configError("transport inmem joins ranks of one process only, and this is rank %d of %d; use shm or auto", c.Rank, c.Size)
+		return nil, say.Errorf(rdma.ErrConfig, "transport inmem joins ranks of one process only, and this is rank %d of %d", c.Rank, c.Size).Try("Use shm or auto.")
 	}
 	return inmem.New(1)[0], nil
-}
-
-func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: fmt.Sprintf(format, args...)}
 }

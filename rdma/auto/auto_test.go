@@ -56,9 +56,9 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{Config{Size: 1, Transport: "smh"}, "one of auto, shm, tcp, inmem"},
-		{Config{Size: 2, Transport: "inmem"}, "use shm or auto"},
+		{Config{Size: 2, Transport: "inmem"}, "Use shm or auto"},
 		{Config{Size: 2, Store: "nowhere", Token: "t"}, "host:port"},
-		{Config{Size: 2}, "expected local:"},
+		{Config{Size: 2}, "local: and"},
 	} {
 		if _, err := Open(context.Background(), c.Config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; expected %q", c.Config, err, c.want)

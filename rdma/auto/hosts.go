@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/mixed"
 	"malt/rdma/rendezvous"
@@ -26,7 +27,8 @@ type met struct {
 // meet waits for all ranks. What comes of it owns the listeners.
 func meet(ctx context.Context, c Config) (*met, error) {
 	if c.local() {
-		return nil, configError("store %q is for ranks of one machine; tcp needs a store host:port, at which rank 0 listens, as by `malt run -H localhost:4`", c.Store)
+		return nil, say.Errorf(rdma.ErrConfig, "store %.60q is for ranks of one machine, and tcp needs a store host:port", c.Store).
+			Try("Rank 0 listens there; `malt run -H localhost:4` makes one.")
 	}
 	m := meeting.Config{
 		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Together: c.Together, Version: c.Version, Host: c.Host,
@@ -86,7 +88,7 @@ func openHere(ctx context.Context, c Config) (rdma.Transport, error) {
 	}
 	if !m.oneHost() {
 		m.close()
-		return nil, configError("transport shm is for ranks of one host, and these are on several: %s; use auto", m.hosts())
+		return nil, say.Errorf(rdma.ErrConfig, "transport shm is for ranks of one host, and these are on several").At("%s", m.hosts()).Try("Use auto.")
 	}
 	return m.shm(ctx)
 }

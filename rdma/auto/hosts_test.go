@@ -133,7 +133,7 @@ func exchange(t *testing.T, all []rdma.Transport) {
 func TestHostsDoNotFit(t *testing.T) {
 	_, errs := meetAt(t, Config{Store: storeAt(t), Token: "secret", Transport: "shm"}, "alpha", "alpha", "beta")
 	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "ranks 0, 1 on") || !strings.Contains(err.Error(), "use auto") {
+		if err == nil || !strings.Contains(err.Error(), "ranks 0, 1 on") || !strings.Contains(err.Error(), "Use auto") {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}

@@ -2,9 +2,9 @@ package box
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -99,5 +99,5 @@ func (h *Header) Check(seq uint64, want *Header) error {
 }
 
 func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", rdma.ErrCorrupt, fmt.Sprintf(format, args...))
+	return say.Errorf(rdma.ErrCorrupt, "corrupt update: "+format, args...)
 }

@@ -1,10 +1,10 @@
 package rendezvous
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -26,21 +26,21 @@ const scheme = "local:"
 // job checks c and returns the job's id.
 func (c *Config) job() (string, error) {
 	if c.Size < 1 || c.Size > MaxSize {
-		return "", configError("size %d; expected 1 to %d ranks", c.Size, MaxSize)
+		return "", say.Errorf(rdma.ErrConfig, "size %d: 1 to %d ranks are expected", c.Size, MaxSize)
 	}
 	if c.Rank < 0 || c.Rank >= c.Size {
-		return "", configError("rank %d; expected 0 to %d for size %d", c.Rank, c.Size-1, c.Size)
+		return "", say.Errorf(rdma.ErrConfig, "rank %d of %d: 0 to %d is expected", c.Rank, c.Size, c.Size-1)
 	}
 	if len(c.Token) > 256 {
-		return "", configError("token of %d bytes; at most 256", len(c.Token))
+		return "", say.Errorf(rdma.ErrConfig, "a token of %d bytes: at most 256 are possible", len(c.Token))
 	}
 	if m := c.Members; m != nil && (!slices.Contains(m, c.Rank) || !slices.IsSorted(m) ||
 		len(slices.Compact(slices.Clone(m))) != len(m) || m[0] < 0 || m[len(m)-1] >= c.Size) {
-		return "", configError("members %v; expected ranks below %d, ascending, and rank %d among them", m, c.Size, c.Rank)
+		return "", say.Errorf(rdma.ErrConfig, "members %v: ranks below %d are expected, ascending, and rank %d among them", m, c.Size, c.Rank)
 	}
 	id, ok := strings.CutPrefix(c.Store, scheme)
 	if !ok || len(id) < 1 || len(id) > 64 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
-		return "", configError("store %q; expected local: and 1 to 64 hexadecimal digits, such as local:5eed", c.Store)
+		return "", say.Errorf(rdma.ErrConfig, "store %.60q: local: and 1 to 64 hexadecimal digits are expected", c.Store).Try("Write, for example, local:5eed.")
 	}
 	return id, nil
 }
@@ -55,8 +55,4 @@ func (c *Config) members() []int {
 		all[rank] = rank
 	}
 	return all
-}
-
-func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: "" + fmt.Sprintf(format, args...)}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
@@ -22,7 +23,9 @@ func (e *refusedError) Error() string {
 }
 
 // A rank refuses those that were told another job than itself.
-func (e *refusedError) Unwrap() error { return &rdma.ConfigError{Text: e.why} }
+func (e *refusedError) Unwrap() error {
+	return say.Errorf(rdma.ErrConfig, "rank %d refused this one: %s", e.rank, e.why)
+}
 
 // ask sends a request over a fresh connection and returns the reply. The caller
 // owns the descriptors.

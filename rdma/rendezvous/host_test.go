@@ -100,13 +100,13 @@ func TestConfigIsChecked(t *testing.T) {
 		want string
 	}{
 		{Config{Rank: 0, Size: 0, Store: "local:1"}, "size 0"},
-		{Config{Rank: 0, Size: MaxSize + 1, Store: "local:1"}, "expected 1 to 4096"},
-		{Config{Rank: 2, Size: 2, Store: "local:1"}, "rank 2; expected 0 to 1"},
+		{Config{Rank: 0, Size: MaxSize + 1, Store: "local:1"}, "1 to 4096"},
+		{Config{Rank: 2, Size: 2, Store: "local:1"}, "rank 2 of 2: 0 to 1"},
 		{Config{Rank: -1, Size: 2, Store: "local:1"}, "rank -1"},
 		{Config{Rank: 0, Size: 1, Store: ""}, "local:5eed"},
 		{Config{Rank: 0, Size: 1, Store: "local:"}, "hexadecimal"},
 		{Config{Rank: 0, Size: 1, Store: "local:xyz"}, "hexadecimal"},
-		{Config{Rank: 0, Size: 1, Store: "tcp:1"}, "expected local:"},
+		{Config{Rank: 0, Size: 1, Store: "tcp:1"}, "local: and"},
 		{Config{Rank: 0, Size: 1, Store: "local:" + strings.Repeat("a", 65)}, "1 to 64"},
 		{Config{Rank: 0, Size: 1, Store: "local:1", Token: strings.Repeat("a", 257)}, "at most 256"},
 		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{}}, "members []"},

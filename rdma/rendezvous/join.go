@@ -66,19 +66,22 @@ func (h *Host) bind() error {
 
 // taken says who has the rank's socket.
 func (h *Host) taken() error {
-	const say = "rank %d of job %s: %w, by %s; give every rank a number of its own, and every job an id of its own"
+	by := func(who any) error {
+		return say.Errorf(rdma.ErrRankTaken, "rank %d is taken, by %v", h.cfg.Rank, who).At("in job %s", h.job).
+			Try("Give every rank a number of its own, and every job an id of its own.")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	c, err := dial(ctx, h.job, h.cfg.Rank)
 	if err != nil {
-		return fmt.Errorf(say, h.cfg.Rank, h.job, rdma.ErrRankTaken, err)
+		return by(err)
 	}
 	defer c.Close()
 	who := fmt.Sprintf("process %d", c.pid)
 	if _, err := mem.StartTime(c.pid); errors.Is(err, mem.ErrNoProcess) {
 		who += ", which has ended but has a forked child that still holds its socket"
 	}
-	return fmt.Errorf(say, h.cfg.Rank, h.job, rdma.ErrRankTaken, who)
+	return by(who)
 }
 
 // join gets the page, enters this rank in it, and waits for the others.
@@ -101,8 +104,8 @@ func (h *Host) join(ctx context.Context) error {
 	rank := h.cfg.Rank
 	if s := h.page.state(rank).Load(); s != absent {
 		h.abort.Do(func() {}) // the record is another's: leave it as it is
-		return configError("rank %d has been in this job before, as process %d, and cannot come back; start the job anew",
-			rank, h.page.pid(rank).Load())
+		return say.Errorf(rdma.ErrConfig, "rank %d has been in this job before, as process %d, and cannot come back",
+			rank, h.page.pid(rank).Load()).Try("Start the whole job again.")
 	}
 	h.page.pid(rank).Store(uint64(os.Getpid()))
 	h.page.start(rank).Store(started)
@@ -260,10 +263,8 @@ func (h *Host) awaitAll(ctx context.Context) error {
 
 // alone is the error of a rank that missing ranks have not come to.
 func (h *Host) alone(missing []int, cause error) error {
-	return &say.Error{
-		Kind: cause, What: "the job did not start in time", Where: fmt.Sprintf("rank %d waited for %s to arrive", h.cfg.Rank, Ranks(missing)),
-		Do: "Start every rank, with the same MALT_STORE, as malt run does.",
-	}
+	return say.Errorf(cause, "the job did not start in time").At("rank %d waited for %s to arrive", h.cfg.Rank, Ranks(missing)).
+		Try("Start every rank, with the same MALT_STORE, as malt run does.")
 }
 
 // peerError adds what was being done to a *rdma.PeerError.

@@ -76,7 +76,7 @@ func member(r *fleet.Rank) error {
 					from := (r.Rank + r.Size - 1) % r.Size
 					return h.Fetch(context.Background(), 0, Policy{}, "something", []int{from}, func(int, Region) error { return nil })
 				})
-				r.Say("room for %d: %v", room, err)
+				r.Say("room for %d: %v", room, strings.ReplaceAll(fmt.Sprint(err), "\n", "; "))
 			}
 		case "states":
 			var all []string
@@ -315,7 +315,7 @@ func TestRankTakenByAnotherProcess(t *testing.T) {
 	p.Expect("joined")
 	began := time.Now()
 	_, err := Join(context.Background(), Config{Size: 1, Store: store})
-	if !errors.Is(err, rdma.ErrRankTaken) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d;", p.Pid())) {
+	if !errors.Is(err, rdma.ErrRankTaken) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d\n", p.Pid())) {
 		t.Errorf("got %v; expected ErrRankTaken by process %d", err, p.Pid())
 	}
 	if d := time.Since(began); d > time.Second {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma/internal/mem"
 )
 
@@ -35,7 +36,7 @@ var errStranger = errors.New("process of another user")
 
 // errFull: waiting would not help, since it is our own descriptors that are in
 // the way.
-var errFull = fmt.Errorf("%w; raise the limit (ulimit -n) or close some", syscall.EMFILE)
+var errFull = say.Errorf(syscall.EMFILE, "this process has too many open files").Try("Raise the limit (ulimit -n), or close some.")
 
 // admit asks the kernel who the peer is and closes c unless it has our user id.
 func admit(c *net.UnixConn) (*conn, error) {
@@ -85,7 +86,7 @@ func dial(ctx context.Context, job string, rank int) (*conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", address(job, rank).Name)
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		return nil, fmt.Errorf("%w: %w", errFull, err)
+		return nil, errFull
 	}
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
@@ -21,7 +22,7 @@ import (
 // that filters system calls.
 func Try() error {
 	if err := try(); err != nil {
-		return fmt.Errorf("shared memory cannot be had here: %w", err)
+		return say.Errorf(err, "shared memory cannot be had here: %v", err)
 	}
 	return nil
 }
@@ -110,5 +111,6 @@ func advice(err error) error {
 	if !errors.As(err, &refused) || errors.Is(err, rdma.ErrRankTaken) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return err
 	}
-	return fmt.Errorf("%w; ranks of a machine do without shared memory where they meet at a store host:port, as by `malt run -H localhost:4`; MALT_TRANSPORT=tcp makes sure of it", err)
+	return say.Errorf(err, "%v", err).At("ranks of one machine do without shared memory where they meet at a store host:port").
+		Try("Start them by `malt run -H localhost:4`; MALT_TRANSPORT=tcp makes sure of it.")
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 	"malt/rdma/internal/mem"
@@ -79,23 +80,23 @@ func (c *Config) silence() time.Duration { return c.Unreachable - c.Unreachable/
 func (c *Config) check() error {
 	switch {
 	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
-		return configError("rank %d of %d; expected a rank below the size", c.Rank, c.Size)
+		return say.Errorf(rdma.ErrConfig, "rank %d of %d: ranks are numbered from 0", c.Rank, c.Size)
 	case len(c.Token) == 0:
-		return configError("no token; all ranks of a job need the same secret, which malt run makes (MALT_TOKEN)")
+		return say.Errorf(rdma.ErrConfig, "this rank has no token").Try("All ranks of a job need the same secret (MALT_TOKEN), which malt run makes.")
 	case len(c.Peers) != c.Size:
-		return configError("addresses of %d ranks; expected those of %d", len(c.Peers), c.Size)
+		return say.Errorf(rdma.ErrConfig, "addresses of %d ranks: those of %d are expected", len(c.Peers), c.Size)
 	case c.Unreachable == 0:
 		c.Unreachable = defaultUnreachable
 	case c.Unreachable < 2*time.Second:
-		return configError("a host counts as unreachable after %v; expected 2 s or more", c.Unreachable)
+		return say.Errorf(rdma.ErrConfig, "a host counts as unreachable after %v: 2 s or more are expected", c.Unreachable)
 	}
 	for r, addresses := range c.Peers {
 		if c.reaches(r) && len(addresses) == 0 {
-			return configError("rank %d has no address", r)
+			return say.Errorf(rdma.ErrConfig, "rank %d has no address", r)
 		}
 	}
 	if c.Size > 1 && len(c.Listeners) == 0 {
-		return configError("rank %d has no listener", c.Rank)
+		return say.Errorf(rdma.ErrConfig, "rank %d has no listener", c.Rank)
 	}
 	return c.checkCongestion()
 }
@@ -119,7 +120,8 @@ func noCongestion(name string, err error, root bool) error {
 		which, why = "allowed", "it is not for ordinary users (net.ipv4.tcp_allowed_congestion_control)"
 	}
 	names, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_" + which + "_congestion_control")
-	return configError("congestion=%q (MALT_CONGESTION): %s (%v); expected here: %s", name, why, err, strings.Join(strings.Fields(string(names)), ", "))
+	return say.Errorf(rdma.ErrConfig, "congestion=%.40q (MALT_CONGESTION): %v", name, err).At("%s", why).
+		Try("Here it can be %s.", strings.Join(strings.Fields(string(names)), ", "))
 }
 
 // reaches tells whether there is a connection to rank.
@@ -140,8 +142,4 @@ func (c *Config) checkRanks(what string, ranks []int) error {
 		}
 	}
 	return nil
-}
-
-func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: "" + fmt.Sprintf(format, args...)}
 }

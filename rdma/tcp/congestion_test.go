@@ -56,8 +56,7 @@ func TestNoSuchCongestion(t *testing.T) {
 	c := configure(t, 2)[0]
 	c.Congestion = "cubik"
 	_, err := Open(t.Context(), c)
-	var config *rdma.ConfigError
-	if !errors.As(err, &config) || !strings.Contains(err.Error(), `"cubik" (MALT_CONGESTION)`) || !strings.Contains(err.Error(), "reno") {
+	if !errors.Is(err, rdma.ErrConfig) || !strings.Contains(err.Error(), `"cubik" (MALT_CONGESTION)`) || !strings.Contains(err.Error(), "reno") {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,9 +2,9 @@ package tcp
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/box"
 )
@@ -128,7 +128,7 @@ func decodeHeader(b []byte) (header, error) {
 
 // malformed says that what an authenticated peer sent cannot be.
 func malformed(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", rdma.ErrCorrupt, fmt.Sprintf(format, args...))
+	return say.Errorf(rdma.ErrCorrupt, "corrupt message: "+format, args...)
 }
 
 func appendFrame(b []byte, k kind, flags uint8, id, arg uint32, body ...uint64) []byte {

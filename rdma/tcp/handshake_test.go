@@ -89,8 +89,7 @@ func TestOpenRefuses(t *testing.T) {
 			first <- err
 		}()
 		_, err := Open(context.Background(), configs[1])
-		var config *rdma.ConfigError
-		if !errors.As(err, &config) || !strings.Contains(err.Error(), what) {
+		if !errors.Is(err, rdma.ErrConfig) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 		cancel()

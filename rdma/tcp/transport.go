@@ -82,7 +82,7 @@ type Transport struct {
 var _ rdma.Transport = (*Transport)(nil)
 
 // Open connects this rank with all others and returns when that is done. It
-// fails with a *rdma.ConfigError where a rank was told something else than this
+// fails with rdma.ErrConfig where a rank was told something else than this
 // one, and otherwise when ctx is done, with what stood in the way of each
 // connection that is missing.
 func Open(ctx context.Context, c Config) (*Transport, error) {

@@ -33,15 +33,15 @@ rdma/internal/mem      golang.org/x/sys rdma internal/explore
 rdma/internal/bell     rdma rdma/internal/mem
 rdma/internal/ends     rdma rdma/box
 rdma/internal/dial    rdma/internal/mem
-rdma/internal/handshake rdma rdma/internal/mem
-rdma/box               rdma rdma/internal/mem
+rdma/internal/handshake internal/say rdma rdma/internal/mem
+rdma/box               internal/say rdma rdma/internal/mem
 rdma/rendezvous        internal/say rdma rdma/internal/mem
-rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/rendezvous
+rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake internal/say rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
-rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/rendezvous
+rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake internal/say rdma/box rdma/rendezvous
 rdma/mixed             rdma rdma/box rdma/rendezvous rdma/shm rdma/tcp
-rdma/auto              rdma rdma/internal/mem rdma/internal/handshake rdma/rendezvous/... rdma/inmem rdma/shm rdma/tcp rdma/mixed
+rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/tcp rdma/mixed
 rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/rdmamock          rdma github.com/golang/mock

@@ -65,7 +65,7 @@ def describe_array(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> 
 
 
 MAX_TEXT = 64 << 20
-"""Bytes that a text may have, which may be a graph: ``maxText`` of the library."""
+"""Bytes that a text may have, which may be a graph: ``maxGraph`` of the library."""
 
 
 def encoded(value: str | None) -> Any:

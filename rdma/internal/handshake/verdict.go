@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -65,7 +66,7 @@ func (e *Refusal) Error() string {
 }
 
 // Unwrap makes it a mistake in what the ranks were told.
-func (e *Refusal) Unwrap() error { return &rdma.ConfigError{Text: e.Error()} }
+func (e *Refusal) Unwrap() error { return say.Errorf(rdma.ErrConfig, "%s", e.Error()) }
 
 // ErrStranger: no rank of MALT answers, or one that cannot prove it.
 var ErrStranger = errors.New("what answers there is not a rank of MALT")

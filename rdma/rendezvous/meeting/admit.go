@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 )
@@ -63,8 +65,8 @@ func (h *chair) refused(c *conn, hello *handshake.Hello, err error) {
 	case !errors.As(err, &refusal):
 	case refusal.Verdict == handshake.OtherEncryption:
 		does := map[bool]string{true: "encrypts", false: "does not encrypt"}
-		h.fail(configError("rank %d (at %v) %s, and rank 0 (%s) %s: %v", hello.From, c.there(),
-			does[h.Encrypt == handshake.Never], h.seats[0].who(), does[h.Encrypt != handshake.Never], refusal.Verdict))
+		h.fail(say.Errorf(rdma.ErrConfig, "rank %d (at %v) %s, and rank 0 (%s) %s", hello.From, c.there(),
+			does[h.Encrypt == handshake.Never], h.seats[0].who(), does[h.Encrypt != handshake.Never]).Try("%v", refusal.Verdict))
 	default:
 		h.note(c, "it says that it is rank %d of %d, and %v", hello.From, hello.Size, refusal)
 	}
@@ -83,25 +85,27 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 	mistake := ""
 	switch {
 	case said.Version != h.Version:
-		mistake = fmt.Sprintf("rank %d (%s) has MALT %s, and rank 0 (%s) has %s; all hosts need the same version",
+		mistake = fmt.Sprintf("the ranks have different versions of MALT\nrank %d (%s): %s; rank 0 (%s): %s\nAll hosts need the same version.",
 			rank, comer.who(), said.Version, here.who(), h.Version)
 	case int(hello.Size) != h.Size:
-		mistake = fmt.Sprintf("rank %d (%s) was started as one of %d ranks, and rank 0 (%s) as one of %d; all need the same number of ranks (%s)",
+		mistake = fmt.Sprintf("the ranks were started with different numbers of ranks\nrank %d (%s): one of %d; rank 0 (%s): one of %d\nAll need the same number of ranks (%s).",
 			rank, comer.who(), hello.Size, here.who(), h.Size, theSize)
 	case rank >= h.Size:
 		mistake = fmt.Sprintf("there is no rank %d (%s) among %d", rank, comer.who(), h.Size)
 	case other >= 0:
 		there := h.seats[other]
-		mistake = fmt.Sprintf("rank %d (%s) was started along with %v, and rank %d (%s) along with %v; all machines need the same -n, and each a number of its own (malt run -n, --node-rank)",
+		mistake = fmt.Sprintf("two machines start the same ranks\nrank %d (%s) was started along with %v, and rank %d (%s) along with %v\n"+
+			"All machines need the same -n, and each a number of its own (malt run -n, --node-rank).",
 			rank, comer.who(), said.Together, other, there.who(), there.card.Together)
 	case h.seats[rank].card != nil:
-		why := fmt.Sprintf("rank %d came twice: %s, and %s; give every rank a number of its own (%s, and the same -n everywhere), and every job a port of its own", rank, h.seats[rank].who(), comer.who(), theRank)
-		h.strange = why
+		why := fmt.Sprintf("rank %d came twice\n%s, and %s\n"+
+			"Give every rank a number of its own (%s, and the same -n everywhere), and every job a port of its own.", rank, h.seats[rank].who(), comer.who(), theRank)
+		h.strange = strings.ReplaceAll(why, "\n", "; ")
 		h.change()
 		return &failure{Rank: rank, Taken: true, Why: why}
 	}
 	if mistake != "" {
-		h.failWith(configError("%s", mistake))
+		h.failWith(say.Unpack(rdma.ErrConfig, mistake))
 		return &failure{Rank: -1, Why: mistake}
 	}
 	h.seats[rank] = comer

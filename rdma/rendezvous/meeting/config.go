@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 )
@@ -87,15 +88,16 @@ func (p place) loopback() bool {
 func (c *Config) check() (places []place, chosen choice, err error) {
 	switch {
 	case c.Size < 1 || c.Size > MaxSize:
-		return nil, chosen, configError("size %d; expected 1 to %d ranks", c.Size, MaxSize)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "size %d: 1 to %d ranks are expected", c.Size, MaxSize)
 	case c.Rank < 0 || c.Rank >= c.Size:
-		return nil, chosen, configError("rank %d; expected 0 to %d for size %d", c.Rank, c.Size-1, c.Size)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "rank %d of %d: 0 to %d is expected", c.Rank, c.Size, c.Size-1)
 	case len(c.StoreFD) > 0 && c.Rank != 0:
-		return nil, chosen, configError("store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store, and this is rank %d", c.StoreFD[0], c.Rank)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store, and this is rank %d", c.StoreFD[0], c.Rank)
 	case c.Size > 1 && c.Token == "":
-		return nil, chosen, configError("store %q without a token; whoever reaches the store could join: give all ranks the same secret (MALT_TOKEN), as malt run does", c.Store)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "store %.60q without a token: any process that reaches the store could join", c.Store).
+			Try("Give all ranks the same secret (MALT_TOKEN), as malt run does.")
 	case len(c.Version) > maxWord || len(c.Host) > maxWord:
-		return nil, chosen, configError("version %q, host %q; expected at most %d bytes each", c.Version, c.Host, maxWord)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "version %.20q, host %.40q: at most %d bytes each are possible", c.Version, c.Host, maxWord)
 	}
 	c.Unreachable = max(c.Unreachable, leastUnreachable)
 	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
@@ -119,7 +121,8 @@ func parseTogether(text string, rank int) (together, error) {
 	if t := (together{from, to}); err == nil && err2 == nil && t.check() == nil && from <= rank && rank <= to {
 		return t, nil
 	}
-	return nil, configError("together=%s (MALT_TOGETHER) on rank %d; expected the first and the last of the ranks that were started along with it, such as %d-%d", text, rank, rank, rank)
+	return nil, say.Errorf(rdma.ErrConfig, "together=%.40s (MALT_TOGETHER) on rank %d does not name the ranks that were started with it", text, rank).
+		Try("Write the first and the last of them, such as %d-%d.", rank, rank)
 }
 
 func (t together) check() error {
@@ -149,16 +152,13 @@ func parseStore(store string) (places []place, err error) {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(s))
 		n, perr := strconv.ParseUint(port, 10, 16)
 		if err != nil || host == "" || perr != nil || n == 0 {
-			return nil, configError("store %q; expected host:port of rank 0, such as node-1:29500 or [fd00::1]:29500 (%s); several with commas between", store, theStore)
+			return nil, say.Errorf(rdma.ErrConfig, "store %.60q (%s): host:port of rank 0 is expected", store, theStore).
+				Try("Write, for example, node-1:29500 or [fd00::1]:29500; several with commas between.")
 		}
 		places = append(places, place{host, uint16(n)})
 	}
 	if len(places) > maxPlaces {
-		return nil, configError("store of %d addresses; expected at most %d", len(places), maxPlaces)
+		return nil, say.Errorf(rdma.ErrConfig, "a store of %d addresses: at most %d are possible", len(places), maxPlaces)
 	}
 	return places, nil
-}
-
-func configError(format string, args ...any) error {
-	return &rdma.ConfigError{Text: "" + fmt.Sprintf(format, args...)}
 }

@@ -24,7 +24,7 @@
 // *rdma.PeerError that names it; so does a silent host (Config.Unreachable). A
 // stopped process is waited for. If ranks have different sizes, launchers that
 // divide them differently, or different versions, the meeting ends with a
-// *rdma.ConfigError. A second process with the number of a rank that is already
+// rdma.ErrConfig. A second process with the number of a rank that is already
 // there gets rdma.ErrRankTaken. A process that cannot prove the token has no
 // effect; its claimed rank appears in Report, and in the error of a meeting that
 // fails.

@@ -63,11 +63,10 @@ func TestCannotListen(t *testing.T) {
 	all[1].Interface = "none-of-that-name"
 	by := meetAll(t, all, ascending(2))
 	var dead *rdma.PeerError
-	var config *rdma.ConfigError
 	if !errors.As(by[0].err, &dead) || dead.Rank != 1 || !strings.Contains(by[0].err.Error(), "none-of-that-name") {
 		t.Errorf("rank 0: %v", by[0].err)
 	}
-	if !errors.As(by[1].err, &config) {
+	if !errors.Is(by[1].err, rdma.ErrConfig) {
 		t.Errorf("rank 1: %v", by[1].err)
 	}
 }

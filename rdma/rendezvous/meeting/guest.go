@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/dial"
 	"malt/rdma/internal/handshake"
@@ -72,7 +73,7 @@ func (g *guest) arrive(ctx context.Context) (*conn, error) {
 		if !errors.Is(ctx.Err(), context.Canceled) && !(late && g.detail != "") {
 			g.detail = g.explain(errs)
 			if hopeless(errs) {
-				return nil, configError("rank %d was not let in at the store: %s", g.Rank, g.detail)
+				return nil, say.Errorf(rdma.ErrConfig, "rank %d was not let in at the store", g.Rank).At("%s", g.detail)
 			}
 			g.report(g.absent, g.detail)
 		}

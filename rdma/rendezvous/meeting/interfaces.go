@@ -1,12 +1,14 @@
 package meeting
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"path"
 	"slices"
 	"strings"
+
+	"malt/internal/say"
+	"malt/rdma"
 )
 
 // address is one that this host has.
@@ -19,7 +21,7 @@ type address struct {
 func ownAddresses() (all []address, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("listing the network interfaces: %w", err)
+		return nil, say.Errorf(err, "the network interfaces cannot be listed: %v", err)
 	}
 	for _, i := range interfaces {
 		if i.Flags&net.FlagUp == 0 {
@@ -71,7 +73,8 @@ func parseInterface(text string) (c choice, err error) {
 		} else if p, err := netip.ParsePrefix(s); err == nil {
 			n = p.Masked()
 		} else if _, err := path.Match(s, ""); err != nil || s == "" || strings.ContainsAny(s, "/^") {
-			return c, configError("interface=%s (MALT_INTERFACE): %q is not the name of an interface, such as eth0 or eth*, nor a network, such as 10.1.0.0/16; several have commas between, and one ^ before all of them means all others", text, s)
+			return c, say.Errorf(rdma.ErrConfig, "interface=%.60s (MALT_INTERFACE): %.40q is neither an interface nor a network", text, s).
+				Try("Write eth0, eth* or 10.1.0.0/16; several with commas between; ^ before all of them means all others.")
 		}
 		c.entries, c.nets = append(c.entries, s), append(c.nets, n)
 	}
@@ -149,7 +152,7 @@ func candidates(all []address, met []netip.Addr, inside bool, c choice) ([]addre
 		found = byKind[k]
 	}
 	if len(found) == 0 {
-		return nil, configError("interface=%s (MALT_INTERFACE) leaves no address of this host; it has %s", c.text, describe(all))
+		return nil, say.Errorf(rdma.ErrConfig, "interface=%.60s (MALT_INTERFACE) leaves no address of this host", c.text).At("it has %s", describe(all))
 	}
 	return found[:min(len(found), maxListeners)], nil
 }
@@ -185,7 +188,7 @@ func listen(all []address) (ls []net.Listener, at []netip.AddrPort, err error) {
 		at = append(at, netip.AddrPortFrom(a.ip, uint16(l.Addr().(*net.TCPAddr).Port)))
 	}
 	if len(ls) == 0 {
-		return nil, nil, fmt.Errorf("this rank can listen at none of its addresses (%s): %w", describe(all), err)
+		return nil, nil, say.Errorf(err, "this rank can listen at none of its addresses: %v", err).At("they are %s", describe(all))
 	}
 	return ls, at, nil
 }

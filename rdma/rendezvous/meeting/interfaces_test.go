@@ -49,7 +49,7 @@ func TestCandidates(t *testing.T) {
 		{"all but", server, "10.0.0.1", false, "^eth*", "192.168.7.1 fd00::1"},
 		{"all but a network", server, "", false, "^10.0.0.0/8, fd00::/8", "192.168.7.1"},
 		{"outside, by choice", server, "127.0.0.1", true, "eth0", "10.0.0.1 fe80::1"},
-		{"nothing", server, "", false, "wlan*", "interface=wlan* (MALT_INTERFACE) leaves no address of this host; it has lo 127.0.0.1, lo ::1, eth0 10.0.0.1"},
+		{"nothing", server, "", false, "wlan*", "interface=wlan* (MALT_INTERFACE) leaves no address of this host\nit has lo 127.0.0.1, lo ::1, eth0 10.0.0.1"},
 		{"no network at all", nil, "", false, "", "no network interface is up"},
 	} {
 		chosen, err := parseInterface(c.chosen)

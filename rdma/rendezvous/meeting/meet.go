@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 
 	"malt/internal/say"
 	"malt/rdma"
@@ -125,23 +124,24 @@ func track(ls []net.Listener, enter bool) {
 // failureOf is what rank 0 tells the others when err ends the meeting.
 func failureOf(err error) *failure {
 	var dead *rdma.PeerError
-	var config *rdma.ConfigError
 	switch {
 	case errors.As(err, &dead):
 		return &failure{Rank: dead.Rank, Kind: dead.Kind, Why: dead.Err.Error()}
-	case errors.As(err, &config):
-		return &failure{Rank: -1, Why: strings.TrimPrefix(err.Error(), "")}
+	case errors.Is(err, rdma.ErrConfig):
+		return &failure{Rank: -1, Why: pack(err)}
 	}
-	return &failure{Rank: 0, Kind: rdma.Failed, Why: "it gave up: " + strings.TrimPrefix(err.Error(), "")}
+	return &failure{Rank: 0, Kind: rdma.Failed, Why: "it gave up: " + pack(err)}
 }
+
+func pack(err error) string { e := say.Of(err); return e.Pack() }
 
 // error is a failure as this rank has it.
 func (f *failure) error() error {
 	switch {
 	case f.Taken:
-		return fmt.Errorf("%w: %s", rdma.ErrRankTaken, f.Why)
+		return say.Unpack(rdma.ErrRankTaken, f.Why)
 	case f.Rank >= 0:
 		return &rdma.PeerError{Rank: f.Rank, Kind: f.Kind, Op: "malt.init", Err: errors.New(f.Why)}
 	}
-	return configError("%s", f.Why)
+	return say.Unpack(rdma.ErrConfig, f.Why)
 }

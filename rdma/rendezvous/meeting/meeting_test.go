@@ -250,8 +250,7 @@ func TestDisagreements(t *testing.T) {
 			all[0].Together, all[1].Together, all[2].Together = "0-1", "0-1", "2-2"
 			c.change(&all[2])
 			for rank, r := range meetAll(t, all, ascending(3)) {
-				var config *rdma.ConfigError
-				if !errors.As(r.err, &config) {
+				if !errors.Is(r.err, rdma.ErrConfig) {
 					t.Fatalf("rank %d: %v", rank, r.err)
 				}
 				for _, word := range append(c.says, "rank 2", "process", "127.0.0.1", hostName()) {
@@ -280,8 +279,7 @@ func TestLateForAFailure(t *testing.T) {
 	start(ctx, all[1], results)
 	for range 2 {
 		r := <-results
-		var config *rdma.ConfigError
-		if !errors.As(r.err, &config) || !strings.Contains(r.err.Error(), "one of 7") {
+		if !errors.Is(r.err, rdma.ErrConfig) || !strings.Contains(r.err.Error(), "one of 7") {
 			t.Errorf("rank %d: %v", r.rank, r.err)
 		}
 	}
@@ -333,8 +331,7 @@ func TestOtherToken(t *testing.T) {
 	other := all[1]
 	other.Token = "another"
 	_, _, err := Meet(ctx, other)
-	var config *rdma.ConfigError
-	if !errors.As(err, &config) || !strings.Contains(err.Error(), "MALT_TOKEN") || !strings.Contains(err.Error(), all[0].Store) {
+	if !errors.Is(err, rdma.ErrConfig) || !strings.Contains(err.Error(), "MALT_TOKEN") || !strings.Contains(err.Error(), all[0].Store) {
 		t.Errorf("%v", err)
 	}
 	for {

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"malt/internal/say"
+	"malt/rdma"
 )
 
 // store is what rank 0 listens with until all have met.
@@ -82,7 +85,8 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		l, err := net.Listen("tcp", a.String())
 		if errors.Is(err, syscall.EADDRINUSE) {
 			s.close()
-			return nil, fmt.Errorf("rank 0 cannot listen at %s: %w, by %s; end that, or choose another port (%s); if that is rank 0 of this job, this one needs another number (%s)", a, syscall.EADDRINUSE, holder(a.Port()), theStore, theRank)
+			return nil, say.Errorf(syscall.EADDRINUSE, "rank 0 cannot listen at %s: the address is in use, by %s", a, holder(a.Port())).
+				At("if that is rank 0 of this job, this rank needs another number (%s)", theRank).Try("End that process, or choose another port (%s).", theStore)
 		}
 		if err != nil {
 			failed = err
@@ -91,7 +95,8 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 		s.listeners = append(s.listeners, l)
 	}
 	if len(s.listeners) == 0 {
-		return nil, fmt.Errorf("rank 0 cannot listen at its store %s: %w; a store is an address of the host of rank 0, with a free port (%s)", places[0], failed, theStore)
+		return nil, say.Errorf(failed, "rank 0 cannot listen at its store %s: %v", places[0], failed).
+			Try("The store must be an address of the host of rank 0, with a free port (%s).", theStore)
 	}
 	return s, nil
 }
@@ -155,19 +160,20 @@ func inherit(fds []int) (*store, error) {
 func inheritOne(fd int) (net.Listener, error) {
 	listening, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	if err != nil || listening == 0 {
-		return nil, configError("store_fd=%d (MALT_STORE_FD): descriptor %d is not a socket that listens; rank 0 has to inherit one, bound to the port of its store", fd, fd)
+		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): descriptor %d is not a socket that listens", fd, fd).
+			Try("Rank 0 has to inherit one, bound to the port of its store.")
 	}
 	_ = syscall.Listen(fd, MaxSize) // what others chose is for few
 	f := os.NewFile(uintptr(fd), "store")
 	defer f.Close()
 	l, err := net.FileListener(f)
 	if err != nil {
-		return nil, configError("store_fd=%d (MALT_STORE_FD): %v; a TCP socket that listens is expected", fd, err)
+		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): %v: a TCP socket that listens is expected", fd, err)
 	}
 	t, ok := l.(*net.TCPListener)
 	if !ok {
 		l.Close()
-		return nil, configError("store_fd=%d (MALT_STORE_FD): a socket of %s; a TCP socket that listens is expected", fd, l.Addr().Network())
+		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): a socket of %s: a TCP socket that listens is expected", fd, l.Addr().Network())
 	}
 	return t, nil
 }

@@ -201,8 +201,7 @@ func TestImpostorAtTheStore(t *testing.T) {
 		}()
 		_, _, err = Meet(context.Background(), Config{Rank: 1, Size: 2, Store: l.Addr().String(), Token: "t"})
 		l.Close()
-		var config *rdma.ConfigError
-		if !errors.As(err, &config) {
+		if !errors.Is(err, rdma.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -334,8 +333,7 @@ func TestManInTheMiddle(t *testing.T) {
 	}()
 	victim := all[1]
 	victim.Store = l.Addr().String()
-	var config *rdma.ConfigError
-	if _, _, err := Meet(ctx, victim); !errors.As(err, &config) || !strings.Contains(err.Error(), "MALT_TOKEN") {
+	if _, _, err := Meet(ctx, victim); !errors.Is(err, rdma.ErrConfig) || !strings.Contains(err.Error(), "MALT_TOKEN") {
 		t.Errorf("through a stranger's hands: %v", err)
 	}
 	start(ctx, all[1], results)
@@ -379,8 +377,7 @@ func TestEncryptOnOneSide(t *testing.T) {
 		start(ctx, all[1], results)
 		for range 3 {
 			r := <-results
-			var config *rdma.ConfigError
-			if !errors.As(r.err, &config) || !strings.Contains(r.err.Error(), "all ranks of a job must encrypt") {
+			if !errors.Is(r.err, rdma.ErrConfig) || !strings.Contains(r.err.Error(), "all ranks of a job must encrypt") {
 				t.Errorf("rank %d: %v", r.rank, r.err)
 			}
 			says := []string{"rank 1 (at 127.0.0.1) does not encrypt, and rank 0 (", "rank 1 (at 127.0.0.1) encrypts, and rank 0 ("}[odd]
