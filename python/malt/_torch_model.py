@@ -114,7 +114,7 @@ class Model:
         rest = self._rest() if same else {}
         own = [*map(str, self.places), *(f"{name}: {kind(t.dtype)} {list(t.shape)}" for name, t in rest.items())]
         first = None
-        for rank, text in enumerate(_world.allgather("\n".join(own))):
+        for rank, text in enumerate(_world.allgather_in("malt.torch.Vector", "\n".join(own))):
             lines = text.split("\n")
             first = first or lines
             if lines != first:

@@ -328,8 +328,16 @@ def allgather(value: T, *, timeout: float | None = None) -> list[T]:
     >>> malt.allgather("ready")
     ['ready']
     """
+    return allgather_in("malt.allgather", value, timeout)
+
+
+def allgather_in(call: str, value: Any, timeout: float | None = None, given: str = "") -> list[Any]:
+    """Return the values of all ranks, as a part of another collective call.
+
+    A `MismatchError` names that call, and what it is given, which must be the same on all ranks.
+    """
     _see_joined()
-    return _lib.allgather(_codec.encode(value), _codec.decode, timeout)
+    return _lib.allgather(_codec.encode(value), _codec.decode, timeout, call, given)
 
 
 @overload
@@ -398,9 +406,7 @@ def allreduce(value: Any, op: Op = "mean", *, timeout: float | None = None) -> A
             f"malt: allreduce of a {type(value).__qualname__}: a number or an array is expected: try np.asarray(value)"
         )
     kind = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else "a number"
-    _see_joined()
-    values = _lib.allgather(_codec.encode(value), _codec.decode, timeout, "malt.allreduce", f'{kind}, "{op}"')
-    return _combine(values, op)
+    return _combine(allgather_in("malt.allreduce", value, timeout, f'{kind}, "{op}"'), op)
 
 
 def _combine(values: list[Any], op: str) -> Any:

@@ -11,6 +11,7 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 import jobs
 from estimators import COUNTED, WEIGHTS
+from test_guide import program
 
 HERE = str(Path(__file__).parent)
 PREPARED = f"""
@@ -273,6 +274,116 @@ def test_scalers_are_those_of_one_process(n: int) -> None:
     )
 
 
+def test_the_guides_pipeline_has_one_scaler_on_all_ranks() -> None:
+    code, _ = program("guide/sklearn.md")
+    run(
+        3,
+        code
+        + """
+serial = StandardScaler().fit(x)
+np.testing.assert_allclose(scaler.mean_, serial.mean_, rtol=1e-9, atol=1e-12)
+np.testing.assert_allclose(scaler.scale_, serial.scale_, rtol=1e-9)
+bits = b"".join(a.tobytes() for a in (scaler.mean_, scaler.scale_, clf.coef_, clf.intercept_))
+assert set(malt.allgather(bits)) == {bits}
+""",
+    )
+
+
+def test_pipelines() -> None:
+    """The steps one after the other give what vectors of the steps give, in each mode; only some ranks have data."""
+    run(
+        3,
+        """
+        from sklearn.linear_model import SGDClassifier
+        from sklearn.naive_bayes import MultinomialNB
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+        one = case("binary")
+        rows, labels = malt.shard(one.x, one.y, order="block")
+        def trained(steps, exchange_scaler, exchange):
+            scaler, last = steps[0], steps[-1]
+            if r > 0:
+                scaler.partial_fit(rows)
+            exchange_scaler()
+            for i in range(0, 160, 20):
+                if r > 0 or i > 40:
+                    x = scaler.transform(rows[i : i + 20])
+                    for step in steps[1:-1]:
+                        x = step.transform(x)
+                    last.partial_fit(x, labels[i : i + 20], classes=[0, 1])
+                exchange()
+            return learnt(scaler), learnt(last)
+        def steps():
+            for last in SGDClassifier(random_state=0), MultinomialNB():
+                scaler = StandardScaler() if isinstance(last, SGDClassifier) else MinMaxScaler()
+                yield (scaler, last)
+                yield (MaxAbsScaler(), Normalizer(), last)
+        for whole, apart in zip(steps(), steps()):
+            v = malt.sklearn.Vector(make_pipeline("passthrough", *whole), name="whole")
+            got = trained(whole, v.allreduce, v.sync)
+            assert v.clock > 1 and len(v.arrays) > 4 and v.name == "whole"
+            v.broadcast(1)
+            v.close()
+            first, last = malt.sklearn.Vector(apart[0]), malt.sklearn.Vector(apart[-1])
+            want = trained(apart, first.allreduce, last.sync)
+            for a, b in zip(got, want):
+                assert a.keys() == b.keys()
+                for key in a:
+                    np.testing.assert_array_equal(a[key], b[key], err_msg=key)
+            first.close()
+            last.close()
+        """,
+    )
+
+
+def test_scalers_that_each_rank_has_fitted_alone_are_noticed() -> None:
+    run(
+        3,
+        """
+        from sklearn.linear_model import SGDClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import MinMaxScaler, StandardScaler
+        one = case("binary")
+        rows, labels = malt.shard(one.x, one.y)
+        def refused(model):
+            v = malt.sklearn.Vector(model)
+            try:
+                v.sync()
+            except malt.MismatchError as e:
+                return str(e)
+        for model in make_pipeline(StandardScaler(), SGDClassifier()), make_pipeline(MinMaxScaler(), StandardScaler()):
+            if r > 0:                                   # and one has no data
+                model.fit(rows, labels)
+            said = refused(model)
+            assert said.startswith(f"malt: each rank has fitted a {type(model[0]).__name__} of its own, and the "), said
+            assert "rank 1 and rank 2 differ in " in said and said.endswith("malt explain scalers"), said
+        assert refused(make_pipeline(StandardScaler(), SGDClassifier()).fit(one.x, one.y)) is None  # the same on all
+        """,
+    )
+
+
+def test_what_counts_is_not_fitted_anew_between_two_exchanges() -> None:
+    """A rank's own part of the sum would come out negative. Alone there is no sum."""
+    script = """
+        from sklearn.naive_bayes import MultinomialNB
+        from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+        x, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
+        for estimator in StandardScaler(), MaxAbsScaler(), MultinomialNB().fit(x, y):
+            with malt.sklearn.Vector(estimator) as v:
+                estimator.partial_fit(x, y)
+                v.allreduce()
+                estimator.fit(x, y)
+                try:
+                    v.sync()
+                except malt.StateError as e:
+                    assert n > 1 and "fitted anew. Call partial_fit in place of fit" in str(e)
+                else:
+                    assert n == 1
+        """
+    run(1, script)
+    run(2, script)
+
+
 def test_broadcast_gives_the_whole_model() -> None:
     """Counters of steps too, and centres that have no points."""
     run(
@@ -331,6 +442,27 @@ def test_ranks_without_data() -> None:
     )
 
 
+def test_another_rank_is_in_allgather() -> None:
+    run(
+        2,
+        """
+        from sklearn.linear_model import SGDClassifier
+        from sklearn.preprocessing import StandardScaler
+        x, y = np.eye(4), [0, 1, 0, 1]
+        for learnt in SGDClassifier().partial_fit(x, y, classes=[0, 1]), StandardScaler().fit(x):
+            v = malt.sklearn.Vector(learnt)
+            for call, name in (v.sync, "Vector"), (v.sync, None), (v.allreduce, "Vector.allreduce"):
+                try:
+                    call() if r or name is None else malt.allgather({"loss": 1.0})
+                    assert name is None
+                except malt.MismatchError as e:
+                    one, other = str(e).splitlines()[1:3]
+                    assert one.startswith("rank 0: malt.allgather() "), e
+                    assert other.startswith(f"rank 1: malt.sklearn.{name}("), e
+        """,
+    )
+
+
 def test_estimators_that_differ() -> None:
     """Every rank says the same, with both values and what to do."""
     outs = run(
@@ -355,15 +487,18 @@ def test_estimators_that_differ() -> None:
         """,
     )
     assert outs[0] == outs[1]
-    classes, words, features, dtype, kind, shapes, start, many = outs[0].splitlines()
+    lines = [line for line in outs[0].splitlines() if line.startswith(("malt:", "rank "))]
+    classes, words, features, dtype, what, kind, other, shapes, _, _, start, many = lines
     assert "classes: rank 0 has [0, 1], rank 1 has [0, 1, 2]: pass the classes of all data to the first" in classes
     assert "rank 0 has ['0', '1'], rank 1 has ['0', '1', '2']" in words
     assert "number of features: rank 0 has 4, rank 1 has 3: for SVMlight files pass n_features=" in features
     assert "dtype of the data: rank 0 has 'float64', rank 1 has 'float32': convert" in dtype
-    assert "kind: rank 0 has 'Perceptron', rank 1 has 'SGDClassifier'" in kind
+    assert what == "malt: the ranks disagree about what malt.sklearn.Vector is given"
+    assert kind.startswith("rank 0: malt.sklearn.Vector(Perceptron) (script.py:")
+    assert other.startswith("rank 1: malt.sklearn.Vector(SGDClassifier) (script.py:")
     assert "'coefs_[0]': (4, 3)" in shapes
     assert "'coefs_[0]': (4, 4)" in shapes
-    assert "rank 0 passed start=None, rank 1 start='same'" in start
+    assert start.startswith('rank 1: malt.sklearn.Vector(SGDClassifier, start="same") (script.py:')
     assert "… 40] (41), rank 1 has [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … 39] (40)" in many
 
 

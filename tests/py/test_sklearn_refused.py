@@ -13,12 +13,13 @@ pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from estimators import case
 from sklearn.cluster import Birch, MiniBatchKMeans
-from sklearn.decomposition import IncrementalPCA
+from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import CategoricalNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import malt
 import malt.sklearn
@@ -36,7 +37,13 @@ import malt.sklearn
             "malt: IncrementalPCA cannot be exchanged: its components have no fixed sign",
         ),
         (Birch(), malt.UnsupportedError, "a tree.*MiniBatchKMeans"),
-        (make_pipeline(SGDClassifier()), malt.UnsupportedError, r"no partial_fit.*Vector\(s\) for s in pipeline"),
+        (
+            make_pipeline(PCA(), SGDClassifier()),
+            malt.UnsupportedError,
+            r"PCA learns.*cannot merge.*Vector\(pipeline\[-1",
+        ),
+        (make_pipeline(StandardScaler(), PCA()), malt.UnsupportedError, "PCA has no partial_fit"),
+        (make_pipeline(Normalizer(), "passthrough"), malt.UnsupportedError, "no step of the Pipeline learns"),
         (OneVsRestClassifier(SGDClassifier()), malt.UnsupportedError, "for e in it.estimators_"),
         (LogisticRegression(), malt.UnsupportedError, "LogisticRegression has no partial_fit: it learns from all data"),
         (MLPClassifier(solver="lbfgs"), malt.UnsupportedError, "solver='lbfgs' has no partial_fit: use solver='sgd'"),
@@ -119,6 +126,16 @@ def test_an_estimator_fitted_anew_on_other_data(name: str) -> None:
         v.sync()
         one.estimator.fit(one.x[:, :5], one.y)
         with pytest.raises(malt.StateError, match=r"now, and .* Make a new malt\.sklearn\.Vector"):
+            v.sync()
+
+
+def test_a_pipeline_whose_steps_are_replaced() -> None:
+    pipeline = make_pipeline(StandardScaler(), SGDClassifier())
+    with malt.sklearn.Vector(pipeline) as v:
+        pipeline[0].partial_fit(np.eye(3))
+        v.sync()
+        pipeline.set_params(standardscaler=StandardScaler().fit(np.eye(3)))
+        with pytest.raises(malt.StateError, match="other steps than before"):
             v.sync()
 
 

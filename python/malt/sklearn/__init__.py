@@ -15,7 +15,7 @@ What is exchanged depends on what the estimator learns:
   arrays become views of the vector's memory, so nothing is copied.
 * **Centres** (mini-batch k-means) are averaged too, weighted by the counts.
 * **Counts** (naive Bayes) are added up: with everything exchanged the model is that
-  of one process that has seen all data.
+  of one process that has seen all data. Scalers are merged in the same way.
 """
 
 from ._vector import Vector as Vector

@@ -1,8 +1,9 @@
-"""The first exchange: ranks compare their estimators, and one without data is made ready by the others."""
+"""The first exchange: ranks compare their estimators, and a rank without data gets the model of another."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy as np
 from .. import _world
 from .._arrays import Array
 from .._errors import MismatchError, StateError
+from .._guide import lines
 from .._need import need
-from ._state import State, has
+from ._counts import Totals
+from ._state import State, digest, has
 
 __all__ = ["Agreement", "agree"]
 
@@ -19,12 +22,12 @@ LABELS = (str, int, float)
 
 
 class Agreement:
-    """What all ranks have come to, each by itself from what all have said.
+    """The result of a comparison; every rank comes to the same one.
 
     Attributes
     ----------
     root : int
-        The first rank that has an estimator that has learnt something.
+        The first rank whose estimator has learnt something.
     same : bool
         Whether all start with root's values; otherwise each with its own.
     common : bool
@@ -37,19 +40,31 @@ class Agreement:
         self.root, self.same, self.common, self.spare = root, same, common, spare
 
 
-def agree(state: State, start: str | None, timeout: float | None) -> Agreement:
-    """Compare what the ranks have; make an estimator without data one like the others. Collective."""
-    mine = _described(state, start)
-    ranks = _world.allgather(mine, timeout=timeout)
+def agree(states: Sequence[State], start: str | None, timeout: float | None) -> list[Agreement | None]:
+    """Compare what the ranks have; give an estimator without data the model of another rank. Collective.
+
+    The states are those of a pipeline's steps, in order, or of one estimator. The result has
+    None for a state of which no rank has learnt anything yet.
+    """
+    given = ", ".join([s.name for s in states] + ([] if start is None else [f'start="{start}"']))
+    said = _world.allgather_in("malt.sklearn.Vector", [_described(s) for s in states], timeout, given)
+    steps = list(zip(*said, strict=True))
+    if not any(one["arrays"] for ranks in steps for one in ranks):
+        names = " or ".join(s.name for s in states)
+        raise StateError(f"malt: no rank's {names} has learnt anything yet: call partial_fit before the first exchange")
+    for i, (state, ranks) in enumerate(zip(states, steps, strict=True)):
+        for later, learnt in zip(states[i + 1 :], steps[i + 1 :], strict=True):
+            _same_before(state, ranks, later, [r for r, one in enumerate(learnt) if one["arrays"]])
+    return [_agree(state, list(ranks), start, timeout) for state, ranks in zip(states, steps, strict=True)]
+
+
+def _agree(state: State, ranks: list[dict[str, Any]], start: str | None, timeout: float | None) -> Agreement | None:
     fitted = [r for r, one in enumerate(ranks) if one["arrays"]]
     if not fitted:
-        raise StateError(
-            f"malt: no rank's {state.name} has learnt anything yet: call partial_fit before the first exchange"
-        )
-    root = fitted[0]
+        return None
+    mine, root = ranks[_world.rank()], fitted[0]
     for r in fitted[1:]:
         _compare(state, root, ranks[root], r, ranks[r])
-    _one_value("start", [one["start"] for one in ranks])
     alike = {ranks[r]["alike"] for r in fitted}
     same = start == "same" or (start is None and (len(alike) > 1 or alike == {""}))
     firsts = {one["first"] for one in ranks}
@@ -61,11 +76,27 @@ def agree(state: State, start: str | None, timeout: float | None) -> Agreement:
     return Agreement(root, same, len(firsts) == 1 and firsts != {""}, not mine["arrays"])
 
 
-def _described(state: State, start: str | None) -> dict[str, Any]:
+def _same_before(state: State, ranks: Sequence[dict[str, Any]], later: State, learnt: Sequence[int]) -> None:
+    """Raise if a later step of a pipeline has learnt, on these ranks, from what a step made differently on each."""
+    for r in learnt[1:]:
+        a, b = ranks[learnt[0]]["now"], ranks[r]["now"]
+        if a != b:
+            names = ", ".join(name for name in {**a, **b} if a.get(name) != b.get(name))
+            raise MismatchError(
+                lines(
+                    f"each rank has fitted a {state.name} of its own, and the {later.name} has learnt from its output",
+                    f"rank {learnt[0]} and rank {r} differ in {names} of the {state.name}",
+                    f"Call allreduce() of the vector between partial_fit of the {state.name} and that of the "
+                    f"{later.name}.",
+                    topic="scalers",
+                )
+            )
+
+
+def _described(state: State) -> dict[str, Any]:
     e = state.estimator
     ready = state.fitted()
     return {
-        "kind": state.name,
         "arrays": [[label, list(a.shape), str(a.dtype)] for label, a in state.values()] if ready else [],
         "classes": _classes(e) if ready else [],
         "features": int(getattr(e, "n_features_in_", 0)) if ready else 0,
@@ -75,7 +106,7 @@ def _described(state: State, start: str | None) -> dict[str, Any]:
         "counters": state.counted() if ready else {},
         "alike": state.alike() if ready else "",
         "first": state.first(),
-        "start": start or "",
+        "now": {label: digest([a]) for label, a in state.values()} if ready and isinstance(state, Totals) else {},
     }
 
 
@@ -112,7 +143,6 @@ def _compare(state: State, a: int, one: dict[str, Any], b: int, other: dict[str,
                 f"{_briefly(y)}: {todo}"
             )
 
-    differ("kind", one["kind"], other["kind"], "make the same estimator on every rank")
     differ(
         "their classes",
         one["classes"],
@@ -134,14 +164,6 @@ def _compare(state: State, a: int, one: dict[str, Any], b: int, other: dict[str,
         "make them with the same parameters on every rank"
         + (" and min_categories=" if state.name == "CategoricalNB" else ""),
     )
-
-
-def _one_value(name: str, values: list[str]) -> None:
-    for r, value in enumerate(values):
-        if value != values[0]:
-            raise MismatchError(
-                f"malt: rank 0 passed {name}={values[0] or None!r}, rank {r} {name}={value or None!r}: pass the same"
-            )
 
 
 def _briefly(value: object) -> str:

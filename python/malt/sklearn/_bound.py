@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _vector, _world
 from .._arrays import Array
+from .._fold import Fold
 from ..typing import Op
 from ._agree import Agreement
 from ._counts import Totals
@@ -41,6 +42,10 @@ class Bound(_vector.Vector):
         if agreement.spare:
             self._untouched = digest(self.arrays)
 
+    def fold_of(self, fold: Fold | None) -> Fold | None:
+        """Return the fold in force where the user passes this one: what was counted is always added up."""
+        return None if isinstance(self._state, Totals) else fold
+
     def _take(self) -> None:
         self._state.check()
         self._state.take()
@@ -64,12 +69,12 @@ class Bound(_vector.Vector):
             self.allreduce(op, timeout=timeout)
         elif isinstance(state, Totals):
             self._take()
-            state.settle(_world.allgather(list(self.arrays), timeout=timeout))
+            state.settle(_world.allgather_in("malt.sklearn.Vector.allreduce", list(self.arrays), timeout))
             self._object.allreduce("sum", timeout)  # of zeros: what was unseen counts as seen
         else:
             self._take()
             counts = digest(self.arrays) != self._untouched if self._untouched else True
-            n = _world.allreduce(int(counts), "sum", timeout=timeout)
+            n = sum(_world.allgather_in("malt.sklearn.Vector.allreduce", counts, timeout))
             if op == "mean" and 0 < n < _world.size():
                 for array in self.arrays:
                     array *= 1 / n if counts else 0

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _world
 from .._arrays import Array
 from .._errors import StateError
 from .._fold import Update
@@ -68,7 +69,7 @@ class Totals(State):
 
     def bind(self, arrays: tuple[Array, ...], common: bool) -> None:
         super().bind(arrays, common)
-        if common and self._before is not None:
+        if common and self._before is not None and _world.size() > 1:
             self._base = self._seen = self._before
             self.clear(arrays)
         self._before = None
@@ -89,6 +90,11 @@ class Totals(State):
         if self._seen is None:
             own = now
         else:
+            if (now[0] < self._seen[0]).any():
+                raise StateError(
+                    f"malt: the {self.name} has counted less now than after the last exchange: it was fitted anew. "
+                    "Call partial_fit in place of fit, or make a new malt.sklearn.Vector, on all ranks"
+                )
             own = self.merged(list(self.arrays), self.gained(now, self._seen))
             self._seen = now
         for array, value in zip(self.arrays, own, strict=True):

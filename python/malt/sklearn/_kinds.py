@@ -13,7 +13,7 @@ from ._scalers import Extrema, Standard
 from ._state import State
 from ._weights import Weights
 
-__all__ = ["state_of"]
+__all__ = ["state_of", "steps_of"]
 
 LINEAR = ("coef_", "intercept_")
 LAYERS = ("coefs_", "intercepts_")
@@ -38,6 +38,7 @@ COUNTS = {
     "CategoricalNB": ("class_count_", "category_count_"),
 }
 EXTREMA = {"MinMaxScaler": ("data_min_", "data_max_"), "MaxAbsScaler": ("max_abs_",)}
+SCALERS = {"StandardScaler", *EXTREMA}
 REFUSED = {
     "IncrementalPCA": (
         "its components have no fixed sign or order, and span what one rank has seen: their mean is no PCA. Reduce the "
@@ -46,10 +47,6 @@ REFUSED = {
     "Birch": "it keeps a tree, not arrays. Use MiniBatchKMeans",
     "HashingVectorizer": "it learns nothing, so every rank has the same one already",
     "FeatureHasher": "it learns nothing, so every rank has the same one already",
-    "Pipeline": (
-        "it has no partial_fit: make a vector of each step that learns, [malt.sklearn.Vector(s) for s in pipeline]. A "
-        "scaler that each rank fits by itself differs between the ranks"
-    ),
     "OneVsRestClassifier": "it keeps estimators of its own: make a vector of each, [malt.sklearn.Vector(e) for e in "
     "it.estimators_] after the first partial_fit",
     "MultiOutputClassifier": "it keeps estimators of its own: make a vector of each, [malt.sklearn.Vector(e) for e in "
@@ -58,7 +55,31 @@ REFUSED = {
     "it.estimators_] after the first partial_fit",
     "SelectFromModel": "it keeps an estimator of its own: make a vector of its estimator_, after the first partial_fit",
 }
-KNOWN = (*WEIGHTS, *COUNTS, "GaussianNB", "MiniBatchKMeans", "StandardScaler", *EXTREMA)
+STATELESS = {"Normalizer", "Binarizer", "FunctionTransformer", "HashingVectorizer", "FeatureHasher"}
+KNOWN = (*WEIGHTS, *COUNTS, "GaussianNB", "MiniBatchKMeans", "StandardScaler", *EXTREMA, "Pipeline")
+
+
+def steps_of(pipeline: Any) -> list[Any] | None:
+    """Return the steps of a pipeline that learn, in order; None of anything else than a pipeline."""
+    if "Pipeline" not in _names(pipeline):
+        return None
+    steps = [s for _, s in pipeline.steps if s is not None and s != "passthrough"]
+    learning = [s for s in steps if not {*_names(s)} & STATELESS]
+    if not learning:
+        raise UnsupportedError(f"malt: no step of the {type(pipeline).__qualname__} learns: it needs no vector")
+    for step in learning:
+        if step is not steps[-1] and not {*_names(step)} & SCALERS:
+            raise UnsupportedError(
+                f"malt: the pipeline's {type(step).__qualname__} learns from the data, and malt cannot merge what the "
+                f"ranks have learnt; it can for {', '.join(sorted(SCALERS))}. Fit it once, give all ranks the same "
+                "one, and make the vector of the last step, malt.sklearn.Vector(pipeline[-1])"
+            )
+    return learning
+
+
+def _names(estimator: Any) -> list[str]:
+    """Return the names of the classes of scikit-learn that it is of."""
+    return [c.__name__ for c in type(estimator).__mro__ if c.__module__.startswith("sklearn.")]
 
 
 def state_of(estimator: Any, attributes: Sequence[str] | None, optimizer: bool) -> State:
@@ -66,7 +87,7 @@ def state_of(estimator: Any, attributes: Sequence[str] | None, optimizer: bool) 
     name = type(estimator).__qualname__
     if inspect.isclass(estimator):
         raise TypeError(f"malt: {estimator.__qualname__} is a class: pass an estimator, {estimator.__qualname__}(…)")
-    names = [c.__name__ for c in type(estimator).__mro__ if c.__module__.startswith("sklearn.")]
+    names = _names(estimator)
     for base in names:
         if base in REFUSED:
             raise UnsupportedError(f"malt: {name} cannot be exchanged: {REFUSED[base]}")

@@ -7,8 +7,10 @@ from types import TracebackType
 from typing import Any, NoReturn, get_args
 
 from .. import _fold, _lib, _world
+from .._arguments import check_every, number
 from .._arrays import Array
 from .._errors import StateError, UnsupportedError
+from .._every import Calls
 from .._exchange import options
 from .._fold import Fold
 from .._graph import Graph, GraphLike
@@ -20,7 +22,7 @@ from ._agree import agree
 from ._bound import Bound
 from ._centres import Centres
 from ._counts import Totals
-from ._kinds import state_of
+from ._kinds import state_of, steps_of
 
 __all__ = ["Vector"]
 
@@ -42,6 +44,8 @@ class Vector:
         their counts); MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB,
         GaussianNB (counts and moments, added up); StandardScaler, MinMaxScaler,
         MaxAbsScaler (counts, moments and extrema, merged). Or one derived from these.
+        Or a Pipeline of such scalers and one of these as its last step; steps that learn
+        nothing may be among them.
     attributes : list of str, optional
         The fitted arrays, or lists of arrays, to be averaged, of an estimator that
         is none of these.
@@ -90,9 +94,16 @@ class Vector:
     had counted alike when their vectors were made, such as a model that each has
     loaded, counts once.
 
+    *Pipelines.* Each step that learns has a vector, which is made once a rank's step has learnt;
+    until all are made, each call is collective. `clock`, `graph` and the like are those
+    of the last step, as are ``optimizer``, ``attributes`` and ``fold``. Exchange the scalers,
+    with `allreduce`, before the next step learns: if they differ when it has, the
+    exchange raises a `MismatchError`.
+
     *fit.* Each ``fit`` makes the model anew, unless it has ``warm_start=True``; what is
     exchanged is what it has come to. ``early_stopping`` belongs to ``fit``: scikit-learn
-    refuses it in ``partial_fit``.
+    refuses it in ``partial_fit``. What counts (scalers, naive Bayes) cannot be fitted anew between
+    two exchanges: that raises a `StateError`.
 
     References
     ----------
@@ -132,23 +143,29 @@ class Vector:
         if unknown:
             raise misspelt(unknown, Vector)
         need("sklearn", "malt.sklearn", package="scikit-learn")
-        self._state = state_of(estimator, attributes, optimizer)
-        self._state.check()
+        self._estimator = estimator
+        self._steps = steps_of(estimator)
+        *before, last = [estimator] if self._steps is None else self._steps
+        self._state = state_of(last, attributes, optimizer)  # of a pipeline, the last step's
+        self._states = [*(state_of(step, None, False) for step in before), self._state]
+        for state in self._states:
+            state.check()
         self._refuse_fold(fold)
         if start is not None:
             choose("start", start, get_args(Start))
         _world.init()
         _lib.check_vector(name, options(graph, consistency))
         self._start = start
-        self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "name": name}
-        self._options["fold"] = self._state.fold or fold or "mean"
-        self._vector: Bound | None = None
+        self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "fold": fold or "mean"}
+        self._name = name
+        self._vectors: list[Bound | None] = [None] * len(self._states)
+        self._calls = Calls()
         self._closed = False
 
     @property
     def estimator(self) -> Any:
         """The estimator."""
-        return self._state.estimator
+        return self._estimator
 
     # --------------------------------------------------------- over the graph
 
@@ -171,7 +188,7 @@ class Vector:
         fold : str or callable, optional
             In place of the vector's own, this once.
         every : int
-            Do nothing but count in the calls between.
+            As for `malt.Vector.sync`.
         weight : float
             What this rank's model counts in a mean, for example the number of
             examples since the last exchange. Of no account to counts.
@@ -196,16 +213,21 @@ class Vector:
         if unknown:
             raise misspelt(unknown, self.sync)
         self._refuse_fold(fold)
-        return self._ready(timeout).sync(fold, every=every, weight=weight, timeout=timeout)
+        check_every(every)
+        number(weight)
+        made = self._ready(timeout)
+        if every != 1 and not self._calls.due(every):
+            return None
+        return [v.sync(v.fold_of(fold), weight=weight, timeout=timeout) for v in made][-1]
 
     def scatter(self, *, to: Sequence[int] | None = None, weight: float = 1.0, timeout: float | None = None) -> int:
         """Send what the estimator has learnt; see `malt.Vector.scatter`."""
-        return self._ready(timeout).scatter(to=to, weight=weight, timeout=timeout)
+        return sum(v.scatter(to=to, weight=weight, timeout=timeout) for v in self._ready(timeout))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
         """Fold what has arrived into the estimator; see `malt.Vector.gather`."""
         self._refuse_fold(fold)
-        return self._ready(timeout).gather(fold, timeout=timeout)
+        return [v.gather(v.fold_of(fold), timeout=timeout) for v in self._ready(timeout)][-1]
 
     # -------------------------------------------------------------- together
 
@@ -229,7 +251,8 @@ class Vector:
         choose("op", op, _world.OPS)
         if op != "mean" and isinstance(self._state, Totals | Centres):
             raise UnsupportedError(f"malt: op={op!r} makes no sense for {self._state.name}: leave it out")
-        self._ready(timeout).combine(op, timeout)
+        for v in self._ready(timeout):
+            v.combine(op, timeout)
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
         """Give every rank root's model. Collective.
@@ -249,7 +272,8 @@ class Vector:
             As `sync`.
         """
         root = _world.checked_rank("root", root)
-        self._ready(timeout).spread(root, timeout)
+        for v in self._ready(timeout):
+            v.spread(root, timeout)
 
     def configure(
         self,
@@ -261,19 +285,20 @@ class Vector:
     ) -> None:
         """Change the mode from here on; see `malt.Vector.configure`. Collective."""
         self._refuse_fold(fold)
-        self._ready(timeout).configure(graph=graph, consistency=consistency, fold=fold, timeout=timeout)
+        for v in self._ready(timeout):
+            v.configure(graph=graph, consistency=consistency, fold=v.fold_of(fold), timeout=timeout)
 
     # --------------------------------------------------------------- looking
 
     @property
     def arrays(self) -> tuple[Array, ...]:
         """What travels, as views of the vector's memory: weights; counts and sums; own counts."""
-        return self._made.arrays
+        return tuple(a for v in self._vectors if v is not None for a in v.arrays) or self._made.arrays
 
     @property
     def clock(self) -> int:
         """How many times it has been scattered, or levelled up to by a collective call."""
-        return 0 if self._vector is None else self._vector.clock
+        return self._made.clock if any(self._vectors) else 0
 
     @property
     def graph(self) -> Graph:
@@ -310,8 +335,9 @@ class Vector:
         The estimator keeps its arrays, and can be used on.
         """
         self._closed = True
-        if self._vector is not None:
-            self._vector.close()
+        for v in self._vectors:
+            if v is not None:
+                v.close()
 
     def __enter__(self) -> Vector:
         return self
@@ -322,32 +348,48 @@ class Vector:
         self.close()
 
     def __repr__(self) -> str:
-        if self._vector is not None:
-            return self._vector.shown(self._state.name)
-        return f"Vector({self._state.name}, {'closed' if self._closed else 'nothing exchanged yet'})"
+        if any(self._vectors):
+            return self._made.shown(" -> ".join(state.name for state in self._states))
+        name = type(self._estimator).__qualname__
+        return f"Vector({name}, {'closed' if self._closed else 'nothing exchanged yet'})"
 
     # ---------------------------------------------------------------- inside
 
     @property
     def _made(self) -> Bound:
-        if self._vector is None:
-            raise StateError(
-                "malt: the vector of an estimator is made in its first sync or allreduce, and there was none yet"
-            )
-        return self._vector
+        """The vector of the last step that has one."""
+        for v in reversed(self._vectors):
+            if v is not None:
+                return v
+        raise StateError(
+            "malt: the vector of an estimator is made in its first sync or allreduce, and there was none yet"
+        )
 
-    def _ready(self, timeout: float | None) -> Bound:
-        """Return the vector; the first call makes it, with all ranks."""
-        if self._vector is not None:
-            return self._vector
+    def _ready(self, timeout: float | None) -> list[Bound]:
+        """Return the vectors of the steps that have learnt; the first call that finds one makes it, with all ranks."""
+        if self._steps is not None and list(map(id, self._steps)) != list(map(id, steps_of(self._estimator) or ())):
+            raise StateError(
+                "malt: the pipeline has other steps than before: make a new malt.sklearn.Vector, on all ranks"
+            )
+        if not all(self._vectors):
+            self._make(timeout)
+        return [v for v in self._vectors if v is not None]
+
+    def _make(self, timeout: float | None) -> None:
         if self._closed:
             raise StateError(f"malt: this vector of {self._state.name} has been closed: make a new one")
-        state = self._state
-        state.check()
-        agreement = agree(state, self._start, timeout)
-        arrays = [value for _, value in state.values()]
-        self._vector = Bound(state, arrays, agreement, timeout, self._options)
-        return self._vector
+        missing = [i for i, v in enumerate(self._vectors) if v is None]
+        for i in missing:
+            self._states[i].check()
+        for i, agreement in zip(missing, agree([self._states[i] for i in missing], self._start, timeout), strict=True):
+            if agreement is not None:
+                state = self._states[i]
+                options = {**self._options, "name": self._name}
+                if state is not self._state and self._name is not None:
+                    options["name"] = f"{self._name}/{i}"
+                if state.fold is not None:
+                    options["fold"] = state.fold
+                self._vectors[i] = Bound(state, [a for _, a in state.values()], agreement, timeout, options)
 
     def _refuse_fold(self, fold: Fold | None) -> None:
         """Raise where the fold is none, or would make no sense for the estimator."""
