@@ -12,6 +12,7 @@ import numpy.typing as npt
 from . import _fold, _lib, _world
 from ._arguments import check_every, number, row_elements
 from ._arrays import Array, Spec, assign, specs
+from ._every import Calls
 from ._exchange import Exchange, options, receivers_of
 from ._fold import Fold
 from ._graph import GraphLike
@@ -171,10 +172,10 @@ class Vector(Exchange, Generic[Element]):
         self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
         self._cuts = tuple(_cut(a, made.memory.address) for a in self._arrays)
         self._own_fold = None if isinstance(fold, str) else fold
-        self._skipped = 0  # calls of sync since the last that communicated
-        self._named = None if self._sparse is None else Named()  # rows of those calls
+        self._calls = Calls()  # of sync with every=
+        self._named = None if self._sparse is None else Named()  # rows of calls that were skipped
         super().__init__(made)
-        self._idle = Idle(self._arrays) if made.memory.nbytes <= Idle.LARGEST else None
+        self._idle = Idle(self._arrays, data) if made.memory.nbytes <= Idle.LARGEST else None
         self._simplify()
 
     # ---------------------------------------------------------------- memory
@@ -283,6 +284,8 @@ class Vector(Exchange, Generic[Element]):
         if rows is None and to is None:
             if self._mirrored:
                 self._take()
+            if self._idle is not None:
+                self._look_for_changes()
             return self._object.scatter_all(weight, timeout)
         named = None if rows is None else self._rows(rows)
         self._take()
@@ -348,7 +351,8 @@ class Vector(Exchange, Generic[Element]):
         fold, weight, timeout
             As for `gather` and `scatter`.
         every : int
-            Do nothing but count in the calls between. (MALT-2's ``cb_size``.)
+            Do nothing but count in the calls between. (MALT-2's ``cb_size``.) Each call in
+            your source counts by itself.
         rows : array of int, mask, or scipy.sparse matrix, optional
             As for `scatter`. Those of skipped calls are sent along; if one of them
             named none, all rows are looked at.
@@ -388,16 +392,11 @@ class Vector(Exchange, Generic[Element]):
             weight = number(weight)
         if rows is not None or self._named is not None:
             self._name(rows)
-        if every != 1:
-            skipped = self._skipped + 1
-            if skipped < every:
-                self._skipped = skipped
-                return None
-            self._skipped = 0
+        if every != 1 and not self._calls.due(every):
+            return None
         self._take()
-        if self._idle is not None and self._idle.before_sync(self._arrays, self._object.name):
-            self._idle = None
-            self._simplify()
+        if self._idle is not None:
+            self._look_for_changes(synced=True)
         named = None if self._named is None else self._named.take()
         if fold is None and self._own_fold is None:
             if named is None:
@@ -430,6 +429,12 @@ class Vector(Exchange, Generic[Element]):
                 "sparse='gradient'"
             )
         return index(rows, self._specs[0].shape[0], self._object.name)
+
+    def _look_for_changes(self, synced: bool = False) -> None:
+        """Warn, in the first exchanges, if the loop does not change the values."""
+        if self._idle is not None and self._idle.look(self, self._arrays, self._object.name, synced):
+            self._idle = None
+            self._simplify()
 
     # What the adapters to other libraries' models override.
 
@@ -475,6 +480,8 @@ class Vector(Exchange, Generic[Element]):
             choose("op", op, _world.OPS)
         if self._mirrored:
             self._take()
+        if self._idle is not None:
+            self._look_for_changes()
         self._object.allreduce(op, timeout)
         if self._mirrored:
             self._give()

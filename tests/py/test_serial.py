@@ -90,6 +90,53 @@ def test_sync_every_counts_its_calls() -> None:
         assert v.clock == 3
 
 
+def test_each_call_of_sync_every_counts_by_itself() -> None:
+    with malt.Vector(3) as v:
+        first, second = [], []
+        for _ in range(8):
+            v.array += 1
+            first.append(v.sync(every=4) is not None)
+            second.append(v.sync(every=2) is not None)
+        assert first == [k % 4 == 0 for k in range(1, 9)]
+        assert second == [k % 2 == 0 for k in range(1, 9)]
+        typed = compile("v.sync(every=2)", "<stdin>", "single"), compile("v.sync(every=2)", "<stdin>", "single")
+        clock = v.clock
+        for line in typed:  # the same line, typed again
+            exec(line, {"v": v})
+        assert v.clock == clock + 1
+
+
+@pytest.mark.parametrize("exchange", ["sync", "scatter", "allreduce"])
+def test_a_loop_that_changes_the_array_that_was_copied_is_explained(exchange: str) -> None:
+    weights = np.zeros(5, np.float32)
+    with malt.Vector([np.ones(2), weights], name="net") as model:
+        weights -= 0.5  # the mistake
+        with pytest.warns(RuntimeWarning) as caught:
+            getattr(model, exchange)()
+        assert caught[0].filename == __file__
+        assert str(caught[0].message).splitlines()[:3] == [
+            "malt: `weights` changes, and the array of vector 'net' does not, so nothing is learnt",
+            "malt.Vector copies the values of the array that it is given: `model.arrays[1]` is another one",
+            "Write `weights = model.arrays[1]` after making the vector, and change that.",
+        ]
+        weights -= 0.5
+        model.allreduce()  # said once
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_array_that_was_copied_may_change_where_the_vector_does() -> None:
+    w = np.zeros(5)
+    with malt.Vector(w) as v:
+        for _ in range(3):
+            w -= 0.5
+            v.array[:] = w
+            v.sync()
+    with malt.Vector(np.ones(3), consistency="async") as v:  # of a rank that only passes on
+        for _ in range(4):
+            v.scatter()
+            v.gather()
+
+
 def test_a_vector_that_never_changes_is_explained() -> None:
     with malt.Vector(np.ones(5)) as v:
         w = v.array
