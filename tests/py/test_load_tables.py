@@ -147,7 +147,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"format": "npz"}, ValueError, "x.csv is no npz file: it begins with b'n,city"),
     ({"format": "npy"}, ValueError, "x.csv is no npy file: it begins with b'n,city'"),
     ({"format": "idx"}, ValueError, "x.csv is no IDX file: it begins with b'n,ci'"),
-    ({"format": "parquet"}, ValueError, "x.csv is no Parquet file"),
+    ({"format": "parquet"}, ValueError, r"x\.csv: it is not a whole Parquet file"),
 ]
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
-from .._errors import MismatchError
+from .. import _guide
+from .._errors import MismatchError, OutOfMemoryError
 from .._options import choose, misspelt, spelled
 from .._shard import checked_seed, cut
 from ..typing import FileFormat, Frame, Order
@@ -208,6 +209,17 @@ def load(
             if order == "block" and team.size > 1 and isinstance(part, tuple):
                 warn_if_sorted(team, files[0].name, part[1])
             lengths.append(sum(team.share(partial(_length, part))) if n is None else n)
+    except OutOfMemoryError:
+        raise
+    except MemoryError as e:
+        raise OutOfMemoryError(
+            _guide.lines(
+                f"load: this rank's part does not fit into its memory: {str(e) or 'no memory'}",
+                f"file: {title.removeprefix('malt.load ')}",
+                "Start ranks on more hosts, choose columns=, or use a format that is read in parts: npy, CSV, text.",
+                topic="out-of-memory",
+            )
+        ) from e
     finally:
         bar.end()
     if len(set(lengths)) > 1:

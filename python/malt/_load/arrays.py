@@ -18,7 +18,7 @@ from .files import BLOCK, File, readinto
 from .progress import Progress
 from .team import Team
 
-__all__ = ["Arrays", "idx_header", "npy_header"]
+__all__ = ["Arrays", "idx_header", "npy_header", "promised"]
 
 Header = tuple[np.dtype[Any], tuple[int, ...], bool, int]
 """dtype, shape, whether in Fortran's order, and the byte with which the elements begin."""
@@ -41,6 +41,8 @@ def npy_header(f: IO[bytes], name: str) -> Header:
         shape, fortran, dtype = read(io.BytesIO(packed))
     except ValueError as e:
         raise ValueError(f"malt: load: {name}: the header of the npy file is damaged: {e}") from e
+    if any(n < 0 for n in shape):
+        raise ValueError(f"malt: load: {name}: the header of the npy file is damaged: it promises the shape {shape}")
     if dtype.hasobject:
         raise ValueError(
             f"malt: load: {name} holds Python objects, which only unpickling can bring back, and that can run code: "
@@ -59,6 +61,15 @@ def idx_header(f: IO[bytes], name: str) -> Header:
         raise ValueError(f"malt: load: {name} ends in its header: fetch the file again")
     shape = tuple(int(n) for n in np.frombuffer(sizes, ">u4"))
     return np.dtype(_IDX_TYPES[magic[2]]), shape, False, 4 + len(sizes)
+
+
+def promised(name: str, expected: int, most: int | None, compression: str = "") -> None:
+    """Raise if a header promises more bytes than a file can have, before memory is asked for."""
+    if most is not None and most < expected:
+        raise ValueError(
+            f"malt: load: {name} has {most:,} bytes{' at most, unpacked' if compression else ''}, but its header "
+            f"promises {expected:,}: fetch the file again"
+        )
 
 
 class Arrays:
@@ -106,12 +117,7 @@ class Arrays:
                 f"malt: load: {file.name} holds rows of shape {shape[1:]} and {dtype}, {self._files[0].name} rows of "
                 f"shape {first[1][1:]} and {first[0]}: files that are read as one must have the same"
             )
-        expected = begin + dtype.itemsize * math.prod(shape)
-        if file.divisible and file.size is not None and file.size < expected:
-            raise ValueError(
-                f"malt: load: {file.name} has {file.size:,} bytes, but its header promises {expected:,}: fetch the "
-                "file again"
-            )
+        promised(file.name, begin + dtype.itemsize * math.prod(shape), file.most, file.compression)
 
     def count(self) -> int:
         return sum(shape[0] for _, shape, _, _ in self._headers)

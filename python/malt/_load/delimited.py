@@ -17,7 +17,7 @@ from .files import File
 from .frames import FrameReader
 from .lines import checked_encoding, decoded
 from .progress import Progress
-from .rows import Rows
+from .rows import OLD_LINES, Rows
 from .team import Team
 from .text import MalformedError, Piece, Text
 
@@ -93,7 +93,11 @@ class CSV:
             return start
         begin, end = spans[0]
         try:
-            fields = self._fields(first[begin:end].decode(self._encoding))
+            line = first[begin:end].decode(self._encoding)
+            fields = self._fields(line)
+        except csv.Error as e:
+            why = OLD_LINES if "\r" in line.rstrip("\r") else e
+            raise ValueError(f"malt: load: {file.name}, line 1: {why}") from None
         except UnicodeDecodeError as e:
             raise ValueError(f"malt: load: {file.name}, line 1: {e}: pass encoding=, perhaps 'latin-1'") from None
         if self._has_header is None:

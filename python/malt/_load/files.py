@@ -24,6 +24,9 @@ BOM = b"\xef\xbb\xbf"
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+PACKED = {"gzip": 1032, "bzip2": 100_000, "xz": 100_000}
+"""Bytes that one packed byte can stand for: with gzip by the format; with the others more than ever occurs."""
+
 _READERS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
@@ -77,6 +80,11 @@ class File:
     def divisible(self) -> bool:
         """Whether reading can begin anywhere."""
         return self.size is not None and not self.compression
+
+    @property
+    def most(self) -> int | None:
+        """How many bytes can be in it, unpacked; None if nobody knows its size."""
+        return None if self.size is None else self.size * PACKED.get(self.compression, 1)
 
     @contextmanager
     def raw(self) -> Iterator[IO[bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from typing import Any
 
@@ -103,12 +104,14 @@ class Archive:
         except (ValueError, OSError, zipfile.BadZipFile) as e:
             raise ValueError(f"malt: load: {self._file.name}: {e}: fetch the file again") from e
 
-    @staticmethod
-    def _shape(archive: Any, member: str) -> tuple[int, ...]:
-        from .arrays import npy_header
+    def _shape(self, archive: Any, member: str) -> tuple[int, ...]:
+        from .arrays import npy_header, promised
 
+        name = f"{member!r} in {self._file.name}"
         with archive.zip.open(member + ".npy") as f:
-            return npy_header(f, f"{member!r} in the npz file")[1]
+            dtype, shape, _, begin = npy_header(f, name)
+        promised(name, begin + dtype.itemsize * math.prod(shape), archive.zip.getinfo(member + ".npy").file_size)
+        return shape
 
     def part(self, cut: Cut) -> Any:
         def read() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,10 +64,18 @@ class Parquet:
         team.share(look)
 
     def _opened(self, file: File, f: Any) -> Any:
-        try:
+        with self._damage(file, "it is not a whole Parquet file"):
             return self._parquet.ParquetFile(f)
-        except self._arrow.ArrowInvalid as e:
-            raise ValueError(f"malt: load: {file.name} is no Parquet file: {e}") from e
+
+    @contextmanager
+    def _damage(self, file: File, what: str) -> Iterator[None]:
+        """Say in which file there is what pyarrow cannot read."""
+        try:
+            yield
+        except (self._arrow.ArrowException, OSError) as e:
+            if isinstance(e, OSError) and e.errno is not None:  # the disk's, or the network's
+                raise
+            raise ValueError(f"malt: load: {file.name}: {what} ({e}): fetch the file again") from e
 
     def count(self) -> int:
         return sum(map(sum, self._groups))
@@ -80,7 +90,8 @@ class Parquet:
                     wanted = local_cuts(of_file, self._groups[i])
                     self._progress.begin("reading", sum(self._bytes(file, g) for g, _ in wanted))
                     for group, rows in wanted:
-                        table = file.read_row_group(group, columns=self._names)
+                        with self._damage(self._files[i], f"row group {group} is damaged"):
+                            table = file.read_row_group(group, columns=self._names)
                         tables.append(table.select(self._names).take(np.arange(self._groups[i][group])[rows]))
                         self._progress.add(self._bytes(file, group))
 

@@ -18,6 +18,12 @@ LONGEST = 256 << 20
 """Bytes of a row above which the file is taken for something else."""
 
 
+OLD_LINES = (
+    "the lines end with \\r alone, as on old computers, and \\n or \\r\\n is expected: convert the file, such as by "
+    "tr '\\r' '\\n'"
+)
+
+
 @dataclass(frozen=True)
 class Rows:
     """How a text is made of rows.

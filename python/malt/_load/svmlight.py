@@ -13,7 +13,7 @@ from .cuts import in_order
 from .decimals import Found, decimals
 from .files import File
 from .progress import Progress
-from .rows import Rows
+from .rows import OLD_LINES, Rows
 from .team import Team
 from .text import MalformedError, Text
 
@@ -206,6 +206,8 @@ def _first_bad(text: bytes) -> MalformedError:
     for i, line in enumerate(text.split(b"\n")):
         if not _LINE.fullmatch(line):
             words = line.split()
+            if b"\r" in line.rstrip(b"\r"):
+                return MalformedError(i, f"{_shown(line)}: {OLD_LINES}")
             if not words or not re.fullmatch(_NUMBER, words[0], re.IGNORECASE):
                 bad, want = words[0] if words else b"", "a label, a number"
                 if b"," in bad:

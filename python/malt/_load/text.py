@@ -7,6 +7,7 @@ has no beginning but its first byte.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
@@ -44,6 +45,20 @@ class Piece:
         return len(self.numbers)
 
 
+def refuse(name: str, first: bytes) -> None:
+    """Raise if a text begins as one in UTF-16, or as a web page that came in place of the file."""
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError(
+            f"malt: load: {name}, line 1: the text is UTF-16 (it begins with {first[:2]!r}), which cannot be divided "
+            "at newlines: convert the file, such as by iconv -f UTF-16 -t UTF-8"
+        )
+    if first.lstrip().lower().startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm")):
+        raise ValueError(
+            f"malt: load: {name}, line 1: this is a web page, which begins with {first.lstrip()[:15]!r}: the server "
+            "sent it in place of the file, such as to ask for a login. Look at it in a browser"
+        )
+
+
 class Text:
     """Files of rows of text.
 
@@ -77,8 +92,9 @@ class Text:
         """Return the byte of a file with which its rows begin."""
         if i not in self._starts:
             with self.files[i].plain() as (f, _):
-                mark = len(BOM) if f.read(len(BOM)) == BOM else 0
-            self._starts[i] = self._header(self.files[i], mark)
+                first = f.read(256)
+            refuse(self.files[i].name, first)
+            self._starts[i] = self._header(self.files[i], len(BOM) if first.startswith(BOM) else 0)
         return self._starts[i]
 
     def count(self) -> int:
