@@ -34,7 +34,7 @@ def report(name, shrink, passes, times, **options):
     v = malt.Vector(x.shape[1], **options)
     for t in range(0, passes * len(y), EVERY):
         rows = np.arange(t, min(t + EVERY, passes * len(y))) % len(y)
-        steps = 1 / (LAMBDA * (np.arange(t, t + rows.size) + 2500)) if shrink else rows.size * [0.1]
+        steps = 1 / (LAMBDA * (np.arange(t, t + rows.size) + 2500)) if shrink else rows.size * [1.0]
         sgd(v.array, rows, np.multiply(times, steps), shrink)
         v.sync()
     v.allreduce()
@@ -45,8 +45,8 @@ def report(name, shrink, passes, times, **options):
     v.close()
 
 
-for times in dict.fromkeys([1, malt.size()]):
+for times in sorted({1, (malt.size() + 1) // 2, malt.size()}):
     report(f"whole vectors, step times {times}", False, 1, times)
     report(f"sparse='model', step times {times}", False, 1, times, sparse="model")
-for consistency in ["bsp", "ssp:2", "ssp:8"] * (2 if malt.size() > 1 else 1):
+for consistency in "bsp", "ssp:2", "ssp:8":
     report(consistency, True, 2, 1, consistency=consistency)
