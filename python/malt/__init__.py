@@ -33,6 +33,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from . import _frames as _frames  # shows exceptions from now on
 from . import _identity as _identity  # has to see forks from now on
 
 if TYPE_CHECKING:

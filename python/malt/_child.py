@@ -15,7 +15,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from . import _parent
+from . import _frames, _parent
 from ._pickles import MAIN
 
 importing_main = False
@@ -108,11 +108,8 @@ def _fail(result: int, error: Exception) -> None:
     from ._report import reporter
 
     reporter.failed(error)
-    # Without the frames of this file.
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
+    with _frames.hidden(error):
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         packed: bytes | None = dumps(error)
     except Exception:

@@ -31,6 +31,9 @@ DEATHS = ("ended", "failed", "unreachable")
 class Error(Exception):
     """Something went wrong in the job; every exception of MALT's own is one."""
 
+    same = ""
+    """What happened, in words that are the same on all ranks that see it; empty if there are none."""
+
 
 class TimeoutError(Error, builtins.TimeoutError):
     """A wait took longer than its timeout. The message names the ranks waited for.
@@ -64,6 +67,7 @@ class PeerError(Error, ConnectionError):
     def __init__(self, message: str = "", rank: int | None = None, kind: str | None = None, why: str = "") -> None:
         super().__init__(message)
         self.rank, self.kind, self.why = rank, kind, why
+        self.same = "" if rank is None else f"rank {rank} is dead"
 
     def __reduce__(self) -> tuple[type[PeerError], tuple[str, int | None, str | None, str]]:
         """Keep what is known when the exception is pickled, as multiprocessing does."""
@@ -100,6 +104,8 @@ class StateError(Error, RuntimeError):
 
 class MismatchError(Error, ValueError):
     """The ranks disagree: about a vector, or about which collective call this is."""
+
+    same = "the ranks disagree"  # each rank names its own call beside that of another
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -82,6 +82,9 @@ class Job:
     preexec : callable, optional
         Run in each new process between fork and exec. Only for a launcher
         without other threads.
+    told : callable, optional
+        Called with a rank that leaves it to the launcher to show its traceback (`Rank.words`); by default
+        that is output.
 
     Notes
     -----
@@ -89,7 +92,12 @@ class Job:
     happened. Not for use by several threads at once.
     """
 
-    def __init__(self, output: Callable[[int, int, bytes], None], preexec: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        output: Callable[[int, int, bytes], None],
+        preexec: Callable[[], None] | None = None,
+        told: Callable[[Rank], None] | None = None,
+    ) -> None:
         self.ranks: list[Rank] = []
         self.asked = False
         """The user has asked the ranks to end: their ends do not stop the others at once."""
@@ -97,6 +105,7 @@ class Job:
         """When the job was stopped: what ends after that ends because of it."""
         self._output = output
         self._preexec = preexec
+        self._told = told or self._put_out
         # poll rather than epoll, since a watched descriptor may be a regular file.
         self._selector = selectors.PollSelector()
         self._outputs: list[Pipe] = []
@@ -201,9 +210,19 @@ class Job:
         self._output(rank, stream, piece)
 
     def _hear(self, rank: Rank, piece: bytes) -> None:
-        if rank.hear(piece, self.stopped):
+        before = rank.words
+        failed = rank.hear(piece, self.stopped)
+        if rank.words is not before:
+            self.drain(rank)  # what it wrote before that
+            self._told(rank)
+        if failed:
             # It is about to end. Should it hang on its way, it is stopped.
             self._stop_within(FINISH if self.asked else GRACE)
+
+    def _put_out(self, rank: Rank) -> None:
+        """Show a traceback as if the rank had printed it."""
+        if rank.words is not None:
+            self._output(rank.number, 2, rank.words["text"].encode(errors="replace"))
 
     def _drop(self, pipe: Pipe) -> None:
         """Do without a pipe that has ended, or is given up."""

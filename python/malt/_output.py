@@ -128,21 +128,26 @@ class Display:
         """Take what a rank wrote; empty bytes are the end of the stream."""
         source = self._lines[rank][stream]
         lines = source.feed(data) if data else source.rest()
-        if not lines:
-            return
+        if lines:
+            self.log(rank, lines)
+            self.put(rank, stream, lines)
+
+    def put(self, rank: int, stream: int, lines: Sequence[bytes]) -> None:
+        """Show whole lines as a rank's."""
         if stream == 2:
             self._kept[rank].extend((self._count + i, line[:_WIDEST]) for i, line in enumerate(lines))
         self._count += len(lines)
-        self._log(rank, lines)
-        self._show(stream, self._prefixed(rank, stream, lines))
+        self._show(stream, self.prefixed(rank, stream, lines))
 
-    def _prefixed(self, rank: int, stream: int, lines: Sequence[bytes]) -> bytes:
+    def prefixed(self, rank: int, stream: int, lines: Sequence[bytes]) -> bytes:
+        """Return whole lines with the rank in front of each."""
         prefix = b"[%*s] " % (self._width, b"%s%d" % (self._letter, rank))
         if self._colour[stream - 1]:
             prefix = b"\x1b[%dm%s\x1b[0m " % (_COLOURS[rank % len(_COLOURS)], prefix[:-1])
         return b"%s%s\n" % (prefix, (b"\n" + prefix).join(lines))
 
-    def _log(self, rank: int, lines: Sequence[bytes]) -> None:
+    def log(self, rank: int, lines: Sequence[bytes]) -> None:
+        """Write whole lines into the log of a rank, if it has one."""
         if rank in self._logs and self.log_error is None:
             try:
                 self._logs[rank].write(b"\n".join([*lines, b""]))
@@ -158,7 +163,7 @@ class Display:
         block = kept[_last_block([line for _, line in kept]) :]
         if not block or (not again and self._count - block[0][0] == len(block)):
             return b""
-        return self._prefixed(rank, 2, [line for _, line in block])
+        return self.prefixed(rank, 2, [line for _, line in block])
 
 
 def _last_block(lines: Sequence[bytes]) -> int:

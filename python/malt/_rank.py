@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from malt._processes import peek, signal_name
+from malt._report import LONGEST
 
 R = TypeVar("R", bound="Outcome")
 
@@ -27,6 +28,8 @@ class Outcome:
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
         self.failure: dict[str, Any] | None = None
         """What it reported about its failure (``_report``): type, peer."""
+        self.words: dict[str, Any] | None = None
+        """Its traceback, if it left it to the launcher to show that (``_report``)."""
         self.summary: dict[str, Any] | None = None
         """What it reported at its end (``_report``)."""
 
@@ -105,7 +108,7 @@ class Rank(Outcome):
             Whether it says that it has failed.
         """
         *lines, self._begun = (self._begun + piece).split(b"\n")
-        if len(self._begun) > _PIECE:
+        if len(self._begun) > LONGEST:
             self._begun = b""  # not ours
         failed = [self._note(line, stopped) for line in lines]
         return any(failed)
@@ -114,6 +117,8 @@ class Rank(Outcome):
         try:
             said = json.loads(line)
             if "failed" in said:
+                if "words" in said:
+                    self.words = _words(**said["words"])
                 at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": bool(said["peer"])}
                 if self.failed is None and (stopped is None or at < stopped):
                     self.failed, self.failure = at, failure
@@ -123,6 +128,12 @@ class Rank(Outcome):
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             pass  # not ours: a program may write into any descriptor that it has
         return False
+
+
+def _words(dead: int | None, **texts: str) -> dict[str, Any]:
+    """Check what a rank says of its traceback: any program may write into the pipe."""
+    texts = {name: str(texts[name]) for name in ("type", "text", "same", "place")}
+    return {**texts, "dead": None if dead is None else int(dead)}
 
 
 class Pipe:

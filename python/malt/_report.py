@@ -8,6 +8,11 @@ The rank writes lines of JSON to it:
     clock in all processes of a machine. ``peer`` is true where it only says
     that another rank is gone. The launcher needs this because the rank that
     fails first is often not the first to end.
+    ``"words": {"type": …, "text": "Traceback …", "same": "", "dead": null, "place": "train.py:12: v.sync()"}``
+    is there as well where the rank leaves it to the launcher to show its traceback. The launcher
+    shows the same failure of several ranks once: that is one of the same ``same``, or where that
+    is empty, of the same text. ``dead`` is the rank that a `PeerError` is about; ``place`` is the line of
+    the user's program.
 ``{"summary": {"wall": 9.1, "scatter": 0.3, "fold": 0.8, "wait": 1.2, "collective": 0.1, "waited": {"2": 1.1}}}``
     At the end, in seconds, for ``malt run --summary``. ``waited`` holds the
     time in which a rank was among those waited for.
@@ -26,9 +31,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from malt._errors import death
+from malt import _frames
+from malt._errors import Error, PeerError, death
 
 VARIABLE = "MALT_REPORT"
+
+LONGEST = 1 << 18
+"""Bytes of a line. A traceback that is longer is printed by the rank."""
 
 
 class Reporter:
@@ -54,14 +63,30 @@ class Reporter:
                 os.set_inheritable(fd, False)  # what the rank starts is not the rank
                 self._fd = fd
 
-    def _say(self, message: Mapping[str, Any]) -> None:
-        if self._fd is not None and os.getpid() == self._pid:
-            with contextlib.suppress(OSError):  # the launcher is gone
-                os.write(self._fd, json.dumps(message).encode() + b"\n")
+    def _say(self, message: Mapping[str, Any]) -> bool:
+        data = json.dumps(message).encode() + b"\n"
+        if self._fd is None or os.getpid() != self._pid or len(data) > LONGEST:
+            return False
+        try:
+            return os.write(self._fd, data) == len(data)
+        except OSError:  # the launcher is gone
+            return False
 
-    def failed(self, error: BaseException) -> None:
-        """Report that the rank ends because of error, before the other ranks hear of it."""
-        self._say({"failed": type(error).__name__, "peer": death(error) is not None, "time": time.monotonic()})
+    def failed(self, error: BaseException, text: str = "") -> bool:
+        """Report that the rank ends because of error, before the other ranks hear of it.
+
+        With the text of its traceback, it is left to the launcher to show that: False if nobody will.
+        """
+        said = {"failed": type(error).__name__, "peer": death(error) is not None, "time": time.monotonic()}
+        if text:
+            said["words"] = {
+                "type": type(error).__name__,
+                "text": text,
+                "same": error.same if isinstance(error, Error) else "",
+                "dead": error.rank if isinstance(error, PeerError) else None,
+                "place": _frames.last(error),
+            }
+        return self._say(said)
 
     def spent(self, kind: str, seconds: float) -> None:
         """Add to the time spent on ``scatter``, ``fold``, ``wait`` or ``collective``."""

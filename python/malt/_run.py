@@ -217,7 +217,7 @@ def _call(call: int, size: int, limit: float | None, timeout: float | None) -> l
     failed = job.first_failure()
     if failed is not None:
         words = display.last_words(failed.number, again=True)
-        raise_failure(failed, messages[failed.number], words.decode(errors="replace"))
+        raise_failure(failed, messages[failed.number], words.decode(errors="replace"), messages)
     if not in_time:
         late = [str(rank.number) for rank in job.ranks if rank.status]
         raise _errors.TimeoutError(
@@ -262,8 +262,10 @@ def _show(stream: int, lines: bytes) -> None:
     (sys.stdout if stream == 1 else sys.stderr).write(lines.decode(errors="replace"))
 
 
-def raise_failure(failed: Outcome, message: tuple[bool, Any] | None, words: str) -> NoReturn:
-    """Raise what a rank failed with; words are its last."""
+def raise_failure(
+    failed: Outcome, message: tuple[bool, Any] | None, words: str, messages: Sequence[tuple[bool, Any] | None] = ()
+) -> NoReturn:
+    """Raise what a rank failed with; words are its last, messages those of all ranks."""
     if message is None or message[0]:
         raise _errors.PeerError(
             f"malt: rank {failed.number} {failed.fate()}" + (f"; it ended with:\n{words}" if words else ""),
@@ -276,7 +278,9 @@ def raise_failure(failed: Outcome, message: tuple[bool, Any] | None, words: str)
             raise TypeError
     except Exception:  # an exception that pickle cannot make again
         error = _errors.Error(f"malt: rank {failed.number} raised {kind}: {text}")
-    note = f"On rank {failed.number}:\n\n{trace}".rstrip()
+    same = [str(rank) for rank, other in enumerate(messages) if other is not None and other[1:] == message[1:]]
+    where = f"ranks {', '.join(same)}" if len(same) > 1 else f"rank {failed.number}"
+    note = f"On {where}:\n\n{trace}".rstrip()
     if hasattr(error, "add_note"):
         error.add_note(note)
         raise error

@@ -7,13 +7,14 @@ import operator
 import os
 import sys
 import threading
+from traceback import format_exception
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _codec, _foreign, _identity, _launchers, _lib
+from . import _codec, _foreign, _frames, _identity, _launchers, _lib
 from ._errors import StateError
 from ._options import choose, joined
 from .typing import Op, Transport
@@ -168,14 +169,21 @@ _previous_hook = sys.__excepthook__
 def _excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
     """Report an uncaught exception, then tell the other ranks that this one is ending.
 
-    In that order: the launcher takes the first traceback for the cause, and the
-    others fail as soon as they are told.
+    In that order: the launcher takes the first failure for the cause, and the others
+    fail as soon as they are told. A launcher that can show the traceback gets it as data,
+    because it shows once what several ranks see; otherwise the rank prints it.
     """
+    told = False
     try:
-        _previous_hook(kind, value, traceback)
+        with _frames.hidden(value):
+            sys.stderr.flush()
+            if _reporter is not None and _frames.plain(_previous_hook):
+                told = _reporter.failed(value, "".join(format_exception(kind, value, value.__traceback__)))
+            if not told:
+                _previous_hook(kind, value, value.__traceback__)
     finally:
         sys.stderr.flush()
-        if _reporter is not None:
+        if _reporter is not None and not told:
             _reporter.failed(value)
         _lib.abort(value)
 

@@ -69,3 +69,8 @@ def wait() -> None:
 
 def unsendable() -> Any:
     return threading.Lock()
+
+
+def wrong_option() -> None:
+    """Fail in the same way on each rank."""
+    malt.Vector(3, start="some")  # type: ignore[call-overload]

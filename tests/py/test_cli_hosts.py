@@ -19,10 +19,12 @@ from launching import LONG, launched, run, script
 import malt
 from malt._cli import main
 from malt._cli.diagnosis import diagnosis
+from malt._cli.failures import Failures
 from malt._cli.frames import ERR, OUT, PREAMBLE, Frames, frame
 from malt._cli.hosts import Host, from_file, from_words
 from malt._cli.plan import Plan
 from malt._cli.remote import AT_ONCE, Hosts
+from malt._output import Display
 
 HERE = "localhost:2,127.0.0.1:1"
 
@@ -81,7 +83,7 @@ def test_what_is_encrypted_is_said(public: Sequence[str], encrypt: str | None, s
     env = {} if encrypt is None else {"MALT_ENCRYPT": encrypt}
     notes: list[str] = []
     plan = Plan([Host("a", 1), Host("b", 1)], lambda _: [], ["true"], "/", env, "")
-    hosts = Hosts(plan, lambda *_: None, notes.append, lambda: None)
+    hosts = Hosts(plan, Failures(Display(2, lambda *_: None)), notes.append, lambda: None)
     for connection, addresses in zip(hosts._connections, ([], public), strict=True):
         assert notes == []
         hosts._heard(connection, {"ready": True, "store": "h:1", "notes": [], "public": addresses})

@@ -89,6 +89,7 @@ class Agent:
                 "status": rank.status,
                 "failed": rank.failed is not None,
                 "failure": rank.failure,
+                "words": rank.words,
                 "summary": rank.summary,
             }
             if news != self._told.get(rank.number):
@@ -185,7 +186,8 @@ def main() -> int:
     def output(rank: int, stream: int, data: bytes) -> None:
         connection.show(1, frame(stream, rank, data))  # also that there is no more
 
-    with Job(output, preexec=lambda: _parent.end_with(agent)) as job:
+    # Tracebacks travel with the news of a rank: malt run shows them.
+    with Job(output, preexec=lambda: _parent.end_with(agent), told=lambda _: None) as job:
         Agent(job, connection).serve()
     return 0
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import malt
 from malt._cli.diagnosis import diagnosis
+from malt._cli.failures import Failures
 from malt._cli.frames import SAID, Frames
 from malt._cli.hosts import Host
 from malt._cli.options import UsageError
@@ -89,8 +90,8 @@ class Hosts:
     ----------
     plan : Plan
         What to run.
-    output : callable
-        As for `Job`.
+    failures : Failures
+        Shows what the ranks write, and how they fail.
     note : callable
         Called with what the user may want to know.
     preexec : callable
@@ -100,14 +101,15 @@ class Hosts:
     def __init__(
         self,
         plan: Plan,
-        output: Callable[[int, int, bytes], None],
+        failures: Failures,
         note: Callable[[str], None],
         preexec: Callable[[], None],
     ) -> None:
         self.ranks: list[_RemoteRank] = []
         self._asked = False
         self._plan = plan
-        self._output = output
+        self._output: Callable[[int, int, bytes], None] = failures.display
+        self._told: Callable[[Outcome], None] = failures.heard
         self._note = note
         self._job = _Connections(self._came, preexec)
         self._connections: list[_Connection] = []
@@ -130,6 +132,7 @@ class Hosts:
     def __exit__(self, error: object, *_: object) -> None:
         if error is not None:
             self._output = lambda *_: None
+            self._told = lambda _: None
         self.close()
 
     # ------------------------------------------------------------------ starting
@@ -254,6 +257,9 @@ class Hosts:
 
     def _news(self, rank: _RemoteRank, news: Mapping[str, Any]) -> None:
         rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
+        if rank.words is None and news["words"] is not None:
+            rank.words = news["words"]
+            self._told(rank)
         if news["failed"]:
             self._failed(rank)
 

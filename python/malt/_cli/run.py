@@ -13,6 +13,7 @@ from typing import BinaryIO, NoReturn
 from malt import _machine
 from malt._cli import hosts, nodes, remote, target
 from malt._cli.crew import Crew
+from malt._cli.failures import Failures
 from malt._cli.options import Parser, UsageError, nearest, ranks, see_room, settings
 from malt._cli.plan import made
 from malt._cli.summary import table
@@ -148,8 +149,8 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Cal
     plan = made(options, program, refuse)
     _settle()
 
-    def gather(display: Display, terminal: Terminal, preexec: Callable[[], None]) -> remote.Hosts:
-        return remote.Hosts(plan, display, (lambda _: None) if options.quiet else terminal.note, preexec)
+    def gather(failures: Failures, terminal: Terminal, preexec: Callable[[], None]) -> remote.Hosts:
+        return remote.Hosts(plan, failures, (lambda _: None) if options.quiet else terminal.note, preexec)
 
     def start(crew: remote.Hosts, _: Terminal) -> None:
         crew.start()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from malt import _parent
 from malt._cli.crew import Crew
+from malt._cli.failures import Failures
 from malt._cli.options import UsageError
 from malt._cli.signals import Signals
 from malt._cli.terminal import Terminal, colours
@@ -30,9 +31,20 @@ class Kind(NamedTuple):
     letter: str = ""
     """What stands before the number of one."""
 
-    def name(self, number: int) -> str:
-        """Return how one is called, such as ``rank 3``."""
-        return f"{self.noun} {self.letter}{number}"
+    def name(self, numbers: Iterable[int]) -> str:
+        """Return how some are called, such as ``rank 3``, or ``ranks 0-5 and 7``."""
+        runs: list[list[int]] = []
+        for number in sorted(numbers):
+            if runs and number == runs[-1][-1] + 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        words = []
+        for run in runs:
+            shown = [f"{self.letter}{number}" for number in run]
+            words += [f"{shown[0]}-{shown[-1]}"] if len(run) > 2 else shown
+        listed = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+        return f"{self.noun}{'s' if sum(map(len, runs)) > 1 else ''} {listed}"
 
 
 def keep_standard_descriptors() -> None:
@@ -42,16 +54,16 @@ def keep_standard_descriptors() -> None:
     os.close(fd)
 
 
-def here(display: Display, _: Terminal, preexec: Callable[[], None]) -> Job:
+def here(failures: Failures, _: Terminal, preexec: Callable[[], None]) -> Job:
     """Return what holds processes of this machine."""
-    return Job(display, preexec=preexec)
+    return Job(failures.display, preexec, failures.heard)
 
 
 def supervise(
     kind: Kind,
     program: str,
     size: int,
-    gather: Callable[[Display, Terminal, Callable[[], None]], C],
+    gather: Callable[[Failures, Terminal, Callable[[], None]], C],
     start: Callable[[C, Terminal], None],
     finish: Callable[[C, Terminal, Display], None] = lambda *_: None,
     logs: Mapping[int, BinaryIO] | None = None,
@@ -67,7 +79,7 @@ def supervise(
     size : int
         How many there are.
     gather : callable
-        Returns what will hold them, such as `here`, from what shows their output, the
+        Returns what will hold them, such as `here`, from what shows their output and their failures, the
         terminal, and what new processes are to run between fork and exec.
     start : callable
         Starts them all.
@@ -83,8 +95,9 @@ def supervise(
     """
     terminal = Terminal(kind.command)
     display = Display(size, terminal.show, (colours(1), colours(2)), logs, kind.letter)
+    failures = Failures(display)
     launcher = os.getpid()
-    crew = gather(display, terminal, lambda: _parent.end_with(launcher))
+    crew = gather(failures, terminal, lambda: _parent.end_with(launcher))
     with crew as job:
         terminal.job = job
         signals = Signals(job, terminal, f"{kind.noun}s")
@@ -109,7 +122,7 @@ def supervise(
         demanded = signals.first is not None and any(rank.status for rank in job.ranks)
         return 128 + (signals.first or 0) if demanded else int(bool(terminal.lost or display.log_error))
     if signals.first is None or failed.status != -signals.first:
-        _explain(kind, job, failed, display, terminal)
+        _explain(kind, job, failed, failures, terminal)
     return failed.code
 
 
@@ -123,19 +136,25 @@ def not_started(noun: str, name: str, number: int, size: int, error: OSError) ->
     return f"{name!r} cannot be executed ({error.strerror}): does the interpreter after its #! exist?"
 
 
-def _explain(kind: Kind, job: Crew, failed: Outcome, display: Display, terminal: Terminal) -> None:
-    """Say who failed first, and show again what it said, after the noise of the others."""
-    others = sum(rank is not failed and rank.failed is None and rank.status != 0 for rank in job.ranks)
-    sentence = f"{kind.name(failed.number)} {failed.fate()}"
+def _explain(kind: Kind, job: Crew, failed: Outcome, failures: Failures, terminal: Terminal) -> None:
+    """Say which rank failed first, and show again what it said, after the noise of the others."""
+    for sentence, words in failures.others(failed, kind.name):
+        terminal.note(sentence)
+        terminal.show(2, words)
+    alike = failures.alike(failed)
+    others = sum(
+        rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None for rank in job.ranks
+    )
+    sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate()}"
     if failed.status == -signal.SIGKILL and failed.failure is None:
         sentence += " (by somebody, or by the kernel for lack of memory: see dmesg)"
     if others:
         sentence += f"; the other {others} were stopped" if others > 1 else f"; the other {kind.noun} was stopped"
     # One that was ended from outside had no last words about it.
     outside = failed.failure is None and failed.status in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
-    words = b"" if outside else display.last_words(failed.number)
+    words = b"" if outside else failures.words(failed)
     if not words:
         terminal.note(sentence)
         return
-    terminal.note(sentence + "; it ended with:")
+    terminal.note(sentence + f"; {'it' if len(alike) == 1 else 'they'} ended with:")
     terminal.show(2, words)

@@ -7,10 +7,10 @@ call from the same instruction as the one before, as in a loop, tells nothing.
 
 from __future__ import annotations
 
-import linecache
-import os
 import sys
 from types import CodeType, FrameType
+
+from malt import _frames
 
 from .loading import lib
 
@@ -46,7 +46,7 @@ def _tell(frame: FrameType | None) -> None:
     """Tell the line of the user's from which ``frame`` was called, unless it is known."""
     global _code, _instruction
     while frame is not None and not (frame.f_code is _code and frame.f_lasti == _instruction):
-        if frame.f_globals.get("__name__", "").partition(".")[0] != "malt":
+        if not _frames.ours(frame):
             break
         frame = frame.f_back
     else:
@@ -62,7 +62,5 @@ def _tell(frame: FrameType | None) -> None:
 
 def _text(frame: FrameType) -> bytes:
     """Return file, line and what stands there."""
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    source = linecache.getline(file, line, frame.f_globals).strip()
-    place = f"{os.path.basename(file)}:{line}" + (f": {source}" if source else "")
+    place = _frames.place(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
     return place.replace("\0", " ").encode("utf-8", "replace")[:LONGEST]

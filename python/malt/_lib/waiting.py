@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from malt._errors import StaleError, StateError, TimeoutError
+from malt._frames import ours
 from malt._guide import lines
 
 from . import convert, loading, place
@@ -209,6 +210,6 @@ JOB = Job()
 def warn(message: str) -> None:
     """Warn at the line of the user's that called malt."""
     level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "malt":
+    while frame is not None and ours(frame):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -24,6 +24,8 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets.config import Config
 
+from malt._frames import hidden
+
 
 class _Publisher(DisplayPublisher):
     """What ``display`` shows, and figures."""
@@ -134,20 +136,13 @@ class Shell(InteractiveShell):
 
     def showtraceback(self, *arguments: Any, **more: Any) -> None:
         """Show an exception; it has ended the cell, so it is too late for Ctrl-C."""
-        with self.calm():
+        with self.calm(), hidden(sys.exc_info()[1] or Exception()):
             super().showtraceback(*arguments, **more)
 
-    def _get_exc_info(self, exc_tuple: Any = None) -> tuple[type[BaseException], BaseException, TracebackType]:
-        """Leave out where malt raises what it explains itself: the line that called it is what matters."""
-        kind, error, trace = super()._get_exc_info(exc_tuple)
-        last, frame = None, trace
-        while frame is not None:
-            if not frame.tb_frame.f_globals.get("__name__", "").startswith("malt."):
-                last = frame
-            frame = frame.tb_next
-        if last is not None and str(error).startswith("malt:"):
-            last.tb_next = None
-        return kind, error, trace
+    def _get_exc_info(self, exc_tuple: Any = None) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+        """Return the traceback that the exception has now: without MALT's frames while it is shown."""
+        kind, error, _ = super()._get_exc_info(exc_tuple)
+        return kind, error, error.__traceback__
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
         if self._trace[0] is None:
