@@ -41,7 +41,7 @@ def last(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def hidden(error: BaseException) -> Iterator[None]:
-    """Leave MALT's frames out of an exception, and of those that led to it, for as long as it is shown."""
+    """Leave MALT's frames out of an exception, and of its causes, for as long as it is shown."""
     before: list[tuple[BaseException, TracebackType | None, bool]] = []
     if os.environ.get("MALT_LOG") != "debug":
         _hide(error, before)

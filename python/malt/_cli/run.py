@@ -30,9 +30,9 @@ USAGE = "malt run -n RANKS | -H HOST:RANKS,... [options] [--] SCRIPT.py | -m MOD
 
 DESCRIPTION = """\
 Starts a program on several ranks and shows their output, with the rank in front of each
-line. When a rank fails, ends all of them within a second, shows the traceback of the
-first failure last, and returns its exit code (128 + n after signal n). Ctrl-C lets the
-ranks finish; pressed twice, it kills them."""
+line. When a rank fails, ends all of them within a second, names the first failing rank
+last, and returns its exit code (128 + n after signal n). The same failure of several
+ranks is shown once. Ctrl-C lets the ranks finish; pressed twice, it kills them."""
 
 EXAMPLES = """\
   malt run -n 4 train.py --epochs 3        a script, with its own arguments
