@@ -10,14 +10,29 @@ import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Cut", "length", "part"]
+__all__ = ["Cut", "Turns", "length", "part", "skip"]
 
 Cut: TypeAlias = "slice | np.ndarray[Any, Any]"
 """Which items: every so many of them, or their numbers."""
+
+
+class Turns(NamedTuple):
+    """How items that come in turn are cut: in rounds, of one item for each rank."""
+
+    rank: int
+    size: int
+    even: str | None
+
+    def count(self, n: int) -> int:
+        """Return how many of n items are the rank's."""
+        if self.even is None:
+            return len(range(self.rank, n, self.size))
+        return n // self.size if self.even == "drop" else -(-n // self.size)
+
 
 ROW_SLICED = ("csr", "csc", "lil")
 """The sparse formats that can be cut by rows themselves."""
@@ -56,14 +71,14 @@ def length(position: int, x: Any) -> int | None:
     raise TypeError(f"malt: data {position} is {x!r}, a {kind}: an array, a sequence or an iterable is expected{hint}")
 
 
-def part(x: Any, n: int | None, cut: Cut) -> Any:
-    """Return those of the items of ``x``, which has ``n``."""
+def part(x: Any, n: int | None, cut: Cut, turns: Turns) -> Any:
+    """Return those of the items of ``x``, which has ``n``; without a number, by turns."""
     if _is_torch(x):
         from . import _parts_torch
 
-        return _parts_torch.part(x, n, cut)
+        return _parts_torch.part(x, n, cut, turns)
     if n is None:
-        return skip(x, cut) if isinstance(x, Iterator) else _Stride(x, cut)
+        return skip(x, turns) if isinstance(x, Iterator) else _Stride(x, turns)
     if isinstance(x, list | tuple | range):
         if isinstance(cut, slice):
             return x[cut]
@@ -80,10 +95,22 @@ def part(x: Any, n: int | None, cut: Cut) -> Any:
     return _Part(x, range(n)[cut] if isinstance(cut, slice) else cut.tolist())
 
 
-def skip(items: Iterable[Any], cut: Cut) -> Iterator[Any]:
-    """Go through items in turn, past those that are not of the cut."""
-    assert isinstance(cut, slice)
-    return itertools.islice(items, cut.start, None, cut.step)
+def skip(items: Iterable[Any], turns: Turns) -> Iterator[Any]:
+    """Go through items in turn, past those that are other ranks'."""
+    if turns.even is None:
+        return itertools.islice(items, turns.rank, None, turns.size)
+    return _rounds(iter(items), turns)
+
+
+def _rounds(items: Iterator[Any], turns: Turns) -> Iterator[Any]:
+    """Go through whole rounds; the last one is filled up with the first items, or left out."""
+    first: list[Any] = []
+    while items_of_round := list(itertools.islice(items, turns.size)):
+        first = first or items_of_round
+        if len(items_of_round) == turns.size:
+            yield items_of_round[turns.rank]
+        elif turns.even == "pad":
+            yield (items_of_round + first * turns.size)[turns.rank]
 
 
 def _is_torch(x: Any) -> bool:
@@ -112,11 +139,11 @@ class _Part(Sequence[Any]):
 
 
 class _Stride(Iterable[Any]):
-    """Every size-th item of an iterable; iterating again starts anew."""
+    """Every size-th item of an iterable; iterating again starts from its beginning."""
 
-    def __init__(self, whole: Iterable[Any], cut: Cut) -> None:
+    def __init__(self, whole: Iterable[Any], turns: Turns) -> None:
         self._whole = whole
-        self._cut = cut
+        self._turns = turns
 
     def __iter__(self) -> Iterator[Any]:
-        return skip(self._whole, self._cut)
+        return skip(self._whole, self._turns)

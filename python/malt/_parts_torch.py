@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset
 
-from ._parts import Cut, skip
+from ._parts import Cut, Turns, skip
 
 __all__ = ["length", "part"]
 
@@ -41,12 +41,12 @@ def length(position: int, x: Any) -> int | None:
     return len(x)
 
 
-def part(x: Any, n: int | None, cut: Cut) -> Any:
+def part(x: Any, n: int | None, cut: Cut, turns: Turns) -> Any:
     """Return those of the items: a Subset, an IterableDataset, or a sampler."""
     if isinstance(x, Sampler):
-        return _SamplerPart(x, cut)
+        return _SamplerPart(x, turns)
     if isinstance(x, IterableDataset):
-        return _IterablePart(x, cut)
+        return _IterablePart(x, turns)
     assert n is not None
     return Subset(x, range(n)[cut] if isinstance(cut, slice) else cut.tolist())
 
@@ -67,24 +67,23 @@ class _IterablePart(IterableDataset[Any]):
     if the data set does that, and otherwise the same in each.
     """
 
-    def __init__(self, whole: Dataset[Any], cut: Cut) -> None:
+    def __init__(self, whole: Dataset[Any], turns: Turns) -> None:
         self._whole = whole
-        self._cut = cut
+        self._turns = turns
 
     def __iter__(self) -> Iterator[Any]:
-        return skip(self._whole, self._cut)  # type: ignore[arg-type]
+        return skip(self._whole, self._turns)  # type: ignore[arg-type]
 
 
 class _SamplerPart(Sampler[Any]):
     """Every size-th of the indices, or batches of them, that a sampler gives."""
 
-    def __init__(self, whole: Any, cut: Cut) -> None:
+    def __init__(self, whole: Any, turns: Turns) -> None:
         self._whole = whole
-        self._cut = cut
+        self._turns = turns
 
     def __iter__(self) -> Iterator[Any]:
-        return skip(self._whole, self._cut)
+        return skip(self._whole, self._turns)
 
     def __len__(self) -> int:
-        assert isinstance(self._cut, slice)
-        return len(range(len(self._whole))[self._cut])
+        return self._turns.count(len(self._whole))

@@ -82,7 +82,7 @@ def shard(
         ====================================  ==========================================
 
         What is skipped is still produced, on every rank, and must be the same on all.
-        Where items come in turn, only ``stride`` is possible, and no ``even``.
+        Where items come in turn, only ``stride`` is possible.
 
     Raises
     ------
@@ -127,16 +127,15 @@ def shard(
             for i, (x, n) in enumerate(zip(data, lengths, strict=True))
         )
         raise ValueError(f"malt: shard of data with different lengths: {each}: data that are cut alike must have one")
-    if (order != "stride" or even is not None) and None in lengths:
+    if order != "stride" and None in lengths:
         x = data[lengths.index(None)]
-        option, instead = (
-            (f"order={order!r}", "use order='stride'") if order != "stride" else (f"even={even!r}", "leave it out")
-        )
         raise TypeError(
-            f"malt: {option} of a {type(x).__qualname__}, whose items come in turn: {instead}, or make it a list first"
+            f"malt: order={order!r} of a {type(x).__qualname__}, whose items come in turn: use order='stride', or make "
+            "it a list first"
         )
     mine = cut(order, seed, next(iter(known), None), _world.rank(), _world.size(), even)
-    parts = tuple(_parts.part(x, n, mine) for x, n in zip(data, lengths, strict=True))
+    turns = _parts.Turns(_world.rank(), _world.size(), even)
+    parts = tuple(_parts.part(x, n, mine, turns) for x, n in zip(data, lengths, strict=True))
     return parts[0] if len(parts) == 1 else parts
 
 

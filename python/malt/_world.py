@@ -400,6 +400,9 @@ def allreduce(value: Any, op: Op = "mean", *, timeout: float | None = None) -> A
     choose("op", op, OPS)
     if not isinstance(value, np.ndarray | np.generic) and _foreign.known(value):
         array, back = _foreign.as_numpy(value, "value")
+        dtype = str(value.dtype).removeprefix("torch.")
+        if dtype != str(array.dtype):  # it travels as another, of which other ranks may have an array
+            allgather_in("malt.allreduce", None, timeout, f'{dtype}{list(array.shape)}, "{op}"')
         return back(allreduce(array, op, timeout=timeout))
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biufc":

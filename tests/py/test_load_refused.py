@@ -147,3 +147,8 @@ def test_missing_labels_and_far_columns_are_as_in_the_file(tmp_path: Path) -> No
     np.testing.assert_array_equal(y, [np.nan, -1])
     with pytest.raises(ValueError, match=r"feature 100000000000, counted from 1, but n_features=10"):
         malt.load(tmp_path / "a.svm", n_features=10)
+
+
+def test_even_parts_are_cut_by_shard() -> None:
+    with pytest.raises(TypeError, match=r"load has no even=: .*malt\.shard\(malt\.load\(path, shard=False\), even="):
+        malt.load("a.csv", even="pad")

@@ -52,6 +52,22 @@ def test_even_changes_nothing_of_parts_that_are_even(shards: Shards) -> None:
     assert shards(3, list(range(8)), order="block", even="drop") == [[0, 1], [2, 3], [4, 5]]
 
 
+@pytest.mark.parametrize("even", ["pad", "drop"])
+@pytest.mark.parametrize("size", SIZES)
+def test_even_parts_of_what_comes_in_turn_are_those_of_a_list(shards: Shards, size: int, even: str) -> None:
+    for length in LENGTHS:
+        whole = shards(size, list(range(length)), even=even)
+        generated = shards(size, lambda n=length: (i for i in range(n)), even=even)
+        assert [list(part) for part in generated] == whole
+
+        class Stream:
+            def __iter__(self, n: int = length) -> Iterator[int]:
+                return iter(range(n))
+
+        again = shards(size, Stream(), even=even)
+        assert [list(part) for part in again] == [list(part) for part in again] == whole
+
+
 def test_stride_and_block_are_what_they_say(shards: Shards) -> None:
     assert shards(3, list(range(8))) == [[0, 3, 6], [1, 4, 7], [2, 5]]
     assert shards(3, list(range(8)), order="block") == [[0, 1], [2, 3, 4], [5, 6, 7]]
@@ -166,7 +182,6 @@ def test_arrays_in_a_list_or_tuple_may_be_the_items(shards: Shards) -> None:
         (([1, 2], (1,)), {}, ValueError, r"data 0 \(list\) has 2, data 1 \(tuple\) has 1: data that are cut alike"),
         (([1], iter([1]), (1, 2)), {}, ValueError, r"has 1, data 1 \(list_iterator\) has no length, data 2 .* has 2"),
         ((iter([1]),), {"order": "block"}, TypeError, "list_iterator, whose items come in turn: use order='stride'"),
-        ((iter([1]),), {"even": "pad"}, TypeError, "even='pad' of a list_iterator, .* in turn: leave it out, or make"),
         (([1],), {"even": "padd"}, ValueError, "did you mean 'pad'"),
         ((iter([1]),), {"order": "shuffle"}, TypeError, "make it a list"),
         (((np.zeros((9, 2)), np.zeros(9)),), {}, TypeError, r"each with 9 items: did you mean malt.shard\(X, y\)\?"),

@@ -94,6 +94,10 @@ def test_samplers(shards: Shards, size: int) -> None:
         seen = [loaded(Squares(), sampler=part) for part in parts]
         assert [len(x) for x in seen] == [len(part) for part in parts]
         assert sorted(itertools.chain(*seen)) == [i * i for i in range(11)]
+        for even, each in ("pad", -(-11 // size)), ("drop", 11 // size):
+            parts = shards(size, sampler, even=even)
+            assert [len(part) for part in parts] == [len(list(part)) for part in parts] == [each] * size
+            assert len(set(itertools.chain(*parts))) == (11 if even == "pad" else each * size)
     batches = shards(size, lambda: data.BatchSampler(shuffled(), 2, drop_last=False))
     assert sorted(i for part in batches for batch in part for i in batch) == list(range(11))
 

@@ -132,8 +132,53 @@ def test_between_ranks() -> None:
             assert torch.equal(malt.broadcast([x], 1)[0], torch.full((2, 3), 2, dtype=dtype))
         assert malt.allreduce(torch.tensor(float(r), requires_grad=True)) == 0.5
         assert malt.allreduce(torch.tensor(bool(r)), "max")
+        for mine, other in ("bfloat16", "float32"), ("bfloat16", "float16"), ("float32", "float16"):
+            try:
+                malt.allreduce(torch.ones(3, dtype=getattr(torch, [mine, other][r])), "sum")
+            except malt.MismatchError as e:
+                assert f'rank 0: malt.allreduce({mine}[3], "sum")' in str(e), e
+                assert f'rank 1: malt.allreduce({other}[3], "sum")' in str(e), e
+            else:
+                raise AssertionError((mine, other))
         """,
     )
+
+
+class Foreign:
+    """An array of a library like JAX, which numpy can read."""
+
+    dtype, shape = np.dtype(np.float32), (3,)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.arange(3, dtype=dtype or np.float32)
+
+
+class Exchanged:
+    """An array that only knows DLPack."""
+
+    dtype, shape = np.dtype(np.float32), (3,)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.arange(3, dtype=np.float32).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (torch.zeros(3), r"data is a torch\.Tensor, .*malt\.torch\.Vector\(model\).*, np\.array\(data\)"),
+        ([np.zeros(2), torch.zeros(3)], r"data\[1\] is a torch\.Tensor"),
+        (Foreign(), r"data is a .*Foreign, whose memory malt cannot share: use numpy arrays, .*np\.array\(data\)"),
+        ([Foreign()], r"data\[0\] is a .*Foreign"),
+        (Exchanged(), r"data is a .*Exchanged"),
+    ],
+    ids=["tensor", "tensors", "array", "arrays", "dlpack"],
+)
+def test_a_vector_is_made_of_numpys_arrays(data: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        malt.Vector(data)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

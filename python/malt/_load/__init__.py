@@ -164,6 +164,11 @@ def load(
     >>> y
     array([0., 1.])
     """
+    if "even" in unknown:
+        raise TypeError(
+            "malt: load has no even=: load everything, and cut that: malt.shard(malt.load(path, shard=False), "
+            'even="pad"); of X, y = malt.load(path, shard=False), malt.shard(X, y, even="pad")'
+        )
     if unknown:
         raise misspelt(unknown, load)
     if not paths:
