@@ -321,7 +321,8 @@ malt_status malt_cancel(malt_handle object);
  * above.
  * The arrays lie one after the other in one block of memory, each aligned to
  * its element size; without gaps if all have one type.
- * MALT_EINVAL, MALT_ENOMEM, MALT_EMISMATCH, and the codes of malt_barrier. */
+ * MALT_EINVAL, MALT_ENOMEM, MALT_EMISMATCH, the codes of malt_barrier, and MALT_EIO
+ * where the process has closed descriptors that the library uses. */
 malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
                             int64_t timeout_ms, malt_handle *out);
 

@@ -82,8 +82,7 @@ func phrase(numbers []int, prefix, separator string) string {
 	return text
 }
 
-func groups(parts [][]int) string {
-	const most = 4
+func groups(parts [][]int, most int) string {
 	var words []string
 	for _, part := range parts[:min(len(parts), most)] {
 		words = append(words, "{"+phrase(part, "", " ")+"}")

@@ -41,7 +41,7 @@ func (e *DisconnectedError) said() *say.Error {
 func (e *DisconnectedError) finding() string {
 	switch {
 	case e.Deaf < 0:
-		return e.short() + ", " + groups(e.Groups)
+		return e.short() + ", " + groups(e.Groups, 2)
 	case len(e.Groups[e.Deaf]) == 1:
 		return fmt.Sprintf("rank %d never gets anything from the others", e.Groups[e.Deaf][0])
 	}

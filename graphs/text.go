@@ -23,7 +23,7 @@ func (g *Graph) Text() string {
 	if e := g.disconnected(); e != nil {
 		lines = append(lines, "not strongly connected: "+e.short())
 		if e.Deaf < 0 {
-			lines = append(lines, strings.ReplaceAll(groups(e.Groups), "} ", "}\n"))
+			lines = append(lines, strings.ReplaceAll(groups(e.Groups, 4), "} ", "}\n"))
 		}
 	}
 	b.WriteString(strings.Join(lines, "\n") + "\n")
