@@ -33,6 +33,8 @@ default_role = "py:obj"  # what docstrings have in single backticks
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 shutil.copytree(HERE.parent / "examples/notebooks", HERE / "tutorials/notebooks", dirs_exist_ok=True)
+for notebook in (HERE / "tutorials/notebooks").glob("*.ipynb"):  # from there the documentation is nearer
+    notebook.write_text(notebook.read_text().replace("](../../docs/", "](../../"))
 nb_execution_mode = "off"  # tutorials show what `make notebooks` has kept in them
 nb_merge_streams = True
 nb_render_image_options = {"alt": "Plot drawn by the cell above"}

@@ -20,7 +20,7 @@ COLUMNS = {
     "final loss": ">11",
     "accuracy": ">9",
     "MB sent": ">8",
-    "age": ">6",
+    "age": ">8",
     "oldest": ">7",
 }
 
@@ -83,10 +83,11 @@ def verdict(rows: Sequence[dict[str, str]]) -> str:
         return "No speed-up: no run with several ranks reached the serial program's loss."
     times = float(best["speed-up"])
     who = f"{best['ranks'].rstrip('*')} ranks ({best['graph']}, {best['consistency']})"
-    if times > 1:
+    if times >= 1.05:
         return f"The fastest, {who}, reached the serial program's loss {times:.1f} times as fast as the serial program."
+    long = f"{1 / times:.1f} times as long" if times <= 0.95 else "as long"
     crowded = " More ranks than cores take turns." if best["ranks"].endswith("*") else ""
-    return f"No speed-up: the fastest, {who}, took {1 / times:.1f} times as long as the serial program.{crowded}"
+    return f"No speed-up: the fastest, {who}, took {long} as the serial program.{crowded}"
 
 
 def text(rows: Iterable[dict[str, str]]) -> str:

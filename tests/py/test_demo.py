@@ -195,6 +195,8 @@ def test_the_speed_up_is_said_in_words_also_where_there_is_none():
     slower = "No speed-up: the fastest, 2 ranks (all, bsp), took 1.2 times as long as the serial program."
     assert table.verdict([rows[0], row("2", "0.80")]) == slower
     assert table.verdict([row("2*", "0.80")]) == f"{slower} More ranks than cores take turns."
+    as_long = "No speed-up: the fastest, 2 ranks (all, bsp), took as long as the serial program."
+    assert table.verdict([row("2", "1.04")]) == as_long
     assert table.verdict([row("2", None)]).startswith("No speed-up: no run")
 
 

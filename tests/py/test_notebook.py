@@ -283,7 +283,7 @@ def test_children_and_threads_of_ranks(kernel: Kernel) -> None:
         ("%%malt --show 7\n1", "--show 7: ranks from 0 to 2 are expected"),
         ("%%malt -i nowhere\n1", "-i nowhere: the notebook has no variable of that name"),
         ("%%malt -i a.b\n1", "-i a.b: the name of a variable is expected"),
-        ("%%malt -o nowhere\n1", rf"^On all {N} ranks:\nmalt: -o nowhere: there is no variable of that name$"),
+        ("%%malt -o nowhere\n1", rf"^On all {N} ranks:\nmalt: -o nowhere: the ranks have no variable of that name$"),
         ("%%malt -m 2\n1", "there is no option -m: expected one of -h, --help, -n"),
         ("%%malt\nimport sys; sys.exit(4)", rf"^On all {N} ranks:\nSystemExit: 4\n"),
         (

@@ -72,7 +72,7 @@ def test_the_stop_button_interrupts_all_ranks_and_they_can_be_used_on(ranks: Ker
     ranks.interrupt()
     cell = wait()
     assert cell.name == "Interrupted"
-    assert cell.error.startswith("KeyboardInterrupt: the ranks can be used on")
+    assert cell.error.startswith("KeyboardInterrupt: the ranks can be used again")
     by_shell = code.startswith(("os.system", "!"))  # its end by a signal is no exception in Python
     assert re.search("had ended the cell" if by_shell else r"interrupted at line \d: ", cell.error)
     assert usable(ranks)
@@ -121,7 +121,7 @@ def test_an_interrupt_while_the_ranks_are_started(kernel: Kernel) -> None:
     cell = kernel.run("%%malt -n 2 -i slow\nprint('run')")
     assert "the ranks had not started yet, and have been ended" in cell.error
     assert cell.out == ""
-    assert "there are no ranks" in kernel.ok("%malt status").out
+    assert "no ranks are running" in kernel.ok("%malt status").out
 
 
 def test_an_interrupt_when_the_ranks_have_ended_the_cell(ranks: Kernel) -> None:
@@ -151,7 +151,7 @@ def test_ranks_that_do_not_react_can_be_ended(ranks: Kernel) -> None:
     )
     ranks.wait_for(r"\[1\] begun")
     ranks.interrupt()
-    ranks.wait_for("interrupted .* and not back: rank 1.")
+    ranks.wait_for("interrupted .*, still running: rank 1.")
     ranks.interrupt()
     cell = wait()
     assert "did not react and have been ended" in cell.error
@@ -206,8 +206,8 @@ def test_restart_and_stop(ranks: Kernel) -> None:
     pids = ranks.pids()
     assert ranks.ok("%malt stop").out == "malt: 2 ranks ended\n"
     assert all(wait_for_end(pid) for pid in pids)
-    assert ranks.ok("%malt stop").out == "malt: there are no ranks\n"
-    assert "there are no ranks" in ranks.ok("%malt status").out
+    assert ranks.ok("%malt stop").out == "malt: no ranks are running\n"
+    assert "no ranks are running" in ranks.ok("%malt status").out
 
 
 def test_exit_handlers_of_ranks_run_when_they_are_stopped(ranks: Kernel, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_unloading_ends_the_ranks_and_takes_the_commands_away(kernel: Kernel) ->
     assert all(wait_for_end(pid) for pid in pids)
     assert "not found" in kernel.run("%malt status").err + kernel.run("%malt status").error
     kernel.ok("%load_ext malt")
-    assert "there are no ranks" in kernel.ok("%malt status").out
+    assert "no ranks are running" in kernel.ok("%malt status").out
 
 
 BUSY = {
@@ -279,7 +279,7 @@ def test_in_ipython_without_a_kernel(tmp_path: Path) -> None:
     assert "back [0, 1]" in out
     assert "On rank 1:" in out
     assert "ZeroDivisionError" in out
-    assert "KeyboardInterrupt: the ranks can be used on" in out
+    assert "KeyboardInterrupt: the ranks can be used again" in out
     assert out.rstrip().endswith("[0] 0")
 
 
@@ -300,7 +300,7 @@ def test_without_cloudpickle_what_is_defined_in_the_notebook_is_refused(tmp_path
     with Kernel(PYTHONPATH=str(tmp_path)) as kernel:
         kernel.ok("%load_ext malt")
         kernel.ok("def f(): pass\nx = [1, 'a']")
-        assert "-i f: what is defined in the notebook cannot be sent" in kernel.run("%%malt -n 2 -i f\n1").error
+        assert "-i f: objects defined in the notebook cannot be sent" in kernel.run("%%malt -n 2 -i f\n1").error
         assert kernel.ok("%%malt -n 2 -i x\nx").texts == ["[0] [1, 'a']"]
         assert "pip install cloudpickle" in kernel.run("import malt\nmalt.run(f, 2)").error
 

@@ -10,30 +10,29 @@
              _channel carries requests and answers, pipes what a rank prints
 
 The ranks are children of the kernel, started and guarded by what ``malt run``
-uses (``_launch``, ``_parent``, ``_guard``): there is no controller, no port and
-no file, and they end with the kernel however it ends. Only this package knows
-IPython; it is loaded by ``%load_ext malt``.
+uses (``_launch``, ``_parent``, ``_guard``). It needs no controller, no port and
+no file, and the ranks end with the kernel, however it ends. Only this package
+uses IPython; ``%load_ext malt`` loads it.
 
-ipyparallel was weighed and not taken: it brings a controller, engines that meet it on ports of the
-machine, with key files in the user's home, and a client with an event loop; its engines outlive a
-kernel that is killed, and it knows nothing of ranks that wait for each other. It would have saved
-the shell and the socket pair, some 400 lines, and left us the launching, the ending and the
-interrupting.
+ipyparallel would replace the shell and the socket pair, some 400 lines. It is not used because it
+brings a controller, engines that connect to ports of the machine with key files in the user's home,
+and a client with an event loop. Its engines outlive a kernel that is killed, and it does not know
+ranks that wait for each other. Launching, ending and interrupting would still be our own.
 
-* Who can reach a rank. Values travel as pickles, so only where no other process can be: the socket
-  pair has no name and is inherited, content lies in files without a name.
+* Access to a rank. Values travel as pickles, so no other process may reach the connection: the
+  socket pair has no name and is inherited, and content is in files without a name.
 
-* Ctrl-C in the kernel is noted, not raised, while a cell runs, so nothing is left half done. The
-  ranks get a message and SIGINT; the signal raises in the cell only, and the message is for a rank
-  that has not begun with it.
+* Ctrl-C in the kernel is noted, not raised, while a cell runs, so that no step is left half done.
+  The ranks get a message and SIGINT. The signal raises in the cell only. The message interrupts a
+  rank that has not begun with the cell.
 
-* One rank raises: the others, which may wait for it, are interrupted. The job lives on: after a
-  cell that failed all ranks call allgather until they are in step, and syncs that the failure cut
-  in half are dropped (_settle).
+* An exception on one rank. The other ranks, which may wait for it, are interrupted. The job goes
+  on: after a cell that failed, all ranks call allgather until they are in step, and syncs that the
+  failure interrupted are dropped (_settle).
 
-* One rank dies: all are ended, and the next cell starts new ones and says so.
+* The death of one rank. All ranks are ended. The next cell starts new ones and says so.
 
-* Between cells nothing reads from the ranks: there is no thread of ours in the kernel.
+* Between cells nothing reads from the ranks: the kernel has no thread of MALT.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add ``%%malt`` and ``%malt`` to IPython; what ``%load_ext malt`` calls.
+    """Add ``%%malt`` and ``%malt`` to IPython: ``%load_ext malt`` calls this.
 
     Raises
     ------
@@ -60,7 +59,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """End the ranks and take the commands away; what ``%unload_ext malt`` calls."""
+    """End the ranks and remove the commands: ``%unload_ext malt`` calls this."""
     from ._magic import unregister
 
     unregister(shell)

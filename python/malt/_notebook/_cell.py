@@ -17,20 +17,20 @@ GRACE = 0.5
 """Seconds from the first failure of a cell until the ranks that go on are interrupted."""
 
 CHILDREN = 0.4
-"""Seconds after which the children of a rank that was interrupted are as well.
+"""Seconds after which the children of an interrupted rank are interrupted as well.
 
-Not at once, because some are of use later, such as those that load data.
+Not at once, because later cells may use some of them, such as processes that load data.
 """
 
 PATIENCE = 2.0
-"""Seconds after which a rank that was interrupted is said to go on all the same."""
+"""Seconds after which the user is told that an interrupted rank still runs."""
 
 
 class StopButton:
-    """Notes Ctrl-C, which is what the stop button is to a kernel, instead of raising.
+    """Notes Ctrl-C instead of raising. The stop button of a notebook is Ctrl-C to its kernel.
 
-    As a context manager, at whose end it raises if nothing else has. Other than in
-    the main thread it does nothing, since there Python has no Ctrl-C.
+    As a context manager it raises at its end, unless another exception did. In
+    another thread than the main one it does nothing, since Python has no Ctrl-C there.
     """
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class StopButton:
             signal.signal(signal.SIGINT, self._before)
         os.close(self._reader)
         os.close(self._writer)
-        if self.pressed and kind is None:  # too late for the ranks, but the user wants no further cells
+        if self.pressed and kind is None:  # too late for the ranks, but the following cells are not to run
             raise Interrupted("the ranks had ended the cell")
 
     def _press(self, *_: object) -> None:
         self.pressed += 1
         with contextlib.suppress(BlockingIOError):
-            os.write(self._writer, b"!")  # wakes whoever waits for the ranks
+            os.write(self._writer, b"!")  # ends the wait for the ranks
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when it is pressed."""
@@ -83,11 +83,11 @@ class Round:
     Attributes
     ----------
     answers : dict
-        What each rank has answered, in the order in which they did.
+        The answer of each rank, in the order in which they came.
     stopped : bool
         The user has interrupted the ranks.
     killed : bool
-        The user wants them to be ended, since they did not react.
+        The user has ended the ranks, since they did not react.
     """
 
     def __init__(self, team: Team, button: StopButton) -> None:
@@ -166,7 +166,7 @@ class Round:
         self._tell_at, self._told = None, True
         late = ", ".join(map(str, sorted(self._waiting)))
         print(
-            f"malt: interrupted {PATIENCE:.0f} s ago, and not back: rank {late}. It is in compiled code, or catches "
-            "KeyboardInterrupt. It is waited for; stop once more to end all ranks, with their variables",
+            f"malt: interrupted {PATIENCE:.0f} s ago, still running: rank {late}. It is in compiled code, or catches "
+            "KeyboardInterrupt. Wait for it, or stop once more to end all ranks with their variables",
             file=sys.stderr,
         )

@@ -1,9 +1,9 @@
 """Messages between the notebook's kernel and one rank.
 
-A message is one packet of a socket pair that the rank inherits; nobody else can
-reach it. The content is a pickle in a file without a name that travels with the
-packet, so that a message is always received whole, however large, and one file
-serves all the ranks that are sent the same.
+A message is one packet of a socket pair that the rank inherits; no other process
+can reach it. The content is a pickle in a file without a name, whose descriptor
+travels with the packet. So a message of any size is received whole, and one file
+serves all ranks that get the same message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, kind: str, content: Any = None) -> None:
-        """Send a message; does nothing if the other end is gone, whose end is noticed elsewhere."""
+        """Send a message; do nothing if the other end is gone, which others notice."""
         send([self], kind, content)
 
     def receive(self) -> tuple[str, Any] | None:
@@ -62,7 +62,7 @@ class Channel:
         return bool(poll.poll(0))
 
     def close(self) -> None:
-        """Close this end: the other end sees that."""
+        """Close this end; the other end notices."""
         self._socket.close()
 
 
@@ -83,7 +83,7 @@ def send(channels: Iterable[Channel], kind: str, content: Any = None) -> None:
 
 
 def _scratch() -> IO[bytes]:
-    """Return a file that is nowhere: in memory where Python can do that."""
+    """Return a file without a name: in memory where Python can do that."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("malt", os.MFD_CLOEXEC), "wb")
     return tempfile.TemporaryFile()

@@ -1,6 +1,6 @@
-"""The exceptions that a cell ends with, as a notebook shows them.
+"""The exceptions that end a cell, as a notebook shows them.
 
-IPython asks an exception for `_render_traceback_`. These show what happened on
+IPython calls `_render_traceback_` of an exception. Here it shows the errors of
 the ranks instead of the frames of this package.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["CellError", "CellSyntaxError", "Interrupted", "RankDiedError", "Rank
 
 
 class CellError(Error):
-    """A cell cannot be run like this: its options, or the notebook's variables, are wrong."""
+    """A cell cannot run: its options, or the variables of the notebook, are wrong."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
@@ -39,7 +39,7 @@ class RankError(Error):
     Attributes
     ----------
     rank : int
-        The first of them.
+        The first of these ranks.
     """
 
     def __init__(self, message: str, rank: int, shown: Sequence[str]) -> None:

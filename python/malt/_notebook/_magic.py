@@ -1,4 +1,4 @@
-"""``%%malt`` and ``%malt``: what they do."""
+"""The commands ``%%malt`` and ``%malt``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Magics:
     # ------------------------------------------------------------------- commands
 
     def cell(self, line: str, cell: str | None = None) -> None:
-        """Run a cell on several ranks; ``%%malt --help`` tells the options."""
+        """Run a cell on several ranks; ``%%malt --help`` shows the options."""
         options = cell_options(line)
         if options is None:
             return
@@ -58,7 +58,7 @@ class Magics:
             self._run(team, request, button)
 
     def line(self, line: str) -> None:
-        """Show, restart or end the ranks of ``%%malt``; ``%malt --help`` tells more."""
+        """Show, restart or end the ranks of ``%%malt``; ``%malt --help`` shows the options."""
         options = line_options(line)
         if options is None:
             return
@@ -68,7 +68,7 @@ class Magics:
                 return
             before = self._team
             if before is None and options.action == "stop":
-                print("malt: there are no ranks")
+                print("malt: no ranks are running")
                 return
             self.close()
             if options.action == "stop":
@@ -88,7 +88,7 @@ class Magics:
     # ------------------------------------------------------------------ the ranks
 
     def _running(self, size: int | None, button: StopButton) -> Team:
-        """Return the ranks, started if need be."""
+        """Return the ranks; start them if there are none."""
         team = self._team
         if team is None:
             team = self._start(self._chosen(size), button)
@@ -97,15 +97,15 @@ class Magics:
                 self._lost = ""
         elif size not in (None, team.size):
             raise CellError(
-                f"%%malt: -n {size}, but {_ranks(team.size)} are running: leave -n out to use them, or start anew with "
-                f"%malt restart -n {size}, which loses their variables"
+                f"%%malt: -n {size}, but {_ranks(team.size)} are running: leave -n out to use them, or start "
+                f"others with %malt restart -n {size}, which loses their variables"
             )
         elif team.look():
             raise self._died(team, "since the last cell; this cell has not been run")
         return team
 
     def _chosen(self, size: int | None) -> int:
-        """Return how many ranks to start: what was asked for, else as many as last time, else one for each core."""
+        """Return how many ranks to start: as asked for, else as many as last time, else one for each core."""
         found = size or self._size
         if found is None:
             found = _machine.cores()
@@ -138,7 +138,7 @@ class Magics:
         return team
 
     def _died(self, team: Team, when: str) -> RankDiedError:
-        """End the ranks because one has ended, and return the error that says so."""
+        """End the ranks because one has ended; return the error for it."""
         self._team = None
         rank, sentence = team.bury()
         self._lost = sentence
@@ -151,18 +151,18 @@ class Magics:
         )
 
     def _run(self, team: Team, request: dict[str, Any], button: StopButton) -> None:
-        """Run a cell, and raise what it ended with."""
+        """Run a cell, and raise the exception that it ended with."""
         team.cells += 1
         ran = Round(team, button)
         try:
             ran.run("cell", request)
         except BaseException:  # the kernel could not show something, and the ranks are somewhere in the cell
-            self._team, self._lost = None, "the notebook failed while it showed what those before did"
+            self._team, self._lost = None, "the notebook failed while it showed the output of the last ones"
             team.close(kill=True)
             raise
         if ran.killed:
             self._team = None
-            self._lost = "those before did not react to the stop button"
+            self._lost = "the last ones did not react to the stop button"
             team.close(kill=True)
             raise Interrupted(
                 f"the ranks did not react and have been ended, with their variables: the next %%malt starts "
@@ -197,7 +197,7 @@ class Magics:
         if team is not None and team.look():
             raise self._died(team, "since the last cell")
         print(
-            "malt: there are no ranks: %%malt starts one for each core, %%malt -n 4 starts four"
+            "malt: no ranks are running: %%malt starts one for each core, %%malt -n 4 starts four"
             if team is None
             else table(team)
         )
@@ -205,7 +205,7 @@ class Magics:
     # --------------------------------------------------------------- the notebook
 
     def _check_syntax(self, cell: str) -> None:
-        """Raise what is wrong with a cell before any rank gets it, once."""
+        """Raise the syntax error of a cell once, before any rank gets the cell."""
         if cell.startswith("%%"):
             return  # it is another command's
         try:
@@ -237,7 +237,7 @@ def register(shell: Any) -> None:
 
 
 def unregister(shell: Any) -> None:
-    """End the ranks and take the commands away."""
+    """End the ranks and remove the commands."""
     magics = _registered.pop(id(shell), None)
     if magics is None:
         return

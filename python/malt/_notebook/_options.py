@@ -12,23 +12,23 @@ from malt._cli.options import Parser, UsageError, nearest, ranks
 from ._errors import CellError
 
 CELL = """\
-Runs a cell on all ranks, which are started by the first one. Variables stay from
-cell to cell. What the ranks print is shown with the rank in front; an exception
-on one rank interrupts the others. The stop button interrupts all ranks."""
+Runs a cell on all ranks; the first cell starts them. Variables stay from cell to
+cell. Each line that a rank prints begins with its number. An exception on one
+rank interrupts the others. The stop button interrupts all ranks."""
 
 CELL_EXAMPLES = """\
   %%malt -n 4                    on four ranks
-  %%malt                         on those that run, or else on one for each core
-  %%malt -i rate data -o loss    send two variables; get a list with each rank's loss
-  %%malt --show all              the figures and results of all ranks, not of rank 0 alone
+  %%malt                         on the ranks that run, or else on one for each core
+  %%malt -i rate data -o loss    send two variables; get a list of the ranks' losses
+  %%malt --show all              figures and results of all ranks, not only of rank 0
 """
 
 LINE = "Shows, restarts or ends the ranks that %%malt has started."
 
 LINE_EXAMPLES = """\
-  %malt status                   which ranks there are, their memory and time
-  %malt restart                  as many new ranks; their variables are gone
-  %malt restart -n 2             another number of them
+  %malt status                   the ranks, their memory and time
+  %malt restart                  end all ranks and start as many new ones, without variables
+  %malt restart -n 2             start another number of them
   %malt stop                     no ranks, until the next %%malt
 """
 
@@ -43,13 +43,16 @@ def _cell_parser() -> Parser:
         "--ranks",
         type=ranks,
         metavar="RANKS",
-        help="how many ranks; by default those that run, or else one for each core",
+        help="how many ranks; default: the ranks that run, or else one for each core",
     )
     names: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME"}
-    made.add_argument("-i", "--input", **names, help="variables of the notebook that all ranks get")
-    made.add_argument("-o", "--output", **names, help="variables of the ranks that the notebook gets: lists by rank")
+    made.add_argument("-i", "--input", **names, help="variables of the notebook to send to all ranks")
+    made.add_argument("-o", "--output", **names, help="variables of the ranks to send to the notebook: a list, by rank")
     made.add_argument(
-        "--show", default="0", metavar="RANKS", help="whose results and figures are shown: 0 (default), 0,2 or all"
+        "--show",
+        default="0",
+        metavar="RANKS",
+        help="ranks whose results and figures are shown: 0 (default), 0,2 or all",
     )
     return made
 
@@ -65,7 +68,7 @@ def _line_parser() -> Parser:
 
 
 def cell_options(line: str) -> argparse.Namespace | None:
-    """Return the options of ``%%malt``; None if the help has been shown instead."""
+    """Return the options of ``%%malt``; None if the help was shown."""
     options = _parse(_cell_parser(), line)
     if options is not None:
         options.input, options.output = _names("-i", options.input), _names("-o", options.output)
@@ -73,7 +76,7 @@ def cell_options(line: str) -> argparse.Namespace | None:
 
 
 def line_options(line: str) -> argparse.Namespace | None:
-    """Return the options of ``%malt``; None if the help has been shown instead."""
+    """Return the options of ``%malt``; None if the help was shown."""
     options = _parse(_line_parser(), line or "--help")
     if options is None:
         return None
@@ -98,7 +101,7 @@ def _parse(parser: Parser, line: str) -> argparse.Namespace | None:
 
 
 def _names(option: str, words: Iterable[str]) -> list[str]:
-    """Return names that may be separated by commas, each once."""
+    """Return each name once; commas may separate them."""
     names = list(dict.fromkeys(name for word in words for name in word.split(",") if name))
     for name in names:
         if not name.isidentifier():

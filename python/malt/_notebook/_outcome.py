@@ -1,4 +1,4 @@
-"""What a cell ended with on each rank, as one exception in the notebook."""
+"""One exception in the notebook for the exceptions of all ranks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def raised(failed: Mapping[int, tuple[str, str, str, list[str]]], size: int) -> 
     Parameters
     ----------
     failed : mapping
-        Rank to (exception's name, its text, where in the cell, traceback), in
-        the order in which they failed.
+        For each rank that failed, in the order of the failures: the exception's name,
+        its text, its place in the cell, the traceback.
     size : int
         How many ranks there are.
     """
@@ -39,7 +39,7 @@ def interrupted(answers: Mapping[int, Any]) -> Interrupted:
     errors = {rank: answer["error"] for rank, answer in answers.items() if answer["error"]}
     ended = sorted(set(answers) - set(errors))
     lines = [f"rank {', '.join(map(str, ended))} had ended the cell"] if ended else []
-    return Interrupted("\n".join(["the ranks can be used on", *_places(errors, "interrupted"), *lines]))
+    return Interrupted("\n".join(["the ranks can be used again", *_places(errors, "interrupted"), *lines]))
 
 
 def _places(errors: Mapping[int, tuple[str, str, str, list[str]]], what: str) -> list[str]:

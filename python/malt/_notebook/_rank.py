@@ -1,7 +1,7 @@
 """A rank of a notebook: a child process of the kernel that runs one cell after another.
 
-Ctrl-C reaches a rank as SIGINT, which raises KeyboardInterrupt in a cell and
-nowhere else: a rank that has ended its cell at that moment does not notice.
+Ctrl-C reaches a rank as SIGINT. It raises KeyboardInterrupt in a cell only: a rank
+that has just ended its cell does not notice.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from malt._pickles import packed
 from ._channel import Channel
 
 UNFINISHED = 0.2
-"""Seconds that a vector waits for the rest of a step which will not be folded."""
+"""Seconds that a vector waits for the rest of a step that will not be folded."""
 
 SETTLE = 1.0
 """Seconds that ranks wait for each other after a cell that failed."""
 
 
 def main(fd: int, parent: int) -> None:
-    """Be a rank.
+    """Run as a rank.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class _Worker:
 
     @contextmanager
     def _uninterrupted(self, forget: bool = False) -> Iterator[None]:
-        """Let Ctrl-C come only after what belongs together, or (forget) not at all; for the main thread."""
+        """Hold Ctrl-C back until the end of the context, or drop it (forget); for the main thread."""
         self._held, self._pressed = True, False
         try:
             yield
@@ -111,7 +111,7 @@ class _Worker:
     # --------------------------------------------------------------------- a cell
 
     def _cell(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Run a cell; return how it ended."""
+        """Run a cell; return its outcome."""
         signal.signal(signal.SIGINT, self._interrupt)  # the last cell may have set another one
         error = self._call(content)
         if os.getpid() != self._pid:  # a child that the cell has forked and not ended
@@ -127,7 +127,7 @@ class _Worker:
             return error
 
     def _run(self, content: dict[str, Any]) -> BaseException | None:
-        if self._channel.ready():  # what comes now can only be that the cell is to be interrupted
+        if self._channel.ready():  # a message now can only be the interrupt of this cell
             raise KeyboardInterrupt
         for name, data in content["values"].items():
             self._shell.user_ns[name] = _value(name, data)
@@ -153,7 +153,7 @@ class _Worker:
 
     def _value(self, name: str) -> bytes:
         if name not in self._shell.user_ns:
-            raise _ValueError(f"malt: -o {name}: there is no variable of that name")
+            raise _ValueError(f"malt: -o {name}: the ranks have no variable of that name")
         try:
             return packed(self._shell.user_ns[name])[0]
         except TypeError as error:
@@ -163,9 +163,9 @@ class _Worker:
     def _settle(self, word: str) -> bool:
         """Meet the other ranks after a cell that failed; return whether that went well.
 
-        Collective calls are numbered. A rank that has made fewer of them than the
-        others finds what those had sent in calls that they gave up, once for each
-        that it missed: it calls until all have said the word of today.
+        Collective calls are numbered. A rank that has made fewer of them receives
+        the messages of calls that the others have given up, one for each call that it
+        missed. So it calls until all ranks have sent this word.
         """
         from malt import _lib, _world
 
@@ -180,7 +180,7 @@ class _Worker:
     # -------------------------------------------------------------------- showing
 
     def _show(self, kind: str, content: Any) -> None:
-        """Show something under the cell, after what has been printed before it."""
+        """Show something under the cell, after the lines that were printed before it."""
         if not self._shell.shown or os.getpid() != self._pid:
             return
         _flush()
@@ -190,14 +190,14 @@ class _Worker:
         with self._uninterrupted():
             self._shows += 1
             self._channel.send(kind, (self._shows, content))
-            # Pipe and connection are read in no order: what is printed next has to wait.
+            # Pipe and connection are read in any order: the next line has to wait.
             while (message := self._channel.receive()) is not None:
                 if message == ("shown", self._shows):
                     return
 
 
 class _ValueError(TypeError):
-    """A value cannot be sent or received: its text tells everything."""
+    """A value cannot be sent or received; the text says why."""
 
 
 def _value(name: str, data: bytes) -> Any:
@@ -208,9 +208,9 @@ def _value(name: str, data: bytes) -> Any:
 
 
 def _flush() -> None:
-    """Let everything that was printed be on its way, what C code printed as well."""
+    """Flush everything that was printed, by C code as well."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # the cell may have replaced it by anything
+        with suppress(Exception):  # the cell may have replaced the stream
             stream.flush()
     ctypes.CDLL(None).fflush(None)
 

@@ -1,8 +1,8 @@
-"""IPython inside a rank: what it shows goes to the notebook instead of a terminal.
+"""IPython inside a rank. Its output goes to the notebook instead of a terminal.
 
-With IPython in the rank, cells have there what they have in the kernel: magics,
+With IPython, a cell can use on a rank what it can use in the kernel: magics,
 ``!commands``, top-level await, ``display``, matplotlib's inline figures, and
-tracebacks that number lines as the notebook does.
+tracebacks with the line numbers of the notebook.
 """
 
 # mypy: disallow-untyped-calls=False
@@ -28,7 +28,7 @@ from malt._frames import hidden
 
 
 class _Publisher(DisplayPublisher):
-    """What ``display`` shows, and figures."""
+    """Sends figures, and the objects given to ``display``, to the notebook."""
 
     shell: Shell
 
@@ -48,11 +48,11 @@ class _Result(DisplayHook):
     shell: Shell
 
     def quiet(self) -> bool:
-        """Whether nobody is to see it."""
+        """Whether it is not shown."""
         return not self.shell.shown or bool(self.semicolon_at_end_of_expression(self.shell.source))
 
     def write_output_prompt(self) -> None:
-        """Write none: the rank in front is enough."""
+        """Write none: the line begins with the rank."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         """Send it to the notebook."""
@@ -64,7 +64,7 @@ class _Result(DisplayHook):
 
 
 class _Compiler(CachingCompiler):
-    """Names the code of a cell as a notebook does, for warnings and for malt's own messages."""
+    """Names the code of a cell as a notebook does, for warnings and MALT's messages."""
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
         """Return the name of the number-th cell."""
@@ -77,9 +77,9 @@ class Shell(InteractiveShell):
     Attributes
     ----------
     show : callable
-        Called with what is to be shown: ("display" or "clear", content).
+        Called with ("display" or "clear", content) to show something.
     calm : callable
-        Returns a context in which there is no Ctrl-C.
+        Returns a context that holds Ctrl-C back.
     shown : bool
         Whether the notebook shows the results and figures of this rank.
     """
@@ -98,31 +98,31 @@ class Shell(InteractiveShell):
         super().__init__(**options)
 
     def cell(self, source: str, count: int, shown: bool) -> ExecutionResult:
-        """Run a cell as the count-th one of the notebook; nothing is raised but Ctrl-C between two steps."""
+        """Run a cell as the count-th one of the notebook; raise nothing but Ctrl-C between two steps."""
         self.source, self.execution_count, self.shown = source, count, shown
         formatter: Any = self.display_formatter
-        # Figures that nobody will see are not drawn.
+        # Figures that are not shown are not drawn.
         formatter.active_types = formatter.format_types if shown else ["text/plain"]
         self._trace = (None, [])
         try:
             result: ExecutionResult = self.run_cell(source, store_history=False)
             return result
         finally:
-            # IPython keeps what each cell has printed.
+            # IPython keeps the output of each cell.
             getattr(self.history_manager, "outputs", {}).clear()
 
     def trace(self, error: BaseException) -> list[str]:
-        """Return the lines that IPython shows for what the last cell raised."""
+        """Return the lines that IPython shows for the exception of the last cell."""
         if isinstance(error, SystemExit):
             return [
                 f"SystemExit: {error}",
-                "malt: the cell has ended there, the rank has not: %malt stop ends the ranks",
+                "malt: this ends the cell, and not the rank: %malt stop ends the ranks",
             ]
         seen, lines = self._trace
         return lines if seen is error else traceback.format_exception(type(error), error, error.__traceback__)
 
     def place(self, error: BaseException) -> str:
-        """Return where in the cells an exception was raised, such as ``line 3: v.sync()``."""
+        """Return the place in the cells where an exception was raised, such as ``line 3: v.sync()``."""
         import linecache
 
         found, trace = "", error.__traceback__
@@ -135,7 +135,7 @@ class Shell(InteractiveShell):
         return found
 
     def showtraceback(self, *arguments: Any, **more: Any) -> None:
-        """Show an exception; it has ended the cell, so it is too late for Ctrl-C."""
+        """Show an exception. It has ended the cell, so Ctrl-C comes too late."""
         with self.calm(), hidden(sys.exc_info()[1] or Exception()):
             super().showtraceback(*arguments, **more)
 
@@ -152,11 +152,11 @@ class Shell(InteractiveShell):
 
     def ask_exit(self) -> None:
         """Refuse ``exit`` and ``quit``."""
-        raise RuntimeError("malt: a rank is ended by %malt stop, all together")
+        raise RuntimeError("malt: exit does not end a rank: %malt stop ends all ranks")
 
 
 def _run_awaiting(cell: Coroutine[Any, Any, ExecutionResult]) -> ExecutionResult:
-    """Run a cell that awaits; Ctrl-C ends it where it is, instead of leaving it to the next one."""
+    """Run a cell that awaits. Ctrl-C ends it at once; it does not go on in the next cell."""
     loop = get_asyncio_loop()
     task = loop.create_task(cell)
     try:

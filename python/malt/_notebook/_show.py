@@ -1,4 +1,4 @@
-"""What is put under a cell: lines, results and figures of the ranks."""
+"""The output under a cell: lines, results and figures of the ranks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from malt._output import PROGRESS, Lines
 
 REDRAW = 0.2
-"""Seconds between two showings of progress bars, which are redrawn in place."""
+"""Seconds after which progress bars are drawn again, in place."""
 
 
 class Screen:
-    """Shows what ranks print and display, with the rank in front.
+    """Shows the output of the ranks. Each line begins with the rank.
 
-    Progress bars, which are lines that are rewritten with carriage returns, have a
-    place of their own under the cell, a line for each rank. A terminal has no such
-    place: there they are printed once a second.
+    Progress bars, that is lines rewritten with carriage returns, have a place of
+    their own under the cell, one line for each rank. A terminal has no such place:
+    there they are printed once a second.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Screen:
 
     def __init__(self, shell: Any, size: int) -> None:
         self.muted = False
-        """Whether nothing is to be shown any more."""
+        """Whether nothing is shown any more."""
         self.several = False
         """Whether results and figures of more than one rank are shown."""
         self._shell = shell
@@ -44,7 +44,7 @@ class Screen:
         self._drawn = -math.inf
 
     def __call__(self, rank: int, stream: int, data: bytes) -> None:
-        """Take what a rank wrote to stdout (1) or stderr (2); empty bytes are the end."""
+        """Take output of a rank to stdout (1) or stderr (2); empty bytes are the end."""
         source = self._lines[rank, stream]
         lines = source.feed(data) if data else source.rest()
         if self.muted:
@@ -55,7 +55,7 @@ class Screen:
             self._draw()
 
     def display(self, rank: int, content: dict[str, Any]) -> None:
-        """Show a result, a figure, or what `display` was given."""
+        """Show a result, a figure, or an object given to `display`."""
         if self.muted:
             return
         data = dict(content["data"])
@@ -78,7 +78,7 @@ class Screen:
         self._shell.display_pub.clear_output(wait)
 
     def finish(self) -> None:
-        """Show what is left of lines that have not ended: the cell has."""
+        """Show lines that have not ended when the cell ends."""
         for rank, stream in self._lines:
             self(rank, stream, b"")
         if self._bars:

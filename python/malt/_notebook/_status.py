@@ -1,4 +1,4 @@
-"""``%malt status``: what the kernel of the machine says about the ranks."""
+"""``%malt status``: memory and time of the ranks, from the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranks of a notebook: processes that live from one cell to the next."""
+"""The ranks of a notebook: processes that stay from one cell to the next."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Team:
     """Ranks, and the connections to them.
 
     They are children of the kernel, bound to the thread that makes the team.
-    Nothing is read from them between cells; what they print meanwhile waits.
+    Nothing is read from them between cells; output in between waits.
 
     Parameters
     ----------
     size : int
         How many.
     screen : Screen
-        Where it is shown what they print.
+        Shows their output.
 
     Attributes
     ----------
@@ -98,8 +98,8 @@ class Team:
     def interrupt(self, numbers: set[int]) -> None:
         """Interrupt some ranks.
 
-        The message comes first: it is for a rank that has not begun with its cell,
-        and so takes no notice of the signal.
+        The message comes first: it interrupts a rank that has not begun with its cell
+        and ignores the signal.
         """
         for rank in self.job.ranks:
             if rank.number in numbers and rank.status is None and not rank.lost:
@@ -107,7 +107,7 @@ class Team:
                 os.kill(rank.pid, signal.SIGINT)
 
     def interrupt_children(self, numbers: set[int]) -> None:
-        """Interrupt what some ranks have started: they may be waiting for it."""
+        """Interrupt the processes that some ranks have started and may wait for."""
         groups = {rank.pid for rank in self.job.ranks if rank.number in numbers and not rank.lost}
         for pid in members(groups):
             if pid not in groups:
@@ -120,7 +120,7 @@ class Team:
         return bool(self._silent) or any(rank.status is not None for rank in self.job.ranks)
 
     def look(self) -> bool:
-        """Return `broken`, with what has happened since the last cell."""
+        """Return `broken`, as it is now."""
         for rank in self.job.ranks:
             rank.look()
         return self.broken
@@ -135,12 +135,12 @@ class Team:
             first = min(ended, key=lambda rank: (not rank.status, rank.number))
         fate = first.fate() if first.status is not None else "has closed its connection to the notebook"
         if first.status == -signal.SIGKILL:
-            fate += " (by somebody, or by the kernel for lack of memory: see dmesg)"
+            fate += " (by a user, or by the kernel for lack of memory: see dmesg)"
         self.close(kill=True)
         return first, f"rank {first.number} {fate}"
 
     def close(self, kill: bool = False) -> None:
-        """End the ranks: let them do it by themselves, or kill them. A second time does nothing."""
+        """End the ranks: wait until they end, or kill them. A second call does nothing."""
         if os.getpid() != self._pid:
             return  # a forked child: they are not its own
         channels, self._channels = self._channels, {}

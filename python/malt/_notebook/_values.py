@@ -28,14 +28,14 @@ def pack(variables: Mapping[str, Any], names: Iterable[str]) -> dict[str, bytes]
             raise CellError(f"%%malt: -i {name}: a {kind} cannot be sent to the ranks: {error}") from None
         if names_main:
             raise CellError(
-                f"%%malt: -i {name}: what is defined in the notebook cannot be sent to the ranks without "
+                f"%%malt: -i {name}: objects defined in the notebook cannot be sent to the ranks without "
                 "cloudpickle: pip install cloudpickle, or define it in a %%malt cell"
             )
     return values
 
 
 def load(name: str, rank: int, data: bytes) -> Any:
-    """Return what a rank has sent."""
+    """Return the value that a rank has sent."""
     try:
         return pickle.loads(data)
     except Exception as error:
