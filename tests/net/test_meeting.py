@@ -126,3 +126,23 @@ def test_host_that_is_cut_off_while_it_waits_is_named() -> None:
             there = net.hosts[1 - number].address
             assert f"rank {1 - number} is dead: its host has not answered for {limit} at {there}" in text
             assert "MALT_UNREACHABLE" in text
+
+
+TIMED = RANK.replace("import malt\n", "import malt\nbegan = time.monotonic()\n").replace(
+    "malt.local_rank()]", "time.monotonic() - began]"
+)
+
+
+def test_a_rank_whose_first_packets_get_lost_is_not_late() -> None:
+    with Network(2) as net, Programs() as started:
+        net.hosts[0].administer(  # three get lost: the kernel sends again after 1, 3 and 7 s
+            "nft",
+            "table inet t { chain c { type filter hook input priority 0;",
+            "tcp dport 29500 tcp flags syn quota until 200 bytes drop; }; }",
+        )
+        store = f"{net.hosts[0].address}:29500"
+        ranks = [started.start(host, TIMED, json.dumps([host.number, 2, store, 15, 5])) for host in net.hosts]
+        for one in ranks:
+            total, seconds = one.hear()
+            assert total == 1.0
+            assert seconds < 3.0

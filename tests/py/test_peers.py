@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from collections.abc import Sequence
 
 import jobs
 import pytest
@@ -216,14 +217,31 @@ def _over(request: pytest.FixtureRequest) -> dict[str, str]:
     return jobs.by_tcp() if request.param == "tcp" else {}
 
 
-def test_a_peer_error_tells_as_data_who_died_first(over: dict[str, str]) -> None:
-    """Rank 1 ends because of rank 2; rank 0 hears that from rank 1 alone, and rank 2 that it is taken for dead."""
+@pytest.mark.parametrize(
+    ("error", "heard", "told"),
+    [
+        # Rank 1 ends because of rank 2; rank 0 hears that from rank 1 alone, and rank 2 that it is taken for dead.
+        (
+            'malt.PeerError("rank 7 is dead tired", 2, "unreachable", "no answer")',
+            ("2 unreachable ",),
+            ("1 failed it takes this rank for dead: ", "0 failed it takes this rank for dead: "),
+        ),
+        # An error of the user's own is the end of rank 1, whatever its name and words.
+        (
+            'type("PeerError", (Exception,), {})("rank 2 is dead: PeerError: rank 7 is dead tired")',
+            ("1 failed PeerError: rank 2 is dead: PeerError: rank 7 is dead tired",),
+            ("1 failed ",),
+        ),
+    ],
+    ids=["malt's", "the user's"],
+)
+def test_who_died_first_is_data(over: dict[str, str], error: str, heard: Sequence[str], told: Sequence[str]) -> None:
     outputs = jobs.run(
         3,
-        """
+        f"""
         malt.barrier()
         if r == 1:
-            malt._lib.abort(malt.PeerError("rank 7 is dead tired", 2, "unreachable", "no answer"))
+            malt._lib.abort({error})
             os._exit(0)
         try:
             malt.barrier()
@@ -233,30 +251,8 @@ def test_a_peer_error_tells_as_data_who_died_first(over: dict[str, str]) -> None
         """,
         env=over,
     )
-    assert outputs[0].startswith("2 unreachable ")
-    assert outputs[2].startswith(("1 failed it takes this rank for dead: ", "0 failed it takes this rank for dead: "))
-
-
-def test_words_of_a_user_do_not_count_as_a_death(over: dict[str, str]) -> None:
-    outputs = jobs.run(
-        3,
-        """
-        class PeerError(Exception): pass
-        malt.barrier()
-        if r == 1:
-            malt._lib.abort(PeerError("rank 2 is dead: PeerError: rank 7 is dead tired"))
-            os._exit(0)
-        try:
-            malt.barrier()
-        except malt.PeerError as e:
-            print(e.rank, e.kind, e.why)
-            os._exit(0)
-        """,
-        env=over,
-    )
-    for said in outputs[0], outputs[2]:
-        assert said.startswith("1 failed "), said
-    assert "1 failed PeerError: rank 2 is dead: PeerError: rank 7 is dead tired" in outputs
+    assert outputs[0].startswith(tuple(heard))
+    assert outputs[2].startswith(tuple(told))
 
 
 def test_a_death_is_told_on_by_those_that_end_over_it() -> None:

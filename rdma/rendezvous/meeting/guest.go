@@ -52,6 +52,10 @@ const (
 	shortest        = 20 * time.Millisecond
 	longest         = 500 * time.Millisecond
 
+	// Attempts at each place, dial.Apart after each other, as long as none has an answer. What is
+	// lost in a flood of strangers the kernel sends again after 1 s, and then more and more seldom.
+	knocks = 8
+
 	// Of a handshake: rank 0 may be slow, or stopped, so that each attempt has twice
 	// the time of the one before. The first is short, as only its end tells that
 	// somebody accepts and says nothing.
@@ -63,10 +67,11 @@ const (
 func (g *guest) arrive(ctx context.Context) (*conn, error) {
 	g.report(g.absent, fmt.Sprintf("rank 0 at %s has not answered yet", g.Store))
 	for pause := shortest; ; pause = min(2*pause, longest) {
-		c, errs := dial.First(ctx, len(g.places), dial.Apart, g.knock)
+		c, errs := dial.First(ctx, knocks*len(g.places), dial.Apart, g.knock)
 		if errs == nil {
 			return c, nil
 		}
+		errs = errs[:len(g.places)]
 		// The end of the time tells less than what was in the way before.
 		end, limited := ctx.Deadline()
 		late := limited && !time.Now().Before(end)
@@ -88,10 +93,10 @@ func (g *guest) arrive(ctx context.Context) (*conn, error) {
 	}
 }
 
-// knock connects with the store at one of its places, and shakes hands.
+// knock connects with the store at one of its places, which have their turns, and shakes hands.
 func (g *guest) knock(ctx context.Context, i int) (*conn, error) {
 	d := net.Dialer{Timeout: connectPatience, KeepAlive: -1}
-	raw, err := d.DialContext(ctx, "tcp", g.places[i].String())
+	raw, err := d.DialContext(ctx, "tcp", g.places[i%len(g.places)].String())
 	if err != nil {
 		return nil, err
 	}
