@@ -26,7 +26,7 @@ def named() -> set[str]:
                     assert names.split(", ")[-1].endswith("Topic"), f"{path}: the topic last, so that this test sees it"
                     found |= set(re.findall(r'"([a-z-]*)"$', values))
                 found |= set(re.findall(r'\.More\("([^"]*)"\)', text))
-                found |= set(re.findall(r'\bwait\{.*"([a-z-]+)"\}', text))
+                found |= set(re.findall(r'\bwaitFor\(.*"([a-z-]+)"\)', text))
     for path in (ROOT / "python" / "malt").rglob("*.py"):
         text = path.read_text()
         found |= set(re.findall(r'\btopic="([^"]*)"', text)) | set(re.findall(r"malt explain ([a-z-]{3,})\b", text))

@@ -133,5 +133,5 @@ def test_malt_run_on_one_machine_says_how_to_do_without(tmp_path: Path) -> None:
     refused = run("-n", "2")
     assert refused.returncode == 1
     assert "memfd_create" in refused.stderr
-    assert "as by `malt run -H localhost:4`" in refused.stderr
+    assert "Start them by `malt run -H localhost:4`" in refused.stderr
     assert sorted(run("-H", "localhost:2").stdout.splitlines()) == [f"[{r}] {r} 0 {{0.5}} [0, 0]" for r in range(2)]
