@@ -41,7 +41,8 @@
  * After an error, results are not stored. Each function lists its own codes.
  * In addition, every function may return MALT_EFORK (see Processes),
  * MALT_EINTERNAL (a defect of MALT: please report the message), MALT_EINVAL
- * (a result pointer is NULL, or a string has no final 0 in its first 64 MiB),
+ * (a result pointer is NULL, or a string has no final 0 within 4 KiB; 64 MiB for
+ * options with a graph),
  * and, if it needs the job, MALT_EINIT.
  *
  * Handles are 64-bit numbers; 0 is never valid. A closed handle, or one of

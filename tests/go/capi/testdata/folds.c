@@ -37,7 +37,7 @@ static int32_t add(void *own, uint64_t bytes, const malt_update *updates, uint32
 	FAILS(MALT_EBUSY, "vector", malt_vector_gather(seen->v, NULL, -1, NULL));
 	FAILS(MALT_EBUSY, "gather_with", malt_vector_gather_end(seen->v, 1));
 	FAILS(MALT_EBUSY, "vector", malt_vector_close(seen->v));
-	FAILS(MALT_EBUSY, "leaving", malt_finalize());
+	FAILS(MALT_EBUSY, "serves one at a time", malt_finalize());
 	return seen->fail;
 }
 

@@ -66,8 +66,8 @@ int main(void)
 	OK(malt_graph_new("ring", 4, 0, &g));
 
 	refused(0, "null handle");
-	refused(1, "is no handle");
-	refused(UINT64_MAX, "is no handle");
+	refused(1, "is not a handle");
+	refused(UINT64_MAX, "is not a handle");
 	refused(v ^ 1, "");                /* another slot */
 	refused(v + (1ull << 32), "");     /* another life of the slot */
 	refused(v ^ (1ull << 31), "");     /* a slot far beyond the table */

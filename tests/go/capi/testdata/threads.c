@@ -17,7 +17,7 @@ static void *second(void *unused)
 	FAILS(MALT_EBUSY, "vector", malt_vector_allreduce(v, "mean", -1));
 	FAILS(MALT_EBUSY, "vector", malt_vector_configure(v, "graph=ring", -1));
 	FAILS(MALT_EBUSY, "vector", malt_vector_close(v));
-	FAILS(MALT_EBUSY, "leaving", malt_finalize());
+	FAILS(MALT_EBUSY, "serves one at a time", malt_finalize());
 	FAILS(MALT_EBUSY, "cancel", malt_cancel(v)); /* nor can it be given up from here */
 	OK(malt_allreduce(&x, 1, MALT_FLOAT32, "mean", -1)); /* the job is another object */
 	return NULL;
