@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ._arrays import Spec
+from ._guide import lines
 
 __all__ = ["check_every", "number", "row_elements"]
 
@@ -14,8 +15,11 @@ def row_elements(arrays: Sequence[Spec]) -> int:
     """Return how many elements a row of a sparse vector of these arrays has."""
     if len(arrays) != 1:
         raise ValueError(
-            f"malt: sparse= and {len(arrays)} arrays: a sparse vector has one array, whose first axis is that of its "
-            "rows: make a vector of each"
+            lines(
+                f"sparse= with {len(arrays)} arrays",
+                "a sparse vector has one array, whose first axis is that of its rows",
+                "Make a vector of each array.",
+            )
         )
     shape = arrays[0].shape
     if not shape:

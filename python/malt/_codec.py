@@ -31,6 +31,7 @@ import numpy as np
 
 from . import _foreign
 from ._errors import MismatchError
+from ._guide import lines
 
 __all__ = ["decode", "encode"]
 
@@ -76,7 +77,7 @@ def encode(value: object) -> bytes:
 def _write(value: object, put: Callable[[bytes | memoryview], None], where: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise ValueError(
-            f"malt: {where[:60]}…: nested more than {MAX_DEPTH} deep, or containing itself: send a flatter value"
+            lines(f"{where[:60]}…: nested more than {MAX_DEPTH} deep, or containing itself", do="Send a flatter value.")
         )
     if value is None:
         put(b"N")
@@ -110,9 +111,11 @@ def _write(value: object, put: Callable[[bytes | memoryview], None], where: str,
         _write_foreign(_foreign.packed(value, where), put, where)
     else:
         raise TypeError(
-            f"malt: {where} is a {type(value).__module__}.{type(value).__qualname__}: only None, numbers, strings, "
-            "bytes, arrays, tensors, and lists, tuples and dicts of them travel between ranks: convert it, for example "
-            "with np.asarray"
+            lines(
+                f"{where} is a {type(value).__module__}.{type(value).__qualname__}",
+                "only None, numbers, strings, bytes, arrays, tensors, and lists, tuples and dicts of them can be sent",
+                "Convert it, for example with np.asarray.",
+            )
         )
 
 
@@ -122,12 +125,15 @@ def _write_array(
     dtype = value.dtype
     if dtype.kind not in _PLAIN_KINDS or dtype.itemsize == 0:
         raise TypeError(
-            f"malt: {where} has dtype {dtype}: only numbers, booleans, dates and fixed-width text travel between "
-            "ranks: convert it with astype, or send its parts"
+            lines(
+                f"{where} has dtype {dtype}",
+                "only arrays of numbers, booleans, dates and fixed-width text can be sent",
+                "Convert it with astype, or send its parts.",
+            )
         )
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
-            f"malt: {where} is a masked array, whose mask would be lost: send .filled(…), or .data and .mask"
+            lines(f"{where} is a masked array", "its mask would be lost", "Send .filled(…), or .data and .mask.")
         )
     name = dtype.str.encode("ascii")
     tag = b"a" if isinstance(value, np.ndarray) else b"x"

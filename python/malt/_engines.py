@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from . import _errors
 from ._addresses import listen
+from ._guide import lines
 from ._launch import Job, meeting, program_environment
 from ._lib import seconds
 from ._need import need
@@ -119,7 +120,7 @@ class Asked:
         if left and not failed:
             late = ", ".join(str(rank) for rank, one in enumerate(works) if one in left)
             raise _errors.TimeoutError(
-                f"malt: run did not end within {self.timeout:g} s: rank {late} had not returned and was stopped"
+                lines(f"run did not end within {self.timeout:g} s", f"rank {late} had not returned and was stopped")
             )
         return _results(fates, self.size)
 
@@ -206,7 +207,8 @@ def _results(fates: Sequence[Fate], size: int) -> list[Any]:
         message = unpacked(by_rank[rank].data)
         if message is None:
             raise _errors.PeerError(
-                f"malt: rank {rank} ended without returning: the function must not call sys.exit", rank
+                lines(f"rank {rank} ended without returning", do="Do not call sys.exit in the function: return."),
+                rank,
             )
         values.append(message[1])
     return values

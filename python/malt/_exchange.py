@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar, cast
 
 from . import _lib, _stats, _world
 from ._graph import Graph, GraphLike, as_graph
+from ._guide import lines
 from ._options import joined
 from .typing import Consistency
 
@@ -50,8 +51,11 @@ class Exchange:
         """Refuse to be copied or pickled: a copy would be nobody's in the job."""
         kind = f"malt.{type(self).__name__}"
         raise TypeError(
-            f"malt: {self._object.name} cannot be copied or pickled: it belongs to this rank and its job. Copy or save "
-            f"{self._instead}, and make a {kind} of it where one is needed"
+            lines(
+                f"{self._object.name} cannot be copied or pickled",
+                "it belongs to this rank and its job",
+                f"Copy or save {self._instead}, and make a {kind} of it where one is needed.",
+            )
         )
 
     _instead = "its values"

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
 from . import _lib, _world
+from ._guide import lines
 from ._need import need
 from .typing import GraphName
 
@@ -267,8 +268,11 @@ def _lists(spec: object) -> list[list[int]]:
         nodes = set(spec.nodes)
         if nodes != set(range(len(nodes))):
             raise ValueError(
-                f"malt: the networkx graph has the nodes {sorted(nodes, key=repr)[:5]} …: 0 to {len(nodes) - 1} are "
-                "expected: relabel them with networkx.convert_node_labels_to_integers"
+                lines(
+                    f"the networkx graph has the nodes {sorted(nodes, key=repr)[:5]} …",
+                    f"0 to {len(nodes) - 1} are expected",
+                    "Relabel them with networkx.convert_node_labels_to_integers.",
+                )
             )
         spec = [list(spec.adj[n]) for n in range(len(nodes))]
     try:

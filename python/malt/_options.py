@@ -36,6 +36,8 @@ def misspelt(unknown: Iterable[str], *functions: Callable[..., object]) -> TypeE
     """Return the error for options that none of the functions has."""
     word, known = next(iter(unknown)), [name for function in functions for name in options_of(function)]
     near = nearest(word, known)
+    if near and word == "average":  # other libraries' average=True
+        near += '="mean"'
     return TypeError(
         f"malt: unexpected option {word}: " + (f"did you mean {near}?" if near else f"{', '.join(known)} are known")
     )
@@ -59,8 +61,12 @@ def choose(name: str, value: object, known: Sequence[str]) -> None:
     if isinstance(value, str) and value in known:
         return
     # Another library's object has the word as its name: np.sum, torch.distributed.ReduceOp.SUM.
-    near = nearest(value if isinstance(value, str) else str(getattr(value, "__name__", value)), known)
-    hint = f": did you mean {near!r}?" if near else ""
+    word = value if isinstance(value, str) else str(getattr(value, "__name__", value))
+    if word.lower() == "adasum":  # spelt like sum, and something else
+        hint = ": MALT has no Adasum"
+    else:
+        near = nearest(word, known)
+        hint = f": did you mean {near!r}?" if near else ""
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(f"malt: {name}={value!r}: one of {', '.join(known)} is expected{hint}")
 
@@ -74,7 +80,9 @@ def joined(**options: str | None) -> str:
         if value is None:
             continue
         if not isinstance(value, str):
-            raise TypeError(f"malt: {key}={value!r}: a string is expected")
+            slack = key == "consistency" and isinstance(value, int) and not isinstance(value, bool)
+            hint = f": did you mean 'ssp:{value}'?" if slack else ""
+            raise TypeError(f"malt: {key}={value!r}: a string is expected{hint}")
         if not value or any(c.isspace() for c in value):
             raise ValueError(f"malt: {key}={value!r}: a value without blanks is expected")
     return " ".join(f"{key}={value}" for key, value in options.items() if value is not None)

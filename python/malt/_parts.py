@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ._guide import lines
+
 __all__ = ["Cut", "Turns", "length", "part", "skip"]
 
 Cut: TypeAlias = "slice | np.ndarray[Any, Any]"
@@ -43,12 +45,17 @@ def length(position: int, x: Any) -> int | None:
     kind = type(x).__qualname__
     if isinstance(x, str | PathLike):
         raise TypeError(
-            f"malt: data {position} is the {'path' if isinstance(x, PathLike) else 'string'} {str(x)[:40]!r}: "
-            "malt.load reads a rank's part of a file; of a text, pass its lines or items as a list"
+            lines(
+                f"data {position} is the {'path' if isinstance(x, PathLike) else 'string'} {str(x)[:40]!r}",
+                "malt.load reads a rank's part of a file",
+                "Of a text, pass its lines or items as a list.",
+            )
         )
     if isinstance(x, Set | Mapping) and not hasattr(x, "tocsr"):  # scipy's dok_matrix is a dict
         raise TypeError(
-            f"malt: data {position} is a {kind}, whose order may differ between ranks: pass sorted(…) of it, or a list"
+            lines(
+                f"data {position} is a {kind}", "its order may differ between ranks", "Pass sorted(…) of it, or a list."
+            )
         )
     if _is_torch(x):
         from . import _parts_torch

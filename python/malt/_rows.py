@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Array
+from ._guide import lines
 from ._options import choose
 from .typing import Sparse
 
@@ -23,9 +24,11 @@ def representation(sparse: object) -> Sparse | None:
         return None
     if isinstance(sparse, bool | np.bool_):
         raise ValueError(
-            "malt: sparse=True does not say what a missing row means: sparse='model' sends the rows that changed, and "
-            "rows that no update mentions keep their value; sparse='gradient' sends the rows that are not zero, and "
-            "missing means zero"
+            lines(
+                "sparse=True does not say what a missing row means",
+                "with sparse='model' a missing row has not changed; with sparse='gradient' it is zero",
+                "Write one of the two.",
+            )
         )
     choose("sparse", sparse, get_args(Sparse))
     return cast("Sparse", sparse)
@@ -48,8 +51,10 @@ def index(rows: RowsLike, n: int, called: str) -> Array:
         return np.empty(0, np.int64)
     if given.dtype.kind not in "iu":
         raise TypeError(
-            f"malt: rows= has dtype {given.dtype}: indices along the first axis are expected, as whole numbers, as a "
-            "mask, or as a scipy.sparse matrix whose columns they are"
+            lines(
+                f"rows= has dtype {given.dtype}: indices along the first axis are expected",
+                do="Write whole numbers, a mask, or a scipy.sparse matrix whose columns they are.",
+            )
         )
     for row in (given.min(), given.max()):
         if not 0 <= row < n:
@@ -62,8 +67,11 @@ def _columns(matrix: Any, n: int, called: str) -> Array:
     """Return the columns of a scipy.sparse matrix, or array, that have entries."""
     if matrix.shape[-1] != n:
         raise ValueError(
-            f"malt: rows= is a sparse matrix of shape {matrix.shape}: its columns are taken for the rows of {called}: "
-            f"{n} are expected: transpose it?"
+            lines(
+                f"rows= is a sparse matrix of shape {matrix.shape}",
+                f"its columns are taken for the rows of {called}: {n} are expected",
+                "Transpose it?",
+            )
         )
     columns = matrix.tocsr().indices if len(matrix.shape) == 2 else matrix.coords[0]
     return np.unique(columns).astype(np.int64)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, NoReturn, TypeVar
 
 from . import _child, _errors, _lib
+from ._guide import lines
 from ._launch import Job, job_environment
 from ._options import misspelt, spelled
 from ._output import Display
@@ -88,8 +89,10 @@ def run(
         raise misspelt(unknown, run)
     if _child.importing_main:
         raise RuntimeError(
-            "malt: malt.run was called while a rank imports the script, which would never end: put the lines that "
-            'start the work under if __name__ == "__main__":, or pip install cloudpickle'
+            lines(
+                "malt.run was called while a rank imports the script, which would never end",
+                do='Put the lines that start the work under if __name__ == "__main__":, or pip install cloudpickle.',
+            )
         )
     size = checked(fn, n)
     see_room(size, more=1)
@@ -139,8 +142,11 @@ def packed_call(call: Any, fn: Any) -> tuple[bytes, tuple[str, str] | None]:
     main = _main() if names_main else None
     if names_main and main is None:
         raise TypeError(
-            f"malt: {name} or its arguments cannot be sent to the ranks: it is defined in __main__, which is no file: "
-            "define it in a module, or pip install cloudpickle"
+            lines(
+                f"{name} or its arguments cannot be sent to the ranks",
+                "it is defined in __main__, which is not a file",
+                "Define it in a module, or pip install cloudpickle.",
+            )
         )
     return data, main
 
@@ -221,12 +227,17 @@ def _call(call: int, size: int, limit: float | None, timeout: float | None) -> l
     if not in_time:
         late = [str(rank.number) for rank in job.ranks if rank.status]
         raise _errors.TimeoutError(
-            f"malt: run did not end within {timeout} s: rank {', '.join(late)} had not returned and was stopped"
+            lines(
+                f"malt.run did not end within {timeout} s", f"rank {', '.join(late)} had not returned and was stopped"
+            )
         )
     for rank, message in zip(job.ranks, messages, strict=True):
         if message is None:
             raise _errors.PeerError(
-                f"malt: rank {rank.number} ended without returning: the function must not call sys.exit", rank.number
+                lines(
+                    f"rank {rank.number} ended without returning", do="Do not call sys.exit in the function: return."
+                ),
+                rank.number,
             )
     return [message[1] for message in messages if message is not None]
 

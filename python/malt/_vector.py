@@ -16,6 +16,7 @@ from ._every import Calls
 from ._exchange import Exchange, options, receivers_of
 from ._fold import Fold
 from ._graph import GraphLike
+from ._guide import lines
 from ._idle import Idle
 from ._options import choose, misspelt, spelled
 from ._rows import Named, RowsLike, index, representation
@@ -220,8 +221,11 @@ class Vector(Exchange, Generic[Element]):
         dtypes = {s.dtype for s in self._specs}
         if len(dtypes) != 1:
             raise TypeError(
-                f"malt: {self._object.name} has arrays of {' and '.join(sorted(map(str, dtypes)))}, which no one array "
-                "shows: use .arrays, or make the vector with dtype="
+                lines(
+                    f"{self._object.name} has arrays of {' and '.join(sorted(map(str, dtypes)))}",
+                    ".flat is one array, of one dtype",
+                    "Use .arrays, or make the vector with dtype=.",
+                )
             )
         values: npt.NDArray[Element] = np.asarray(self._object.memory).view(dtypes.pop())
         return values
@@ -425,8 +429,10 @@ class Vector(Exchange, Generic[Element]):
         """Return what ``rows=`` names."""
         if self._sparse is None:
             raise ValueError(
-                f"malt: rows= of {self._object.name}, which is sent as a whole: make the vector with sparse='model' or "
-                "sparse='gradient'"
+                lines(
+                    f"rows= of {self._object.name}, which is sent as a whole",
+                    do="Make the vector with sparse='model' or sparse='gradient'.",
+                )
             )
         return index(rows, self._specs[0].shape[0], self._object.name)
 

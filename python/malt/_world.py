@@ -9,14 +9,15 @@ import sys
 import threading
 from traceback import format_exception
 from types import TracebackType
-from typing import Any, Literal, Protocol, TypeVar, get_args, overload
+from typing import Any, Literal, NoReturn, Protocol, TypeVar, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _codec, _foreign, _frames, _identity, _launchers, _lib
 from ._errors import StateError
-from ._options import choose, joined
+from ._guide import lines
+from ._options import choose, joined, misspelt, spelled
 from .typing import Op, Transport
 
 __all__ = ["allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"]
@@ -97,8 +98,10 @@ def init(
         if _me is not None:
             if told:
                 raise StateError(
-                    f"malt: this process already is rank {_me.rank} of {_me.size}: call malt.init first of all, or "
-                    "without arguments"
+                    lines(
+                        f"this process already is rank {_me.rank} of {_me.size}",
+                        do="Call malt.init before all else of malt, or without arguments.",
+                    )
                 )
             return
         _join(told)
@@ -109,8 +112,11 @@ def _join(told: dict[str, object]) -> None:
     mark = _identity.inside()
     if mark is not None and not told:
         raise StateError(
-            f"malt: this process was started by rank {mark.rank} of {mark.size} and is no rank itself: only "
-            "malt.rank() and malt.size() work in it. Use malt in the rank, or start ranks with malt run or malt.run"
+            lines(
+                f"this process was started by rank {mark.rank} of {mark.size} and is not a rank itself",
+                "only malt.rank() and malt.size() work in it",
+                "Use malt in the rank, or start ranks with malt run or malt.run.",
+            )
         )
     if not told.keys() & {"rank", "size"}:
         started = _launchers.described(os.environ)
@@ -241,8 +247,11 @@ def local_rank() -> int:
     who = _who()
     if who.local_rank < 0:
         raise StateError(
-            f"malt: this process was started by rank {who.rank} before that had joined the job, so nobody knew which "
-            "other ranks are on its machine: call malt.init() in the rank first"
+            lines(
+                f"this process was started by rank {who.rank} before that had joined the job",
+                "it is not known which other ranks are on its machine",
+                "Call malt.init() in the rank first.",
+            )
         )
     return who.local_rank
 
@@ -365,7 +374,8 @@ def allreduce(
 ) -> Any: ...
 @overload
 def allreduce(value: Value, op: Op = "mean", *, timeout: float | None = None) -> Value: ...
-def allreduce(value: Any, op: Op = "mean", *, timeout: float | None = None) -> Any:
+@spelled
+def allreduce(value: Any, op: Op = "mean", *, timeout: float | None = None, **unknown: NoReturn) -> Any:
     """Combine a number or array over all ranks; the same bits on every rank. Collective.
 
     Parameters
@@ -397,6 +407,8 @@ def allreduce(value: Any, op: Op = "mean", *, timeout: float | None = None) -> A
     >>> malt.allreduce(False, "max")            # has any rank had enough?
     False
     """
+    if unknown:
+        raise misspelt(unknown, allreduce)
     choose("op", op, OPS)
     if not isinstance(value, np.ndarray | np.generic) and _foreign.known(value):
         array, back = _foreign.as_numpy(value, "value")

@@ -183,7 +183,7 @@ malt.barrier()
         prelude=False,
     )
     for rank, text in enumerate(said):
-        who, unknown, refused = text.splitlines()
+        who, unknown, _, _, refused, *_ = text.splitlines()
         assert who == f"{rank} 2"
         assert f"was started by rank {rank} before that had joined" in unknown
         assert refused.startswith(f"StateError True malt: this process was started by rank {rank} of 2")

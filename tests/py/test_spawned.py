@@ -17,7 +17,7 @@ def work(queue):
         malt.barrier()
         refused = False
     except malt.StateError as e:
-        refused = "is no rank itself" in str(e)
+        refused = "is not a rank itself" in str(e)
     queue.put((malt.rank(), malt.size(), "MALT_RANK" in os.environ, refused))
 
 if __name__ == "__main__":

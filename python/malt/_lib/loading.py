@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from malt._errors import OutOfMemoryError, StateError
+from malt._guide import lines
 
 __all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "mark_ended", "raise_caught"]
 
@@ -44,9 +45,11 @@ class _Forked(_Unloaded):
 
     def __getattr__(self, name: str) -> Any:
         raise StateError(
-            f"malt: process {os.getpid()} was forked from one that uses malt, and malt cannot be used in it: the "
-            "library's threads do not survive a fork. malt.rank() and malt.size() do work. Start helper processes "
-            "with multiprocessing's 'spawn', or leave malt to the rank itself"
+            lines(
+                f"process {os.getpid()} was forked from one that uses malt, and malt cannot be used in it",
+                "the library's threads do not survive a fork; malt.rank() and malt.size() do work",
+                "Start helper processes with multiprocessing's 'spawn', or leave malt to the rank itself.",
+            )
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from malt._errors import Error, StateError
+from malt._guide import lines
 
 from . import place
 from .convert import check, describe_array, encoded, rank_list, text
@@ -254,8 +255,11 @@ class Object(Place):
         with self.claim(), JOB.claim():
             if self.lent():
                 raise StateError(
-                    f"malt: {self.name} cannot be configured while arrays of updates that a fold was lent are "
-                    "referenced, because it unmaps them: keep copies instead"
+                    lines(
+                        f"{self.name} cannot be configured while a fold's arrays of updates are referenced",
+                        "configure unmaps them",
+                        "Keep copies of them instead.",
+                    )
                 )
             JOB.together(lib.malt_vector_configure, timeout, self.handle, told)
 
