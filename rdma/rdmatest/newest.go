@@ -277,7 +277,7 @@ func ackedNewest(j *job) {
 	}
 	acked(math.MaxUint64)
 	if a := out.Acked(0); a != 0 {
-		j.Errorf("a rank that is no reader has acked %d", a)
+		j.Errorf("a rank that does not read has acked %d", a)
 	}
 }
 

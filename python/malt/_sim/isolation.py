@@ -99,7 +99,7 @@ def _furnish() -> None:
 
 
 def _relay(child: int) -> int:
-    """Hand signals on to a child, reap it and whoever is left to this process, and return its exit code.
+    """Hand signals on to a child, reap it and the processes that are left to this one, and return its exit code.
 
     What a terminal sends is not handed on: it has reached the child as well.
     """

@@ -51,7 +51,7 @@ def become(uid: int, gid: int) -> None:
     Parameters
     ----------
     uid, gid : int
-        Who this process, of whatever user it is, is from now on in its own eyes.
+        The user as which this process sees itself from now on, whatever user it is outside.
         To be root here is to rule over the namespaces made from now on, not more.
     """
     outside = os.geteuid(), os.getegid()

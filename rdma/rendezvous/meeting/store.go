@@ -55,7 +55,7 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 			return ip.IsLoopback() != p.loopback() || !ip.IsLoopback() && !slices.ContainsFunc(own, func(a address) bool { return a.ip == ip.WithZone("") })
 		})
 		if len(mine) == 0 {
-			s.note = fmt.Sprintf("%s is no address by which others could reach the host of rank 0, which has %s; rank 0 listens at all of them", p.resolved(ips), describe(worth(own)))
+			s.note = fmt.Sprintf("%s is not an address by which others could reach the host of rank 0, which has %s; rank 0 listens at all of them", p.resolved(ips), describe(worth(own)))
 		}
 		for _, ip := range ips {
 			if ip.IsLoopback() && !p.loopback() {

@@ -108,8 +108,8 @@ func TestOpenStore(t *testing.T) {
 		{"127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.1.1", "", "127.0.1.1", ""}, // told so
 		{"localhost", "", "127.0.0.1", ""},
-		{"debian", "", "127.0.0.1 127.0.0.2 127.0.1.1", "debian (127.0.1.1) is no address"},
-		{"elsewhere", "", "127.0.0.1 127.0.0.2", "elsewhere (192.0.2.1) is no address by which others could reach the host of rank 0, which has"},
+		{"debian", "", "127.0.0.1 127.0.0.2 127.0.1.1", "debian (127.0.1.1) is not an address"},
+		{"elsewhere", "", "127.0.0.1 127.0.0.2", "elsewhere (192.0.2.1) is not an address by which others could reach the host of rank 0, which has"},
 		{"nowhere", "", "127.0.0.1 127.0.0.2", "cannot resolve nowhere (lookup nowhere: no such host)"},
 		{"nowhere 127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.0.1 127.0.0.1", "", "127.0.0.1", ""},
