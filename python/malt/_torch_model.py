@@ -1,7 +1,7 @@
 """The tensors of a PyTorch model, and which of them have a place in a vector.
 
 What a name stands for is looked up at every exchange, because much of PyTorch
-replaces a parameter, or the memory of one, behind the back of who refers to it:
+replaces a parameter, or the memory of one, although other objects refer to it:
 ``p.data = …``, ``model.double()``, ``load_state_dict(assign=True)``.
 """
 
@@ -34,7 +34,7 @@ ALIGNED = 16  # elements: a cache line, as PyTorch aligns tensors; what kernels 
 
 
 class Model:
-    """The tensors of a model, and the places of those that travel.
+    """The tensors of a model, and the places of the tensors that travel.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class Place:
     def _untied(self) -> StateError:
         return StateError(
             f"malt: {' and '.join(self.names)} were one tensor when the vector was made, and no longer are: tie them "
-            "again, or make the vector anew, on every rank"
+            "again, or make the vector again, on every rank"
         )
 
 

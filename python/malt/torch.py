@@ -170,7 +170,7 @@ class Vector(_vector.Vector[Any]):
         Raises
         ------
         ValueError, TypeError
-            ``root`` is no rank.
+            ``root`` is not a rank.
         TimeoutError, PeerError, StateError
             As `allreduce`.
         """

@@ -144,9 +144,9 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"order": "blok"}, ValueError, "did you mean 'block'"),
     ({"seed": 1}, ValueError, "only order='shuffle' has a seed"),
     ({"order": "shuffle", "seed": -1}, ValueError, "seed=-1"),
-    ({"format": "npz"}, ValueError, "x.csv is no npz file: it begins with b'n,city"),
-    ({"format": "npy"}, ValueError, "x.csv is no npy file: it begins with b'n,city'"),
-    ({"format": "idx"}, ValueError, "x.csv is no IDX file: it begins with b'n,ci'"),
+    ({"format": "npz"}, ValueError, "x.csv is not an npz file: it begins with b'n,city"),
+    ({"format": "npy"}, ValueError, "x.csv is not a npy file: it begins with b'n,city'"),
+    ({"format": "idx"}, ValueError, "x.csv is not an IDX file: it begins with b'n,ci'"),
     ({"format": "parquet"}, ValueError, r"x\.csv: it is not a whole Parquet file"),
 ]
 

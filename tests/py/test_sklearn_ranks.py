@@ -375,7 +375,7 @@ def test_what_counts_is_not_fitted_anew_between_two_exchanges() -> None:
                 try:
                     v.sync()
                 except malt.StateError as e:
-                    assert n > 1 and "fitted anew. Call partial_fit in place of fit" in str(e)
+                    assert n > 1 and "fitted again. Call partial_fit instead of fit" in str(e)
                 else:
                     assert n == 1
         """

@@ -47,7 +47,7 @@ import malt.sklearn
         (OneVsRestClassifier(SGDClassifier()), malt.UnsupportedError, "for e in it.estimators_"),
         (LogisticRegression(), malt.UnsupportedError, "LogisticRegression has no partial_fit: it learns from all data"),
         (MLPClassifier(solver="lbfgs"), malt.UnsupportedError, "solver='lbfgs' has no partial_fit: use solver='sgd'"),
-        (np.zeros(3), TypeError, "ndarray is no estimator"),
+        (np.zeros(3), TypeError, "ndarray is not an estimator"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

@@ -92,7 +92,7 @@ def load(
         Return CSV and Parquet as a frame instead of an array.
     header : bool, optional
         Whether the first row of CSV files names the columns; None: if anything in
-        it is no number.
+        it is not a number.
     delimiter, quotechar : str, optional
         Of CSV: a comma, or a tab in ``.tsv``; newlines between quotes belong to the
         value. ``quotechar=None`` for files in which it is a character like any other.
@@ -127,9 +127,9 @@ def load(
 
         Any of these but npz and Parquet may be compressed: ``.gz``, ``.bz2``, ``.xz``.
         Then each rank unpacks everything and parses its part, except that of many
-        files each rank counts the rows in some and unpacks those that it needs.
+        files each rank counts the rows in some and unpacks the files that it needs.
 
-        Empty lines and, in SVMlight, comments are no rows; ``qid:`` is ignored.
+        Empty lines and, in SVMlight, comments are not rows; ``qid:`` is ignored.
         A mapped array is writable; what is written stays in memory.
 
     Raises

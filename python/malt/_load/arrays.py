@@ -30,7 +30,9 @@ def npy_header(f: IO[bytes], name: str) -> Header:
     """Read what a npy file says of itself."""
     magic = f.read(6)
     if magic != b"\x93NUMPY":
-        raise ValueError(f"malt: load: {name} is no npy file: it begins with {magic!r}: pass the format= that it has")
+        raise ValueError(
+            f"malt: load: {name} is not a npy file: it begins with {magic!r}: pass the format= that it has"
+        )
     version = tuple(f.read(2))
     length = int.from_bytes(f.read(2 if version == (1, 0) else 4), "little")
     begin = 6 + 2 + (2 if version == (1, 0) else 4) + length
@@ -55,7 +57,9 @@ def idx_header(f: IO[bytes], name: str) -> Header:
     """Read what an IDX file, MNIST's format, says of itself."""
     magic = f.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _IDX_TYPES or not magic[3]:
-        raise ValueError(f"malt: load: {name} is no IDX file: it begins with {magic!r}: pass the format= that it has")
+        raise ValueError(
+            f"malt: load: {name} is not an IDX file: it begins with {magic!r}: pass the format= that it has"
+        )
     sizes = f.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
         raise ValueError(f"malt: load: {name} ends in its header: fetch the file again")

@@ -33,7 +33,7 @@ class CSV:
     frame : {"pandas", "polars"}, optional
         None: an array.
     header : bool, optional
-        Whether the first row of each file names the columns; None: if any of it is no number.
+        Whether the first row of each file names the columns; None: if any of it is not a number.
     delimiter : str, optional
         None: a tab for ``.tsv``, otherwise a comma.
     quotechar : str or None

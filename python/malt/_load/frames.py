@@ -54,7 +54,7 @@ class FrameReader:
         return table.to_pandas() if self.kind == "pandas" else self._package.from_arrow(table)
 
     def take(self, frame: Any, rows: np.ndarray[Any, Any]) -> Any:
-        """Return the rows with these numbers, numbered anew."""
+        """Return the rows with these numbers, numbered from 0 again."""
         return frame.iloc[rows].reset_index(drop=True) if self.kind == "pandas" else frame[rows]
 
     def _pandas(

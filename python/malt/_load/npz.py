@@ -58,7 +58,7 @@ class Archive:
         name = self._file.name
         with self._file.anywhere() as f:
             if self._file.head[:4] not in (b"PK\x03\x04", b"PK\x05\x06"):
-                raise ValueError(f"malt: load: {name} is no npz file: it begins with {self._file.head[:6]!r}")
+                raise ValueError(f"malt: load: {name} is not an npz file: it begins with {self._file.head[:6]!r}")
             self._data = f.read() if not self._file.local else None
         with self._archive() as archive:
             members = [info.filename.removesuffix(".npy") for info in archive.zip.infolist()]

@@ -1,7 +1,7 @@
 """Where the rows of a text begin and end, whatever stands in them.
 
 A row is a line, except that in CSV a newline between quotes does not end one, and
-that some lines are no rows: empty ones, comments.
+that empty lines and comments are not rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Rows:
     blanks : bool
         Whether empty lines are rows.
     comment : bytes
-        What begins a line that is no row; b"" for nothing.
+        What begins a line that is not a row; b"" for nothing.
     """
 
     quote: bytes = b""

@@ -134,7 +134,7 @@ def parse(text: bytes) -> Parsed:
     Raises
     ------
     MalformedError
-        With the first line that is no SVMlight.
+        With the first line that is not SVMlight.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def _refuse_twice(text: bytes, pairs: np.ndarray[Any, Any], indices: np.ndarray[
 
 
 def _at_row(text: bytes, pairs: np.ndarray[Any, Any], bad: np.ndarray[Any, Any], want: str) -> MalformedError:
-    """Return the error for the first pair of those that are bad."""
+    """Return the error for the first bad pair."""
     at = int(np.argmax(bad))
     row = int(np.searchsorted(np.cumsum(pairs), at, side="right"))
     line, words = [(i, line.split()) for i, line in enumerate(text.split(b"\n")) if line.strip()][row]
@@ -216,7 +216,7 @@ def _first_bad(text: bytes) -> MalformedError:
                 bad = next((word for word in words[1:] if not _PAIR.fullmatch(word)), line)
                 want = "index:value, such as 7:0.5"
             return MalformedError(i, f"{_shown(bad)}: {want}, is expected")
-    return MalformedError(0, _shown(text.splitlines()[0]) + ": this is no line of SVMlight")
+    return MalformedError(0, _shown(text.splitlines()[0]) + ": this is not a line of SVMlight")
 
 
 def _shown(text: bytes) -> str:

@@ -21,7 +21,7 @@ meanwhile is noticed at once.
 
 
 class Team:
-    """Who takes part in a load.
+    """The ranks that take part in a load.
 
     Parameters
     ----------

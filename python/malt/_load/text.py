@@ -26,7 +26,7 @@ __all__ = ["MalformedError", "Text"]
 
 
 class MalformedError(Exception):
-    """A row that cannot be read: the how-manieth of those that were to be, and why."""
+    """A row that cannot be read: its number among the rows of the text, and the reason."""
 
     def __init__(self, row: int, why: str) -> None:
         super().__init__(why)
@@ -46,7 +46,7 @@ class Piece:
 
 
 def refuse(name: str, first: bytes) -> None:
-    """Raise if a text begins as one in UTF-16, or as a web page that came in place of the file."""
+    """Raise if a text begins as one in UTF-16, or as a web page that came instead of the file."""
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError(
             f"malt: load: {name}, line 1: the text is UTF-16 (it begins with {first[:2]!r}), which cannot be divided "
@@ -55,7 +55,7 @@ def refuse(name: str, first: bytes) -> None:
     if first.lstrip().lower().startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm")):
         raise ValueError(
             f"malt: load: {name}, line 1: this is a web page, which begins with {first.lstrip()[:15]!r}: the server "
-            "sent it in place of the file, such as to ask for a login. Look at it in a browser"
+            "sent it instead of the file, such as to ask for a login. Look at it in a browser"
         )
 
 

@@ -44,7 +44,7 @@ class Centres(State):
             if (value.shape, value.dtype) != (array.shape, array.dtype):
                 raise StateError(
                     f"malt: {label} of the {self.name} has shape {value.shape} now, and had {array.shape} at the first "
-                    "exchange: it was fitted anew. Make a new malt.sklearn.Vector, on all ranks"
+                    "exchange: it was fitted again. Make a new malt.sklearn.Vector, on all ranks"
                 )
             np.copyto(array, value)
 

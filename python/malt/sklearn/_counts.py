@@ -84,7 +84,7 @@ class Totals(State):
         if [a.shape for a in now] != [a.shape for a in self.arrays]:
             raise StateError(
                 f"malt: the {self.name} has arrays of {[a.shape for a in now]} now, and had "
-                f"{[a.shape for a in self.arrays]} at the first exchange: it was fitted anew, or has met a new "
+                f"{[a.shape for a in self.arrays]} at the first exchange: it was fitted again, or has met a new "
                 "category (pass min_categories=). Make a new malt.sklearn.Vector, on all ranks"
             )
         if self._seen is None:
@@ -92,8 +92,8 @@ class Totals(State):
         else:
             if (now[0] < self._seen[0]).any():
                 raise StateError(
-                    f"malt: the {self.name} has counted less now than after the last exchange: it was fitted anew. "
-                    "Call partial_fit in place of fit, or make a new malt.sklearn.Vector, on all ranks"
+                    f"malt: the {self.name} has counted less now than after the last exchange: it was fitted again. "
+                    "Call partial_fit instead of fit, or make a new malt.sklearn.Vector, on all ranks"
                 )
             own = self.merged(list(self.arrays), self.gained(now, self._seen))
             self._seen = now
@@ -104,7 +104,7 @@ class Totals(State):
         self._hand(self._sum([list(self.arrays), *(self._others[rank] for rank in sorted(self._others))]))
 
     def settle(self, parts: Sequence[Stats]) -> None:
-        """Take the own totals of all ranks, in rank order, as what all have in common from here on."""
+        """Take each rank's own totals, in rank order, as what all ranks have in common from here on."""
         self._base = self._sum(parts)
         self._others.clear()
         self.clear(self.arrays)

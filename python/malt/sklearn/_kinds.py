@@ -41,8 +41,8 @@ EXTREMA = {"MinMaxScaler": ("data_min_", "data_max_"), "MaxAbsScaler": ("max_abs
 SCALERS = {"StandardScaler", *EXTREMA}
 REFUSED = {
     "IncrementalPCA": (
-        "its components have no fixed sign or order, and span what one rank has seen: their mean is no PCA. Reduce the "
-        "data with one rank's PCA (malt.broadcast its components_), or add up X.T @ X over ranks with malt.allreduce"
+        "its components have no fixed sign or order, and span what one rank has seen: their mean is not a PCA. Reduce "
+        "the data with one rank's PCA (malt.broadcast its components_), or add up X.T @ X with malt.allreduce"
     ),
     "Birch": "it keeps a tree, not arrays. Use MiniBatchKMeans",
     "HashingVectorizer": "it learns nothing, so every rank has the same one already",
@@ -128,7 +128,7 @@ def _checked(attributes: Sequence[str]) -> tuple[str, ...]:
 
 def _without_partial_fit(estimator: Any, name: str) -> Exception:
     if not hasattr(estimator, "fit"):
-        return TypeError(f"malt: {name} is no estimator of scikit-learn: an estimator with partial_fit is expected")
+        return TypeError(f"malt: {name} is not an estimator of scikit-learn: an estimator with partial_fit is expected")
     if getattr(estimator, "solver", None) == "lbfgs" and name.startswith("MLP"):
         return UnsupportedError(f"malt: {name} with solver='lbfgs' has no partial_fit: use solver='sgd' or 'adam'")
     return UnsupportedError(

@@ -100,9 +100,9 @@ class Vector:
     with `allreduce`, before the next step learns: if they differ when it has, the
     exchange raises a `MismatchError`.
 
-    *fit.* Each ``fit`` makes the model anew, unless it has ``warm_start=True``; what is
+    *fit.* Each ``fit`` makes the model again from nothing, unless it has ``warm_start=True``; what is
     exchanged is what it has come to. ``early_stopping`` belongs to ``fit``: scikit-learn
-    refuses it in ``partial_fit``. What counts (scalers, naive Bayes) cannot be fitted anew between
+    refuses it in ``partial_fit``. What counts (scalers, naive Bayes) cannot be fitted again between
     two exchanges: that raises a `StateError`.
 
     References
@@ -186,7 +186,7 @@ class Vector:
         Parameters
         ----------
         fold : str or callable, optional
-            In place of the vector's own, this once.
+            Instead of the vector's own, this once.
         every : int
             As for `malt.Vector.sync`.
         weight : float
@@ -203,7 +203,7 @@ class Vector:
         Raises
         ------
         StateError
-            No rank's estimator has learnt anything, or it was fitted anew with
+            No rank's estimator has learnt anything, or it was fitted again with
             another shape.
         MismatchError
             The ranks' estimators differ; the message shows both.
@@ -267,7 +267,7 @@ class Vector:
         Raises
         ------
         ValueError, TypeError
-            ``root`` is no rank.
+            ``root`` is not a rank.
         StateError, MismatchError, TimeoutError, PeerError
             As `sync`.
         """
@@ -302,7 +302,7 @@ class Vector:
 
     @property
     def graph(self) -> Graph:
-        """Who sends to whom."""
+        """The graph: which ranks each rank sends to."""
         return self._made.graph
 
     @property

@@ -18,7 +18,7 @@ class Weights(State):
     """Weights that are views of the vector's memory.
 
     `take` makes them so again: some estimators make a new ``intercept_`` in every
-    call of ``partial_fit``, and ``fit`` makes everything anew. What is still
+    call of ``partial_fit``, and ``fit`` makes everything again. What is still
     in its place is not copied.
     """
 
@@ -76,7 +76,7 @@ class Weights(State):
         """Nothing is left to do: the estimator's arrays are the vector's."""
 
 
-_ANEW = "it was fitted anew on other data. Make a new malt.sklearn.Vector, on all ranks"
+_ANEW = "it was fitted again on other data. Make a new malt.sklearn.Vector, on all ranks"
 
 
 def _place(a: Array) -> tuple[int, tuple[int, ...]]:
