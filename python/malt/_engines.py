@@ -105,7 +105,7 @@ class Asked:
         works : list
             What the engine has for each rank's work.
         wait : callable
-            Called with some of them and seconds, or None; returns those that have ended,
+            Called with some of them and seconds, or None; returns the works that have ended,
             at least one unless the time is up.
         fate : callable
             Called with one of them that has ended and its rank; returns what became of that.

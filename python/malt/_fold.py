@@ -30,7 +30,7 @@ class Update:
     arrays : tuple of ndarray
         One per array of the vector.
     rank : int
-        Who sent it.
+        The rank that sent it.
     clock : int
         How many scatters the sender had made, this one included.
     age : int

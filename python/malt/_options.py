@@ -1,4 +1,4 @@
-"""Options: their names, those that are one of a few words, and the option string of the library."""
+"""Options: their names, options with a few words as values, and the option string of the library."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def part(x: Any, n: int | None, cut: Cut, turns: Turns) -> Any:
 
 
 def skip(items: Iterable[Any], turns: Turns) -> Iterator[Any]:
-    """Go through items in turn, past those that are other ranks'."""
+    """Go through items in turn, past the items of other ranks."""
     if turns.even is None:
         return itertools.islice(items, turns.rank, None, turns.size)
     return _rounds(iter(items), turns)

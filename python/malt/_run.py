@@ -73,7 +73,7 @@ def run(
     -----
     What the ranks print is shown with the rank in front. Each gets its share of
     the cores for its BLAS threads, as with ``malt run``. Function, arguments and
-    results travel as pickles between this process and those that it has started.
+    results travel as pickles between this process and its children.
 
     A function of ``__main__`` is sent by value where cloudpickle is installed.
     Otherwise the ranks import the script again, as multiprocessing does, so that

@@ -20,7 +20,7 @@ class Message(NamedTuple):
     data: bytes
     """A copy of what it sent."""
     rank: int
-    """Who sent it."""
+    """The rank that sent it."""
     clock: int
     """How many scatters it had made, this one included."""
     age: int

@@ -310,7 +310,7 @@ def broadcast(value: Any = None, root: int = 0, *, timeout: float | None = None)
     TypeError
         At root, if the value holds anything else.
     ValueError
-        If root is no rank.
+        If root is not a rank.
 
     Examples
     --------

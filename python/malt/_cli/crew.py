@@ -15,7 +15,7 @@ class Crew(Protocol):
 
     @property
     def ranks(self) -> Sequence[Outcome]:
-        """Those that have been started."""
+        """The ranks that have been started."""
 
     def watch(self, fd: int, call: Callable[[], None], write: bool = False) -> None:
         """Call whenever fd can be read, or written, until `forget`."""

@@ -127,7 +127,7 @@ def supervise(
 
 
 def not_started(noun: str, name: str, number: int, size: int, error: OSError) -> str:
-    """Say why only some of those that were to run a program could be started, and what to do."""
+    """Say why only some of the processes of a program could be started, and what to do."""
     if error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM):
         limit = "ulimit -n" if error.errno in (errno.EMFILE, errno.ENFILE) else "ulimit -u, or the memory"
         return f"only {number} of {size} {noun}s could be started ({error.strerror}): start fewer, or raise {limit}"
