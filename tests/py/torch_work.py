@@ -291,5 +291,5 @@ def unlike_models_are_an_error_on_all(r: int, n: int) -> None:
     assert "embed.weight = out.weight" in raised(lambda: malt.torch.Vector(make(Tied) if r else make(net)))
     message = raised(lambda: malt.torch.Vector(make(net)) if r else malt.allgather({"loss": 1.0}))
     assert message.splitlines()[1].startswith("rank 0: malt.allgather() ")
-    assert message.splitlines()[2].startswith("rank 1: malt.torch.Vector() ")
+    assert "malt.torch.Vector() " in message.splitlines()[2]
     malt.torch.Vector(make(net)).close()  # and all goes on
