@@ -290,6 +290,6 @@ def unlike_models_are_an_error_on_all(r: int, n: int) -> None:
     assert "rank 1 has weight: float32 [8, 3, 3, 3] with strides [27, 1, 9, 3]" in message
     assert "embed.weight = out.weight" in raised(lambda: malt.torch.Vector(make(Tied) if r else make(net)))
     message = raised(lambda: malt.torch.Vector(make(net)) if r else malt.allgather({"loss": 1.0}))
-    assert message.splitlines()[1].startswith("rank 0: malt.allgather() ")
-    assert "malt.torch.Vector() " in message.splitlines()[2]
+    assert "malt.allgather() " in message, message
+    assert "malt.torch.Vector() " in message, message
     malt.torch.Vector(make(net)).close()  # and all goes on
