@@ -32,7 +32,7 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 	@echo
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
-	@echo "  TESTS='-k shard'   arguments for pytest         SOAK=$(SOAK)      length of the soak run"
+	@echo "  TESTS='-k shard'   arguments for pytest, or files        SOAK=$(SOAK)      length of the soak run"
 	@echo "  WORKERS=2          processes that pytest uses; none with TESTS"
 	@echo "  BENCH='--rows average'  rows by a word of their title; --turns 5, --cores 0,1 and others: BENCH=--help"
 
@@ -86,7 +86,7 @@ test-go: $(VENV)/.malt | $(OUT)
 	$(TESTED) $(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
 
 test-py: $(VENV)/.malt | $(OUT)
-	$(TESTED) $(PY) -m pytest tests/py --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
+	$(TESTED) $(PY) -m pytest $(if $(filter tests/%,$(TESTS)),,tests/py) --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
 
 test-4: $(VENV)/.malt ## the Python tests that hold at any world size, as 4 ranks
 	$(VENV)/bin/malt run -n 4 -m pytest tests/py/anysize --quiet $(TESTS)

@@ -75,9 +75,8 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 		if value == "" {
 			continue
 		}
-		if err := c.set(key, value); err != nil {
-			e := say.Of(err)
-			return c, e.At("it is the environment variable %s", name)
+		if err := c.set(name, key, value); err != nil {
+			return c, err
 		}
 	}
 	if c.Store != "" && getenv("MALT_SIZE") == "" {
@@ -90,14 +89,15 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 // encrypt, interface, congestion, together, timeout and unreachable (seconds),
 // transport.
 func (c *Config) Set(options string) error {
-	return parseOptions(options, configKeys, c.set)
+	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
 }
 
-func (c *Config) set(key, value string) (err error) {
+// set sets key, which the user calls name.
+func (c *Config) set(name, key, value string) (err error) {
 	whole := func(p *int, least, most int) error {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
-			return say.Errorf(ErrInvalid, "%s=%.40s: a whole number from %d to %d is expected", key, value, least, most)
+			return say.Errorf(ErrInvalid, "%s=%.40s: a whole number from %d to %d is expected", name, value, least, most)
 		}
 		*p = n
 		return nil
@@ -114,7 +114,7 @@ func (c *Config) set(key, value string) (err error) {
 		for _, word := range strings.Split(value, ",") {
 			fd, err := strconv.Atoi(word)
 			if err != nil || fd < 1 || fd > math.MaxInt32 { // 0 is standard input
-				return say.Errorf(ErrInvalid, "store_fd=%.40s: a whole number of at least 1 is expected, or several with commas between", value)
+				return say.Errorf(ErrInvalid, "%s=%.40s: a whole number of at least 1 is expected, or several with commas between", name, value)
 			}
 			c.StoreFD = append(c.StoreFD, fd)
 		}
@@ -122,7 +122,7 @@ func (c *Config) set(key, value string) (err error) {
 		on := map[string]auto.Encryption{"1": auto.EncryptAlways, "true": auto.EncryptAlways, "0": auto.EncryptNever, "false": auto.EncryptNever}
 		v, ok := on[strings.ToLower(value)]
 		if !ok {
-			return say.Errorf(ErrInvalid, "encrypt=%.40s: 1 or 0 is expected", value)
+			return say.Errorf(ErrInvalid, "%s=%.40s: 1 or 0 is expected", name, value)
 		}
 		c.Encrypt = v
 	case "interface":
@@ -133,7 +133,7 @@ func (c *Config) set(key, value string) (err error) {
 		c.Together = value
 	case "token":
 		if len(value) < leastToken {
-			return say.Errorf(ErrInvalid, "a token of %d characters, which could be guessed: %d or more are expected", len(value), leastToken).
+			return say.Errorf(ErrInvalid, "%s has %d characters and could be guessed: %d or more are expected", name, len(value), leastToken).
 				Try("`malt token` makes one.")
 		}
 		c.Token = value
@@ -142,13 +142,13 @@ func (c *Config) set(key, value string) (err error) {
 	case "timeout":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s > 0) || s > 1e9 {
-			return say.Errorf(ErrInvalid, "timeout=%.40s: a positive number of seconds is expected", value)
+			return say.Errorf(ErrInvalid, "%s=%.40s: a positive number of seconds is expected", name, value)
 		}
 		c.Timeout = time.Duration(s * float64(time.Second))
 	case "unreachable":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s >= 2) || s > 1e9 {
-			return say.Errorf(ErrInvalid, "unreachable=%.40s: 2 or more seconds are expected, since an idle machine is asked once a second", value)
+			return say.Errorf(ErrInvalid, "%s=%.40s: 2 or more seconds are expected, since an idle machine is asked once a second", name, value)
 		}
 		c.Unreachable = time.Duration(s * float64(time.Second))
 	}

@@ -355,15 +355,14 @@ def test_a_mark_that_says_nothing_is_refused() -> None:
         ({"MALT_TIMEOUT": "nan"}, "MALT_TIMEOUT.*nan"),
         ({"MALT_TIMEOUT": "-1"}, "MALT_TIMEOUT.*-1"),
         ({"MALT_STORE": "nowhere:x"}, "nowhere"),
-        ({"MALT_STORE": ""}, "malt run"),
+        ({"MALT_STORE": ""}, "rank 0 of 2.*malt run"),
     ],
 )
 def test_an_environment_that_is_wrong(env: dict[str, str], words: str) -> None:
     with jobs.Job(1, "", env={"MALT_SIZE": "2", **env}) as job:
         (rank,) = job.finish()
         assert rank.process.returncode == 1
-        last = rank.err.text.strip().splitlines()[-1]
-        assert re.search(words, last), last
+        assert re.search(f"Error: malt: .*{words}", rank.err.text, re.DOTALL), rank.err.text
 
 
 def test_init_by_arguments() -> None:
