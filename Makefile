@@ -32,7 +32,7 @@ help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 	@echo
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
-	@echo "  TESTS='-k shard'   arguments for pytest, or files        SOAK=$(SOAK)      length of the soak run"
+	@echo "  TESTS='-k shard'   arguments for pytest, files  SOAK=$(SOAK)      length of the soak run"
 	@echo "  WORKERS=2          processes that pytest uses; none with TESTS"
 	@echo "  BENCH='--rows average'  rows by a word of their title; --turns 5, --cores 0,1 and others: BENCH=--help"
 

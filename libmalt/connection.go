@@ -1,7 +1,9 @@
 package libmalt
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"malt/rdma"
@@ -47,22 +49,39 @@ func (w *World) connection(rank int) slowed {
 			fmt.Sprintf("; the connection with %s is at work: %s", c.Address, carried),
 			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.",
 		}
+	case !w.marks.Heard(rank):
+		return slowed{
+			fmt.Sprintf("; its host at %s answers, its process does not: it is stopped, or has no processor time", c.Address),
+			fmt.Sprintf("Look at the process of rank %d. If it is stopped, let it go on (kill -CONT).", rank),
+		}
 	case c.Resent > 0:
 		return slowed{clause: fmt.Sprintf("; the connection with %s is at work: %s", c.Address, carried)}
 	}
 	return slowed{}
 }
 
+// greet asks the processes of ranks on other hosts for an answer, and waits for it a
+// moment. Their kernels acknowledge what is sent to them whatever a process does.
+func (w *World) greet(ranks []int) {
+	if _, ok := w.t.(rdma.Connected); !ok {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	w.marks.Set(markGreeting, w.greetings.Add(1))
+	_ = w.t.Wait(ctx, func() bool { // without an answer: connection says so
+		return !slices.ContainsFunc(ranks, func(r int) bool { return !w.marks.Heard(r) })
+	})
+}
+
 // waitFor is the wait of a call for ranks. What is known of a connection says more of what to
 // do than a guess about the program, which do and more are.
 func (w *World) waitFor(call string, ranks []int, do, more string) wait {
-	for _, r := range ranks {
-		if c := w.connection(r); c.do != "" {
-			do, more = c.do, "network"
-			break
-		}
+	whom, known := w.describe(ranks)
+	if known != "" {
+		do, more = known, "network"
 	}
-	return wait{call, w.describe(ranks), do, more}
+	return wait{call, whom, do, more}
 }
 
 // size is so many bytes in the largest unit that fits.

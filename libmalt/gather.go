@@ -185,8 +185,9 @@ func (o *gathering) uneven() error {
 	if !s.mode.even || len(o.missed) == 0 {
 		return nil
 	}
+	where, _ := s.w.describe(o.missed)
 	return say.Errorf(ErrLeft, "%s would go on without %s, which made fewer steps", o.call(), strings.TrimSuffix(listed(o.missed), " only")).
-		In(o.call()).At("%s", s.w.describe(o.missed)).More("uneven").
+		In(o.call()).At("%s", where).More("uneven").
 		Try(`Give every rank equally many, as malt.shard(…, even="pad") does, or make the vector with uneven="ok".`)
 }
 

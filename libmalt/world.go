@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -25,10 +26,11 @@ type World struct {
 	timeout   time.Duration
 
 	// marks are the words by which ranks tell each other where they are.
-	marks   rdma.Words
-	noted   atomic.Uint64 // in markWhere
-	telling sync.Mutex    // for At
-	told    uint64        // the count of the place told last
+	marks     rdma.Words
+	noted     atomic.Uint64 // in markWhere
+	greetings atomic.Uint64 // in markGreeting
+	telling   sync.Mutex    // for At
+	told      uint64        // the count of the place told last
 
 	gate    gate         // of the collective calls
 	keeping atomic.Int32 // objects of which a call keeps its place
@@ -69,7 +71,9 @@ const (
 	markWhere
 	// markPlace and what follows tell where in its program the rank is: see At.
 	markPlace = markWhere + 1
-	markCount = markPlace + 1 + placeWords
+	// markGreeting is how often the rank has asked others for an answer: see greet.
+	markGreeting = markPlace + 1 + placeWords
+	markCount    = markGreeting + 1
 )
 
 const (
@@ -352,23 +356,24 @@ func (w *World) whereabouts(rank int) string {
 	return doing + call + place
 }
 
-// describe lists ranks and where they are, for messages about waits.
-func (w *World) describe(ranks []int) string {
-	const most = 4
+// describe lists ranks and where they are, for messages about waits; do is the advice
+// where a connection shows the cause.
+func (w *World) describe(ranks []int) (text, do string) {
+	shown := ranks[:min(len(ranks), 4)]
+	w.greet(shown)
 	var b strings.Builder
-	for i, r := range ranks {
-		switch {
-		case i == most:
-			fmt.Fprintf(&b, " and %d more", len(ranks)-most)
-		case i > most:
-		default:
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			fmt.Fprintf(&b, "rank %d (%s%s)", r, w.whereabouts(r), w.connection(r).clause)
+	for i, r := range shown {
+		if i > 0 {
+			b.WriteString(", ")
 		}
+		c := w.connection(r)
+		do = cmp.Or(do, c.do)
+		fmt.Fprintf(&b, "rank %d (%s%s)", r, w.whereabouts(r), c.clause)
 	}
-	return b.String()
+	if more := len(ranks) - len(shown); more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String(), do
 }
 
 // useQueue lets a step of a gather or scatter in notify-ack use its queues,

@@ -38,15 +38,20 @@ SMALL, LARGE = 1000, 1 << 20
 
 
 def test_what_a_connection_does() -> None:
-    with Network(5) as net, Programs() as started:
+    with Network(6) as net, Programs() as started:
         h = net.hosts
-        pairs = {"hole": (h[0], h[1], SMALL), "slow": (h[2], h[3], LARGE), "stopped": (h[4], h[4], SMALL)}
+        pairs = {
+            "hole": (h[0], h[1], SMALL),
+            "slow": (h[2], h[3], LARGE),
+            "stopped": (h[4], h[4], SMALL),
+            "stopped far": (h[4], h[5], SMALL),
+        }
         jobs = {
             name: [
-                started.start(host, RANK, json.dumps([rank, f"{a.name}:29500", number]))
+                started.start(host, RANK, json.dumps([rank, f"{a.name}:{port}", number]))
                 for rank, host in enumerate((a, b))
             ]
-            for name, (a, b, number) in pairs.items()
+            for port, (name, (a, b, number)) in enumerate(pairs.items(), 29500)
         }
         pids = {name: [rank.hear() for rank in job] for name, job in jobs.items()}
         for host in pairs["hole"][:2]:  # packets with more than 1000 bytes get lost
@@ -58,7 +63,9 @@ def test_what_a_connection_does() -> None:
                 "}",
             )
         h[2].cable.rate = 4e6
-        os.kill(pids["stopped"][1], signal.SIGSTOP)
+        stopped = [pids["stopped"][1], pids["stopped far"][1]]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
         try:
             for job in jobs.values():
                 for rank in job:
@@ -81,5 +88,9 @@ def test_what_a_connection_does() -> None:
             for text in jobs["stopped"][0].hear():
                 assert "its process is stopped: by SIGSTOP, or by a debugger" in text
                 assert "Let the process of rank 1 go on" in text
+            for text in jobs["stopped far"][0].hear():
+                assert "answers, its process does not: it is stopped, or has no processor time" in text
+                assert "Look at the process of rank 1." in text
         finally:
-            os.kill(pids["stopped"][1], signal.SIGCONT)
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
