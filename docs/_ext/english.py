@@ -2,7 +2,6 @@
 
 Writes a file FOLDER/PATH.txt for each source file: docstrings and messages of Python, messages of Go and C,
 the documentation of Go's packages, the comments of malt.h. A text begins on the line that it has in its source.
-The files in ``_vale/uncovered.txt`` are left out; that list only becomes shorter.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 def write(folder: Path) -> None:
     """Write the texts of all source files."""
-    uncovered = {ROOT / line for line in (ROOT / "docs/_vale/uncovered.txt").read_text().split()}
-    for path in sorted({path for pattern in SOURCES for path in ROOT.glob(pattern)} - uncovered):
+    for path in sorted({path for pattern in SOURCES for path in ROOT.glob(pattern)}):
         if path.name.endswith("_test.go"):
             continue
         page: list[str] = []

@@ -109,7 +109,7 @@ def devices() -> dict[str, str]:
 def addresses(interface: str = "") -> list[str]:
     """Return the addresses by which another host may reach this one, IPv4 first.
 
-    Those that lead to containers of this host, or to itself, only where there are no
+    Addresses that lead to containers of this host, or to itself, come only where there are no
     others, or where `interface`, as MALT_INTERFACE, names them. No name is resolved: that of the
     host itself often means 127.0.1.1.
 

@@ -35,7 +35,7 @@ def receivers_of(to: Iterable[int] | None) -> list[int] | None:
         raise TypeError(f"malt: to={to!r}: a list of ranks is expected, such as [1, 2]") from None
     for rank in ranks:
         if not 0 <= rank < _world.size():
-            raise ValueError(f"malt: to={to!r}: {rank} is no rank; 0 to {_world.size() - 1} are")
+            raise ValueError(f"malt: to={to!r}: {rank} is not a rank; 0 to {_world.size() - 1} are")
     return ranks
 
 
@@ -77,7 +77,7 @@ class Exchange:
 
     @property
     def graph(self) -> Graph:
-        """Who sends to whom."""
+        """Which rank sends to which."""
         return Graph(self._described["graph"], _world.size(), allow_disconnected=True)
 
     @property

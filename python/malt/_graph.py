@@ -1,4 +1,4 @@
-"""Dataflow graphs: who sends to whom."""
+"""Dataflow graphs: which rank sends to which."""
 
 from __future__ import annotations
 

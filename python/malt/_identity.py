@@ -39,7 +39,7 @@ def used_up(who: Who) -> None:
 
 
 def inside() -> Who | None:
-    """Return which rank this helper process belongs to; None if it is no helper.
+    """Return which rank this helper process belongs to; None if it is not a helper.
 
     A process that has a description of its own is a rank, also when its launcher
     was itself started inside another job.
@@ -82,7 +82,7 @@ def _forked() -> None:
 def _take_away(started: tuple[str, str]) -> None:
     """Mark this process as a helper of the rank that its environment describes.
 
-    A parent that is no rank leaves its children free to become ranks.
+    A parent that is not a rank leaves its children free to become ranks.
     """
     if INSIDE in os.environ and "MALT_RANK" not in os.environ:
         return  # a helper already

@@ -56,8 +56,8 @@ class Outcome:
 def first_failure(ranks: Sequence[R]) -> R | None:
     """Return the rank that failed first, if any did.
 
-    A rank that failed because another was gone comes after those that did
-    not; of two that were noticed together, a killed one comes first.
+    A rank that failed because another was gone comes after all other ranks;
+    of two that were noticed together, a killed one comes first.
     """
     failed = [(rank.failed, rank) for rank in ranks if rank.failed is not None]
     if not failed:
@@ -100,7 +100,7 @@ class Rank(Outcome):
         piece : bytes
             The next bytes of its report, which may end anywhere.
         stopped : float or None
-            When the job was stopped, if it was: what fails after that is no news.
+            When the job was stopped, if it was: a later failure is a consequence.
 
         Returns
         -------

@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
 
 
 class Vector(Exchange, Generic[Element]):
-    """Numbers of this rank that other ranks fold into theirs.
+    """A model or a gradient that other ranks receive and combine with their own.
 
     Making a vector is collective: every rank makes the same ones in the same
     order.
@@ -61,15 +61,15 @@ class Vector(Exchange, Generic[Element]):
         several arrays that travel as one, each keeping its dtype. Arrays have to
         be C-contiguous, writable, float32 or float64.
     graph : str, Graph, list of lists of int, or networkx graph
-        Who sends to whom: see `Graph`.
+        Which rank sends to which: see `Graph`.
     consistency : {"bsp", "async", "ssp:S", "notify-ack", "notify-ack:D"}
         How far ranks may drift apart. ``bsp``: all in lock-step. ``async``:
-        nobody waits, older updates are overwritten. ``ssp:S``: nobody is more
-        than S scatters ahead of those it hears from. ``notify-ack:D``: a rank
-        waits for the next update of each it hears from, and is at most D ahead.
+        no rank waits, older updates are overwritten. ``ssp:S``: no rank is more
+        than S scatters ahead of its senders. ``notify-ack:D``: a rank waits for
+        the next update of each of its senders, and is at most D ahead.
     fold : {"mean", "mean-received", "sum", "min", "max", "replace"} or callable
-        How updates are combined with the own values. ``mean`` is weighted by
-        what the scatters say. Where updates are overwritten, ``sum`` loses them.
+        How a rank combines updates with its own values. ``mean`` is weighted by
+        the ``weight=`` of the scatters. Where updates are overwritten, ``sum`` loses them.
         A function gets ``(own, updates)`` and returns the new value; changing
         ``own`` in place and returning it will do. ``own`` is `array`, or
         `arrays` as a tuple; for ``updates`` see `Update`. It runs in
@@ -77,12 +77,12 @@ class Vector(Exchange, Generic[Element]):
         own vector. If it raises, the vector keeps its value. A numba ``cfunc`` of
         type ``malt_fold`` runs without Python and restores the value itself.
     sparse : {False, "model", "gradient"}
-        For a vector of one array: let some rows travel in place of all, a row being
-        what lies at one index of the first axis, of an array of one axis one element.
+        For a vector of one array: let some rows travel instead of all. A row is
+        the part at one index of the first axis; of an array of one axis, one element.
         ``"model"``: a row travels when it differs from what this rank sent last (at
-        first: started with), whoever changed it, the loop or a fold; each receiver
+        first: started with), whether the loop or a fold changed it; each receiver
         gets it once in each of its values, also where updates are overwritten.
-        Row by row, folds combine the own values with those of the updates that
+        Row by row, a fold combines the rank's own values with those of the updates that
         mention the row; rows that no update mentions keep their value.
         ``"gradient"``: rows travel that are not zero, and a missing row counts as zero:
         the result is that of dense gradients. Where so many rows travel that all of
@@ -275,8 +275,8 @@ class Vector(Exchange, Generic[Element]):
         Raises
         ------
         ValueError
-            ``to`` names a rank that is no receiver; ``rows`` a row that is none, or the
-            vector is not sparse.
+            ``to`` names a rank that is not a receiver, ``rows`` names a row that is not
+            there, or the vector is not sparse.
         StateError
             In ``bsp`` a second scatter, in ``notify-ack:D`` one after D, without
             a gather between.
@@ -301,7 +301,7 @@ class Vector(Exchange, Generic[Element]):
         Parameters
         ----------
         fold : str or callable, optional
-            In place of the vector's own, this once.
+            Instead of the vector's own, this once.
         timeout : float, optional
             Seconds; None is the job's.
 
@@ -505,7 +505,7 @@ class Vector(Exchange, Generic[Element]):
         Raises
         ------
         ValueError, TypeError
-            ``root`` is no rank.
+            ``root`` is not a rank.
         TimeoutError, PeerError, StateError
             As `allreduce`.
         """

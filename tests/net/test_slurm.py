@@ -33,7 +33,7 @@ def test_steps(tmp_path: Path) -> None:
         assert said(done.stdout) == means(["h1", "h1", "h1"]), done.stderr
         done = slurm.run("srun", "-n", "2", "-N", "2", *rank)
         assert done.returncode != 0
-        assert "whoever reaches h0:" in done.stderr
+        assert "any process that reaches h0:" in done.stderr
         assert "set MALT_TOKEN to what `malt token` prints, before srun, which hands it on" in done.stderr
         # Two steps of a job at once meet apart.
         script = (

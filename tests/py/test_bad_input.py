@@ -110,7 +110,7 @@ def _vector() -> Iterator[malt.Vector]:
     ("call", "error", "words"),
     [
         (lambda v: v.scatter(to=[0]), ValueError, "0"),
-        (lambda v: v.scatter(to=[5]), ValueError, "5 is no rank; 0 to 0 are"),
+        (lambda v: v.scatter(to=[5]), ValueError, "5 is not a rank; 0 to 0 are"),
         (lambda v: v.scatter(to=2**40), TypeError, "a list of ranks"),
         (lambda v: v.scatter(to=[1.5]), TypeError, "a list of ranks"),
         (lambda v: v.scatter(rows=[1]), ValueError, "sent as a whole\nMake the vector with sparse='model'"),

@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--env",
         action="append",
         metavar="NAME[=VALUE]",
-        help="a variable for the ranks; they always get those that begin with MALT_",
+        help="a variable for the ranks; variables that begin with MALT_ always reach them",
     )
     made.add_argument(
         "--chdir", metavar="FOLDER", help="the folder in which the program runs; default: the path of this one"

@@ -24,7 +24,7 @@ class Part(NamedTuple):
     size: int
     """How many there are in all."""
     numbers: range
-    """Those that are started here."""
+    """The ranks that are started here."""
     store: str | None = None
     """Where all of them meet; None: on this machine."""
     token: str | None = None

@@ -327,7 +327,7 @@ class Hosts:
             self._abandon(-number)
 
     def stop(self) -> None:
-        """Ask all ranks to end; the agents kill those that do not."""
+        """Ask all ranks to end; after a while the agents kill the rest."""
         self._end("stop", GRACE + _FAREWELL)
 
     def kill(self) -> None:

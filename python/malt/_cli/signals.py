@@ -27,7 +27,7 @@ class Signals:
     Parameters
     ----------
     job, terminal
-        Who gets the signals, and where to say so.
+        The job that gets the signals, and the terminal that says so.
     what : str
         What the job consists of, such as ``ranks``.
     """

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parse.parse(own)
     as_ranks = bool(program) and arguments[len(own)] != "--"
     if as_ranks and not program[0].endswith(target.PYTHON):
-        parse.error(f"put -- before a program that is no script of MALT: `malt sim --hosts 4 -- {' '.join(program)}`")
+        parse.error(f"put -- before a program that does not use MALT: `malt sim --hosts 4 -- {' '.join(program)}`")
     if options.ranks is not None and not as_ranks:
         parse.error("-n is for a script of MALT, which stands without --: `malt sim --hosts 4 -n 2 train.py`")
     argv = target.command(program, parse.error, "malt sim --hosts 4")

@@ -23,14 +23,14 @@ class Terminal:
     Parameters
     ----------
     command : str
-        Who speaks in the notes, such as ``malt run``.
+        The command in whose name the notes speak, such as ``malt run``.
     """
 
     def __init__(self, command: str) -> None:
         self._command = command
         self.job: Crew | None = None
         self.broken = False
-        """Whoever read our output has gone away."""
+        """The reader of our output has gone away."""
         self.lost = ""
         """Which output could not be written, and why."""
         self._queue: deque[tuple[int, memoryview]] = deque()

@@ -93,7 +93,9 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
     if not store:
         raise UnsupportedError(_lost(rank, "and nothing tells them where to meet"))
     if not token and not store.startswith("local:"):
-        raise UnsupportedError(_no_secret(rank, f"whoever reaches {store}, where they meet, could join without one"))
+        raise UnsupportedError(
+            _no_secret(rank, f"any process that reaches {store}, where they meet, could join without one")
+        )
     return {**told, "store": store, **({"token": token} if token else {})}
 
 

@@ -10,7 +10,7 @@ __all__ = ["PRIVATE", "ChannelError", "Share", "named"]
 PRIVATE = ("pmi", "pmix")
 """Channels by which launchers speak to their own ranks alone.
 
-The others are open to whoever reaches them, so that nothing secret may go there. In none is what
+The others are open to any process that reaches them, so that nothing secret may go there. None carries what
 the ranks have from their user.
 """
 

@@ -24,7 +24,7 @@ def share(env: Mapping[str, str], rank: int, size: int, word: str, seconds: floa
     try:
         line = socket.socket(fileno=os.dup(int(env["PMI_FD"])))
     except (OSError, ValueError):
-        raise ChannelError(f"PMI_FD={env['PMI_FD']} is no socket of this process, as it should be") from None
+        raise ChannelError(f"PMI_FD={env['PMI_FD']} is not a socket of this process, as it should be") from None
     with line:
         before = line.gettimeout()
         line.settimeout(seconds)

@@ -2,7 +2,7 @@
 
 Its arguments are two sockets: one to the launcher, one that is PMI_FD in the rank. It answers the introduction of
 an MPI that the rank initialises later, since some launchers take one only, passes on all else, and says goodbye for
-a rank that ends without. It is no thread: mpi4py holds the interpreter while it initialises MPI.
+a rank that ends without. It is a process, not a thread: mpi4py holds the interpreter while it initialises MPI.
 """
 
 import os

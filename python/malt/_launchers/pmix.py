@@ -14,7 +14,7 @@ def share(env: Mapping[str, str], rank: int, size: int, word: str, seconds: floa
     """Return rank 0's word on every rank; see `channel.Share`.
 
     A process of its own speaks to PMIx, as this rank. An MPI library that is initialised
-    after another user of PMIx fails, and PMIx ends the jobs of those who do not say
+    after another user of PMIx fails, and PMIx ends the jobs of programs that do not say
     goodbye at the right moment.
     """
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pmix_client.py")

@@ -1,4 +1,4 @@
-"""Slurm's srun: the steps of a job. A batch script is no step, and what it starts itself is no rank."""
+"""Slurm's srun: the steps of a job. A batch script is not a step, and what it starts itself is not a rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 0xFFFFFFF0
 
 
 def started(env: Mapping[str, str]) -> Started | None:
-    """Return who this process is; None if it is no task of a step.
+    """Return who this process is; None if it is not a task of a step.
 
     Not SLURM_NTASKS: a batch script has that as well.
 

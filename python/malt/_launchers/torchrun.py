@@ -10,9 +10,9 @@ from .started import Started, number
 def started(env: Mapping[str, str]) -> Started | None:
     """Return who this process is; None if torchrun has not started it.
 
-    RANK and the like alone are no sign: people set them, too. The agent listens at
+    RANK and the like alone are not enough: people set them, too. The agent listens at
     MASTER_PORT, and its store carries the word between nodes. How often a node has
-    restarted is no name for a job on several, whose counts differ.
+    restarted cannot name a job on several nodes, whose counts differ.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def _look() -> int:
 caught: dict[int, BaseException] = {}
 """What a signal handler raised while a thread was in a call, by thread: at most one, since it ends the wait.
 
-Whoever makes a call that may wait looks here when that comes back, whatever it answers.
+The caller of a function that may wait looks here when it comes back, whatever it answers.
 """
 
 

@@ -80,7 +80,7 @@ class Memory:
         return status
 
     def book(self) -> None:
-        """Hand the counters to whoever wants them before they are gone."""
+        """Hand the counters on before they are gone."""
         if self._open and _bookkeeper is not None:
             with contextlib.suppress(Error):  # busy in another thread
                 _bookkeeper(counters(self._kind, self._handle))
