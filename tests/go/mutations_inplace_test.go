@@ -27,7 +27,7 @@ var ofAverages = []mutation{
 		line: "in place: giving up does not send",
 		file: "libmalt/sync.go",
 		old:  "		_ = o.scatter() // nobody is there to hear how it went\n", new: "",
-		caught: "TestExploreInPlace/given_up", how: "has not been scattered since",
+		caught: "TestExploreInPlace/given_up", how: "no scatter since the last gather",
 	},
 	{
 		line: "in place: a collective call comes before what is to be sent",

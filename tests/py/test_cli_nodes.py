@@ -104,7 +104,7 @@ def test_a_token_that_could_be_guessed_is_refused(
     [
         (
             ["-n 1 --nodes 2 --node-rank 0", "-n 1 --nodes 3 --node-rank 1"],
-            ["one of 3 ranks", "malt run -n and --nodes)"],
+            ["one of 3", "malt run -n and --nodes)"],
             False,
         ),
         (

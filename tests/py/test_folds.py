@@ -173,7 +173,7 @@ def test_arrays_kept_after_the_fold_are_warned_of_and_never_crash() -> None:
         try:
             v.configure(fold="sum")
         except malt.StateError as e:
-            assert "keep copies" in str(e)
+            assert "Keep copies" in str(e)
         malt.barrier()
         v.close()
         malt.barrier()                    # the sender has let go of it, too

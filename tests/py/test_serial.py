@@ -159,7 +159,7 @@ def test_a_vector_that_changes_is_left_alone(change_before: int) -> None:
 
 def test_bsp_wants_a_scatter_before_a_gather_and_one_only() -> None:
     with malt.Vector(3, name="turns") as v:
-        with pytest.raises(malt.StateError, match="scatter first"):
+        with pytest.raises(malt.StateError, match=r"scatter\(\) first"):
             v.gather()
         v.scatter()
         with pytest.raises(malt.StateError, match="gather"):

@@ -39,7 +39,7 @@ class Numbers(Dataset):
             try:
                 malt.allreduce(1.0)
             except malt.StateError as e:
-                refused = "no rank itself" in str(e) or "was forked" in str(e)
+                refused = "not a rank itself" in str(e) or "was forked" in str(e)
                 return i, malt.rank(), malt.size(), int(refused)
         return i, malt.rank(), malt.size(), -1
 
