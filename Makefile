@@ -110,10 +110,13 @@ test-avx512: ## the kernels on an emulated processor with AVX-512, for machines 
 race: ## the Go tests under the race detector, which sees all that goes over inmem
 	$(GO) test -race -short -timeout 10m ./internal/... ./rdma/... ./libmalt/...
 
+# Go before 1.27 may fail at the end of the time, without an input (golang/go#75804): once more then.
 fuzz: ## every fuzz target for FUZZTIME, two at a time
 	@grep -rE --include='*_test.go' '^func Fuzz' . | sed -E 's#/[^/]*:func (Fuzz[A-Za-z0-9_]*).*# \1#' | sort | \
-	xargs -P 2 -L 1 sh -c 'out=$$($(GO) test -run "^$$" -fuzz "^$$2\$$" -fuzztime $(FUZZTIME) -parallel 1 $$1 2>&1); \
-	status=$$?; echo "$$1 $$2"; echo "$$out" | tail -n $$([ $$status = 0 ] && echo 3 || echo 200); exit $$status' fuzz
+	xargs -P 2 -L 1 sh -c 'for try in 1 2 3; do \
+	out=$$($(GO) test -run "^$$" -fuzz "^$$2\$$" -fuzztime $(FUZZTIME) -parallel 1 $$1 2>&1); status=$$?; \
+	case "$$status $$out" in 0*|*"Failing input"*) break;; *"    context deadline exceeded"*) ;; *) break;; esac; done; \
+	echo "$$1 $$2"; echo "$$out" | tail -n $$([ $$status = 0 ] && echo 3 || echo 200); exit $$status' fuzz
 
 soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, on one host and on several, then every fuzz target
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./tests/go/processes
