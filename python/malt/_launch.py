@@ -237,10 +237,9 @@ class Job:
         pipe.close()
 
     def _start_guard(self) -> None:
-        self._guard = start_guard()
+        self._guard = start_guard(b"".join(b"%d\n" % rank.pid for rank in self.ranks if not rank.lost))
         end = _watch_or_kill(self._guard)
         self._watch(end, _END, partial(self._guard_ended, end))
-        self._tell_guard(b"".join(b"%d\n" % rank.pid for rank in self.ranks if not rank.lost))
 
     def _guard_ended(self, end: int) -> None:
         """Start another guard where somebody has killed this one; one that fails by itself would fail again."""

@@ -76,14 +76,24 @@ def members(groups: Collection[int]) -> dict[int, int]:
     return found
 
 
-def start_guard() -> subprocess.Popen[bytes]:
-    """Start ``_guard``: what to kill is written to its standard input."""
+def start_guard(groups: bytes) -> subprocess.Popen[bytes]:
+    """Start ``_guard``, which has these groups to kill from its first moment; further ones go to its standard input."""
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_guard.py")
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", program, str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        start_new_session=True,
-    )
+    read, write = os.pipe()
+    pipe = open(write, "wb", buffering=0)  # noqa: SIM115 (closed by the launcher)
+    try:
+        pipe.write(groups)
+        guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", program, str(os.getpid())],
+            stdin=read,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except BaseException:
+        pipe.close()
+        raise
+    finally:
+        os.close(read)
+    guard.stdin = pipe
+    return guard

@@ -216,7 +216,7 @@ def test_the_first_pod(hosts: str, store: str) -> None:
         ({**TORCHRUN_NODES, "TORCHELASTIC_USE_AGENT_STORE": "False"}, ["nothing tells them where", "MALT_STORE"]),
         (TORCHRUN_NODES, ["4 ranks on several machines, which need a secret", "`malt token`", "before torchrun"]),
         ({**OPEN_MPI_HOSTS, "PMIX_NAMESPACE": "x", "PMIX_PREFIX": "/nowhere"}, ["mpirun -x NAME", "MALT_TOKEN"]),
-        ({**MPICH_HOSTS, "PMI_FD": "987"}, ["PMI_FD=987 is no socket", "mpiexec -genvlist NAME"]),
+        ({**MPICH_HOSTS, "PMI_FD": "987"}, ["PMI_FD=987 is not a socket", "mpiexec -genvlist NAME"]),
         (SRUN, ["need a secret", "n2:20769, where they meet", "`malt token`", "before srun"]),
         (POD, ["MALT_STORE to HOST:PORT", "under env: in the pod's template"]),
         ({**POD, "MALT_STORE": "a:1"}, ["need a secret"]),
