@@ -74,8 +74,8 @@ func (w *World) greet(ranks []int) {
 	})
 }
 
-// waitFor is the wait of a call for ranks. What is known of a connection says more of what to
-// do than a guess about the program, which do and more are.
+// waitFor is the wait of a call for ranks. do and more are a guess about the program; the
+// state of a connection gives better advice where it is known.
 func (w *World) waitFor(call string, ranks []int, do, more string) wait {
 	whom, known := w.describe(ranks)
 	if known != "" {

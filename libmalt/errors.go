@@ -45,7 +45,7 @@ type wait struct {
 	more string // topic of the guide
 }
 
-// What most often keeps other ranks from coming.
+// The advice for the most frequent reasons why a rank does not come.
 const (
 	allMustCall = "All ranks must make this call. Is it under `if rank == 0`?"
 	allMustSync = "Each rank has to sync the same vectors in the same order. Does a rank leave one out, or is it only slow?"

@@ -102,7 +102,7 @@ class Vector:
 
     *fit.* Each ``fit`` makes the model again from nothing, unless it has ``warm_start=True``; what is
     exchanged is what it has come to. ``early_stopping`` belongs to ``fit``: scikit-learn
-    refuses it in ``partial_fit``. What counts (scalers, naive Bayes) cannot be fitted again between
+    refuses it in ``partial_fit``. Estimators that count (scalers, naive Bayes) cannot be fitted again between
     two exchanges: that raises a `StateError`.
 
     References
