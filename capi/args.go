@@ -45,13 +45,13 @@ func text(p *C.char, what string, most int) (string, error) {
 			return C.GoStringN(p, C.int(n)), nil
 		}
 	}
-	return "", badArgument("%s has no final 0 within %d bytes", what, most).Try("It must be a C string.")
+	return "", badArgument("%s is longer than %d bytes", what, most-1).Try("Shorten it. In C, end it with a 0.")
 }
 
 // opText reads the name of a reduction over all ranks, which has no default.
 func opText(p *C.char) (string, error) {
 	if p == nil {
-		return "", badArgument("op is NULL: mean, sum, min or max is expected")
+		return "", badArgument("op is NULL: expected mean, sum, min or max")
 	}
 	return text(p, "op", maxWord)
 }
@@ -63,9 +63,9 @@ func rankList(p *C.int32_t, n C.uint32_t, what string) ([]int, error) {
 	case p == nil && n == 0:
 		return nil, nil
 	case p == nil:
-		return nil, badArgument("%s is NULL, but its length is %d", what, n).Try("For all of them pass NULL and 0.")
+		return nil, badArgument("%s is NULL, but its length is %d", what, n).Try("To mean all of them, pass NULL and 0.")
 	case n > maxList:
-		return nil, badArgument("%s has %d entries: at most %d are possible", what, n, maxList)
+		return nil, badArgument("%s has %d entries; the limit is %d", what, n, maxList)
 	}
 	ranks := make([]int, n)
 	for i, r := range unsafe.Slice(p, n) {
@@ -82,7 +82,7 @@ func memory(p unsafe.Pointer, n uint64, what string) ([]byte, error) {
 	case p == nil:
 		return nil, badArgument("%s is NULL, but its length is %d bytes", what, n)
 	case n > maxBytes:
-		return nil, badArgument("%s has %d bytes: at most %d are possible", what, n, uint64(maxBytes))
+		return nil, badArgument("%s has %d bytes; the limit is %d", what, n, uint64(maxBytes))
 	}
 	return unsafe.Slice((*byte)(p), int(n)), nil
 }
@@ -94,7 +94,7 @@ func typed(p unsafe.Pointer, count uint64, dtype C.int32_t, what string) ([]byte
 		return nil, 0, err
 	}
 	if count > maxBytes/size {
-		return nil, 0, badArgument("%s has %d elements: at most %d are possible", what, count, uint64(maxBytes/size))
+		return nil, 0, badArgument("%s has %d elements; the limit is %d", what, count, uint64(maxBytes/size))
 	}
 	b, err := memory(p, count*size, what)
 	return b, dt, err
@@ -108,7 +108,7 @@ func dtypeOf(dtype C.int32_t, format string, args ...any) (libmalt.DType, uint64
 	case C.MALT_FLOAT64:
 		return libmalt.Float64, 8, nil
 	}
-	return 0, 0, badArgument("%s has element type %d: MALT_FLOAT32 (%d) or MALT_FLOAT64 (%d) is expected",
+	return 0, 0, badArgument("%s has element type %d: expected MALT_FLOAT32 (%d) or MALT_FLOAT64 (%d)",
 		fmt.Sprintf(format, args...), dtype, C.MALT_FLOAT32, C.MALT_FLOAT64)
 }
 
@@ -124,7 +124,7 @@ func required[T any](p *T, what string) error {
 // and tells what the whole takes.
 func putText(s string, p *C.char, capacity C.uint64_t, need *C.uint64_t) error {
 	if p == nil && capacity > 0 {
-		return badArgument("text is NULL, but cap is %d", capacity).Try("Pass 0 to ask for the length alone.")
+		return badArgument("text is NULL, but cap is %d", capacity).Try("Pass cap 0 to get only the length.")
 	}
 	if need != nil {
 		*need = C.uint64_t(len(s) + 1)
@@ -141,7 +141,7 @@ func putText(s string, p *C.char, capacity C.uint64_t, need *C.uint64_t) error {
 // goes, and tells how many there are.
 func putList[S any, D any](list []S, p *D, capacity C.uint32_t, n *C.uint32_t, put func(*D, S)) error {
 	if p == nil && capacity > 0 {
-		return badArgument("the list is NULL, but cap is %d", capacity).Try("Pass 0 to ask for the number alone.")
+		return badArgument("the list is NULL, but cap is %d", capacity).Try("Pass cap 0 to get only the number.")
 	}
 	if n != nil {
 		*n = C.uint32_t(len(list))

@@ -32,7 +32,9 @@ if printf '#include <features.h>\n__GLIBC__\n' | $cc -E -P - 2>/dev/null | grep 
 	# them to the versions that both have, and libpthread.so.0 is named so that a
 	# glibc from before the move loads it. The header must reach every C file, Go's
 	# own runtime/cgo included, which only the environment does.
-	cflags="$cflags -include $here/glibc_compat.h"
+	# Go knows which flags it has compiled that with, and not which header: hence the sum.
+	sum=$(cksum <"$here/glibc_compat.h")
+	cflags="$cflags -include $here/glibc_compat.h -DMALT_COMPAT=${sum%% *}"
 	ldflags="$ldflags -Wl,--no-as-needed -l:libpthread.so.0 -Wl,--as-needed"
 fi
 

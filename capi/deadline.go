@@ -24,14 +24,18 @@ type deadline struct {
 	timeout time.Duration
 
 	mu    sync.Mutex
-	over  bool      // the caller's function of malt_look_up has ended it
-	at    time.Time // zero until asked for
+	over  bool      // one of the caller's functions has ended it
+	begun time.Time // zero until asked for the end
+	at    time.Time // its end, or when the function of malt_on_long_wait is called
 	done  chan struct{}
 	timer *time.Timer
 	lent  bool // somebody was given what outlives the call: a channel, or a timer
 }
 
-var _ rdma.Sleeper = (*deadline)(nil)
+var (
+	_ rdma.Sleeper    = (*deadline)(nil)
+	_ libmalt.Patient = (*deadline)(nil)
+)
 
 // deadlines keeps one for the next call, so that calls which need not sleep
 // allocate none. Of several at a time all but one are made anew.
@@ -43,7 +47,7 @@ func (p *deadlines) within(timeoutMs int64, jobs time.Duration) *deadline {
 	if d == nil {
 		d = &deadline{}
 	}
-	d.timeout, d.at, d.over = timeoutOf(timeoutMs, jobs), time.Time{}, false
+	d.timeout, d.begun, d.done, d.over = timeoutOf(timeoutMs, jobs), time.Time{}, nil, false
 	return d
 }
 
@@ -77,10 +81,43 @@ func timeoutOf(timeoutMs int64, jobs time.Duration) time.Duration {
 func (d *deadline) Deadline() (time.Time, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.at.IsZero() {
-		d.at = time.Now().Add(d.timeout)
+	if d.begun.IsZero() {
+		d.begun = time.Now()
+		d.at = d.begun.Add(d.timeout)
+		if after := time.Duration(C.maltc_patience()) * time.Millisecond; after >= 0 && after < d.timeout {
+			d.at = d.begun.Add(after)
+		}
 	}
 	return d.at, true
+}
+
+// GoOn has the caller hear of a wait that is getting long.
+func (d *deadline) GoOn(waits error) bool {
+	d.mu.Lock()
+	waited, until := time.Since(d.begun), d.begun.Add(d.timeout)
+	ended := d.over || d.begun.IsZero() || !d.at.Before(until) || waited >= d.timeout
+	if !ended {
+		d.at, d.done = until, nil
+	}
+	d.mu.Unlock()
+	if ended {
+		return false
+	}
+	kept := C.maltc_keep_error() // the call has not failed
+	fail(waits)
+	defer C.maltc_restore_error(kept)
+	if C.maltc_report(C.int64_t(waited.Milliseconds()), C.int64_t((d.timeout-waited).Milliseconds())) != 0 {
+		d.interrupt()
+		return false
+	}
+	return true
+}
+
+// interrupt ends it at once.
+func (d *deadline) interrupt() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at, d.over = time.Now(), true
 }
 
 func (d *deadline) left() time.Duration {
@@ -131,9 +168,7 @@ func (d *deadline) AfterFunc(f func()) (stop func() bool) {
 // time.
 func (d *deadline) Sleep(word *uint32, seen uint32) {
 	if left := d.left(); left > 0 && C.maltc_sleep(unsafe.Pointer(word), C.uint32_t(seen), C.int64_t(left)) != 0 {
-		d.mu.Lock()
-		d.at, d.over = time.Now(), true
-		d.mu.Unlock()
+		d.interrupt()
 	}
 }
 

@@ -2,7 +2,8 @@
  * Whether the program has closed descriptors that are not its own, as by closefrom.
  * Go's runtime ends the process, with a trace of its own, as soon as it finds the
  * epoll descriptor closed that it sleeps in, or the eventfd that wakes it. So this is
- * asked in C, before a call that makes the runtime use them.
+ * asked in C, before a call that makes the runtime use them; closed.go has the words
+ * for a runtime that was faster.
  *
  * The kernel lists what an epoll descriptor watches, each with the number that was
  * given with it: for the runtime's eventfd that is the address of a variable of this
@@ -62,12 +63,16 @@ void maltc_find_poller(void)
 		closedir(d);
 }
 
+#define WHAT "this process closed file descriptors that MALT uses"
+#define WHERE "os.closerange, closefrom and the like also close the descriptors of libraries"
+#define ADVICE "Close only descriptors that your program opened, or close them before malt.init. The job cannot continue."
+
+const char *maltc_last_words(void) { return "malt: " WHAT "\n" WHERE "\n" ADVICE "\n"; }
+
 int32_t maltc_descriptors_closed(void)
 {
 	if (poller[0] == 0 || wakes_go(poller) != 0)
 		return MALT_OK;
-	MALTC_SAY(MALT_EIO, "this process has closed file descriptors that MALT uses",
-	          "os.closerange, closefrom and the like close all descriptors, also those of libraries",
-	          "Close only what your program has opened, or close before malt.init. The job cannot go on.");
+	MALTC_SAY(MALT_EIO, WHAT, WHERE, ADVICE);
 	return MALT_EIO;
 }

@@ -14,6 +14,7 @@
 //	args.go      C arguments, checked
 //	deadline.go  timeout_ms to a context that costs nothing until a call sleeps
 //	objects.go   the common part of vectors and segments
+//	closed.go    the last message of a process whose descriptors are closed
 //
 // Nothing else in MALT exports to C, and nothing imports this package.
 //
@@ -21,7 +22,7 @@
 //
 // An exported function does its work on the caller's thread: a hand-over to another
 // goroutine would cost a hundred times as much as the call. The one exception is
-// malt_init, which must be able to return from its wait and continue it later.
+// malt_init, which must be able to return from its wait and to continue it later.
 //
 // C never gets a pointer into the Go heap. It gets memory that the transport has
 // mapped (vectors, segments, updates) or that comes from malloc (malt_received).
@@ -32,9 +33,9 @@
 // # Sleeping
 //
 // A context that is an rdma.Sleeper sleeps for the transport, on the bell's futex.
-// The C ABI's context sleeps in C (capi/sleep.c). There the interface of another
-// language looks up 20 times a second without entering Go; each entry would keep a
-// thread of Go's runtime awake for milliseconds.
+// The C ABI's context sleeps in C (capi/sleep.c), where Python's interface checks for
+// signals 20 times a second without entering Go. Each entry would keep a thread of Go's
+// runtime awake for milliseconds.
 package main
 
 // main is never called: the build mode is c-shared.

@@ -92,12 +92,12 @@ func infoOf(err error) info {
 // ofDeath is what a person reads of a death.
 func ofDeath(dead *rdma.PeerError) *say.Error {
 	e := say.Errorf(dead, "rank %d is dead: %v", dead.Rank, dead.Err).In(dead.Op).More("dead").
-		Try("The cause is in what rank %d printed last.", dead.Rank)
+		Try("Read the last output of rank %d: it has the cause.", dead.Rank)
 	if dead.Op != "" {
-		e.Where = "this rank was in " + dead.Op
+		e.At("this rank was in %s", dead.Op)
 	}
 	if dead.Kind == rdma.Unreachable {
-		e.Try("Its host must be up, and no firewall between the two. MALT_INTERFACE chooses another network.").More("firewall")
+		e.Try("Check that its host is up and that no firewall is between the two. MALT_INTERFACE chooses another network.").More("firewall")
 	}
 	return e
 }

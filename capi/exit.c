@@ -31,9 +31,9 @@ static void *leave(void *status)
 }
 
 /*
- * A thread of its own goes into Go: CPython has taken the alternate signal stack of the
- * calling thread away by now (faulthandler), and Go's runtime ends a process in which a
- * signal finds none on a thread where it has set one.
+ * A thread of its own goes into Go. If faulthandler was on when the library was loaded, Go
+ * uses its signal stack on the main thread, and CPython has freed that by now: SIGURG, by
+ * which Go preempts, would end the process there (tests/py/test_exit.py forces it).
  */
 static void at_exit(int status, void *unused)
 {

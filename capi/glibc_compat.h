@@ -38,6 +38,10 @@ MALT_OLD(pthread_attr_getstacksize);
 MALT_OLD(pthread_attr_setstacksize);
 MALT_OLD(pthread_mutex_trylock);
 
+/* Go's runtime, too, starts its threads through threads.c. Weak, since cgo links each package by itself. */
+__asm__(".weak maltc_pthread_create");
+#define pthread_create maltc_pthread_create
+
 /* Moved from libdl. */
 MALT_OLD(dlopen);
 MALT_OLD(dlsym);

@@ -45,7 +45,7 @@ func maltGoGraphReceivers(h C.malt_handle, rank C.int32_t, clock C.uint64_t, p *
 	defer caught(&status)
 	g, err := graphOf(h)
 	if err == nil && (rank < 0 || int(rank) >= g.Size()) {
-		err = badArgument("rank %d of a graph of %d ranks: 0 to %d is expected", rank, g.Size(), g.Size()-1)
+		err = badArgument("rank %d of a graph of %d ranks: expected 0 to %d", rank, g.Size(), g.Size()-1)
 	}
 	if err == nil {
 		err = putList(g.Receivers(int(rank), uint64(clock)), p, capacity, n, putRank)

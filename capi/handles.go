@@ -13,6 +13,7 @@ const (
 	kindVector kind = 1 + iota
 	kindSegment
 	kindGraph
+	kindObject // a vector or a segment: what a handle may be, not what it is
 )
 
 func (k kind) String() string {
@@ -23,6 +24,8 @@ func (k kind) String() string {
 		return "segment"
 	case kindGraph:
 		return "graph"
+	case kindObject:
+		return "vector or segment"
 	}
 	return "unknown object"
 }
@@ -156,12 +159,12 @@ type handleError struct {
 func (e *handleError) Error() string {
 	switch is := kind(e.handle >> kindShift); {
 	case e.handle == 0:
-		return fmt.Sprintf("null handle: a %v is expected", e.want)
+		return fmt.Sprintf("null handle: expected a %v", e.want)
 	case is == e.want:
-		return fmt.Sprintf("handle %#x: no %v of it is open; it has been closed, or never was one", e.handle, e.want)
+		return fmt.Sprintf("handle %#x: no %v has this handle; it was closed, or never existed", e.handle, e.want)
 	case is >= kindVector && is <= kindGraph:
-		return fmt.Sprintf("handle %#x is of a %v: a %v is expected", e.handle, is, e.want)
+		return fmt.Sprintf("handle %#x is of a %v: expected a %v", e.handle, is, e.want)
 	default:
-		return fmt.Sprintf("%#x is not a handle: a %v is expected", e.handle, e.want)
+		return fmt.Sprintf("%#x is not a handle: expected a %v", e.handle, e.want)
 	}
 }

@@ -40,8 +40,8 @@ func TestHandleErrorsSayWhy(t *testing.T) {
 		handle uint64
 		want   string
 	}{
-		{0, "null handle: a vector is expected"},
-		{s, "is of a segment: a vector is expected"},
+		{0, "null handle: expected a vector"},
+		{s, "is of a segment: expected a vector"},
 		{closed, "closed"},
 		{7, "is not a handle"},
 		{200 << kindShift, "is not a handle"},

@@ -17,10 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"malt/graphs"
 	"malt/internal/nearest"
 	"malt/libmalt"
-	"malt/libmalt/consistency"
 	"malt/libmalt/reduce"
 	"malt/rdma/auto"
 )
@@ -81,15 +79,15 @@ func inspect(what string) (string, error) {
 		return string(b), err
 	}
 	if what == "names" {
-		b, err := json.Marshal(map[string][]string{
-			"graph": graphs.Names(), "consistency": consistency.Names(), "fold": reduce.Names(), "transport": auto.Names(),
-		})
+		names := libmalt.Names()
+		names["transport"] = auto.Names()
+		b, err := json.Marshal(names)
 		return string(b), err
 	}
 	if words := strings.Fields(what); len(words) > 2 && words[0] == "meant" {
 		return nearest.Word(words[1], words[2:]), nil
 	}
-	return "", badArgument("inspect %.40q: doctor or names is expected, or meant, a word and the words that are known", what)
+	return "", badArgument("inspect %.40q: expected doctor, names, or meant with a word and the known words", what)
 }
 
 func examine() doctor {

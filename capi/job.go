@@ -25,7 +25,7 @@ var (
 
 	// life guards joining and leaving; calls in the job do not take it.
 	life    sync.Mutex
-	pending *joining         // a malt_init that is waiting or ran into its timeout
+	pending *joining         // a malt_init that is waiting
 	former  []*libmalt.World // left, but some of their memory may still be mapped
 
 	inbox received
@@ -36,7 +36,7 @@ func job() (*libmalt.World, error) {
 	if w := world.Load(); w != nil {
 		return w, nil
 	}
-	return nil, say.Errorf(errNotInit, "this process is not in a job: malt_init has not been called, or malt_finalize was called since")
+	return nil, say.Errorf(errNotInit, "this process is not in a job").At("malt_init has not been called, or malt_finalize was called after it").Try("Call malt_init first.")
 }
 
 // jobDeadlines are those of calls of the job.
@@ -202,21 +202,4 @@ func maltGoReceived(rank C.int32_t, data *unsafe.Pointer, bytes *C.uint64_t) (st
 		*data, *bytes = p, C.uint64_t(n)
 	}
 	return fail(err)
-}
-
-//export maltGoCancel
-func maltGoCancel(h C.malt_handle) (status C.malt_status) {
-	defer caught(&status)
-	if h != 0 {
-		o, err := exchanging(h, kind(h>>kindShift))
-		if err == nil {
-			err = o.Cancel()
-		}
-		return fail(err)
-	}
-	if w := world.Load(); w != nil {
-		return fail(w.Cancel())
-	}
-	cancelJoining()
-	return C.MALT_OK
 }

@@ -7,35 +7,26 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"malt/internal/say"
 	"malt/libmalt"
-	"malt/rdma/rendezvous"
 	"malt/rdma/rendezvous/meeting"
 )
 
-// joining is a Join under way. It has a goroutine of its own, because malt_init
-// comes back from its wait (every 50 ms, from Python), while the other ranks,
-// which have heard of this one by then, must not see it go and come.
+// joining is a Join under way. It has a goroutine of its own, so that the thread in
+// malt_init can look up.
 type joining struct {
-	options string
-	config  libmalt.Config
-	cancel  context.CancelFunc
-	waited  bool          // a thread is in malt_init; guarded by life
-	done    chan struct{} // closed when world and err are set
-	world   *libmalt.World
-	err     error
-
-	// What was last found about the ranks that are missing: for the thread that
-	// waits.
-	asked  time.Time
-	absent *say.Error
-	told   atomic.Pointer[say.Error] // by the meeting of several machines
+	config libmalt.Config
+	cancel context.CancelFunc
+	done   chan struct{} // closed when world and err are set
+	world  *libmalt.World
+	err    error
+	told   atomic.Pointer[say.Error] // of the ranks that are missing, by the meeting of several machines
 }
 
 //export maltGoInit
@@ -57,18 +48,14 @@ func join(options string, timeoutMs int64) error {
 	// more lets it.
 	ctx := within(timeoutMs, j.config.Timeout+time.Second)
 	defer ctx.end()
-	arrived := j.wait(ctx)
-	if !arrived {
-		j.look()
-	}
+	late := j.wait(ctx)
 
 	life.Lock()
 	defer life.Unlock()
-	j.waited = false
-	if !arrived {
-		return say.As(libmalt.ErrTimeout, j.absent)
-	}
 	pending = nil
+	if late != nil {
+		return late
+	}
 	if j.err != nil {
 		return j.err
 	}
@@ -76,22 +63,15 @@ func join(options string, timeoutMs int64) error {
 	return nil
 }
 
-// enterJoining makes the calling thread the one that waits for the Join under
-// way, which it starts if there is none.
+// enterJoining starts to join.
 func enterJoining(options string) (*joining, error) {
 	life.Lock()
 	defer life.Unlock()
-	switch j := pending; {
+	switch {
 	case world.Load() != nil:
 		return nil, say.Errorf(errNotInit, "malt_init has been called already").Try("Call malt_finalize before joining again.")
-	case j != nil && j.waited:
+	case pending != nil:
 		return nil, say.Errorf(libmalt.ErrBusy, "another thread is in malt_init")
-	case j != nil && j.options != options:
-		return nil, say.Errorf(libmalt.ErrBusy, "malt_init with other options, which timed out, keeps its place").
-			Try("Make that call again, or call malt_cancel(0) first.")
-	case j != nil:
-		j.waited = true
-		return j, nil
 	}
 	config, err := libmalt.ConfigFromEnv(getenv)
 	if err == nil {
@@ -101,19 +81,19 @@ func enterJoining(options string) (*joining, error) {
 		return nil, err
 	}
 	config.Version = C.GoString(C.malt_version())
-	pending = startJoining(options, config)
+	pending = startJoining(config)
 	return pending, nil
 }
 
-func startJoining(options string, c libmalt.Config) *joining {
+func startJoining(c libmalt.Config) *joining {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
-	j := &joining{options: options, config: c, cancel: cancel, waited: true, done: make(chan struct{})}
-	c.Report = func(absent []int, detail string) {
+	j := &joining{config: c, cancel: cancel, done: make(chan struct{})}
+	c.Report = func(absent []int, detail, do string) {
 		if len(absent) == 0 {
 			j.told.Store(nil)
 			return
 		}
-		e := missing(absent, c.Size, meeting.ToCome)
+		e := missing(absent, c.Size, cmp.Or(do, meeting.ToCome))
 		if detail != "" {
 			e.Where += "; " + detail
 		}
@@ -127,63 +107,68 @@ func startJoining(options string, c libmalt.Config) *joining {
 			j.world = nil
 		}
 		if errors.Is(ctx.Err(), context.Canceled) {
-			j.err = say.Errorf(libmalt.ErrCancelled, "malt_init was given up by malt_cancel or malt_finalize")
+			j.err = say.Errorf(libmalt.ErrCancelled, "malt_finalize ended malt_init")
 		}
 	}()
 	return j
 }
 
-// wait tells whether the Join ended before ctx did.
-func (j *joining) wait(ctx context.Context) bool {
-	select {
-	case <-j.done:
-		return true
-	default:
-	}
-	select {
-	case <-j.done:
-		return true
-	case <-ctx.Done():
-		return false
+// lookEvery is how often the thread in malt_init looks up.
+const lookEvery = 50 * time.Millisecond
+
+// wait waits for the end of the Join. An error says that the time was up before, and which
+// ranks are missing.
+func (j *joining) wait(ctx *deadline) error {
+	for {
+		if ctx.Err() == nil {
+			pause := time.NewTimer(min(lookEvery, ctx.left()))
+			select {
+			case <-j.done:
+				pause.Stop()
+				return nil
+			case <-pause.C:
+				if C.maltc_look() != 0 {
+					ctx.interrupt()
+				}
+				continue
+			}
+		}
+		select {
+		case <-j.done:
+			return nil
+		default:
+		}
+		absent := say.As(libmalt.ErrTimeout, j.absent())
+		if !ctx.GoOn(absent) {
+			j.cancel()
+			<-j.done
+			return absent
+		}
 	}
 }
 
-// look finds out which ranks are missing, at most once a second: the caller may
-// be back in 50 ms.
-func (j *joining) look() {
-	if !j.asked.IsZero() && time.Since(j.asked) < time.Second {
-		return
-	}
-	j.absent = say.Errorf(nil, "the job has not started yet").In("malt.init").At("all ranks have been started, but not all have joined")
+// absent says which ranks are missing.
+func (j *joining) absent() *say.Error {
 	if s := j.told.Load(); s != nil {
-		j.absent = s
-	} else if ranks := j.config.Absent(); len(ranks) > 0 {
-		j.absent = missing(ranks, j.config.Size, "Start every rank, with the same MALT_STORE, as malt run does.")
+		return s
 	}
-	j.asked = time.Now()
+	if ranks := j.config.Absent(); len(ranks) > 0 {
+		return missing(ranks, j.config.Size, "Start every rank, with the same MALT_STORE, as malt run does.")
+	}
+	return say.Errorf(nil, "the job has not started yet").In("malt.init").At("all ranks have been started, but not all have joined")
 }
 
-// missing names the ranks, the first of them if there are many.
+// missing names the ranks.
 func missing(ranks []int, size int, toCome string) *say.Error {
-	const most = 8
-	named := rendezvous.Ranks(ranks[:min(len(ranks), most)])
-	if n := len(ranks) - most; n > 0 {
-		named += fmt.Sprintf(" and %d more", n)
-	}
-	return say.Errorf(nil, "the job has not started yet").In("malt.init").At("%s of %d not here yet", named, size).Try("%s", toCome)
+	return say.Errorf(nil, "the job has not started yet").In("malt.init").At("%s of %d not here yet", say.Ranks(ranks), size).Try("%s", toCome)
 }
 
-// cancelJoining gives up a malt_init that waits, in another thread, or keeps its
-// place.
+// cancelJoining ends a malt_init that waits in another thread.
 func cancelJoining() {
 	life.Lock()
 	defer life.Unlock()
-	if j := pending; j != nil {
-		j.cancel()
-		if !j.waited {
-			<-j.done
-			pending = nil
-		}
+	if pending != nil {
+		pending.cancel()
 	}
 }
 

@@ -20,7 +20,7 @@
 
 /* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
 _Static_assert(sizeof(malt_array) == 40 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
-                       sizeof(malt_vector_totals) == 40 && sizeof(malt_graph_measures) == 40 &&
+                       sizeof(malt_totals) == 40 && sizeof(malt_graph_measures) == 40 &&
                        sizeof(malt_error_info) >= 32,
                "the layout of a struct of malt.h has changed");
 
@@ -77,7 +77,8 @@ void maltc_left(void) { __atomic_store_n(&self.joined, 0, __ATOMIC_RELEASE); }
 
 static malt_status not_joined(void)
 {
-	return failed(MALT_EINIT, "malt: malt_init has not been called, or malt_finalize was called since");
+	return failed(MALT_EINIT, "malt: this process is not in a job\n"
+		"malt_init has not been called, or malt_finalize was called after it\nCall malt_init first.");
 }
 
 #define JOINED __atomic_load_n(&self.joined, __ATOMIC_ACQUIRE)
@@ -155,16 +156,7 @@ malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes)
 	return maltGoReceived(rank, (void **)data, bytes);
 }
 
-malt_status malt_cancel(malt_handle object)
-{
-	NOT_IN_CHILD;
-	return maltGoCancel(object);
-}
-
 /* ------------------------------------------------------------------ vectors */
-
-/* As in handles.go. */
-enum { VECTOR = 1, SEGMENT = 2 };
 
 malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
                             int64_t timeout_ms, malt_handle *out)
@@ -179,10 +171,10 @@ malt_status malt_vector_check(const char *name, const char *options)
 	return maltGoVectorCheck((char *)name, (char *)options);
 }
 
-malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes)
+malt_status malt_object_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes)
 {
 	NOT_IN_CHILD;
-	return maltGoVectorData(v, i, data, bytes);
+	return maltGoData(v, i, data, bytes);
 }
 
 malt_status malt_unmap(void *data)
@@ -224,16 +216,16 @@ malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t n
 	return maltGoVectorSync(v, (int64_t *)rows, nrows, weight, timeout_ms, folded);
 }
 
-malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
+malt_status malt_object_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherBegin(VECTOR, v, 0, timeout_ms, n);
+	return maltGoGatherBegin(v, 0, timeout_ms, n);
 }
 
-malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u)
+malt_status malt_object_gather_update(malt_handle v, uint32_t i, malt_update *u)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherUpdate(VECTOR, v, i, 1, u);
+	return maltGoGatherUpdate(v, i, 1, u);
 }
 
 malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, uint32_t *rows, void *values,
@@ -243,10 +235,10 @@ malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, u
 	return maltGoGatherRows(v, i, u, rows, values, cap, n);
 }
 
-malt_status malt_vector_gather_end(malt_handle v, int32_t folded)
+malt_status malt_object_gather_end(malt_handle v, int32_t folded)
 {
 	NOT_IN_CHILD;
-	return maltGoGatherEnd(VECTOR, v, 0, folded);
+	return maltGoGatherEnd(v, 0, folded);
 }
 
 /* The fold runs here, between two calls into Go, so its thread holds nothing of
@@ -255,17 +247,19 @@ static malt_status fold_updates(malt_handle v, uint32_t n, malt_fold fold, void 
 {
 	void *own;
 	uint64_t bytes;
-	char text[128];
+	char text[160];
 	malt_update *updates = malloc(n * sizeof *updates);
 	if (updates == NULL)
-		return failed(MALT_ENOMEM, "malt: no memory to describe the updates of a gather");
-	malt_status status = maltGoGatherUpdate(VECTOR, v, 0, n, updates);
+		return failed(MALT_ENOMEM, "malt: not enough memory\nthe updates of a gather could not be described\n"
+			"They come again with the next gather.");
+	malt_status status = maltGoGatherUpdate(v, 0, n, updates);
 	if (status == MALT_OK)
 		status = maltGoVectorMemory(v, &own, &bytes);
 	if (status == MALT_OK) {
 		int32_t result = fold(own, bytes, updates, n, user);
 		if (result != 0) {
-			snprintf(text, sizeof text, "malt: the fold function returned %d: its updates will come again", (int)result);
+			snprintf(text, sizeof text, "malt: the fold function returned %d\n"
+				"the next gather gets its updates again\nReturn 0 if it has folded them.", (int)result);
 			status = failed(MALT_ESTATE, text);
 		}
 	}
@@ -278,13 +272,14 @@ malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, i
 	uint32_t n = 0;
 	NOT_IN_CHILD;
 	if (fold == NULL)
-		return failed(MALT_EINVAL, "malt: fold is NULL; malt_vector_gather folds with a built-in one");
-	malt_status status = maltGoGatherBegin(VECTOR, v, 1, timeout_ms, &n);
+		return failed(MALT_EINVAL, "malt: fold is NULL\nexpected a function\n"
+			"Call malt_vector_gather for a built-in fold.");
+	malt_status status = maltGoGatherBegin(v, 1, timeout_ms, &n);
 	if (status != MALT_OK)
 		return status;
 	if (n > 0)
 		status = fold_updates(v, n, fold, user);
-	malt_status ended = maltGoGatherEnd(VECTOR, v, 1, status == MALT_OK);
+	malt_status ended = maltGoGatherEnd(v, 1, status == MALT_OK);
 	if (status == MALT_OK)
 		status = ended;
 	if (status == MALT_OK && folded != NULL)
@@ -304,52 +299,52 @@ malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_m
 	return maltGoVectorBroadcast(v, root, timeout_ms);
 }
 
-malt_status malt_vector_configure(malt_handle v, const char *options, int64_t timeout_ms)
+malt_status malt_object_configure(malt_handle v, const char *options, int64_t timeout_ms)
 {
 	WITH_DESCRIPTORS;
-	return maltGoVectorConfigure(v, (char *)options, timeout_ms);
+	return maltGoConfigure(v, (char *)options, timeout_ms);
 }
 
-malt_status malt_vector_clock(malt_handle v, uint64_t *clock)
+malt_status malt_object_clock(malt_handle v, uint64_t *clock)
 {
 	NOT_IN_CHILD;
-	return maltGoClock(VECTOR, v, clock);
+	return maltGoClock(v, clock);
 }
 
-malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need)
+malt_status malt_object_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need)
 {
 	NOT_IN_CHILD;
-	return maltGoDescribe(VECTOR, v, text, cap, need);
+	return maltGoDescribe(v, text, cap, need);
 }
 
-malt_status malt_vector_lockstep(malt_handle v, int32_t *yes)
+malt_status malt_object_lockstep(malt_handle v, int32_t *yes)
 {
 	NOT_IN_CHILD;
-	return maltGoLockstep(VECTOR, v, yes);
+	return maltGoLockstep(v, yes);
 }
 
-malt_status malt_vector_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
+malt_status malt_object_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
 {
 	NOT_IN_CHILD;
-	return maltGoNeighbours(VECTOR, v, 0, ranks, cap, n);
+	return maltGoNeighbours(v, 0, ranks, cap, n);
 }
 
-malt_status malt_vector_senders(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
+malt_status malt_object_senders(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
 {
 	NOT_IN_CHILD;
-	return maltGoNeighbours(VECTOR, v, 1, ranks, cap, n);
+	return maltGoNeighbours(v, 1, ranks, cap, n);
 }
 
-malt_status malt_vector_stats(malt_handle v, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n)
+malt_status malt_object_stats(malt_handle v, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n)
 {
 	NOT_IN_CHILD;
-	return maltGoStats(VECTOR, v, totals, edges, cap, n);
+	return maltGoStats(v, totals, edges, cap, n);
 }
 
-malt_status malt_vector_close(malt_handle v)
+malt_status malt_object_close(malt_handle v)
 {
 	NOT_IN_CHILD;
-	return maltGoClose(VECTOR, v);
+	return maltGoClose(v);
 }
 
 /* ----------------------------------------------------------------- segments */
@@ -360,77 +355,11 @@ malt_status malt_segment_new(uint64_t bytes, const char *name, const char *optio
 	return maltGoSegmentNew(bytes, (char *)name, (char *)options, timeout_ms, out);
 }
 
-malt_status malt_segment_data(malt_handle s, void **data, uint64_t *bytes)
-{
-	NOT_IN_CHILD;
-	return maltGoSegmentData(s, data, bytes);
-}
-
 malt_status malt_segment_scatter(malt_handle s, uint64_t n, const int32_t *to, uint32_t nto, int64_t timeout_ms,
                                  uint64_t *sent)
 {
 	NOT_IN_CHILD;
 	return maltGoSegmentScatter(s, n, (int32_t *)to, nto, timeout_ms, sent);
-}
-
-malt_status malt_segment_gather_begin(malt_handle s, int64_t timeout_ms, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherBegin(SEGMENT, s, 0, timeout_ms, n);
-}
-
-malt_status malt_segment_gather_update(malt_handle s, uint32_t i, malt_update *u)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherUpdate(SEGMENT, s, i, 1, u);
-}
-
-malt_status malt_segment_gather_end(malt_handle s, int32_t folded)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherEnd(SEGMENT, s, 0, folded);
-}
-
-malt_status malt_segment_clock(malt_handle s, uint64_t *clock)
-{
-	NOT_IN_CHILD;
-	return maltGoClock(SEGMENT, s, clock);
-}
-
-malt_status malt_segment_describe(malt_handle s, char *text, uint64_t cap, uint64_t *need)
-{
-	NOT_IN_CHILD;
-	return maltGoDescribe(SEGMENT, s, text, cap, need);
-}
-
-malt_status malt_segment_lockstep(malt_handle s, int32_t *yes)
-{
-	NOT_IN_CHILD;
-	return maltGoLockstep(SEGMENT, s, yes);
-}
-
-malt_status malt_segment_receivers(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoNeighbours(SEGMENT, s, 0, ranks, cap, n);
-}
-
-malt_status malt_segment_senders(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoNeighbours(SEGMENT, s, 1, ranks, cap, n);
-}
-
-malt_status malt_segment_stats(malt_handle s, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoStats(SEGMENT, s, totals, edges, cap, n);
-}
-
-malt_status malt_segment_close(malt_handle s)
-{
-	NOT_IN_CHILD;
-	return maltGoClose(SEGMENT, s);
 }
 
 /* ------------------------------------------------------------------- graphs */

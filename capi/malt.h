@@ -13,14 +13,14 @@
  *     malt_handle v;
  *     malt_vector_new(&a, 1, "w", "graph=halton consistency=ssp:2", -1, &v);
  *     void *p;
- *     malt_vector_data(v, 0, &p, NULL);
+ *     malt_object_data(v, 0, &p, NULL);
  *     float *w = p;
  *     for (...) {                                       // rows rank, rank + size, …
  *         step(w, ...);                                 // your code
  *         malt_vector_sync(v, 1.0, -1, NULL);           // scatter + gather (mean)
  *     }
  *     malt_vector_allreduce(v, "mean", -1);             // the same model everywhere
- *     malt_vector_close(v);
+ *     malt_object_close(v);
  *     malt_unmap(w);
  *     malt_finalize();
  *
@@ -41,13 +41,13 @@
  * After an error, results are not stored. Each function lists its own codes.
  * In addition, every function may return MALT_EFORK (see Processes),
  * MALT_EINTERNAL (a defect of MALT: please report the message), MALT_EINVAL
- * (a result pointer is NULL, or a string has no final 0 within 4 KiB; 64 MiB for
+ * (a result pointer is NULL, or a string is longer than 4 KiB; 64 MiB for
  * options with a graph),
  * and, if it needs the job, MALT_EINIT.
  *
  * Handles are 64-bit numbers; 0 is never valid. A closed handle, or one of
- * another kind, gets MALT_EHANDLE and never crashes. malt_finalize closes the
- * handles of all vectors and segments.
+ * another kind, gets MALT_EHANDLE and never crashes. malt_object_* take those of
+ * vectors and of segments. malt_finalize closes all of these.
  *
  * Memory. Memory that MALT hands out (vectors, segments, updates, received
  * bytes) does not come from malloc, and is yours for as long as the function
@@ -55,13 +55,13 @@
  *
  * Timeouts are in milliseconds. 0 tries once and does not wait. A negative
  * number means the timeout of the job (MALT_TIMEOUT, else 300 s). A call that
- * runs out of time returns MALT_ETIMEOUT and KEEPS ITS PLACE: its message names
- * the ranks that it waited for, and where they are. Make the same call again to
- * continue it (a collective call with a buffer of the same length and contents,
- * at any address), or give it up with malt_cancel. Until then, any other call
- * that waits on the same object gets MALT_EBUSY. A program that must do
- * something else during a wait, such as handle signals, does it in a callback:
- * malt_look_up.
+ * runs out of time is given up and returns MALT_ETIMEOUT: its message names the
+ * ranks that it waited for, and where they are. Updates that it has scattered stay
+ * scattered, and after a sync malt_vector_gather folds late updates. Ranks that
+ * need this rank in a collective call that it gave up get MALT_ELEFT, unless it
+ * had sent its part. A program that must do something else during a wait, such as
+ * handle signals, does it in a callback: malt_look_up. Another callback reports long
+ * waits: malt_on_long_wait.
  *
  * Threads. Any thread may call, but an object serves one call at a time: a
  * second call gets MALT_EBUSY. The functions of the job (malt_barrier and
@@ -87,7 +87,7 @@
  * configuring vectors and segments, malt_vector_allreduce and
  * malt_vector_broadcast. Each rank makes all other calls independently. Gathers
  * and syncs do not wait for a rank that is inside a collective call or has left
- * the job, so ranks need not make equally many.
+ * the job, so ranks may make different numbers of them.
  *
  * Options are one string of key=value pairs, separated by blanks. The same
  * grammar is used in Python, on the command line and in the environment. An
@@ -101,7 +101,7 @@
  *                   another                                              [false]
  *     consistency=  bsp  async  ssp:SLACK  notify-ack[:DEPTH]              [bsp]
  *     fold=         mean  mean-received  sum  min  max  replace           [mean]
- *     uneven=       ok: a gather goes on without a rank that is in a
+ *     uneven=       ok: a gather continues without a rank that is in a
  *                   collective call, has closed the vector or has ended
  *                   error: it fails with MALT_ELEFT; for gradients. Without
  *                   effect in async, which waits for no rank                [ok]
@@ -132,7 +132,7 @@ enum {
 	MALT_EINIT = -2,        /* malt_init is missing, or was called twice */
 	MALT_EHANDLE = -3,      /* no such handle: null, closed, or another kind */
 	MALT_EBUSY = -4,        /* the object is in a call of another thread, in a fold, or in a call that timed out */
-	MALT_ETIMEOUT = -5,     /* the time is up; the call keeps its place */
+	MALT_ETIMEOUT = -5,     /* the time is up; the call is given up */
 	MALT_EPEER = -6,        /* a rank that the call needs is dead */
 	MALT_ELEFT = -7,        /* a rank that the call needs has left the job, or gave the call up */
 	MALT_EMISMATCH = -8,    /* the ranks disagree about a vector, or about which collective call this is */
@@ -140,7 +140,7 @@ enum {
 	MALT_EUNSUPPORTED = -10,/* not with this transport, graph or consistency */
 	MALT_ESTATE = -11,      /* not now: such as too many scatters without a gather */
 	MALT_EFORK = -12,       /* this process is a forked child of a rank */
-	MALT_ECANCELLED = -13,  /* given up by malt_cancel */
+	MALT_ECANCELLED = -13,  /* malt_finalize has ended malt_init */
 	MALT_EIO = -14,         /* the system refused a request; the message names it */
 	MALT_EINTERNAL = -15    /* a defect of MALT */
 };
@@ -188,14 +188,21 @@ typedef struct {
  * fields. */
 void malt_error(malt_error_info *info);
 
-/* Makes every thread that sleeps in a call of MALT call look every 50 ms, and
- * after each signal handler that ran in the thread. NULL ends this; after
+/* Sets a callback: every thread that sleeps in a call of MALT calls look every 50 ms,
+ * and after each signal handler that ran in the thread. NULL removes it; after
  * malt_look_up(NULL) has returned, no thread is in look. If look returns a value
  * other than 0, the call ends as if its time were up. look may call MALT, except
  * malt_look_up(NULL); calls on the object that the thread waits for get
- * MALT_EBUSY. malt_init does not call look. */
+ * MALT_EBUSY. */
 typedef int32_t (*malt_look)(void);
 void malt_look_up(malt_look look);
+
+/* Makes a thread call report once, when it has waited for after_ms in a call that may
+ * take longer. NULL ends this. In report, malt_error gives what the call would
+ * return if its time were up; otherwise the rules for look apply. waited_ms is how
+ * long the call has waited, left_ms how long it still may. */
+typedef int32_t (*malt_report)(int64_t waited_ms, int64_t left_ms);
+void malt_on_long_wait(int64_t after_ms, malt_report report);
 
 /* ----------------------------------------------------------------- the job */
 
@@ -224,15 +231,15 @@ void malt_look_up(malt_look look);
  * of a job of one, and MALT_STORE, MALT_STORE_FD, MALT_TOKEN and MALT_TOGETHER
  * are removed, so that programs that this process starts do not join as ranks.
  * (This calls setenv, so no other thread should read the environment meanwhile.)
- * If timeout_ms runs out, malt_init keeps its place, too; if the timeout of the job
- * runs out, it is over. Both messages name the ranks that have not arrived.
+ * If timeout_ms or the timeout of the job runs out, the message names the ranks that
+ * have not arrived.
  * MALT_EINVAL, MALT_EINIT (joined already), MALT_ETIMEOUT, MALT_ECANCELLED,
  * MALT_EBUSY (another thread is in it), MALT_EPEER, MALT_EIO, and MALT_ESTATE
  * if another live process is this rank. */
 malt_status malt_init(const char *options, int64_t timeout_ms);
 
 /* Leaves the job: closes everything that is open, and tells the other ranks, which
- * no longer wait for this one. Memory from malt_vector_data stays valid until
+ * no longer wait for this one. Memory from malt_object_data stays valid until
  * malt_unmap. Not collective. MALT_OK even if malt_init was never called.
  * After a failure, this is malt_abort with that reason: if a call has returned
  * MALT_EPEER, or MALT_ETIMEOUT and no later call that waits on the same object has
@@ -240,7 +247,7 @@ malt_status malt_init(const char *options, int64_t timeout_ms);
  * MALT_EBUSY: another thread is in a call, or a fold is open; nothing is closed. */
 malt_status malt_finalize(void);
 
-/* Makes the end of the process tell the other ranks how it ended: exit(0), or a
+/* When the process ends, tells the other ranks how it ended: exit(0), or a
  * return of 0 from main, calls malt_finalize; any other status calls malt_abort.
  * Waits of other threads end. If a process ends in any other way, or without both
  * this call and malt_finalize, it counts as dead. MALT_ENOMEM. */
@@ -307,13 +314,6 @@ malt_status malt_at(const char *place);
  * bytes received, or none from that rank). */
 malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes);
 
-/* Gives up the call that keeps its place on object (0: the job). In a collective
- * call, ranks that need this rank get MALT_ELEFT, unless it had sent its part.
- * MALT_OK even if there is no such call. A thread that is inside a call is not
- * disturbed (MALT_EBUSY), except in malt_init, which returns MALT_ECANCELLED.
- * MALT_EHANDLE. */
-malt_status malt_cancel(malt_handle object);
-
 /* ----------------------------------------------------------------- vectors */
 
 /* Makes a vector of n arrays that are sent as one. Collective: all ranks must
@@ -331,17 +331,17 @@ malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *na
  * malt_vector_new would refuse them. Not collective. */
 malt_status malt_vector_check(const char *name, const char *options);
 
-/* The memory of array i, yours to read and write at any time except during a
- * gather, sync, allreduce or broadcast of this vector in another thread. It
- * stays valid until malt_unmap, even after malt_vector_close and malt_finalize.
+/* The memory of array i (a segment has one), yours to read and write at any time
+ * except during a gather, sync, allreduce or broadcast of it in another thread. It
+ * stays valid until malt_unmap, even after malt_object_close and malt_finalize.
  * If the vector was made with graph=all and consistency=bsp, other ranks write into
  * it during a sync or an allreduce. A forked child sees the values at the fork, or
  * later values of its parent until it writes there; its own writes stay private.
  * MALT_EHANDLE, MALT_EINVAL. */
-malt_status malt_vector_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes);
+malt_status malt_object_data(malt_handle o, uint32_t i, void **data, uint64_t *bytes);
 
 /* Frees the memory of a closed vector or segment; data is the result of
- * malt_vector_data for array 0. NULL is allowed.
+ * malt_object_data for array 0. NULL is allowed.
  * MALT_EINVAL (not such memory), MALT_EBUSY (not closed yet). */
 malt_status malt_unmap(void *data);
 
@@ -364,14 +364,13 @@ malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, 
 malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded);
 
 /* malt_vector_scatter to all, then malt_vector_gather with the vector's fold. It
- * returns their codes. After MALT_ETIMEOUT, call again to continue.
+ * returns their codes. After MALT_ETIMEOUT, continue with malt_vector_gather.
  *
  * With graph=all, consistency=bsp and the folds mean, sum, min and max, each rank
  * computes a part of the result in the arrays of all ranks. This gives the same
- * bits as the two calls and moves fewer bytes. So from this call until it, or the
- * call that continues it, has returned 0, other ranks read and write the array. Do
- * not touch it, even after MALT_ETIMEOUT; after malt_cancel, not before
- * malt_vector_gather, which continues. A thread or forked child that reads it
+ * bits as the two calls and moves fewer bytes. So until this call has returned 0,
+ * other ranks read and write the array. Do not touch it, and after MALT_ETIMEOUT not
+ * before malt_vector_gather has returned 0. A thread or forked child that reads it
  * meanwhile sees old and new parts mixed; a thread's writes may be folded or lost.
  * After MALT_EPEER the array may hold parts of the result. */
 malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded);
@@ -394,12 +393,12 @@ typedef struct {
  * between, other calls on the vector return MALT_EBUSY.
  * begin: as malt_vector_gather; update: MALT_EINVAL, MALT_ESTATE (no begin); end:
  * MALT_ESTATE, MALT_EBUSY (during a malt_vector_gather_with). */
-malt_status malt_vector_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n);
-malt_status malt_vector_gather_update(malt_handle v, uint32_t i, malt_update *u);
-malt_status malt_vector_gather_end(malt_handle v, int32_t folded);
+malt_status malt_object_gather_begin(malt_handle o, int64_t timeout_ms, uint32_t *n);
+malt_status malt_object_gather_update(malt_handle o, uint32_t i, malt_update *u);
+malt_status malt_object_gather_end(malt_handle o, int32_t folded);
 
 /* The same with a function, called once in this thread if there are updates. own is
- * the vector's memory, of so many bytes. If the function fails, it must undo its
+ * the vector's memory, and bytes its length. If the function fails, it must undo its
  * changes and return a value other than 0: the next gather gets the updates again,
  * and this call returns MALT_ESTATE. */
 typedef int32_t (*malt_fold)(void *own, uint64_t bytes, const malt_update *updates, uint32_t n, void *user);
@@ -433,7 +432,7 @@ malt_status malt_vector_scatter_rows(malt_handle v, const int64_t *rows, uint64_
 malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t nrows, double weight, int64_t timeout_ms,
                                   uint32_t *folded);
 
-/* Your own fold over a sparse vector. malt_vector_gather_update and
+/* Your own fold over a sparse vector. malt_object_gather_update and
  * malt_vector_gather_with show each update in the layout of the vector, and fill
  * missing rows with the vector's own values (model) or zeros (gradient). This call
  * shows only the rows that were sent: between begin and end, it copies at most cap
@@ -453,25 +452,25 @@ malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_m
 /* Changes graph, consistency or fold; options that are not named stay the same.
  * Collective; unseen updates count as seen.
  * Codes as malt_vector_new; after an error the vector is unchanged. */
-malt_status malt_vector_configure(malt_handle v, const char *options, int64_t timeout_ms);
+malt_status malt_object_configure(malt_handle o, const char *options, int64_t timeout_ms);
 
 /* The number of scatters of this vector; collective calls make it equal on all
  * ranks. */
-malt_status malt_vector_clock(malt_handle v, uint64_t *clock);
+malt_status malt_object_clock(malt_handle o, uint64_t *clock);
 
 /* name= and the present options, in the grammar above; start and sparse only if they
  * are not the default. Copies at most cap bytes with a final 0; *need is the size of
  * the whole text. */
-malt_status malt_vector_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need);
+malt_status malt_object_describe(malt_handle o, char *text, uint64_t cap, uint64_t *need);
 
 /* Stores 1 if each gather folds the updates of the same step as this rank's last
  * scatter, as in bsp, else 0. */
-malt_status malt_vector_lockstep(malt_handle v, int32_t *yes);
+malt_status malt_object_lockstep(malt_handle o, int32_t *yes);
 
 /* The receivers of this rank (at the next scatter) and its senders, in the graph's
  * order. Copies at most cap; *n is their number. */
-malt_status malt_vector_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n);
-malt_status malt_vector_senders(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n);
+malt_status malt_object_receivers(malt_handle o, int32_t *ranks, uint32_t cap, uint32_t *n);
+malt_status malt_object_senders(malt_handle o, int32_t *ranks, uint32_t cap, uint32_t *n);
 
 /* Counts of one edge to or from rank, since the vector was made. */
 typedef struct {
@@ -489,38 +488,27 @@ typedef struct {
 typedef struct {
 	uint64_t scatters, gathers;
 	double scatter_seconds, wait_seconds, fold_seconds;
-} malt_vector_totals;
+} malt_totals;
 
 /* edges: the present neighbours and those of former graphs, by rank. Fills at most
  * cap of them; *n is their number. totals, edges (with cap 0) and n may be NULL.
  * MALT_EHANDLE, MALT_EBUSY. */
-malt_status malt_vector_stats(malt_handle v, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
+malt_status malt_object_stats(malt_handle o, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
 
 /* Closes the vector: other ranks no longer wait for this one in it. Its memory
  * stays until malt_unmap. Not collective. MALT_EHANDLE, MALT_EBUSY. */
-malt_status malt_vector_close(malt_handle v);
+malt_status malt_object_close(malt_handle o);
 
 /* ---------------------------------------------------------------- segments */
 
 /* A segment holds opaque bytes instead of numbers. It has the options graph,
- * allow_disconnected and consistency of a vector, and no fold. The calls below work
- * like the calls of vectors. All ranks must agree on bytes, the most that one scatter
+ * allow_disconnected and consistency of a vector, and no fold: gather with
+ * malt_object_gather_begin. All ranks must agree on bytes, the most that one scatter
  * can send. */
 malt_status malt_segment_new(uint64_t bytes, const char *name, const char *options, int64_t timeout_ms, malt_handle *out);
-malt_status malt_segment_data(malt_handle s, void **data, uint64_t *bytes);
 /* Sends the first n bytes. */
 malt_status malt_segment_scatter(malt_handle s, uint64_t n, const int32_t *to, uint32_t nto, int64_t timeout_ms,
                                  uint64_t *sent);
-malt_status malt_segment_gather_begin(malt_handle s, int64_t timeout_ms, uint32_t *n);
-malt_status malt_segment_gather_update(malt_handle s, uint32_t i, malt_update *u);
-malt_status malt_segment_gather_end(malt_handle s, int32_t folded);
-malt_status malt_segment_clock(malt_handle s, uint64_t *clock);
-malt_status malt_segment_describe(malt_handle s, char *text, uint64_t cap, uint64_t *need);
-malt_status malt_segment_receivers(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n);
-malt_status malt_segment_senders(malt_handle s, int32_t *ranks, uint32_t cap, uint32_t *n);
-malt_status malt_segment_stats(malt_handle s, malt_vector_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
-malt_status malt_segment_lockstep(malt_handle s, int32_t *yes);
-malt_status malt_segment_close(malt_handle s);
 
 /* ------------------------------------------------------------------ graphs */
 
@@ -545,7 +533,7 @@ typedef struct {
 malt_status malt_graph_measure(malt_handle g, malt_graph_measures *m);
 
 /* format: "spec" (malt_graph_new reads it), "text", "dot", "svg". As
- * malt_vector_describe. */
+ * malt_object_describe. */
 malt_status malt_graph_render(malt_handle g, const char *format, char *text, uint64_t cap, uint64_t *need);
 malt_status malt_graph_close(malt_handle g);
 
@@ -568,7 +556,7 @@ malt_status malt_graph_close(malt_handle g);
  *     kernels        the code that folds here: "avx512", "avx2", "go"
  *     transports     list of {name, works, why}: tested by this call; why: the reason
  *                    if it does not work
- * As malt_vector_describe. The text, and its length, may change from call to call.
+ * As malt_object_describe. The text, and its length, may change from call to call.
  * MALT_EINVAL. */
 malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need);
 

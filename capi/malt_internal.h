@@ -12,6 +12,8 @@
  * bytes: the strings of malt_error_info in their order, with a 0 between two of
  * them; those at the end may be missing. */
 void maltc_set_error(int32_t code, int32_t rank, int32_t death, const char *text, size_t n);
+void *maltc_keep_error(void);
+void maltc_restore_error(void *kept);
 
 /* An error of constant lines: what happened, where, what to do. */
 #define MALTC_SAY(code, what, where, advice) \
@@ -29,6 +31,9 @@ int32_t maltc_refuse_child(void);
 void maltc_find_poller(void);
 int32_t maltc_descriptors_closed(void);
 
+/* The lines of that error, for a process that ends over it. */
+const char *maltc_last_words(void);
+
 /* malloc, but NULL where cgo's own ends the process. Free with free. */
 void *maltc_alloc(size_t n);
 
@@ -41,6 +46,15 @@ void maltc_left(void);
  * seen, for ns nanoseconds at most. 1: the function of malt_look_up wants the wait
  * to end. */
 int32_t maltc_sleep(void *word, uint32_t seen, int64_t ns);
+
+/* Calls the function of malt_look_up. 1: it, or the end of the process, wants the wait
+ * to end. */
+int32_t maltc_look(void);
+
+/* After how many ms a wait calls maltc_report, which calls the function of
+ * malt_on_long_wait; -1: there is none. */
+int64_t maltc_patience(void);
+int32_t maltc_report(int64_t waited_ms, int64_t left_ms);
 
 /* Sleeps, whatever comes. */
 void maltc_nap(int64_t ns);

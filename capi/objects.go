@@ -14,8 +14,7 @@ import (
 	"malt/libmalt"
 )
 
-// exchanger is what vectors and segments have in common. The functions of
-// malt.h for it are one exported function each, with the kind as an argument.
+// exchanger is what vectors and segments have in common: the functions malt_object_*.
 type exchanger interface {
 	Bytes() []byte
 	Begin(context.Context) ([]libmalt.Update, error)
@@ -26,7 +25,7 @@ type exchanger interface {
 	Receivers() []int
 	Senders() []int
 	Stats() (libmalt.Stats, error)
-	Cancel() error
+	Configure(ctx context.Context, options string) error
 	Close() error
 }
 
@@ -54,13 +53,13 @@ func (o *object) gathered() (*folding, error) {
 	if f := o.folding.Load(); f != nil {
 		return f, nil
 	}
-	return nil, say.Errorf(libmalt.ErrState, "no gather of %s is open", o.exchanger).Try("gather_begin comes first.")
+	return nil, say.Errorf(libmalt.ErrState, "no gather of %s is open", o.exchanger).Try("Call gather_begin first.")
 }
 
-// exchanging is the vector or segment of a handle.
+// exchanging is the vector or segment of a handle, as which k allows.
 func exchanging(h C.malt_handle, k kind) (*object, error) {
-	if k != kindVector && k != kindSegment {
-		return nil, &handleError{uint64(h), kindVector}
+	if is := kind(h >> kindShift); k == kindObject && (is == kindVector || is == kindSegment) {
+		k = is
 	}
 	o, err := objects.get(uint64(h), k)
 	if err != nil {
@@ -81,12 +80,12 @@ func on(h C.malt_handle, k kind, timeoutMs C.int64_t, call func(context.Context,
 }
 
 //export maltGoGatherBegin
-func maltGoGatherBegin(k C.uint32_t, h C.malt_handle, byFunction C.int32_t, timeoutMs C.int64_t, n *C.uint32_t) (status C.malt_status) {
+func maltGoGatherBegin(h C.malt_handle, byFunction C.int32_t, timeoutMs C.int64_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
 	if err := required(n, "n"); err != nil {
 		return fail(err)
 	}
-	return fail(on(h, kind(k), timeoutMs, func(ctx context.Context, o *object) error {
+	return fail(on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error {
 		updates, err := o.Begin(ctx)
 		if err == nil {
 			o.folding.Store(&folding{updates, byFunction != 0})
@@ -97,9 +96,9 @@ func maltGoGatherBegin(k C.uint32_t, h C.malt_handle, byFunction C.int32_t, time
 }
 
 //export maltGoGatherUpdate
-func maltGoGatherUpdate(k C.uint32_t, h C.malt_handle, first, n C.uint32_t, u *C.malt_update) (status C.malt_status) {
+func maltGoGatherUpdate(h C.malt_handle, first, n C.uint32_t, u *C.malt_update) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err == nil {
 		err = required(u, "u")
 	}
@@ -145,9 +144,9 @@ func describe(out *C.malt_update, u *libmalt.Update, data []byte) {
 }
 
 //export maltGoGatherEnd
-func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, byFunction, folded C.int32_t) (status C.malt_status) {
+func maltGoGatherEnd(h C.malt_handle, byFunction, folded C.int32_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err != nil {
 		return fail(err)
 	}
@@ -155,7 +154,7 @@ func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, byFunction, folded C.int32_t
 	switch {
 	case err != nil:
 	case f.byFunction != (byFunction != 0):
-		err = say.Errorf(libmalt.ErrBusy, "this gather is that of malt_vector_gather_with, which ends it when its function returns")
+		err = say.Errorf(libmalt.ErrBusy, "malt_vector_gather_with began this gather, and ends it when its function returns")
 	case !o.folding.CompareAndSwap(f, nil):
 		_, err = o.gathered() // another thread was faster
 	default:
@@ -164,10 +163,53 @@ func maltGoGatherEnd(k C.uint32_t, h C.malt_handle, byFunction, folded C.int32_t
 	return fail(err)
 }
 
-//export maltGoClock
-func maltGoClock(k C.uint32_t, h C.malt_handle, clock *C.uint64_t) (status C.malt_status) {
+//export maltGoData
+func maltGoData(h C.malt_handle, i C.uint32_t, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
+	if err == nil {
+		err = required(data, "data")
+	}
+	if err != nil {
+		return fail(err)
+	}
+	arrays := 1
+	if o.vector != nil {
+		arrays = o.vector.Arrays()
+	}
+	switch {
+	case int(i) >= arrays:
+		return fail(badArgument("array %d of %s, which has %d: they are numbered from 0", i, o.exchanger, arrays))
+	case o.vector != nil:
+		putMemory(o.vector.Array(int(i)), data, bytes)
+	default:
+		putMemory(o.Bytes(), data, bytes)
+	}
+	return C.MALT_OK
+}
+
+// putMemory hands mapped memory to C. bytes may be NULL.
+func putMemory(b []byte, data *unsafe.Pointer, bytes *C.uint64_t) {
+	*data = unsafe.Pointer(unsafe.SliceData(b))
+	if bytes != nil {
+		*bytes = C.uint64_t(len(b))
+	}
+}
+
+//export maltGoConfigure
+func maltGoConfigure(h C.malt_handle, options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	text, err := text(options, "options", maxGraph)
+	if err != nil {
+		return fail(err)
+	}
+	return fail(on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error { return o.Configure(ctx, text) }))
+}
+
+//export maltGoClock
+func maltGoClock(h C.malt_handle, clock *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kindObject)
 	if err == nil {
 		err = required(clock, "clock")
 	}
@@ -178,9 +220,9 @@ func maltGoClock(k C.uint32_t, h C.malt_handle, clock *C.uint64_t) (status C.mal
 }
 
 //export maltGoLockstep
-func maltGoLockstep(k C.uint32_t, h C.malt_handle, yes *C.int32_t) (status C.malt_status) {
+func maltGoLockstep(h C.malt_handle, yes *C.int32_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err == nil {
 		err = required(yes, "yes")
 	}
@@ -195,9 +237,9 @@ func maltGoLockstep(k C.uint32_t, h C.malt_handle, yes *C.int32_t) (status C.mal
 }
 
 //export maltGoDescribe
-func maltGoDescribe(k C.uint32_t, h C.malt_handle, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
+func maltGoDescribe(h C.malt_handle, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err == nil {
 		err = putText(o.Describe(), p, capacity, need)
 	}
@@ -205,9 +247,9 @@ func maltGoDescribe(k C.uint32_t, h C.malt_handle, p *C.char, capacity C.uint64_
 }
 
 //export maltGoNeighbours
-func maltGoNeighbours(k C.uint32_t, h C.malt_handle, senders C.int32_t, p *C.int32_t, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
+func maltGoNeighbours(h C.malt_handle, senders C.int32_t, p *C.int32_t, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err != nil {
 		return fail(err)
 	}
@@ -219,9 +261,9 @@ func maltGoNeighbours(k C.uint32_t, h C.malt_handle, senders C.int32_t, p *C.int
 }
 
 //export maltGoStats
-func maltGoStats(k C.uint32_t, h C.malt_handle, totals *C.malt_vector_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
+func maltGoStats(h C.malt_handle, totals *C.malt_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err != nil {
 		return fail(err)
 	}
@@ -230,7 +272,7 @@ func maltGoStats(k C.uint32_t, h C.malt_handle, totals *C.malt_vector_totals, ed
 		return fail(err)
 	}
 	if totals != nil {
-		*totals = C.malt_vector_totals{
+		*totals = C.malt_totals{
 			scatters:        C.uint64_t(s.Scatters),
 			gathers:         C.uint64_t(s.Gathers),
 			scatter_seconds: C.double(s.ScatterTime.Seconds()),
@@ -254,7 +296,7 @@ func maltGoStats(k C.uint32_t, h C.malt_handle, totals *C.malt_vector_totals, ed
 	}))
 }
 
-// peers are the ranks of which malt_vector_stats has something to tell, in
+// peers are the ranks of which malt_object_stats has something to tell, in
 // order: the present neighbours, and those that something went to or came from.
 func (o *object) peers(edges []libmalt.Edge) (ranks []int) {
 	neighbour := make([]bool, len(edges))
@@ -272,14 +314,14 @@ func (o *object) peers(edges []libmalt.Edge) (ranks []int) {
 }
 
 //export maltGoClose
-func maltGoClose(k C.uint32_t, h C.malt_handle) (status C.malt_status) {
+func maltGoClose(h C.malt_handle) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kind(k))
+	o, err := exchanging(h, kindObject)
 	if err == nil {
 		err = o.Close()
 	}
 	if err == nil && !objects.remove(uint64(h)) {
-		err = &handleError{uint64(h), kind(k)} // another thread was faster
+		err = &handleError{uint64(h), kindObject} // another thread was faster
 	}
 	return fail(err)
 }

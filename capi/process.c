@@ -51,6 +51,21 @@ void maltc_set_error(int32_t code, int32_t rank, int32_t death, const char *text
 	memset(m->text + n, 0, STRINGS);
 }
 
+/* Takes the thread's error away; the next one that is set has memory of its own. */
+void *maltc_keep_error(void)
+{
+	void *kept = pthread_getspecific(message_key);
+	pthread_setspecific(message_key, NULL);
+	return kept;
+}
+
+/* Makes the kept one the thread's error again. */
+void maltc_restore_error(void *kept)
+{
+	free(pthread_getspecific(message_key));
+	pthread_setspecific(message_key, kept);
+}
+
 const char *malt_errmsg(void)
 {
 	struct message *m = pthread_getspecific(message_key);

@@ -73,10 +73,10 @@ func (r *received) from(rank int) (unsafe.Pointer, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.parts == nil {
-		return nil, 0, say.Errorf(libmalt.ErrState, "nothing was received").Try("malt_allgather or malt_broadcast comes first.")
+		return nil, 0, say.Errorf(libmalt.ErrState, "nothing was received").Try("Call malt_allgather or malt_broadcast first.")
 	}
 	if rank < 0 || rank >= len(r.parts) {
-		return nil, 0, badArgument("rank %d: 0 to %d is expected", rank, len(r.parts)-1)
+		return nil, 0, badArgument("rank %d: expected 0 to %d", rank, len(r.parts)-1)
 	}
 	p := r.parts[rank]
 	if !p.present {

@@ -22,7 +22,7 @@ func rowList(p *C.int64_t, n C.uint64_t) ([]int64, error) {
 	case n == 0:
 		return []int64{}, nil
 	case n > maxBytes/8:
-		return nil, badArgument("%d rows: at most %d are possible", n, uint64(maxBytes/8))
+		return nil, badArgument("%d rows; the limit is %d", n, uint64(maxBytes/8))
 	}
 	return unsafe.Slice((*int64)(p), int(n)), nil
 }
@@ -40,9 +40,9 @@ func maltGoGatherRows(h C.malt_handle, i C.uint32_t, u *C.malt_update, rows *C.u
 	case int(i) >= len(f.updates):
 		err = badArgument("update %d of %d: they are numbered from 0", i, len(f.updates))
 	case o.vector.Row() == 0:
-		err = badArgument("%s is not sparse, so its updates have no rows", o.vector).Try("malt_vector_gather_update has an update whole.")
+		err = badArgument("%s is not sparse, so its updates have no rows", o.vector).Try("malt_object_gather_update gives the whole update.")
 	case (rows == nil || values == nil) && capacity > 0:
-		err = badArgument("rows or values is NULL, but cap is %d", capacity).Try("Pass 0 to ask for the number alone.")
+		err = badArgument("rows or values is NULL, but cap is %d", capacity).Try("Pass cap 0 to get only the number.")
 	}
 	if err == nil {
 		from := &f.updates[i]

@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"context"
-	"unsafe"
 
 	"malt/libmalt"
 )
@@ -19,7 +18,7 @@ func maltGoSegmentNew(bytes C.uint64_t, name, options *C.char, timeoutMs C.int64
 		return fail(err)
 	}
 	if bytes > maxBytes {
-		return fail(badArgument("a segment of %d bytes: at most %d are possible", bytes, uint64(maxBytes)))
+		return fail(badArgument("a segment of %d bytes; the limit is %d", bytes, uint64(maxBytes)))
 	}
 	label, opts, err := labels(name, options)
 	if err != nil {
@@ -32,19 +31,6 @@ func maltGoSegmentNew(bytes C.uint64_t, name, options *C.char, timeoutMs C.int64
 		}
 		return err
 	}))
-}
-
-//export maltGoSegmentData
-func maltGoSegmentData(h C.malt_handle, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
-	defer caught(&status)
-	o, err := exchanging(h, kindSegment)
-	if err == nil {
-		err = required(data, "data")
-	}
-	if err == nil {
-		putMemory(o.Bytes(), data, bytes)
-	}
-	return fail(err)
 }
 
 //export maltGoSegmentScatter

@@ -18,22 +18,52 @@ enum { SECOND = 1000000000 };
 enum { NAP = 50000000 };
 
 static malt_look look;
-static int looking; /* threads that are in it, or about to be */
+static malt_report report;
+static int64_t patience; /* before report is called */
+static int out;          /* threads that are in one of the two, or about to be */
 
-static int32_t look_up(void)
+int32_t maltc_look(void)
 {
-	__atomic_add_fetch(&looking, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
 	malt_look f = __atomic_load_n(&look, __ATOMIC_SEQ_CST);
 	int32_t end = f == NULL ? 0 : f();
-	__atomic_sub_fetch(&looking, 1, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
+	return end != 0 || maltc_ending();
+}
+
+int32_t maltc_report(int64_t waited_ms, int64_t left_ms)
+{
+	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
+	malt_report f = __atomic_load_n(&report, __ATOMIC_SEQ_CST);
+	int32_t end = f == NULL ? 0 : f(waited_ms, left_ms);
+	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
 	return end;
+}
+
+int64_t maltc_patience(void)
+{
+	return __atomic_load_n(&report, __ATOMIC_SEQ_CST) == NULL ? -1 : __atomic_load_n(&patience, __ATOMIC_SEQ_CST);
+}
+
+static void wait_until_back(void)
+{
+	for (int i = 0; i < 1000 && __atomic_load_n(&out, __ATOMIC_SEQ_CST) > 0; i++)
+		maltc_nap(1000000);
 }
 
 void malt_look_up(malt_look f)
 {
 	__atomic_store_n(&look, f, __ATOMIC_SEQ_CST);
-	for (int i = 0; f == NULL && i < 1000 && __atomic_load_n(&looking, __ATOMIC_SEQ_CST) > 0; i++)
-		maltc_nap(1000000);
+	if (f == NULL)
+		wait_until_back();
+}
+
+void malt_on_long_wait(int64_t after_ms, malt_report f)
+{
+	__atomic_store_n(&patience, after_ms, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&report, f, __ATOMIC_SEQ_CST);
+	if (f == NULL)
+		wait_until_back();
 }
 
 void maltc_nap(int64_t ns)
@@ -60,7 +90,7 @@ int32_t maltc_sleep(void *word, uint32_t seen, int64_t ns)
 			return 0; /* woken */
 		if (errno != ETIMEDOUT && errno != EINTR)
 			return 0; /* no longer seen */
-		if (look_up() != 0 || maltc_ending())
+		if (maltc_look())
 			return 1;
 	}
 	return 0;

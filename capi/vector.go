@@ -55,11 +55,11 @@ func maltGoVectorCheck(name, options *C.char) (status C.malt_status) {
 func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
 	switch {
 	case n == 0:
-		return nil, badArgument("a vector of 0 arrays: at least one is expected (its count may be 0)")
+		return nil, badArgument("a vector of 0 arrays: expected at least one (its count may be 0)")
 	case p == nil:
 		return nil, badArgument("arrays is NULL, but n is %d", n)
 	case n > maxList:
-		return nil, badArgument("a vector of %d arrays: at most %d are possible", n, maxList)
+		return nil, badArgument("a vector of %d arrays; the limit is %d", n, maxList)
 	}
 	list := make([]libmalt.Array, n)
 	for i, a := range unsafe.Slice(p, n) {
@@ -70,7 +70,7 @@ func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
 		count := uint64(a.count)
 		switch {
 		case count > maxBytes/size:
-			return nil, badArgument("arrays[%d] has %d elements: at most %d are possible", i, count, uint64(maxBytes)/size)
+			return nil, badArgument("arrays[%d] has %d elements; the limit is %d", i, count, uint64(maxBytes)/size)
 		}
 		shape, err := shapeOf(&a, fmt.Sprintf("arrays[%d]", i))
 		if err != nil {
@@ -94,14 +94,14 @@ func shapeOf(a *C.malt_array, what string) ([]int, error) {
 	case a.shape == nil && a.axes == 0:
 		return nil, nil
 	case a.shape == nil:
-		return nil, badArgument("%s has a shape that is NULL, but %d axes", what, a.axes)
+		return nil, badArgument("%s has %d axes, but its shape is NULL", what, a.axes)
 	case a.axes > maxAxes:
-		return nil, badArgument("%s has %d axes: at most %d are possible", what, a.axes, maxAxes)
+		return nil, badArgument("%s has %d axes; the limit is %d", what, a.axes, maxAxes)
 	}
 	shape := make([]int, a.axes)
 	for i, n := range unsafe.Slice(a.shape, a.axes) {
 		if n > maxBytes {
-			return nil, badArgument("axis %d of %s has the length %d: at most %d is possible", i, what, n, uint64(maxBytes))
+			return nil, badArgument("axis %d of %s has length %d; the limit is %d", i, what, n, uint64(maxBytes))
 		}
 		shape[i] = int(n)
 	}
@@ -121,22 +121,6 @@ func onVector(h C.malt_handle, timeoutMs C.int64_t, call func(context.Context, *
 	return on(h, kindVector, timeoutMs, func(ctx context.Context, o *object) error { return call(ctx, o.vector) })
 }
 
-//export maltGoVectorData
-func maltGoVectorData(h C.malt_handle, i C.uint32_t, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
-	defer caught(&status)
-	o, err := exchanging(h, kindVector)
-	if err == nil {
-		err = required(data, "data")
-	}
-	if err == nil && int(i) >= o.vector.Arrays() {
-		err = badArgument("array %d of a vector of %d: they are numbered from 0", i, o.vector.Arrays())
-	}
-	if err == nil {
-		putMemory(o.vector.Array(int(i)), data, bytes)
-	}
-	return fail(err)
-}
-
 // maltGoVectorMemory is the whole vector, for folds.
 //
 //export maltGoVectorMemory
@@ -147,14 +131,6 @@ func maltGoVectorMemory(h C.malt_handle, data *unsafe.Pointer, bytes *C.uint64_t
 		putMemory(o.Bytes(), data, bytes)
 	}
 	return fail(err)
-}
-
-// putMemory hands mapped memory to C. bytes may be NULL.
-func putMemory(b []byte, data *unsafe.Pointer, bytes *C.uint64_t) {
-	*data = unsafe.Pointer(unsafe.SliceData(b))
-	if bytes != nil {
-		*bytes = C.uint64_t(len(b))
-	}
 }
 
 //export maltGoVectorScatter
@@ -225,14 +201,4 @@ func maltGoVectorAllreduce(h C.malt_handle, op *C.char, timeoutMs C.int64_t) (st
 func maltGoVectorBroadcast(h C.malt_handle, root C.int32_t, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error { return v.Broadcast(ctx, int(root)) }))
-}
-
-//export maltGoVectorConfigure
-func maltGoVectorConfigure(h C.malt_handle, options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
-	defer caught(&status)
-	o, err := text(options, "options", maxGraph)
-	if err != nil {
-		return fail(err)
-	}
-	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error { return v.Configure(ctx, o) }))
 }

@@ -37,7 +37,6 @@ for notebook in (HERE / "tutorials/notebooks").glob("*.ipynb"):  # from there th
     notebook.write_text(notebook.read_text().replace("](../../docs/", "](../../"))
 nb_execution_mode = "off"  # tutorials show what `make notebooks` has kept in them
 nb_merge_streams = True
-nb_render_image_options = {"alt": "Plot drawn by the cell above"}
 
 # ---- drawings, from the scripts in figures
 
@@ -53,6 +52,7 @@ autodoc_typehints = "none"  # the docstrings say more
 numpydoc_show_class_members = False
 numpydoc_validation_checks = {"PR02", "PR10"}  # what is documented is there, and readable
 python_display_short_literal_types = True
+toc_object_entries_show_parents = "hide"
 smartquotes = False  # "bsp" is code
 
 # ---- looks

@@ -1,22 +1,22 @@
-"""Everyone to everyone, or each to a few: who should send to whom over a slow network.
+"""Compare two graphs over a slow network: each rank sends to all others, or to a few.
 
     python examples/halton_vs_all.py
 
-Makes a network of 8 hosts on this machine, whose cables are so slow that a model to
-each of the 7 others takes as long to send as a step takes to compute, and trains the
-SVM of ``svm.py`` over it, one rank on each host, in three ways:
+Simulates a network of 8 hosts on this machine, whose cables are so slow that sending a
+model to the 7 others takes as long as computing a step, and trains the SVM of ``svm.py``
+over it, one rank on each host, in three ways:
 
-* ``all``, sent directly: a rank's model goes to the 7 others in every step;
-* ``halton``, sent directly: it goes to 3 others, and reaches the rest by way of them;
-* ``all`` in lock-step (``bsp``): the hosts work out the average between them.
+* ``all``, sent directly: a rank sends its model to the 7 others in every step;
+* ``halton``, sent directly: it sends to 3 others, which pass its changes on to the rest;
+* ``all`` in lock-step (``bsp``): the hosts compute the average together.
 
-Ends with a table and a picture: figure 11 of the MALT paper (EuroSys 2015), with the
-lock-step average beside it. Needs what ``malt sim`` needs: Linux, iproute2, and root
-or user namespaces.
+Prints a table and draws figure 11 of the MALT paper (EuroSys 2015) with the lock-step
+average beside it. Like ``malt sim``, it needs Linux, iproute2, and root or user
+namespaces.
 
-The ranks share the processors of this machine, so no rate is right for every machine:
-a first job, over cables without a limit, measures how long a step takes here with all
-ranks at work, and the rate of the second follows from that.
+The ranks share the processors of this machine, so the rate must fit the machine: a first
+job, over cables without a limit, measures how long a step takes here with all ranks
+running, and the rate of the second job follows from that.
 """
 
 from __future__ import annotations

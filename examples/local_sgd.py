@@ -1,13 +1,13 @@
-"""Local SGD with outer momentum: ranks average seldom, and the average gets a momentum of its own.
+"""Local SGD with outer momentum: ranks average rarely, and the average has its own momentum.
 
     malt run -n 4 examples/local_sgd.py
 
-Between two averages each rank takes many steps of its own. What all have moved
-on average since the last one is then treated as one big gradient, and applied
-with Nesterov's momentum: SlowMo (Wang et al., ICLR 2020), and with another inner
-optimizer DiLoCo (Douillard et al., 2023). It is a few lines around ``sync``. Both
-are for networks; on this convex problem, whose steps decay, ``--momentum 0``, the
-plain average, is as good.
+Between two averages each rank takes many steps of its own. The mean distance that the
+ranks have moved since the last average is then treated as one large gradient, and applied
+with Nesterov's momentum. This is SlowMo (Wang et al., ICLR 2020) and, with another inner
+optimizer, DiLoCo (Douillard et al., 2023), in a few lines around ``sync``. Both are for
+neural networks; on this convex problem, whose steps decay, the plain average
+(``--momentum 0``) is as good.
 """
 
 from __future__ import annotations

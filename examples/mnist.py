@@ -1,7 +1,7 @@
 """The MNIST digits: 60,000 images to learn from and 10,000 to test with, of 28 x 28 pixels.
 
-The four files are not part of MALT: the folder ``mnist`` with them is looked for
-in the folder that the environment variable ``MALT_DATA`` names.
+The four files are not part of MALT: set the environment variable ``MALT_DATA`` to the
+folder that has them in its folder ``mnist``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The MovieLens ratings that the matrix factorisation learns: users, films, stars.
 
-They may not be passed on with this repository. Set ``MALT_DATA`` to a folder that
-holds ``movielens-small3/train.csv.gz`` and ``test.csv.gz``, lines of
-``user,item,rating``, numbers from 0, below a heading: https://grouplens.org/datasets/movielens/
+Their licence does not allow this repository to contain them. Set ``MALT_DATA`` to a folder
+that has ``movielens-small3/train.csv.gz`` and ``test.csv.gz``, with a heading and lines of
+``user,item,rating``, numbered from 0: https://grouplens.org/datasets/movielens/
 """
 
 from __future__ import annotations

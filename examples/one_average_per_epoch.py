@@ -2,10 +2,9 @@
 
     malt run -n 4 examples/one_average_per_epoch.py
 
-Each rank trains alone on its part, and at the end of each pass all take the mean
-of their models, as a map-reduce job would. It moves the fewest bytes and waits
-the least; see how much more it learns per pass when ``svm.py`` averages every
-1,000 examples.
+Each rank trains alone on its part, and at the end of each pass all ranks average their
+models, as in a map-reduce job. This moves the fewest bytes and waits the least. Compare
+it with ``svm.py``, which averages every 1,000 examples and learns more per pass.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A parameter server is a graph: ``star``, in which rank 0 serves and the others work.
+"""A parameter server with the graph ``star``: rank 0 serves, and the other ranks work.
 
     malt run -n 5 examples/parameter_server.py        four workers
 
-Workers learn 1,000 examples and send their model to rank 0 alone, which takes the
-mean and sends that back. ``notify-ack`` makes each exchange a question and an
-answer: nothing is overwritten, and nobody waits for anybody else. Rank 0 has no
-examples: it is one more process, and all bytes go through it, which is why MALT's
-own graphs have no server (EuroSys 2015, section 2).
+Workers learn from 1,000 examples and send their model to rank 0, which takes the mean
+and sends it back. ``notify-ack`` makes each exchange a request and a reply: no update is
+overwritten, and a worker waits for rank 0 only. Rank 0 has no examples: it is one more
+process, and all bytes go through it. That is why MALT's other graphs have no server
+(EuroSys 2015, section 2).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The splice-site data: DNA windows, and the positional k-mers that a linear model sees of them.
+"""The splice-site data: DNA windows, and their positional k-mers as features of a linear model.
 
 A window of 102 letters has one indicator feature per position and k-mer. The
 feature's number is ``offset[k] + position * 4**k + code``, where ``code`` reads
 the k-mer in base 4 (A, C, G, T = 0…3) and ``offset[k]`` leaves room for the
-shorter ones. Every window has the same number of features, so a row scaled to
-unit length holds the same value in each: `numpy.sqrt(1 / features per window)`,
-and only the numbers need to be kept.
+shorter ones. Every window has the same number of features, so in a row of unit length
+each has the same value, `numpy.sqrt(1 / features per window)`, and only the numbers of
+the features need to be kept.
 
 See ``data/splice-site/README.md`` for origin and licence.
 """
@@ -45,13 +45,13 @@ def read(part: str = "train") -> tuple[Letters, Labels]:
     line = len("+1 \n") + LENGTH
     text = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
     if text.size % line:
-        raise ValueError(f"{path}: {text.size} bytes are no whole number of lines of {line}; fetch the file again")
+        raise ValueError(f"{path}: {text.size} bytes are not a whole number of lines of {line}; fetch the file again")
     text = text.reshape(-1, line)
     code = np.full(256, 255, np.uint8)
     code[np.frombuffer(b"ACGT", np.uint8)] = range(4)
     letters = code[text[:, 3:-1]]
     if (letters > 3).any():
-        raise ValueError(f"{path}: a window holds a letter besides ACGT; fetch the file again")
+        raise ValueError(f"{path}: a window holds a letter other than ACGT; fetch the file again")
     return letters, np.where(text[:, 0] == ord("+"), 1.0, -1.0)
 
 

@@ -33,7 +33,7 @@ func (e *DisconnectedError) said() *say.Error {
 	if e.Deaf >= 0 {
 		remedy = fmt.Sprintf(" let another rank, such as %d, send to rank %d,", e.Groups[(e.Deaf+1)%len(e.Groups)][0], e.Groups[e.Deaf][0])
 	}
-	return say.Errorf(nil, "graph %s of %d ranks is not strongly connected, so the replicas would not agree", name, e.Size).
+	return say.Errorf(nil, "graph %s of %d ranks is not strongly connected, so the replicas would drift apart", name, e.Size).
 		At("%s", e.finding()).Try("Use halton, which always is,%s or accept it with allow_disconnected.", remedy)
 }
 
@@ -43,15 +43,15 @@ func (e *DisconnectedError) finding() string {
 	case e.Deaf < 0:
 		return e.short() + ", " + groups(e.Groups, 2)
 	case len(e.Groups[e.Deaf]) == 1:
-		return fmt.Sprintf("rank %d never gets anything from the others", e.Groups[e.Deaf][0])
+		return fmt.Sprintf("rank %d receives from no other rank", e.Groups[e.Deaf][0])
 	}
-	return fmt.Sprintf("ranks %s never get anything from the others", phrase(e.Groups[e.Deaf], "", " "))
+	return fmt.Sprintf("ranks %s receive from no other rank", phrase(e.Groups[e.Deaf], "", " "))
 }
 
 // short is finding in a line that fits below a drawing.
 func (e *DisconnectedError) short() string {
 	if e.Deaf < 0 {
-		return fmt.Sprintf("it falls into %d groups that exchange nothing", len(e.Groups))
+		return fmt.Sprintf("it splits into %d groups that exchange nothing", len(e.Groups))
 	}
 	return e.finding()
 }

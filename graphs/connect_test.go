@@ -151,10 +151,10 @@ func TestDisconnectedSentences(t *testing.T) {
 		size  int
 		parts []string
 	}{
-		{"halton-paper", 8, []string{"halton-paper of 8 ranks is not strongly connected", "2 groups", "{0 2 4 6} {1 3 5 7}", "replicas would not agree", "Use halton", "allow_disconnected"}},
+		{"halton-paper", 8, []string{"halton-paper of 8 ranks is not strongly connected", "2 groups", "{0 2 4 6} {1 3 5 7}", "replicas would drift apart", "Use halton", "allow_disconnected"}},
 		{"halton-paper", 64, []string{"8 groups", "{0 8 16 24 32 40 48 56}", "and 6 more"}},
-		{"lists:1/0/1", 3, []string{"rank 2 never gets anything from the others", "let another rank, such as 0, send to rank 2"}},
-		{"lists:1/0,2/3/2", 4, []string{"ranks 0 1 never get anything", "such as 2, send to rank 0"}},
+		{"lists:1/0/1", 3, []string{"rank 2 receives from no other rank", "let another rank, such as 0, send to rank 2"}},
+		{"lists:1/0,2/3/2", 4, []string{"ranks 0 1 receive from no other rank", "such as 2, send to rank 0"}},
 		{"lists:1/0/", 3, []string{"2 groups", "{0 1} {2}"}},
 	} {
 		wantError(t, parse(t, c.spec, c.size).CheckConnected(), c.parts...)

@@ -22,7 +22,7 @@ func (g *Graph) DOT() string {
 	senders := g.size
 	if g.arrows() > maxWritten {
 		senders = 1
-		fmt.Fprintf(&b, "\t// only the edges of rank 0: all %d are too many\n", g.arrows())
+		fmt.Fprintf(&b, "\t// only the edges of rank 0, since %d are too many\n", g.arrows())
 	}
 	for rank := range g.size {
 		fmt.Fprintf(&b, "\t%d;\n", rank)

@@ -52,8 +52,8 @@ func ExampleGraph_CheckConnected() {
 	fmt.Println(err)
 	// Output:
 	// [[0 2 4 6] [1 3 5 7]]
-	// graph halton-paper of 8 ranks is not strongly connected, so the replicas would not agree
-	// it falls into 2 groups that exchange nothing, {0 2 4 6} {1 3 5 7}
+	// graph halton-paper of 8 ranks is not strongly connected, so the replicas would drift apart
+	// it splits into 2 groups that exchange nothing, {0 2 4 6} {1 3 5 7}
 	// Use halton, which always is, or accept it with allow_disconnected.
 }
 

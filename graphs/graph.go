@@ -58,7 +58,7 @@ func Parse(spec string, size int) (*Graph, error) {
 
 func checkSize(size int) error {
 	if size < 1 || size > MaxSize {
-		return say.Errorf(nil, "a graph of size %d: 1 to %d ranks are expected", size, MaxSize)
+		return say.Errorf(nil, "a graph of size %d: expected 1 to %d ranks", size, MaxSize)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func fromValid(lists [][]int) *Graph {
 // parseLists reads receivers separated by commas, ranks by slashes.
 func parseLists(size int, arg string) (*Graph, error) {
 	if n := strings.Count(arg, "/") + 1; n != size {
-		return nil, say.Errorf(nil, "graph lists: receivers of %d ranks are given, and there are %d ranks", n, size).Try("Give one list for each rank, with / between two of them.")
+		return nil, say.Errorf(nil, "graph lists: %d lists for %d ranks", n, size).Try("Give one list for each rank, separated by /.")
 	}
 	lists := make([][]int, 0, size)
 	for text := range strings.SplitSeq(arg, "/") {
@@ -59,7 +59,7 @@ func parseLists(size int, arg string) (*Graph, error) {
 			for word := range strings.SplitSeq(text, ",") {
 				to, err := strconv.Atoi(word)
 				if err != nil {
-					return nil, say.Errorf(nil, "graph lists: rank %d: %s is not a rank", len(lists), quote(word)).Try("Write numbers with commas between them, such as lists:1,2/2/0.")
+					return nil, say.Errorf(nil, "graph lists: rank %d: %s is not a rank", len(lists), quote(word)).Try("Write numbers separated by commas, such as lists:1,2/2/0.")
 				}
 				list = append(list, to)
 			}

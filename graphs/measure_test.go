@@ -200,7 +200,7 @@ func TestGradientsDriftWhereRealPartsAreNegative(t *testing.T) {
 func TestMeasureLimit(t *testing.T) {
 	g := parse(t, "star", MaxMeasured+1)
 	_, err := g.Measure()
-	wantError(t, err, fmt.Sprintf("star of %d ranks is too large to measure", MaxMeasured+1), fmt.Sprint("At most ", MaxMeasured))
+	wantError(t, err, fmt.Sprintf("star of %d ranks is too large to measure", MaxMeasured+1), fmt.Sprint("Take at most ", MaxMeasured))
 	if err := g.CheckConnected(); err != nil {
 		t.Error(err)
 	}

@@ -67,7 +67,7 @@ func TestArguments(t *testing.T) {
 		"random:0":                    {`"0" is not a number of receivers`, "K from 1 to 3"},
 		"random:-2":                   {`"-2"`},
 		"random:two":                  {`"two"`},
-		"random:4":                    {"needs 4 other ranks", "of 4 ranks each has 3", "random:3 or all"},
+		"random:4":                    {"needs 4 other ranks", "with 4 ranks each has 3", "random:3 or all"},
 		"random:2:":                   {`seed ""`, "random:2:1"},
 		"random:2:-1":                 {`seed "-1"`},
 		"random:2:x":                  {`seed "x"`},

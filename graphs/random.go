@@ -51,10 +51,10 @@ func parseRandom(size int, arg string) (k int, seed uint64, err error) {
 	// A lone rank has no receivers whatever k is, so that a script written for
 	// many ranks also runs alone.
 	if size > 1 && k >= size {
-		return 0, 0, say.Errorf(nil, "graph random:%d needs %d other ranks, and of %d ranks each has %d", k, k, size, size-1).Try("Take random:%d or all.", size-1)
+		return 0, 0, say.Errorf(nil, "graph random:%d needs %d other ranks; with %d ranks each has %d", k, k, size, size-1).Try("Take random:%d or all.", size-1)
 	}
 	if size > 1 && k > maxRandomEdges/size {
-		return 0, 0, say.Errorf(nil, "graph random:%d of %d ranks has %d edges: at most %d are possible", k, size, k*size, maxRandomEdges).Try("Take random:%d or less, or all.", maxRandomEdges/size)
+		return 0, 0, say.Errorf(nil, "graph random:%d of %d ranks has %d edges; the limit is %d", k, size, k*size, maxRandomEdges).Try("Take random:%d or less, or all.", maxRandomEdges/size)
 	}
 	if hasSeed {
 		if seed, err = strconv.ParseUint(tail, 10, 64); err != nil {

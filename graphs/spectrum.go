@@ -29,7 +29,7 @@ func (g *Graph) spectrum() (spectrum, error) {
 	}
 	if g.size > MaxMeasured {
 		name, _, _ := strings.Cut(g.spec, ":")
-		return spectrum{}, say.Errorf(nil, "graph %s of %d ranks is too large to measure", name, g.size).Try("At most %d ranks are possible.", MaxMeasured)
+		return spectrum{}, say.Errorf(nil, "graph %s of %d ranks is too large to measure", name, g.size).Try("Take at most %d ranks.", MaxMeasured)
 	}
 	values, err := eigenvalues(g.averaging())
 	if err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
@@ -122,111 +122,6 @@ func TestAcrossBytes(t *testing.T) {
 	}
 }
 
-// TestAcrossTimeouts is TestInPlaceTimeouts across hosts: rank 0 comes first, or late
-// enough to have been let in, runs into its timeout, and goes on in each of the ways
-// there are. The others need not notice.
-func TestAcrossTimeouts(t *testing.T) {
-	ways := map[string]func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error{
-		"again":  again,
-		"cancel": cancelled,
-		"close":  func(_ context.Context, _ *libmalt.World, v *libmalt.Vector) error { return v.Close() },
-		"barrier": func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
-			if err := w.Barrier(ctx); err != nil {
-				return err
-			}
-			_, err := v.Sync(ctx, 1)
-			return err
-		},
-	}
-	for name, goOn := range ways {
-		for _, host := range exchanged {
-			t.Run(fmt.Sprint(name, host), func(t *testing.T) {
-				gone := make(chan struct{})
-				mean := meanOf(len(host))
-				check(t, run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {
-					v, err := vector(ctx, w, acrossLength, "start=own")
-					if err != nil {
-						return err
-					}
-					if w.Rank() > 0 {
-						<-gone
-						err := mean.sync(ctx, v)
-						if name == "barrier" && err == nil {
-							err = w.Barrier(ctx)
-						}
-						return err
-					}
-					fill(v.Bytes(), 1)
-					_, err = v.Sync(tried(), 1)
-					if err := wantErr(err, libmalt.ErrTimeout); err != nil {
-						return err
-					}
-					if name == "close" {
-						err = goOn(ctx, w, v)
-						close(gone)
-						return err
-					}
-					close(gone)
-					if err := goOn(ctx, w, v); err != nil {
-						return err
-					}
-					return mean.check(v)
-				}))
-			})
-		}
-	}
-}
-
-// TestAcrossGivenUp: some ranks give syncs up at whatever point these have come to,
-// and gather, or make collective calls before they go on; all have the mean at each
-// clock.
-func TestAcrossGivenUp(t *testing.T) {
-	for _, host := range exchanged {
-		t.Run(fmt.Sprint(host), func(t *testing.T) { givenUp(t, inmem.NewHosts(host...), 24) })
-	}
-}
-
-func givenUp(t *testing.T, ts []rdma.Transport, syncs int) {
-	mean := meanOf(len(ts))
-	check(t, run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
-		rnd := rand.New(rand.NewPCG(3, uint64(w.Rank())))
-		v, err := vector(ctx, w, acrossLength, "start=own")
-		if err != nil {
-			return err
-		}
-		for clock := range syncs {
-			fill(v.Bytes(), float32(w.Rank()+1))
-			err, tries := error(libmalt.ErrTimeout), rnd.IntN(12)
-			for i := 0; i < tries && errors.Is(err, libmalt.ErrTimeout); i++ {
-				_, err = v.Sync(tried(), 1)
-			}
-			switch {
-			case !errors.Is(err, libmalt.ErrTimeout):
-			case tries == 0 || rnd.IntN(2) == 0:
-				_, err = v.Sync(ctx, 1)
-			default:
-				if err = v.Cancel(); err == nil {
-					_, err = v.Gather(ctx, "")
-				}
-			}
-			if err == nil {
-				err = mean.check(v)
-			}
-			if err == nil && clock%10 == 9 {
-				err = w.Barrier(ctx)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		st, err := v.Stats()
-		if err == nil && (st.Scatters != uint64(syncs) || st.Gathers != uint64(syncs)) {
-			err = fmt.Errorf("%d scatters, %d gathers, want %d", st.Scatters, st.Gathers, syncs)
-		}
-		return err
-	}))
-}
-
 // TestAcrossEveryStage: the ranks make single steps in turn; after so many of them the
 // first gives up, and gathers or closes, or makes a collective call, and the others go
 // on. All end with the mean, in whichever stage each of them was.
@@ -268,13 +163,17 @@ func everyStage(t *testing.T, host []int, victim, steps int, way string) {
 			return nil
 		})
 	}()
-	done := make([]bool, n)
-	step := func(ctx context.Context, v *libmalt.Vector) error {
-		_, err := v.Sync(tried(), 1)
-		if errors.Is(err, libmalt.ErrTimeout) {
+	done, syncs := make([]bool, n), make([]*routetest.Held, n)
+	step := func(_ context.Context, v *libmalt.Vector) error {
+		r := v.World().Rank()
+		if syncs[r] == nil {
+			syncs[r] = routetest.Hold(func(ctx context.Context) error { _, err := v.Sync(ctx, 1); return err })
+		}
+		waits, err := syncs[r].Step()
+		if waits != nil {
 			return nil
 		}
-		done[v.World().Rank()] = true
+		done[r] = true
 		return errors.Join(err, mean.check(v))
 	}
 	for i := range steps {
@@ -285,13 +184,14 @@ func everyStage(t *testing.T, host []int, victim, steps int, way string) {
 			}
 		}
 	}
-	if !done[victim] && way != "barrier" {
-		orders[victim] <- func(ctx context.Context, v *libmalt.Vector) error {
+	if !done[victim] {
+		orders[victim] <- func(_ context.Context, v *libmalt.Vector) error {
+			err := wantErr(syncs[victim].GiveUp(), libmalt.ErrTimeout)
 			if way == "close" {
 				done[victim] = true
-				return v.Close()
+				err = errors.Join(err, v.Close())
 			}
-			return v.Cancel()
+			return err
 		}
 		if err := <-results; err != nil {
 			t.Errorf("rank %d: %v", victim, err)
@@ -304,21 +204,21 @@ func everyStage(t *testing.T, host []int, victim, steps int, way string) {
 		}
 		left++
 		orders[r] <- func(ctx context.Context, v *libmalt.Vector) error {
-			if r == victim && way == "gather" {
-				if _, err := v.Gather(ctx, ""); err != nil {
-					return err
+			var err error
+			switch {
+			case r == victim:
+				if way == "barrier" {
+					err = v.World().Barrier(ctx)
 				}
-				return mean.check(v)
-			}
-			if way == "barrier" && r == victim {
-				if err := v.World().Barrier(ctx); err != nil {
-					return err
+				if err == nil {
+					_, err = v.Gather(ctx, "")
 				}
+			case syncs[r] != nil:
+				err = syncs[r].Finish(ctx)
+			default:
+				_, err = v.Sync(ctx, 1)
 			}
-			if _, err := v.Sync(ctx, 1); err != nil {
-				return err
-			}
-			return mean.check(v)
+			return errors.Join(err, mean.check(v))
 		}
 	}
 	for r := range n {
@@ -338,49 +238,6 @@ func everyStage(t *testing.T, host []int, victim, steps int, way string) {
 		close(orders[r])
 	}
 	check(t, <-over)
-}
-
-// TestAcrossUneven: ranks that make different numbers of syncs, of scatters by
-// themselves, and meet in barriers between (join rule); two vectors in turns.
-func TestAcrossUneven(t *testing.T) {
-	for _, host := range exchanged {
-		t.Run(fmt.Sprint(host), func(t *testing.T) { uneven(t, inmem.NewHosts(host...), 8) })
-	}
-}
-
-func uneven(t *testing.T, ts []rdma.Transport, rounds int) {
-	check(t, run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
-		rnd := rand.New(rand.NewPCG(2, uint64(w.Rank())))
-		var vs [2]*libmalt.Vector
-		for i := range vs {
-			var err error
-			if vs[i], err = w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: acrossLength}}, "", ""); err != nil {
-				return err
-			}
-		}
-		for round := range rounds {
-			for i := range rnd.IntN(5) {
-				v := vs[(i+round)%2]
-				fill(v.Bytes(), 1)
-				var err error
-				if rnd.IntN(4) > 0 {
-					_, err = v.Sync(ctx, 1)
-				} else if _, err = v.Scatter(ctx, nil, 1); err == nil {
-					_, err = v.Gather(ctx, "")
-				}
-				if err != nil {
-					return err
-				}
-				if x, err := constant(v.Bytes()); x != 1 || err != nil {
-					return fmt.Errorf("mean of ones is %v (%v)", x, err)
-				}
-			}
-			if err := w.Barrier(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
 }
 
 // mortal is a transport whose rank dies before its next send, after so many.
@@ -456,12 +313,16 @@ func TestAcrossDeath(t *testing.T) {
 	}
 }
 
-// TestAcrossTCP: ranks that are near nobody, over connections.
-func TestAcrossTCP(t *testing.T) {
+// TestAcrossIsARoute: on all layouts, and for ranks that are near nobody, over connections.
+func TestAcrossIsARoute(t *testing.T) {
+	for _, host := range exchanged {
+		t.Run(fmt.Sprint(host), func(t *testing.T) {
+			routetest.Route{Ranks: func(*testing.T) []rdma.Transport { return inmem.NewHosts(host...) }, Elements: acrossLength, Rounds: 24}.Run(t)
+		})
+	}
 	for _, n := range []int{3, 4} {
-		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
-			givenUp(t, overTCP(t, n), 15)
-			uneven(t, overTCP(t, n), 5)
+		t.Run(fmt.Sprintf("tcp, n=%d", n), func(t *testing.T) {
+			routetest.Route{Ranks: func(t *testing.T) []rdma.Transport { return overTCP(t, n) }, Elements: acrossLength, Rounds: 12}.Run(t)
 		})
 	}
 }

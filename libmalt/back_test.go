@@ -7,16 +7,10 @@ import (
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
-
-// away has w begin a collective call that it does not wait for.
-func away(ctx context.Context, w *libmalt.World) error {
-	ctx, stop := context.WithCancel(ctx)
-	stop()
-	return wantErr(w.Barrier(ctx), libmalt.ErrTimeout)
-}
 
 // A collective call that a rank has given up comes about for nobody, also where
 // that rank had sent its part: it may have gone on since, and others with it.
@@ -25,7 +19,7 @@ func TestNobodyBeginsWhatWasGivenUp(t *testing.T) {
 	job(t, 3, func(ctx context.Context, w *libmalt.World) error {
 		if w.Rank() == 0 {
 			defer close(over)
-			return errors.Join(away(ctx, w), w.Cancel())
+			return wantErr(w.Barrier(routetest.Tried()), libmalt.ErrTimeout)
 		}
 		<-over
 		return wantErr(w.Barrier(ctx), libmalt.ErrLeft)
@@ -84,10 +78,11 @@ func TestGatherLooksAtOneMoment(t *testing.T) {
 		switch w.Rank() {
 		case 0:
 			defer func() { <-done }()
-			err := away(ctx, w)
+			barrier := routetest.Hold(w.Barrier)
+			waits, _ := barrier.Step()
 			close(gone)
 			<-looked
-			err = errors.Join(err, w.Cancel(), scatter())
+			err := errors.Join(wantErr(waits, libmalt.ErrTimeout), wantErr(barrier.GiveUp(), libmalt.ErrTimeout), scatter())
 			close(first)
 			return err
 		case 1:

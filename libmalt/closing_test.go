@@ -11,6 +11,7 @@ import (
 
 	"malt/internal/fleet"
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/inmem"
 	"malt/rdma/rendezvous"
@@ -57,10 +58,9 @@ var collectives = map[string]func(ctx context.Context, v *libmalt.Vector) error{
 	"configure": func(ctx context.Context, v *libmalt.Vector) error { return v.Configure(ctx, "graph=ring") },
 }
 
-// TestClosingGivesUp the collective call on the vector that keeps its place: its
-// memory may be gone from then on. Another vector of the same name, in the same
-// call, is another one.
-func TestClosingGivesUp(t *testing.T) {
+// TestGivenUpAndClosed: the memory of a vector may be gone once the collective call on it
+// has timed out. Another vector of the same name, in the same call, is another one.
+func TestGivenUpAndClosed(t *testing.T) {
 	for name, call := range collectives {
 		t.Run(name, func(t *testing.T) {
 			told := make(chan struct{})
@@ -74,10 +74,7 @@ func TestClosingGivesUp(t *testing.T) {
 					return err
 				}
 				if w.Rank() == 0 {
-					if err := wantErr(call(tried(), a), libmalt.ErrTimeout); err != nil {
-						return err
-					}
-					if err := wantErr(call(ctx, b), libmalt.ErrBusy); err != nil {
+					if err := wantErr(call(routetest.Tried(), a), libmalt.ErrTimeout); err != nil {
 						return err
 					}
 					if err := unmapped(a); err != nil {
@@ -96,9 +93,9 @@ func TestClosingGivesUp(t *testing.T) {
 	}
 }
 
-// TestKeptCallHoldsTheVector: while a collective call on a vector keeps its
-// place, what would change the vector's values is refused, until Cancel.
-func TestKeptCallHoldsTheVector(t *testing.T) {
+// TestCallHoldsTheVector: while a collective call on a vector is under way, what would
+// change the vector's values is refused, and when it has been given up no more.
+func TestCallHoldsTheVector(t *testing.T) {
 	for name, call := range collectives {
 		t.Run(name, func(t *testing.T) {
 			told := make(chan struct{})
@@ -114,18 +111,20 @@ func TestKeptCallHoldsTheVector(t *testing.T) {
 					}
 					return w.Barrier(ctx)
 				}
-				if err := wantErr(call(tried(), v), libmalt.ErrTimeout); err != nil {
+				held := routetest.Hold(func(ctx context.Context) error { return call(ctx, v) })
+				waits, _ := held.Step()
+				if err := wantErr(waits, libmalt.ErrTimeout); err != nil {
 					return err
 				}
 				_, scatter := v.Scatter(ctx, nil, 1)
 				_, gather := v.Gather(ctx, "")
 				_, sync := v.Sync(ctx, 1)
-				for _, err := range []error{scatter, gather, sync} {
+				for _, err := range []error{scatter, gather, sync, v.Close(), w.Close()} {
 					if err := wantErr(err, libmalt.ErrBusy); err != nil {
 						return err
 					}
 				}
-				if err := v.Cancel(); err != nil {
+				if err := wantErr(held.GiveUp(), libmalt.ErrTimeout); err != nil {
 					return err
 				}
 				close(told)
@@ -138,9 +137,9 @@ func TestKeptCallHoldsTheVector(t *testing.T) {
 	}
 }
 
-// TestLeavingWithAKeptCall: the world is closed while each kind of call keeps
-// its place, and all memory is given back.
-func TestLeavingWithAKeptCall(t *testing.T) {
+// TestMemoryAfterATimeout: the world is closed after each kind of call has timed out,
+// and all memory is given back.
+func TestMemoryAfterATimeout(t *testing.T) {
 	calls := map[string]func(ctx context.Context, v *libmalt.Vector) error{
 		"sync": func(ctx context.Context, v *libmalt.Vector) error { _, err := v.Sync(ctx, 1); return err },
 		"making": func(ctx context.Context, v *libmalt.Vector) error {
@@ -166,10 +165,8 @@ func TestLeavingWithAKeptCall(t *testing.T) {
 					<-over
 				} else {
 					defer close(over)
-					for range 3 {
-						if err := wantErr(call(tried(), v), libmalt.ErrTimeout); err != nil {
-							return err
-						}
+					if err := wantErr(call(routetest.Tried(), v), libmalt.ErrTimeout); err != nil {
+						return err
 					}
 				}
 				if err := errors.Join(w.Close(), w.Unmap(first)); err != nil {
@@ -184,7 +181,7 @@ func TestLeavingWithAKeptCall(t *testing.T) {
 				_, err = v.Stats()
 				_ = v.Describe()
 				_, _ = v.Receivers(), v.Senders()
-				return errors.Join(err, v.Cancel(), w.Cancel(), w.Close())
+				return errors.Join(err, w.Close())
 			}))
 		})
 	}
@@ -258,17 +255,20 @@ func TestMakingsGivenUpLeaveNothing(t *testing.T) {
 			if w.Rank() == 1 {
 				v, err = vector(ctx, w, 10, "graph=ring")
 			}
-			for range 1 + i%5*i { // steps that rank 0 takes
-				if w.Rank() == 0 && err != nil {
-					v, err = vector(tried(), w, 10, "graph=ring")
+			if w.Rank() == 0 {
+				making := routetest.Hold(func(ctx context.Context) (err error) { v, err = vector(ctx, w, 10, "graph=ring"); return err })
+				waits := libmalt.ErrTimeout
+				for steps := 1 + i%5*i; steps > 0 && waits != nil; steps-- {
+					waits, err = making.Step()
+				}
+				if waits != nil {
+					err = making.GiveUp()
 				}
 			}
 			switch {
 			case err == nil:
 				err = errors.Join(v.Close(), w.Unmap(&v.Bytes()[0]))
-			case w.Rank() == 0:
-				err = w.Cancel()
-			case errors.Is(err, libmalt.ErrLeft):
+			case w.Rank() == 0 && errors.Is(err, libmalt.ErrTimeout), errors.Is(err, libmalt.ErrLeft):
 				err = nil
 			}
 			if err != nil {

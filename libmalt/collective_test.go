@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 )
 
@@ -252,64 +253,20 @@ func TestCollectiveOfADeadRank(t *testing.T) {
 	}
 }
 
-// TestTimeoutKeepsItsPlace: rank 0 calls a barrier again and again with short
-// timeouts; it is one barrier all the same. Another call in between is refused.
-func TestTimeoutKeepsItsPlace(t *testing.T) {
-	gate := make(chan struct{})
-	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
-		if w.Rank() == 1 {
-			<-gate
-			if err := w.Barrier(ctx); err != nil {
-				return err
-			}
-			_, err := w.AllGather(ctx, []byte("b"))
-			return err
-		}
-		for i := range 5 {
-			short, stop := context.WithTimeout(ctx, time.Millisecond)
-			err := w.Barrier(short)
-			stop()
-			if err := wantErr(err, libmalt.ErrTimeout); err != nil {
-				return err
-			}
-			if err := wantErr(err, context.DeadlineExceeded); err != nil {
-				return err
-			}
-			if !strings.Contains(err.Error(), "rank 1") {
-				return fmt.Errorf("%q does not name rank 1", err)
-			}
-			if i == 2 {
-				_, err := w.AllGather(ctx, nil)
-				if err := wantErr(err, libmalt.ErrBusy); err != nil {
-					return err
-				}
-			}
-		}
-		close(gate)
-		if err := w.Barrier(ctx); err != nil {
-			return err
-		}
-		parts, err := w.AllGather(ctx, []byte("a"))
-		if err == nil && (string(parts[0]) != "a" || string(parts[1]) != "b") {
-			err = fmt.Errorf("got %q", parts)
-		}
-		return err
-	})
-}
-
 // TestWaitForRoomNamesTheRank: rank 1 has sent its part and takes nothing.
 func TestWaitForRoomNamesTheRank(t *testing.T) {
 	sent, over := make(chan struct{}), make(chan struct{})
 	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
 		if w.Rank() == 1 {
-			_, err := w.AllGather(tried(), nil)
+			call := routetest.Hold(func(ctx context.Context) error { _, err := w.AllGather(ctx, nil); return err })
+			waits, _ := call.Step()
 			close(sent)
 			<-over
-			return wantErr(err, libmalt.ErrTimeout)
+			return errors.Join(wantErr(waits, libmalt.ErrTimeout), wantErr(call.GiveUp(), libmalt.ErrTimeout))
 		}
 		defer close(over)
 		<-sent
-		_, err := w.AllGather(tried(), make([]byte, 8<<20))
+		_, err := w.AllGather(routetest.Tried(), make([]byte, 8<<20))
 		if err := wantErr(err, libmalt.ErrTimeout); err != nil {
 			return err
 		}
@@ -320,9 +277,9 @@ func TestWaitForRoomNamesTheRank(t *testing.T) {
 	})
 }
 
-// TestCancelTellsTheOthers: rank 0 gives up a barrier; the others, which had
+// TestTimeoutTellsTheOthers: rank 0 gives up a call; the others, which had
 // its arrival or not, go on to the next call together.
-func TestCancelTellsTheOthers(t *testing.T) {
+func TestTimeoutTellsTheOthers(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		gate := make(chan struct{})
 		job(t, n, func(ctx context.Context, w *libmalt.World) error {
@@ -331,9 +288,6 @@ func TestCancelTellsTheOthers(t *testing.T) {
 				short, stop := context.WithTimeout(ctx, time.Millisecond)
 				defer stop()
 				if err := wantErr(w.AllReduce(short, data, libmalt.Float32, "sum"), libmalt.ErrTimeout); err != nil {
-					return err
-				}
-				if err := w.Cancel(); err != nil {
 					return err
 				}
 				close(gate)
@@ -346,7 +300,7 @@ func TestCancelTellsTheOthers(t *testing.T) {
 			parts, err := w.AllGather(ctx, []byte{byte(w.Rank())})
 			for r, p := range parts {
 				if len(p) != 1 || int(p[0]) != r {
-					err = fmt.Errorf("after the cancelled call: rank %d gave %v", r, p)
+					err = fmt.Errorf("after the call that was given up: rank %d gave %v", r, p)
 				}
 			}
 			return err

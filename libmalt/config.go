@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"malt/internal/say"
+	"malt/libmalt/internal/core"
 	"malt/rdma/auto"
 )
 
@@ -54,8 +55,8 @@ type Config struct {
 
 	// Report, if not nil, is told now and then what Join waits for, where the store
 	// is host:port: ranks that have not come, as far as this one knows, and what
-	// stands in the way, or "". It must not block.
-	Report func(absent []int, detail string) `json:"-"`
+	// stands in the way, and what to do about that, or "". It must not block.
+	Report func(absent []int, detail, do string) `json:"-"`
 }
 
 // DefaultTimeout is the Timeout of a Config that names none.
@@ -97,7 +98,7 @@ func (c *Config) set(name, key, value string) (err error) {
 	whole := func(p *int, least, most int) error {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
-			return say.Errorf(ErrInvalid, "%s=%.40s: a whole number from %d to %d is expected", name, value, least, most)
+			return say.Errorf(ErrInvalid, "%s=%.40s: expected a whole number from %d to %d", name, value, least, most)
 		}
 		*p = n
 		return nil
@@ -114,7 +115,7 @@ func (c *Config) set(name, key, value string) (err error) {
 		for _, word := range strings.Split(value, ",") {
 			fd, err := strconv.Atoi(word)
 			if err != nil || fd < 1 || fd > math.MaxInt32 { // 0 is standard input
-				return say.Errorf(ErrInvalid, "%s=%.40s: a whole number of at least 1 is expected, or several with commas between", name, value)
+				return say.Errorf(ErrInvalid, "%s=%.40s: expected a whole number of at least 1, or several separated by commas", name, value)
 			}
 			c.StoreFD = append(c.StoreFD, fd)
 		}
@@ -122,7 +123,7 @@ func (c *Config) set(name, key, value string) (err error) {
 		on := map[string]auto.Encryption{"1": auto.EncryptAlways, "true": auto.EncryptAlways, "0": auto.EncryptNever, "false": auto.EncryptNever}
 		v, ok := on[strings.ToLower(value)]
 		if !ok {
-			return say.Errorf(ErrInvalid, "%s=%.40s: 1 or 0 is expected", name, value)
+			return say.Errorf(ErrInvalid, "%s=%.40s: expected 1 or 0", name, value)
 		}
 		c.Encrypt = v
 	case "interface":
@@ -133,7 +134,7 @@ func (c *Config) set(name, key, value string) (err error) {
 		c.Together = value
 	case "token":
 		if len(value) < leastToken {
-			return say.Errorf(ErrInvalid, "%s has %d characters and could be guessed: %d or more are expected", name, len(value), leastToken).
+			return say.Errorf(ErrInvalid, "%s has %d characters and could be guessed: expected %d or more", name, len(value), leastToken).
 				Try("`malt token` makes one.")
 		}
 		c.Token = value
@@ -142,13 +143,13 @@ func (c *Config) set(name, key, value string) (err error) {
 	case "timeout":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s > 0) || s > 1e9 {
-			return say.Errorf(ErrInvalid, "%s=%.40s: a positive number of seconds is expected", name, value)
+			return say.Errorf(ErrInvalid, "%s=%.40s: expected a positive number of seconds", name, value)
 		}
 		c.Timeout = time.Duration(s * float64(time.Second))
 	case "unreachable":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s >= 2) || s > 1e9 {
-			return say.Errorf(ErrInvalid, "%s=%.40s: 2 or more seconds are expected, since an idle machine is asked once a second", name, value)
+			return say.Errorf(ErrInvalid, "%s=%.40s: expected 2 or more seconds, since MALT asks an idle machine once a second", name, value)
 		}
 		c.Unreachable = time.Duration(s * float64(time.Second))
 	}
@@ -164,14 +165,14 @@ const maxSize = 1024
 
 func (c Config) validate() error {
 	if c.Size == 0 {
-		return say.Errorf(ErrInvalid, "the ranks are to meet at %.60s, and nothing says how many there are", c.Store).
+		return say.Errorf(ErrInvalid, "the store %.60s is set, but the number of ranks is not", c.Store).
 			Try("Set MALT_SIZE and MALT_RANK, too, or start the program with `malt run`.")
 	}
 	if c.Rank >= c.Size {
 		return say.Errorf(ErrInvalid, "rank %d of %d: ranks are numbered from 0 to %d", c.Rank, c.Size, c.Size-1)
 	}
 	if c.Size > 1 && c.Store == "" {
-		return say.Errorf(ErrInvalid, "rank %d of %d has no store to meet the others at", c.Rank, c.Size).
+		return say.Errorf(ErrInvalid, "rank %d of %d has no store at which to meet the others", c.Rank, c.Size).
 			Try("Start the program with `malt run -n %d`, or set MALT_STORE.", c.Size)
 	}
 	return nil
@@ -192,7 +193,7 @@ func Join(ctx context.Context, c Config) (*World, error) {
 	}
 	w, err := NewWorld(ctx, t, c)
 	if err != nil {
-		return nil, firstOf(err, t.Close())
+		return nil, core.FirstOf(err, t.Close())
 	}
 	return w, nil
 }
@@ -204,7 +205,7 @@ func late(ctx context.Context, err error) error {
 		said = &say.Error{What: "the job did not start in time", Where: err.Error()}
 	}
 	said.Kind, said.Call = ErrTimeout, "malt.init"
-	return &timeout{said, ctx.Err()}
+	return &core.Timeout{Said: said, Cause: ctx.Err()}
 }
 
 // Absent lists the other ranks that no process is at present, as far as can be
@@ -219,14 +220,4 @@ func (c Config) transport() auto.Config {
 		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
 		Report: c.Report,
 	}
-}
-
-// firstOf is the error worth telling when cleaning up may fail as well.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

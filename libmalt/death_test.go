@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
@@ -67,13 +67,14 @@ func TestDeathEndsWaitsForOthers(t *testing.T) {
 					defer close(over)
 					return wantDeath(c.call(ctx, w, v), 1)
 				case 1:
-					// Once, and far enough to have sent what there is to send.
-					short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
-					defer stop()
-					if err := wantErr(c.call(short, w, v), libmalt.ErrTimeout); err != nil {
+					// Far enough to have sent what there is to send.
+					call := routetest.Hold(func(ctx context.Context) error { return c.call(ctx, w, v) })
+					waits, _ := call.Step()
+					if err := wantErr(waits, libmalt.ErrTimeout); err != nil {
 						return err
 					}
 					w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
+					_ = call.GiveUp()
 				default:
 					<-over
 				}
@@ -123,14 +124,14 @@ func TestDeathExplainsWhoGaveUp(t *testing.T) {
 		switch w.Rank() {
 		case 0:
 			defer close(over)
-			short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
-			defer stop()
-			if err := wantErr(gather(short), libmalt.ErrTimeout); err != nil {
+			call := routetest.Hold(gather)
+			waits, _ := call.Step()
+			if err := wantErr(waits, libmalt.ErrTimeout); err != nil {
 				return err
 			}
 			close(begun)
 			<-died
-			return wantDeath(gather(ctx), 1)
+			return wantDeath(call.Finish(ctx), 1)
 		case 1:
 			<-begun
 			w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
@@ -201,14 +202,13 @@ func TestDeathIsPassedOnByMark(t *testing.T) {
 			defer close(heard)
 			<-given
 			err := call(ctx)
-			return errors.Join(wantDeath(err, 2), wantText(err, "rank 1 says so"))
+			return errors.Join(wantDeath(err, 2), wantText(err, "rank 1 reported it"))
 		case 1:
 			defer func() { close(given); <-heard }()
-			gone, stop := context.WithCancel(ctx)
-			stop()
-			err := wantErr(call(gone), libmalt.ErrTimeout)
+			gathering := routetest.Hold(call)
+			waits, _ := gathering.Step()
 			close(full)
-			return errors.Join(err, wantDeath(call(ctx), 2))
+			return errors.Join(wantErr(waits, libmalt.ErrTimeout), wantDeath(gathering.Finish(ctx), 2))
 		}
 		<-full
 		w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
@@ -234,7 +234,7 @@ func TestDeathIsPassedOnByMessage(t *testing.T) {
 		heard.Done()
 		heard.Wait() // nobody leaves before
 		if w.Rank() == 2 {
-			return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "takes this rank for dead: its host has not answered"))
+			return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "considers this rank dead: its host has not answered"))
 		}
 		return errors.Join(wantDeath(err, 2), wantText(err, "rank 2 is dead: its host has not answered"))
 	})

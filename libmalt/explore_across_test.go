@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"malt/internal/explore"
-	"malt/libmalt/consistency"
 	"malt/libmalt/exchange"
+	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/route/hosts"
 	"malt/rdma"
 	"malt/rdma/explored"
 )
@@ -21,13 +22,13 @@ import (
 // other.
 
 // hosts are those of a play.
-func (p *play) hosts() (h hosts) {
+func (p *play) hosts() (h core.Hosts) {
 	for r, host := range p.host {
-		if host == len(h.ranks) {
-			h.ranks = append(h.ranks, nil)
+		if host == len(h.Ranks) {
+			h.Ranks = append(h.Ranks, nil)
 		}
-		h.ranks[host] = append(h.ranks[host], r)
-		h.of = append(h.of, host)
+		h.Ranks[host] = append(h.Ranks[host], r)
+		h.Of = append(h.Of, host)
 	}
 	return h
 }
@@ -35,17 +36,19 @@ func (p *play) hosts() (h hosts) {
 // shareAcross gives the actors a vector of so many lines for each of them, which that
 // rank owns: as many chunks.
 func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
-	bytes := len(all) * lines * cutBytes
-	h := &all[0].w.hosts
-	plan := exchange.NewPlan(bytes, cutBytes, h.ranks)
+	bytes := len(all) * lines * core.CutBytes
+	h := &all[0].w.job.Hosts
+	plan := exchange.NewPlan(bytes, core.CutBytes, h.Ranks)
 	size := bytes
 	for _, a := range all {
-		a.s.across = newAcross(plan, h, a.w.rank)
-		size = max(size, bytes+a.s.across.scratchBytes())
+		a.b.Of([]reduce.Run{{Type: reduce.Float64, Bytes: bytes}})
+		r, scratch := hosts.Planned(a.b.ForRoute(), plan, *h)
+		a.b.Route = r
+		size = max(size, bytes+scratch)
 	}
-	near := job.Shared("near", size, acrossWords, -1)
+	near := job.Shared("near", size, hosts.Words, -1)
 	var words []rdma.Words
-	if len(all[0].s.across.lowest) > 0 {
+	if all[0].b.Route.(*hosts.Route).Marks() {
 		words = job.Words("done", 1)
 	}
 	type end struct {
@@ -53,17 +56,18 @@ func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
 		sender, reader int
 	}
 	inboxes := map[end]rdma.Inbox{}
+	exchanges := make([]*exchange.Exchange, len(all))
 	for r, a := range all {
 		v := a.v
-		v.across.near = near[r]
+		var own rdma.Words
 		if words != nil {
-			v.across.words = words[r]
+			own = words[r]
 		}
-		v.kind, v.data = "vector", near[r].Bytes(r)[:bytes:bytes]
-		v.base, v.ch.everyone = &v.data[0], v.mode.consistency.Kind == consistency.BSP
-		v.runs = []run{{reduce.Float64, 0, bytes}}
-		v.across.exchange = exchange.New(plan, r)
-		err := v.across.exchange.Send(func(box string, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
+		v.Kind, v.Data = "vector", near[r].Bytes(r)[:bytes:bytes]
+		v.Base = &v.Data[0]
+		exchanges[r] = exchange.New(plan, r)
+		a.b.Route.(*hosts.Route).On(near[r], own, exchanges[r])
+		err := exchanges[r].Send(func(box string, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
 			out, in, err := job.Box(r, spec, readers)
 			for i, reader := range readers {
 				inboxes[end{box, r, reader}] = in[i]
@@ -74,8 +78,8 @@ func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
 			panic(err)
 		}
 	}
-	for r, a := range all {
-		err := a.s.across.exchange.Receive(func(box string, _ rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
+	for r := range all {
+		err := exchanges[r].Receive(func(box string, _ rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
 			for _, s := range senders {
 				ins = append(ins, inboxes[end{box, s, r}])
 			}
@@ -88,44 +92,33 @@ func shareAcross(x *explore.Exec, job *explored.Job, all []*actor, lines int) {
 }
 
 // exchanged is what the steps of an exchange depend on.
-func (a *actor) exchanged() []any {
-	o := &a.v.syncing
-	e := &o.exchange
-	return []any{
-		o.stage, e.clock, e.begun, e.step2, e.done, e.copied, e.boxes, e.sent, a.play.terms(e),
-		explore.Ignore{State: a.s.across.exchange, Fields: []string{"busy", "look", "payload", "parts"}},
-	}
-}
-
-// terms are the weights that an exchange was begun with.
-func (p *play) terms(e *exchanging) (weights []float64) {
-	for _, t := range e.terms {
-		weights = append(weights, t.weight)
-	}
-	return weights
+func (a *actor) exchanged(r *hosts.Route) []any {
+	state, x := r.State()
+	return append(state,
+		explore.Ignore{State: x, Fields: []string{"busy", "look", "payload", "parts"}})
 }
 
 // byHost is the fold of the values of a set of ranks, host by host.
 func (a *actor) byHost(set byte) float64 {
-	var sums adder
-	for _, ranks := range a.w.hosts.ranks {
-		sums.terms = sums.terms[:0]
+	var sums reduce.Adder
+	for _, ranks := range a.w.job.Hosts.Ranks {
+		sums.Terms = sums.Terms[:0]
 		for _, r := range ranks {
 			if set&(1<<r) != 0 {
 				value := binary.LittleEndian.AppendUint64(nil, math.Float64bits(valueOf(r, a.s.Clock())))
-				sums.terms = append(sums.terms, subtotal{value, 1, weightOf(r, a.s.Clock())})
+				sums.Terms = append(sums.Terms, reduce.Subtotal{Data: value, Count: 1, Weight: weightOf(r, a.s.Clock())})
 			}
 		}
-		switch len(sums.terms) {
+		switch len(sums.Terms) {
 		case 0:
 		case 1:
-			sums.parts = append(sums.parts, sums.terms[0])
+			sums.Parts = append(sums.Parts, sums.Terms[0])
 		default:
-			sums.parts = append(sums.parts, sums.ofHost(a.v.mode.fold, []run{{reduce.Float64, 0, 8}}, 0, make([]byte, 8)))
+			sums.Parts = append(sums.Parts, sums.AddTerms(a.v.mode.Load().fold, []reduce.Run{{Type: reduce.Float64, Bytes: 8}}, 0, make([]byte, 8)))
 		}
 	}
 	dst := make([]byte, 8)
-	sums.ofAll(a.v.mode.fold, []run{{reduce.Float64, 0, 8}}, 0, dst)
+	sums.FoldParts(a.v.mode.Load().fold, []reduce.Run{{Type: reduce.Float64, Bytes: 8}}, 0, dst)
 	return math.Float64frombits(binary.LittleEndian.Uint64(dst))
 }
 
@@ -148,9 +141,8 @@ func TestExploreAcross(t *testing.T) {
 		{"given up for good", false, play{"", []string{"X", "i"}, 0, false, one}},
 		{"given up, then another", true, play{"", []string{"xi", "ii"}, 0, false, one}},
 		{"both given up", true, play{"", []string{"x", "x"}, 0, false, one}},
-		{"kept", true, play{"", []string{"ki", "i"}, 0, false, one}},
-		{"kept, barrier", true, play{"", []string{"kbi", "ib"}, 0, false, one}},
-		{"closed while kept", true, play{"", []string{"kcw", "i"}, 0, false, one}},
+		{"given up, barrier", true, play{"", []string{"K", "ib"}, 0, false, one}},
+		{"given up and closed", true, play{"", []string{"Xcw", "i"}, 0, false, one}},
 		{"one scatters by itself", false, play{"", []string{"i", "s"}, 0, false, one}},
 		{"one scatters to nobody", false, play{"", []string{"i", "e"}, 0, false, one}},
 		{"different folds", false, play{"", []string{"a", "i"}, 0, false, one}},
@@ -160,7 +152,6 @@ func TestExploreAcross(t *testing.T) {
 		{"within a host, given up for good", false, play{"", []string{"X", "i"}, 0, false, same}},
 		{"within a host, given up", true, play{"", []string{"x", "i"}, 0, false, same}},
 		{"within a host, given up by the other", true, play{"", []string{"i", "x"}, 0, false, same}},
-		{"within a host, kept", true, play{"", []string{"ki", "i"}, 0, false, same}},
 		{"within a host, one scatters to nobody", false, play{"", []string{"i", "e"}, 0, false, same}},
 		{"within a host, uneven", false, play{"", []string{"", "i"}, 0, false, same}},
 		{"two ranks and one", false, play{"preemptions=1", []string{"i", "i", "i"}, 0, false, three}},

@@ -10,27 +10,30 @@ import (
 	"math"
 	"testing"
 
-	"malt/libmalt/consistency"
+	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/route/hosts"
+	"malt/libmalt/route/shared"
 	"malt/rdma/explored"
 )
 
 // Averages in place, in every interleaving: of the words, and of what is done to
 // the blocks of the arrays.
 //
-// i is a sync, a one with sum in place of mean; k one that may run into its timeout and keeps its place then, for
-// the i to come; x one that may, and is given up and gathered then; X one that is
-// given up and no more.
+// i is a sync, a one with sum in place of mean; x one that may run into its timeout, after
+// which a gather follows; K one that may, after which a barrier follows, and then the gather
+// if it did; X one that may, and no more.
 
 // share gives the actors a vector of a block more than there are ranks.
 func share(job *explored.Job, all []*actor) {
 	n := len(all)
-	bytes := (n + 1) * cutBytes
-	for r, shared := range job.Shared("shared", cardAt(bytes)+cardBytes, inplaceWords, wordDone) {
-		v := all[r].v
-		v.kind, v.shared, v.data = "vector", shared, shared.Bytes(r)[:bytes:bytes]
-		v.base, v.ch.everyone = &v.data[0], v.mode.consistency.Kind == consistency.BSP
-		v.runs = []run{{reduce.Float64, 0, bytes}}
+	bytes := (n + 1) * core.CutBytes
+	room, words, claims := shared.Layout(bytes)
+	for r, memory := range job.Shared("shared", room, words, claims) {
+		v, b := all[r].v, all[r].b
+		b.Of([]reduce.Run{{Type: reduce.Float64, Bytes: bytes}})
+		v.Kind, b.Route, v.Data = "vector", shared.On(b.ForRoute(), memory, bytes), memory.Bytes(r)[:bytes:bytes]
+		v.Base = &v.Data[0]
 	}
 }
 
@@ -43,8 +46,8 @@ func valueOf(rank int, clock uint64) float64 {
 func weightOf(rank int, clock uint64) float64 { return float64(1 + (clock+uint64(rank))%2) }
 
 func (a *actor) fillValue(clock uint64) {
-	for i := 0; i < len(a.s.data); i += 8 {
-		binary.LittleEndian.PutUint64(a.s.data[i:], math.Float64bits(valueOf(a.w.rank, clock)))
+	for i := 0; i < len(a.s.Data); i += 8 {
+		binary.LittleEndian.PutUint64(a.s.Data[i:], math.Float64bits(valueOf(a.w.job.Rank, clock)))
 	}
 }
 
@@ -72,65 +75,77 @@ const inPlaceBit = 1 << 6
 
 // average is a sync, and what its letter says besides.
 func (a *actor) average(ctx context.Context, letter rune) error {
-	o := &a.v.syncing
-	if a.v.gate.op == nil {
-		a.fill(a.s.Clock() + 1)
-	}
+	a.fill(a.s.Clock() + 1)
 	patience := ctx
-	a.v.mode.fold = reduce.Mean
+	a.v.mode.Load().fold = reduce.Mean
 	if letter == 'a' {
-		a.v.mode.fold = reduce.Sum
+		a.v.mode.Load().fold = reduce.Sum
 	}
 	if letter != 'i' && letter != 'a' {
 		patience = &explored.Patience{Context: ctx}
 	}
-	_, err := a.v.Sync(patience, weightOf(a.w.rank, a.s.Clock()+1))
+	_, err := a.v.Sync(patience, weightOf(a.w.job.Rank, a.s.Clock()+1))
+	if letter == 'K' && (err == nil || errors.Is(err, ErrTimeout)) {
+		if failed := a.barrier(ctx); failed != nil {
+			return failed
+		}
+	}
 	switch {
 	case err == nil:
 	case !errors.Is(err, ErrTimeout):
 		return err
-	case letter == 'k':
+	case letter == 'X':
 		return nil
 	default:
-		if err := a.v.Cancel(); err != nil || letter == 'X' {
-			return err
-		}
 		if _, err := a.v.Gather(ctx, ""); err != nil {
 			return err
 		}
 	}
 	set, err := a.whose()
 	if err != nil {
-		a.t.Fail("at clock %d rank %d %v", a.s.Clock(), a.w.rank, err)
+		a.t.Fail("at clock %d rank %d %v", a.s.Clock(), a.w.job.Rank, err)
 	}
-	if o.average.verdict == directly || o.exchange.copied {
-		if all := byte(1)<<a.w.size - 1; set != all {
-			a.t.Fail("at clock %d rank %d has the mean of the set %#b, in place", a.s.Clock(), a.w.rank, set)
+	at, byRoute := a.routed()
+	if byRoute {
+		if all := byte(1)<<a.w.job.Size - 1; set != all {
+			a.t.Fail("at clock %d rank %d has the mean of the set %#b, in place", a.s.Clock(), a.w.job.Rank, set)
 		}
 		set |= inPlaceBit
 	}
-	if max(o.average.clock, o.exchange.clock) == a.s.Clock() {
+	if at == a.s.Clock() {
 		a.fold(a.s.Clock(), set)
 	}
 	return nil
 }
 
+// routed is the clock of the last sync that began on the route, and whether it was done
+// there.
+func (a *actor) routed() (clock uint64, done bool) {
+	switch r := a.b.Route.(type) {
+	case *shared.Route:
+		return r.Last()
+	case *hosts.Route:
+		return r.Last()
+	}
+	return 0, false
+}
+
 // whose finds the ranks of whose arrays this rank's is the mean, or sum.
 func (a *actor) whose() (set byte, err error) {
-	got, err := uniform(a.s.data)
+	got, err := uniform(a.s.Data)
 	if err != nil {
 		return 0, err
 	}
-	for set = 1; set < 1<<a.w.size; set++ {
-		want := foldOf(a.v.mode.fold, set, a.s.Clock())
-		if a.s.across != nil {
+	for set = 1; set < 1<<a.w.job.Size; set++ {
+		want := foldOf(a.v.mode.Load().fold, set, a.s.Clock())
+		if _, ok := a.b.Route.(*hosts.Route); ok {
 			want = a.byHost(set)
 		}
-		if set&(1<<a.w.rank) != 0 && want == got {
+		if set&(1<<a.w.job.Rank) != 0 && want == got {
 			return set, nil
 		}
 	}
-	return 0, fmt.Errorf("holds %v, the %s of no set of ranks", got, a.v.mode.fold)
+	return 0, fmt.Errorf("holds %v, the %s of no set of ranks", got, a.v.mode.Load().fold)
 }
 
 // foldOf is the fold of the values of a set of ranks at that clock.
@@ -148,39 +163,22 @@ func foldOf(op reduce.Op, set byte, clock uint64) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(dst))
 }
 
-// claims judges what the ranks' words wordDone say, dead ranks' included: until
-// all have folded their parts, so many blocks of its part are folds of all arrays, in
-// each of them.
+// claims compares what each rank claims, dead ranks included, with the arrays.
 func claims(all []*actor, report func(string, ...any)) {
 	for _, a := range all {
-		word := func(rank, i int) uint64 {
-			v, _ := a.v.shared.Get(rank, i)
-			return v
-		}
-		done := word(a.w.rank, wordDone)
-		clock, blocks := done>>24, done&(1<<24-1)
-		step, folded := wordStep, 2*clock
-		if clock&ofCall != 0 {
-			clock &^= ofCall
-			step, folded = wordReduced, clock
-		}
-		pending := false
-		for r := range all {
-			pending = pending || word(r, step) < folded
-		}
-		if clock == 0 || !pending {
+		c := a.b.Route.(*shared.Route).Claim()
+		if !c.Holds {
 			continue
 		}
-		lo, hi := part(len(a.s.data), a.w.rank, a.w.size)
-		op := reduce.Sum // of all calls
-		if step == wordStep {
-			op = reduce.Op(word(a.w.rank, wordOp))
+		op := c.Op
+		if c.Call {
+			op = reduce.Sum // of all calls
 		}
-		want := foldOf(op, 1<<a.w.size-1, clock)
+		want := foldOf(op, 1<<a.w.job.Size-1, c.Number)
 		for _, b := range all {
-			got, err := uniform(b.s.data[lo:min(hi, lo+int(blocks)*blockBytes)])
+			got, err := uniform(b.s.Data[c.Lo:c.Hi])
 			if err != nil || got != want {
-				report("rank %d claims %d blocks of clock %d, and rank %d holds %v (%v), not %v", a.w.rank, blocks, clock, b.w.rank, got, err, want)
+				report("rank %d claims %d blocks of clock %d, and rank %d holds %v (%v), not %v", a.w.job.Rank, c.Blocks, c.Number, b.w.job.Rank, got, err, want)
 			}
 		}
 	}
@@ -195,7 +193,6 @@ func TestExploreInPlace(t *testing.T) {
 		{"two ranks", false, play{"", []string{"ii", "ii"}, 0, false, nil}},
 		{"two ranks, a death", false, play{"", []string{"i", "i"}, 1, false, nil}},
 		{"plain stores", false, play{"", []string{"i", "i"}, 0, true, nil}},
-		{"kept twice", true, play{"", []string{"kiki", "iii"}, 0, false, nil}},
 		{"given up, a death", true, play{"", []string{"xi", "ii"}, 1, false, nil}},
 		{"three ranks", true, play{"", []string{"i", "i", "i"}, 0, false, nil}},
 		{"three ranks, one scatters by itself", true, play{"", []string{"i", "i", "s"}, 0, false, nil}},
@@ -206,11 +203,10 @@ func TestExploreInPlace(t *testing.T) {
 		{"given up", false, play{"", []string{"xi", "ii"}, 0, false, nil}},
 		{"given up for good", false, play{"", []string{"X", "i"}, 0, false, nil}},
 		{"both given up", true, play{"", []string{"xs", "xi"}, 0, false, nil}},
-		{"kept", false, play{"", []string{"ki", "ii"}, 0, false, nil}},
 		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false, nil}},
-		{"kept, barrier", false, play{"", []string{"kbi", "ib"}, 0, false, nil}},
+		{"given up, barrier", false, play{"", []string{"Ki", "ib"}, 0, false, nil}},
 		{"closed", false, play{"", []string{"icw", "ii"}, 0, false, nil}},
-		{"closed while kept", false, play{"", []string{"kcw", "i"}, 0, false, nil}},
+		{"given up and closed", false, play{"", []string{"Xcw", "i"}, 0, false, nil}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

@@ -14,7 +14,13 @@ import (
 	"testing"
 
 	"malt/internal/explore"
-	"malt/libmalt/consistency"
+	"malt/libmalt/boxes"
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/route/hosts"
+	"malt/libmalt/route/shared"
+	"malt/libmalt/rule"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 	"malt/rdma/explored"
 )
@@ -74,7 +80,8 @@ type actor struct {
 	tr   *explored.Transport
 	w    *World
 	v    *Vector
-	s    *Segment // of v, in most plays not used as one
+	s    *Object // of v, in most plays not used as one
+	b    *boxes.Boxes
 	play *play
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
@@ -91,26 +98,26 @@ const entryBytes = 8
 func (p *play) cast(x *explore.Exec, m mode) {
 	n := len(p.scripts)
 	job := explored.New(x, n, p.buffered)
-	marks := job.Words("mark", markCount)
+	marks := job.Words("mark", core.MarkCount)
 	log := x.Memory(entryBytes * 16 * n)
 	all := make([]*actor, n)
 	for r := range all {
-		w := &World{rank: r, size: n, timeout: 1, marks: marks[r], in: make([]stream, n), memory: map[*byte]*memory{}, late: map[*gate]string{}}
-		ch := &channel{receivers: m.graph.AllReceivers(r), senders: slices.Sorted(slices.Values(m.graph.AllSenders(r)))}
-		if m.consistency.Kind == consistency.BSP {
-			ch.clocks = make([]rdma.Inbox, n) // on `all`: those of the senders
+		w := &World{job: core.Explored(r, n), timeout: 1}
+		v := &Vector{Object: Object{w: w}}
+		own := m
+		v.mode.Store(&own)
+		s := &v.Object
+		s.Kind, s.Data = "segment", make([]byte, 8)
+		s.Number(w.job, 1, "s")
+		b, _ := boxes.New(&s.Member, nil, codec.Dense, spvec.Shape{})
+		s.way, s.Body = b, b
+		w.job.Hosts = p.hosts()
+		if m.sparse != codec.Dense {
+			b.Codec = codec.Explored(&s.Member, twoRows)
 		}
-		v := &Vector{Segment: Segment{w: w, id: 1, kind: "segment", name: "s", open: true, data: make([]byte, 8), mode: m, ch: ch}}
-		s := &v.Segment
-		s.gate.keeping = &w.keeping
-		s.stats.Edges, s.told = make([]Edge, n), make([]standing, n)
-		w.hosts = p.hosts()
-		if m.representation != dense {
-			s.sparse = sparseOf(n)
-		}
-		s.base = &s.data[0]
-		w.objects = []*Segment{s}
-		all[r] = &actor{w: w, v: v, s: s, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
+		s.Base = &s.Data[0]
+		w.job.Enlist(&s.Member)
+		all[r] = &actor{w: w, v: v, s: s, b: b, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
 	}
 	switch {
 	case p.host != nil:
@@ -123,17 +130,16 @@ func (p *play) cast(x *explore.Exec, m mode) {
 			panic(err)
 		}
 	}
-	spec := rdma.Spec{Bytes: all[0].s.most(), Depth: m.consistency.Depth(), Lockstep: m.consistency.Kind == consistency.BSP}
+	for _, a := range all {
+		a.b.Explored(m.Mode)
+	}
 	for r, a := range all {
-		out, in, err := job.Box(r, spec, a.s.ch.receivers)
+		_, spec, receivers := a.b.Box()
+		out, in, err := job.Box(r, spec, receivers)
 		must(err)
-		a.s.ch.out = out
-		for i, to := range a.s.ch.receivers {
-			b := all[to]
-			b.s.ch.sources = append(b.s.ch.sources, source{rank: r, inbox: in[i], edge: &b.s.stats.Edges[r]})
-			if b.s.ch.clocks != nil {
-				b.s.ch.clocks[r] = in[i]
-			}
+		a.b.Connect(out)
+		for i, to := range receivers {
+			all[to].b.Hear(r, in[i])
 		}
 		var others []int
 		for o := range all {
@@ -144,17 +150,16 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzomMnNQ") }) {
 			continue
 		}
-		a.w.scratch = make([]byte, len(a.s.data))
-		out, in, err = job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.data), Depth: 1}, others)
+		out, in, err = job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.Data), Mode: rdma.Queue(1)}, others)
 		must(err)
-		a.w.out = out
+		a.w.job.Connect(out, make([]byte, len(a.s.Data)))
 		for i, to := range others {
-			all[to].w.in[r].inbox = in[i]
+			all[to].w.job.Hear(r, in[i])
 		}
 	}
 	for r, a := range all {
 		a.t = job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
-			a.tr, a.w.t = tr, tr
+			a.tr, a.w.job.T, a.w.job.Marks = tr, tr, core.NewMarks(tr, marks[r])
 			a.perform(p.scripts[r])
 		})
 	}
@@ -164,7 +169,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if p.inPlace() && p.host == nil {
 		x.Always(func(report func(string, ...any)) { claims(all, report) })
 	}
-	if m.consistency.Kind == consistency.BSP {
+	if m.Rule.Kind == rule.BSP {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
 	if p.reduces() {
@@ -172,29 +177,24 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	}
 }
 
+func (a *actor) sparse() bool { return a.b.Codec.Repeats() }
+
 // local is what the steps of a gather or scatter, and all calls to come, depend
 // on.
 func (a *actor) local() []any {
 	s := a.s
-	state := []any{s.clock.Load(), s.head.Load(), s.unfolds, s.void, s.back, s.averagedAt, s.reducedAt, a.mine, s.gate.op != nil, a.w.calls.Load(), a.w.away, a.last, a.levels, s.told, s.untold, s.touched}
-	for i := range s.ch.sources {
-		src := &s.ch.sources[i]
-		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)
+	state := append(a.b.State(), a.mine, a.last, a.levels)
+	state = append(state, a.w.job.State()...)
+	if a.sparse() {
+		state = append(state, a.has, s.Data, explore.Ignore{State: a.b.Codec, Fields: codec.Scratch})
 	}
-	if s.sparse != nil {
-		state = append(state, a.has, s.data, explore.Ignore{State: s.sparse, Fields: []string{"found", "us", "values", "wholes", "folder", "spare", "ages"}})
-	}
-	state = append(state, explore.Ignore{State: s.ch.out, Fields: []string{"busy", "look", "payload"}}, a.w.out)
-	for i := range a.w.in {
-		in := &a.w.in[i]
-		state = append(state, in.has, in.next.Seq, in.inbox, in.heard, in.part)
-	}
-	if s.shared != nil {
-		o := &a.v.syncing
-		state = append(state, o.stage, o.average.clock, o.average.verdict)
-	}
-	if s.across != nil {
-		state = append(state, a.exchanged()...)
+	out, _, _ := a.b.Box()
+	state = append(state, explore.Ignore{State: out, Fields: []string{"busy", "look", "payload"}})
+	switch r := a.b.Route.(type) {
+	case *shared.Route:
+		state = append(state, r.State()...)
+	case *hosts.Route:
+		state = append(state, a.exchanged(r)...)
 	}
 	return state
 }
@@ -220,23 +220,21 @@ func (a *actor) perform(script string) {
 			err = a.scatter(ctx, nil)
 		case 't':
 			err = a.gather(ctx, a.s.Clock())
-		case 'a', 'i', 'k', 'x', 'X':
+		case 'a', 'i', 'x', 'X', 'K':
 			err = a.average(ctx, step)
 		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n', 'N', 'Q':
 			err = a.reduce(ctx, step)
 		case 'v':
 			err = a.kept()
 		case 'b':
-			if err = a.w.Barrier(ctx); err == nil {
-				a.levelled(a.w.calls.Load())
-			}
+			err = a.barrier(ctx)
 		case 'B':
 			if err = a.w.Barrier(ctx); errors.Is(err, ErrLeft) {
 				err = nil
 			}
 		case 'g':
 			if err = a.w.Barrier(&explored.Patience{Context: ctx}); errors.Is(err, ErrTimeout) {
-				err = a.w.Cancel()
+				err = nil
 			}
 		case 'c':
 			err = a.s.Close()
@@ -258,6 +256,14 @@ func (a *actor) perform(script string) {
 	if err := a.w.Close(); err != nil {
 		a.t.Fail("leaving: %v", err)
 	}
+}
+
+func (a *actor) barrier(ctx context.Context) error {
+	err := a.w.Barrier(ctx)
+	if err == nil {
+		a.levelled(a.w.job.Calls())
+	}
+	return err
 }
 
 func (a *actor) sync(ctx context.Context) error {
@@ -283,10 +289,10 @@ func (a *actor) scatter(ctx context.Context, to []int) error {
 	clock := a.s.Clock() + 1
 	a.fill(clock)
 	weight := 1.0
-	if a.s.kind == "vector" {
-		weight = weightOf(a.w.rank, clock)
+	if a.s.Kind == "vector" {
+		weight = weightOf(a.w.job.Rank, clock)
 	}
-	_, err := a.s.scatter(ctx, len(a.s.data), nil, to, weight)
+	_, err := a.b.Send(ctx, len(a.s.Data), nil, to, weight)
 	return err
 }
 
@@ -301,12 +307,12 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 	if err != nil {
 		return err
 	}
-	for r := range a.w.size {
-		if r != a.w.rank && !slices.ContainsFunc(updates, func(u Update) bool { return u.Rank == r }) {
+	for r := range a.w.job.Size {
+		if r != a.w.job.Rank && !slices.ContainsFunc(updates, func(u Update) bool { return u.Rank == r }) {
 			a.missed(r)
 		}
 	}
-	set := byte(1) << a.w.rank
+	set := byte(1) << a.w.job.Rank
 	for look := range 2 { // before and after others had turns: as a fold that takes its time
 		if look > 0 {
 			a.t.Yield()
@@ -320,7 +326,7 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 	}
 	for _, u := range updates {
 		a.judge(clock, u)
-		if a.s.sparse != nil {
+		if a.sparse() {
 			a.judgeRows(u)
 		}
 		a.last[u.Rank] = u.Clock
@@ -332,21 +338,21 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 // fill writes what the scatter of that clock sends.
 func (a *actor) fill(clock uint64) {
 	switch {
-	case a.s.kind == "vector":
+	case a.s.Kind == "vector":
 		a.fillValue(clock)
-	case a.s.sparse != nil:
-		changeRow(a.s.data, clock)
+	case a.sparse():
+		changeRow(a.s.Data, clock)
 	default:
-		binary.LittleEndian.PutUint64(a.s.data, clock)
+		binary.LittleEndian.PutUint64(a.s.Data, clock)
 	}
 }
 
 // read looks at what an update holds.
 func (a *actor) read(u Update) error {
 	switch {
-	case a.s.kind == "vector":
+	case a.s.Kind == "vector":
 		return a.readValue(u)
-	case a.s.sparse != nil:
+	case a.sparse():
 		return nil // see rows
 	}
 	if got := binary.LittleEndian.Uint64(u.Data); got != u.Clock {
@@ -360,17 +366,17 @@ func (a *actor) judge(clock uint64, u Update) {
 	if u.Clock <= a.last[u.Rank] {
 		a.t.Fail("clock %d of rank %d is folded after its clock %d", u.Clock, u.Rank, a.last[u.Rank])
 	}
-	switch m := a.s.mode.consistency; m.Kind {
-	case consistency.BSP:
+	switch m := a.s.mode.Load().Rule; m.Kind {
+	case rule.BSP:
 		if u.Clock != clock {
 			a.t.Fail("at clock %d, clock %d of rank %d is folded", clock, u.Clock, u.Rank)
 		}
-	case consistency.SSP:
+	case rule.SSP:
 		if u.Clock+m.N < clock {
 			a.t.Fail("at clock %d with slack %d, clock %d of rank %d is folded", clock, m.N, u.Clock, u.Rank)
 		}
-	case consistency.NotifyAck:
-		if u.Clock != a.last[u.Rank]+1 && !strings.ContainsAny(a.play.scripts[a.w.rank], "bBg") {
+	case rule.NotifyAck:
+		if u.Clock != a.last[u.Rank]+1 && !strings.ContainsAny(a.play.scripts[a.w.job.Rank], "bBg") {
 			a.t.Fail("clock %d of rank %d is folded next after its clock %d", u.Clock, u.Rank, a.last[u.Rank])
 		}
 	}
@@ -383,19 +389,17 @@ func (a *actor) entry(rank int, clock uint64) *byte {
 const refusal = 1 << 7
 
 // fold enters whose updates, the own included, are in a clock.
-func (a *actor) fold(clock uint64, set byte) { *a.entry(a.w.rank, clock) = set }
+func (a *actor) fold(clock uint64, set byte) { *a.entry(a.w.job.Rank, clock) = set }
 
 // missed judges a gather in notify-ack that goes on without rank, or fails for
 // it: there was nothing more from it, and will not be.
 func (a *actor) missed(rank int) {
-	if a.s.mode.consistency.Kind != consistency.NotifyAck || strings.ContainsAny(a.play.scripts[rank], "bBg") {
+	if a.s.mode.Load().Rule.Kind != rule.NotifyAck || strings.ContainsAny(a.play.scripts[rank], "bBg") {
 		return
 	}
-	for i := range a.s.ch.sources {
-		if src := &a.s.ch.sources[i]; src.rank == rank {
-			if u, ok, err := src.inbox.Next(); ok || err != nil {
-				a.t.Fail("the update of clock %d from rank %d, which has gone, is not folded (%v)", u.Clock, rank, err)
-			}
+	if in := a.b.From(rank); in != nil {
+		if u, ok, err := in.Next(); ok || err != nil {
+			a.t.Fail("the update of clock %d from rank %d, which has gone, is not folded (%v)", u.Clock, rank, err)
 		}
 	}
 }
@@ -404,12 +408,12 @@ func (a *actor) missed(rank int) {
 // died had not arrived at that clock, so that all who live refuse it, or the
 // gather had to wait for another.
 func (a *actor) refused(clock uint64, dead *rdma.PeerError) {
-	if a.s.ch.clocks == nil {
+	if !a.s.Lockstep() {
 		return
 	}
-	if arrived, _ := a.s.ch.clocks[dead.Rank].Clock(); arrived < clock {
+	if arrived, _ := a.b.From(dead.Rank).Clock(); arrived < clock {
 		a.fold(clock, refusal)
-	} else if a.w.size == 2 {
+	} else if a.w.job.Size == 2 {
 		a.t.Fail("the gather of clock %d fails, though rank %d was at clock %d when it died", clock, dead.Rank, arrived)
 	}
 }
@@ -421,14 +425,14 @@ func agree(all []*actor, report func(string, ...any)) {
 	for clock := range uint64(16) {
 		var first *actor
 		for _, a := range all {
-			set := *a.entry(a.w.rank, clock)
+			set := *a.entry(a.w.job.Rank, clock)
 			switch {
 			case set == 0 || a.t.Dead():
 			case first == nil:
 				first = a
-			case set != *a.entry(first.w.rank, clock):
+			case set != *a.entry(first.w.job.Rank, clock):
 				report("at clock %d rank %d has folded the set %#b, rank %d %#b (%#b: refused)",
-					clock, first.w.rank, *a.entry(first.w.rank, clock), a.w.rank, set, refusal)
+					clock, first.w.job.Rank, *a.entry(first.w.job.Rank, clock), a.w.job.Rank, set, refusal)
 			}
 		}
 	}
@@ -437,7 +441,7 @@ func agree(all []*actor, report func(string, ...any)) {
 func (p *play) run(t *testing.T) {
 	m, err := defaultMode(len(p.scripts))
 	if err == nil {
-		m, err = m.with(p.ofObject(), len(p.scripts), modeKeys)
+		m, err = m.with(p.ofObject(), len(p.scripts), newVector)
 	}
 	if err != nil {
 		t.Fatal(err)

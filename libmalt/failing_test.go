@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 )
 
 // TestLeavingAfterATimeout: rank 1 has missed rank 0 in a sync, and ends. To rank 0
@@ -26,10 +27,10 @@ func TestLeavingAfterATimeout(t *testing.T) {
 		}, late, true},
 		{"after the same vector's gather", func(ctx context.Context, v, _ *libmalt.Vector, met func()) error {
 			met()
-			_, err := v.Sync(ctx, 1)
+			_, err := v.Gather(ctx, "")
 			return err
 		}, late, false},
-		{"after its caller gave it up", func(context.Context, *libmalt.Vector, *libmalt.Vector, func()) error { return nil }, tried, false},
+		{"after its caller gave it up", func(context.Context, *libmalt.Vector, *libmalt.Vector, func()) error { return nil }, routetest.Tried, false},
 	} {
 		for transport, open := range transports() {
 			t.Run(c.name+"/"+transport, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
@@ -49,7 +50,7 @@ func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error 
 		for i, v := range marks {
 			words.Put(i, v)
 		}
-		spec := rdma.Spec{Bytes: chunk, Depth: 4, About: "collectives"}
+		spec := rdma.Spec{Bytes: chunk, Mode: rdma.Queue(4), About: "collectives"}
 		out, err := peer.Publish(ctx, "world", spec, []int{0})
 		if err == nil {
 			_, err = peer.Subscribe(ctx, "world", spec, []int{0})
@@ -72,7 +73,7 @@ func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error 
 	}
 	defer w.Close()
 	data := bytes.Repeat([]byte{1}, 1<<20)
-	err = w.AllReduce(tried(), data, libmalt.Float32, "sum")
+	err = w.AllReduce(routetest.Tried(), data, libmalt.Float32, "sum")
 	if err != nil && !bytes.Equal(data, bytes.Repeat([]byte{1}, 1<<20)) {
 		t.Error("a call that failed has changed its data")
 	}

@@ -22,7 +22,7 @@ var layouts = [][]int{
 	{0, 1}, {0, 1, 2}, {0, 1, 2, 3}, {0, 0, 1}, {0, 1, 1, 1}, {0, 0, 1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2}, {0, 1, 0, 1, 2},
 }
 
-// inOrder folds all ranks' arrays as subtotal.go says, element by element, in the
+// inOrder folds all ranks' arrays as reduce/subtotal.go says, element by element, in the
 // plainest way there is.
 func inOrder(op reduce.Op, dt libmalt.DType, host []int, values [][]byte, weights []float64) []byte {
 	one := func(fold reduce.Op, srcs [][]byte, weights []float64) []byte {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 )
 
@@ -186,42 +187,6 @@ func TestInPlaceBytes(t *testing.T) {
 	})
 }
 
-// TestInPlaceUneven: ranks that make different numbers of syncs, of scatters by
-// themselves, and meet in barriers between (join rule).
-func TestInPlaceUneven(t *testing.T) {
-	for transport, open := range transports() {
-		t.Run(transport, func(t *testing.T) {
-			check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {
-				rnd := rand.New(rand.NewPCG(2, uint64(w.Rank())))
-				v, err := vector(ctx, w, 1000, "")
-				if err != nil {
-					return err
-				}
-				for range 30 {
-					for range rnd.IntN(5) {
-						fill(v.Bytes(), 1)
-						if rnd.IntN(4) > 0 {
-							_, err = v.Sync(ctx, 1)
-						} else if _, err = v.Scatter(ctx, nil, 1); err == nil {
-							_, err = v.Gather(ctx, "")
-						}
-						if err != nil {
-							return err
-						}
-						if x, err := constant(v.Bytes()); x != 1 || err != nil {
-							return fmt.Errorf("mean of ones is %v (%v)", x, err)
-						}
-					}
-					if err := w.Barrier(ctx); err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
-		})
-	}
-}
-
 // TestInPlaceConfigured to another graph and back.
 func TestInPlaceConfigured(t *testing.T) {
 	job(t, 4, func(ctx context.Context, w *libmalt.World) error {
@@ -255,133 +220,14 @@ func TestInPlaceConfigured(t *testing.T) {
 	})
 }
 
-// again goes on with a sync that ran into its timeout.
-func again(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
-	_, err := v.Sync(ctx, 1)
-	return err
-}
-
-// cancelled gives it up, and gathers what it would have brought.
-func cancelled(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
-	if err := v.Cancel(); err != nil {
-		return err
-	}
-	_, err := v.Sync(ctx, 1)
-	if err := wantErr(err, libmalt.ErrState); err != nil {
-		return err
-	}
-	k, err := v.Gather(ctx, "")
-	if k != w.Size()-1 && err == nil {
-		err = fmt.Errorf("folded %d", k)
-	}
-	return err
-}
-
-// TestInPlaceTimeouts: rank 0 comes first, runs into its timeout, and goes on in
-// each of the ways there are: the same call again, giving it up and gathering,
-// closing, a collective call before it goes on. The others need not notice.
-func TestInPlaceTimeouts(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		goOn    func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error
-		barrier bool // rank 0 makes one before the others come
-		mean    float32
-	}{
-		{"again", again, false, 2},
-		{"cancel", cancelled, false, 2},
-		{"close", func(_ context.Context, _ *libmalt.World, v *libmalt.Vector) error { return v.Close() }, false, 2},
-		{"barrier", func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error {
-			if err := w.Barrier(ctx); err != nil {
-				return err
-			}
-			_, err := v.Sync(ctx, 1)
-			return err
-		}, true, 2},
-	} {
-		for transport, open := range transports() {
-			t.Run(c.name+"/"+transport, func(t *testing.T) {
-				gone := make(chan struct{})
-				check(t, run(background(t), open(t, 3), func(ctx context.Context, w *libmalt.World) error {
-					v, err := vector(ctx, w, 1000, "start=own")
-					if err != nil {
-						return err
-					}
-					fill(v.Bytes(), float32(w.Rank()+1))
-					if w.Rank() > 0 {
-						<-gone
-						if _, err := v.Sync(ctx, 1); err != nil {
-							return err
-						}
-						if c.barrier {
-							err = w.Barrier(ctx)
-						}
-					} else {
-						_, err := v.Sync(tried(), 1)
-						if err := wantErr(err, libmalt.ErrTimeout); err != nil {
-							return err
-						}
-						if c.name == "close" { // its part has to be sent before
-							err = c.goOn(ctx, w, v)
-							close(gone)
-							return err
-						}
-						close(gone)
-						err = c.goOn(ctx, w, v)
-						if err != nil {
-							return err
-						}
-					}
-					if err != nil {
-						return err
-					}
-					if x, err := constant(v.Bytes()); x != c.mean || err != nil {
-						return fmt.Errorf("mean %v, want %v (%v)", x, c.mean, err)
-					}
-					return nil
-				}))
-			})
+// TestInPlaceIsARoute.
+func TestInPlaceIsARoute(t *testing.T) {
+	for transport, open := range transports() {
+		if transport == "tcp" { // where nothing is in place
+			continue
 		}
+		t.Run(transport, func(t *testing.T) {
+			routetest.Route{Ranks: func(t *testing.T) []rdma.Transport { return open(t, 3) }, Elements: 1000, Rounds: 60}.Run(t)
+		})
 	}
-}
-
-// TestInPlaceGivenUpLate: who gives up when all have arrived has done its part, so
-// the others do not wait for it; its own gather waits for theirs.
-func TestInPlaceGivenUpLate(t *testing.T) {
-	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
-		v, err := vector(ctx, w, 1000, "start=own")
-		if err != nil {
-			return err
-		}
-		for clock := range 200 {
-			fill(v.Bytes(), float32(w.Rank()+1))
-			if w.Rank() == 0 {
-				_, err = v.Sync(ctx, 1)
-			} else {
-				for range clock % 5 {
-					if _, err = v.Sync(tried(), 1); err == nil {
-						break
-					}
-				}
-				if clock%5 == 0 || errors.Is(err, libmalt.ErrTimeout) {
-					if err = v.Cancel(); err == nil {
-						_, err = v.Gather(ctx, "")
-						if errors.Is(err, libmalt.ErrState) && clock%5 == 0 { // nothing was given up
-							_, err = v.Sync(ctx, 1)
-						}
-					}
-				}
-			}
-			if err != nil {
-				return err
-			}
-			if x, err := constant(v.Bytes()); x != 1.5 || err != nil {
-				return fmt.Errorf("clock %d: mean %v, want 1.5 (%v)", clock+1, x, err)
-			}
-		}
-		st, err := v.Stats()
-		if err == nil && (st.Scatters != 200 || st.Gathers != 200 || v.Clock() != 200) {
-			err = fmt.Errorf("%d scatters, %d gathers at clock %d", st.Scatters, st.Gathers, v.Clock())
-		}
-		return err
-	})
 }

@@ -7,26 +7,29 @@ import (
 	"strings"
 
 	"malt/internal/say"
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
 	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
-// makeSegment makes s, part of object (itself, or the vector around it). It
-// returns the object that was made: that of the first call where this one goes
-// on with it.
-func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, options string, keys []string, bytes int, shape string, init func()) (any, error) {
-	mode, err := w.checked(name, options, keys)
+// makeObject makes s, which is part of v unless that is nil.
+func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, options string, bytes int, shape string, init func()) error {
+	if s.kind, s.Kind = newSegment, "segment"; v != nil {
+		s.kind, s.Kind = newVector, "vector"
+	}
+	mode, err := w.checked(name, options, s.kind)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var rows spvec.Shape
-	if v, ok := object.(*Vector); ok {
+	if v != nil {
 		switch {
-		case mode.representation == dense && v.inRows:
-			return nil, say.Errorf(ErrInvalid, "an array has rows, and its vector is not sparse").Try("Leave row at 0, or make it with sparse=model or sparse=gradient.")
-		case mode.representation != dense && v.dense != nil:
-			return nil, v.dense
-		case mode.representation != dense:
+		case mode.sparse == codec.Dense && v.inRows:
+			return say.Errorf(ErrInvalid, "an array has row set, but its vector is not sparse").Try("Leave row at 0, or make the vector with sparse=model or sparse=gradient.")
+		case mode.sparse != codec.Dense && v.dense != nil:
+			return v.dense
+		case mode.sparse != codec.Dense:
 			rows = v.rows
 			shape += fmt.Sprintf(" in rows of %d", rows.Width)
 		}
@@ -35,61 +38,55 @@ func (w *World) makeSegment(ctx context.Context, object any, s *Segment, name, o
 	if name != "" {
 		with = fmt.Sprintf("%q, %s", name, with)
 	}
-	what := opOf("malt."+strings.ToUpper(s.kind[:1])+s.kind[1:], with, nil)
-	op, err := w.run(ctx, call{key: what}, func() (stepper, error) {
-		s.w, s.id, s.name, s.mode, s.weight = w, uint32(w.calls.Load()+1), name, mode, 1
-		if name == "" {
-			w.unnamed[s.kind]++
-			s.name, s.unnamed = fmt.Sprintf("%s-%d", s.kind, w.unnamed[s.kind]), true
+	what := core.OpOf("malt."+strings.ToUpper(s.Kind[:1])+s.Kind[1:], with, nil)
+	return w.job.Run(ctx, what, func() (core.Stepper, error) {
+		if s.Unnamed = name == ""; s.Unnamed {
+			w.unnamed[s.Kind]++
+			name = fmt.Sprintf("%s-%d", s.Kind, w.unnamed[s.Kind])
 		}
-		s.gate.keeping = &w.keeping
-		s.stats.Edges, s.told = make([]Edge, w.size), make([]standing, w.size)
-		m := &making{w: w, s: s, object: object}
-		if v, ok := object.(*Vector); ok && !mode.startOwn {
+		s.Number(w.job, uint32(w.job.Calls()+1), name)
+		s.w = w
+		s.mode.Store(&mode)
+		m := &making{w: w, s: s}
+		if !mode.startOwn {
 			m.values = v
 		}
-		err := w.alloc(s, bytes)
+		err := s.travel(v, rows, bytes)
+		if err == nil {
+			err = w.job.Alloc(&s.Member, s.way.Memory(), bytes)
+		}
 		if err == nil {
 			init()
 			m.undo = func() {
-				_ = s.unshare()
-				w.disown(s)
-				_ = firstOf(w.Unmap(s.base), s.unmapSparse())
-			}
-			if mode.representation != dense {
-				err = s.newSparse(mode.representation, rows)
+				w.job.Disown(&s.Member)
+				_ = w.Unmap(s.Base)
 			}
 		}
-		m.begin(what, mode, err)
+		m.start(what, mode, err)
 		m.done = func() {
-			s.ch, s.open = m.ch, true
-			s.ch.open(s.stats.Edges)
-			s.settle()
-			w.enlist(s)
+			s.way.Use()
+			s.Open = true
+			w.job.Enlist(&s.Member)
 		}
 		return m, nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return op.(*making).object, nil
+	})
 }
 
 // Check is what NewVector says of a name and options, if it refuses them. It is
 // not collective.
 func (w *World) Check(name, options string) error {
-	_, err := w.checked(name, options, modeKeys)
+	_, err := w.checked(name, options, newVector)
 	return err
 }
 
 // checked is the mode that options ask for, of a new object of that name.
-func (w *World) checked(name, options string, keys []string) (mode, error) {
+func (w *World) checked(name, options string, of takers) (mode, error) {
 	if err := checkName(name); err != nil {
 		return mode{}, err
 	}
-	m, err := defaultMode(w.size)
+	m, err := defaultMode(w.job.Size)
 	if err == nil {
-		m, err = m.with(options, w.size, keys)
+		m, err = m.with(options, w.job.Size, of)
 	}
 	return m, err
 }
@@ -97,36 +94,26 @@ func (w *World) checked(name, options string, keys []string) (mode, error) {
 // Configure changes what options name: graph, allow_disconnected, consistency
 // and, of a vector, fold. Collective; what was unseen counts as seen. On an
 // error s is as it was.
-func (s *Segment) Configure(ctx context.Context, options string) error {
-	keys := modeKeys[:3]
-	if s.kind == "vector" {
-		keys = modeKeys[:4]
+func (s *Object) Configure(ctx context.Context, options string) error {
+	of := openSegment
+	if s.kind == newVector {
+		of = openVector
 	}
-	return s.alone(func() error {
-		mode, err := s.mode.with(options, s.w.size, keys)
+	return s.Alone(func() error {
+		mode, err := s.mode.Load().with(options, s.Job.Size, of)
 		if err != nil {
 			return err
 		}
-		what := opOf(s.called("configure"), mode.agreed(), s)
-		_, err = s.w.run(ctx, call{what, s}, func() (stepper, error) {
+		what := core.OpOf(s.Called("configure"), mode.agreed(), &s.Member)
+		return s.Job.Run(ctx, what, func() (core.Stepper, error) {
 			m := &making{w: s.w, s: s}
-			m.begin(what, mode, nil)
+			m.start(what, mode, nil)
 			m.done = func() {
-				s.catchUp() // what the ranks agreed on is about the old boxes
-				s.countOverwritten(true)
-				_ = s.ch.close() // nothing is lost: this rank has left it
-				s.ch = m.ch
-				s.ch.open(s.stats.Edges)
-				s.sparse.forget()
-				s.setMode(mode)
-				s.head.Store(0)
-				s.unfolds, s.averagedAt, s.void = 0, 0, false
-				s.raise(s.Clock())
-				s.changed()
+				s.way.Use()
+				s.mode.Store(&mode)
 			}
 			return m, nil
-		}, nil)
-		return err
+		})
 	})
 }
 
@@ -135,12 +122,11 @@ func (s *Segment) Configure(ctx context.Context, options string) error {
 // that everyone has. It is one collective call in two or three parts.
 type making struct {
 	w      *World
-	s      *Segment
-	object any     // s, or the vector around it
+	s      *Object
 	values *Vector // gets rank 0's values; nil: every rank has its own
 	stage  int
-	part   *collective // under way; while joining the one to come
-	ch     *channel
+	part   *core.Collective // under way; while joining the one to come
+	told   *keep            // by the first part
 	joined chan error
 	stop   context.CancelFunc
 
@@ -157,20 +143,21 @@ const (
 	starting          // rank 0 sends its values
 )
 
-// begin publishes this rank's box, unless making has failed already.
-func (m *making) begin(what string, mode mode, failure error) {
+// start publishes this rank's box, unless making has failed already.
+func (m *making) start(what string, mode mode, failure error) {
 	m.failure = failure
 	if m.failure == nil {
-		m.ch, m.failure = publishChannel(m.w, m.s.boxName(), m.s.most(), mode)
+		m.failure = m.s.way.Publish(mode.Mode, mode.agreed())
 	}
-	m.part = m.w.collective(what, nil, &keep{}) // sends nothing, or why this rank failed
-	m.part.last = false
+	m.told = &keep{} // nothing, or why a rank failed
+	m.part = m.w.job.Collective(what, nil, nil, m.told)
+	m.part.InParts()
 	if m.failure != nil {
-		m.part.data = m.part.reason(m.failure)
+		m.part.Data = m.part.Reason(m.failure)
 	}
 }
 
-func (m *making) step() (bool, error) {
+func (m *making) Step() (bool, error) {
 	done, err := m.advance()
 	if err != nil {
 		m.abandon()
@@ -185,37 +172,30 @@ func (m *making) advance() (bool, error) {
 		if m.stage == joining {
 			done, err := m.join()
 			if err != nil {
-				m.part.fail(err)
+				m.part.Fail(err)
 			}
 			if !done || err != nil {
 				return false, err
 			}
 			continue
 		}
-		if done, err := m.part.step(); !done || err != nil {
+		if done, err := m.part.Step(); !done || err != nil {
 			return false, err
 		}
 		switch {
 		case m.stage == agreeing:
 			if err := m.outcomes(); err != nil {
-				m.part.end() // as on all ranks
+				m.part.End() // as on all ranks
 				return false, err
 			}
-			m.next(nil, &keep{}, m.values == nil)
-		case m.part.last:
+			m.part = m.part.Next(nil, &keep{}, m.values == nil)
+		case m.part.Last():
 			return true, nil
 		default:
-			c := m.values.broadcast("", &fill{fresh: true})
-			m.next(c.data, c.sink, true)
+			data, sink := m.values.filled(&fill{fresh: true})
+			m.part = m.part.Next(data, sink, true)
 		}
 	}
-}
-
-// next prepares the next part of the call.
-func (m *making) next(data []byte, s sink, last bool) {
-	c := m.w.collective(m.part.op, data, s)
-	c.begun, c.part, c.last = true, m.part.part+1, last
-	m.part = c
 }
 
 // outcomes is the error of the first rank that failed, the own one preferred.
@@ -223,9 +203,9 @@ func (m *making) outcomes() error {
 	if m.failure != nil {
 		return m.failure
 	}
-	for r, reason := range m.part.sink.(*keep).parts {
+	for r, reason := range m.told.parts {
 		if len(reason) > 0 {
-			return m.part.readReason(r, reason)
+			return m.part.ReadReason(r, reason)
 		}
 	}
 	return nil
@@ -235,8 +215,8 @@ func (m *making) outcomes() error {
 // other ranks; its end rings this rank's doorbell. Meanwhile another rank may
 // give up.
 func (m *making) join() (bool, error) {
-	if m.w.size == 1 {
-		err := m.connect(context.Background())
+	if m.w.job.Size == 1 {
+		err := m.s.way.Join(context.Background())
 		return err == nil, err
 	}
 	if m.joined == nil {
@@ -244,8 +224,8 @@ func (m *making) join() (bool, error) {
 		ctx, m.stop = context.WithCancel(context.Background())
 		m.joined = make(chan error, 1)
 		go func() {
-			m.joined <- m.connect(ctx)
-			m.w.t.Wake()
+			m.joined <- m.s.way.Join(ctx)
+			m.w.job.T.Wake()
 		}()
 	}
 	select {
@@ -254,26 +234,12 @@ func (m *making) join() (bool, error) {
 		m.joined = nil
 		var dead *rdma.PeerError
 		if errors.Is(err, rdma.ErrLeft) || errors.As(err, &dead) {
-			err = firstOf(m.part.look(), err) // in the words of the call
+			err = core.FirstOf(m.part.Look(), err) // in the words of the call
 		}
 		return err == nil, err
 	default:
-		return false, m.part.look()
+		return false, m.part.Look()
 	}
-}
-
-// connect blocks until the other ranks have published theirs. What averages in
-// place and across hosts need comes with the object, not with its configuring.
-func (m *making) connect(ctx context.Context) error {
-	err := m.ch.join(ctx, m.w.t)
-	switch {
-	case err != nil || m.object == nil:
-	case m.s.shared != nil:
-		err = m.s.shared.Join(ctx)
-	case m.s.across != nil:
-		err = m.s.across.join(ctx, m.w.t, m.s.boxName())
-	}
-	return err
 }
 
 // abandon undoes what there is; the others have been told already.
@@ -282,26 +248,24 @@ func (m *making) abandon() {
 		m.stop()
 		<-m.joined
 	}
-	if m.ch != nil {
-		_ = m.ch.close() // there is an error to tell already
+	if m.s.way != nil {
+		m.s.way.Abandon()
 	}
 	if m.undo != nil {
 		m.undo()
 	}
 }
 
-func (m *making) call() string { return m.part.call() }
+func (m *making) Name() string { return m.part.Name() }
 
-func (m *making) waiting() wait {
-	if m.stage == joining && len(m.part.late) == 0 {
-		return wait{m.call(), "the memory of the other ranks, to map it", "", ""}
+func (m *making) Waiting() core.Wait {
+	if m.stage == joining && len(m.part.Late()) == 0 {
+		return core.Wait{Call: m.Name(), Whom: "the memory of the other ranks, to map it"}
 	}
-	return m.part.waiting()
+	return m.part.Waiting()
 }
 
-func (m *making) suspend() {}
-
-func (m *making) giveUp() {
-	m.part.giveUp()
+func (m *making) GiveUp() {
+	m.part.GiveUp()
 	m.abandon()
 }

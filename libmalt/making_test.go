@@ -9,29 +9,32 @@ import (
 	"time"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/inmem"
 )
 
-// tried is a context that lets a call make one step.
-func tried() context.Context {
-	ctx, stop := context.WithCancel(context.Background())
-	stop()
-	return ctx
-}
-
 // ending is how a rank ends the making of a vector in the middle.
 type ending struct {
 	name  string
-	end   func(w *libmalt.World) error
+	end   func(w *libmalt.World, making *routetest.Held) error
 	stays bool // in the job
 	told  func(err error) bool
 }
 
 var endings = []ending{
-	{"gives up", (*libmalt.World).Cancel, true, hasLeft},
-	{"leaves", (*libmalt.World).Close, false, hasLeft},
-	{"dies", func(w *libmalt.World) error { w.Abort(rdma.HasFailed(w.Rank(), "killed by a test")); return w.Close() }, false, hasDied},
+	{"gives up", givesUp, true, hasLeft},
+	{"leaves", func(w *libmalt.World, making *routetest.Held) error {
+		return errors.Join(givesUp(w, making), w.Close())
+	}, false, hasLeft},
+	{"dies", func(w *libmalt.World, making *routetest.Held) error {
+		w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
+		return errors.Join(givesUp(w, making), w.Close())
+	}, false, hasDied},
+}
+
+func givesUp(_ *libmalt.World, making *routetest.Held) error {
+	return wantErr(making.GiveUp(), libmalt.ErrTimeout)
 }
 
 func hasLeft(err error) bool { return errors.Is(err, libmalt.ErrLeft) }
@@ -90,17 +93,18 @@ func endMaking(t *testing.T, e ending, options, how string, steps int) (over boo
 			return err
 		}
 		if w.Rank() == 0 {
+			making := routetest.Hold(attempt)
 			for range steps {
-				err := attempt(tried())
-				if over = err == nil; over {
+				waits, err := making.Step()
+				if over = waits == nil && err == nil; over {
 					return w.Barrier(ctx)
 				}
-				if err := wantErr(err, libmalt.ErrTimeout); err != nil {
+				if err := errors.Join(err, wantErr(waits, libmalt.ErrTimeout)); err != nil {
 					return err
 				}
 				time.Sleep(time.Second)
 			}
-			if err := e.end(w); err != nil || !e.stays {
+			if err := e.end(w, making); err != nil || !e.stays {
 				return err
 			}
 			return w.Barrier(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/inmem"
+	"malt/rdma/remote"
 	"malt/rdma/tcp"
 )
 
@@ -43,9 +44,8 @@ func networked(t testing.TB, n int) []rdma.Transport {
 	var ranks sync.WaitGroup
 	for r := range n {
 		ranks.Go(func() {
-			all[r], errs[r] = tcp.Open(ctx, tcp.Config{
-				Rank: r, Size: n, Job: "test", Token: []byte("token"), Listeners: listeners[r : r+1], Peers: peers,
-			})
+			all[r], errs[r] = remote.Open(ctx, remote.Config{Rank: r, Size: n},
+				tcp.New(tcp.Config{Job: "test", Token: []byte("token"), Listeners: listeners[r : r+1], Peers: peers}))
 		})
 	}
 	ranks.Wait()

@@ -6,8 +6,10 @@ import (
 
 	"malt/graphs"
 	"malt/internal/say"
-	"malt/libmalt/consistency"
+	"malt/libmalt/boxes"
+	"malt/libmalt/codec"
 	"malt/libmalt/reduce"
+	"malt/libmalt/rule"
 )
 
 // parseOptions reads "key=value key=value …", the one grammar of C, Python,
@@ -17,7 +19,7 @@ func parseOptions(options string, known []string, set func(key, value string) er
 	for _, pair := range strings.Fields(options) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return say.Errorf(ErrInvalid, "option %.40q: key=value is expected, such as %s=…", pair, known[0])
+			return say.Errorf(ErrInvalid, "option %.40q: expected key=value, such as %s=…", pair, known[0])
 		}
 		if seen[key] {
 			return say.Errorf(ErrInvalid, "option %.40s is given twice", key)
@@ -46,63 +48,109 @@ func parseBool(key, value string) (bool, error) {
 	return false, say.Unknown(ErrInvalid, key, value, "true", "false")
 }
 
-// mode is how an object exchanges updates: its graph, consistency and fold.
+// mode is how an object exchanges updates.
 type mode struct {
-	graph             *graphs.Graph
+	boxes.Mode
 	allowDisconnected bool
-	consistency       consistency.Mode
 	fold              reduce.Op
-	even              bool // a gather fails where it would go on without a rank: uneven=error
 	startOwn          bool
-	representation    representation
+	sparse            codec.Kind
 }
 
-var modeKeys = []string{"graph", "allow_disconnected", "consistency", "fold", "uneven", "start", "sparse"}
+// takers are what accepts an option.
+type takers uint8
+
+const (
+	newSegment takers = 1 << iota
+	newVector
+	openSegment // to be configured
+	openVector
+
+	newObject  = newSegment | newVector
+	openObject = openSegment | openVector
+)
+
+// options are those of objects, with the values that they have if these are few.
+var options = []struct {
+	key    string
+	of     takers
+	values []string
+	set    func(m *mode, value string, size int) error
+}{
+	{"graph", newObject | openObject, graphs.Names(), func(m *mode, value string, size int) (err error) {
+		m.Graph, err = graphs.Parse(value, size)
+		return err
+	}},
+	{"allow_disconnected", newObject | openObject, []string{"false", "true"}, func(m *mode, value string, _ int) (err error) {
+		m.allowDisconnected, err = parseBool("allow_disconnected", value)
+		return err
+	}},
+	{"consistency", newObject | openObject, rule.Names(), func(m *mode, value string, _ int) (err error) {
+		m.Rule, err = rule.Parse(value)
+		return err
+	}},
+	{"fold", newVector | openVector, reduce.Names(), func(m *mode, value string, _ int) (err error) {
+		m.fold, err = reduce.ParseOp(value)
+		return err
+	}},
+	{"uneven", newVector, []string{"ok", "error"}, func(m *mode, value string, _ int) (err error) {
+		m.Even, err = second("uneven", value, "ok", "error")
+		return err
+	}},
+	{"start", newVector, []string{"same", "own"}, func(m *mode, value string, _ int) (err error) {
+		m.startOwn, err = second("start", value, "same", "own")
+		return err
+	}},
+	{"sparse", newVector, codec.Names(), func(m *mode, value string, _ int) (err error) {
+		m.sparse, err = codec.Parse(value)
+		return err
+	}},
+}
+
+// Names are the values of those options of vectors that have few, by option.
+func Names() map[string][]string {
+	names := map[string][]string{}
+	for _, o := range options {
+		names[o.key] = o.values
+	}
+	return names
+}
+
+// second tells whether value is the second of two.
+func second(key, value, first, second string) (bool, error) {
+	if value != first && value != second {
+		return false, say.Unknown(ErrInvalid, key, value, first, second)
+	}
+	return value == second, nil
+}
 
 // defaultMode is deterministic and what a newcomer expects: everybody averages
 // with everybody, in lock-step.
 func defaultMode(size int) (mode, error) {
 	g, err := graphs.Parse("all", size)
-	return mode{graph: g, fold: reduce.Mean}, err
+	return mode{Mode: boxes.Mode{Graph: g}, fold: reduce.Mean}, err
 }
 
-// with returns m with the changes that options name. keys are those of modeKeys
-// that the object has.
-func (m mode) with(options string, size int, keys []string) (mode, error) {
-	newGraph := false
-	err := parseOptions(options, keys, func(key, value string) (err error) {
-		switch key {
-		case "graph":
-			newGraph = true
-			m.graph, err = graphs.Parse(value, size)
-		case "allow_disconnected":
-			newGraph = true
-			m.allowDisconnected, err = parseBool(key, value)
-		case "consistency":
-			m.consistency, err = consistency.Parse(value)
-		case "fold":
-			m.fold, err = reduce.ParseOp(value)
-		case "uneven":
-			switch value {
-			case "ok", "error":
-				m.even = value == "error"
-			default:
-				err = say.Unknown(ErrInvalid, key, value, "ok", "error")
-			}
-		case "start":
-			switch value {
-			case "same", "own":
-				m.startOwn = value == "own"
-			default:
-				err = say.Unknown(ErrInvalid, key, value, "same", "own")
-			}
-		case "sparse":
-			m.representation, err = parseRepresentation(value)
+// with returns m with the changes that text names, of an object that is one of those.
+func (m mode) with(text string, size int, of takers) (mode, error) {
+	var known []string
+	for _, o := range options {
+		if o.of&of != 0 {
+			known = append(known, o.key)
 		}
-		return say.As(ErrInvalid, err)
+	}
+	old := m
+	err := parseOptions(text, known, func(key, value string) error {
+		for _, o := range options {
+			if o.key == key {
+				return say.As(ErrInvalid, o.set(&m, value, size))
+			}
+		}
+		return nil
 	})
-	if err == nil && newGraph && !m.allowDisconnected {
-		err = say.As(ErrInvalid, m.graph.CheckConnected())
+	changed := m.Graph != old.Graph || m.allowDisconnected != old.allowDisconnected
+	if err == nil && changed && !m.allowDisconnected {
+		err = say.As(ErrInvalid, m.Graph.CheckConnected())
 	}
 	return m, err
 }
@@ -110,28 +158,15 @@ func (m mode) with(options string, size int, keys []string) (mode, error) {
 // agreed is the part of m that all ranks must have alike: the fold is each
 // rank's own business.
 func (m mode) agreed() string {
-	s := "graph=" + m.graph.String() + " consistency=" + m.consistency.String()
-	if m.even {
+	s := "graph=" + m.Graph.String() + " consistency=" + m.Rule.String()
+	if m.Even {
 		s += " uneven=error"
 	}
 	if m.startOwn {
 		s += " start=own"
 	}
-	if m.representation != dense {
-		s += " sparse=" + m.representation.String()
+	if m.sparse != codec.Dense {
+		s += " sparse=" + m.sparse.String()
 	}
 	return s
-}
-
-// everyone tells whether all ranks send to all others, in lock-step.
-func (m mode) everyone(size int) bool {
-	if m.consistency.Kind != consistency.BSP || m.graph.Varies() {
-		return false
-	}
-	for r := range size {
-		if len(m.graph.AllReceivers(r)) < size-1 {
-			return false
-		}
-	}
-	return true
 }

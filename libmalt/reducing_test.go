@@ -10,6 +10,7 @@ import (
 
 	"malt/libmalt"
 	"malt/libmalt/reduce"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 )
 
@@ -75,17 +76,21 @@ func TestReducingGivenUp(t *testing.T) {
 				}
 				for i := range 100 {
 					fill(v.Bytes(), float32(w.Rank()+1))
-					err := libmalt.ErrTimeout
-					for tries := i % 5; tries > 0 && w.Rank() == 0 && errors.Is(err, libmalt.ErrTimeout); tries-- {
-						err = v.AllReduce(tried(), "sum")
+					call := routetest.Hold(func(ctx context.Context) error { return v.AllReduce(ctx, "sum") })
+					var waits, err error
+					if w.Rank() == 0 {
+						waits, err = call.Step()
+						for steps := i % 5; steps > 0 && waits != nil; steps-- {
+							waits, err = call.Step()
+						}
 					}
-					givesUp := i%5 > 0 && i%2 > 0
+					givesUp := i%2 > 0
 					switch {
-					case !errors.Is(err, libmalt.ErrTimeout):
+					case w.Rank() == 0 && waits == nil:
 					case w.Rank() == 0 && givesUp:
-						err = v.Cancel()
+						err = wantErr(call.GiveUp(), libmalt.ErrTimeout)
 					default:
-						if err = v.AllReduce(ctx, "sum"); err == nil {
+						if err = call.Finish(ctx); err == nil {
 							var sum float32
 							if sum, err = constant(v.Bytes()); err == nil && sum != 6 {
 								err = fmt.Errorf("sum %v, want 6", sum)
@@ -158,10 +163,13 @@ func TestReducingDeath(t *testing.T) {
 			defer close(over)
 			return wantDeath(v.AllReduce(ctx, "sum"), 1)
 		case 1:
-			if err := wantErr(v.AllReduce(tried(), "sum"), libmalt.ErrTimeout); err != nil {
+			call := routetest.Hold(func(ctx context.Context) error { return v.AllReduce(ctx, "sum") })
+			waits, _ := call.Step()
+			if err := wantErr(waits, libmalt.ErrTimeout); err != nil {
 				return err
 			}
 			w.Abort(rdma.HasFailed(w.Rank(), "killed by a test"))
+			_ = call.GiveUp()
 		default:
 			<-over
 		}

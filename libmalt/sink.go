@@ -2,44 +2,24 @@ package libmalt
 
 import (
 	"malt/internal/say"
+	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
 	"malt/rdma/auto"
 )
 
-// sink is what a collective does with the data of the other ranks.
-type sink interface {
-	// begin is called once, before anything is sent; an error gives the call up.
-	begin(c *collective) error
-	// expect tells how many bytes will come from rank.
-	expect(rank int, total uint64) error
-	// chunk takes the bytes at off of rank's data. false: not before the other
-	// ranks' chunks are there, too.
-	chunk(c *collective, rank, off int, b []byte) bool
-	// finish is called once when everything has come.
-	finish(c *collective)
-}
-
-// nothing is for calls without data.
-type nothing struct{}
-
-func (nothing) begin(*collective) error                  { return nil }
-func (nothing) expect(rank int, total uint64) error      { return expectBytes(rank, total, 0) }
-func (nothing) chunk(*collective, int, int, []byte) bool { return false }
-func (nothing) finish(*collective)                       {}
-
 // keep collects every rank's bytes.
 type keep struct{ parts [][]byte }
 
-func (k *keep) begin(c *collective) error {
-	k.parts = make([][]byte, c.w.size)
+func (k *keep) Begin(c *core.Collective) error {
+	k.parts = make([][]byte, c.Job.Size)
 	return nil
 }
 
 // expect makes room in the heap, where the kernel would kill for what is not
 // there.
-func (k *keep) expect(rank int, total uint64) error {
-	if total > chunkBytes {
+func (k *keep) Expect(rank int, total uint64) error {
+	if total > core.ChunkBytes {
 		if free, limit := auto.FreeMemory(); total > free {
 			return say.Errorf(ErrNoMemory, "rank %d sends %d bytes, and %d are free within %s", rank, total, free, limit).More("out-of-memory")
 		}
@@ -48,34 +28,35 @@ func (k *keep) expect(rank int, total uint64) error {
 	return nil
 }
 
-func (k *keep) chunk(c *collective, rank, _ int, b []byte) bool {
+func (k *keep) Chunk(c *core.Collective, rank, _ int, b []byte) bool {
 	k.parts[rank] = append(k.parts[rank], b...)
-	c.taken(rank, len(b))
+	c.Taken(rank, len(b))
 	return true
 }
 
-func (k *keep) finish(c *collective) { k.parts[c.w.rank] = append([]byte{}, c.data...) }
+func (k *keep) Finish(c *core.Collective) { k.parts[c.Job.Rank] = append([]byte{}, c.Data...) }
 
 // combine folds the ranks' data chunk by chunk, in the order of ranks, so that
 // all ranks compute the same bits. dst is written when all is there: at an
 // error it is as it was.
 type combine struct {
 	op      reduce.Op
-	runs    []run
+	runs    []reduce.Run
 	dst     []byte
 	scratch []byte   // the result so far
 	chunks  [][]byte // by rank, those that wait for the others
+	terms   [][]byte // of the view
 }
 
-func (m *combine) begin(c *collective) (err error) {
-	m.chunks = make([][]byte, c.w.size)
-	if c.w.size > 1 {
-		m.scratch, err = c.w.scratchOf(len(m.dst))
+func (m *combine) Begin(c *core.Collective) (err error) {
+	m.chunks = make([][]byte, c.Job.Size)
+	if c.Job.Size > 1 {
+		m.scratch, err = c.Job.Scratch(len(m.dst))
 	}
 	return err
 }
 
-func (m *combine) expect(rank int, total uint64) error {
+func (m *combine) Expect(rank int, total uint64) error {
 	return expectBytes(rank, total, len(m.dst))
 }
 
@@ -86,28 +67,32 @@ func expectBytes(rank int, total uint64, want int) error {
 	return nil
 }
 
-func (m *combine) chunk(c *collective, rank, off int, b []byte) bool {
+func (m *combine) Chunk(c *core.Collective, rank, off int, b []byte) bool {
 	m.chunks[rank] = b
-	for r := range m.chunks {
-		if r != c.w.rank && (m.chunks[r] == nil || c.from[r].got != off) {
+	for _, r := range c.Job.View.Ranks {
+		if r != c.Job.Rank && (m.chunks[r] == nil || c.Got(r) != off) {
 			return false
 		}
 	}
-	m.chunks[c.w.rank] = c.data[off : off+len(b)]
-	foldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.chunks, nil, 0)
-	for r := range m.chunks {
+	m.chunks[c.Job.Rank] = c.Data[off : off+len(b)]
+	m.terms = m.terms[:0]
+	for _, r := range c.Job.View.Ranks {
+		m.terms = append(m.terms, m.chunks[r])
+	}
+	reduce.FoldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.terms, nil, 0)
+	for _, r := range c.Job.View.Ranks {
 		m.chunks[r] = nil
-		if r != c.w.rank {
-			c.taken(r, len(b))
+		if r != c.Job.Rank {
+			c.Taken(r, len(b))
 		}
 	}
 	return true
 }
 
-func (m *combine) finish(*collective) {
+func (m *combine) Finish(*core.Collective) {
 	if m.scratch != nil {
 		for _, r := range m.runs { // what lies between them was not folded
-			reduce.Copy(m.dst[r.off:r.off+r.bytes], m.scratch[r.off:])
+			reduce.Copy(m.dst[r.Off:r.Off+r.Bytes], m.scratch[r.Off:])
 		}
 	}
 }
@@ -120,17 +105,17 @@ type fill struct {
 	dst, scratch []byte
 }
 
-func (f *fill) begin(c *collective) (err error) {
+func (f *fill) Begin(c *core.Collective) (err error) {
 	switch {
 	case f.fresh:
 		f.scratch = f.dst
-	case c.w.rank != f.root:
-		f.scratch, err = c.w.scratchOf(len(f.dst))
+	case c.Job.Rank != f.root:
+		f.scratch, err = c.Job.Scratch(len(f.dst))
 	}
 	return err
 }
 
-func (f *fill) expect(rank int, total uint64) error {
+func (f *fill) Expect(rank int, total uint64) error {
 	want := 0
 	if rank == f.root {
 		want = len(f.dst)
@@ -138,13 +123,13 @@ func (f *fill) expect(rank int, total uint64) error {
 	return expectBytes(rank, total, want)
 }
 
-func (f *fill) chunk(c *collective, rank, off int, b []byte) bool {
+func (f *fill) Chunk(c *core.Collective, rank, off int, b []byte) bool {
 	reduce.Copy(f.scratch[off:], b)
-	c.taken(rank, len(b))
+	c.Taken(rank, len(b))
 	return true
 }
 
-func (f *fill) finish(*collective) {
+func (f *fill) Finish(*core.Collective) {
 	if !f.fresh {
 		reduce.Copy(f.dst, f.scratch)
 	}

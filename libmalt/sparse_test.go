@@ -24,7 +24,7 @@ func TestSparseRefuses(t *testing.T) {
 		}{
 			{one, "sparse=true", []string{"sparse=model", "keep their value", "sparse=gradient", "count as zero"}},
 			{one, "sparse=modle", []string{`Did you mean "model"?`}},
-			{append(one, one...), "sparse=model", []string{"2 arrays", "a vector of each"}},
+			{append(one, one...), "sparse=model", []string{"2 arrays", "one vector for each"}},
 			{[]libmalt.Array{{DType: libmalt.Float32, Count: 10, Row: 3}}, "sparse=gradient", []string{"10 elements in rows of 3"}},
 			{[]libmalt.Array{{DType: libmalt.Float32, Count: 10, Row: -1}}, "sparse=model", []string{"rows of -1"}},
 		} {
@@ -49,7 +49,7 @@ func TestSparseRefuses(t *testing.T) {
 			return err
 		}
 		for _, rows := range [][]int64{{-1}, {0, 10}, {1 << 40}} {
-			if _, err := v.ScatterRows(ctx, rows, nil, 1); !errors.Is(err, libmalt.ErrInvalid) || !strings.Contains(err.Error(), "0 to 9 are expected") {
+			if _, err := v.ScatterRows(ctx, rows, nil, 1); !errors.Is(err, libmalt.ErrInvalid) || !strings.Contains(err.Error(), "expected 0 to 9") {
 				return fmt.Errorf("rows %v: %v", rows, err)
 			}
 		}

@@ -93,8 +93,7 @@ func TestOverwrittenIsExact(t *testing.T) {
 	}
 }
 
-// TestWaitedIsInsideCalls: what passes between a timeout and the call that goes
-// on is not waiting.
+// TestWaitedIsInsideCalls: what passes between a timeout and the next call is not waiting.
 func TestWaitedIsInsideCalls(t *testing.T) {
 	for _, consistency := range []string{"bsp", "ssp:0", "notify-ack"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -108,16 +107,19 @@ func TestWaitedIsInsideCalls(t *testing.T) {
 					_, err = v.Sync(ctx, 1)
 					return err
 				}
+				gather := func(ctx context.Context) error { _, err := v.Gather(ctx, ""); return err }
+				call := func(ctx context.Context) error { _, err := v.Sync(ctx, 1); return err }
 				for range 2 {
 					short, stop := context.WithTimeout(ctx, time.Minute)
-					_, err = v.Sync(short, 1)
+					err := call(short)
+					call = gather
 					stop()
 					if err := wantErr(err, libmalt.ErrTimeout); err != nil {
 						return err
 					}
 					time.Sleep(10 * time.Minute)
 				}
-				if _, err = v.Sync(ctx, 1); err != nil { // 38 minutes more
+				if err := gather(ctx); err != nil { // 38 minutes more
 					return err
 				}
 				st, err := v.Stats()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"malt/rdma"
+	"malt/rdma/remote"
 	"malt/rdma/tcp"
 )
 
@@ -25,10 +26,8 @@ func overTCP(t testing.TB, n int) []rdma.Transport {
 	var all sync.WaitGroup
 	for r := range n {
 		all.Go(func() {
-			ts[r], errs[r] = tcp.Open(context.Background(), tcp.Config{
-				Rank: r, Size: n, Job: t.Name(), Token: []byte("token"), Generation: 1,
-				Listeners: listeners[r : r+1], Peers: peers,
-			})
+			ts[r], errs[r] = remote.Open(context.Background(), remote.Config{Rank: r, Size: n, Generation: 1},
+				tcp.New(tcp.Config{Job: t.Name(), Token: []byte("token"), Listeners: listeners[r : r+1], Peers: peers}))
 		})
 	}
 	all.Wait()

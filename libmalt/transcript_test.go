@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/libmalt/spvec"
 	"malt/rdma"
 	"malt/rdma/inmem"
@@ -24,8 +25,8 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the 
 
 // TestTranscripts replays protocol runs that are kept as text: commands behind
 // ">", below each what the ranks sent, took and released, and how the command
-// ended. A command is tried once: one that would have to wait says for whom and
-// keeps its place.
+// ended. A command makes one step: one that would have to wait says for whom, and goes on
+// where it is repeated.
 //
 //	> world 3 graph=ring consistency=notify-ack   all ranks make a vector
 //	> world 2 rows=5 sparse=model …               of so many rows, of which few are told
@@ -61,7 +62,9 @@ type stage struct {
 	log    *bytes.Buffer
 	worlds []*libmalt.World
 	vs     []*libmalt.Vector
-	rows   int // of a sparse vector
+	calls  []*routetest.Held // under way,
+	doing  []string          // and their commands
+	rows   int               // of a sparse vector
 }
 
 // replay runs the commands of text and returns it with what happened.
@@ -78,6 +81,7 @@ func replay(t *testing.T, text string) string {
 	}
 	for r, w := range s.worlds {
 		if w != nil {
+			s.giveUp(r)
 			if err := w.Close(); err != nil {
 				t.Errorf("rank %d: Close: %v", r, err)
 			}
@@ -97,8 +101,6 @@ func (s *stage) command(words []string) {
 	if err != nil || r >= len(s.worlds) || len(words) < 2 {
 		s.t.Fatalf("transcript: %q", words)
 	}
-	once, stop := context.WithCancel(context.Background())
-	stop()
 	w, v := s.worlds[r], s.vs[r]
 	switch words[1] {
 	case "scatter":
@@ -110,7 +112,7 @@ func (s *stage) command(words []string) {
 		if s.rows == 0 {
 			fill(v.Bytes(), value(r, v.Clock()+1))
 		}
-		_, err = v.Scatter(once, to, 1)
+		err = s.step(r, words[1], func(ctx context.Context) error { _, err := v.Scatter(ctx, to, 1); return err })
 	case "change":
 		for _, word := range words[2:] {
 			row, _ := strconv.Atoi(word)
@@ -118,15 +120,16 @@ func (s *stage) command(words []string) {
 		}
 	case "gather":
 		if s.rows > 0 {
-			err = s.look(once, v)
+			err = s.step(r, words[1], func(ctx context.Context) error { return s.look(ctx, v) })
 			break
 		}
-		_, err = v.Gather(once, "")
+		err = s.step(r, words[1], func(ctx context.Context) error { _, err := v.Gather(ctx, ""); return err })
 	case "sync":
-		_, err = v.Sync(once, 1)
+		err = s.step(r, words[1], func(ctx context.Context) error { _, err := v.Sync(ctx, 1); return err })
 	case "barrier":
-		err = w.Barrier(once)
+		err = s.step(r, words[1], w.Barrier)
 	case "leave":
+		s.giveUp(r)
 		err = w.Close()
 		s.worlds[r] = nil
 	case "die":
@@ -142,6 +145,27 @@ func (s *stage) command(words []string) {
 		s.say("error: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	default:
 		s.say("done at clock %d", v.Clock())
+	}
+}
+
+// step makes a step of the call of rank r that is under way, or the first of this one.
+func (s *stage) step(r int, command string, call func(ctx context.Context) error) error {
+	if s.calls[r] == nil {
+		s.calls[r], s.doing[r] = routetest.Hold(call), command
+	} else if s.doing[r] != command {
+		s.t.Fatalf("transcript: rank %d: %s while its %s goes on", r, command, s.doing[r])
+	}
+	waits, err := s.calls[r].Step()
+	if waits == nil {
+		s.calls[r] = nil
+	}
+	return cmp.Or(waits, err)
+}
+
+// giveUp gives the call of rank r up that is under way.
+func (s *stage) giveUp(r int) {
+	if s.calls[r] != nil {
+		_ = s.calls[r].GiveUp()
 	}
 }
 
@@ -177,7 +201,8 @@ func (s *stage) world(words []string) {
 			s.t.Fatal(err)
 		}
 	}
-	s.worlds, s.vs = make([]*libmalt.World, n), make([]*libmalt.Vector, n)
+	s.worlds, s.vs, s.calls = make([]*libmalt.World, n), make([]*libmalt.Vector, n), make([]*routetest.Held, n)
+	s.doing = make([]string, n)
 	var quiet sync.Mutex // the making is concurrent and not part of the transcript
 	recorders := make([]*recorder, n)
 	var all sync.WaitGroup
@@ -239,7 +264,7 @@ func (t *recorder) Share(name string, bytes, words int) (rdma.Shared, error) {
 	return &recordedShared{s, t}, err
 }
 
-// recordedShared tells the steps of averages in place: the words of inplace.go.
+// recordedShared tells the steps of averages in place: the words of package shared.
 type recordedShared struct {
 	rdma.Shared
 	t *recorder

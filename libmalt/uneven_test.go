@@ -66,7 +66,7 @@ func TestUnevenIsAnError(t *testing.T) {
 										return err
 									}
 								}
-								return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "made fewer steps"))
+								return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "v.sync would continue without"), wantText(err, "made fewer steps"))
 							}
 						}))
 					})

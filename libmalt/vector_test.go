@@ -111,18 +111,6 @@ func TestEmptyVectors(t *testing.T) {
 	}
 }
 
-// TestVectorsAreSentWhole, not in part as segments may be.
-func TestVectorsAreSentWhole(t *testing.T) {
-	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
-		v, err := vector(ctx, w, 10, "")
-		if err != nil {
-			return err
-		}
-		_, err = v.Segment.Scatter(ctx, 4, nil)
-		return wantErr(err, libmalt.ErrInvalid)
-	})
-}
-
 // TestConfigure goes through all modes and graphs with one vector.
 func TestConfigure(t *testing.T) {
 	eachSize(t, func(t *testing.T, n int) {
@@ -254,12 +242,12 @@ func TestArgumentsAreRefused(t *testing.T) {
 			{making("", "", libmalt.Array{DType: 3, Count: 1}), "array 0 has element type 3"},
 			{making("", "", ten, libmalt.Array{DType: libmalt.Float64, Count: -1}), "array 1 has -1 elements"},
 			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: math.MaxInt64 / 8}), "that fits into memory"},
-			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 6, Shape: []int{2, 2}}), "array 0 has 6 elements, and the shape [2 2]"},
-			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 0, Shape: []int{5}}), "0 elements, and the shape [5]"},
-			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 1, Shape: []int{1 << 32, 1 << 32}}), "1 elements, and the shape"},
-			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 2, Init: make([]byte, 8)}), "8 bytes of first values: 16 are expected"},
+			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 6, Shape: []int{2, 2}}), "array 0 has 6 elements, but the shape [2 2]"},
+			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 0, Shape: []int{5}}), "0 elements, but the shape [5]"},
+			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 1, Shape: []int{1 << 32, 1 << 32}}), "1 elements, but the shape"},
+			{making("", "", libmalt.Array{DType: libmalt.Float64, Count: 2, Init: make([]byte, 8)}), "8 bytes of first values: expected 16"},
 			{making("two words", "", ten), `name "two words": ' ' is not allowed`},
-			{making(strings.Repeat("x", 201), "", ten), "at most 200"},
+			{making(strings.Repeat("x", 201), "", ten), "the limit is 200"},
 			{making("", "graph=halten", ten), `Did you mean "halton"`},
 			{making("", "graph=lists:1/0/0", ten), "not strongly connected"},
 			{negative, "segment of -1 bytes"},

@@ -4,10 +4,11 @@ The header is the only place where the C interface is written down: what cffi
 gets to read is the header without what only a C preprocessor understands.
 The compiler then checks that reading against the header itself.
 
-What Python adds are forms of the calls that training loops make most, which return
-what the others store, or a status below 0; and of each one with nothing but the object,
-since a call with one argument needs no tuple: its weight is 1, its timeout
-malt_python_patience. And the function that malt_look_up calls.
+Python adds forms of the calls that training loops make most. They return what the
+others store, or a status below 0. Each has a second form that takes nothing but the
+object, since a call with one argument needs no tuple: its weight is 1, its timeout
+malt_python_patience. Python also adds the functions that malt_look_up and
+malt_on_long_wait call.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ SHORT = {
 ffibuilder = FFI()
 ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
 ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
-ffibuilder.cdef('extern "Python" int32_t malt_python_look(void);')
+ffibuilder.cdef('extern "Python" { int32_t malt_python_look(void); int32_t malt_python_report(int64_t, int64_t); }')
 ffibuilder.set_source(
     "malt._malt",
     '#include "malt.h"\nstatic int64_t patience;\n'

@@ -54,12 +54,23 @@ def _without_code(text: str) -> str:
 def _plain(title: str, text: str) -> str:
     """Return a section as it is read in a terminal."""
     text = re.sub(r"^\([a-z-]+\)=\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(`{3,})\{(?!code-block|grid)([^\n]*)\n(.*?)^\1$", _made, text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^`{5,}.*\n(:.*\n)*", "", text, flags=re.MULTILINE)  # of a grid
     text = re.sub(r"^(`{3,})(?:\{code-block\} )?\w*\n(.*?)^\1$", _indented, text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(
         r"\[\]\(([\w/.-]*?)(?:\.md)?(?:#([\w-]+))?\)", lambda m: f'"{(m[2] or m[1]).replace("-", " ")}"', text
     )
     text = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    text = re.sub(r"^##+ (.+)$", lambda m: f"{m[1]}\n{'-' * len(m[1])}", text, flags=re.MULTILINE)
     return f"{title}\n{'=' * len(title)}\n\n{text.strip(chr(10))}\n"
+
+
+def _made(block: re.Match[str]) -> str:
+    """Return what stands for a block that Sphinx makes: a picture's text, or the command that prints it."""
+    if alternative := re.search(r"^ *:alt: (.+)", block[3], re.MULTILINE):
+        return f"Picture: {alternative[1]}"
+    directive, _, argument = block[2].partition("} ")
+    return f"    {argument}" if directive == "produced" else ""
 
 
 def _indented(block: re.Match[str]) -> str:

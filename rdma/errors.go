@@ -3,6 +3,7 @@ package rdma
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"malt/internal/say"
 )
@@ -31,6 +32,17 @@ var (
 func NoMemory(numbers error) error {
 	return say.Errorf(ErrNoMemory, "not enough memory: %v", numbers).
 		Try("Make it smaller, use fewer ranks, or raise the limit.").More("out-of-memory")
+}
+
+// CheckPeers fails unless each of ranks is another rank than own of so many, named once;
+// what says what they are.
+func CheckPeers(what string, ranks []int, own, size int) error {
+	for i, r := range ranks {
+		if r < 0 || r >= size || r == own || slices.Contains(ranks[:i], r) {
+			return fmt.Errorf("%s %v: each must be a rank below %d and not rank %d itself, named once", what, ranks, size, own)
+		}
+	}
+	return nil
 }
 
 // Death is how a rank died. The numbers travel between ranks and across the C ABI.
@@ -77,13 +89,34 @@ func HasFailed(rank int, reason string) *PeerError {
 	return &PeerError{Rank: rank, Kind: Failed, Err: errors.New(reason)}
 }
 
+// Apart is the death of a rank that does not reach another one, and why.
+func Apart(rank, other int, why error) *PeerError {
+	return &PeerError{Rank: rank, Kind: Unreachable, Err: &ApartError{[2]int{min(rank, other), max(rank, other)}, why}}
+}
+
+// ApartError is that two ranks do not reach each other: one of them counts as dead.
+type ApartError struct {
+	Ranks [2]int // ascending
+	Why   error
+}
+
+func (e *ApartError) Error() string {
+	return fmt.Sprintf("ranks %d and %d cannot reach each other: %v", e.Ranks[0], e.Ranks[1], e.Why)
+}
+
+func (e *ApartError) Unwrap() error { return e.Why }
+
 // Heard is the death of teller as rank self of size ranks has it, where teller said
-// that it ends because of e. What another process says is checked; and a rank that
-// takes this one for dead has ended for its own reasons.
+// that it ends because of e. What another process says is checked. To the one of two ranks
+// that do not reach each other the other one is dead; else a rank that considers this one
+// dead has ended for its own reasons.
 func (e *PeerError) Heard(teller, self, size int) *PeerError {
+	var apart *ApartError
 	switch {
+	case e.Rank == self && self != teller && errors.As(e.Err, &apart):
+		return Apart(apart.Ranks[0]+apart.Ranks[1]-self, self, apart.Why)
 	case e.Rank == self && self != teller:
-		return HasFailed(teller, fmt.Sprintf("it takes this rank for dead: %v", e.Err))
+		return HasFailed(teller, fmt.Sprintf("it considers this rank dead: %v", e.Err))
 	case e.Rank < 0 || e.Rank >= size || e.Kind < Ended || e.Kind >= Deaths:
 		return HasFailed(teller, e.Err.Error())
 	}

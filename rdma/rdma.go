@@ -27,10 +27,11 @@ type Transport interface {
 	Unmap(b []byte) error
 
 	// Publish makes a box whose every update is for some or all of readers, and
-	// announces it under name. It does not wait for the readers. The name is free
-	// again when the box is closed.
+	// announces it under name. Readers are other ranks, each named once, as are
+	// senders: a box to oneself is refused. It does not wait for the readers. The
+	// name is free again when the box is closed.
 	Publish(ctx context.Context, name string, s Spec, readers []int) (Outbox, error)
-	// PublishEach makes one box per reader in one mapping, for payloads that
+	// PublishEach makes one box per reader, side by side, for payloads that
 	// differ by reader. Result i belongs to readers[i].
 	PublishEach(ctx context.Context, name string, s Spec, readers []int) ([]Outbox, error)
 	// Subscribe waits until every sender has published name with this rank among
@@ -88,12 +89,31 @@ type Sleeper interface {
 	Sleep(word *uint32, seen uint32)
 }
 
+// Mode is what a box keeps of what its sender commits: Newest, ByClock, or Queue of a depth.
+type Mode int
+
+const (
+	Newest  Mode = 0  // the newest update, which overwrites older ones
+	ByClock Mode = -1 // that of each clock, for readers in lock-step: two latest words per reader, by clock & 1
+	noMode  Mode = -2
+)
+
+// Queue keeps every update until its readers have released it, at most depth of them.
+func Queue(depth int) Mode {
+	if depth < 1 {
+		return noMode
+	}
+	return Mode(depth)
+}
+
+// Depth is that of a queue, 0 of other modes.
+func (m Mode) Depth() int { return max(0, int(m)) }
+
 // Spec is what both ends of a box must agree on.
 type Spec struct {
-	Bytes    int    // largest payload
-	Depth    int    // 0: newest mode; d > 0: a queue of d
-	Lockstep bool   // newest mode with two latest words per reader, by clock & 1
-	About    string // anything else that both ends must agree on, for comparison and messages
+	Bytes int // largest payload
+	Mode  Mode
+	About string // anything else that both ends must agree on, for comparison and messages
 	// Partial: most payloads will be much shorter than Bytes. Begin then makes no
 	// room, so that a slot takes no more memory than what was written into it.
 	// The two ends need not agree on it.
@@ -118,7 +138,8 @@ type Update struct {
 
 // Outbox is the sending end of a box. One goroutine at a time.
 type Outbox interface {
-	// Begin returns the memory of the next slot, the same until Commit. In
+	// Begin returns the memory of the next slot, the same until Commit. What was
+	// written there can still be read after Commit, until the next Begin. In
 	// newest mode it never waits for a reader. In queue mode it returns nil, nil
 	// while a reader has yet to release the update that the slot still holds.
 	// It fails with ErrNoMemory when a slot that was never used cannot be backed.
@@ -155,7 +176,7 @@ type Inbox interface {
 	// was returned last then stays valid. A slot whose header does not fit
 	// (magic, sender, length) is ErrCorrupt, never a wrong update.
 	Next() (u Update, ok bool, err error)
-	// At returns the update of exactly that clock (Lockstep only), also when it is
+	// At returns the update of exactly that clock (ByClock only), also when it is
 	// asked again; ok is false when there was none for this reader. What was got
 	// before is valid no longer.
 	At(clock uint64) (u Update, ok bool, err error)

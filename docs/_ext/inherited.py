@@ -1,7 +1,7 @@
 """References in the docstrings of adapters, such as ``malt.torch``, to what they inherit.
 
-What is written about a subclass of `malt.Vector` refers to `sync`, or to `Update`, which
-Sphinx looks for in the subclass's own module alone.
+The docstring of a subclass of `malt.Vector` refers to `sync`, or to `Update`, which Sphinx
+looks for in the subclass's own module alone.
 """
 
 from __future__ import annotations

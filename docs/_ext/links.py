@@ -44,7 +44,7 @@ def broken(site: Path) -> list[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             anchor = unquote(parts.fragment)
             if not target.is_file():
-                found.append(f"{path.relative_to(site)}: {link} is no file")
+                found.append(f"{path.relative_to(site)}: {link} is not a file")
             elif anchor and target in pages and anchor not in pages[target].anchors:
                 found.append(f"{path.relative_to(site)}: {link} has no such anchor")
     return found

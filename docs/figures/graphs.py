@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 
 import malt
 
-fig, axes = plt.subplots(2, 3, figsize=(7.2, 5))
+fig, axes = plt.subplots(3, 2, figsize=(5, 7))
 for ax, name in zip(axes.flat, ("all", "halton", "chord", "ring", "hypercube", "star"), strict=True):
     malt.Graph(name, 8).plot(ax=ax)
     ax.set_title(f'"{name}"', fontsize=10)

@@ -15,6 +15,7 @@ TABLES = Path("../developers/benchmarks.md").read_text()
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 BYTES = {"KB": 1 << 10, "MB": 1 << 20}
 MALT, PEER, LIMIT = "#0072b2", "#d55e00", "#8c8c8c"
+WIDTH = 5  # inches: on a phone the letters are as large as the text
 
 
 def number(cell: str, units: dict[str, float] | dict[str, int]) -> float | None:
@@ -48,7 +49,9 @@ def sizes(ax: plt.Axes, title: str, peer: str) -> None:
         if all(values):
             ax.loglog(at, values, style, color=color, label=label)
     ax.set(xlabel="size of the vector", ylabel="time of one average")
-    ax.set_xticks(at, [f"{size / (1 << 20):g} MB" if size >= 1 << 20 else f"{size / 1024:g} KB" for size in at])
+    ax.set_xticks(
+        at, [f"{size / (1 << 20):g} MB" if size >= 1 << 20 else f"{size / 1024:g} KB" for size in at], fontsize=9
+    )
     ax.minorticks_off()
     ax.set_yticks([10.0**k for k in range(-6, 0)], ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms"])
     low, high = [f([v for _, *rest in found for v in rest if v]) for f in (min, max)]
@@ -59,13 +62,13 @@ def sizes(ax: plt.Axes, title: str, peer: str) -> None:
 
 def one_machine() -> None:
     """Draw times of an average of four ranks on one machine."""
-    _, ax = plt.subplots(layout="constrained", figsize=(7.2, 3.8))
+    _, ax = plt.subplots(layout="constrained", figsize=(WIDTH, 3.6))
     sizes(ax, "average (sync)", "fastest other library")
 
 
 def between_hosts() -> None:
     """Draw times of an average of four hosts."""
-    _, ax = plt.subplots(layout="constrained", figsize=(7.2, 3.8))
+    _, ax = plt.subplots(layout="constrained", figsize=(WIDTH, 3.6))
     sizes(ax, "average of 4 hosts", "gloo")
 
 
@@ -73,9 +76,9 @@ def by_graph() -> None:
     """Draw times of one sync of 1 MB over each graph."""
     graphs = ("all", "one-peer", "star", "ring", "chord", "halton", "hypercube")
     times = [1e6 * next(rows(f"sync, {graph}", 4))[1] for graph in graphs]
-    _, ax = plt.subplots(layout="constrained", figsize=(7.2, 3.2))
+    _, ax = plt.subplots(layout="constrained", figsize=(WIDTH, 3.2))
     bars = ax.barh(graphs, times, color=MALT)
     ax.bar_label(bars, [f"{time:.0f} µs" for time in times], padding=4)
     ax.invert_yaxis()
-    ax.set(xlabel="microseconds for one sync", xlim=(0, max(times) * 1.15))
+    ax.set(xlabel="microseconds for one sync", xlim=(0, max(times) * 1.2))
     ax.spines[["top", "right"]].set_visible(False)

@@ -28,11 +28,11 @@ def draw() -> None:
     everyone, ring = [[0, 1, 2]] * 3, [[2], [0], [1]]
     panels = {
         "bsp: all ranks meet at each sync": schedule(paces, everyone, 0),
-        "ssp:2: a rank waits for a sender that is more than 2 syncs behind": schedule(paces, everyone, 2),
+        "ssp:2: a rank waits for a sender\nthat is more than 2 syncs behind": schedule(paces, everyone, 2),
         "async: no rank waits": schedule(paces, everyone, None),
-        "notify-ack on a ring: a rank waits for the next update of its sender": schedule(paces, ring, 0),
+        "notify-ack on a ring: a rank waits\nfor the next update of its sender": schedule(paces, ring, 0),
     }
-    fig, axes = plt.subplots(len(panels), 1, figsize=(7.2, 6.4), sharex=True)
+    fig, axes = plt.subplots(len(panels), 1, figsize=(5, 7.2), sharex=True)
     for ax, (title, ranks) in zip(axes, panels.items(), strict=True):
         for r, (steps, pace) in enumerate(zip(ranks, paces, strict=True)):
             for start, wait in steps:

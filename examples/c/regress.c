@@ -73,7 +73,7 @@ int main(void)
 	malt_handle v;
 	void *memory;
 	check(malt_vector_new(&model, 1, "w", "graph=all consistency=bsp fold=mean", -1, &v));
-	check(malt_vector_data(v, 0, &memory, NULL));
+	check(malt_object_data(v, 0, &memory, NULL));
 	double *w = memory; /* used like any other array */
 
 	/* This rank's share: rows rank, rank + size, rank + 2·size, … */
@@ -104,7 +104,7 @@ int main(void)
 		printf(" %.17g", w[k]);
 	printf("\n");
 
-	check(malt_vector_close(v));
+	check(malt_object_close(v));
 	check(malt_unmap(memory)); /* w is gone from here on */
 	check(malt_finalize());
 	return 0;

@@ -20,7 +20,7 @@ import splice
 from demo import picture, table
 from demo.table import Entry
 from demo.worker import Run
-from malt._machine import cores
+from malt._ranks.machine import cores
 
 MODES = (("all", "bsp"), ("halton", "ssp:2"), ("halton", "async"))
 GOAL = 2

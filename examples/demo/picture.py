@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,16 @@ import malt
 from demo.table import Entry, reached
 
 SHADES = {"all": "#1f6fb2", "halton": "#d1602b"}
+OTHER = "#2e8b57"
 DASHES = {"bsp": "-", "async": ":"}
 
 
 def style(entry: Entry, ranks: Sequence[int]) -> dict[str, Any]:
-    """Return colour by graph, dashes by consistency, weight by ranks."""
+    """Return colour by graph (for ``all`` that is not in step, another), dashes by consistency, weight by ranks."""
     if not entry.graph:
         return {"color": "black", "linewidth": 2.2}
     return {
-        "color": SHADES.get(entry.graph, "#4f8f4f"),
+        "color": OTHER if (entry.graph == "all") > (entry.consistency == "bsp") else SHADES.get(entry.graph, OTHER),
         "linestyle": DASHES.get(entry.consistency, "--"),
         "linewidth": 1 + 0.8 * ranks.index(entry.ranks),
         "alpha": 0.9,
@@ -62,7 +64,7 @@ def wheel(ax: Axes, spec: str, size: int) -> None:
         for to in graph.receivers(rank):
             arrow = {
                 "arrowstyle": "-|>",
-                "color": SHADES.get(spec, "#4f8f4f") if rank == 0 else "#c8c8c8",
+                "color": SHADES.get(spec, OTHER) if rank == 0 else "#c8c8c8",
                 "shrinkA": 9,
                 "shrinkB": 9,
                 "connectionstyle": "arc3,rad=0.12",
@@ -75,19 +77,18 @@ def wheel(ax: Axes, spec: str, size: int) -> None:
 
 
 def draw(entries: Sequence[Entry], goal: float, title: str, path: Path) -> None:
-    """Write the picture to `path`."""
-    wheels = sorted({(entry.graph, entry.ranks) for entry in entries if entry.graph})
-    figure = Figure(figsize=(11, 8.2), layout="constrained")
-    figure.suptitle(title, fontsize=10)
-    grid = figure.add_gridspec(2, 1, height_ratios=(2, 1))
-    above, below = grid[0].subgridspec(1, 2), grid[1].subgridspec(1, len(wheels))
-    left = figure.add_subplot(above[0])
-    right = figure.add_subplot(above[1], sharey=left)
-    curves(left, entries, goal, "seconds")
-    left.set_xlabel("seconds of training, communication included")
-    curves(right, entries, goal, "examples")
-    right.set(xlabel="examples, all ranks together", ylabel="")
-    right.legend(fontsize=8)
-    for place, (spec, size) in enumerate(wheels):
+    """Write the picture to `path`, narrow enough for a phone; of each graph, with most ranks."""
+    wheels = {entry.graph: entry.ranks for entry in sorted(entries, key=lambda e: e.ranks) if entry.graph}
+    figure = Figure(figsize=(5.6, 13.2), layout="constrained")
+    figure.suptitle("\n".join(fill(line, 68) for line in title.split("\n")), fontsize=10)
+    grid = figure.add_gridspec(3, 1, height_ratios=(2, 2, 1))
+    time, learning = figure.add_subplot(grid[0]), figure.add_subplot(grid[1])
+    curves(time, entries, goal, "seconds")
+    time.set_xlabel("seconds of training, communication included")
+    curves(learning, entries, goal, "examples")
+    learning.set_xlabel("examples, all ranks together")
+    learning.legend(fontsize=8)
+    below = grid[2].subgridspec(1, len(wheels))
+    for place, (spec, size) in enumerate(wheels.items()):
         wheel(figure.add_subplot(below[place]), spec, size)
     figure.savefig(path, dpi=100)

@@ -84,19 +84,23 @@ def table(entries: Sequence[Entry], found: Sequence[Outcome]) -> str:
 
 def draw(entries: Sequence[Entry], found: Sequence[Outcome], goal: float, title: str, path: Path) -> None:
     """Draw the loss over time and over examples, and the bytes."""
-    figure = Figure(figsize=(12, 4.4), layout="constrained")
+    figure = Figure(figsize=(5, 9), layout="constrained")
     figure.suptitle(title, fontsize=10)
-    left, middle, right = figure.subplots(1, 3, width_ratios=(3, 3, 2))
-    picture.curves(left, entries, goal, "seconds")
-    left.set_xlabel("seconds of training, communication included")
-    picture.curves(middle, entries, goal, "examples")
-    middle.set(xlabel="examples, all ranks together", ylabel="")
-    middle.legend(fontsize=8)
+    time, learning, cost = figure.subplots(3, 1, height_ratios=(3, 3, 2))
+    picture.curves(time, entries, goal, "seconds")
+    time.set_xlabel("seconds of training, communication included")
+    time.legend()
+    picture.curves(learning, entries, goal, "examples")
+    learning.set_xlabel("examples, all ranks together")
+    learning.xaxis.set_major_formatter("{x:,.0f}")
+    learning.locator_params(axis="x", nbins=5)
     ranks = sorted({entry.ranks for entry in entries})
-    names = [f"{entry.graph}\n{entry.consistency}" for entry in entries]
-    for name, entry, each in zip(names, entries, found, strict=True):
-        look = picture.style(entry, ranks)
-        right.bar(name, each.sent, color=look["color"], alpha=1 if entry.consistency == "bsp" else 0.6)
-        right.annotate(f"{each.sent:.0f}", (name, each.sent), ha="center", va="bottom")
-    right.set(ylabel="KB that a rank sends per step")
-    figure.savefig(path, dpi=100)
+    bars = cost.barh(
+        [f"{entry.graph}, {entry.consistency}" for entry in entries],
+        [each.sent for each in found],
+        color=[picture.style(entry, ranks)["color"] for entry in entries],
+    )
+    cost.bar_label(bars, fmt="%.0f", padding=4)
+    cost.set(xlabel="KB that a rank sends per step", xlim=(0, 1.15 * max(each.sent for each in found)))
+    cost.invert_yaxis()
+    figure.savefig(path, dpi=120)

@@ -1,15 +1,15 @@
 """Trains one entry of the demo's table, as the serial program or as a rank, and writes down what came of it.
 
-What is timed
--------------
+Time
+----
 The clock of a run starts when every rank has its data and ends when its last
 allreduce returns. So it holds the making of the vector, every step, every
 exchange and every wait; it does not hold the start of Python, nor the expansion
 of the features, which the serial program pays for as well. Copies of the model
 are taken as the run goes, with the clock stopped, and are judged afterwards.
 
-What is judged
---------------
+Loss
+----
 The model that the job would have delivered, had it ended at that point with its
 allreduce: the mean of the copies that all ranks took after the same number of
 steps, at the time at which the last of them took it, plus what the allreduce
@@ -47,7 +47,7 @@ class Run:
     accuracy: float
     """Of the final model, over the test windows."""
     step: float
-    """Microseconds that an example took a rank, besides the exchange; mean over the ranks."""
+    """Microseconds that an example took a rank, without the exchange; mean over the ranks."""
     waiting: float
     """Share of the time that a rank waited for others; mean over the ranks."""
     sent: float

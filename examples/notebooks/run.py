@@ -3,9 +3,9 @@
     python run.py --write                 run all, keep their outputs
     python run.py --set ranks=2 01_*.ipynb    run one with other parameters, keep nothing
 
-The cell tagged ``parameters`` holds assignments that ``--set`` replaces. What was
-run is signed in the notebook's metadata, so that a text or a line of code that
-was changed afterwards is found (``signed``).
+The cell tagged ``parameters`` holds assignments that ``--set`` replaces. The
+notebook's metadata hold a digest of its text and code at its last run, so that a
+later change is found (``signed``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def signature(notebook: Any) -> str:
 
 
 def signed(notebook: Any) -> bool:
-    """Tell whether text and code are those that the outputs came from."""
+    """Tell whether the outputs came from this text and code."""
     return bool(notebook.metadata.get("malt", {}).get("ran") == signature(notebook))
 
 

@@ -46,7 +46,7 @@ def table() -> str:
     lines = ["| | lines changed or added | of the serial program, changed or removed |", "| --- | ---: | ---: |"]
     for serial, parallel in pairs():
         added, removed = counted(serial, parallel)
-        lines.append(f"| [examples/{parallel.name}](#changed-{parallel.stem}) | {added} | {removed} |")
+        lines.append(f"| [{parallel.name}](#changed-{parallel.stem}) | {added} | {removed} |")
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@
 //	f[1].Expect("hello")
 //	f[2].Signal(syscall.SIGKILL)
 //
-// Parent and ranks talk in lines. Processes that are left when the test ends are
+// Parent and ranks exchange lines of text. Processes that are left when the test ends are
 // killed, and ranks end when their parent does.
 package fleet
 

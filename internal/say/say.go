@@ -1,6 +1,6 @@
-// Package say has the form of the errors that a person reads: three short lines, of
-// which each may be missing. What happened; where, and which ranks; what to do. The
-// parts stay apart up to the face that shows them:
+// Package say forms the errors that a person reads. They have three short lines, each of
+// which may be missing: what happened; where, and which ranks; what to do. The lines stay
+// separate until Python or C shows them:
 //
 //	say.Errorf(ErrState, "%s: the gather comes first", call).In(call).Try("Call gather() first.")
 package say
@@ -8,7 +8,6 @@ package say
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"malt/internal/nearest"
@@ -32,7 +31,11 @@ func Errorf(kind error, format string, args ...any) *Error {
 // Unknown is the error for a word that is none of those known, with the one that was
 // probably meant. what is that the word stands for.
 func Unknown(kind error, what, word string, known ...string) *Error {
-	e := Errorf(kind, "%s %.40q is not known", what, word).At("it is one of %s", strings.Join(known, ", "))
+	quoted := []rune(fmt.Sprintf("%.40q", word))
+	if len(quoted) > 60 { // letters that are not printable take four each
+		quoted = append(quoted[:58], '…', '"')
+	}
+	e := Errorf(kind, "%s %s is not known", what, string(quoted)).At("it is one of %s", strings.Join(known, ", "))
 	if near := nearest.Word(word, known); near != "" {
 		e.Do = fmt.Sprintf("Did you mean %q?", near)
 	}
@@ -87,20 +90,4 @@ func (e *Error) Pack() string { return strings.Join([]string{e.What, e.Where, e.
 func Unpack(kind error, text string) *Error {
 	lines := append(strings.SplitN(text, "\n", 3), "", "")
 	return &Error{Kind: kind, What: lines[0], Where: lines[1], Do: lines[2]}
-}
-
-// Width is how many letters a line of an error has at most, lists of what is accepted apart.
-const Width = 120
-
-// Brief is text with at most so many letters.
-func Brief(text string, most int) string {
-	if letters := []rune(text); len(letters) > most {
-		return string(letters[:most-1]) + "…"
-	}
-	return text
-}
-
-// Lines puts those that are not empty below each other.
-func Lines(lines ...string) string {
-	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }

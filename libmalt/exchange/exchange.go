@@ -10,7 +10,7 @@ import (
 
 // ErrDiffers says that ranks do not exchange the same: their stamps have different
 // kinds.
-var ErrDiffers = errors.New("the ranks do not exchange the same")
+var ErrDiffers = errors.New("the ranks exchange different arrays")
 
 // Part is what a host has of some bytes.
 type Part struct {
@@ -143,7 +143,7 @@ func (c span) sumSpec() rdma.Spec { return rdma.Spec{Bytes: c.hi - c.lo, About: 
 func (s Segment) partSpec() rdma.Spec {
 	spec := rdma.Spec{Bytes: s.Hi - s.Lo, About: "part"}
 	if spec.Bytes > chunkBytes {
-		spec.Bytes, spec.Depth = chunkBytes, chunkDepth
+		spec.Bytes, spec.Mode = chunkBytes, rdma.Queue(chunkDepth)
 	}
 	return spec
 }

@@ -16,11 +16,11 @@ type Shape struct{ Rows, Width, Elem int }
 func (s Shape) Check() error {
 	switch {
 	case s.Elem != 4 && s.Elem != 8:
-		return say.Errorf(nil, "elements of %d bytes: 4 or 8 are expected", s.Elem)
+		return say.Errorf(nil, "elements of %d bytes: expected 4 or 8", s.Elem)
 	case s.Width < 1:
-		return say.Errorf(nil, "rows of %d elements: at least 1 is expected", s.Width)
+		return say.Errorf(nil, "rows of %d elements: expected at least 1", s.Width)
 	case s.Rows < 0 || s.Rows >= math.MaxUint32:
-		return say.Errorf(nil, "a sparse vector of %d rows: fewer than %d are possible", s.Rows, uint32(math.MaxUint32)).Try("Make several vectors, or a dense one.")
+		return say.Errorf(nil, "a sparse vector of %d rows: expected fewer than %d", s.Rows, uint32(math.MaxUint32)).Try("Make several vectors, or a dense one.")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ def get_include() -> str:
 
 
 def get_library() -> str:
-    """Return the path of the shared library, to link a program with.
+    """Return the path of the shared library, for linking a program with it.
 
     The program looks for ``libmalt.so.0`` when it starts: link it with
     ``-Wl,-rpath,FOLDER``, where FOLDER is the folder of this file.

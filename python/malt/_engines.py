@@ -11,21 +11,21 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from . import _errors
-from ._addresses import listen
 from ._guide import lines
-from ._launch import Job, meeting, program_environment
 from ._lib import seconds
 from ._need import need
-from ._output import Display
-from ._rank import Outcome, first_failure
-from ._run import checked, packed_call, payload, raise_failure, start, unpacked
+from ._ranks.addresses import listen
+from ._ranks.launch import Job, meeting, program_environment
+from ._ranks.output import Display
+from ._ranks.rank import Outcome, first_failure
+from ._ranks.run import checked, packed_call, payload, raise_failure, returned, start, unpacked
+from ._ranks.scratch import scratch
 
 __all__ = ["Asked", "Call", "Fate", "Seat"]
 
@@ -163,7 +163,7 @@ class Seat:
             env["MALT_STORE_FD"] = ",".join(map(str, pass_fds))
         display = Display(call.size, show)
         with ExitStack() as opened:
-            file = opened.enter_context(tempfile.TemporaryFile())
+            file = opened.enter_context(scratch())
             file.write(call.data)
             file.flush()
             with Job(display) as job:
@@ -202,13 +202,4 @@ def _results(fates: Sequence[Fate], size: int) -> list[Any]:
     by_rank = {fate.rank: fate for fate in fates}
     if failed is not None:
         raise_failure(failed, unpacked(by_rank[failed.number].data), by_rank[failed.number].words)
-    values = []
-    for rank in range(size):
-        message = unpacked(by_rank[rank].data)
-        if message is None:
-            raise _errors.PeerError(
-                lines(f"rank {rank} ended without returning", do="Do not call sys.exit in the function: return."),
-                rank,
-            )
-        values.append(message[1])
-    return values
+    return [returned(rank, unpacked(by_rank[rank].data)) for rank in range(size)]

@@ -29,7 +29,7 @@ DEATHS = ("ended", "failed", "unreachable")
 
 
 class Error(Exception):
-    """Something went wrong in the job; every exception of MALT's own is one."""
+    """Something went wrong in the job. The base class of all of MALT's exceptions."""
 
     same = ""
     """What happened, in words that are the same on all ranks that see it; empty if there are none."""
@@ -38,30 +38,32 @@ class Error(Exception):
 class TimeoutError(Error, builtins.TimeoutError):
     """A wait took longer than its timeout. The message names the ranks waited for.
 
-    The call has been given up, not the object: a vector can be used on. A ``sync``
-    that timed out has scattered, so ``gather`` is what goes on with it. Other ranks
-    that need this one in a collective call that it gave up get a :class:`StateError`.
-    A rank that ends before a later call on the same vector has ended in another way (after a
-    collective call: any later call) is dead to the others, whatever its exit code.
+    The call has been given up, but the vector can still be used. A ``sync`` that timed
+    out has already scattered: call ``gather`` to continue. If it was a collective call,
+    other ranks that need this one in it get a :class:`StateError`.
+
+    If the rank then ends, the other ranks count it as dead, whatever its exit code, unless
+    a later call on the same vector (after a collective call: any later call) has ended
+    without a timeout.
     """
 
 
 class PeerError(Error, ConnectionError):
-    """A rank that is needed is dead.
+    """A rank that this one needs is dead.
 
-    Its process has been killed, has ended with an exit code other than 0, or has
-    ended after a `PeerError` or a `TimeoutError` of its own; or its host cannot be
-    reached. The job is over: when the rank that gets this ends, it is dead as well.
+    Its process was killed, ended with an exit code other than 0, or ended after a
+    `PeerError` or a `TimeoutError` of its own; or its host cannot be reached. The job is
+    over: when the rank that gets this error ends, it counts as dead, too.
 
     Attributes
     ----------
     rank : int or None
         The rank that died first. Others may have ended because of its death.
     kind : {"ended", "failed", "unreachable"} or None
-        Its process has ended without a word; it said that it failed; its host
-        gives no sign of life.
+        ``"ended"``: its process ended without reporting an error; ``"failed"``: it
+        reported an error; ``"unreachable"``: its host does not answer.
     why : str
-        How it is known to be dead, or what it said before it ended.
+        The evidence of its death, or the error that it reported.
     """
 
     def __init__(self, message: str = "", rank: int | None = None, kind: str | None = None, why: str = "") -> None:
@@ -86,42 +88,41 @@ def death(error: BaseException | None) -> PeerError | None:
 
 
 class StaleError(Error, RuntimeError):
-    """A vector or segment was used after it had been closed."""
+    """A vector or segment was used after it was closed."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """MALT cannot do this, or not with this transport, graph or consistency."""
+    """MALT cannot do this, at least not with this transport, graph or consistency."""
 
 
 class StateError(Error, RuntimeError):
-    """Not now: the object is in another call, or what must come first has not happened.
+    """The call is not possible now: another call is in progress, or must come first.
 
-    Examples are a second scatter without a gather in ``bsp``, a fold that gathers
-    its own vector, a forked child that touches MALT, and a collective call that
-    a rank misses because it has ended.
+    Examples are a second scatter without a gather in ``bsp``, a fold that gathers its own
+    vector, a call in a forked child, and a collective call after another rank has ended.
     """
 
 
 class MismatchError(Error, ValueError):
-    """The ranks disagree: about a vector, or about which collective call this is."""
+    """The ranks disagree: they make different vectors, or different collective calls."""
 
     same = "the ranks disagree"  # each rank names its own call beside that of another
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The machine, or its control group, has not got the memory; nothing was reserved.
+    """The machine, or its control group, does not have enough memory.
 
-    In a collective call all ranks get this where one lacks the memory, so that all
-    can do something else.
+    No memory was reserved. In a collective call all ranks get this error if one of them
+    lacks memory, so that all can react in the same way.
     """
 
 
 class PackageError(Error, ImportError):
-    """A package that this needs, and MALT itself does not, is missing; the message says how to get it."""
+    """An optional package is missing; the message says how to install it."""
 
 
 class HostError(Error, OSError):
-    """The operating system refused something; the message says what."""
+    """The operating system refused a request; the message names it."""
 
 
 for _name in __all__:  # tracebacks show the name under which it is to be caught

@@ -9,16 +9,51 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["hidden", "last", "ours", "place", "plain", "show"]
+__all__ = ["hidden", "in_threads", "last", "ours", "place", "plain", "show", "spoken", "unnamed", "variable"]
+
+unnamed: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionary()
+"""Vectors and segments made without a name, by what the library calls them: ``vector 1``."""
 
 
 def ours(frame: FrameType) -> bool:
     """Tell whether code of this package runs in a frame."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "malt"
+
+
+def variable(value: object) -> str:
+    """Return what the program calls something, as seen from the line that called malt; "" if it has no name."""
+    import sysconfig  # not with the package
+
+    libraries = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        file = frame.f_code.co_filename
+        packaged = file.startswith(libraries) or not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
+        if not ours(frame) and not packaged:
+            for name, one in {**frame.f_globals, **frame.f_locals}.items():
+                if one is value:
+                    return name
+            for name, one in getattr(frame.f_locals.get("self"), "__dict__", {}).items():
+                if one is value:
+                    return f"self.{name}"
+        frame = frame.f_back
+    return ""
+
+
+def spoken(text: str) -> str:
+    """Return the text of an error with the program's own names for what has none: ``w`` for ``vector 1``."""
+    import re  # not with the package
+
+    def named(found: re.Match[str]) -> str:
+        value = unnamed.get(found[0])
+        return (variable(value) if value is not None else "") or found[0]
+
+    return re.sub(r"\b(?:vector|segment) \d+\b", named, text)
 
 
 def place(file: str, line: int, names: Mapping[str, Any]) -> str:
@@ -97,15 +132,25 @@ def _mistake(error: BaseException) -> bool:
     """Tell whether an exception is a mistake of MALT's own: then its frames are what a report needs."""
     entries = _entries(error.__traceback__)
     meant = type(error).__module__ == "malt" or str(error).startswith("malt:") or not isinstance(error, Exception)
+    meant = meant or hasattr(error, "malt_ranks")  # of a rank, see `_run.raise_failure`
     return bool(entries) and ours(entries[-1].tb_frame) and not meant
 
 
+tell_launcher: Callable[[Exception], bool] | None = None
+"""Set by `identity`: has the launcher of a rank that has not joined yet show an exception; False if it does not."""
+
 _previous = sys.excepthook
+_pid = os.getpid()
 
 
 def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show an exception that nobody has caught, as whatever was ``sys.excepthook`` before does."""
+    """Show an exception that nobody has caught, as whatever was ``sys.excepthook`` before does.
+
+    The launcher shows that of a rank that has not joined the job yet: see `world._excepthook`.
+    """
     with hidden(error):
+        if isinstance(error, Exception) and os.getpid() == _pid and tell_launcher is not None and tell_launcher(error):
+            return
         _previous(kind, error, error.__traceback__)
 
 
@@ -114,4 +159,30 @@ def plain(hook: object) -> bool:
     return hook is sys.__excepthook__ or (hook is show and _previous is sys.__excepthook__)
 
 
+def in_threads() -> None:
+    """Show the exceptions of threads in the same way; called where threading is loaded anyway."""
+    import threading
+
+    before = threading.excepthook
+
+    def show_in_thread(told: threading.ExceptHookArgs) -> None:
+        if told.exc_value is None:
+            before(told)
+            return
+        with hidden(told.exc_value):
+            before(threading.ExceptHookArgs((told.exc_type, told.exc_value, told.exc_value.__traceback__, told.thread)))
+
+    threading.excepthook = show_in_thread
+
+
+def _show_in_cell(
+    shell: Any, kind: type[BaseException], error: BaseException, _: TracebackType | None, tb_offset: int | None = None
+) -> None:
+    with hidden(error):
+        shell.showtraceback((kind, error, error.__traceback__), tb_offset=tb_offset)
+
+
 sys.excepthook = show
+_shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+if _shell is not None and not _shell.custom_exceptions:  # else it has a handler of the user's
+    _shell.set_custom_exc((Exception,), _show_in_cell)

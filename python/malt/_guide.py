@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["lines", "more"]
+from ._frames import spoken
+
+__all__ = ["below", "lines", "more"]
 
 
-def lines(what: str, where: str = "", do: str = "", topic: str = "") -> str:
+def below(*texts: str) -> str:
+    """Put the parts that are not empty below each other."""
+    return "\n".join(filter(None, texts))
+
+
+def lines(what: str, where: str = "", do: str = "", topic: str = "", by: str = "malt") -> str:
     """Return the message of an error: what happened; where, and which ranks; what to do; and where there is more.
 
     A test holds that the guide has each topic that is named.
     """
-    return "\n".join(line for line in (f"malt: {what}", where, do, more(topic)) if line)
+    return spoken(below(f"{by}: {what}", where, do, more(topic)))
 
 
 def more(topic: str) -> str:

@@ -6,6 +6,7 @@ import importlib
 from types import ModuleType
 
 from ._errors import PackageError
+from ._guide import lines
 
 __all__ = ["need"]
 
@@ -37,4 +38,6 @@ def need(module: str, what: str, *, package: str | None = None) -> ModuleType:
             why = "which is not installed"
         else:
             why = f"which is installed but does not load ({e})"
-        raise PackageError(f"malt: {what} needs {package}, {why}: pip install {package}", name=module) from e
+        raise PackageError(
+            lines(f"{what} needs {package}, {why}", do=f"Install it: pip install {package}."), name=module
+        ) from e

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from ._errors import Error
+from ._guide import lines
 
-__all__ = ["choose", "joined", "misspelt", "nearest", "options_of", "spelled"]
+__all__ = ["choose", "joined", "misspelt", "nearest", "options_of", "spelled", "whole"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +41,11 @@ def misspelt(unknown: Iterable[str], *functions: Callable[..., object]) -> TypeE
     if near and word == "average":  # other libraries' average=True
         near += '="mean"'
     return TypeError(
-        f"malt: unexpected option {word}: " + (f"did you mean {near}?" if near else f"{', '.join(known)} are known")
+        lines(
+            f"unexpected option {word}",
+            "" if near else f"it is one of {', '.join(known)}",
+            f"Did you mean {near}?" if near else "",
+        )
     )
 
 
@@ -63,12 +69,23 @@ def choose(name: str, value: object, known: Sequence[str]) -> None:
     # Another library's object has the word as its name: np.sum, torch.distributed.ReduceOp.SUM.
     word = value if isinstance(value, str) else str(getattr(value, "__name__", value))
     if word.lower() == "adasum":  # spelt like sum, and something else
-        hint = ": MALT has no Adasum"
+        hint = "MALT has no Adasum."
     else:
         near = nearest(word, known)
-        hint = f": did you mean {near!r}?" if near else ""
+        hint = f"Did you mean {near!r}?" if near else ""
     kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"malt: {name}={value!r}: one of {', '.join(known)} is expected{hint}")
+    raise kind(lines(f"{name}={value!r}", f"expected one of {', '.join(known)}", hint))
+
+
+def whole(name: str, value: object, least: int, most: int, kind: str, within: str) -> int:
+    """Return a whole number from ``least`` to ``most``; kind and within say what was expected where it is none."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(lines(f"{name}={value!r}", kind)) from None
+    if not least <= number <= most:
+        raise ValueError(lines(f"{name}={number}", within))
+    return number
 
 
 def joined(**options: str | None) -> str:
@@ -81,8 +98,8 @@ def joined(**options: str | None) -> str:
             continue
         if not isinstance(value, str):
             slack = key == "consistency" and isinstance(value, int) and not isinstance(value, bool)
-            hint = f": did you mean 'ssp:{value}'?" if slack else ""
-            raise TypeError(f"malt: {key}={value!r}: a string is expected{hint}")
+            hint = f"Did you mean 'ssp:{value}'?" if slack else ""
+            raise TypeError(lines(f"{key}={value!r}", "expected a string", hint))
         if not value or any(c.isspace() for c in value):
-            raise ValueError(f"malt: {key}={value!r}: a value without blanks is expected")
+            raise ValueError(lines(f"{key}={value!r}", "expected a value without blanks"))
     return " ".join(f"{key}={value}" for key, value in options.items() if value is not None)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from . import _engines
+from ._guide import lines
 from ._options import misspelt, spelled
 
 __all__ = ["run"]
@@ -28,15 +29,15 @@ def run(
 ) -> list[T]:
     """Call a function on n new ranks of a Dask cluster and return what it returns, in rank order.
 
-    As `malt.run`, but with one task for each rank, each in a thread of a worker to itself.
-    The rank is a process that the task starts.
+    It works like `malt.run`, but on the workers of a Dask cluster: each rank is a process
+    that a task starts, and each task takes one thread of a worker.
 
     Parameters
     ----------
     fn, n, args, kwargs, timeout
-        As of `malt.run`. Dask's workers must have n threads.
+        As for `malt.run`. Dask's workers must have at least n threads in all.
     client : distributed.Client, optional
-        The cluster; by default that of the client that was made last.
+        The client of the cluster; by default the one that was made last.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def run(
     ValueError
         There is no client, or the workers have fewer than n threads.
     Exception, PeerError, TimeoutError, TypeError
-        As of `malt.run`.
+        As for `malt.run`.
 
     Examples
     --------
@@ -64,7 +65,9 @@ def run(
         try:
             client = distributed.default_client()
         except ValueError:
-            raise ValueError("malt: dask.run needs a cluster: make a dask.distributed.Client before it") from None
+            raise ValueError(
+                lines("dask.run needs a cluster", do="Make a dask.distributed.Client before it.")
+            ) from None
     places = _places(client, asked.size)
     job = uuid.uuid4().hex
     store = _submit(client, places[0], _listen, job).result(asked.timeout)
@@ -81,8 +84,11 @@ def _places(client: Any, size: int) -> list[str]:
     places = [address for address, count in threads.items() for _ in range(count)]
     if len(places) < size:
         raise ValueError(
-            f"malt: {size} ranks need as many threads of Dask's workers, which have {len(places)}: ask for fewer, or "
-            "start more workers"
+            lines(
+                f"{size} ranks need as many threads in Dask's workers",
+                f"these have {len(places)}",
+                "Ask for fewer, or start more workers.",
+            )
         )
     return places[:size]
 

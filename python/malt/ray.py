@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from . import _engines, _errors
+from ._guide import lines
 from ._lib import DEFAULT_TIMEOUT
 from ._options import misspelt, spelled
 
@@ -28,16 +29,15 @@ def run(
 ) -> list[T]:
     """Call a function on n new ranks of a Ray cluster and return what it returns, in rank order.
 
-    As `malt.run`, but with one actor for each rank, which Ray places on its nodes. The
-    rank is a process that the actor starts.
+    It works like `malt.run`, but on the nodes of a Ray cluster: each rank is a process that
+    an actor of its own starts.
 
     Parameters
     ----------
     fn, n, args, kwargs, timeout
-        As of `malt.run`.
+        As for `malt.run`.
     options : mapping, optional
-        Options of the actors, such as ``{"num_gpus": 1}``; each has one CPU unless it says
-        otherwise.
+        Ray's options for each actor, such as ``{"num_gpus": 1}``; by default one CPU each.
 
     Returns
     -------
@@ -49,9 +49,9 @@ def run(
     PackageError
         Ray or cloudpickle is not installed.
     Exception, PeerError, TypeError
-        As of `malt.run`.
+        As for `malt.run`.
     TimeoutError
-        The time is up; or Ray has had no room for so many actors for 300 s.
+        The time is up, or Ray could not place all actors within 300 s.
 
     Examples
     --------
@@ -100,8 +100,11 @@ def _placed(ray: Any, seats: Sequence[Any], limit: float | None) -> str:
     if missing:
         have = ray.cluster_resources().get("CPU", 0)
         raise _errors.TimeoutError(
-            f"malt: Ray has placed {len(done)} of {len(seats)} actors within {patience:g} s; the cluster has {have:g} "
-            'CPUs: ask for fewer ranks, or say options={"num_cpus": 0.5}'
+            lines(
+                f"Ray has placed {len(done)} of {len(seats)} actors within {patience:g} s",
+                f"the cluster has {have:g} CPUs",
+                'Ask for fewer ranks, or pass options={"num_cpus": 0.5}.',
+            )
         )
     store: str = ray.get(first)
     return store

@@ -1,14 +1,15 @@
 """Types of the options, for programs that are checked by mypy or pyright.
 
-A type checker finds a misspelt option from these, and they say what a function of your own
-passes on::
+With these a type checker finds a misspelt option. Use them to annotate functions that pass
+options on::
 
     def train(consistency: malt.typing.Consistency = "bsp") -> None:
         v = malt.Vector(10, consistency=consistency)
 
-A type checker only knows the numbers that are listed here. A graph whose name the program
-puts together is written ``malt.Graph(f"random:{k}")``; another consistency is
-``cast("malt.typing.Consistency", f"ssp:{slack}")``. MALT itself accepts all of them.
+A type checker only knows the numbers that are listed here: ``random:1`` to ``random:16``,
+``ssp:0`` to ``ssp:16``, ``ssp:32``, ``ssp:64``, ``notify-ack:1`` to ``notify-ack:8``. MALT
+itself accepts others. For another graph, write ``malt.Graph(f"random:{k}")``; for another
+consistency, ``cast("malt.typing.Consistency", f"ssp:{slack}")``.
 """
 
 from __future__ import annotations
@@ -34,16 +35,18 @@ __all__ = [
 # The package's own checks read these; a test compares them with the library's tables.
 
 GraphName: TypeAlias = Literal[
-    "all", "ring", "chord", "halton", "halton-paper",
+    "all", "ring", "chord", "halton", "halton-paper", "hypercube", "star", "one-peer",
     "random:1", "random:2", "random:3", "random:4", "random:5", "random:6", "random:7", "random:8",
-    "hypercube", "star", "one-peer",
+    "random:9", "random:10", "random:11", "random:12", "random:13", "random:14", "random:15", "random:16",
 ]  # fmt: skip
 """``graph=``, besides `malt.Graph`, lists and networkx graphs."""
 
 Consistency: TypeAlias = Literal[
     "bsp", "async", "notify-ack",
-    "ssp:0", "ssp:1", "ssp:2", "ssp:3", "ssp:4", "ssp:5", "ssp:6", "ssp:7", "ssp:8", "ssp:10", "ssp:16", "ssp:32",
-    "notify-ack:1", "notify-ack:2", "notify-ack:3", "notify-ack:4", "notify-ack:8",
+    "ssp:0", "ssp:1", "ssp:2", "ssp:3", "ssp:4", "ssp:5", "ssp:6", "ssp:7", "ssp:8", "ssp:9", "ssp:10",
+    "ssp:11", "ssp:12", "ssp:13", "ssp:14", "ssp:15", "ssp:16", "ssp:32", "ssp:64",
+    "notify-ack:1", "notify-ack:2", "notify-ack:3", "notify-ack:4", "notify-ack:5", "notify-ack:6",
+    "notify-ack:7", "notify-ack:8",
 ]  # fmt: skip
 """``consistency=``."""
 

@@ -3,8 +3,8 @@
 //
 //	t, err := auto.Open(ctx, auto.Config{Rank: r, Size: n, Store: store, Token: token})
 //
-// Where the store is host:port, ranks of several hosts may meet there; then those
-// of one host share memory, and between hosts there is tcp (hosts.go).
+// If the store is host:port, ranks of several hosts may meet there. Ranks of the same
+// host then share memory, and hosts are connected by tcp (hosts.go).
 package auto
 
 import (
@@ -39,8 +39,8 @@ type Config struct {
 	Transport   string // one of Names, or "auto"; "" is auto
 
 	// Report, if not nil, is told now and then which ranks have not come to
-	// host:port yet, as far as this one knows, and what stands in the way.
-	Report func(absent []int, detail string)
+	// host:port yet, as far as this one knows, what stands in the way, and what to do.
+	Report func(absent []int, detail, do string)
 }
 
 // Encryption says which connections between hosts are encrypted: those of which an
@@ -135,7 +135,7 @@ func opened[T rdma.Transport](t T, err error) (rdma.Transport, error) {
 
 func openInmem(_ context.Context, c Config) (rdma.Transport, error) {
 	if c.Size != 1 || c.Rank != 0 {
-		return nil, say.Errorf(rdma.ErrConfig, "transport inmem joins ranks of one process only, and this is rank %d of %d", c.Rank, c.Size).Try("Use shm or auto.")
+		return nil, say.Errorf(rdma.ErrConfig, "transport inmem connects ranks of one process only; this is rank %d of %d", c.Rank, c.Size).Try("Use shm or auto.")
 	}
 	return inmem.New(1)[0], nil
 }

@@ -10,6 +10,7 @@ import (
 	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/mixed"
+	"malt/rdma/remote"
 	"malt/rdma/rendezvous"
 	"malt/rdma/rendezvous/meeting"
 	"malt/rdma/shm"
@@ -27,7 +28,7 @@ type met struct {
 // meet waits for all ranks. What comes of it owns the listeners.
 func meet(ctx context.Context, c Config) (*met, error) {
 	if c.local() {
-		return nil, say.Errorf(rdma.ErrConfig, "store %.60q is for ranks of one machine, and tcp needs a store host:port", c.Store).
+		return nil, say.Errorf(rdma.ErrConfig, "store %.60q is for ranks of one machine; tcp needs a store host:port", c.Store).
 			Try("Rank 0 listens there; `malt run -H localhost:4` makes one.")
 	}
 	m := meeting.Config{
@@ -44,7 +45,7 @@ func meet(ctx context.Context, c Config) (*met, error) {
 		}
 	}
 	if c.Report != nil {
-		m.Report = func(p meeting.Progress) { c.Report(p.Absent, p.Detail) }
+		m.Report = func(p meeting.Progress) { c.Report(p.Absent, p.Detail, p.Do) }
 	}
 	table, listeners, err := meeting.Meet(ctx, m)
 	if err != nil {
@@ -62,13 +63,18 @@ func openHosts(ctx context.Context, c Config) (rdma.Transport, error) {
 	if m.oneHost() {
 		return m.shm(ctx)
 	}
-	far := m.tcp()
 	if m.alone {
-		return opened(tcp.Open(ctx, far))
+		return opened(m.tcp(ctx, nil))
 	}
-	near := m.rendezvous()
-	near.Members = m.table.Near()
-	return mixed.Open(ctx, *near, far)
+	return mixed.Open(func(elsewhere func(int) error) (mixed.Near, error) {
+		near := m.rendezvous()
+		near.Members, near.Elsewhere = m.table.Near(), elsewhere
+		t, err := shm.Open(ctx, *near)
+		if err != nil {
+			m.close()
+		}
+		return t, err
+	}, func(near mixed.Near) (mixed.Far, error) { return m.tcp(ctx, near) })
 }
 
 // openTCP is tcp between all ranks, also of one host.
@@ -77,7 +83,7 @@ func openTCP(ctx context.Context, c Config) (rdma.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return opened(tcp.Open(ctx, m.tcp()))
+	return opened(m.tcp(ctx, nil))
 }
 
 // openHere is shared memory for ranks that have met by tcp.
@@ -88,7 +94,7 @@ func openHere(ctx context.Context, c Config) (rdma.Transport, error) {
 	}
 	if !m.oneHost() {
 		m.close()
-		return nil, say.Errorf(rdma.ErrConfig, "transport shm is for ranks of one host, and these are on several").At("%s", m.hosts()).Try("Use auto.")
+		return nil, say.Errorf(rdma.ErrConfig, "transport shm is for ranks of one host; these are on several").At("%s", m.hosts()).Try("Use auto.")
 	}
 	return m.shm(ctx)
 }
@@ -103,7 +109,7 @@ func (m *met) hosts() string {
 				ranks = append(ranks, r)
 			}
 		}
-		words = append(words, fmt.Sprintf("%s on %s", rendezvous.Ranks(ranks), m.table.Names[ranks[0]]))
+		words = append(words, fmt.Sprintf("%s on %s", say.Ranks(ranks), m.table.Names[ranks[0]]))
 	}
 	return strings.Join(words, ", ")
 }
@@ -128,11 +134,14 @@ func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
 	return opened(shm.Open(ctx, *m.rendezvous()))
 }
 
-// tcp is to connect this rank with all others.
-func (m *met) tcp() tcp.Config {
-	return tcp.Config{
-		Rank: m.Rank, Size: m.Size, Job: m.table.Job, Token: []byte(m.Token), Generation: m.table.Generation,
-		Listeners: m.listeners, Peers: m.table.Addresses, Listening: true, Unreachable: m.Unreachable, Congestion: m.Congestion,
-		Encrypt: m.Encrypt,
+// tcp connects this rank with all others but near ones, with which it has a doorbell; nil:
+// there are none.
+func (m *met) tcp(ctx context.Context, near mixed.Near) (*remote.Transport, error) {
+	c := remote.Config{Rank: m.Rank, Size: m.Size, Generation: m.table.Generation, Listening: true, Unreachable: m.Unreachable}
+	if near != nil {
+		c.Near, c.Bell = near.Near(), near
 	}
+	return remote.Open(ctx, c, tcp.New(tcp.Config{
+		Job: m.table.Job, Token: []byte(m.Token), Listeners: m.listeners, Peers: m.table.Addresses, Congestion: m.Congestion, Encrypt: m.Encrypt,
+	}))
 }

@@ -9,8 +9,8 @@ import (
 
 var modes = map[string]rdma.Spec{
 	"newest":    {Bytes: 64},
-	"lock-step": {Bytes: 64, Lockstep: true},
-	"queue":     {Bytes: 64, Depth: 2},
+	"lock-step": {Bytes: 64, Mode: rdma.ByClock},
+	"queue":     {Bytes: 64, Mode: rdma.Queue(2)},
 }
 
 // step is one update from Begin to Release, to all or to one.
@@ -24,7 +24,7 @@ func (r *rig) step(clock uint64, to []int) {
 	for _, in := range r.in {
 		var u rdma.Update
 		var err error
-		if r.layout.Spec.Lockstep {
+		if r.layout.Spec.Mode == rdma.ByClock {
 			u, _, err = in.At(clock)
 		} else {
 			u, _, err = in.Next()

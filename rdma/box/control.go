@@ -113,7 +113,7 @@ func (l *Layout) description(sender int, id uint64) [8]struct {
 		{offReadersN, uint64(l.Readers), "readers"},
 		{offSlots, uint64(l.Slots), "slots"},
 		{offBytes, uint64(l.Spec.Bytes), "bytes"},
-		{offDepth, uint64(l.Spec.Depth), "depth"},
+		{offDepth, uint64(l.Spec.Mode.Depth()), "depth"},
 		{offMember, id, "generation and member"},
 		{offSenderRank, uint64(sender), "rank of the sender"},
 		{offMagic, controlMagic, "magic"}, // last: it says that the rest is there

@@ -81,7 +81,7 @@ func TestCorruptUpdate(t *testing.T) {
 // Pins and acks of hostile readers cost them their updates, nobody else.
 func TestHostileReader(t *testing.T) {
 	for _, v := range []uint64{0, 1, 5, 6, 65535, 65536, math.MaxUint64 - 1, math.MaxUint64} {
-		for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Lockstep: true}, {Bytes: 8, Depth: 2}} {
+		for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Mode: rdma.ByClock}, {Bytes: 8, Mode: rdma.Queue(2)}} {
 			r := newRig(t, s, 2)
 			for c := uint64(1); c < 20; c++ {
 				r.control.pin(0).Store(v)
@@ -123,9 +123,9 @@ func FuzzBox(f *testing.F) {
 		spec := rdma.Spec{Bytes: 24}
 		switch shape % 3 {
 		case 1:
-			spec.Lockstep = true
+			spec.Mode = rdma.ByClock
 		case 2:
-			spec.Depth = 2
+			spec.Mode = rdma.Queue(2)
 		}
 		r := newRig(t, spec, readers)
 		take := func() (b int) {
@@ -158,7 +158,7 @@ func FuzzBox(f *testing.F) {
 			case 2, 3:
 				u, _, err = in.Next()
 			case 4:
-				if spec.Lockstep {
+				if spec.Mode == rdma.ByClock {
 					u, _, err = in.At(uint64(take()))
 				}
 			case 5:

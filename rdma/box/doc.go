@@ -1,7 +1,7 @@
-// Package box is the one data structure that carries everything: a sender's
-// newest updates, or its last few, in memory that its readers map. It knows
-// every byte of a box and every step of its protocol, works on any memory, and
-// is the same under every transport.
+// Package box is the data structure in which all updates travel: a sender's newest
+// updates, or its last few, in memory that its readers map. It defines every byte of a
+// box and every step of its protocol, works on any memory, and is the same under every
+// transport.
 //
 // A box is a control block, which sender and readers write, and slots, which
 // only the sender writes. A transport makes the memory and tells others where it
@@ -22,7 +22,7 @@
 //	control block
 //	    0 +-----------------------------------------------------------+
 //	      | magic   digest of Spec   readers   slots                  | maker and size;
-//	      | bytes   depth   generation:member   sender's rank         | compared, never believed
+//	      | bytes   depth   generation:member   sender's rank         | compared, never trusted
 //	   64 +-----------------------------------------------------------+
 //	      | clock   left   head   bell of the sender                  | written by the sender
 //	  128 +-----------------------------------------------------------+ reader 0

@@ -17,6 +17,17 @@ type Place struct {
 	// asked only for slots that the sender has reserved, or says it has: it must
 	// return memory for every number below Layout.Slots, or nil.
 	Slot func(slot int) []byte
+	// Find is called at a reader before Slot; nil where all slots are there from the start.
+	Find func(slot int) error
+}
+
+// Relayer takes the updates of a box to readers that cannot map it.
+type Relayer interface {
+	Ring(bell uint64) // is End.Ring, for bells of this machine as well
+	// Relay begins to do so, for a box that was made of e, until it has called
+	// release; never, where it fails. The numbers of those readers in the box begin
+	// with first.
+	Relay(o *Outbox, e End, first int, readers []int, release func() error) error
 }
 
 // End is what a transport tells either end of a box.

@@ -44,7 +44,7 @@ func (c newest) setup() func(x *explore.Exec) {
 				for _, r := range to {
 					meant[8*r] = byte(n)
 				}
-				if s.write(t, uint64(n), to, all); all && s.w.own[0][0] > uint32(c.readers+2) && !c.spec.Lockstep {
+				if s.write(t, uint64(n), to, all); all && s.w.own[0][0] > uint32(c.readers+2) && c.spec.Mode != rdma.ByClock {
 					t.Fail("slot %d is used; with updates for all, %d are enough", s.w.own[0][0]-1, c.readers+2)
 				}
 			}
@@ -108,12 +108,12 @@ func TestExploreNewest(t *testing.T) {
 		{"two readers", false, 1, newest{readers: 2, updates: 3}, false},
 		{"subsets", false, 1, newest{readers: 2, updates: 3, to: anyReaders(2)}, false},
 		{"in turn", false, 0, newest{readers: 2, updates: 6, to: inTurn(2)}, false},
-		{"lock-step", false, 1, newest{readers: 1, updates: 6, spec: rdma.Spec{Lockstep: true}}, false},
+		{"lock-step", false, 1, newest{readers: 1, updates: 6, spec: rdma.Spec{Mode: rdma.ByClock}}, false},
 		{"plain stores", false, 1, newest{readers: 1, updates: 4}, true},
 		{"plain stores, two readers", false, 0, newest{readers: 2, updates: 3}, true},
 		{"two readers, more updates", true, 2, newest{readers: 2, updates: 5}, false},
 		{"subsets, more updates", true, 1, newest{readers: 2, updates: 4, to: anyReaders(2)}, false},
-		{"lock-step, two readers", true, 1, newest{readers: 2, updates: 4, spec: rdma.Spec{Lockstep: true}}, false},
+		{"lock-step, two readers", true, 1, newest{readers: 2, updates: 4, spec: rdma.Spec{Mode: rdma.ByClock}}, false},
 		{"three readers", true, 0, newest{readers: 3, updates: 3}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestExploreSlotsAreNeeded(t *testing.T) {
 	for name, c := range map[string]newest{
 		"k+1 for updates to all": {readers: 2, slots: 3, updates: 4},
 		"2k for updates to some": {readers: 2, slots: 4, updates: 5, to: inTurn(2)},
-		"k+2 in lock-step":       {readers: 1, slots: 3, updates: 4, spec: rdma.Spec{Lockstep: true}},
+		"k+2 in lock-step":       {readers: 1, slots: 3, updates: 4, spec: rdma.Spec{Mode: rdma.ByClock}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

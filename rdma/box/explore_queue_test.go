@@ -86,7 +86,7 @@ func (r ranks) kernel(x *explore.Exec, threads []*explore.Thread) {
 }
 
 func (c queue) setup(buffered bool) func(x *explore.Exec) {
-	l := layoutOf(rdma.Spec{Depth: c.depth}, c.readers)
+	l := layoutOf(rdma.Spec{Mode: rdma.Queue(c.depth)}, c.readers)
 	return func(x *explore.Exec) {
 		rs := ranks{x.Memory(16 * (1 + c.readers)), buffered}
 		x.Names(func(word func([]byte, string)) {

@@ -28,10 +28,10 @@ func (c relayed) setup() func(x *explore.Exec) {
 			for n := uint64(1); n <= uint64(c.updates); n++ {
 				t.At("write", s.writer())
 				switch {
-				case c.spec.Lockstep: // one step ahead of the reader
+				case c.spec.Mode == rdma.ByClock: // one step ahead of the reader
 					t.Await(func() bool { return passed.Load()+2 >= n })
-				case c.spec.Depth > 0:
-					t.Await(func() bool { return s.w.Acked(0)+uint64(c.spec.Depth) >= n })
+				case c.spec.Mode.Depth() > 0:
+					t.Await(func() bool { return s.w.Acked(0)+uint64(c.spec.Mode.Depth()) >= n })
 				}
 				s.write(t, n, []int{0}, true)
 			}
@@ -46,7 +46,7 @@ func (c relayed) setup() func(x *explore.Exec) {
 				switch {
 				case err != nil:
 					t.Fail("%v", err)
-				case ok && (!mine || h.Seq <= last || h.Seq > last+1 && (c.spec.Lockstep || c.spec.Depth > 0)):
+				case ok && (!mine || h.Seq <= last || h.Seq > last+1 && (c.spec.Mode == rdma.ByClock || c.spec.Mode.Depth() > 0)):
 					t.Fail("update %d after %d", h.Seq, last)
 				case ok:
 					check(t, h, b)
@@ -72,8 +72,8 @@ func TestExploreRelay(t *testing.T) {
 		relayed
 	}{
 		{"newest", relayed{spec: rdma.Spec{}, updates: 5}},
-		{"lock-step", relayed{spec: rdma.Spec{Lockstep: true}, updates: 5}},
-		{"queue", relayed{spec: rdma.Spec{Depth: 2}, updates: 5}},
+		{"lock-step", relayed{spec: rdma.Spec{Mode: rdma.ByClock}, updates: 5}},
+		{"queue", relayed{spec: rdma.Spec{Mode: rdma.Queue(2)}, updates: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) { must(t, explore.Options{}, c.setup()) })
 	}

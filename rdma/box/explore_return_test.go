@@ -30,7 +30,7 @@ func (l turnLock) Lock() {
 func (l turnLock) Unlock() { l.w.Store(0) }
 
 func (c returning) setup() func(x *explore.Exec) {
-	l := layoutOf(rdma.Spec{Depth: c.depth}, 1)
+	l := layoutOf(rdma.Spec{Mode: rdma.Queue(c.depth)}, 1)
 	return func(x *explore.Exec) {
 		s := newSmall(x, l, env{})
 		relay := &Relay{end: End{Layout: l}, w: s.w, r: s.rs[0]}

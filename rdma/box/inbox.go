@@ -30,7 +30,7 @@ func NewInbox(e End, index int) (*Inbox, error) {
 	}
 	h := e.Header()
 	r := NewReader(e.Control, e.Layout, index, h, e.Bell, ReaderEnv{
-		Slot: e.Slot, Ring: e.Ring,
+		Slot: e.Slot, Find: e.Find, Ring: e.Ring,
 		State: func() error { return e.State(e.Sender) },
 	})
 	r.ahead = e.Replica
@@ -57,7 +57,7 @@ func (i *Inbox) Next() (rdma.Update, bool, error) {
 
 // At implements rdma.Inbox. It may be asked again for the same clock.
 func (i *Inbox) At(clock uint64) (rdma.Update, bool, error) {
-	if !i.end.Layout.Spec.Lockstep {
+	if i.end.Layout.Spec.Mode != rdma.ByClock {
 		return rdma.Update{}, false, fmt.Errorf("%s: At needs a box in lock-step; this one is %s", i.end.Name, Describe(i.end.Layout.Spec))
 	}
 	h, payload, ok, fresh, err := i.r.At(clock)

@@ -38,24 +38,22 @@ type Layout struct {
 // Numbers of slots are reserved for updates that go to some readers only: then
 // up to k slots are named by latest words (2k in lock-step), up to k others are
 // pinned, and one is being filled. The writer takes the lowest free slot, so
-// that slots beyond k+2 (k+3) are touched, and cost memory, only when such
-// updates are sent.
+// that slots beyond k+2 (k+3) are touched, and cost memory or even room in the address
+// space, only when such updates are sent.
 func NewLayout(s rdma.Spec, readers int) (Layout, error) {
 	l := Layout{Spec: s, Readers: readers}
 	switch {
 	case s.Bytes < 0:
-		return l, fmt.Errorf("payload of %d bytes; it cannot be negative", s.Bytes)
-	case s.Depth < 0:
-		return l, fmt.Errorf("queue of depth %d; it must be at least 1, or 0 for newest mode", s.Depth)
-	case s.Depth > 0 && s.Lockstep:
-		return l, errors.New("a queue cannot be in lock-step; set Depth or Lockstep, not both")
+		return l, fmt.Errorf("payload of %d bytes; expected 0 or more", s.Bytes)
+	case s.Mode < rdma.ByClock:
+		return l, errors.New("a box of no mode, or a queue of no depth; expected Newest, ByClock, or Queue of 1 or more")
 	case readers < 0 || readers > MaxSlots:
 		return l, fmt.Errorf("%d readers; at most %d fit", readers, MaxSlots)
 	}
 	switch {
-	case s.Depth > 0:
-		l.Slots = s.Depth
-	case s.Lockstep:
+	case s.Mode.Depth() > 0:
+		l.Slots = s.Mode.Depth()
+	case s.Mode == rdma.ByClock:
 		l.Slots = 3*readers + 1
 	default:
 		l.Slots = 2*readers + 1
@@ -72,7 +70,7 @@ func NewLayout(s rdma.Spec, readers int) (Layout, error) {
 		l.Stride = roundUp(l.Stride, page)
 	}
 	l.ControlBytes = offReaders + readers*readerBytes
-	if s.Depth > 0 {
+	if s.Mode.Depth() > 0 {
 		l.ControlBytes += roundUp(8*l.Slots*l.maskWords(), 2*line)
 	}
 	return l, nil
@@ -94,7 +92,7 @@ func (l Layout) maskWords() int { return (l.Readers + 63) / 64 }
 
 // parities is the number of latest words per reader.
 func (l Layout) parities() int {
-	if l.Spec.Lockstep {
+	if l.Spec.Mode == rdma.ByClock {
 		return 2
 	}
 	return 1
@@ -103,7 +101,7 @@ func (l Layout) parities() int {
 // digest is the same at both ends if their Specs are.
 func (l Layout) digest() uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %t %q", l.Spec.Bytes, l.Spec.Depth, l.Spec.Lockstep, l.Spec.About)
+	fmt.Fprintf(h, "%d %d %t %q", l.Spec.Bytes, l.Spec.Mode.Depth(), l.Spec.Mode == rdma.ByClock, l.Spec.About)
 	return h.Sum64()
 }
 
@@ -117,9 +115,9 @@ func (l Layout) format() uint16 {
 func Describe(s rdma.Spec) string {
 	mode := "newest"
 	switch {
-	case s.Depth > 0:
-		mode = "queue of " + strconv.Itoa(s.Depth)
-	case s.Lockstep:
+	case s.Mode.Depth() > 0:
+		mode = "queue of " + strconv.Itoa(s.Mode.Depth())
+	case s.Mode == rdma.ByClock:
 		mode = "newest in lock-step"
 	}
 	d := fmt.Sprintf("%d bytes, %s", s.Bytes, mode)

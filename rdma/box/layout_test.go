@@ -17,13 +17,13 @@ func TestLayout(t *testing.T) {
 		{rdma.Spec{}, 0, 1, 64, 128},
 		{rdma.Spec{Bytes: 1}, 1, 3, 128, 256},
 		{rdma.Spec{Bytes: 64}, 7, 15, 128, 128 + 7*128},
-		{rdma.Spec{Bytes: 64, Lockstep: true}, 7, 22, 128, 128 + 7*128},
-		{rdma.Spec{Bytes: 65, Depth: 4}, 7, 4, 192, 128 + 7*128 + 128},
-		{rdma.Spec{Bytes: 65, Depth: 100}, 65, 100, 192, 128 + 65*128 + 1664},
+		{rdma.Spec{Bytes: 64, Mode: rdma.ByClock}, 7, 22, 128, 128 + 7*128},
+		{rdma.Spec{Bytes: 65, Mode: rdma.Queue(4)}, 7, 4, 192, 128 + 7*128 + 128},
+		{rdma.Spec{Bytes: 65, Mode: rdma.Queue(100)}, 65, 100, 192, 128 + 65*128 + 1664},
 		{rdma.Spec{Bytes: 65536 - 128}, 1, 3, 65536 - 64, 256}, // still small
 		{rdma.Spec{Bytes: 65536 - 64}, 1, 3, 65536, 256},
 		{rdma.Spec{Bytes: 65536}, 1, 3, 65536 + 4096, 256},
-		{rdma.Spec{Bytes: 1, Depth: MaxSlots}, 1, 65535, 128, 256 + 524288},
+		{rdma.Spec{Bytes: 1, Mode: rdma.Queue(MaxSlots)}, 1, 65535, 128, 256 + 524288},
 		{rdma.Spec{Bytes: 1}, 32767, 65535, 128, 128 + 32767*128},
 	} {
 		l, err := NewLayout(c.spec, c.readers)
@@ -45,16 +45,15 @@ func TestLayoutRefuses(t *testing.T) {
 		spec    rdma.Spec
 		readers int
 	}{
-		"negative": {rdma.Spec{Bytes: -1}, 1},
-		"depth":    {rdma.Spec{Depth: -1}, 1},
-		"not both": {rdma.Spec{Depth: 1, Lockstep: true}, 1},
-		"-1 reade": {rdma.Spec{}, -1},
-		"65537 sl": {rdma.Spec{}, 32768},
-		"65539 sl": {rdma.Spec{Lockstep: true}, 21846},
-		"65536 sl": {rdma.Spec{Depth: MaxSlots + 1}, 1},
-		"address ": {rdma.Spec{Bytes: math.MaxInt}, 1},
-		"1 slots ": {rdma.Spec{Bytes: math.MaxInt - 64, Depth: 1}, 0},
-		"at most ": {rdma.Spec{}, math.MaxInt},
+		"0 or more": {rdma.Spec{Bytes: -1}, 1},
+		"depth":     {rdma.Spec{Mode: rdma.Queue(-1)}, 1},
+		"-1 reade":  {rdma.Spec{}, -1},
+		"65537 sl":  {rdma.Spec{}, 32768},
+		"65539 sl":  {rdma.Spec{Mode: rdma.ByClock}, 21846},
+		"65536 sl":  {rdma.Spec{Mode: rdma.Queue(MaxSlots + 1)}, 1},
+		"address ":  {rdma.Spec{Bytes: math.MaxInt}, 1},
+		"1 slots ":  {rdma.Spec{Bytes: math.MaxInt - 64, Mode: rdma.Queue(1)}, 0},
+		"at most ":  {rdma.Spec{}, math.MaxInt},
 	} {
 		if _, err := NewLayout(c.spec, c.readers); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%+v for %d readers: error %v, expected one with %q", c.spec, c.readers, err, what)
@@ -64,7 +63,7 @@ func TestLayoutRefuses(t *testing.T) {
 
 // Every part of a Spec shows, to people and in the digest.
 func TestDescribe(t *testing.T) {
-	specs := []rdma.Spec{{}, {Bytes: 1}, {Depth: 1}, {Depth: 2}, {Lockstep: true}, {About: "a"}, {About: "b"}}
+	specs := []rdma.Spec{{}, {Bytes: 1}, {Mode: rdma.Queue(1)}, {Mode: rdma.Queue(2)}, {Mode: rdma.ByClock}, {About: "a"}, {About: "b"}}
 	words, digests := map[string]bool{}, map[uint64]bool{}
 	for _, s := range specs {
 		words[Describe(s)] = true
@@ -73,14 +72,14 @@ func TestDescribe(t *testing.T) {
 	if len(words) != len(specs) || len(digests) != len(specs) {
 		t.Errorf("%d specs have %d descriptions %v and %d digests", len(specs), len(words), words, len(digests))
 	}
-	if got, want := Describe(rdma.Spec{Bytes: 8, Depth: 2, About: "float64"}), "8 bytes, queue of 2, float64"; got != want {
+	if got, want := Describe(rdma.Spec{Bytes: 8, Mode: rdma.Queue(2), About: "float64"}), "8 bytes, queue of 2, float64"; got != want {
 		t.Errorf("%q, expected %q", got, want)
 	}
 }
 
 // No two words of a control block share bytes, and none leaves it.
 func TestWordsApart(t *testing.T) {
-	for _, s := range []rdma.Spec{{Lockstep: true}, {Depth: 3}} {
+	for _, s := range []rdma.Spec{{Mode: rdma.ByClock}, {Mode: rdma.Queue(3)}} {
 		const readers = 70
 		r := newRig(t, s, readers)
 		c := r.control
@@ -94,7 +93,7 @@ func TestWordsApart(t *testing.T) {
 			words["published"+at], words["pin"+at] = c.published(i), c.pin(i)
 			words["ack"+at], words["bell"+at] = c.ack(i), c.readerBell(i)
 		}
-		for slot := range s.Depth {
+		for slot := range s.Mode.Depth() {
 			for i := range r.layout.maskWords() {
 				words["mask"+string(rune('0'+10*slot+i))] = c.mask(&r.layout, slot, i)
 			}

@@ -13,9 +13,9 @@ import (
 // PROTOCOLS, newest mode: k+2 slots suffice when every update is for all, k+3 in
 // lock-step, whatever the readers pin; and they are needed.
 func TestSlotsForAll(t *testing.T) {
-	for _, lockstep := range []bool{false, true} {
+	for _, mode := range []rdma.Mode{rdma.Newest, rdma.ByClock} {
 		for k := 1; k <= 5; k++ {
-			r := newRig(t, rdma.Spec{Bytes: 8, Lockstep: lockstep}, k)
+			r := newRig(t, rdma.Spec{Bytes: 8, Mode: mode}, k)
 			clock := uint64(0)
 			for i := range k { // each reader pins another old update
 				clock++
@@ -27,7 +27,7 @@ func TestSlotsForAll(t *testing.T) {
 				r.send(clock)
 			}
 			if want := k + r.layout.parities() + 1; len(r.reserved) != want {
-				t.Errorf("lockstep %v, %d readers: %d slots used, expected %d", lockstep, k, len(r.reserved), want)
+				t.Errorf("mode %v, %d readers: %d slots used, expected %d", mode, k, len(r.reserved), want)
 			}
 		}
 	}
@@ -36,9 +36,9 @@ func TestSlotsForAll(t *testing.T) {
 // With subsets 2k+1 (3k+1) are enough, and needed: each reader's latest names a
 // slot of its own, and each pins another.
 func TestSlotsForSubsets(t *testing.T) {
-	for _, lockstep := range []bool{false, true} {
+	for _, mode := range []rdma.Mode{rdma.Newest, rdma.ByClock} {
 		for k := 1; k <= 5; k++ {
-			r := newRig(t, rdma.Spec{Bytes: 8, Lockstep: lockstep}, k)
+			r := newRig(t, rdma.Spec{Bytes: 8, Mode: mode}, k)
 			clock := uint64(0)
 			for i := range k {
 				for range r.layout.parities() {
@@ -55,7 +55,7 @@ func TestSlotsForSubsets(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(r.reserved) != r.layout.Slots {
-				t.Errorf("lockstep %v, %d readers: %d slots used, expected all %d", lockstep, k, len(r.reserved), r.layout.Slots)
+				t.Errorf("mode %v, %d readers: %d slots used, expected all %d", mode, k, len(r.reserved), r.layout.Slots)
 			}
 			if !slices.IsSorted(r.reserved) {
 				t.Errorf("slots were first used in the order %v: not the lowest free", r.reserved)
@@ -143,7 +143,7 @@ func TestNewestRings(t *testing.T) {
 
 // A reader that attaches late gets what is there; nobody rang it before.
 func TestLateReader(t *testing.T) {
-	for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Lockstep: true}, {Bytes: 8, Depth: 2}} {
+	for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Mode: rdma.ByClock}, {Bytes: 8, Mode: rdma.Queue(2)}} {
 		r := newRig(t, s, 1)
 		r.control.readerBell(0).Store(0)
 		r.send(1)
@@ -234,7 +234,7 @@ func TestPartialIsReservedInPieces(t *testing.T) {
 
 // An update of another view does not count in lock-step.
 func TestLockstepGeneration(t *testing.T) {
-	r := newRig(t, rdma.Spec{Bytes: 8, Lockstep: true}, 1)
+	r := newRig(t, rdma.Spec{Bytes: 8, Mode: rdma.ByClock}, 1)
 	r.out.w.header.Generation++
 	r.send(1)
 	if _, ok, err := r.in[0].At(1); ok || err != nil {
@@ -249,7 +249,7 @@ func TestLockstepGeneration(t *testing.T) {
 
 // At of a clock that was looked for in vain does not disturb what is held.
 func TestAtKeepsWhatIsHeld(t *testing.T) {
-	r := newRig(t, rdma.Spec{Bytes: 8, Lockstep: true}, 1)
+	r := newRig(t, rdma.Spec{Bytes: 8, Mode: rdma.ByClock}, 1)
 	r.send(1)
 	r.send(2)
 	u, ok, err := r.in[0].At(2)

@@ -65,7 +65,7 @@ func (o *Outbox) Reserve(n int) error {
 	case o.w.closed:
 		return fmt.Errorf("%s: %w", o.end.Name, rdma.ErrClosed)
 	case o.w.slot < 0:
-		return fmt.Errorf("%s: Reserve without Begin; it is about the slot that Begin has returned", o.end.Name)
+		return fmt.Errorf("%s: Reserve without Begin; it works on the slot that Begin returned", o.end.Name)
 	case n < 0 || n > o.end.Layout.Spec.Bytes:
 		return fmt.Errorf("%s: Reserve of %d bytes in a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
 	}
@@ -81,7 +81,7 @@ func (o *Outbox) Commit(n int, s rdma.Stamp, to []int) error {
 	case o.w.closed:
 		return fmt.Errorf("%s: %w", o.end.Name, rdma.ErrClosed)
 	case o.w.slot < 0:
-		return fmt.Errorf("%s: Commit without Begin; each Commit publishes what one Begin returned", o.end.Name)
+		return fmt.Errorf("%s: Commit without Begin; each Commit publishes a slot that Begin returned", o.end.Name)
 	case n < 0 || n > o.end.Layout.Spec.Bytes:
 		return fmt.Errorf("%s: Commit of %d bytes into a slot of %d", o.end.Name, n, o.end.Layout.Spec.Bytes)
 	}

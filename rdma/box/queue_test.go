@@ -15,7 +15,7 @@ func TestQueueTwin(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		k, d := 1+random.IntN(4), 1+random.IntN(4)
-		r := newRig(t, rdma.Spec{Bytes: 8, Depth: d}, k)
+		r := newRig(t, rdma.Spec{Bytes: 8, Mode: rdma.Queue(d)}, k)
 		var sent []map[int]bool
 		taken, acked := make([]int, k), make([]int, k)
 		for range 1000 {
@@ -57,7 +57,7 @@ func TestQueueTwin(t *testing.T) {
 
 // Only those concerned are rung: an ack that says nothing new rings nobody.
 func TestQueueRings(t *testing.T) {
-	r := newRig(t, rdma.Spec{Bytes: 8, Depth: 2}, 2)
+	r := newRig(t, rdma.Spec{Bytes: 8, Mode: rdma.Queue(2)}, 2)
 	expect := func(what, want string) {
 		t.Helper()
 		if got := r.takeRings(); got != want {
@@ -87,7 +87,7 @@ func TestQueueRings(t *testing.T) {
 // DESIGN: room for at least 1,024 readers, in every mode, each with its own mark.
 func TestManyReaders(t *testing.T) {
 	const k = 1100
-	for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Lockstep: true}, {Bytes: 8, Depth: 2}} {
+	for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Mode: rdma.ByClock}, {Bytes: 8, Mode: rdma.Queue(2)}} {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			r := newRig(t, s, k)
 			var even []int
@@ -98,7 +98,7 @@ func TestManyReaders(t *testing.T) {
 			for i, in := range r.in {
 				u, ok, err := in.Next()
 				mine := i%2 == 1
-				if err != nil || ok != (mine || s.Depth > 0) || (u.Data != nil) != mine {
+				if err != nil || ok != (mine || s.Mode.Depth() > 0) || (u.Data != nil) != mine {
 					t.Fatalf("reader %d: %+v, ok %v, error %v", i, u, ok, err)
 				}
 				in.Release(1)
@@ -114,7 +114,7 @@ func TestManyReaders(t *testing.T) {
 // A queue that is misused by Excuse of a reader that reads gives an error, not a
 // wrong update.
 func TestExcusedReader(t *testing.T) {
-	r := newRig(t, rdma.Spec{Bytes: 8, Depth: 2}, 1)
+	r := newRig(t, rdma.Spec{Bytes: 8, Mode: rdma.Queue(2)}, 1)
 	for c := uint64(1); c <= 6; c++ {
 		r.send(c)
 		r.out.Excuse(1)

@@ -23,8 +23,9 @@ type Reader struct {
 // ReaderEnv is what a Reader needs of its surroundings.
 type ReaderEnv struct {
 	Slot  func(slot int) []byte
-	Ring  func(bell uint64) // never called with 0
-	State func() error      // of the sender: nil, ErrLeft or *PeerError
+	Find  func(slot int) error // Place.Find
+	Ring  func(bell uint64)    // never called with 0
+	State func() error         // of the sender: nil, ErrLeft or *PeerError
 }
 
 // NewReader attaches reader me, whose own doorbell is bell, to a box. The bell
@@ -44,7 +45,7 @@ func (r *Reader) Next() (h Header, payload []byte, ok bool, err error) {
 		return Header{}, nil, false, rdma.ErrClosed
 	}
 	mine := true
-	if r.layout.Spec.Depth > 0 {
+	if r.layout.Spec.Mode.Depth() > 0 {
 		h, mine, ok, err = r.nextQueue()
 	} else {
 		h, ok, err = r.nextNewest()
@@ -70,6 +71,11 @@ func (r *Reader) At(clock uint64) (h Header, payload []byte, ok, fresh bool, err
 
 // open reads and checks the header of the slot that holds update seq.
 func (r *Reader) open(slot int, seq uint64) (Header, error) {
+	if r.env.Find != nil {
+		if err := r.env.Find(slot); err != nil {
+			return Header{}, err
+		}
+	}
 	b := r.env.Slot(slot)
 	h, err := DecodeHeader(b)
 	if err == nil {
@@ -90,7 +96,7 @@ func (r *Reader) open(slot int, seq uint64) (Header, error) {
 // not returned. ^0 means all that there are.
 func (r *Reader) Release(seq uint64) {
 	switch {
-	case r.layout.Spec.Depth > 0:
+	case r.layout.Spec.Mode.Depth() > 0:
 		r.releaseQueue(seq) // does not look at closed: that is another goroutine's
 	case !r.closed:
 		r.releaseNewest(seq)

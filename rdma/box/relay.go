@@ -42,7 +42,7 @@ func (l *Relay) Progress() Progress {
 
 // top is the largest seq that the reader can have heard of.
 func (l *Relay) top() uint64 {
-	if l.end.Layout.Spec.Depth > 0 {
+	if l.end.Layout.Spec.Mode.Depth() > 0 {
 		return l.r.control.head().Load()
 	}
 	return l.r.latest(newestOf) >> slotBits
@@ -69,7 +69,7 @@ func (l *Relay) Resume(seq uint64) error {
 // updates that the reader has not released nothing more comes: its Replica has
 // no room.
 func (l *Relay) Next() (h Header, payload []byte, mine, ok bool, err error) {
-	if l.end.Layout.Spec.Depth > 0 {
+	if l.end.Layout.Spec.Mode.Depth() > 0 {
 		return l.nextQueue()
 	}
 	parity, w := l.pending()
@@ -123,7 +123,7 @@ func (l *Relay) Ack(seq uint64) {
 			break
 		}
 	}
-	if l.end.Layout.Spec.Depth > 0 {
+	if l.end.Layout.Spec.Mode.Depth() > 0 {
 		l.r.ringSender()
 	}
 }

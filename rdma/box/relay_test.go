@@ -120,7 +120,7 @@ func TestRelayNewest(t *testing.T) {
 
 // To a reader that has closed its end nothing is sent any more.
 func TestRelayReaderCloses(t *testing.T) {
-	for _, s := range []rdma.Spec{{Bytes: 64}, {Bytes: 64, Lockstep: true}, {Bytes: 64, Depth: 4}} {
+	for _, s := range []rdma.Spec{{Bytes: 64}, {Bytes: 64, Mode: rdma.ByClock}, {Bytes: 64, Mode: rdma.Queue(4)}} {
 		c := newChain(t, s)
 		c.send(1, 1)
 		if sent := c.pass(); len(sent) != 1 {
@@ -138,7 +138,7 @@ func TestRelayReaderCloses(t *testing.T) {
 }
 
 func TestRelayLockstep(t *testing.T) {
-	c := newChain(t, rdma.Spec{Bytes: 64, Lockstep: true})
+	c := newChain(t, rdma.Spec{Bytes: 64, Mode: rdma.ByClock})
 	c.send(1, 1)
 	c.send(2, 1)
 	if s := c.pass(); len(s) != 2 || s[0] != 1 || s[1] != 2 {
@@ -154,7 +154,7 @@ func TestRelayLockstep(t *testing.T) {
 // A queue gives everything, no more than the reader has room for, and what may
 // be overwritten, or was not meant for the reader, without payload.
 func TestRelayQueue(t *testing.T) {
-	c := newChain(t, rdma.Spec{Bytes: 64, Depth: 2})
+	c := newChain(t, rdma.Spec{Bytes: 64, Mode: rdma.Queue(2)})
 	c.send(1, 1)
 	c.send(2, []int{}...)
 	if s := c.pass(); len(s) != 2 {
@@ -189,7 +189,7 @@ func TestRelayQueue(t *testing.T) {
 // A reader that returns skips what is lost, nothing else; who has looked for it
 // before looks again.
 func TestRelayReturns(t *testing.T) {
-	c := newChain(t, rdma.Spec{Bytes: 64, Depth: 1})
+	c := newChain(t, rdma.Spec{Bytes: 64, Mode: rdma.Queue(1)})
 	free := func(want bool) {
 		t.Helper()
 		b, err := c.out.Begin()
@@ -222,11 +222,11 @@ func TestRelayReturns(t *testing.T) {
 
 // A new connection begins behind what has landed.
 func TestRelayResumes(t *testing.T) {
-	for _, s := range []rdma.Spec{{Bytes: 64}, {Bytes: 64, Lockstep: true}, {Bytes: 64, Depth: 2}} {
+	for _, s := range []rdma.Spec{{Bytes: 64}, {Bytes: 64, Mode: rdma.ByClock}, {Bytes: 64, Mode: rdma.Queue(2)}} {
 		c := newChain(t, s)
 		c.send(1, 1)
 		c.send(2, 1)
-		if s.Depth == 0 && !s.Lockstep {
+		if s.Mode == rdma.Newest {
 			c.replica.landed = 1 // it had come before 2
 		} else {
 			c.relay.sent = 0
@@ -249,7 +249,7 @@ func TestRelayResumes(t *testing.T) {
 
 // Nothing that comes is believed.
 func TestReplicaRefuses(t *testing.T) {
-	c := newChain(t, rdma.Spec{Bytes: 64, Depth: 2})
+	c := newChain(t, rdma.Spec{Bytes: 64, Mode: rdma.Queue(2)})
 	c.send(1, 1)
 	c.pass()
 	good := c.replica.end.Header()

@@ -58,7 +58,7 @@ func (p *Replica) Begin(h *Header) ([]byte, error) {
 	if h.Seq <= p.landed || h.Seq >= 1<<(64-slotBits) {
 		return nil, corrupt("seq %d behind seq %d", h.Seq, p.landed)
 	}
-	if p.end.Layout.Spec.Depth > 0 {
+	if p.end.Layout.Spec.Mode.Depth() > 0 {
 		if last := max(p.landed, p.Acked()); h.Seq-1 > last {
 			return nil, corrupt("seq %d of a queue behind seq %d", h.Seq, last)
 		}

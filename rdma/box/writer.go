@@ -70,10 +70,10 @@ func (w *Writer) Begin() ([]byte, error) {
 		return w.payload, nil
 	}
 	if w.seq == 1<<(64-slotBits)-1 {
-		return nil, corrupt("%d updates were sent; a box cannot count further", w.seq)
+		return nil, corrupt("%d updates were sent; a box cannot count more", w.seq)
 	}
 	var s int
-	if w.layout.Spec.Depth > 0 {
+	if w.layout.Spec.Mode.Depth() > 0 {
 		if !w.takeFree() {
 			return nil, nil
 		}
@@ -131,29 +131,29 @@ func (w *Writer) Commit(n int, s rdma.Stamp, to []int, all bool) {
 	for _, r := range to {
 		w.member[r] = w.seq
 	}
-	if w.layout.Spec.Depth > 0 {
+	if w.layout.Spec.Mode.Depth() > 0 {
 		w.publishQueue()
 	} else {
 		w.publishNewest(int(s.Clock & uint64(w.layout.parities()-1)))
 	}
 	w.slot, w.payload = -1, nil
-	w.tell(s.Clock)
+	w.publishClock(s.Clock)
 }
 
 // Advance raises the clock word without an update.
 func (w *Writer) Advance(clock uint64) {
 	if clock > w.clock {
-		w.tell(clock)
+		w.publishClock(clock)
 	}
 }
 
-// tell publishes the clock to everybody, also to readers for whom there is no
+// publishClock publishes the clock to everybody, also to readers for whom there is no
 // update: they may be waiting for the clock alone.
 //
 // The exchange is the full fence that is needed twice: between the last latest
 // and this writer's next look at the pins, and between any word published here
 // and the look at the readers' bells (control.readerBell).
-func (w *Writer) tell(clock uint64) {
+func (w *Writer) publishClock(clock uint64) {
 	w.clock = max(w.clock, clock)
 	w.control.clock().Swap(w.clock)
 	w.ringReaders()

@@ -10,6 +10,7 @@ import (
 	"malt/internal/explore"
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/internal/ends"
 	"malt/rdma/internal/mem"
 )
 
@@ -161,39 +162,30 @@ func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
 
 // Words are n words of every rank, as each rank holds them.
 func (j *Job) Words(name string, n int) []rdma.Words {
-	b := j.x.Memory(8 * n * len(j.ranks))
-	var all []rdma.Words
-	for rank := range j.ranks {
-		all = append(all, &words{j, b, n, rank})
+	all := make([]rdma.Words, len(j.ranks))
+	for rank, w := range j.hold(name, n) {
+		all[rank] = w
+	}
+	return all
+}
+
+func (j *Job) hold(name string, n int) []*words {
+	maps := make([][]byte, len(j.ranks))
+	all := make([]*words, len(j.ranks))
+	for rank, tr := range j.ranks {
+		maps[rank] = j.x.Memory(8 * n)
+		all[rank] = &words{ends.Words{
+			Rank: rank, N: n, Maps: maps, State: tr.State, Ring: func() { j.ringAll(rank) },
+		}}
 		for i := range n {
-			j.x.Names(func(word func([]byte, string)) { word(b[8*(rank*n+i):], fmt.Sprintf("%s[%d] of %d", name, i, rank)) })
+			j.x.Names(func(word func([]byte, string)) { word(maps[rank][8*i:], fmt.Sprintf("%s[%d] of %d", name, i, rank)) })
 		}
 	}
 	return all
 }
 
-type words struct {
-	j    *Job
-	b    []byte
-	n    int
-	rank int
-}
-
-func (w *words) word(rank, i int) *mem.Word { return mem.WordAt(w.b, 8*(rank*w.n+i)) }
-
-func (w *words) Set(i int, v uint64) {
-	w.word(w.rank, i).Swap(v)
-	w.j.ringAll(w.rank)
-}
-
-func (w *words) Put(i int, v uint64) { w.word(w.rank, i).Store(v) }
-
-func (w *words) Get(rank, i int) (uint64, error) {
-	err := w.j.ranks[w.rank].State(rank)
-	return w.word(rank, i).Load(), err
-}
-
-func (w *words) Heard(int) bool { return true }
+// words are never closed: they end with the case.
+type words struct{ ends.Words }
 
 func (w *words) Close() error { return nil }
 

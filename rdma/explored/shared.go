@@ -18,9 +18,10 @@ import (
 func (j *Job) Shared(name string, bytes, n, progress int) []rdma.Shared {
 	all := make([]rdma.Shared, len(j.ranks))
 	blocks := make([][]byte, len(j.ranks))
-	for rank, w := range j.Words(name, n) {
+	for rank, w := range j.hold(name, n) {
 		blocks[rank] = j.x.Memory(bytes)
-		all[rank] = &shared{w.(*words), blocks, progress}
+		w.Blocks = blocks
+		all[rank] = &shared{w, j.ranks[rank], progress}
 	}
 	j.x.Names(func(word func([]byte, string)) {
 		for rank, b := range blocks {
@@ -32,26 +33,17 @@ func (j *Job) Shared(name string, bytes, n, progress int) []rdma.Shared {
 
 type shared struct {
 	*words
-	blocks   [][]byte
+	t        *Transport
 	progress int
 }
 
 func (s *shared) Join(context.Context) error { return nil }
-func (s *shared) Bytes(rank int) []byte      { return s.blocks[rank] }
 
 func (s *shared) Put(i int, v uint64) {
 	s.words.Put(i, v)
 	if i == s.progress {
-		s.j.ranks[s.rank].thread.Yield()
+		s.t.thread.Yield()
 	}
-}
-
-func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	if !s.word(rank, i).CompareAndSwap(old, v) {
-		return false
-	}
-	s.j.ringAll(s.rank)
-	return true
 }
 
 var _ rdma.Shared = (*shared)(nil)

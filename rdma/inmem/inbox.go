@@ -13,15 +13,8 @@ import (
 // that fails or is given up has taken nothing.
 func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
 	op := fmt.Sprintf("Subscribe %s", name)
-	for i, sender := range senders {
-		if sender < 0 || sender >= t.job.size {
-			return nil, fmt.Errorf("%s: no rank %d among %d", op, sender, t.job.size)
-		}
-		for _, other := range senders[:i] {
-			if other == sender {
-				return nil, fmt.Errorf("%s: senders %v: each must be named once", op, senders)
-			}
-		}
+	if err := rdma.CheckPeers("senders", senders, t.rank, t.job.size); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	found := make([]*publication, len(senders))
 	index := make([]int, len(senders))

@@ -29,14 +29,9 @@ func (t *transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 // publish makes one box per set of readers, and announces all or none.
 func (t *transport) publish(name string, s rdma.Spec, sets [][]int) ([]rdma.Outbox, error) {
 	op := fmt.Sprintf("Publish %s", name)
-	var all []int
-	for _, readers := range sets {
-		for _, r := range readers {
-			if r < 0 || r >= t.job.size || slices.Contains(all, r) {
-				return nil, fmt.Errorf("%s: readers %v: each must be a rank below %d, and named once", op, append(all, r), t.job.size)
-			}
-			all = append(all, r)
-		}
+	all := slices.Concat(sets...)
+	if err := rdma.CheckPeers("readers", all, t.rank, t.job.size); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	pubs := make([]*publication, len(sets))
 	outs := make([]rdma.Outbox, len(sets))

@@ -10,7 +10,7 @@ import (
 
 // shared is words of a host that all there may write, with a block of memory
 // each.
-type shared struct{ words }
+type shared struct{ *words }
 
 var _ rdma.Shared = (*shared)(nil)
 
@@ -19,13 +19,13 @@ var _ rdma.Shared = (*shared)(nil)
 func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	op := fmt.Sprintf("Share %s", name)
 	if bytes < 0 || n < 0 {
-		return nil, fmt.Errorf("%s: %d bytes and %d words; neither can be negative", op, bytes, n)
+		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 or more of both", op, bytes, n)
 	}
 	block, err := heap(max(bytes, 1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	s := &shared{words{t: t, name: name, n: n}}
+	s := &shared{t.words(name, n)}
 	near := t.Near()
 	if err := s.arrive(fmt.Sprintf("shared %s on the host of %d", name, near[0]), near, fmt.Sprintf("%d bytes and %d words", bytes, n), block[:bytes]); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
@@ -47,19 +47,10 @@ func (s *shared) Join(ctx context.Context) error {
 	return nil
 }
 
-func (s *shared) Bytes(rank int) []byte { return s.set.parts[rank].block }
-
-func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	p := &s.set.parts[rank]
-	if p.bell == 0 || !p.values[i].CompareAndSwap(old, v) { // 0: not near
-		return false
-	}
-	s.ringAll()
-	return true
-}
-
 func (s *shared) Close() error {
-	s.t.open.Forget(s)
-	s.depart()
+	if s.Guard.Close(nil) {
+		s.t.open.Forget(s)
+		s.depart()
+	}
 	return nil
 }

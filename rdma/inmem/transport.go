@@ -65,22 +65,22 @@ func (t *transport) Rank() int    { return t.rank }
 func (t *transport) Size() int    { return t.job.size }
 func (t *transport) Near() []int  { return t.job.near[t.rank] }
 
+// Wait also ends when this transport is closed.
 func (t *transport) Wait(ctx context.Context, step func() bool) error {
-	return t.wait(ctx, func() (bool, error) { return step(), nil })
+	return t.open.Wait(ctx, t.rank, t.bell, step)
 }
 
-// wait is Bell.Wait that also ends when this transport is closed.
+// wait is Wait that also ends when step fails.
 func (t *transport) wait(ctx context.Context, step func() (bool, error)) error {
-	err := t.bell.Wait(ctx, func() (bool, error) {
-		if ok, err := step(); ok || err != nil {
-			return ok, err
-		}
-		return false, t.open.Check()
+	var failed error
+	err := t.Wait(ctx, func() (ok bool) {
+		ok, failed = step()
+		return ok || failed != nil
 	})
-	if err != nil {
-		return fmt.Errorf("rank %d: %w", t.rank, err)
+	if failed != nil {
+		err = fmt.Errorf("rank %d: %w", t.rank, failed)
 	}
-	return nil
+	return err
 }
 
 func (t *transport) Wake() { t.bell.Ring() }

@@ -7,7 +7,6 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/internal/ends"
-	"malt/rdma/internal/mem"
 )
 
 // wordSet is the words of all ranks under one name, or of the ranks of a host,
@@ -23,17 +22,17 @@ type wordSet struct {
 
 // part is what one rank has made.
 type part struct {
-	what   string // all must agree on this
-	values []mem.Word
-	block  []byte // of a Shared
-	bell   uint64 // whom Set of the others rings; 0: not made yet
+	what  string // all must agree on this
+	words []byte
+	block []byte // of a Shared
+	bell  uint64 // whom Set of the others rings; 0: not made yet
 }
 
 // words is one rank's hold on a wordSet.
 type words struct {
+	ends.Words
 	t    *transport
 	name string
-	n    int
 	set  *wordSet
 }
 
@@ -44,9 +43,9 @@ var _ rdma.Words = (*words)(nil)
 func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
 	op := fmt.Sprintf("Words %s", name)
 	if n < 0 {
-		return nil, fmt.Errorf("%s: %d words; it cannot be negative", op, n)
+		return nil, fmt.Errorf("%s: %d words; expected 0 or more", op, n)
 	}
-	w := &words{t: t, name: name, n: n}
+	w := t.words(name, n)
 	err := w.arrive("words "+name, t.job.all(), fmt.Sprintf("%d words", n), nil)
 	if err == nil {
 		if err = w.join(ctx); err == nil {
@@ -62,7 +61,16 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 	return w, nil
 }
 
-// join waits until all have arrived.
+func (t *transport) words(name string, n int) *words {
+	w := &words{t: t, name: name}
+	w.Words = ends.Words{
+		Rank: t.rank, N: n, Maps: make([][]byte, t.job.size), Blocks: make([][]byte, t.job.size),
+		State: t.job.state, Ring: w.ring,
+	}
+	return w
+}
+
+// join waits until all have arrived, and takes what they have made.
 func (w *words) join(ctx context.Context) error {
 	t, set := w.t, w.set
 	var missing []int
@@ -87,6 +95,11 @@ func (w *words) join(ctx context.Context) error {
 	if err != nil && len(missing) > 0 {
 		return fmt.Errorf("waiting for ranks %v: %w", missing, err)
 	}
+	if err == nil {
+		for _, rank := range set.ranks {
+			w.Maps[rank], w.Blocks[rank] = set.parts[rank].words, set.parts[rank].block
+		}
+	}
 	return err
 }
 
@@ -105,10 +118,14 @@ func (w *words) arrive(key string, ranks []int, what string, block []byte) error
 	}
 	own := &set.parts[t.rank]
 	if own.bell != 0 {
-		return errors.New("another call of this rank waits for that name")
+		return errors.New("another call of this rank is waiting for that name")
 	}
-	w.set = set
-	*own = part{what, make([]mem.Word, w.n), block, t.bellID}
+	memory, err := heap(8 * max(w.N, 1))
+	if err != nil {
+		return err
+	}
+	w.set, w.Blocks[t.rank] = set, block
+	*own = part{what, memory, block, t.bellID}
 	set.here++
 	if set.here == len(ranks) {
 		delete(j.words, key)
@@ -134,34 +151,15 @@ func (w *words) depart() {
 	}
 }
 
-// Set stores with an exchange and then rings: who sleeps has looked before it.
-func (w *words) Set(i int, v uint64) {
-	w.set.parts[w.t.rank].values[i].Swap(v)
-	w.ringAll()
-}
-
-func (w *words) ringAll() {
+func (w *words) ring() {
 	for i := range w.set.parts {
 		w.t.job.bells.Ring(w.set.parts[i].bell)
 	}
 }
 
-func (w *words) Put(i int, v uint64) { w.set.parts[w.t.rank].values[i].Store(v) }
-
-// Get looks at the state before the word: behind a final state the word is
-// final.
-func (w *words) Get(rank, i int) (uint64, error) {
-	if rank < 0 || rank >= w.t.job.size || w.set.parts[rank].bell == 0 || i < 0 || i >= w.n {
-		return 0, fmt.Errorf("word %d of rank %d: there are %d words of ranks %v", i, rank, w.n, w.set.ranks)
-	}
-	err := w.t.job.state(rank)
-	return w.set.parts[rank].values[i].Load(), err
-}
-
-// Heard: what is stored can be read.
-func (w *words) Heard(int) bool { return true }
-
 func (w *words) Close() error {
-	w.t.open.Forget(w)
+	if w.Guard.Close(nil) {
+		w.t.open.Forget(w)
+	}
 	return nil
 }

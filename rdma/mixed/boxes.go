@@ -5,11 +5,9 @@ import (
 	"errors"
 
 	"malt/rdma"
-	"malt/rdma/box"
-	"malt/rdma/shm"
 )
 
-// Publish has tcp relay the box to readers elsewhere.
+// Publish has the far half relay the box to readers elsewhere.
 func (t *transport) Publish(ctx context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
 	near, far := t.split(readers)
 	switch {
@@ -18,12 +16,7 @@ func (t *transport) Publish(ctx context.Context, name string, s rdma.Spec, reade
 	case len(near) == 0:
 		return t.far.Publish(ctx, name, s, far)
 	}
-	return t.near.PublishBeyond(name, s, near, far, &shm.Beyond{
-		Ring: t.far.Ring,
-		Relay: func(o *box.Outbox, e box.End, first int, release func() error) error {
-			return t.far.Relay(o, e, first, far, release)
-		},
-	})
+	return t.near.PublishBeyond(name, s, near, far, t.far)
 }
 
 // PublishEach makes the boxes of readers elsewhere apart.

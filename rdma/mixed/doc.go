@@ -1,10 +1,11 @@
-// Package mixed is the transport of a job on several machines: shared memory
-// between the ranks of each machine, and TCP between machines.
+// Package mixed is the transport of a job on several machines: one half connects the
+// ranks of each machine by shared memory, such as shm, and the other one connects
+// machines, such as remote.
 //
-//	t, err := mixed.Open(ctx, near, far)   // a rendezvous.Config and a tcp.Config
+//	t, err := mixed.Open(near, far)   // functions that open the halves
 //
-// A box lies in memory that the ranks of its machine map, as with shm. For readers
-// on other machines, tcp relays it out of that same memory: the rank that scatters
+// A box lies in memory that the ranks of its machine map. For readers
+// on other machines, the far half relays it out of that same memory: the rank that scatters
 // copies an update once, wherever its readers are. Updates from other machines land
 // in replicas, and ring the same doorbell as the ranks of the machine do, so that a
 // rank waits for all of them at one place.
@@ -30,14 +31,14 @@
 // by tcp. Package mixed makes one transport of the two.
 //
 //   - A box with near and far readers lies in shared memory. For each far reader, tcp
-//     attaches a relay, as one more reader (shm.PublishBeyond, tcp.Relay). So an
+//     attaches a relay, as one more reader (Near.PublishBeyond, box.Relayer). So an
 //     update is copied once, however many readers it has and wherever they are. In a
 //     queue, a relay copies the part that the connection does not take at once: a
 //     reader may be excused while its update is in flight, and a slot in shared
 //     memory cannot be exchanged as one of tcp's own slots can.
 //   - Waking a goroutine takes longer than sending to the peer. So the goroutine that
-//     commits a small update also writes it (quick.go), and a rank that polls lands
-//     incoming updates itself (glance in land.go). At either end, one goroutine at a
+//     commits a small update also writes it (eager.go), and a rank that polls lands
+//     incoming updates itself (inlineProgress in land.go). At either end, one goroutine at a
 //     time has the turn, and the goroutine of the connection does the rest.
 //   - Each rank has one doorbell, in shared memory. Updates from elsewhere ring it
 //     too, so a rank waits at one place.

@@ -11,7 +11,9 @@ import (
 	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/rdmatest"
+	"malt/rdma/remote"
 	"malt/rdma/rendezvous"
+	"malt/rdma/shm"
 	"malt/rdma/tcp"
 )
 
@@ -42,10 +44,14 @@ func open(t testing.TB, host ...int) []rdma.Transport {
 	var wg sync.WaitGroup
 	for rank, h := range host {
 		wg.Go(func() {
-			all[rank], errs[rank] = Open(ctx,
-				rendezvous.Config{Rank: rank, Size: len(host), Store: job, Token: "secret", Members: near[h]},
-				tcp.Config{Rank: rank, Size: len(host), Job: job, Token: []byte("secret"), Generation: 1, Listeners: listeners[rank : rank+1], Peers: peers},
-			)
+			all[rank], errs[rank] = Open(
+				func(elsewhere func(int) error) (Near, error) {
+					return shm.Open(ctx, rendezvous.Config{Rank: rank, Size: len(host), Store: job, Token: "secret", Members: near[h], Elsewhere: elsewhere})
+				},
+				func(n Near) (Far, error) {
+					return remote.Open(ctx, remote.Config{Rank: rank, Size: len(host), Generation: 1, Near: near[h], Bell: n},
+						tcp.New(tcp.Config{Job: job, Token: []byte("secret"), Listeners: listeners[rank : rank+1], Peers: peers}))
+				})
 		})
 	}
 	wg.Wait()
@@ -54,7 +60,7 @@ func open(t testing.TB, host ...int) []rdma.Transport {
 	}
 	for _, tr := range all {
 		// They share a process: who looks for long keeps others from running.
-		tr.(*transport).near.WaitAs(rendezvous.Policy{})
+		tr.(*transport).near.(*shm.Transport).WaitAs(rendezvous.Policy{})
 	}
 	return all
 }
@@ -77,7 +83,7 @@ func settle(all []rdma.Transport) []rdma.Transport {
 	far := make([]rdmatest.Framer, len(all))
 	ts := make([]rdma.Transport, len(all))
 	for i, t := range all {
-		far[i] = t.(*transport).far
+		far[i] = t.(*transport).far.(rdmatest.Framer)
 		ts[i] = settled{t, far}
 	}
 	return ts

@@ -7,15 +7,40 @@ import (
 	"sync/atomic"
 
 	"malt/rdma"
-	"malt/rdma/rendezvous"
-	"malt/rdma/shm"
-	"malt/rdma/tcp"
+	"malt/rdma/box"
+	"malt/rdma/internal/bell"
 )
 
-// transport is one rank, or a sub of it, with a doorbell in shared memory.
+// Near is the half that connects the ranks of one machine.
+type Near interface {
+	half
+	bell.Doorbell
+	// PublishBeyond is Publish, also for readers that are far.
+	PublishBeyond(name string, s rdma.Spec, near, far []int, by box.Relayer) (rdma.Outbox, error)
+	// CloseEnds closes what is open, and does not leave.
+	CloseEnds() error
+}
+
+// Far is the half that connects machines.
+type Far interface {
+	half
+	box.Relayer
+	Reaches(rank int) bool // it is on another machine
+	// Await returns when Subscribe would not wait, or with the error of hopeless.
+	Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error
+	// SubAt is Sub with a doorbell of the other half.
+	SubAt(bell.Doorbell) (rdma.Transport, error)
+}
+
+type half interface {
+	rdma.Transport
+	rdma.Connected
+}
+
+// transport is one rank, or a sub of it, which waits at the doorbell of its near half.
 type transport struct {
-	near *shm.Transport
-	far  *tcp.Transport
+	near Near
+	far  Far
 
 	mu    sync.Mutex
 	words map[string]*words // whose halves did not both come about (yet), by name
@@ -23,51 +48,34 @@ type transport struct {
 
 var _ rdma.Transport = (*transport)(nil)
 
-// Open joins this rank with those of its machine, near.Members, and connects it
-// with all others. far is for the same job; Open fills in what concerns the
-// machine.
-func Open(ctx context.Context, near rendezvous.Config, far tcp.Config) (rdma.Transport, error) {
+// Open joins this rank with those of its machine, and then connects it with all others.
+// The near half asks elsewhere for the state of a far rank.
+func Open(near func(elsewhere func(rank int) error) (Near, error), far func(near Near) (Far, error)) (rdma.Transport, error) {
 	// Until both halves are there nobody asks for the state of a far rank.
-	var beyond atomic.Pointer[tcp.Transport]
-	near.Elsewhere = func(rank int) error {
+	var beyond atomic.Pointer[Far]
+	here, err := near(func(rank int) error {
 		if t := beyond.Load(); t != nil {
-			return t.State(rank)
+			return (*t).State(rank)
 		}
 		return nil
-	}
-	here, err := shm.Open(ctx, near)
+	})
 	if err != nil {
-		for _, l := range far.Listeners {
-			l.Close()
-		}
 		return nil, err
 	}
-	far.Near, far.Bell = near.Members, doorbell{here}
-	there, err := tcp.Open(ctx, far)
+	there, err := far(here)
 	if err != nil {
 		here.Abort(rdma.HasFailed(here.Rank(), "it could not connect to other hosts: "+err.Error()))
 		return nil, errors.Join(err, here.Close())
 	}
-	beyond.Store(there)
-	return &transport{near: here, far: there, words: map[string]*words{}}, nil
+	beyond.Store(&there)
+	return join(here, there), nil
 }
 
-// doorbell is where a rank, or a sub of it, waits.
-type doorbell struct{ *shm.Transport }
-
-var _ tcp.Doorbell = doorbell{}
-
-func (b doorbell) WaitFor(ctx context.Context, step func() (bool, error)) (err error) {
-	if waited := b.Wait(ctx, func() (ok bool) {
-		ok, err = step()
-		return ok || err != nil
-	}); waited != nil {
-		err = waited
-	}
-	return err
+func join(near Near, far Far) *transport {
+	return &transport{near: near, far: far, words: map[string]*words{}}
 }
 
-func (t *transport) Name() string { return "shm+tcp" }
+func (t *transport) Name() string { return t.near.Name() + "+" + t.far.Name() }
 func (t *transport) Rank() int    { return t.near.Rank() }
 func (t *transport) Size() int    { return t.near.Size() }
 func (t *transport) Near() []int  { return t.near.Near() }
@@ -111,15 +119,15 @@ func (t *transport) Traffic(peer int) rdma.Traffic {
 }
 
 func (t *transport) Sub() (rdma.Transport, error) {
-	near, err := t.near.NewSub()
+	near, err := t.near.Sub()
 	if err != nil {
 		return nil, err
 	}
-	far, err := t.far.SubAt(doorbell{near})
+	far, err := t.far.SubAt(near.(Near))
 	if err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
-	return &transport{near: near, far: far, words: map[string]*words{}}, nil
+	return join(near.(Near), far.(Far)), nil
 }
 
 // Close closes what is open in both halves before it leaves by either: who sees

@@ -21,7 +21,7 @@ var createCases = []testCase{
 }
 
 func publishAlone(j *job) {
-	for _, s := range []rdma.Spec{{Bytes: 16}, {Bytes: 16, Lockstep: true}, {Bytes: 16, Depth: 1}} {
+	for _, s := range []rdma.Spec{{Bytes: 16}, {Bytes: 16, Mode: rdma.ByClock}, {Bytes: 16, Mode: rdma.Queue(1)}} {
 		out, err := j.ranks[0].Publish(j.ctx, "alone", s, nil)
 		if err != nil {
 			j.Fatalf("%+v: %v", s, err)
@@ -38,14 +38,16 @@ func publishAlone(j *job) {
 func publishRefuses(j *job) {
 	t := j.ranks[0]
 	for what, f := range map[string]func() error{
-		"a reader that does not exist": func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{j.n()}); return err },
-		"a negative reader":            func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{-1}); return err },
-		"a reader named twice":         func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{0, 0}); return err },
-		"a negative payload":           func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Bytes: -1}, nil); return err },
-		"a negative depth":             func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Depth: -1}, nil); return err },
-		"a queue in lock-step":         func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Depth: 1, Lockstep: true}, nil); return err },
-		"a sender that does not exist": func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{j.n()}); return err },
-		"a sender named twice":         func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{0, 0}); return err },
+		"a reader that does not exist":  func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{j.n()}); return err },
+		"a negative reader":             func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{-1}); return err },
+		"a reader named twice":          func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{1, 1}); return err },
+		"a box to oneself":              func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{1, 0}); return err },
+		"a box to oneself among others": func() error { _, err := t.PublishEach(j.ctx, "x", rdma.Spec{}, []int{1, 0}); return err },
+		"a box from oneself":            func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{0}); return err },
+		"a negative payload":            func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Bytes: -1}, nil); return err },
+		"a queue of no depth":           func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Mode: rdma.Queue(0)}, nil); return err },
+		"a sender that does not exist":  func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{j.n()}); return err },
+		"a sender named twice":          func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{1, 1}); return err },
 	} {
 		if f() == nil {
 			j.Errorf("%s was accepted", what)
@@ -79,7 +81,7 @@ func nameAgain(j *job) {
 
 // publishEach: one call, payloads of their own.
 func publishEach(j *job) {
-	s := rdma.Spec{Bytes: 100, Depth: 2}
+	s := rdma.Spec{Bytes: 100, Mode: rdma.Queue(2)}
 	outs, err := j.ranks[0].PublishEach(j.ctx, "each", s, j.others(0))
 	if err != nil {
 		j.Fatal(err)
@@ -165,8 +167,8 @@ func specsDiffer(j *job) {
 	base := rdma.Spec{Bytes: 8, About: "float32"}
 	for what, s := range map[string]rdma.Spec{
 		"bytes":    {Bytes: 9, About: "float32"},
-		"depth":    {Bytes: 8, About: "float32", Depth: 1},
-		"lockstep": {Bytes: 8, About: "float32", Lockstep: true},
+		"depth":    {Bytes: 8, About: "float32", Mode: rdma.Queue(1)},
+		"lockstep": {Bytes: 8, About: "float32", Mode: rdma.ByClock},
 		"about":    {Bytes: 8, About: "float64"},
 	} {
 		j.publish(0, what, base, 1)

@@ -19,8 +19,8 @@ var endCases = []testCase{
 func leavingKeeps(j *job) {
 	specs := map[string]rdma.Spec{
 		"newest":    {Bytes: 40},
-		"lock-step": {Bytes: 40, Lockstep: true},
-		"queue":     {Bytes: 40, Depth: 2},
+		"lock-step": {Bytes: 40, Mode: rdma.ByClock},
+		"queue":     {Bytes: 40, Mode: rdma.Queue(2)},
 	}
 	for name, s := range specs {
 		out := j.publish(0, name, s, j.others(0)...)
@@ -37,10 +37,10 @@ func leavingKeeps(j *job) {
 		if c, err := in.Clock(); c != 8 || !errors.Is(err, rdma.ErrLeft) {
 			j.Errorf("%s: clock %d, error %v; expected 8 and ErrLeft", name, c, err)
 		}
-		if s.Depth > 0 {
+		if s.Mode.Depth() > 0 {
 			j.take(in, 1, 40)
 		}
-		if s.Lockstep {
+		if s.Mode == rdma.ByClock {
 			j.at(in, 1, 40)
 		}
 		j.take(in, 2, 40)
@@ -105,8 +105,8 @@ func (j *job) dead(what string, err error, reason string) {
 func abortedPeer(j *job) {
 	const reason = "out of patience"
 	newest, in := j.star(rdma.Spec{Bytes: 40})
-	queue := j.publish(0, "queue", rdma.Spec{Bytes: 40, Depth: 3}, 1)
-	qin := j.subscribe(1, "queue", rdma.Spec{Bytes: 40, Depth: 3}, 0)
+	queue := j.publish(0, "queue", rdma.Spec{Bytes: 40, Mode: rdma.Queue(3)}, 1)
+	qin := j.subscribe(1, "queue", rdma.Spec{Bytes: 40, Mode: rdma.Queue(3)}, 0)
 	for c := uint64(1); c <= 3; c++ {
 		j.mustPut(newest, 0, c, 40, nil)
 		j.mustPut(queue, 0, c, 40, nil)

@@ -15,7 +15,7 @@ var lockstepCases = []testCase{
 }
 
 func atNeedsLockstep(j *job) {
-	for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Depth: 2}} {
+	for _, s := range []rdma.Spec{{Bytes: 8}, {Bytes: 8, Mode: rdma.Queue(2)}} {
 		out, in := j.star(s)
 		j.mustPut(out, 0, 1, 8, nil)
 		if _, _, err := in[1].At(1); err == nil {
@@ -58,7 +58,7 @@ func (j *job) notAt(in rdma.Inbox, clock uint64) {
 
 // atExactly: the sender may be one clock ahead of a reader; both are there.
 func atExactly(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 200, Lockstep: true})
+	out, in := j.star(rdma.Spec{Bytes: 200, Mode: rdma.ByClock})
 	j.notAt(in[1], 0)
 	j.notAt(in[1], 1)
 	j.mustPut(out, 0, 1, 200, nil)
@@ -92,7 +92,7 @@ func atExactly(j *job) {
 // before is not taken for it. All readers hold, so that the most slots are
 // needed.
 func lockstepSubset(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 100, Lockstep: true})
+	out, in := j.star(rdma.Spec{Bytes: 100, Mode: rdma.ByClock})
 	others := j.others(0)
 	for c := uint64(1); c < 40; c++ {
 		chosen := others[int(c)%len(others)]
@@ -112,7 +112,7 @@ func lockstepSubset(j *job) {
 func lockstepBarrier(j *job) {
 	const steps, bytes = 60, 2048
 	j.every(func(r int) error {
-		t, s := j.ranks[r], rdma.Spec{Bytes: bytes, Lockstep: true}
+		t, s := j.ranks[r], rdma.Spec{Bytes: bytes, Mode: rdma.ByClock}
 		out, err := t.Publish(j.ctx, "bsp", s, j.others(r))
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func lockstepBarrier(j *job) {
 func lockstepClock(j *job) {
 	const steps, bytes = 100, 16 << 10
 	j.every(func(r int) error {
-		t, s := j.ranks[r], rdma.Spec{Bytes: bytes, Lockstep: true}
+		t, s := j.ranks[r], rdma.Spec{Bytes: bytes, Mode: rdma.ByClock}
 		out, err := t.Publish(j.ctx, "bsp", s, j.others(r))
 		if err != nil {
 			return err

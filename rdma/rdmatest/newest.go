@@ -1,9 +1,11 @@
 package rdmatest
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 
 	"malt/rdma"
 )
@@ -18,6 +20,40 @@ var newestCases = []testCase{
 	{"acked and skipped", 2, ackedNewest},
 	{"clock and advance", 2, clockAdvance},
 	{"header travels", 2, headerTravels},
+	{"what was begun can be read until the next Begin", 2, begunStays},
+}
+
+// begunStays: what the sender has written stays before it, committed, read and released.
+func begunStays(j *job) {
+	for name, s := range map[string]rdma.Spec{
+		"newest":    {Bytes: 3000},
+		"lock-step": {Bytes: 3000, Mode: rdma.ByClock},
+		"queue":     {Bytes: 3000, Mode: rdma.Queue(2)},
+	} {
+		out := j.publish(0, name, s, j.others(0)...)
+		in := map[int]rdma.Inbox{}
+		for _, r := range j.others(0) {
+			in[r] = j.subscribe(r, name, s, 0)
+		}
+		for c := uint64(1); c <= 10; c++ {
+			b, err := out.Begin()
+			if err != nil || b == nil {
+				j.Fatalf("%s: Begin: %d bytes, %v", name, len(b), err)
+			}
+			pattern(b, 0, c)
+			want := slices.Clone(b)
+			if err := errors.Join(out.Commit(len(b), stamp(0, c), nil), out.Advance(c)); err != nil {
+				j.Fatalf("%s: %v", name, err)
+			}
+			for _, r := range j.others(0) {
+				in[r].Release(j.take(in[r], c, 3000).Seq)
+			}
+			j.settle()
+			if !bytes.Equal(b, want) {
+				j.Errorf("%s: clock %d: what was begun has changed after Commit", name, c)
+			}
+		}
+	}
 }
 
 // headerTravels: the box carries every field of the stamp as it is.

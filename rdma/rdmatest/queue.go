@@ -31,10 +31,10 @@ func (j *job) full(out rdma.Outbox) {
 // queueKeeps: depth 1 to 4, every update once and in order, never overwritten.
 func queueKeeps(j *job) {
 	for depth := 1; depth <= 4; depth++ {
-		out := j.publish(0, fmt.Sprint(depth), rdma.Spec{Bytes: 500, Depth: depth}, j.others(0)...)
+		out := j.publish(0, fmt.Sprint(depth), rdma.Spec{Bytes: 500, Mode: rdma.Queue(depth)}, j.others(0)...)
 		var in []rdma.Inbox
 		for _, r := range j.others(0) {
-			in = append(in, j.subscribe(r, fmt.Sprint(depth), rdma.Spec{Bytes: 500, Depth: depth}, 0))
+			in = append(in, j.subscribe(r, fmt.Sprint(depth), rdma.Spec{Bytes: 500, Mode: rdma.Queue(depth)}, 0))
 		}
 		clock := uint64(0)
 		for range 3 * depth {
@@ -67,7 +67,7 @@ func queueKeeps(j *job) {
 
 // queueSubset: the others get an update without data, which they release too.
 func queueSubset(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 16, Depth: 2})
+	out, in := j.star(rdma.Spec{Bytes: 16, Mode: rdma.Queue(2)})
 	others := j.others(0)
 	for c := uint64(1); c < 50; c++ {
 		var to []int // nobody at first, then by the bits of c
@@ -110,7 +110,7 @@ func queueSubset(j *job) {
 // queueHolds: several updates can be in use together, each valid until released.
 func queueHolds(j *job) {
 	const depth, bytes = 3, 5000
-	out, in := j.star(rdma.Spec{Bytes: bytes, Depth: depth})
+	out, in := j.star(rdma.Spec{Bytes: bytes, Mode: rdma.Queue(depth)})
 	for c := uint64(1); c <= depth; c++ {
 		j.mustPut(out, 0, c, bytes, nil)
 	}
@@ -134,7 +134,7 @@ func queueHolds(j *job) {
 
 // queueSkips: Release of more than was returned skips it.
 func queueSkips(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 8, Depth: 4})
+	out, in := j.star(rdma.Spec{Bytes: 8, Mode: rdma.Queue(4)})
 	for c := uint64(1); c <= 4; c++ {
 		j.mustPut(out, 0, c, 8, nil)
 	}
@@ -159,7 +159,7 @@ func queueSkips(j *job) {
 // excuse: what was sent to a reader that is elsewhere does not hold the sender
 // up; what is sent afterwards does again.
 func excuse(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 8, Depth: 2})
+	out, in := j.star(rdma.Spec{Bytes: 8, Mode: rdma.Queue(2)})
 	away := j.n() - 1
 	for c := uint64(1); c <= 10; c += 2 {
 		j.mustPut(out, 0, c, 8, nil)
@@ -184,7 +184,7 @@ func excuse(j *job) {
 // queueGone: readers that are dead or have left, or have closed their end, are
 // not waited for.
 func queueGone(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 8, Depth: 1})
+	out, in := j.star(rdma.Spec{Bytes: 8, Mode: rdma.Queue(1)})
 	j.mustPut(out, 0, 1, 8, nil)
 	j.full(out)
 	last := j.n() - 1
@@ -217,7 +217,7 @@ func queueGone(j *job) {
 // queueDrained: the final value of Clock, then what is still there, then
 // nothing.
 func queueDrained(j *job) {
-	out, in := j.star(rdma.Spec{Bytes: 8, Depth: 3})
+	out, in := j.star(rdma.Spec{Bytes: 8, Mode: rdma.Queue(3)})
 	j.mustPut(out, 0, 5, 8, nil)
 	j.mustPut(out, 0, 6, 8, nil)
 	if _, err := out.Begin(); err != nil { // begun, never committed
@@ -242,7 +242,7 @@ func queueDrained(j *job) {
 func queueOtherGoroutine(j *job) {
 	const updates, bytes = 300, 64
 	done := make(chan rdma.Update, 8)
-	out, in := j.star(rdma.Spec{Bytes: bytes, Depth: 3})
+	out, in := j.star(rdma.Spec{Bytes: bytes, Mode: rdma.Queue(3)})
 	for _, r := range j.others(0) {
 		if r != 1 {
 			if err := in[r].Close(); err != nil {

@@ -11,9 +11,9 @@ import (
 
 var scheduleCases = []testCase{
 	{"G3 torn stress", 2, tornStress},
-	{"G2 G3 random schedule, newest", 2, func(j *job) { schedule(j, 0) }},
-	{"G2 G3 random schedule, queue of 1", 2, func(j *job) { schedule(j, 1) }},
-	{"G2 G3 random schedule, queue of 3", 2, func(j *job) { schedule(j, 3) }},
+	{"G2 G3 random schedule, newest", 2, func(j *job) { schedule(j, rdma.Newest) }},
+	{"G2 G3 random schedule, queue of 1", 2, func(j *job) { schedule(j, rdma.Queue(1)) }},
+	{"G2 G3 random schedule, queue of 3", 2, func(j *job) { schedule(j, rdma.Queue(3)) }},
 }
 
 // tornStress is G3: a sender that never pauses, readers that never sleep. The
@@ -62,13 +62,13 @@ type history struct {
 // schedule lets all ranks scatter to random subsets and look at random times,
 // all to all, each in its own goroutine. In newest mode a reader may miss what
 // was overwritten, never the last; in queue mode nothing.
-func schedule(j *job, depth int) {
+func schedule(j *job, mode rdma.Mode) {
 	const updates = 400
-	spec := rdma.Spec{Bytes: 1 << 10, Depth: depth}
+	spec := rdma.Spec{Bytes: 1 << 10, Mode: mode}
 	h := &history{to: make([][]uint64, j.n())}
 	got := make([][]int, j.n()) // by rank: updates got, by sender
 	j.every(func(r int) error {
-		t, random := j.ranks[r], rand.New(rand.NewPCG(uint64(depth), uint64(r)))
+		t, random := j.ranks[r], rand.New(rand.NewPCG(uint64(mode), uint64(r)))
 		out, err := t.Publish(j.ctx, "random", spec, j.others(r))
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func schedule(j *job, depth int) {
 		}
 		readers := make([]*checker, len(ins))
 		for i, in := range ins {
-			readers[i] = &checker{in: in, me: r, queue: depth > 0, h: h}
+			readers[i] = &checker{in: in, me: r, queue: mode.Depth() > 0, h: h}
 		}
 		got[r] = make([]int, j.n())
 		for c := uint64(1); c <= updates; {

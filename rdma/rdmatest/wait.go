@@ -122,8 +122,8 @@ func everythingRings(j *job) {
 	clock := uint64(0)
 	for _, r := range j.others(0) {
 		name := fmt.Sprint("queue of ", r)
-		queue := j.publish(0, name, rdma.Spec{Bytes: 8, Depth: 1}, r)
-		qin := j.subscribe(r, name, rdma.Spec{Bytes: 8, Depth: 1}, 0)
+		queue := j.publish(0, name, rdma.Spec{Bytes: 8, Mode: rdma.Queue(1)}, r)
+		qin := j.subscribe(r, name, rdma.Spec{Bytes: 8, Mode: rdma.Queue(1)}, 0)
 		next := func(in rdma.Inbox) func() bool {
 			return func() bool {
 				u, ok, err := in.Next()
@@ -167,7 +167,7 @@ func endsRing(j *job) {
 		out := j.publish(0, name, rdma.Spec{}, r)
 		j.rings("a box that is closed", r, left(j.subscribe(r, name, rdma.Spec{}, 0)), out.Close)
 	}
-	s := rdma.Spec{Depth: 1}
+	s := rdma.Spec{Mode: rdma.Queue(1)}
 	out := j.publish(1, "queue", s, 0)
 	j.mustPut(out, 1, 1, 0, nil)
 	free := func() bool { b, err := out.Begin(); return b != nil && err == nil }

@@ -77,7 +77,7 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 			if step() {
 				return nil
 			}
-		} else if h.look(ctx, p, step) {
+		} else if h.poll(ctx, p, step) {
 			return nil
 		}
 		// The end of ctx rings, but only who sleeps here needs that.
@@ -116,11 +116,11 @@ const mostLooks = 4
 // milliseconds.
 const late = time.Millisecond
 
-// look runs step without sleeping, and tells whether it became true. A core that
+// poll runs step without sleeping, and tells whether it became true. A core that
 // comes back late has gone to somebody who computes. That will happen again: who
 // yields waits for its turn each time, milliseconds, where a sleeper is let in soon
 // after it was rung. So the look is over then.
-func (h *Host) look(ctx context.Context, p Policy, step func() bool) bool {
+func (h *Host) poll(ctx context.Context, p Policy, step func() bool) bool {
 	for range 1 + p.Spin {
 		if step() {
 			return true

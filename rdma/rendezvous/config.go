@@ -26,21 +26,21 @@ const scheme = "local:"
 // job checks c and returns the job's id.
 func (c *Config) job() (string, error) {
 	if c.Size < 1 || c.Size > MaxSize {
-		return "", say.Errorf(rdma.ErrConfig, "size %d: 1 to %d ranks are expected", c.Size, MaxSize)
+		return "", say.Errorf(rdma.ErrConfig, "size %d: expected 1 to %d ranks", c.Size, MaxSize)
 	}
 	if c.Rank < 0 || c.Rank >= c.Size {
-		return "", say.Errorf(rdma.ErrConfig, "rank %d of %d: 0 to %d is expected", c.Rank, c.Size, c.Size-1)
+		return "", say.Errorf(rdma.ErrConfig, "rank %d of %d: expected 0 to %d", c.Rank, c.Size, c.Size-1)
 	}
 	if len(c.Token) > 256 {
-		return "", say.Errorf(rdma.ErrConfig, "a token of %d bytes: at most 256 are possible", len(c.Token))
+		return "", say.Errorf(rdma.ErrConfig, "a token of %d bytes; the limit is 256", len(c.Token))
 	}
 	if m := c.Members; m != nil && (!slices.Contains(m, c.Rank) || !slices.IsSorted(m) ||
 		len(slices.Compact(slices.Clone(m))) != len(m) || m[0] < 0 || m[len(m)-1] >= c.Size) {
-		return "", say.Errorf(rdma.ErrConfig, "members %v: ranks below %d are expected, ascending, and rank %d among them", m, c.Size, c.Rank)
+		return "", say.Errorf(rdma.ErrConfig, "members %v: expected ranks below %d, in ascending order, with rank %d", m, c.Size, c.Rank)
 	}
 	id, ok := strings.CutPrefix(c.Store, scheme)
 	if !ok || len(id) < 1 || len(id) > 64 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
-		return "", say.Errorf(rdma.ErrConfig, "store %.60q: local: and 1 to 64 hexadecimal digits are expected", c.Store).Try("Write, for example, local:5eed.")
+		return "", say.Errorf(rdma.ErrConfig, "store %.60q: expected local: and 1 to 64 hexadecimal digits", c.Store).Try("Write, for example, local:5eed.")
 	}
 	return id, nil
 }

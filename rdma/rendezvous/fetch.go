@@ -13,18 +13,15 @@ import (
 )
 
 // refusedError is a peer's refusal: asking again would not help.
-type refusedError struct {
-	rank int
-	why  string
-}
+type refusedError struct{ why *say.Error }
 
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("rank %d refused: %s", e.rank, e.why)
-}
+func (e *refusedError) Error() string { return e.why.Error() }
+func (e *refusedError) Unwrap() error { return e.why }
 
-// A rank refuses those that were told another job than itself.
-func (e *refusedError) Unwrap() error {
-	return say.Errorf(rdma.ErrConfig, "rank %d refused this one: %s", e.rank, e.why)
+// refused is the refusal by a rank, which was told another job than this one.
+func refused(rank int, why say.Error) error {
+	why.Kind, why.What = rdma.ErrConfig, fmt.Sprintf("rank %d refused this one: %s", rank, why.What)
+	return &refusedError{&why}
 }
 
 // ask sends a request over a fresh connection and returns the reply. The caller
@@ -43,7 +40,7 @@ func (h *Host) ask(c *conn, kind uint16, name string, to int) (reply, []int, err
 	}
 	r, err := decodeReply(b)
 	if err == nil && r.refused != "" {
-		err = &refusedError{to, r.refused}
+		err = refused(to, *say.Unpack(nil, r.refused))
 	}
 	if err != nil {
 		closeAll(fds)
@@ -138,7 +135,7 @@ func (h *Host) Fetch(ctx context.Context, bell int, p Policy, name string, from 
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("waited for %s to announce %s: %w", Ranks(missing), name, err)
+		return fmt.Errorf("waited for %s to announce %s: %w", say.Ranks(missing), name, err)
 	}
 	return nil
 }
@@ -157,7 +154,7 @@ func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
 			var files []*mem.File
 			if err == nil {
 				if files, err = m.files(fds); err != nil {
-					err = &refusedError{from, err.Error()}
+					err = refused(from, say.Of(err))
 				}
 			}
 			if err == nil {
@@ -165,8 +162,7 @@ func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
 			}
 			c.Close()
 		}
-		var refused *refusedError
-		if errors.As(err, &refused) || errors.Is(err, errStranger) || errors.Is(err, errFull) {
+		if errors.As(err, new(*refusedError)) || errors.Is(err, errStranger) || errors.Is(err, errFull) {
 			return fetching{err: err}
 		}
 		if wait.sleep(ctx) != nil {

@@ -101,16 +101,16 @@ func TestConfigIsChecked(t *testing.T) {
 	}{
 		{Config{Rank: 0, Size: 0, Store: "local:1"}, "size 0"},
 		{Config{Rank: 0, Size: MaxSize + 1, Store: "local:1"}, "1 to 4096"},
-		{Config{Rank: 2, Size: 2, Store: "local:1"}, "rank 2 of 2: 0 to 1"},
+		{Config{Rank: 2, Size: 2, Store: "local:1"}, "rank 2 of 2: expected 0 to 1"},
 		{Config{Rank: -1, Size: 2, Store: "local:1"}, "rank -1"},
 		{Config{Rank: 0, Size: 1, Store: ""}, "local:5eed"},
 		{Config{Rank: 0, Size: 1, Store: "local:"}, "hexadecimal"},
 		{Config{Rank: 0, Size: 1, Store: "local:xyz"}, "hexadecimal"},
 		{Config{Rank: 0, Size: 1, Store: "tcp:1"}, "local: and"},
 		{Config{Rank: 0, Size: 1, Store: "local:" + strings.Repeat("a", 65)}, "1 to 64"},
-		{Config{Rank: 0, Size: 1, Store: "local:1", Token: strings.Repeat("a", 257)}, "at most 256"},
+		{Config{Rank: 0, Size: 1, Store: "local:1", Token: strings.Repeat("a", 257)}, "the limit is 256"},
 		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{}}, "members []"},
-		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{0, 2}}, "rank 1 among them"},
+		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{0, 2}}, "with rank 1"},
 		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{2, 1}}, "ascending"},
 		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{1, 1}}, "ascending"},
 		{Config{Rank: 1, Size: 3, Store: "local:1", Members: []int{1, 3}}, "below 3"},
@@ -158,7 +158,7 @@ func TestMembers(t *testing.T) {
 	}
 	c := hosts[0].cfg
 	c.Rank, c.Members = 3, []int{1, 3}
-	if _, err := Join(within(t, 10*time.Second), c); err == nil || !strings.Contains(err.Error(), "rank 3 is on another machine, to it") {
+	if _, err := Join(within(t, 10*time.Second), c); err == nil || !strings.Contains(err.Error(), "it sees rank 3 on another machine") {
 		t.Errorf("a rank that is no member: %v", err)
 	}
 	hosts[0].Close() // who keeps the page
@@ -219,14 +219,14 @@ func TestRefusals(t *testing.T) {
 		change func(c *Config)
 		want   string
 	}{
-		{func(c *Config) { c.Token = "wrong" }, "token"},
-		{func(c *Config) { c.Token = "" }, "token"},
-		{func(c *Config) { c.Size = 2 }, "size 3, not 2"},
+		{func(c *Config) { c.Token = "wrong" }, "the token is wrong\nAll ranks"},
+		{func(c *Config) { c.Token = "" }, "the token is wrong\nAll ranks"},
+		{func(c *Config) { c.Size = 2 }, "it was started with size 3, not 2\nAll ranks need the same"},
 	} {
 		other := base
 		other.Rank = 1
 		c.change(&other)
-		if _, err := Join(within(t, 10*time.Second), other); err == nil || !strings.Contains(err.Error(), "rank 0 refused") || !strings.Contains(err.Error(), c.want) {
+		if _, err := Join(within(t, 10*time.Second), other); !errors.Is(err, rdma.ErrConfig) || !strings.HasPrefix(err.Error(), "rank 0 refused this one: "+c.want) {
 			t.Errorf("%+v: %v; expected a refusal with %q", other, err, c.want)
 		}
 	}
@@ -264,7 +264,7 @@ func TestAbortCarriesTheReason(t *testing.T) {
 func TestNoComingBack(t *testing.T) {
 	hosts := meet(t, 2)
 	hosts[1].Close()
-	if _, err := Join(within(t, 10*time.Second), hosts[1].cfg); err == nil || !strings.Contains(err.Error(), "cannot come back") {
+	if _, err := Join(within(t, 10*time.Second), hosts[1].cfg); err == nil || !strings.Contains(err.Error(), "cannot rejoin") {
 		t.Errorf("a rank that had left: %v", err)
 	}
 	if err := hosts[0].State(1); err != rdma.ErrLeft {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +67,7 @@ func (h *Host) bind() error {
 func (h *Host) taken() error {
 	by := func(who any) error {
 		return say.Errorf(rdma.ErrRankTaken, "rank %d is taken, by %v", h.cfg.Rank, who).At("in job %s", h.job).
-			Try("Give every rank a number of its own, and every job an id of its own.")
+			Try("Give every rank its own number, and every job its own id.")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
@@ -104,7 +103,7 @@ func (h *Host) join(ctx context.Context) error {
 	rank := h.cfg.Rank
 	if s := h.page.state(rank).Load(); s != absent {
 		h.abort.Do(func() {}) // the record is another's: leave it as it is
-		return say.Errorf(rdma.ErrConfig, "rank %d has been in this job before, as process %d, and cannot come back",
+		return say.Errorf(rdma.ErrConfig, "rank %d was in this job before, as process %d, and cannot rejoin",
 			rank, h.page.pid(rank).Load()).Try("Start the whole job again.")
 	}
 	h.page.pid(rank).Store(uint64(os.Getpid()))
@@ -141,8 +140,7 @@ func (h *Host) makePage() error {
 func (h *Host) fetchPage(ctx context.Context) error {
 	for wait := backoff(0); ; wait = wait.next() {
 		err := h.fetchPageOnce(ctx)
-		var refused *refusedError
-		if err == nil || errors.As(err, &refused) || errors.Is(err, errFull) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		if err == nil || errors.As(err, new(*refusedError)) || errors.Is(err, errFull) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
 			return err
 		}
 		if wait.sleep(ctx) != nil {
@@ -155,7 +153,7 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 	keeper := h.members[0]
 	c, err := dial(ctx, h.job, keeper)
 	if errors.Is(err, errStranger) {
-		return &refusedError{keeper, err.Error()}
+		return refused(keeper, say.Of(err))
 	}
 	if err != nil {
 		return err
@@ -168,11 +166,11 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 	}
 	if len(fds) != 1 || len(m.sizes) != 1 {
 		closeAll(fds)
-		return &refusedError{keeper, fmt.Sprintf("it sent %d descriptors, expected 1", len(fds))}
+		return refused(keeper, *say.Errorf(nil, "it sent %d descriptors, expected 1", len(fds)))
 	}
 	f, err := mem.OpenFile(fds[0], pageBytes(h.cfg.Size))
 	if err != nil {
-		return &refusedError{keeper, err.Error()}
+		return refused(keeper, say.Of(err))
 	}
 	defer f.Close()
 	b, err := f.Map(true)
@@ -182,17 +180,17 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 	p := page(b)
 	err = p.check(h.cfg.Size)
 	if pid := p.pid(keeper).Load(); err == nil && pid != uint64(c.pid) {
-		err = fmt.Errorf("its process is %d to itself and %d to this one: %s", pid, c.pid, namespaces)
+		err = say.Errorf(nil, "its process has id %d for itself and %d for this one", pid, c.pid).Try(namespaces)
 	}
 	if err != nil {
 		_ = mem.Unmap(b)
-		return &refusedError{keeper, err.Error()}
+		return refused(keeper, say.Of(err))
 	}
 	h.page = p
 	return nil
 }
 
-const namespaces = "all ranks of a machine must run in the same process namespace (container)"
+const namespaces = "All ranks of a machine must run in the same process namespace (container)."
 
 // unreachable lists the ranks that a Join is waiting for.
 func (h *Host) unreachable() []int {
@@ -263,7 +261,7 @@ func (h *Host) awaitAll(ctx context.Context) error {
 
 // alone is the error of a rank that missing ranks have not come to.
 func (h *Host) alone(missing []int, cause error) error {
-	return say.Errorf(cause, "the job did not start in time").At("rank %d waited for %s to arrive", h.cfg.Rank, Ranks(missing)).
+	return say.Errorf(cause, "the job did not start in time").At("rank %d waited for %s to arrive", h.cfg.Rank, say.Ranks(missing)).
 		Try("Start every rank, with the same MALT_STORE, as malt run does.")
 }
 
@@ -283,18 +281,6 @@ func memory(err error) error {
 		return rdma.NoMemory(short)
 	}
 	return err
-}
-
-// Ranks names ranks in a sentence: "rank 2", "ranks 0, 2".
-func Ranks(ranks []int) string {
-	words := make([]string, len(ranks))
-	for i, r := range ranks {
-		words[i] = fmt.Sprint(r)
-	}
-	if len(words) == 1 {
-		return "rank " + words[0]
-	}
-	return "ranks " + strings.Join(words, ", ")
 }
 
 // backoff is how long to wait before asking again: from a millisecond to fifty.

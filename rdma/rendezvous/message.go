@@ -39,7 +39,7 @@ type request struct {
 
 // reply is what it gets. Descriptors come beside it, as many as sizes.
 type reply struct {
-	refused string   // why not; "" with everything else filled in
+	refused string   // why not, a packed say.Error; "" with everything else filled in
 	text    string   // the announcement's
 	readers []uint32 // the announcement's
 	sizes   []uint64 // of the memory behind each descriptor

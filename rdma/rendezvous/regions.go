@@ -77,18 +77,15 @@ func (h *Host) announce(a *Announcement) error {
 	return nil
 }
 
-// CheckRanks fails unless each is a rank of this machine, named once; what says
+// CheckRanks fails unless each is another rank of this machine, named once; what says
 // what they are.
 func (h *Host) CheckRanks(what string, ranks []int) error {
-	for i, rank := range ranks {
+	for _, rank := range ranks {
 		if !h.member(rank) && rank >= 0 && rank < h.cfg.Size {
 			return fmt.Errorf("%s %v: rank %d is on another machine", what, ranks, rank)
 		}
-		if rank < 0 || rank >= h.cfg.Size || slices.Contains(ranks[:i], rank) {
-			return fmt.Errorf("%s %v: each must be a rank below %d, named once", what, ranks, h.cfg.Size)
-		}
 	}
-	return nil
+	return rdma.CheckPeers(what, ranks, h.cfg.Rank, h.cfg.Size)
 }
 
 // Withdraw ends the announcement: who has not fetched it by now waits for the
@@ -107,9 +104,9 @@ func (a *Announcement) close() {
 	}
 }
 
-// take finds the oldest region for a reader; the caller ends that with settle.
+// claim finds the oldest region for a reader; the caller ends that with endClaim.
 // When there is none (yet) the channel is closed once it is worth asking again.
-func (g *regions) take(name string, reader int) (*Announcement, <-chan struct{}) {
+func (g *regions) claim(name string, reader int) (*Announcement, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, a := range g.byName[name] {
@@ -125,8 +122,8 @@ func (g *regions) take(name string, reader int) (*Announcement, <-chan struct{})
 	return nil, g.changed
 }
 
-// settle ends what take began. A reader that did not confirm can take it again.
-func (g *regions) settle(a *Announcement, reader int, confirmed bool) {
+// endClaim ends what claim began. A reader that did not confirm can take it again.
+func (g *regions) endClaim(a *Announcement, reader int, confirmed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a.sending--
@@ -137,7 +134,7 @@ func (g *regions) settle(a *Announcement, reader int, confirmed bool) {
 	g.drop(a)
 }
 
-// news wakes those whom take has found nothing for. g.mu is held.
+// news wakes those whom claim has found nothing for. g.mu is held.
 func (g *regions) news() {
 	if g.changed != nil {
 		close(g.changed)

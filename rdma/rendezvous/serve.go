@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 
+	"malt/internal/say"
 	"malt/rdma/internal/mem"
 )
 
@@ -44,7 +45,8 @@ func (h *Host) answer(c *conn) {
 		err = h.permit(&m, c.pid)
 	}
 	if err != nil {
-		_ = c.send((&reply{refused: err.Error()}).encode())
+		why := say.Of(err)
+		_ = c.send((&reply{refused: why.Pack()}).encode())
 		return
 	}
 	if m.kind == wantPage {
@@ -57,25 +59,26 @@ func (h *Host) answer(c *conn) {
 
 // permit says why a request is refused, or nil.
 func (h *Host) permit(m *request, pid int) error {
+	no := func(format string, args ...any) *say.Error { return say.Errorf(nil, format, args...) }
 	switch {
 	case m.version != protocol:
-		return fmt.Errorf("it speaks version %d of the protocol, not %d; all ranks must use the same version of MALT", protocol, m.version)
+		return no("it speaks version %d of the protocol, not %d", protocol, m.version).Try("All ranks must use the same version of MALT.")
 	case subtle.ConstantTimeCompare([]byte(m.token), []byte(h.cfg.Token)) != 1:
-		return fmt.Errorf("the token is wrong; all ranks of a job must have the same MALT_TOKEN")
+		return no("the token is wrong").Try("All ranks of a job must have the same secret (MALT_TOKEN).")
 	case m.size != uint32(h.cfg.Size):
-		return fmt.Errorf("it was started with size %d, not %d", h.cfg.Size, m.size)
+		return no("it was started with size %d, not %d", h.cfg.Size, m.size).Try("All ranks need the same number of ranks (MALT_SIZE, malt run -n).")
 	case m.rank >= m.size:
-		return fmt.Errorf("there is no rank %d among %d", m.rank, m.size)
+		return no("rank %d does not exist among %d ranks", m.rank, m.size).Try("Ranks are numbered from 0 (MALT_RANK).")
 	case !h.member(int(m.rank)):
-		return fmt.Errorf("rank %d is on another machine, to it", m.rank)
+		return no("it sees rank %d on another machine", m.rank)
 	case m.pid != uint32(pid):
-		return fmt.Errorf("process %d of rank %d is %d to it; %s", m.pid, m.rank, pid, namespaces)
+		return no("it sees process %d of rank %d as %d", m.pid, m.rank, pid).Try(namespaces)
 	case m.kind == wantPage && h.pageFile == nil:
-		return fmt.Errorf("it does not have the control page; rank %d has", h.members[0])
+		return no("it does not have the control page").At("rank %d has it", h.members[0])
 	case m.kind == wantRegion && h.page.pid(int(m.rank)).Load() != uint64(pid):
-		return fmt.Errorf("rank %d is process %d, not %d", m.rank, h.page.pid(int(m.rank)).Load(), pid)
+		return no("rank %d is process %d, not %d", m.rank, h.page.pid(int(m.rank)).Load(), pid)
 	case m.kind != wantPage && m.kind != wantRegion:
-		return fmt.Errorf("it does not know requests of kind %d", m.kind)
+		return no("it does not know requests of kind %d", m.kind)
 	}
 	return nil
 }
@@ -90,7 +93,7 @@ func (h *Host) answerRegion(c *conn, name string, reader int) {
 		confirmed <- n == 1
 	})
 	for {
-		a, changed := h.regions.take(name, reader)
+		a, changed := h.regions.claim(name, reader)
 		if a == nil {
 			select {
 			case <-changed:
@@ -104,7 +107,7 @@ func (h *Host) answerRegion(c *conn, name string, reader int) {
 		if !ok {
 			c.Close()
 		}
-		h.regions.settle(a, reader, <-confirmed && ok)
+		h.regions.endClaim(a, reader, <-confirmed && ok)
 		return
 	}
 }

@@ -36,7 +36,7 @@ var errStranger = errors.New("process of another user")
 
 // errFull: waiting would not help, since it is our own descriptors that are in
 // the way.
-var errFull = say.Errorf(syscall.EMFILE, "this process has too many open files").Try("Raise the limit (ulimit -n), or close some.")
+var errFull = say.Errorf(syscall.EMFILE, "this process has too many open files").Try("Raise the limit (ulimit -n), or close files.")
 
 // admit asks the kernel who the peer is and closes c unless it has our user id.
 func admit(c *net.UnixConn) (*conn, error) {

@@ -22,7 +22,9 @@ import (
 // that filters system calls.
 func Try() error {
 	if err := try(); err != nil {
-		return say.Errorf(err, "shared memory cannot be had here: %v", err)
+		e := say.Of(err)
+		e.What = "shared memory does not work here: " + e.What
+		return &e
 	}
 	return nil
 }
@@ -54,7 +56,7 @@ func try() (err error) {
 	}
 	defer there.Close()
 	if here.pid != os.Getpid() {
-		return fmt.Errorf("this process is %d to itself and %d to others: %s", os.Getpid(), here.pid, namespaces)
+		return say.Errorf(nil, "this process has id %d for itself and %d for others", os.Getpid(), here.pid).Try(namespaces)
 	}
 
 	f, err := mem.NewFile("malt-trial", 1)
@@ -90,7 +92,7 @@ func try() (err error) {
 	}
 	defer func() { err = errors.Join(err, mem.Unmap(other)) }()
 	if other[0] != 1 {
-		return errors.New("what is written into memory cannot be read elsewhere")
+		return errors.New("other processes cannot read what one writes into memory")
 	}
 
 	started, err := mem.StartTime(os.Getpid())
@@ -111,6 +113,6 @@ func advice(err error) error {
 	if !errors.As(err, &refused) || errors.Is(err, rdma.ErrRankTaken) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return err
 	}
-	return say.Errorf(err, "%v", err).At("ranks of one machine do without shared memory where they meet at a store host:port").
-		Try("Start them by `malt run -H localhost:4`; MALT_TRANSPORT=tcp makes sure of it.")
+	return say.Errorf(err, "%v", err).At("ranks of one machine can use TCP instead, if their store is host:port").
+		Try("Start them with `malt run -H localhost:4` and MALT_TRANSPORT=tcp.")
 }

@@ -24,7 +24,7 @@ func devour(r *fleet.Rank) error {
 		return err
 	}
 	refused := func(what string, err error) {
-		r.Say("%s: %v %q", what, errors.Is(err, rdma.ErrNoMemory) && strings.Contains(err.Error(), "memory limit of control group "+group), err.Error())
+		r.Say("%s: %v %q", what, errors.Is(err, rdma.ErrNoMemory) && strings.Contains(strings.Join(strings.Fields(err.Error()), " "), "memory limit of control group "+group), err.Error())
 	}
 	_, err = t.Map(1 << 30)
 	refused("map", err)

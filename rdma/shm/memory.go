@@ -22,8 +22,8 @@ func (m *memory) add(b []byte) {
 	m.live[first(b)] = cap(b)
 }
 
-// take forgets b and tells whether it was there.
-func (m *memory) take(b []byte) bool {
+// remove forgets b and tells whether it was there.
+func (m *memory) remove(b []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cap(b) == 0 || m.live[first(b)] != cap(b) {
@@ -47,7 +47,7 @@ func (t *Transport) Map(bytes int) ([]byte, error) {
 
 // Unmap can be called after Close.
 func (t *Transport) Unmap(b []byte) error {
-	if !t.memory.take(b) {
+	if !t.memory.remove(b) {
 		return fmt.Errorf("rank %d: Unmap of %d bytes that did not come from Map, were resliced, or have been given back", t.Rank(), len(b))
 	}
 	return mem.Unmap(b)

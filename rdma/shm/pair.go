@@ -9,24 +9,29 @@ import (
 )
 
 // pair is a mapping of the two pieces of memory of one or more boxes.
-type pair struct{ control, slots []byte }
-
-// box is the part of box i.
-func (p *pair) box(l box.Layout, i int) (control, slots []byte) {
-	return part(p.control, i, l.ControlBytes), part(p.slots, i, l.SlotBytes())
+type pair struct {
+	control []byte
+	slots   *slots
 }
 
-func part(b []byte, i, n int) []byte { return b[i*n : (i+1)*n : (i+1)*n] }
+// controlOf is the control block of box i.
+func (p *pair) controlOf(l box.Layout, i int) []byte {
+	n := l.ControlBytes
+	return p.control[i*n : (i+1)*n : (i+1)*n]
+}
 
 func (p *pair) unmap() error {
-	err := errors.Join(mem.Unmap(p.control), mem.Unmap(p.slots))
+	err := mem.Unmap(p.control)
+	if p.slots != nil {
+		err = errors.Join(err, p.slots.unmap())
+	}
 	*p = pair{}
 	return err
 }
 
-// attach maps what a sender announced, of which the sizes must be those of n
+// attach maps box i of what a sender announced, of which the sizes must be those of n
 // boxes of layout l.
-func attach(files []*mem.File, l box.Layout, n int) (p pair, err error) {
+func attach(files []*mem.File, l box.Layout, i, n int) (p pair, err error) {
 	if len(files) != 2 || files[0].Size() != n*l.ControlBytes || files[1].Size() != n*l.SlotBytes() {
 		sizes := make([]int, len(files))
 		for i, f := range files {
@@ -35,7 +40,7 @@ func attach(files []*mem.File, l box.Layout, n int) (p pair, err error) {
 		return pair{}, fmt.Errorf("memory of sizes %v was announced, expected %d and %d", sizes, n*l.ControlBytes, n*l.SlotBytes())
 	}
 	if p.control, err = files[0].Map(true); err == nil {
-		p.slots, err = files[1].Map(false)
+		p.slots, err = mapSlots(files[1], false, small(l, n), i*l.SlotBytes(), l.Stride, l.Slots)
 	}
 	if err != nil {
 		return pair{}, errors.Join(err, p.unmap())

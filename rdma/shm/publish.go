@@ -18,11 +18,11 @@ import (
 // the readers share one box or have one each.
 const (
 	together = "one box for all readers: "
-	each     = "a box per reader: "
+	each     = "one box for each reader: "
 	partly   = "one box, also for %d readers on other machines: "
 )
 
-// The size up to which all slots of one Publish are populated together.
+// The size up to which all slots of one Publish are mapped and populated together.
 const (
 	// Looking up the limits costs more than so little memory.
 	atOnce = 256 << 10
@@ -49,18 +49,10 @@ func (t *Transport) PublishEach(_ context.Context, name string, s rdma.Spec, rea
 	return t.publish(each, name, s, readers, sets)
 }
 
-// Beyond takes the updates of a box to readers that cannot map it.
-type Beyond struct {
-	Ring func(bell uint64) // box.End.Ring, for bells of this machine as well
-	// Relay begins to do so, for a box that was made of e, until it has called
-	// release; never, where it fails. The numbers of those readers in the box begin
-	// with first.
-	Relay func(o *box.Outbox, e box.End, first int, release func() error) error
-}
-
-// PublishBeyond is Publish for readers of this machine and others.
-func (t *Transport) PublishBeyond(name string, s rdma.Spec, near, far []int, b *Beyond) (rdma.Outbox, error) {
-	outs, err := t.publishBeyond(fmt.Sprintf(partly, len(far)), name, s, near, [][]int{slices.Concat(near, far)}, b)
+// PublishBeyond is Publish for readers of this machine, and for others to which by takes
+// updates.
+func (t *Transport) PublishBeyond(name string, s rdma.Spec, near, far []int, by box.Relayer) (rdma.Outbox, error) {
+	outs, err := t.publishBeyond(fmt.Sprintf(partly, len(far)), name, s, near, [][]int{slices.Concat(near, far)}, by)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +65,7 @@ func (t *Transport) publish(kind, name string, s rdma.Spec, readers []int, sets 
 	return t.publishBeyond(kind, name, s, readers, sets, nil)
 }
 
-func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int, sets [][]int, beyond *Beyond) ([]rdma.Outbox, error) {
+func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int, sets [][]int, beyond box.Relayer) ([]rdma.Outbox, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
@@ -99,7 +91,7 @@ func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int,
 	}
 	if beyond != nil {
 		p.users++
-		if err := beyond.Relay(outs[0].(*ends.Outbox).Box, p.end(0), len(readers), p.release); err != nil {
+		if err := beyond.Relay(outs[0].(*ends.Outbox).Box, p.end(0), len(readers), sets[0][len(readers):], p.release); err != nil {
 			return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.release(), outs[0].Close()))
 		}
 	}
@@ -113,8 +105,8 @@ type publication struct {
 	layout    box.Layout
 	pair      pair
 	announced *rendezvous.Announcement
-	populated bool    // all slots are
-	beyond    *Beyond // nil: all readers can map it
+	populated bool        // all slots are
+	beyond    box.Relayer // nil: all readers can map it
 
 	using sync.Mutex // box.End.Lock
 
@@ -167,34 +159,46 @@ func (p *publication) allocate(n int) (files []*mem.File, err error) {
 			}
 		}
 	}()
-	memory := func(name string, size int, into *[]byte, readOnly, populate bool) error {
+	memory := func(name string, size int, use func(*mem.File) ([]byte, error), readOnly bool) error {
 		f, err := mem.NewFile(name, size)
 		if err != nil {
 			return err
 		}
 		files = append(files, f)
-		if *into, err = f.Map(true); err != nil {
-			return err
+		used, err := use(f)
+		if err == nil && used != nil {
+			err = p.t.host.Reserve(used)
 		}
-		if populate {
-			if err := p.t.host.Reserve(*into); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 		return f.Seal(readOnly)
 	}
-	if err := memory("malt-box", n*p.layout.ControlBytes, &p.pair.control, false, true); err != nil {
+	control := func(f *mem.File) (_ []byte, err error) {
+		p.pair.control, err = f.Map(true)
+		return p.pair.control, err
+	}
+	slots := func(f *mem.File) (used []byte, err error) {
+		p.pair.slots, err = mapSlots(f, true, p.populated, 0, p.layout.Stride, n*p.layout.Slots)
+		if err == nil && p.populated {
+			used = (*p.pair.slots.parts.Load())[0].bytes
+		}
+		return used, err
+	}
+	p.populated = small(p.layout, n)
+	if err := memory("malt-box", n*p.layout.ControlBytes, control, false); err != nil {
 		return files, err
 	}
-	p.populated = n*p.layout.SlotBytes() <= p.most()
-	return files, memory("malt-slots", n*p.layout.SlotBytes(), &p.pair.slots, true, p.populated)
+	return files, memory("malt-slots", n*p.layout.SlotBytes(), slots, true)
 }
 
-func (p *publication) most() int {
-	if p.layout.Spec.Depth > 0 {
-		return queueAtOnce
+// small tells whether all slots of n boxes are populated together.
+func small(l box.Layout, n int) bool {
+	most := atOnce
+	if l.Spec.Mode.Depth() > 0 {
+		most = queueAtOnce
 	}
-	return atOnce
+	return n*l.SlotBytes() <= most
 }
 
 // outbox is the sending end of box i.
@@ -217,6 +221,9 @@ func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 		if p.populated {
 			return nil
 		}
+		if err := e.Find(slot); err != nil {
+			return err
+		}
 		return p.t.host.Reserve(e.Slot(slot)[from:to])
 	})
 	return o, err
@@ -224,11 +231,12 @@ func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 
 // end describes box i.
 func (p *publication) end(i int) box.End {
-	control, slots := p.pair.box(p.layout, i)
-	e := p.t.end(p.name, p.t.Rank(), p.layout, control, p.layout.Flat(slots))
+	e := p.t.end(p.name, p.t.Rank(), p.layout)
+	e.Control = p.pair.controlOf(p.layout, i)
+	e.Slot, e.Find = p.pair.slots.box(p.layout, i*p.layout.Slots)
 	if p.beyond != nil {
 		e.Ring = p.beyond.Ring
-		if p.layout.Spec.Depth > 0 {
+		if p.layout.Spec.Mode.Depth() > 0 {
 			e.Lock = &p.using
 		}
 	}

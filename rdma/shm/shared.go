@@ -11,7 +11,7 @@ import (
 )
 
 // shared is words that all may write, with a block of memory each.
-type shared struct{ words }
+type shared struct{ *words }
 
 var _ rdma.Shared = (*shared)(nil)
 
@@ -28,11 +28,9 @@ func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if bytes < 0 || bytes > maxBlock || n < 0 || n > maxWords {
 		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 to %d and 0 to %d", op, bytes, n, maxBlock, maxWords)
 	}
-	s := &shared{words: words{
-		t: t, name: name, n: n, bytes: bytes,
-		maps: make([][]byte, t.Size()), blocks: make([][]byte, t.Size()),
-	}}
-	if err := t.makeWords(&s.words); err != nil {
+	s := &shared{t.words(name, bytes, n)}
+	s.Blocks = make([][]byte, t.Size())
+	if err := s.make(); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
 	if err := ends.Adopt(&t.open, s); err != nil {
@@ -45,33 +43,19 @@ func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 
 func (s *shared) Join(ctx context.Context) error {
 	op := fmt.Sprintf("rank %d: Share %s", s.t.Rank(), s.name)
-	if !s.guard.Enter() {
+	if !s.Guard.Enter() {
 		return fmt.Errorf("%s: %w", op, rdma.ErrClosed)
 	}
-	defer s.guard.Exit()
+	defer s.Guard.Exit()
 	if err := s.complete(ctx, s.t); err != nil {
 		return fmt.Errorf("%s: %w", op, errors.Join(err, s.unmapOthers()))
 	}
 	return nil
 }
 
-func (s *shared) Bytes(rank int) []byte { return s.blocks[rank] }
-
-func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	if !s.guard.Enter() {
-		return false
-	}
-	defer s.guard.Exit()
-	if s.maps[rank] == nil || !s.word(rank, i).CompareAndSwap(old, v) {
-		return false
-	}
-	s.ringAll()
-	return true
-}
-
 // Close leaves this rank's own block. Who has not joined by now never will.
 func (s *shared) Close() error {
-	if !s.guard.Close(nil) {
+	if !s.Guard.Close(nil) {
 		return nil
 	}
 	s.t.open.Forget(s)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -175,17 +177,138 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestSlotsAreWriteProtected(t *testing.T) {
-	all := open(t, 2)
-	out, ins := newBox(t, all, "box", rdma.Spec{Bytes: 64})
-	send(t, out, 1, []byte("hello"))
-	u, ok, err := ins[1].Next()
-	if !ok || err != nil {
-		t.Fatal(ok, err)
+	for _, n := range []int{64, 1 << 20} { // mapped at once; when it is used
+		all := open(t, 2)
+		out, ins := newBox(t, all, "box", rdma.Spec{Bytes: n})
+		send(t, out, 1, []byte("hello"))
+		u, ok, err := ins[1].Next()
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if fault(func() { u.Data[0] = 1 }) == nil {
+			t.Errorf("a reader could write the sender's slot of %d bytes", n)
+		}
+		ins[1].Release(u.Seq) // writes the control block
 	}
-	if fault(func() { u.Data[0] = 1 }) == nil {
-		t.Error("a reader could write the sender's slot")
+}
+
+// Each slot is used, as each reader gets updates of its own and holds some. What is
+// held stays as it is while more slots are mapped.
+func TestSlotsAreMappedWhenTheyAreUsed(t *testing.T) {
+	for _, n := range []int{20_000, 100_000} { // no whole pages; pages
+		before := slotBytes(t)
+		all := open(t, 8)
+		out, ins := newBox(t, all, "box", rdma.Spec{Bytes: n})
+		if got := slotBytes(t) - before; got > 8*2*os.Getpagesize() {
+			t.Errorf("%d bytes: %d bytes of slots are mapped before any is used", n, got)
+		}
+		held := make([]rdma.Update, len(all))
+		clock := uint64(0)
+		update := func(r int) {
+			clock++
+			b, err := out.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill(b, clock)
+			if err := out.Commit(n, rdma.Stamp{Clock: clock}, []int{r}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take := func(r int) {
+			u, ok, err := ins[r].Next()
+			if err != nil || !ok || u.Clock != clock {
+				t.Fatal(u.Clock, ok, err)
+			}
+			held[r] = u
+		}
+		for r := 1; r < len(all); r++ {
+			update(r)
+			take(r)
+			if got := slotBytes(t) - before; r == 1 && got > 2*leastPart*(n+2*os.Getpagesize()) {
+				t.Errorf("%d bytes: %d bytes of slots are mapped when one is used", n, got)
+			}
+			update(r) // beside what is held
+		}
+		for r, u := range held[1:] {
+			if !filled(u.Data, u.Clock) {
+				t.Errorf("%d bytes: what reader %d holds has changed", n, 1+r)
+			}
+		}
+		for r := 1; r < len(all); r++ {
+			update(r)
+			take(r)
+			if !filled(held[r].Data, clock) {
+				t.Errorf("%d bytes: reader %d got another update", n, r)
+			}
+		}
 	}
-	ins[1].Release(u.Seq) // writes the control block
+}
+
+// Boxes that lie side by side in one file need not begin with a page.
+func TestSlotsOfBoxesSideBySide(t *testing.T) {
+	all := open(t, 8)
+	const n = 20_000
+	s := rdma.Spec{Bytes: n}
+	outs, err := all[0].PublishEach(context.Background(), "each", s, []int{1, 2, 3, 4, 5, 6, 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, out := range outs {
+		in, err := all[1+i].Subscribe(context.Background(), "each", s, []int{0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := uint64(1); c <= 5; c++ {
+			b, err := out.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill(b, 10*uint64(i)+c)
+			if err := out.Commit(n, rdma.Stamp{Clock: c}, nil); err != nil {
+				t.Fatal(err)
+			}
+			u, ok, err := in[0].Next()
+			if err != nil || !ok || u.Clock != c || !filled(u.Data, 10*uint64(i)+c) {
+				t.Fatalf("box %d, clock %d: %d, %v, %v", i, c, u.Clock, ok, err)
+			}
+		}
+	}
+}
+
+// fill writes what only this clock writes, up to the last byte.
+func fill(b []byte, clock uint64) {
+	for i := range b {
+		b[i] = byte(uint64(i) + clock)
+	}
+}
+
+func filled(b []byte, clock uint64) bool {
+	for i := range b {
+		if b[i] != byte(uint64(i)+clock) {
+			return false
+		}
+	}
+	return true
+}
+
+// slotBytes is how much of slots this process has mapped.
+func slotBytes(t *testing.T) (sum int) {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		var from, to uint64
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(line, "malt-slots") {
+			sum += int(to - from)
+		}
+	}
+	return sum
 }
 
 func TestUnmapTakesOnlyWhatMapGave(t *testing.T) {

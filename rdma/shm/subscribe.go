@@ -87,7 +87,7 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 	if f.layout, err = box.NewLayout(s, readers); err != nil {
 		return f, err
 	}
-	if f.pair, err = attach(r.Files, f.layout, boxes); err != nil {
+	if f.pair, err = attach(r.Files, f.layout, f.place, boxes); err != nil {
 		return f, fmt.Errorf("box of rank %d: %w", sender, err)
 	}
 	return f, nil
@@ -96,9 +96,10 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 // inbox is the receiving end of a box that was found, and unmaps it at its own
 // end.
 func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, err error) {
-	control, slots := f.box(f.layout, f.place)
 	in = &ends.Inbox{}
-	e := t.end(name, sender, f.layout, control, f.layout.Flat(slots))
+	e := t.end(name, sender, f.layout)
+	e.Control = f.controlOf(f.layout, f.place)
+	e.Slot, e.Find = f.slots.box(f.layout, 0)
 	e.Done = func() error {
 		t.open.Forget(in)
 		t.ins.Free(name, sender)
@@ -109,9 +110,8 @@ func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, er
 }
 
 // end is what both ends of a box have in common.
-func (t *Transport) end(name string, sender int, l box.Layout, control []byte, slot func(int) []byte) box.End {
+func (t *Transport) end(name string, sender int, l box.Layout) box.End {
 	return box.End{
-		Place:  box.Place{Control: control, Slot: slot},
 		Layout: l, Name: name, Sender: sender, Member: uint32(sender), Generation: uint32(t.host.Generation()),
 		Bell: t.host.BellID(t.bell), Ring: t.host.Ring, State: t.host.State, Meter: t.meter,
 	}

@@ -78,15 +78,6 @@ func (t *Transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer
 
 // Sub takes one of the rank's other doorbells.
 func (t *Transport) Sub() (rdma.Transport, error) {
-	s, err := t.NewSub()
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// NewSub is Sub for who knows the transport.
-func (t *Transport) NewSub() (*Transport, error) {
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()

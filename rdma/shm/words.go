@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"malt/rdma"
@@ -17,10 +18,10 @@ import (
 //	0	number of the doorbell that Set of the others rings
 //	64	word 0, word 1, …
 //
-// The doorbell is stored before the memory is announced. Only the rank itself
-// stores a word, by Set or Put, and the others map them for reading; but in
-// Shared, where all write: there who stores what, and in which order, is the
-// caller's. A rank that dies has its last value there for ever.
+// In Shared a block of bytes comes first, and this with the next page.
+//
+// The doorbell is stored before the memory is announced. The others map it for
+// reading; that of a Shared for writing.
 const wordsHeader = 64
 
 // maxWords is the most that anybody could mean.
@@ -28,14 +29,11 @@ const maxWords = 1 << 30
 
 // words is one rank's hold on the words of all.
 type words struct {
+	ends.Words
 	t         *Transport
 	name      string
-	n         int
 	bytes     int // of a block
-	guard     mem.Guard
 	own       []byte
-	maps      [][]byte // by rank; own among them
-	blocks    [][]byte // of Shared, by rank; nil: these are Words
 	announced *rendezvous.Announcement
 }
 
@@ -75,7 +73,7 @@ func (t *Transport) resume(name string, n int) (*words, error) {
 	w, there := r.pending[name]
 	if there && w == nil {
 		r.mu.Unlock()
-		return nil, errors.New("another call of this rank waits for that name")
+		return nil, errors.New("another call of this rank is waiting for that name")
 	}
 	if r.pending == nil {
 		r.mu.Unlock()
@@ -84,14 +82,14 @@ func (t *Transport) resume(name string, n int) (*words, error) {
 	r.pending[name] = nil // in use
 	r.mu.Unlock()
 	var err error
-	if there && w.n != n {
+	if there && w.N != n {
 		w.announced.Withdraw()
 		err = w.unmap()
 		w = nil
 	}
 	if w == nil && err == nil {
-		w = &words{t: t, name: name, n: n, maps: make([][]byte, t.Size())}
-		err = t.makeWords(w)
+		w = t.words(name, 0, n)
+		err = w.make()
 	}
 	if err != nil {
 		r.mu.Lock()
@@ -100,7 +98,7 @@ func (t *Transport) resume(name string, n int) (*words, error) {
 		return nil, err
 	}
 	w.t = t
-	mem.WordAt(w.own, 0).Store(t.host.BellID(t.bell))
+	w.bell(w.own).Store(t.host.BellID(t.bell))
 	return w, nil
 }
 
@@ -117,42 +115,51 @@ func (t *Transport) suspend(w *words) error {
 	return err
 }
 
-// makeWords makes and announces this rank's own part.
-func (t *Transport) makeWords(w *words) (err error) {
-	var files []*mem.File
-	part := func(name string, bytes int, mapped func(*mem.File) ([]byte, error)) (b []byte, err error) {
-		f, err := mem.NewFile(name, bytes)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-		if b, err = mapped(f); err == nil {
-			err = t.host.Reserve(b)
-		}
-		if err == nil {
-			err = f.Seal(w.blocks == nil)
-		}
-		return b, err
+// words are n words behind a block of so many bytes.
+func (t *Transport) words(name string, bytes, n int) *words {
+	page := os.Getpagesize()
+	w := &words{t: t, name: name, bytes: bytes}
+	w.Words = ends.Words{
+		Rank: t.Rank(), N: n, At: (bytes+page-1)/page*page + wordsHeader,
+		Maps: make([][]byte, t.Size()), State: t.State, Ring: w.ring,
 	}
-	w.own, err = part("malt-words", wordsHeader+8*w.n, func(f *mem.File) ([]byte, error) { return f.Map(true) })
-	if err == nil && w.blocks != nil {
-		w.blocks[t.Rank()], err = part("malt-shared", w.bytes, (*mem.File).MapForUser)
+	return w
+}
+
+// make makes and announces this rank's own part.
+func (w *words) make() (err error) {
+	t := w.t
+	f, err := mem.NewFile("malt-words", w.size())
+	if err != nil {
+		return err
+	}
+	if w.own, err = f.Map(true); err == nil {
+		err = t.host.Reserve(w.own[w.At-wordsHeader:])
+	}
+	if err == nil && w.Blocks != nil { // by a mapping that user code may hold
+		if w.Blocks[t.Rank()], err = f.MapForUser(w.bytes); err == nil {
+			err = t.host.Reserve(w.Blocks[t.Rank()])
+		}
 	}
 	if err == nil {
-		mem.WordAt(w.own, 0).Store(t.host.BellID(t.bell))
-		w.announced, err = t.host.Announce(w.key(), rendezvous.Region{
-			Text: w.String(), Readers: t.others(), Files: files,
-		})
-	} else {
-		for _, f := range files {
-			f.Close()
-		}
+		err = f.Seal(w.Blocks == nil)
 	}
+	if err != nil {
+		f.Close()
+		return errors.Join(err, w.unmap())
+	}
+	w.bell(w.own).Store(t.host.BellID(t.bell))
+	w.announced, err = t.host.Announce(w.key(), rendezvous.Region{
+		Text: w.String(), Readers: t.others(), Files: []*mem.File{f},
+	})
 	if err != nil {
 		return errors.Join(err, w.unmap())
 	}
 	return nil
 }
+
+// size is that of one rank's memory.
+func (w *words) size() int { return w.At + 8*w.N }
 
 // complete maps the parts of all others.
 func (w *words) complete(ctx context.Context, t *Transport) error {
@@ -161,19 +168,19 @@ func (w *words) complete(ctx context.Context, t *Transport) error {
 		if r.Text != w.String() {
 			return &rdma.MismatchError{Name: w.name, Rank: others[i], Ours: w.String(), Theirs: r.Text}
 		}
-		if w.blocks == nil && len(r.Files) != 1 || w.blocks != nil && len(r.Files) != 2 ||
-			r.Files[0].Size() != wordsHeader+8*w.n || w.blocks != nil && r.Files[1].Size() != w.bytes {
+		if len(r.Files) != 1 || r.Files[0].Size() != w.size() {
 			return fmt.Errorf("rank %d announced other memory than that of %s", others[i], r.Text)
 		}
-		if w.maps[others[i]], err = r.Files[0].Map(w.blocks != nil); err == nil && w.blocks != nil {
-			w.blocks[others[i]], err = r.Files[1].Map(true)
+		m, err := r.Files[0].Map(w.Blocks != nil)
+		if w.Maps[others[i]] = m; err == nil && w.Blocks != nil {
+			w.Blocks[others[i]] = m[:w.bytes:w.bytes]
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w.maps[t.Rank()] = w.own
+	w.Maps[t.Rank()] = w.own
 	return nil
 }
 
@@ -184,7 +191,7 @@ func (t *Transport) others() []int {
 
 // key is what the memory is announced under.
 func (w *words) key() string {
-	if w.blocks != nil {
+	if w.Blocks != nil {
 		return "shared " + w.name
 	}
 	return "words " + w.name
@@ -192,60 +199,23 @@ func (w *words) key() string {
 
 // String is what all ranks must agree on.
 func (w *words) String() string {
-	if w.blocks != nil {
-		return fmt.Sprintf("%d bytes and %d words per rank", w.bytes, w.n)
+	if w.Blocks != nil {
+		return fmt.Sprintf("%d bytes and %d words per rank", w.bytes, w.N)
 	}
-	return fmt.Sprintf("%d words per rank", w.n)
+	return fmt.Sprintf("%d words per rank", w.N)
 }
 
-func (w *words) word(rank, i int) *mem.Word { return mem.WordAt(w.maps[rank], wordsHeader+8*i) }
+func (w *words) bell(memory []byte) *mem.Word { return mem.WordAt(memory, w.At-wordsHeader) }
 
-// Set stores with an exchange and then rings: who sleeps has looked before it.
-func (w *words) Set(i int, v uint64) {
-	if !w.guard.Enter() {
-		return
-	}
-	defer w.guard.Exit()
-	w.word(w.t.Rank(), i).Swap(v)
-	w.ringAll()
-}
-
-func (w *words) ringAll() {
+func (w *words) ring() {
 	for _, rank := range w.t.Near() {
-		w.t.host.Ring(mem.WordAt(w.maps[rank], 0).Load())
+		w.t.host.Ring(w.bell(w.Maps[rank]).Load())
 	}
 }
-
-func (w *words) Put(i int, v uint64) {
-	if !w.guard.Enter() {
-		return
-	}
-	defer w.guard.Exit()
-	w.word(w.t.Rank(), i).Store(v)
-}
-
-// Get looks at the state before the word: behind a final state the word is
-// final. Who waits calls it again and again, so nothing is deferred.
-func (w *words) Get(rank, i int) (v uint64, err error) {
-	if !w.guard.Enter() {
-		return 0, rdma.ErrClosed
-	}
-	if rank < 0 || rank >= len(w.maps) || w.maps[rank] == nil || i < 0 || i >= w.n {
-		err = fmt.Errorf("word %d of rank %d; there are %d words of ranks %v", i, rank, w.n, w.t.Near())
-	} else {
-		err = w.t.host.State(rank)
-		v = w.word(rank, i).Load()
-	}
-	w.guard.Exit()
-	return v, err
-}
-
-// Heard: what is stored can be read.
-func (w *words) Heard(int) bool { return true }
 
 // Close leaves the announcement: others may not have mapped it yet.
 func (w *words) Close() error {
-	if !w.guard.Close(nil) {
+	if !w.Guard.Close(nil) {
 		return nil
 	}
 	w.t.open.Forget(w)
@@ -253,27 +223,26 @@ func (w *words) Close() error {
 }
 
 func (w *words) unmapOthers() (err error) {
-	for rank, m := range w.maps {
+	for rank, m := range w.Maps {
 		if rank != w.t.Rank() {
 			err = errors.Join(err, mem.Unmap(m))
 		}
-		w.maps[rank] = nil
+		w.Maps[rank] = nil
 	}
-	for rank, b := range w.blocks {
+	for rank := range w.Blocks {
 		if rank != w.t.Rank() {
-			err = errors.Join(err, mem.Unmap(b))
-			w.blocks[rank] = nil
+			w.Blocks[rank] = nil
 		}
 	}
 	return err
 }
 
-// unmap undoes makeWords.
+// unmap undoes make.
 func (w *words) unmap() error {
 	err := mem.Unmap(w.own)
 	w.own = nil
-	if w.blocks != nil {
-		err = errors.Join(err, mem.Unmap(w.blocks[w.t.Rank()]))
+	if w.Blocks != nil {
+		err = errors.Join(err, mem.Unmap(w.Blocks[w.t.Rank()]))
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func (w *worker) open() (err error) {
 	}
 	s := rdma.Spec{Bytes: longest}
 	if w.mode == "queue" {
-		s.Depth = 1
+		s.Mode = rdma.Queue(1)
 	}
 	ctx := context.Background()
 	if w.out, err = w.t.Publish(ctx, "box", s, others); err != nil {

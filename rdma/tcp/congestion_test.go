@@ -5,39 +5,41 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"malt/rdma"
+	"malt/rdma/wire"
 )
 
 // Connections have the congestion control that was asked for: reno is there on every
-// Linux, and allowed to all. Those that come in are made by the rank, the others by a
-// link.
+// Linux, and allowed to all.
 func TestCongestion(t *testing.T) {
-	config := configure(t, 1)[0]
-	defer config.Listeners[0].Close()
-	config.Congestion = "reno"
-	if err := config.check(); err != nil {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rank{cfg: config}
-	l := &link{rank: r, ctx: t.Context(), to: []string{config.Listeners[0].Addr().String()}}
-	out, err := l.open(patience)
+	defer l.Close()
+	n := New(Config{Token: []byte("token"), Congestion: "reno", Peers: [][]string{{l.Addr().String()}}}).(*network)
+	if err := n.cfg.check(1); err != nil {
+		t.Fatal(err)
+	}
+	out, err := n.Dial(t.Context(), 0, time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	accepted, err := config.Listeners[0].Accept()
+	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := r.enter(accepted.(*net.TCPConn))
+	in, err := n.enter(accepted.(*net.TCPConn))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	for _, c := range []*conn{out, in} {
+	for _, c := range []*conn{out.(*conn), in} {
 		if name, err := unix.GetsockoptString(c.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || name != "reno" {
 			t.Errorf("%q, %v", name, err)
 		}
@@ -53,9 +55,7 @@ func TestForbiddenCongestion(t *testing.T) {
 }
 
 func TestNoSuchCongestion(t *testing.T) {
-	c := configure(t, 2)[0]
-	c.Congestion = "cubik"
-	_, err := Open(t.Context(), c)
+	err := New(Config{Token: []byte("token"), Congestion: "cubik", Peers: make([][]string, 1)}).Listen(wire.Host{Size: 1})
 	if !errors.Is(err, rdma.ErrConfig) || !strings.Contains(err.Error(), `"cubik" (MALT_CONGESTION)`) || !strings.Contains(err.Error(), "reno") {
 		t.Errorf("%v", err)
 	}

@@ -2,12 +2,13 @@ package tcp
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
+	"malt/rdma/internal/handshake"
 	"malt/rdma/internal/mem"
 )
 
@@ -17,54 +18,77 @@ const unsent = 256 << 10
 
 // conn is a TCP connection, or TLS over one.
 type conn struct {
-	net.Conn
-	raw     *wire
-	address string // that was dialled
+	*metered
+	over    net.Conn // what is read and written: metered, or TLS over it
+	network *network
+	peer    int    // that was dialled
+	address string // where
 	fd      int    // for the fork handler's table and for questions to the kernel; used under mu
 	mu      sync.Mutex
 	gone    bool
-	acked   uint64    // by the peer's kernel, at the last look
-	stuck   time.Time // since when it has acknowledged nothing of what is under way
-	past    [moments]counted
-	at      int // the latest of them
 
-	vec     [2][]byte // what write and try hand to the kernel
+	vec     [2][]byte // what Write and TryWrite hand to the kernel
 	buffers net.Buffers
 
-	// Of try.
-	own     syscall.RawConn
-	attempt func(fd uintptr) bool // made once
-	tried   int
+	own syscall.RawConn
+
+	// Of TryWrite and Await: functions that are made once.
+	attempt  func(fd uintptr) bool
+	tried    int
+	awaiting func(fd uintptr) bool
+	arrived  func() bool
 }
 
 // newConn takes over an open connection; on failure it is closed.
-func newConn(c *net.TCPConn, congestion string) (*conn, error) {
-	w := &wire{TCPConn: c}
-	n := &conn{Conn: w, raw: w, fd: -1, stuck: time.Now()}
-	rc, err := c.SyscallConn()
-	n.own, n.attempt = rc, n.once
+func newConn(n *network, t *net.TCPConn) (*conn, error) {
+	m := &metered{TCPConn: t}
+	c := &conn{metered: m, over: m, network: n, fd: -1}
+	rc, err := t.SyscallConn()
+	c.own, c.attempt = rc, c.once
+	c.awaiting = func(uintptr) bool { return c.arrived() }
 	if err == nil {
 		var failed error
 		err = rc.Control(func(fd uintptr) {
-			n.fd = int(fd)
-			failed = mem.SetTCP(n.fd, unsent, congestion)
+			c.fd = int(fd)
+			failed = mem.SetTCP(c.fd, unsent, n.cfg.Congestion)
 		})
 		if err == nil {
 			err = failed
 		}
 	}
 	if err != nil {
-		c.Close()
-		if congestion != "" {
-			return nil, fmt.Errorf("setting up the connection, with congestion control %q: %w", congestion, err)
+		t.Close()
+		if n.cfg.Congestion != "" {
+			return nil, fmt.Errorf("setting up the connection, with congestion control %q: %w", n.cfg.Congestion, err)
 		}
 		return nil, err
 	}
-	mem.Track(n.fd)
-	return n, nil
+	mem.Track(c.fd)
+	return c, nil
 }
 
-// Close can be called by several goroutines; it ends reads and writes.
+// Prove has the address tried after others if somebody else is there.
+func (c *conn) Prove(permit func(incarnation uint64) handshake.Verdict) (err error) {
+	if c.over, err = c.network.self.Secure(c.metered, c.network.cfg.Encrypt); err != nil {
+		return err
+	}
+	incarnation, err := c.network.self.Dial(c.over, c.peer)
+	if err == nil && permit(incarnation) != handshake.Accepted {
+		err = &handshake.Refusal{Verdict: handshake.OtherProcess}
+	}
+	if err != nil {
+		c.network.putLast(c.peer, c.address)
+		return err
+	}
+	_ = c.SetLinger(-1)
+	return nil
+}
+
+// Knock says the first byte of a hello.
+func (c *conn) Knock() { _, _ = c.metered.Write([]byte{byte(protocol.Magic & 0xff)}) }
+
+func (c *conn) Address() string { return c.RemoteAddr().String() }
+
 func (c *conn) Close() error {
 	c.mu.Lock()
 	if !c.gone {
@@ -72,100 +96,76 @@ func (c *conn) Close() error {
 		mem.Untrack(c.fd)
 	}
 	c.mu.Unlock()
-	return c.raw.Close() // without TLS's goodbye, which could block
+	return c.TCPConn.Close() // without TLS's goodbye, which could block
 }
 
-// reset is Close where nobody takes what has been written: nothing of the connection
-// stays with the kernel, which would try for minutes.
-func (c *conn) reset() {
-	_ = c.raw.SetLinger(0)
+// Reset is Close where nobody takes what has been written: the kernel would try for
+// minutes.
+func (c *conn) Reset() {
+	_ = c.SetLinger(0)
 	c.Close()
 }
 
-// state is what the kernel knows; not ok once closed. A host that is heard, and
-// acknowledges nothing of what is under way to it, is silent as well: the way there
-// may be cut, and the way back not.
-func (c *conn) state() (s mem.Socket, ok bool) {
+func (c *conn) State() (s mem.Socket, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
 		return s, false
 	}
 	s, err := mem.TCPState(c.fd)
-	switch {
-	case err != nil || s.Ended:
-	case !s.Unacked || s.Acked != c.acked:
-		c.acked, c.stuck = s.Acked, time.Now()
-	default:
-		s.Silence = max(s.Silence, time.Since(c.stuck))
-	}
-	c.count(&s)
 	return s, err == nil
 }
 
-// wire counts what goes over a connection, below TLS.
-type wire struct {
+func (c *conn) Carried() (sent, received uint64) { return c.sent.Load(), c.received.Load() }
+
+// metered counts what goes over a connection, below TLS.
+type metered struct {
 	*net.TCPConn
 	sent, received atomic.Uint64
 }
 
-func (w *wire) Read(b []byte) (int, error) {
-	n, err := w.TCPConn.Read(b)
-	w.received.Add(uint64(max(n, 0)))
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.TCPConn.Read(b)
+	m.received.Add(uint64(max(n, 0)))
 	return n, err
 }
 
-func (w *wire) Write(b []byte) (int, error) {
-	n, err := w.TCPConn.Write(b)
-	w.sent.Add(uint64(max(n, 0)))
+func (m *metered) Write(b []byte) (int, error) {
+	n, err := m.TCPConn.Write(b)
+	m.sent.Add(uint64(max(n, 0)))
 	return n, err
 }
 
-// write sends a and then b, without copying them together where the kernel can
-// gather.
-func (c *conn) write(a, b []byte) error {
-	if c.encrypted() {
-		_, err := c.Conn.Write(a)
+func (c *conn) Read(b []byte) (int, error) { return c.over.Read(b) }
+
+// Write does not copy a and b together where the kernel can gather.
+func (c *conn) Write(a, b []byte) error {
+	if len(b) == 0 || !c.Inline() {
+		_, err := c.over.Write(a)
 		if err == nil && len(b) > 0 {
-			_, err = c.Conn.Write(b)
+			_, err = c.over.Write(b)
 		}
-		return err
-	}
-	if len(b) == 0 {
-		_, err := c.raw.Write(a)
 		return err
 	}
 	c.vec = [2][]byte{a, b}
 	c.buffers = c.vec[:]
-	n, err := c.buffers.WriteTo(c.raw.TCPConn)
-	c.raw.sent.Add(uint64(n))
+	n, err := c.buffers.WriteTo(c.TCPConn)
+	c.sent.Add(uint64(n))
 	c.vec = [2][]byte{}
 	return err
 }
 
-// encrypted tells whether TLS lies over it.
-func (c *conn) encrypted() bool { return c.Conn != net.Conn(c.raw) }
+// Inline: not where TLS lies over it.
+func (c *conn) Inline() bool { return c.over == net.Conn(c.metered) }
 
-// try writes what goes at once of a and then b, and returns how much that was. What
-// is wrong with the connection the next write will tell.
-func (c *conn) try(a, b []byte) int {
+func (c *conn) TryWrite(a, b []byte) int {
 	c.vec, c.tried = [2][]byte{a, b}, 0
 	if len(a) > 0 {
 		_ = c.own.Write(c.attempt)
 	}
 	c.vec = [2][]byte{}
-	c.raw.sent.Add(uint64(c.tried))
+	c.sent.Add(uint64(c.tried))
 	return c.tried
-}
-
-// look has in take what has come.
-func (c *conn) look(in *input) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone {
-		return false
-	}
-	return in.take(uintptr(c.fd))
 }
 
 func (c *conn) once(fd uintptr) bool {
@@ -175,5 +175,30 @@ func (c *conn) once(fd uintptr) bool {
 	return true
 }
 
-// closeWrite says that nothing more comes.
-func (c *conn) closeWrite() { _ = c.raw.CloseWrite() }
+// TryRead finds nothing once the connection is closed.
+func (c *conn) TryRead(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return 0, nil
+	}
+	n, err := syscall.Read(c.fd, b)
+	for err == syscall.EINTR {
+		n, err = syscall.Read(c.fd, b)
+	}
+	switch {
+	case n > 0:
+		c.received.Add(uint64(n))
+		return n, nil
+	case err == nil:
+		return 0, io.EOF
+	case err == syscall.EAGAIN:
+		return 0, nil
+	}
+	return 0, err
+}
+
+func (c *conn) Await(arrived func() bool) error {
+	c.arrived = arrived
+	return c.own.Read(c.awaiting)
+}

@@ -76,7 +76,7 @@ def go(turns: int) -> Result:
 def go_tcp(turns: int) -> Result:
     """Put -> seen in Go over TCP within a process, beside half of there and back of as many bytes."""
     row = Row("put -> seen, in Go, one process", "put-seen-go-tcp", 2, 64, Target(limit=1.3))
-    return _go(row, turns, "./rdma/tcp", {"malt": "RoundTrip", "limit": "BarePingPong"})
+    return _go(row, turns, "./rdma/remote", {"malt": "RoundTrip", "limit": "BarePingPong"})
 
 
 def _go(row: Row, turns: int, package: str, names: dict[str, str]) -> Result:

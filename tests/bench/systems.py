@@ -46,7 +46,7 @@ def _rank(name: str) -> Command:
 
 
 def _malt(ranks: int) -> list[tuple[Command, Environment]]:
-    from malt._launch import job_environment
+    from malt._ranks.launch import job_environment
 
     job = job_environment(ranks)
     command = _rank("malt")

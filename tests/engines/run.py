@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,16 +29,22 @@ def main() -> int:
     subprocess.run([*uv, "venv", "--allow-existing", "--python", sys.executable, str(WHERE)], check=True)
     subprocess.run([*install, *(package for name in names for package in PACKAGES[name])], check=True)
     subprocess.run([*install, "--reinstall-package", "malt", str(wheel)], check=True)
-    codes = []
-    for name in names:
-        with tempfile.TemporaryDirectory() as home:  # Ray writes into it
-            env = {**os.environ, "HOME": home, "RAY_DEDUP_LOGS": "0"}
-            codes.append(
-                subprocess.run(
-                    [python, HERE / "inside.py", name], cwd=home, env=env, timeout=LONG, check=False
-                ).returncode
-            )
-    return max(codes)
+    with ThreadPoolExecutor() as pool:
+        return max(pool.map(partial(_examine, python), names))
+
+
+def _examine(python: Path, name: str) -> int:
+    """Examine one engine; returns the status."""
+    with tempfile.TemporaryDirectory() as home:  # Ray writes into it
+        env = {
+            **os.environ,
+            "HOME": home,
+            "RAY_DEDUP_LOGS": "0",
+            "RAY_raylet_start_wait_time_s": "20",
+            "OMP_NUM_THREADS": "1",
+        }
+        command = [python, HERE / "inside.py", name]
+        return subprocess.run(command, cwd=home, env=env, timeout=LONG, check=False).returncode
 
 
 if __name__ == "__main__":

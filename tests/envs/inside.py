@@ -99,7 +99,7 @@ class Use(NamedTuple):
 
 
 def needs(package: str) -> str:
-    return rf"^malt: .* needs {package}, which is not installed: pip install {package}$"
+    return rf"^malt: .* needs {package}, which is not installed\nInstall it: pip install {package}\.$"
 
 
 USES = [
@@ -112,7 +112,7 @@ USES = [
     Use("ipykernel", notebook, needs("IPython")),
     Use("ray", ray, needs("ray")),
     Use("dask", dask, needs(r"dask\[distributed\]")),
-    Use("cloudpickle", function, r": define it in a module, or pip install cloudpickle$", TypeError),
+    Use("cloudpickle", function, r"\nDefine it in a module, or pip install cloudpickle\.$", TypeError),
 ]
 
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestErrorsHaveNoPrefix: a person reads what happened, and not by which packages the
@@ -34,6 +35,7 @@ func TestErrorsHaveNoPrefix(t *testing.T) {
 				if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "panic" {
 					return false // a defect's, for us
 				}
+				checkWidth(t, path, call)
 				for _, arg := range call.Args {
 					if text, ok := arg.(*ast.BasicLit); ok && text.Kind == token.STRING {
 						found++
@@ -52,5 +54,29 @@ func TestErrorsHaveNoPrefix(t *testing.T) {
 	}
 	if found < 500 {
 		t.Errorf("found only %d texts", found)
+	}
+}
+
+// verbs are what stands for a value in the text of an error.
+var verbs = regexp.MustCompile(`%[-+#.0-9]*[a-zA-Z]`)
+
+// checkWidth holds that a line of an error has at most 120 letters besides long values:
+// say.Lines would break it.
+func checkWidth(t *testing.T, path string, call *ast.CallExpr) {
+	name := ""
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		name = f.Sel.Name
+	case *ast.Ident:
+		name = f.Name
+	}
+	i, ok := map[string]int{"Errorf": 1, "At": 0, "Try": 0, "badArgument": 0}[name]
+	if !ok || i >= len(call.Args) {
+		return
+	}
+	if text, ok := call.Args[i].(*ast.BasicLit); ok && text.Kind == token.STRING {
+		if line := verbs.ReplaceAllString(text.Value, "12345678"); utf8.RuneCountInString(line) > 120 {
+			t.Errorf("%s: a line of %d letters: %s", path, utf8.RuneCountInString(line), line)
+		}
 	}
 }

@@ -31,7 +31,7 @@ graphs                 gonum.org/v1/gonum internal/say
 rdma                   internal/say
 rdma/internal/mem      golang.org/x/sys rdma internal/explore
 rdma/internal/bell     rdma rdma/internal/mem
-rdma/internal/ends     rdma rdma/box
+rdma/internal/ends     rdma rdma/internal/mem rdma/box
 rdma/internal/dial    rdma/internal/mem
 rdma/internal/handshake internal/say rdma rdma/internal/mem
 rdma/box               internal/say rdma rdma/internal/mem
@@ -39,18 +39,29 @@ rdma/rendezvous        internal/say rdma rdma/internal/mem
 rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake internal/say rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
-rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake internal/say rdma/box rdma/rendezvous
-rdma/mixed             rdma rdma/box rdma/rendezvous rdma/shm rdma/tcp
-rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/tcp rdma/mixed
-rdma/explored          rdma rdma/internal/mem rdma/box internal/explore
+rdma/wire              rdma/internal/mem rdma/internal/handshake
+rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire
+rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/wire
+rdma/mixed             rdma rdma/box rdma/internal/bell
+rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/remote rdma/tcp rdma/mixed
+rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box internal/explore
 rdma/rdmatest          rdma
+rdma/wiretest          rdma/internal/mem rdma/internal/handshake rdma/wire
 rdma/rdmamock          rdma github.com/golang/mock
 
-libmalt                graphs internal/say rdma rdma/auto libmalt/exchange libmalt/reduce libmalt/spvec libmalt/consistency
+libmalt                graphs internal/say rdma rdma/auto libmalt/boxes libmalt/codec libmalt/engine libmalt/internal/core libmalt/reduce libmalt/route/... libmalt/rule libmalt/spvec
+libmalt/boxes          graphs internal/say rdma libmalt/codec libmalt/internal/core libmalt/reduce libmalt/rule libmalt/spvec
+libmalt/internal/core  internal/say rdma libmalt/progress libmalt/reduce libmalt/rule
+libmalt/engine         internal/say libmalt/boxes libmalt/codec libmalt/internal/core libmalt/reduce
+libmalt/routetest      libmalt rdma
+libmalt/progress       rdma
+libmalt/codec          internal/say rdma libmalt/internal/core libmalt/reduce libmalt/spvec
+libmalt/route/shared   rdma libmalt/internal/core libmalt/reduce
+libmalt/route/hosts    internal/say rdma libmalt/exchange libmalt/internal/core libmalt/reduce
 libmalt/exchange       rdma internal/say
 libmalt/reduce         internal/say
 libmalt/spvec          libmalt/reduce internal/say
-libmalt/consistency    internal/say
+libmalt/rule           internal/say rdma
 
 tests/bench/ranks/pingpong
 
@@ -238,6 +249,44 @@ func TestBreachesAreFound(t *testing.T) {
 		got := breaches(map[string][]string{c.folder: {c.to}}, lines)
 		if (len(got) == 0) != c.allowed {
 			t.Errorf("%s importing %s: %q", c.folder, c.to, got)
+		}
+	}
+}
+
+// onlyFrom are packages that a single file of another package may import: the table that
+// chooses among them.
+var onlyFrom = map[string]string{
+	"malt/libmalt/route/": "libmalt/route.go",
+}
+
+func TestChoicesAreTables(t *testing.T) {
+	for prefix, table := range onlyFrom {
+		files, err := filepath.Glob(filepath.Join(root, filepath.Dir(table), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := false
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range f.Imports {
+				if !strings.HasPrefix(strings.Trim(i.Path.Value, `"`), prefix) {
+					continue
+				}
+				if file == filepath.Join(root, table) {
+					named = true
+				} else {
+					t.Errorf("%s imports %s: only %s may", file, i.Path.Value, table)
+				}
+			}
+		}
+		if !named {
+			t.Errorf("%s imports nothing of %s: keep this table in step with the code", table, prefix)
 		}
 	}
 }

@@ -13,18 +13,18 @@ import (
 // copies are the places, beside reduce.Copy and reduce.Fold, that copy bytes on the
 // way of dense values or near it: function, and what it copies.
 var copies = map[string]string{
-	"libmalt.settle":   "a sparse vector's copy of what was sent",
-	"libmalt.showCard": "the header of a collective call",
-	"libmalt.Whole":    "a sparse update as a whole one, for a fold in Python",
-	"libmalt.tell":     "the words of an error",
-	"libmalt.At":       "the name of a place in a program",
+	"libmalt/codec.Settled":            "a sparse vector's copy of what was sent",
+	"libmalt/route/shared.showCard":    "the header of a collective call",
+	"libmalt/codec.Whole":              "a sparse update as a whole one, for a fold in Python",
+	"libmalt/internal/core.sendReason": "the words of an error",
+	"libmalt/internal/core.At":         "the name of a place in a program",
 }
 
 // TestBytesMoveWhereTheyAreCounted: values move through reduce.Copy and reduce.Fold
 // alone, so that TestBytesMoved in libmalt sees every pass over them.
 func TestBytesMoveWhereTheyAreCounted(t *testing.T) {
 	found := map[string]bool{}
-	for _, folder := range []string{"libmalt", "rdma/box", "rdma/shm", "rdma/inmem"} {
+	for _, folder := range []string{"libmalt", "libmalt/boxes", "libmalt/codec", "libmalt/internal/core", "libmalt/route/shared", "libmalt/route/hosts", "rdma/box", "rdma/shm", "rdma/inmem"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no Go files: %v", folder, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -52,26 +53,22 @@ func mutants(t *testing.T, all []mutation) (overlay string) {
 			t.Fatal(err)
 		}
 	}
-	byFile := map[string][]int{}
-	for i := range all {
-		byFile[all[i].file] = append(byFile[all[i].file], i)
-	}
-	for file, numbers := range byFile {
-		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := parseSource(file, string(text))
+	for dir, numbers := range byPackage(all) {
+		files, err := parsePackage(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range numbers {
-			if err := s.mutate(1+i, &all[i]); err != nil {
+			if err := files.mutate(1+i, &all[i]); err != nil {
 				t.Error(err)
 			}
 		}
-		write(file, s.String())
-		write(path.Join(path.Dir(file), "mutant.go"), fmt.Sprintf(mutantFile, s.pkg))
+		for _, s := range files {
+			if s.mutated {
+				write(path.Join(dir, s.name), s.String())
+			}
+		}
+		write(path.Join(dir, "mutant.go"), fmt.Sprintf(mutantFile, files[0].pkg))
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -84,17 +81,55 @@ func mutants(t *testing.T, all []mutation) (overlay string) {
 	return overlay
 }
 
+func byPackage(all []mutation) map[string][]int {
+	numbers := map[string][]int{}
+	for i := range all {
+		dir, _ := all[i].place()
+		numbers[dir] = append(numbers[dir], i)
+	}
+	return numbers
+}
+
+// sources are the files of a package as the searches build it, but for its tests.
+type sources []*source
+
 // source is a file, and what is put in front of the bodies of its functions.
 type source struct {
-	text  string
-	pkg   string
-	funcs []*function
+	name    string
+	text    string
+	pkg     string
+	mutated bool
+	funcs   []*function
 }
 
 type function struct {
+	name     string // with the type of its receiver
+	body     *ast.BlockStmt
 	from, to int // of the body, in between its braces
 	results  bool
 	mutated  strings.Builder
+}
+
+func parsePackage(dir string) (sources, error) {
+	config := build.Default
+	config.BuildTags = []string{"explore"}
+	pkg, err := config.ImportDir(filepath.Join(root, dir), 0)
+	if err != nil {
+		return nil, err
+	}
+	var all sources
+	for _, name := range pkg.GoFiles {
+		text, err := os.ReadFile(filepath.Join(pkg.Dir, name))
+		if err != nil {
+			return nil, err
+		}
+		s, err := parseSource(name, string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }
 
 func parseSource(name, text string) (*source, error) {
@@ -103,35 +138,70 @@ func parseSource(name, text string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{text: text, pkg: f.Name.Name}
+	s := &source{name: name, text: text, pkg: f.Name.Name}
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
 			s.funcs = append(s.funcs, &function{
-				from: files.Position(d.Body.Lbrace).Offset + 1, to: files.Position(d.Body.Rbrace).Offset,
-				results: d.Type.Results != nil,
+				name: receiver(d) + d.Name.Name, body: d.Body,
+				from: int(d.Body.Lbrace), to: int(d.Body.Rbrace) - 1, results: d.Type.Results != nil,
 			})
 		}
 	}
 	return s, nil
 }
 
-// mutate enters m, which changes the body of a function.
-func (s *source) mutate(number int, m *mutation) error {
-	if n := strings.Count(s.text, m.old); n != 1 {
-		return fmt.Errorf("%s: %s has the text %q %d times, not once: keep this table in step with the code", m.line, m.file, m.old, n)
+// receiver is the type of a method's receiver and a point.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
 	}
-	at := strings.Index(s.text, m.old)
-	for _, f := range s.funcs {
-		if f.from <= at && at+len(m.old) <= f.to {
-			body := s.text[f.from:at] + m.new + s.text[at+len(m.old):f.to]
-			if !f.results {
-				body += "\nreturn\n"
-			}
-			fmt.Fprintf(&f.mutated, "\nif mutant == %d {%s}\n", number, body)
-			return nil
+	t := d.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name + "."
 		}
 	}
-	return fmt.Errorf("%s: the text %q of %s is not within one function: change what a function does", m.line, m.old, m.file)
+}
+
+// mutate enters m, which changes the body of a function.
+func (all sources) mutate(number int, m *mutation) error {
+	dir, name := m.place()
+	for _, s := range all {
+		for _, f := range s.funcs {
+			if f.name == name {
+				s.mutated = true
+				return s.mutate(f, number, m)
+			}
+		}
+	}
+	return fmt.Errorf("%s: %s has no function %s: keep this table in step with the code", m.line, dir, name)
+}
+
+func (s *source) mutate(f *function, number int, m *mutation) error {
+	p, err := parsePattern(m.old)
+	if err != nil {
+		return fmt.Errorf("%s: %q: %w", m.line, m.old, err)
+	}
+	found := p.find(f.body)
+	if len(found) != 1 {
+		return fmt.Errorf("%s: %s has %q %d times, not once: keep this table in step with the code", m.line, m.in, m.old, len(found))
+	}
+	from, to := int(found[0].from)-1, int(found[0].to)-1
+	text, err := found[0].fill(m.new, s.text)
+	if err != nil {
+		return fmt.Errorf("%s: %q: %w", m.line, m.new, err)
+	}
+	body := s.text[f.from:from] + text + s.text[to:f.to]
+	if !f.results {
+		body += "\nreturn\n"
+	}
+	fmt.Fprintf(&f.mutated, "\nif mutant == %d {%s}\n", number, body)
+	return nil
 }
 
 func (s *source) String() string {

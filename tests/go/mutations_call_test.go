@@ -4,96 +4,135 @@ package tests
 var ofCalls = []mutation{
 	{
 		line: "bsp arrives before it publishes",
-		file: "libmalt/scatter.go",
-		old:  "	if out != nil {\n", new: "	if out != nil {\n		_ = out.Advance(clock)\n",
+		in:   "libmalt/boxes.scattering.advance",
+		old:  "$b, $err := $out.Begin()",
+		new: `
+			_ = $out.Advance(clock)
+			$b, $err := $out.Begin()`,
 		caught: "TestExplorePlays/bsp", how: "has folded the set",
 	},
 	{
 		line: "a clock looked at before the death counts (no reload)",
-		file: "libmalt/gather.go",
-		old:  "	if dead != nil {\n		if clock, _ = look(); mode", new: "	if dead != nil {\n		if mode",
+		in:   "libmalt/boxes.gathering.behind",
+		old: `
+			if $clock, _ = $look(); $waits {
+				$o.missed = append($o.missed, $rank)
+				return $death
+			}`,
+		new: `
+			if $waits {
+				$o.missed = append($o.missed, $rank)
+				return $death
+			}`,
 		caught: "TestExplorePlays/bsp", how: "when it died",
 	},
 	{
-		line: "a rank in an earlier collective is not waited for",
-		file: "libmalt/world.go",
-		old:  "return n > w.calls.Load(), err", new: "return n > 0, err",
+		line:   "a rank in an earlier collective is not waited for",
+		in:     "libmalt/internal/core.Job.IsAway",
+		old:    "return $n > $j.calls.Load(), $err",
+		new:    "return $n > 0, $err",
 		caught: "TestExplorePlays/bsp,_barrier", how: "has folded the set",
 	},
 	{
-		line: "a rank in a collective is waited for",
-		file: "libmalt/world.go",
-		old:  "return n > w.calls.Load(), err", new: "return n == ended, err",
+		line:   "a rank in a collective is waited for",
+		in:     "libmalt/internal/core.Job.IsAway",
+		old:    "return $n > $j.calls.Load(), $err",
+		new:    "return $n == Ended, $err",
 		caught: "TestExplorePlays/bsp,_barrier", how: "waits for ever",
 	},
 	{
-		line: "clocks are not levelled",
-		file: "libmalt/segment.go",
-		old:  "	s.clock.Store(max(s.clock.Load(), clock))\n", new: "",
+		line:   "clocks are not levelled",
+		in:     "libmalt/boxes.Boxes.raise",
+		old:    "$s.SetClock(max($s.Clock(), $clock))",
+		new:    "",
 		caught: "TestExplorePlays/bsp,_barrier", how: "is at clock",
 	},
 	{
-		line: "the others do not hear of a scatter",
-		file: "libmalt/scatter.go",
-		old:  "	s.changed()\n", new: "",
+		line:   "the others do not hear of a scatter",
+		in:     "libmalt/boxes.scattering.advance",
+		old:    "$s.Changed()",
+		new:    "",
 		caught: "TestExplorePlays/bsp,_barrier", how: "is at clock",
 	},
 	{
 		line: "the header of a call that was given up is not read",
-		file: "libmalt/header.go",
-		old:  "		c.w.hearAll(rank, objects)\n		s.read()\n", new: "		_ = objects\n		s.read()\n",
+		in:   "libmalt/internal/core.Collective.drop",
+		old: `
+			$c.Job.hearAll($rank, $objects)
+			$s.read()`,
+		new: `
+			_ = $objects
+			$s.read()`,
 		caught: "TestExplorePlays/ssp,_news_of_a_call_given_up", how: "is at clock",
 	},
 	{
-		line:   "the queue is looked at before the sender's state (last update)",
-		file:   "libmalt/gather.go",
-		old:    "			_, gone := src.inbox.Clock()\n			wait, failed := s.missing(src.rank, gone)\n			wait = wait || !src.inbox.Returned() && s.w.t.State(src.rank) == nil\n			u, ok, err := src.inbox.Next()\n",
-		new:    "			u, ok, err := src.inbox.Next()\n			_, gone := src.inbox.Clock()\n			wait, failed := s.missing(src.rank, gone)\n			wait = wait || !src.inbox.Returned() && s.w.t.State(src.rank) == nil\n",
+		line: "the queue is looked at before the sender's state (last update)",
+		in:   "libmalt/boxes.gathering.drain",
+		old: `
+			_, $gone := $src.inbox.Clock()
+			$standing, $death := $s.Job.Standing($src.rank, $gone)
+			if $standing == rule.Away && !$src.inbox.Returned() && $s.Job.T.State($src.rank) == nil {
+				$standing = rule.Present
+			}
+			$u, $ok, $err := $src.inbox.Next()`,
+		new: `
+			$u, $ok, $err := $src.inbox.Next()
+			_, $gone := $src.inbox.Clock()
+			$standing, $death := $s.Job.Standing($src.rank, $gone)
+			if $standing == rule.Away && !$src.inbox.Returned() && $s.Job.T.State($src.rank) == nil {
+				$standing = rule.Present
+			}`,
 		caught: "TestExplorePlays/notify-ack,_uneven", how: "is not folded",
 	},
 	{
-		line: "a scatter waits for acks of a rank that is away",
-		file: "libmalt/scatter.go",
-		old:  "case err != nil || away:", new: "case err != nil || away && false:",
+		line:   "a scatter waits for acks of a rank that is away",
+		in:     "libmalt/boxes.scattering.makeRoom",
+		old:    "$s.ch.out.Excuse($r)",
+		new:    "o.late = append(o.late, $r)",
 		caught: "TestExplorePlays/notify-ack,_barrier", how: "waits for ever",
 	},
 	{
 		line:   "giving up a collective is not told",
-		file:   "libmalt/collective.go",
-		old:    "	c.w.marks.Set(markGaveUp, c.n<<faultBits|c.blamed())\n",
+		in:     "libmalt/internal/core.Collective.GiveUp",
+		old:    "$c.Job.Marks.Set(MarkGaveUp, $c.n<<FaultBits|$c.blamed())",
 		new:    "",
 		caught: "TestExplorePlays/bsp,_given_up", how: "waits for ever",
 	},
 	{
-		line:   "what was unseen when a collective was given up is read",
-		file:   "libmalt/collective.go",
-		old:    "		l.back = true\n		s.levelTo(l)\n",
-		new:    "		_, _ = s, l\n",
+		line: "what was unseen when a collective was given up is read",
+		in:   "libmalt/internal/core.Collective.GiveUp",
+		old: `
+			$l.Back = true
+			$s.levelTo($l)`,
+		new:    "_, _ = $s, $l",
 		caught: "TestExplorePlays/notify-ack,_given_up,_plain_stores", how: "corrupt update",
 	},
 	{
-		line: "a plain store takes the mark of a collective back",
-		file: "libmalt/collective.go",
-		old:  "c.w.marks.Set(markAway, 0)", new: "c.w.marks.Put(markAway, 0)",
+		line:   "a plain store takes the mark of a collective back",
+		in:     "libmalt/internal/core.Collective.GiveUp",
+		old:    "$c.Job.Marks.Set(MarkAway, 0)",
+		new:    "$c.Job.Marks.Put(MarkAway, 0)",
 		caught: "TestExplorePlays/notify-ack,_given_up,_plain_stores", how: "corrupt update",
 	},
 	{
 		line:   "closing an object is not told",
-		file:   "libmalt/channel.go",
-		old:    "			errs = append(errs, out.Close())\n",
+		in:     "libmalt/boxes.channel.close",
+		old:    "$errs = append($errs, out.Close())",
 		new:    "",
 		caught: "TestExplorePlays/bsp,_closed", how: "waits for ever",
 	},
 	{
-		line: "rows that a reader has not folded do not come again",
-		file: "libmalt/sparse.go",
-		old:  "			least = acked\n", new: "			least = min(acked+1, seq-1)\n",
+		line:   "rows that a reader has not folded do not come again",
+		in:     "libmalt/codec.model.readBy",
+		old:    "$least = acked",
+		new:    "$least = min(acked+1, seq-1)",
 		caught: "TestExplorePlays/sparse", how: "its rows are",
 	},
 	{
-		line: "rows that a reader has folded are not skipped",
-		file: "libmalt/gather.go",
-		old:  "			src.read = src.held.Seq\n", new: "",
+		line:   "rows that a reader has folded are not skipped",
+		in:     "libmalt/boxes.Boxes.folded",
+		old:    "$src.read = $src.held.Seq",
+		new:    "",
 		caught: "TestExplorePlays/sparse", how: "is folded twice",
 	},
 }

@@ -3,119 +3,150 @@ package tests
 // ofAllReduces are those of allreduces in place.
 var ofAllReduces = []mutation{
 	{
-		line:   "allreduce in place: arrival before the card is shown",
-		file:   "libmalt/reducing.go",
-		old:    "	o.v.showCard(o.card)\n	o.v.shared.Set(wordCalled, o.part.n)\n",
-		new:    "	o.v.shared.Set(wordCalled, o.part.n)\n	o.v.showCard(o.card)\n",
+		line: "allreduce in place: arrival before the card is shown",
+		in:   "libmalt/route/shared.allReduce.arrive",
+		old: `
+			$o.r.showCard($o.card)
+			$o.r.shared.Set(wordCalled, $o.Number())`,
+		new: `
+			$o.r.shared.Set(wordCalled, $o.Number())
+			$o.r.showCard($o.card)`,
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
 	},
 	{
-		line: "allreduce in place: a card that nobody reads counts as told",
-		file: "libmalt/reducing.go",
-		old:  "		o.v.w.untell(o.own) // nobody reads the card\n", new: "",
+		line:   "allreduce in place: a card that nobody reads counts as told",
+		in:     "libmalt/route/shared.allReduce.decideAndFold",
+		old:    "$o.Unread()",
+		new:    "",
 		caught: "TestExploreReducing/news_of_a_card_that_nobody_reads", how: "is at clock",
 	},
 	{
-		line: "allreduce in place: an update counts as seen only where there is news",
-		file: "libmalt/collective.go",
-		old:  "		c.w.touch(c.about)\n", new: "",
+		line:   "allreduce in place: an update counts as seen only where there is news",
+		in:     "libmalt/internal/core.Collective.End",
+		old:    "$c.Job.touch($c.about)",
+		new:    "",
 		caught: "TestExploreReducing/seen,_without_news", how: "scatters without a gather",
 	},
 	{
-		line: "allreduce in place: the cards are not compared",
-		file: "libmalt/reducing.go",
-		old:  "		if o.alike() {\n", new: "		if true {\n",
+		line:   "allreduce in place: the cards are not compared",
+		in:     "libmalt/route/shared.allReduce.choose",
+		old:    "$o.alike()",
+		new:    "true",
 		caught: "TestExploreReducing/another_fold", how: "claims",
 	},
 	{
-		line:   "allreduce in place: the cards are read after it is told that they were",
-		file:   "libmalt/reducing.go",
-		old:    "			o.hear()\n			o.v.foldPart(o.op, ofCall|o.part.n, nil)\n			o.v.shared.Set(wordReduced, o.part.n)\n",
-		new:    "			o.v.foldPart(o.op, ofCall|o.part.n, nil)\n			o.v.shared.Set(wordReduced, o.part.n)\n			o.hear()\n",
+		line: "allreduce in place: the cards are read after it is told that they were",
+		in:   "libmalt/route/shared.allReduce.decideAndFold",
+		old: `
+			$o.hear()
+			$o.r.foldSpan($o.op, ofCall|$o.Number(), nil)
+			$o.r.shared.Set(wordReduced, $o.Number())`,
+		new: `
+			$o.r.foldSpan($o.op, ofCall|$o.Number(), nil)
+			$o.r.shared.Set(wordReduced, $o.Number())
+			$o.hear()`,
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
 	},
 	{
-		line: "allreduce in place: nobody looks for who has gone, or sends messages",
-		file: "libmalt/reducing.go",
-		old:  "	if err != nil || sent {\n", new: "	if false {\n		_, _ = err, sent\n",
+		line:   "allreduce in place: nobody looks for who has gone, or sends messages",
+		in:     "libmalt/route/shared.allReduce.choose",
+		old:    "$o.Lost()",
+		new:    "$o.Lost() && false",
 		caught: "TestExploreReducing/one_has_ended", how: "waits for ever",
 	},
 	{
-		line: "allreduce in place: who has called a later call counts as one of this",
-		file: "libmalt/reducing.go",
-		old:  "called != o.part.n {", new: "called < o.part.n {",
+		line:   "allreduce in place: who has called a later call counts as one of this",
+		in:     "libmalt/route/shared.allReduce.alike",
+		old:    "$called != $o.Number()",
+		new:    "$called < $o.Number()",
 		caught: "TestExploreReducing/another_call,_given_up", how: "claims",
 	},
 	{
-		line: "allreduce in place: no wait for all to fold",
-		file: "libmalt/reducing.go",
-		old:  "return len(c.late) == 0, nil", new: "return true, nil",
+		line:   "allreduce in place: no wait for all to fold",
+		in:     "libmalt/route/shared.allReduce.advance",
+		old:    "return len($o.Late()) == 0, nil",
+		new:    "return true, nil",
 		caught: "TestExploreReducing/two_ranks", how: "gives",
 	},
 	{
-		line: "allreduce in place: who has folded for any call counts",
-		file: "libmalt/reducing.go",
-		old:  "c.late = o.v.below(wordReduced, c.n, ", new: "c.late = o.v.below(wordReduced, 1, ",
+		line:   "allreduce in place: who has folded for any call counts",
+		in:     "libmalt/route/shared.allReduce.advance",
+		old:    "$o.await(wordReduced)",
+		new:    "$o.SetLate($o.r.below(wordReduced, 1, $o.Late()[:0]))",
 		caught: "TestExploreReducing/two_ranks", how: "gives",
 	},
 	{
 		line: "allreduce in place: has folded, before the fold",
-		file: "libmalt/reducing.go",
-		old:  "			o.v.foldPart(", new: "			o.v.shared.Set(wordReduced, o.part.n)\n			o.v.foldPart(",
+		in:   "libmalt/route/shared.allReduce.decideAndFold",
+		old:  "$o.r.foldSpan($op, $n, $more)",
+		new: `
+			$o.r.shared.Set(wordReduced, $o.Number())
+			$o.r.foldSpan($op, $n, $more)`,
 		caught: "TestExploreReducing/two_ranks", how: "gives",
 	},
 	{
 		line:   "allreduce in place: the word of a sync says who has folded",
-		file:   "libmalt/reducing.go",
-		old:    "o.v.below(wordReduced, c.n, ",
-		new:    "o.v.below(wordStep, c.n, ",
+		in:     "libmalt/route/shared.allReduce.advance",
+		old:    "$o.await(wordReduced)",
+		new:    "$o.await(wordStep)",
 		caught: "TestExploreReducing/between_syncs", how: "gives",
 	},
 	{
-		line: "allreduce in place: decided in the word of a sync",
-		file: "libmalt/reducing.go",
-		old:  "o.v.decide(wordMeeting, o.part.n, want)", new: "o.v.decide(wordDecision, o.part.n, want)",
+		line:   "allreduce in place: decided in the word of a sync",
+		in:     "libmalt/route/shared.allReduce.decideAndFold",
+		old:    "$o.r.decide(wordMeeting, $o.Number(), $want)",
+		new:    "$o.r.decide(wordDecision, $o.Number(), $want)",
 		caught: "TestExploreReducing/before_a_sync", how: "claims",
 	},
 	{
-		line: "allreduce in place: giving up does not decide",
-		file: "libmalt/reducing.go",
-		old:  "		if o.settle(throughBoxes); o.verdict", new: "		if o.verdict",
+		line:   "allreduce in place: giving up does not decide",
+		in:     "libmalt/route/shared.allReduce.leave",
+		old:    "$o.decideAndFold(aborted)",
+		new:    "_ = $o",
 		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims",
 	},
 	{
-		line:   "allreduce in place: giving up after the decision does not fold",
-		file:   "libmalt/reducing.go",
-		old:    "		if o.settle(throughBoxes); o.verdict",
-		new:    "		if o.verdict == undecided {\n			o.verdict = o.v.decide(wordMeeting, o.part.n, throughBoxes)\n		}\n		if o.verdict",
+		line: "allreduce in place: giving up after the decision does not fold",
+		in:   "libmalt/route/shared.allReduce.leave",
+		old: `
+			if $o.decideAndFold(aborted); $o.state == committed {
+				$o.r.leftAt = $o.Number()
+			}`,
+		new: `
+			if $o.state == pending {
+				$o.state = $o.r.decide(wordMeeting, $o.Number(), aborted)
+			}
+			if $o.state == committed {
+				$o.r.leftAt = $o.Number()
+			}`,
 		caught: "TestExploreReducing/given_up,_then_a_gather", how: "waits for ever",
 	},
 	{
 		line:   "allreduce in place: folds after another has given it up",
-		file:   "libmalt/reducing.go",
-		old:    "o.verdict = o.v.decide(wordMeeting, o.part.n, want); o.verdict == directly",
-		new:    "o.verdict = o.v.decide(wordMeeting, o.part.n, want); want == directly",
+		in:     "libmalt/route/shared.allReduce.decideAndFold",
+		old:    "$o.state == committed",
+		new:    "want == committed",
 		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims",
 	},
 	{
 		line:   "allreduce in place: a gather after giving up does not wait for all to fold",
-		file:   "libmalt/gather.go",
-		old:    "	if o.late = o.s.unreduced(o.late[:0]); len(o.late) > 0 {\n",
-		new:    "	if o.late = o.late[:0]; false {\n",
+		in:     "libmalt/boxes.gathering.receive",
+		old:    "$o.b.Route.Writers($o.late[:0])",
+		new:    "$o.late[:0]",
 		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims",
 	},
 	{
 		line:   "allreduce in place: a scatter after giving up does not wait for all to fold",
-		file:   "libmalt/scatter.go",
-		old:    "	if o.late = s.unreduced(o.late[:0]); len(o.late) > 0 {\n",
-		new:    "	if o.late = o.late[:0]; false {\n",
+		in:     "libmalt/boxes.scattering.advance",
+		old:    "$s.Route.Writers($o.late[:0])",
+		new:    "$o.late[:0]",
 		caught: "TestExploreReducing/given_up,_then_a_scatter", how: "claims",
 	},
 	{
 		line:   "allreduce in place: a collective call after giving up does not wait for all to fold",
-		file:   "libmalt/collective.go",
-		old:    "		if c.late = c.about.unreduced(c.late); len(c.late) > 0 {\n",
-		new:    "		if false {\n",
+		in:     "libmalt/internal/core.Collective.Enter",
+		old:    "len($c.late) > 0",
+		new:    "false",
 		caught: "TestExploreReducing/given_up,_then_a_broadcast", how: "after a broadcast",
 	},
 }

@@ -1,18 +1,41 @@
 package tests
 
-import "slices"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // mutation is a protocol step left out or changed.
 type mutation struct {
 	line   string // what is left out or changed
-	file   string // in which the text old, which occurs once, within a function, becomes new
+	in     string // the function, as in rdma/box.Writer.Begin, in which the pattern old, which fits once, becomes new
 	old    string
 	new    string
-	caught string // test of the file's package that must fail
+	caught string // test that must fail
 	how    string // part of its message
-	pkg    string // of that test, if not the file's
+	pkg    string // of that test, if not the function's or the one above that
 }
 
 // mutations are the steps of the protocols. Each was found to matter by a model
 // check; here the real code is shown to need it, and the search to notice.
 var mutations = slices.Concat(ofBoxes, ofBells, ofCalls, ofAverages, ofExchanges, ofAllReduces)
+
+// tested is the package of the test.
+func (m *mutation) tested() string {
+	if m.pkg != "" {
+		return m.pkg
+	}
+	dir, _ := m.place()
+	for !slices.Contains(explored, dir) {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// place is the folder of the package, and the function.
+func (m *mutation) place() (dir, name string) {
+	base := strings.LastIndexByte(m.in, '/') + 1
+	pkg, name, _ := strings.Cut(m.in[base:], ".")
+	return m.in[:base] + pkg, name
+}

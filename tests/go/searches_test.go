@@ -1,11 +1,15 @@
 package tests
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,35 +45,81 @@ func heavy(t *testing.T) {
 	}
 }
 
-// searches runs the checks of all packages and prints what they covered.
-func searches(t *testing.T, env []string, more ...string) {
-	for _, pkg := range explored {
-		t.Run(pkg, func(t *testing.T) {
-			t.Parallel()
-			out, err := exploreTests(pkg, "^TestExplore", env, more...)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			searched := 0
-			for line := range strings.Lines(out) {
-				if strings.Contains(line, " states, ") {
-					searched++
+// searches runs the checks of all packages and returns what they covered, as it stands
+// in goldenFile.
+func searches(t *testing.T, env []string, more ...string) string {
+	covered := make([][]string, len(explored))
+	t.Run("packages", func(t *testing.T) {
+		for i, pkg := range explored {
+			t.Run(pkg, func(t *testing.T) {
+				t.Parallel()
+				out, err := exploreTests(pkg, "^TestExplore", env, append(more, "-json")...)
+				var text strings.Builder
+				covered[i] = cases(pkg, out, &text)
+				t.Log(text.String())
+				if err != nil {
+					t.Fatal(err)
 				}
-				if !strings.HasPrefix(line, "=== ") {
-					t.Log(strings.TrimRight(line, "\n"))
-				}
-			}
-			if searched == 0 {
-				t.Fatalf("nothing was searched:\n%s", out)
-			}
-		})
+			})
+		}
+	})
+	return strings.Join(slices.Concat(covered...), "")
+}
+
+// goldenFile says what each ordinary case covers: a change to the order of shared words
+// changes a number in it. MALT_UPDATE=1 writes it anew.
+const goldenFile = "testdata/explored.txt"
+
+func golden(t *testing.T) string {
+	text, err := os.ReadFile(goldenFile)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(text)
+}
+
+// onlyIn reports the lines of a that b lacks.
+func onlyIn(t *testing.T, what, a, b string) {
+	for line := range strings.Lines(a) {
+		if !strings.Contains(b, line) {
+			t.Errorf("%s: %s", what, line)
+		}
+	}
+}
+
+// searched is what a check says that it covered.
+var searched = regexp.MustCompile(`\d+ states, \d+ turns, \d+ executions`)
+
+// cases are the lines of the file for a package, in order, from the output of go test
+// as JSON, whose text is printed.
+func cases(pkg, output string, text io.Writer) (lines []string) {
+	for line := range strings.Lines(output) {
+		var event struct{ Test, Output string }
+		if json.Unmarshal([]byte(line), &event) != nil {
+			event.Output = line // of the compiler
+		}
+		if !strings.HasPrefix(event.Output, "=== ") {
+			fmt.Fprint(text, event.Output)
+		}
+		if found := searched.FindString(event.Output); found != "" {
+			lines = append(lines, fmt.Sprintf("%s %s: %s\n", pkg, event.Test, found))
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // The protocols in every interleaving of small cases.
 func TestExplore(t *testing.T) {
 	heavy(t)
-	searches(t, nil)
+	got := searches(t, nil)
+	if os.Getenv("MALT_UPDATE") != "" {
+		if err := os.WriteFile(goldenFile, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onlyIn(t, "expected", golden(t), got)
+	onlyIn(t, "covered", got, golden(t))
 }
 
 // The same with cases that take minutes each.
@@ -78,7 +128,7 @@ func TestExploreBig(t *testing.T) {
 	if os.Getenv("MALT_EXPLORE") != "big" {
 		t.Skip("make explore runs this: it takes an hour")
 	}
-	searches(t, []string{"MALT_EXPLORE=big"}, "-timeout", "0", "-parallel", "1")
+	onlyIn(t, "expected", golden(t), searches(t, []string{"MALT_EXPLORE=big"}, "-timeout", "0", "-parallel", "1"))
 }
 
 // Each step is needed: without it the search fails, in the way expected.
@@ -99,10 +149,7 @@ func TestExploreCatchesMutations(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			pkg := m.pkg
-			if pkg == "" {
-				pkg = path.Dir(m.file)
-			}
+			pkg := m.tested()
 			name, sub, _ := strings.Cut(m.caught, "/")
 			search := exec.Command(filepath.Join(bin, path.Base(pkg)+".test"), "-test.v", "-test.run", fmt.Sprintf("^%s$/^%s$", name, sub))
 			search.Dir, search.Env = filepath.Join(root, pkg), searching(fmt.Sprint(mutantKey, "=", 1+i))

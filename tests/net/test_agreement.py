@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 
 import pytest
 from net.talking import Program, Programs
@@ -59,7 +60,43 @@ def test_all_agree_on_who_is_dead(hosts: int) -> None:
         first = min(at for at, *_ in heard)
         for rank, (at, dead, kind, sentence) in enumerate(heard):
             assert at - first < 1.5, (rank, heard)  # a second, on a machine that does other things
-            if rank != 2:
-                assert (dead, kind) == (2, "unreachable"), sentence
+            assert (dead, kind) == (1 if rank == 2 else 2, "unreachable"), sentence
             if rank not in (1, 2):
-                assert "do not reach each other" in sentence
+                assert "cannot reach each other" in sentence
+
+
+IDLE = """
+rank, size, store = json.loads(sys.argv[1])
+os.environ["MALT_UNREACHABLE"] = "2"
+import malt
+malt.init(rank=rank, size=size, store=store, token="a-secret-of-enough-letters", timeout=30)
+malt.barrier()
+say("up")
+told()
+try:
+    malt.barrier()
+except malt.PeerError as error:
+    say([time.monotonic(), error.rank, error.kind])
+told()
+os._exit(1)
+"""
+
+LIMIT, SLACK = 2.0, 1.0
+"""Seconds of MALT_UNREACHABLE, and after these by which all know."""
+
+
+def test_all_agree_where_an_idle_connection_is_cut_one_way() -> None:
+    with Network(4) as net, Programs() as programs:
+        store = f"{net.hosts[0].name}:29500"
+        ranks = [programs.start(host, IDLE, json.dumps([host.number, 4, store])) for host in net.hosts]
+        assert [rank.hear() for rank in ranks] == ["up"] * 4
+        for rank in ranks[:3]:
+            rank.tell("wait for rank 3")
+        net.hosts[1].cable.cut(net.hosts[2].cable)  # what rank 2 sends is lost, what rank 1 sends is not
+        began = time.monotonic()
+        heard = [rank.hear() for rank in ranks[:3]]
+        assert max(at for at, *_ in heard) < began + LIMIT + SLACK, heard
+        ranks[3].tell("come")  # which has computed meanwhile
+        heard.append(ranks[3].hear())
+        # Rank 2, whoever has told it, names the one that it does not reach.
+        assert [rest for _, *rest in heard] == [[1 if rank == 2 else 2, "unreachable"] for rank in range(4)], heard

@@ -14,8 +14,8 @@ RANK = """
 rank, store, number = json.loads(sys.argv[1])
 os.environ["MALT_UNREACHABLE"] = "2"
 import malt, numpy as np, warnings
-import malt._lib.waiting
-malt._lib.waiting.LONG_WAIT = 4
+import malt._lib.loading
+malt._lib.loading.LONG_WAIT = 4
 malt.init(rank=rank, size=2, store=store, token="a-secret-of-its-own", timeout=30)
 v = malt.Vector(np.full(number, float(rank)), start="own")
 malt.barrier()
@@ -80,16 +80,16 @@ def test_what_a_connection_does() -> None:
                     assert there.address in text or there.address6 in text
                     assert " were sent again" in text
                     assert "Lower the MTU on both hosts" in text
-                    assert "Does a rank leave one out" not in text
+                    assert "Does one rank skip a sync" not in text
             texts = [text for rank in jobs["slow"] for text in rank.hear()]
-            slow = [text for text in texts if "is at work: in the last" in text]
+            slow = [text for text in texts if "is active: in the last" in text]
             assert any(" KB/s)" in text for text in slow), texts
             assert all("The network is slow or loses packets: `malt doctor -H`" in text for text in slow), texts
             for text in jobs["stopped"][0].hear():
-                assert "its process is stopped: by SIGSTOP, or by a debugger" in text
-                assert "Let the process of rank 1 go on" in text
+                assert "its process is stopped, by SIGSTOP or a debugger" in text
+                assert "Resume the process of rank 1" in text
             for text in jobs["stopped far"][0].hear():
-                assert "answers, its process does not: it is stopped, or has no processor time" in text
+                assert "answers, its process does not: it is stopped, or gets no processor time" in text
                 assert "Look at the process of rank 1." in text
         finally:
             for pid in stopped:

@@ -81,9 +81,15 @@ class Started:
 
     def end(self) -> tuple[list[int], str, str]:
         """Return the statuses, and what has been written."""
-        codes = [process.wait(LONG) for process in self._processes]
+        try:
+            codes = [process.wait(LONG) for process in self._processes]
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}; so far it has written {self._written()}") from None
+        return codes, *self._written()
+
+    def _written(self) -> tuple[str, str]:
         out, err = (text.read_text(errors="replace") for text in self._texts)
-        return codes, out, err
+        return out, err
 
     def kill(self) -> None:
         """See that it does not outlive the test."""

@@ -104,9 +104,9 @@ def agents() -> list[int]:
 @pytest.mark.parametrize(
     ("options", "hosts", "said"),
     [
-        ({}, "h0:1,h1:1", "host h1 cannot be used: it is not reached: is it on, does its sshd listen"),
+        ({}, "h0:1,h1:1", "host h1 cannot be used: it cannot be reached\nIs it on, does its sshd listen"),
         ({}, "h0:1,h7:1", "host h7 cannot be used: there is no host of that name"),
-        ({"key": "stranger"}, "h0:1", "host h0 cannot be used: it wants a password, or does not know your key"),
+        ({"key": "stranger"}, "h0:1", "host h0 cannot be used: it asks for a password, or does not know your key"),
         ({"known": False}, "h0:1", "host h0 cannot be used: this machine does not know its key"),
     ],
 )

@@ -32,7 +32,7 @@ def command(host: Host, *words: str) -> str:
 
 
 def rank(
-    started: Programs, host: Host, number: int, size: int, store: str, seconds: float = 15, unreachable: float = 5
+    started: Programs, host: Host, number: int, size: int, store: str, seconds: float = 30, unreachable: float = 5
 ) -> Program:
     """Start a rank on a host."""
     return started.start(host, RANK, json.dumps([number, size, store, seconds, unreachable]))

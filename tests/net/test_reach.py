@@ -74,3 +74,31 @@ def test_a_host_that_is_back_in_time_is_alive() -> None:
             for rank in job:
                 rank.tell("enough")
         assert [rank.hear() for job in jobs for rank in job] == ["alive"] * 4
+
+
+def test_a_connection_that_a_firewall_forgets_is_made_again() -> None:
+    with Network(4) as net, Programs() as started:
+        pairs = [net.hosts[:2], net.hosts[2:]]
+        jobs = [ranks(pair, started) for pair in pairs]
+        assert [rank.hear() for job in jobs for rank in job] == ["up"] * 4
+        for pair, ends in zip(pairs, (1, 2), strict=True):  # one way is cut, and both
+            for host in pair[:ends]:
+                forget(host)
+        for job in jobs:
+            for rank in job:
+                rank.tell("enough")
+        assert [rank.hear() for job in jobs for rank in job] == ["alive"] * 4
+
+
+def forget(host: Host) -> None:
+    """Drop what comes to a host of the connections that it has; new ones work."""
+    lines = call("ss", "--no-header", "--tcp", "--numeric", "state", "established", enter=host._enter).splitlines()
+    ports = [[end.rsplit(":", 1)[1] for end in line.split()[2:4]] for line in lines]
+    assert ports
+    host.administer(
+        "nft",
+        "table inet filter { chain input { type filter hook input priority 0;",
+        *(f"tcp dport {own} tcp sport {other} drop" for own, other in ports),
+        "}",
+        "}",
+    )

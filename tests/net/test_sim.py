@@ -60,6 +60,13 @@ def test_programs_are_told_where_they_are() -> None:
     assert sorted(done.stderr.splitlines()) == ["[h0] err", "[h1] err", "[h2] err"]
 
 
+def test_128_hosts_know_each_other() -> None:
+    """Their 32,512 entries are permanent: the kernel's limit of 1,024 for all namespaces does not count those."""
+    done = sim("--hosts", "128", "--", "sh", "-c", "ip neighbour show nud permanent | wc -l")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(f"[{f'h{host}':>4}] {2 * 127}" for host in range(128))
+
+
 def test_the_cables_are_as_asked() -> None:
     """As `tc` shows them, since what they do is tested with the library."""
     done = sim("--hosts", "1", "--rate", "2.5Mbit", "--", "tc", "qdisc", "show", "dev", "eth0")

@@ -25,6 +25,7 @@ def test_steps(tmp_path: Path) -> None:
         # With a secret of the user's the address follows from the names; by PMI both are carried.
         for options, env in [
             (["-n", "4", "-N", "3"], {"MALT_TOKEN": "a-secret-of-its-own"}),
+            (["-n", "4", "-N", "3"], {"MALT_TOKEN": "a-secret-of-its-own", "MALT_INTERFACE": "eth0"}),
             (["-n", "4", "-N", "3", "--mpi=pmi2"], {}),
         ]:
             done = slurm.run("srun", *options, *rank, **env)
@@ -34,7 +35,7 @@ def test_steps(tmp_path: Path) -> None:
         done = slurm.run("srun", "-n", "2", "-N", "2", *rank)
         assert done.returncode != 0
         assert "any process that reaches h0:" in done.stderr
-        assert "set MALT_TOKEN to what `malt token` prints, before srun, which hands it on" in done.stderr
+        assert "Set MALT_TOKEN to what `malt token` prints, before srun, which passes it on" in done.stderr
         # Two steps of a job at once meet apart.
         script = (
             f"#!/bin/sh\nsrun -n 2 -N 2 --overlap {' '.join(rank)} &\nsrun -n 2 -N 2 --overlap {' '.join(rank)}\nwait\n"

@@ -89,6 +89,23 @@ def rejected(how: str, both: bool = True) -> Cut:
     return cut
 
 
+def only_new(at: int) -> Cut:
+    """Nothing comes to one of the two but what opens a connection."""
+
+    def cut(*pair: Host) -> None:
+        other = pair[1 - at]
+        pair[at].administer(
+            "nft",
+            "table inet filter { chain input { type filter hook input priority 0;",
+            f"ip saddr {other.address} tcp flags & (syn | ack) != syn drop",
+            f"ip6 saddr {other.address6} tcp flags & (syn | ack) != syn drop",
+            "}",
+            "}",
+        )
+
+    return cut
+
+
 class Away(NamedTuple):
     """One way to become unreachable, and what both ends say of it."""
 
@@ -102,20 +119,22 @@ class Away(NamedTuple):
 
 
 AWAY = {
-    "dropped": Away(dropped, "it is off, or the network between is cut"),
-    "dropped, with the default limit": Away(dropped, "it is off, or the network between is cut", limit=5),
+    "dropped": Away(dropped, "it is off, or the network is cut"),
+    "dropped, with the default limit": Away(dropped, "it is off, or the network is cut", limit=5),
     "dropped one way": Away(dropped_one_way),
     "unplugged": Away(unplugged),
     "interface down": Away(interface_down),
     "address gone": Away(address_gone),
     "no route": Away(route("throw"), "this host has no route to it"),
     "unreachable route": Away(route("unreachable"), "no route leads to it"),
-    "blackhole route": Away(route("blackhole"), "a route of this host discards what is sent to it"),
-    "blackhole route at one end": Away(route("blackhole", both=False), "discards what is sent to it", True),
+    "blackhole route": Away(route("blackhole"), "a route of this host discards packets to it"),
+    "blackhole route at one end": Away(route("blackhole", both=False), "discards packets to it", True),
     "prohibit route": Away(route("prohibit"), "a route or a firewall of this host forbids"),
     "neighbour lost": Away(neighbour_lost),
     "rejected": Away(rejected("icmpx type port-unreachable"), "a firewall rejects connections to it"),
     "rejected by an administrator": Away(rejected("icmpx type admin-prohibited"), "no route leads to it"),
+    "only new connections come to the first": Away(only_new(0)),
+    "only new connections come to the second": Away(only_new(1)),
     "rejected at one end": Away(rejected("icmpx type port-unreachable", both=False)),
     "reset at one end": Away(
         rejected("tcp reset", both=False), "or a firewall resets connections to it", True, kind="ended"

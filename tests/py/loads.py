@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import malt
-from malt import _codec, _world
-from malt._load import files
+from malt._data.load import files
+from malt._job import codec, world
 
 Loads = Callable[..., list[Any]]
 
@@ -25,9 +25,9 @@ class Meeting:
         self.calls = 0
 
     def allgather(self, rank: int, value: Any) -> list[Any]:
-        self._values[rank] = _codec.encode(value)
+        self._values[rank] = codec.encode(value)
         self._barrier.wait(30)
-        told = [_codec.decode(data) for data in self._values]
+        told = [codec.decode(data) for data in self._values]
         self.calls += rank == 0
         self._barrier.wait(30)
         return told
@@ -56,9 +56,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
                 results[rank] = e
 
         with monkeypatch.context() as m:
-            m.setattr(_world, "rank", lambda: me.rank)
-            m.setattr(_world, "size", lambda: n)
-            m.setattr(_world, "allgather", lambda value, timeout: meeting.allgather(me.rank, value))
+            m.setattr(world, "rank", lambda: me.rank)
+            m.setattr(world, "size", lambda: n)
+            m.setattr(world, "allgather", lambda value, timeout: meeting.allgather(me.rank, value))
             threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
             for thread in threads:
                 thread.start()

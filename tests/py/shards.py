@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import malt
-from malt import _world
+from malt._job import world
 
 Shards = Callable[..., list[Any]]
 
@@ -20,8 +20,8 @@ def shards(monkeypatch: pytest.MonkeyPatch) -> Shards:
     def cut(n: int, *data: Any, **options: Any) -> list[Any]:
         parts = []
         for rank in range(n):
-            monkeypatch.setattr(_world, "rank", lambda rank=rank: rank)
-            monkeypatch.setattr(_world, "size", lambda: n)
+            monkeypatch.setattr(world, "rank", lambda rank=rank: rank)
+            monkeypatch.setattr(world, "size", lambda: n)
             parts.append(malt.shard(*(x() if callable(x) else x for x in data), **options))
         return parts
 

@@ -1,4 +1,4 @@
-"""Counts the system calls of a process's main thread, as its parent, through ptrace: no tool has to be installed.
+"""Sees the system calls of a process's main thread, as its parent, through ptrace: no tool has to be installed.
 
 The process says when: it calls `TRACED` once, and from then on ``os.getppid()`` before
 and after each piece of work that counts.
@@ -11,7 +11,7 @@ import os
 import platform
 import signal
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 TRACED = """
@@ -21,7 +21,7 @@ if ctypes.CDLL(None, use_errno=True).ptrace(0, 0, 0, 0):  # PTRACE_TRACEME
 os.kill(os.getpid(), signal.SIGSTOP)
 """
 
-MARK, YIELD, FUTEX, SIGRETURN = 110, 24, 202, 15
+MARK, YIELD, FUTEX, SIGRETURN, TGKILL = 110, 24, 202, 15, 234
 """Numbers on x86-64; getppid is the mark."""
 
 _SYSCALL, _SETOPTIONS, _INFO = 24, 0x4200, 0x420E
@@ -52,13 +52,37 @@ def during(pid: int) -> Iterator[list[int]]:
     """
     elsewhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, os.sched_getaffinity(pid))
+    piece: list[int] | None = None
     try:
-        yield from _during(pid)
+        for number, how in _calls(pid):
+            if number == MARK:
+                if piece is not None:
+                    yield piece
+                piece = [] if piece is None else None
+            elif piece is not None and number != SIGRETURN and not (number == FUTEX and how & _PRIVATE):
+                piece.append(number)
     finally:
         os.sched_setaffinity(0, elsewhere)
 
 
-def _during(pid: int) -> Iterator[list[int]]:
+def interrupted(pid: int, sent: int) -> tuple[int, int]:
+    """Send the main thread a signal after each system call from the mark on; return their number, and how it ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    count, handling = 0, False
+    calls = _calls(pid)
+    while True:
+        try:
+            number, _ = next(calls)
+        except StopIteration as end:
+            return count, os.waitstatus_to_exitcode(end.value)
+        handling = handling and number != SIGRETURN
+        if (number == MARK or count) and number != SIGRETURN and not handling:
+            count, handling = count + 1, True
+            libc.syscall(TGKILL, pid, pid, sent)  # arrives when the call returns, on the stack that it was made on
+
+
+def _calls(pid: int) -> Generator[tuple[int, int], None, int]:
+    """Yield number and second argument of each call of the main thread as it is made; return the status of the end."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.restype = ctypes.c_long
     info = ctypes.create_string_buffer(88)
@@ -67,7 +91,6 @@ def _during(pid: int) -> Iterator[list[int]]:
         if libc.ptrace(ctypes.c_long(request), pid, ctypes.c_void_p(address), data) < 0:
             raise OSError(ctypes.get_errno(), f"ptrace request {request:#x}")
 
-    piece: list[int] | None = None
     passed = 0
     _, status = os.waitpid(pid, 0)
     if os.WIFSTOPPED(status):
@@ -78,14 +101,10 @@ def _during(pid: int) -> Iterator[list[int]]:
             # struct ptrace_syscall_info: op, padding, arch, two addresses, then the number and its arguments.
             if info.raw[0] == _ENTRY:
                 number, _, how = struct.unpack_from("=3Q", info, 24)
-                if number == MARK:
-                    if piece is not None:
-                        yield piece
-                    piece = [] if piece is None else None
-                elif piece is not None and number != SIGRETURN and not (number == FUTEX and how & _PRIVATE):
-                    piece.append(number)
+                yield number, how
             passed = 0
         else:
             passed = 0 if os.WSTOPSIG(status) == signal.SIGSTOP else os.WSTOPSIG(status)
         ptrace(_SYSCALL, 0, ctypes.c_void_p(passed))
         _, status = os.waitpid(pid, 0)
+    return status

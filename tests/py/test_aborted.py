@@ -107,7 +107,7 @@ def test_a_rank_that_leaves_after_a_timeout_is_dead() -> None:
         assert "1 failed malt: rank 1 is dead: it has left after a timeout" in job.ranks[0].out.text, job.ranks[
             0
         ].err.text
-        assert "it has left after a timeout: vector-1.sync timed out" in job.ranks[0].out.text
+        assert "it has left after a timeout: v.sync timed out" in job.ranks[0].out.text
 
 
 def test_a_timeout_that_was_made_good_is_forgotten() -> None:

@@ -53,14 +53,20 @@ def limit() -> ctypes.CDLL:
 COUNTS = [1, 15, 16, 63, 64, 65, 1000, 4096 + 7]
 
 
+@pytest.mark.parametrize("write", [0, 1])
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 @pytest.mark.parametrize("count", COUNTS)
-def test_the_limit_of_an_average_leaves_it_in_every_array(limit: ctypes.CDLL, ranks: int, count: int) -> None:
+def test_the_limit_of_an_average_leaves_it_in_every_array(
+    limit: ctypes.CDLL, ranks: int, count: int, write: int
+) -> None:
+    """And where each rank writes its array before, it does: a compiler leaves out what changes nothing."""
     arrays = np.random.default_rng(count).integers(0, 99, (ranks, count)).astype(np.float32) * ranks
-    expected = arrays.mean(axis=0)
-    _together(
-        limit, ranks, lambda at, all_, rank: limit.average(at, all_, rank, *map(_n, (ranks, count, 0, 1))), arrays
-    )
+    expected = arrays.mean(axis=0) + 3 * write
+
+    def average(at: ctypes.c_void_p, all_: ctypes.Array[ctypes.c_void_p], rank: ctypes.c_int64) -> None:
+        limit.average(at, all_, rank, *map(_n, (ranks, count, write)), ctypes.c_float(3), _n(1))
+
+    _together(limit, ranks, average, arrays)
     np.testing.assert_allclose(arrays, np.broadcast_to(expected, arrays.shape), rtol=1e-6)
 
 

@@ -85,7 +85,7 @@ def test_sizes_that_are_none(text: str) -> None:
         (["-n", "1"], "2 to 1024"),
         (["--sizes", "4x"], "'4x' is not a size"),
         (["--json", "/no/such/file"], "cannot be written"),
-        (["--size", "4"], "did you mean '--sizes'"),
+        (["--size", "4"], "Did you mean '--sizes'"),
         (["x"], "'x' was not expected"),
     ],
 )
@@ -106,4 +106,4 @@ def test_names_of_units() -> None:
 
 
 def test_nearest_names_all_where_none_is_near() -> None:
-    assert options.nearest("zzz", ["one", "two"]) == "expected one of one, two"
+    assert options.nearest("zzz", ["one", "two"]) == "it is one of one, two"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from malt._cli import COMMANDS, completion, graph, main, run
+from malt._cli import COMMANDS, completion, explain, graph, main, run
 from malt._cli.wrap import filled
 
 pytest.importorskip("shtab", reason="needs shtab: pip install shtab")
@@ -30,6 +30,7 @@ COMPLETED = [
     ("graph --format ", set(graph.FORMATS)),
     ("run --on-death ", set(run.ON_DEATH)),
     ("completion ", set(completion.SHELLS)),
+    ("explain ", set(explain.topics())),
 ]
 
 
@@ -78,7 +79,9 @@ def test_zsh(scripts: Path, tmp_path: Path) -> None:
     said("zsh", f"setopt noexec; source {tmp_path / '_malt'}")  # it can be read
     text = (scripts / "zsh").read_text()
     assert all(re.search(rf"^ *{name}\)", text, re.MULTILINE) for name in COMMANDS)
-    assert f"({' '.join(graph.NAMES)})" in text.replace("'", "").replace("\\", "").replace('"', "")
+    plain = text.replace("'", "").replace("\\", "").replace('"', "")
+    assert f"({' '.join(graph.NAMES)})" in plain
+    assert f"({' '.join(sorted(explain.topics()))})" in plain
 
 
 def test_without_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     def judge(affinity: int, usable: int, machine: int) -> tuple[str, str]:
         monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: set(range(affinity)))
         monkeypatch.setattr(doctor.os, "cpu_count", lambda: machine)
-        monkeypatch.setattr("malt._machine.cores", lambda: usable)
+        monkeypatch.setattr("malt._ranks.machine.cores", lambda: usable)
         found = doctor._cores()
         return found.level, found.found
 

@@ -90,7 +90,7 @@ def test_a_picture_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     code, _, err = call(capsys, "ring", "-n", "3", "-o", str(tmp_path / "g.png"))
     assert code == 2
-    assert "pip install matplotlib; svg, dot and json do without" in err
+    assert "pip install matplotlib.\nsvg, dot and json need no package." in err
     assert not (tmp_path / "g.png").exists()
 
 
@@ -131,17 +131,20 @@ def test_few_ranks(capsys: pytest.CaptureFixture[str], size: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "name a graph"),
-        (["halton"], "for how many ranks"),
-        (["--compare"], "for how many ranks"),
+        ([], "no graph is named"),
+        (["halton"], "the number of ranks is missing"),
+        (["--compare"], "the number of ranks is missing"),
         (["halton", "-n", "0"], "1 to 32768"),
         (["halton", "ring", "-n", "4"], "--compare"),
         (["haltn", "-n", "4"], 'Did you mean "halton"'),
-        (["halton", "-n", "4", "--format", "jpg"], "did you mean 'png'?"),
-        (["halton", "-n", "4", "--format", "png"], "png is not text: write it to a file, such as -o graph.png"),
-        (["halton", "-n", "4", "-o", "x.jpg"], "'.jpg' is not a format: use one of .gv .txt .dot .json .svg .png .pdf"),
+        (["halton", "-n", "4", "--format", "jpg"], "Did you mean 'png'?"),
+        (["halton", "-n", "4", "--format", "png"], "png is not text\nWrite it to a file, such as -o graph.png"),
+        (
+            ["halton", "-n", "4", "-o", "x.jpg"],
+            "'.jpg' is not a format\nit is one of .gv .txt .dot .json .svg .png .pdf",
+        ),
         (["--compare", "-n", "4", "-o", "x.png"], "png is for one graph"),
-        (["halton", "-n", "4", "--fromat", "dot"], "did you mean '--format'"),
+        (["halton", "-n", "4", "--fromat", "dot"], "Did you mean '--format'"),
         (["--compare", "-n", "4", "--format", "svg"], "for one graph"),
         (["halton", "-n", "4", "-o", "/no/such/x.svg"], "cannot be written"),
         (["lists:1/5/0"], "5"),

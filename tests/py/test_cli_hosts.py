@@ -18,13 +18,13 @@ from launching import LONG, launched, run, script
 
 import malt
 from malt._cli import main
+from malt._cli import run as command
+from malt._cli.agent import Hosts
 from malt._cli.diagnosis import diagnosis
 from malt._cli.failures import Failures
-from malt._cli.frames import ERR, OUT, PREAMBLE, Frames, frame
 from malt._cli.hosts import Host, from_file, from_words
-from malt._cli.plan import Plan
-from malt._cli.remote import AT_ONCE, Hosts
-from malt._output import Display
+from malt._cli.remote import AT_ONCE, ERR, OUT, PREAMBLE, Frames, frame
+from malt._ranks.output import Display
 
 HERE = "localhost:2,127.0.0.1:1"
 
@@ -82,12 +82,13 @@ def test_rank_0_inherits_the_socket_at_which_all_meet_and_the_others_do_not(tmp_
 def test_what_is_encrypted_is_said(public: Sequence[str], encrypt: str | None, said: str) -> None:
     env = {} if encrypt is None else {"MALT_ENCRYPT": encrypt}
     notes: list[str] = []
-    plan = Plan([Host("a", 1), Host("b", 1)], lambda _: [], ["true"], "/", env, "")
-    hosts = Hosts(plan, Failures(Display(2, lambda *_: None)), notes.append, lambda: None)
-    for connection, addresses in zip(hosts._connections, ([], public), strict=True):
+    options = command.parser().parse([])
+    places, failures = [Host("a", 1), Host("b", 1)], Failures(Display(2, lambda *_: None))
+    hosts = Hosts(places, options, {"env": env}, failures, notes.append)
+    for program, addresses in zip(hosts.programs, ([], public), strict=True):
         assert notes == []
-        hosts._heard(connection, {"ready": True, "store": "h:1", "notes": [], "public": addresses})
-    assert notes == [f"what ranks send from host to host {said}"]
+        hosts.heard(program, {"ready": True, "store": "h:1", "notes": [], "public": addresses})
+    assert notes == [f"traffic between hosts {said}"]
 
 
 def test_a_job_of_malt(tmp_path: Path) -> None:
@@ -230,29 +231,29 @@ def refused(*arguments: str) -> str:
 def test_what_a_host_refuses(tmp_path: Path) -> None:
     path = script(tmp_path, "print('must not run')")
     bad = ["-H", HERE, "--chdir", str(tmp_path), "no.py"]
-    assert f"there is no script 'no.py' in '{tmp_path}'" in refused(*bad)
+    assert f"there is no script 'no.py'\nthe working directory is {tmp_path}" in refused(*bad)
     assert "its folder '/no/where' cannot be entered" in refused("-H", HERE, "--chdir", "/no/where", path)
-    assert "there is no program 'no-such' in PATH" in refused("-H", HERE, "--", "no-such")
+    assert "there is no program 'no-such'\nit is neither in PATH" in refused("-H", HERE, "--", "no-such")
     done = run("-H", "localhost:1,a:1", "--ssh", "/no/ssh", path)
     assert "there is no program '/no/ssh'" in done.err
     assert "must not run" not in done.out
 
 
 def test_another_version(tmp_path: Path) -> None:
-    code = "from malt._cli import agent; import malt; malt.__version__ = '9.9'; agent.main()"
+    code = "import malt; malt.__version__ = '9.9'; from malt._cli import agent; agent.main()"
     python = fake(tmp_path, f'exec {sys.executable} -c "{code}"', "python")
     err = refused("-H", "localhost:1", "--python", python, script(tmp_path, ""))
-    assert f"host localhost has MALT 9.9 and this machine has {malt.__version__}: install the same version" in err
+    assert f"host localhost has MALT 9.9\nthis machine has {malt.__version__}\nInstall the same version" in err
 
 
 @pytest.mark.parametrize(
     ("errors", "said"),
     [
-        ("me@b: Permission denied (publickey,password).", ["wants a password", "ssh-copy-id b", "`ssh -q b true`"]),
-        ("Host key verification failed.", ["does not know its key", "connect once by hand, with `ssh -q b true`"]),
+        ("me@b: Permission denied (publickey,password).", ["asks for a password", "ssh-copy-id b", "`ssh -q b true`"]),
+        ("Host key verification failed.", ["does not know its key", "Connect once by hand: `ssh -q b true`"]),
         ("ssh: Could not resolve hostname b: Name or service not known", ["no host of that name"]),
-        ("ssh: connect to host b port 22: Connection refused", ["not reached", "firewall"]),
-        ("ssh: connect to host b port 22: Connection timed out", ["not reached"]),
+        ("ssh: connect to host b port 22: Connection refused", ["cannot be reached", "firewall"]),
+        ("ssh: connect to host b port 22: Connection timed out", ["cannot be reached"]),
         ("sh: 1: exec: /x/python: not found", ["no such Python", "--python python3"]),
         ("bash: line 1: /x/python: No such file or directory", ["no such Python"]),
         ("/usr/bin/python3: No module named malt", ["has no MALT", "--python"]),
@@ -275,14 +276,14 @@ def test_what_to_do_about_a_host(errors: str, said: Sequence[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-H", "a"], ["how many ranks a gets", "a:4"]),
+        (["-H", "a"], ["the number of ranks of a is missing", "a:4"]),
         (["-H", "a:0"], ["'a:0' gets 0 ranks"]),
         (["-H", "a:4,,b:4"], ["'' is not a host"]),
         (["--hosts=-oProxyCommand=x:4"], ["'-oProxyCommand=x:4' is not a host"]),
-        (["-H", "a:4", "-n", "4,2"], ["stand with the hosts"]),
-        (["-H", "a:4", "--hostfile", "x"], ["either -H or --hostfile"]),
+        (["-H", "a:4", "-n", "4,2"], ["Write the numbers with the hosts"]),
+        (["-H", "a:4", "--hostfile", "x"], ["-H and --hostfile both name hosts"]),
         (["-H", "a:4", "--store", "h:1"], ["--store is for jobs without ssh"]),
-        (["-H", "a:4", "-x", "NO_SUCH_VARIABLE"], ["no such variable here; -x NO_SUCH_VARIABLE=VALUE sets one"]),
+        (["-H", "a:4", "-x", "NO_SUCH_VARIABLE"], ["it is not set here", "Set one: -x NO_SUCH_VARIABLE=VALUE."]),
         (["-H", "a:4", "-x", "=1"], ["names no variable"]),
         (["-n", "4", "--python", "x"], ["--python goes with -H or --hostfile"]),
         (["--hostfile", "/no/where"], ["--hostfile '/no/where' cannot be read"]),
@@ -296,8 +297,8 @@ def test_a_wrong_command_line_says_what_to_do(
     assert all(part in err for part in said), err
 
 
-def refuse(why: str) -> None:
-    raise ValueError(why)
+def refuse(what: str, where: str = "", do: str = "") -> None:
+    raise ValueError(what)
 
 
 def test_hostfiles(tmp_path: Path) -> None:
@@ -305,7 +306,11 @@ def test_hostfiles(tmp_path: Path) -> None:
     path.write_text("# ours\nnode1 slots=4 max_slots=8\n\nme@node2:2  # the old one\n[fd00::1]\n")
     assert from_file(str(path), 3, refuse) == [("node1", 4), ("me@node2", 2), ("fd00::1", 3)]  # type: ignore[arg-type]
     assert from_words("a,b:2", 1, refuse) == [("a", 1), ("b", 2)]  # type: ignore[arg-type]
-    for text, why in [("a cpu=3", "'cpu=3' is not understood"), ("# none", "names no host"), ("a", "how many ranks")]:
+    for text, why in [
+        ("a cpu=3", "'cpu=3' is not understood"),
+        ("# none", "names no host"),
+        ("a", "the number of ranks of a"),
+    ]:
         path.write_text(text)
         with pytest.raises(ValueError, match=why):
             from_file(str(path), None, refuse)  # type: ignore[arg-type]

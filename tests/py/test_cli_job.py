@@ -98,6 +98,14 @@ def test_rank_that_hangs_in_its_end_is_stopped(tmp_path: Path) -> None:
     assert "rank 1 failed with KeyError" in done.err
 
 
+def test_ctrl_c_before_the_ranks_have_joined(tmp_path: Path) -> None:
+    text = "import atexit, malt\natexit.register(time.sleep, 0.3)\nprint('ready', flush=True)\ntime.sleep(1000)"
+    with launched("-n", "2", script(tmp_path, text)) as job:
+        job.wait_for("ready", 2)
+        job.signal(signal.SIGINT)
+        assert job.finish() == 128 + signal.SIGINT
+
+
 def test_ctrl_c_ends_a_job_in_the_middle_of_a_wait(tmp_path: Path) -> None:
     path = script(
         tmp_path,

@@ -57,17 +57,20 @@ def test_failures_and_logs_have_the_numbers_of_the_job(tmp_path: Path) -> None:
         (["-n", "2", "--node-rank", "0"], ["--node-rank goes with --nodes"]),
         (["-n", "2", "--store", "h:1"], ["--store goes with --nodes"]),
         (["-n", "2", "--nodes", "0"], ["'0' is not a number of machines"]),
-        (["-n", "2", "--nodes", "2"], ["which of the 2 machines this is", "--node-rank 0 to --node-rank 1"]),
-        (["-n", "2", "--nodes", "2", "--node-rank", "2"], ["which of the 2 machines this is"]),
+        (
+            ["-n", "2", "--nodes", "2"],
+            ["the number of this machine, of 2, is missing or wrong", "--node-rank 0 to --node-rank 1"],
+        ),
+        (["-n", "2", "--nodes", "2", "--node-rank", "2"], ["the number of this machine, of 2, is missing or wrong"]),
         (["-n", "2,1,1", "--nodes", "2", "--node-rank", "0"], ["-n 2,1,1 is for 3 machines"]),
         (["-n", "2,0", "--node-rank", "0"], ["'0' is not a number of ranks"]),
-        (["-n", "2", "--nodes", "2", "--node-rank", "0"], ["--store HOST:PORT", "node0:29500"]),
+        (["-n", "2", "--nodes", "2", "--node-rank", "0"], ["the place where all ranks meet", "--store node0:29500"]),
         (["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h"], ["'h' is not a place to meet"]),
         (["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "fd00::1:5"], ["[fd00::1]:29500"]),
         (["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h:1"], ["`malt token`", "--token-file FILE"]),
         (
             ["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h:1", "--token-file", "/nowhere"],
-            ["--token-file '/nowhere' cannot be read: [Errno 2] No such file"],
+            ["--token-file '/nowhere' cannot be read [Errno 2] No such file"],
         ),
         (
             ["-n", "2", "--nodes", "2", "--node-rank", "0", "--store", "h:1", "--token-file", os.devnull],
@@ -95,7 +98,7 @@ def test_a_token_that_could_be_guessed_is_refused(
     for arguments in (nodes, [*nodes, "--token-file", str(file)], ["-H", "localhost:1"]):
         assert main(["run", *arguments, "--", "true"]) == 2
         err = " ".join(capsys.readouterr().err.split())
-        assert "has fewer than 16 characters, so that it could be guessed: `malt token` prints a secret" in err
+        assert "has fewer than 16 characters it could be guessed Make one with `malt token`" in err
         assert "fifteen" not in err
 
 

@@ -196,17 +196,17 @@ def test_more_ranks_than_cores_is_said_unless_quiet() -> None:
         (["-n", "-3", "true"], ["-n", "'-3'", "1 to 1024"]),
         (["-n", "abc", "true"], ["-n", "'abc'", "-n 4"]),
         (["-n"], ["-n", "expected one argument"]),
-        (["true"], ["how many ranks", "-n"]),
+        (["true"], ["the number of ranks is missing", "-n"]),
         (["-n", "2"], ["nothing to run"]),
         (["-n", "2", "--"], ["nothing to run"]),
         (["-n", "2", "-m"], ["-m needs the name of a module"]),
-        (["-n", "2", "--logdir", "x", "true"], ["--logdir", "did you mean '--log-dir'"]),
-        (["-n", "2", "--timeot=3", "true"], ["--timeot", "did you mean '--timeout'"]),
+        (["-n", "2", "--logdir", "x", "true"], ["--logdir", "Did you mean '--log-dir'"]),
+        (["-n", "2", "--timeot=3", "true"], ["--timeot", "Did you mean '--timeout'"]),
         (["-n", "2", "--timeout", "0", "true"], ["--timeout", "'0'", "seconds above 0"]),
         (["-n", "2", "--timeout", "nan", "true"], ["--timeout", "'nan'"]),
         (["-n", "2", "--on-death", "continue", "true"], ["--on-death", "'continue'", "stop"]),
         (["-n", "2", "missing.py"], ["no script 'missing.py'"]),
-        (["-n", "2", "missing"], ["no program 'missing' in PATH"]),
+        (["-n", "2", "missing"], ["no program 'missing'\nit is neither in PATH"]),
         (["-n", "2", "./missing"], ["no program './missing'"]),
         (["-n", "2", "/"], ["'/'", "__main__.py"]),
         (["-n", "2", "--log-dir", "/proc/x", "true"], ["--log-dir '/proc/x'", "cannot be used"]),
@@ -217,7 +217,7 @@ def test_mistakes_are_explained_with_exit_code_2(arguments: list[str], says: lis
     assert done.process.returncode == 2
     assert done.out == ""
     assert done.err.startswith("malt run: ")
-    assert done.err.endswith("(see malt run --help)\n")
+    assert done.err.endswith("\nMore: malt run --help\n")
     for words in says:
         assert words in done.err
 
@@ -226,13 +226,13 @@ def test_program_that_cannot_be_executed(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
     done = run("-n", "2", str(file))
-    assert (done.process.returncode, "make it executable" in done.err) == (2, True)
+    assert (done.process.returncode, "Make it executable" in done.err) == (2, True)
     file.chmod(0o755)
     done = run("-n", "2", str(file))
-    assert (done.process.returncode, "neither a program" in done.err) == (2, True)
+    assert (done.process.returncode, "not a program" in done.err) == (2, True)
     file.write_text("#!/no/such/interpreter\n")
     done = run("-n", "2", str(file))
-    assert (done.process.returncode, "does the interpreter" in done.err) == (2, True)
+    assert (done.process.returncode, "Does the interpreter" in done.err) == (2, True)
 
 
 def test_program_in_this_folder_needs_its_slash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, options: str, limit: str)
     )
     assert done.returncode == 1
     assert re.fullmatch(
-        "malt run: what the ranks wrote is incomplete: standard output could not be written: "
+        "malt run: the output of the ranks is incomplete: standard output could not be written: "
         "(No space left on device|File too large)\n",
         done.stderr,
     )
@@ -298,7 +298,7 @@ def test_nothing_heavy_is_imported() -> None:
     code = "import sys, malt._cli.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "malt._launch" in loaded
+    assert "malt._ranks.launch" in loaded
     assert not loaded & {"numpy", "cffi", "_cffi_backend", "malt._lib", "malt._malt"}
 
 
@@ -312,4 +312,4 @@ def test_help(arguments: list[str]) -> None:
 
 def test_unknown_command_names_the_nearest() -> None:
     done = subprocess.run([sys.executable, "-m", "malt", "doctr"], capture_output=True, text=True, check=False)
-    assert (done.returncode, "did you mean 'doctor'" in done.stderr) == (2, True)
+    assert (done.returncode, "Did you mean 'doctor'" in done.stderr) == (2, True)

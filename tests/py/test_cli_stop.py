@@ -166,7 +166,7 @@ def test_what_ranks_leave_running_is_ended_and_said(redirect: str) -> None:
     done = run("-n", "2", "--", "sh", "-c", f"echo from $MALT_RANK; sleep 1000 {redirect} &")
     assert done.process.returncode == 0
     assert sorted(done.out.split()) == ["0", "1", "[0]", "[1]", "from", "from"]
-    assert "ended what rank 0, 1 had left running" in done.err
+    assert "ended the processes that rank 0, 1 had left running" in done.err
     assert time.monotonic() - start < SOON
 
 
@@ -245,7 +245,7 @@ def test_a_guard_that_was_killed_is_replaced(tmp_path: Path) -> None:
 
 def _guard(pid: int) -> int | None:
     for child in _children(pid):
-        if b"_guard.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+        if b"_ranks/guard.py" in Path(f"/proc/{child}/cmdline").read_bytes():
             return child
     return None
 
@@ -254,12 +254,14 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_a_job_outlives_its_guard(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_job_outlives_its_guard(tmp_path: Path, number: int) -> None:
     with launched("-n", "2", script(tmp_path, WAIT)) as job:
         pids = [int(pid) for pid in job.wait_for(r"ready (\d+)", 2)]
         guard = next(pid for pid in _children(job.pid) if pid not in pids)
-        os.kill(guard, signal.SIGKILL)
-        wait_for_end(guard)
+        os.kill(guard, number)
+        if number == signal.SIGKILL:
+            wait_for_end(guard)
         job.signal(signal.SIGTERM)
         assert job.finish() == 128 + signal.SIGTERM
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter, OrderedDict
 
 import numpy as np
 import pytest
 
 from malt import MismatchError
-from malt._codec import MAX_DEPTH, decode, encode
+from malt._job.codec import MAX_DEPTH, decode, encode
 
 VALUES = [
     None,
@@ -41,6 +42,7 @@ VALUES = [
     {},
     [1, [2, (3, "x")]],
     {"a": {1: [None]}, (1, "b"): b"c", None: 0.5},
+    OrderedDict(b=1, a=Counter("aab")),
 ]
 
 ARRAYS = [

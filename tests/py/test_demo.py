@@ -54,10 +54,10 @@ def test_train_and_test_share_no_sequence(train, test):
 def test_broken_data_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(splice, "DATA", tmp_path)
     (tmp_path / "train.txt.gz").write_bytes(gzip.compress(b"+1 ACGT\n"))
-    with pytest.raises(ValueError, match="no whole number of lines"):
+    with pytest.raises(ValueError, match="not a whole number of lines"):
         splice.read("train")
     (tmp_path / "train.txt.gz").write_bytes(gzip.compress(b"+1 " + b"N" * 102 + b"\n"))
-    with pytest.raises(ValueError, match="a letter besides ACGT"):
+    with pytest.raises(ValueError, match="a letter other than ACGT"):
         splice.read("train")
 
 

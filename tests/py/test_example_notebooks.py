@@ -64,6 +64,15 @@ def test_every_notebook_has_checks_and_every_check_a_notebook() -> None:
     assert there == {path.stem for path in NOTEBOOKS}
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_every_plot_has_its_own_alternative_text(path: Path) -> None:
+    cells = nbformat.read(path, as_version=4).cells
+    plots = [c for c in cells if any("image/png" in o.get("data", {}) for o in c.get("outputs", []))]
+    texts = [c.metadata.get("mystnb", {}).get("image", {}).get("alt", "") for c in plots]
+    assert all(len(text) > 60 for text in texts), f"{path.name}: a plot's cell needs mystnb.image.alt"
+    assert len(set(texts)) == len(texts)
+
+
 def test_a_change_behind_the_run_is_found() -> None:
     notebook = nbformat.read(NOTEBOOKS[0], as_version=4)
     notebook.cells[0].source += " "

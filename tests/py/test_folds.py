@@ -29,6 +29,18 @@ def two(script: str) -> None:
     jobs.run(2, VECTOR + textwrap.dedent(script) + "\nmalt.barrier()\nv.close()\n")
 
 
+def test_a_fold_with_other_parameters() -> None:
+    two("""
+        said = failing(TypeError, lambda own: own)
+        assert said.startswith("malt: fold <lambda> cannot be called with (own, updates)\\n"), said
+        assert said.endswith("1 positional argument but 2 were given\\nGive it these two parameters."), said
+    """)
+
+
+def test_a_type_error_of_the_fold_stays_as_it_is() -> None:
+    two("assert failing(TypeError, lambda own, updates: len(3)) == \"object of type 'int' has no len()\"")
+
+
 def test_a_fold_that_raises_leaves_the_value_and_the_updates() -> None:
     two("""
         class Mine(Exception): pass
@@ -47,10 +59,10 @@ def test_a_fold_that_raises_leaves_the_value_and_the_updates() -> None:
             "TypeError",
             "returned None\nReturn the new value",
         ),
-        ("own[:3]", "ValueError", "returned shape (3,): (4,) is expected"),
+        ("own[:3]", "ValueError", "returned shape (3,)\nexpected (4,)"),
         ("own.reshape(2, 2)", "ValueError", "returned shape (2, 2)"),
         ("0", "ValueError", "returned shape ()"),
-        ("np.array(list('abcd'))", "TypeError", "real numbers are expected"),
+        ("np.array(list('abcd'))", "TypeError", "expected real numbers"),
         ("own * 1j", "TypeError", "complex"),
         ("[own, own]", "ValueError", "returned shape (2, 4)"),
     ],

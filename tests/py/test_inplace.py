@@ -118,7 +118,7 @@ def test_threads_on_one_vector_are_served_or_refused() -> None:
                         v.sync()
                         break
                     except malt.StateError as e:
-                        assert "one at a time" in str(e), e
+                        assert "one call at a time" in str(e), e
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
             thread.start()

@@ -68,9 +68,14 @@ malt.barrier()
 
 def test_what_a_handler_raises_while_a_call_fails_has_the_error_as_its_context() -> None:
     with jobs.Job(
-        2,
+        3,
         f"""{STRIKE}
 v = malt.Vector(3, consistency="ssp:0")
+if r == 2:
+    try:
+        malt.barrier()
+    except malt.PeerError:
+        print("heard", flush=True)
 if r:
     sys.stdin.readline()
 signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
@@ -87,7 +92,7 @@ os._exit(0)
     ) as job:
         job.ranks[0].out.wait_for("handling")
         job.ranks[1].signal(signal.SIGKILL)
-        job.ranks[1].wait()
+        job.ranks[2].out.wait_for("heard")
         job.ranks[0].say("go on")
         assert job.ranks[0].wait() == 0
         assert "rank 1 is dead" in job.ranks[0].out.wait_for("raised .*")[0]
@@ -145,7 +150,7 @@ def test_an_object_whose_making_was_interrupted_at_its_end_is_closed(kind: str) 
         except KeyboardInterrupt:
             pass
         assert made[0] and not loading.caught
-        assert loading.lib.malt_{kind}_close(made[0]) == loading.lib.MALT_EHANDLE
+        assert loading.lib.malt_object_close(made[0]) == loading.lib.MALT_EHANDLE
         """,
     )
 

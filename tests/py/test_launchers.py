@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
+import struct
+import termios
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 import pytest
 from launching import LONG
 
 import malt
-from malt import _addresses, _identity, _launchers
-from malt._launchers import channel, kubernetes, slurm
+from malt import _launchers
+from malt._job import identity
+from malt._launchers import channel, kubernetes, pmi, slurm
+from malt._ranks import addresses
 
 # As they were, less what nobody looks at.
 TORCHRUN = {
@@ -124,7 +130,7 @@ def test_what_is_no_launcher(env: Mapping[str, str]) -> None:
     [(TORCHRUN, "WORLD_SIZE"), (OPEN_MPI, "OMPI_COMM_WORLD_RANK"), (MPICH, "PMI_SIZE"), (SRUN, "SLURM_PROCID")],
 )
 def test_what_is_no_number(env: Mapping[str, str], name: str) -> None:
-    with pytest.raises(ValueError, match=rf"^malt: {name}='many': a launcher should have set it to a whole number$"):
+    with pytest.raises(ValueError, match=rf"^malt: {name}='many'\na launcher should have set it to a whole number$"):
         _launchers.described({**env, name: "many"})
 
 
@@ -218,7 +224,7 @@ def test_the_first_pod(hosts: str, store: str) -> None:
         ({**OPEN_MPI_HOSTS, "PMIX_NAMESPACE": "x", "PMIX_PREFIX": "/nowhere"}, ["mpirun -x NAME", "MALT_TOKEN"]),
         ({**MPICH_HOSTS, "PMI_FD": "987"}, ["PMI_FD=987 is not a socket", "mpiexec -genvlist NAME"]),
         (SRUN, ["need a secret", "n2:20769, where they meet", "`malt token`", "before srun"]),
-        (POD, ["MALT_STORE to HOST:PORT", "under env: in the pod's template"]),
+        (POD, ["MALT_STORE to a name of rank 0", "HOST:PORT", "under env: in the pod's template"]),
         ({**POD, "MALT_STORE": "a:1"}, ["need a secret"]),
         ({k: v for k, v in POD.items() if k != "MALT_SIZE"}, ["pod 3 of an indexed job", "MALT_SIZE to the job's"]),
     ],
@@ -273,13 +279,37 @@ def test_a_token_that_some_ranks_lack(
 # ------------------------------------------------------------------ PMI
 
 
-class Hydra(threading.Thread):
-    """The end of PMI that a launcher has, for one rank."""
+def at_the_ninth_byte(line: socket.socket, data: bytes) -> None:
+    line.sendall(data[:9])
+    line.sendall(data[9:])
 
-    def __init__(self, answers: Mapping[str, str]) -> None:
+
+def a_byte_at_a_time(line: socket.socket, data: bytes) -> None:
+    """Send each byte once the one before it has been read."""
+    for at in range(len(data)):
+        line.sendall(data[at : at + 1])
+        until = time.monotonic() + LONG
+        while unread(line) and time.monotonic() < until:
+            time.sleep(0)
+
+
+def unread(line: socket.socket) -> int:
+    """Return how much memory holds what the other end of a socket pair has not read."""
+    held: int = struct.unpack("i", fcntl.ioctl(line, termios.TIOCOUTQ, bytes(4)))[0]
+    return held
+
+
+Deliver = Callable[[socket.socket, bytes], None]
+
+
+class Hydra(threading.Thread):
+    """The end of PMI that a launcher has, for one rank; in which pieces its answers come is the test's choice."""
+
+    def __init__(self, answers: Mapping[str, str], deliver: Deliver = at_the_ninth_byte) -> None:
         super().__init__(daemon=True)
         self.ours, self.theirs = socket.socketpair()
         self.asked: list[str] = []
+        self._deliver = deliver
         self._answers = {
             "finalize": "cmd=finalize_ack rc=0",
             "get_my_kvsname": "cmd=my_kvsname rc=0 kvsname=kvs_1",
@@ -294,13 +324,15 @@ class Hydra(threading.Thread):
         for line in self.ours.makefile():
             self.asked.append(line.strip())
             answer = self._answers[line.split()[0].removeprefix("cmd=")]
-            for piece in (answer[:9], answer[9:] + "\n") if answer else ():
-                self.ours.sendall(piece.encode())
+            if answer:
+                self._deliver(self.ours, answer.encode() + b"\n")
 
 
-def asked(rank: int, env: Mapping[str, str] = MPICH, **answers: str) -> tuple[str, list[str]]:
+def asked(
+    rank: int, env: Mapping[str, str] = MPICH, deliver: Deliver = at_the_ninth_byte, **answers: str
+) -> tuple[str, list[str]]:
     """Let a rank share a word, an MPI be initialised after it, and the rank end."""
-    hydra = Hydra(answers)
+    hydra = Hydra(answers, deliver)
     hydra.start()
     with hydra.ours:
         with hydra.theirs:
@@ -318,14 +350,85 @@ def asked(rank: int, env: Mapping[str, str] = MPICH, **answers: str) -> tuple[st
         return word, hydra.asked
 
 
+@pytest.mark.parametrize("deliver", [at_the_ninth_byte, a_byte_at_a_time])
 @pytest.mark.parametrize("env", [MPICH, SRUN])
-def test_pmi_is_introduced_to_once_and_told_goodbye(env: Mapping[str, str]) -> None:
+def test_pmi_is_introduced_to_once_and_told_goodbye(env: Mapping[str, str], deliver: Deliver) -> None:
     exchange = ["cmd=barrier_in", "cmd=get kvsname=kvs_1 key=malt"]
     begin, end = ["cmd=init pmi_version=1 pmi_subversion=1", "cmd=get_my_kvsname"], ["cmd=put", "cmd=finalize"]
     word = "secret@[fd00::1]:7,10.0.0.1:7"
     put = "cmd=put kvsname=kvs_1 key=malt value=mine"
-    assert asked(0, env) == (word, [*begin, put, *exchange, *end])
-    assert asked(1, env) == (word, [*begin, *exchange, *end])
+    assert asked(0, env, deliver) == (word, [*begin, put, *exchange, *end])
+    assert asked(1, env, deliver) == (word, [*begin, *exchange, *end])
+
+
+def test_an_answer_is_taken_by_itself() -> None:
+    """What comes with it is the answer to the next command: of MALT, or of an MPI with the same socket."""
+    next_one = "cmd=get_result rc=0 value=early"
+    word, said = asked(1, barrier_in=f"cmd=barrier_out tag=0\n{next_one}", get="")
+    assert word == "early"
+    assert "cmd=get kvsname=kvs_1 key=malt" in said
+
+
+def test_the_relay_passes_on_each_of_two_commands() -> None:
+    """An introduction with a command after it in one write; the two answers may come in one as well."""
+    hydra = Hydra({})
+    hydra.start()
+    with hydra.ours:
+        with hydra.theirs:
+            channel.named("pmi")({**MPICH, "PMI_FD": str(hydra.theirs.fileno())}, 0, 2, "mine", 0.5)
+            hydra.theirs.sendall(b"cmd=init pmi_version=1 pmi_subversion=1\ncmd=put\n")
+            with hydra.theirs.makefile() as mpi:
+                assert mpi.readline() == "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+                assert mpi.readline() == "cmd=put_result rc=0\n"
+        hydra.join(LONG)
+    assert hydra.asked[-2:] == ["cmd=put", "cmd=finalize"]
+
+
+def test_an_mpi_that_speaks_pmi_2_is_refused_after_pmi_1() -> None:
+    """The launcher would not answer it, or end: what it says does not get there."""
+    hydra = Hydra({})
+    hydra.start()
+    with hydra.ours:
+        with hydra.theirs:
+            channel.named("pmi")({**MPICH, "PMI_FD": str(hydra.theirs.fileno())}, 0, 2, "mine", 0.5)
+            with hydra.theirs.makefile("rw") as mpi:
+                mpi.write("cmd=init pmi_version=2 pmi_subversion=0\n")
+                mpi.flush()
+                assert mpi.readline() == "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=1\n"
+                assert mpi.readline() == ""  # it goes on all the same, as Slurm's libpmi2 does, and finds the end
+        hydra.join(LONG)
+    assert hydra.asked[-1] == "cmd=finalize"
+    assert not any("pmi_version=2" in line for line in hydra.asked)
+
+
+def test_nothing_is_said_to_a_launcher_to_which_mpi_speaks_pmi_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pmi, "_mpi", lambda: True)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        env = {**MPICH, "PMI_FD": str(theirs.fileno()), "MPIR_CVAR_PMI_VERSION": "2"}
+        with pytest.raises(channel.ChannelError, match="MPI speaks PMI-2"):
+            channel.named("pmi")(env, 0, 2, "mine", 0.5)
+        ours.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            ours.recv(1)
+
+
+@pytest.mark.parametrize(
+    "pieces", [[b"c", b"md=init pmi_version=1 pmi_subversion=1\n"], [b"cmd=init ", b"pmi_version=1 \n"]]
+)
+def test_the_relay_waits_for_a_whole_command(pieces: list[bytes]) -> None:
+    """Slurm takes what it reads at once for a whole command, so each goes there in one piece."""
+    hydra = Hydra({})
+    hydra.start()
+    with hydra.ours:
+        with hydra.theirs:
+            channel.named("pmi")({**MPICH, "PMI_FD": str(hydra.theirs.fileno())}, 0, 2, "mine", 0.5)
+            for piece in pieces:
+                hydra.theirs.sendall(piece)
+            assert hydra.theirs.recv(100) == b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+            assert os.get_blocking(hydra.theirs.fileno())
+        hydra.join(LONG)
+    assert [line for line in hydra.asked if line.startswith("cmd=init")] == ["cmd=init pmi_version=1 pmi_subversion=1"]
 
 
 def test_mpiexec_on_one_machine_hears_nothing_of_its_ranks() -> None:
@@ -343,7 +446,7 @@ def test_mpiexec_on_one_machine_hears_nothing_of_its_ranks() -> None:
     ("answers", "said"),
     [
         ({"get": "cmd=get_result rc=-1 msg=key_malt_not_found"}, "key_malt_not_found"),
-        ({"barrier_in": ""}, "not all ranks have come to the barrier of PMI within 0.5 s"),
+        ({"barrier_in": ""}, "not all ranks reached the PMI barrier within 0.5 s"),
         ({"get_my_kvsname": "nonsense"}, "nonsense"),
     ],
 )
@@ -357,18 +460,17 @@ def test_pmi_that_fails(answers: dict[str, str], said: str) -> None:
 
 def test_addresses_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.0.0.1"), ("br-12", "172.18.0.1")]
-    monkeypatch.setattr(_addresses, "_ipv4", lambda: devices)
-    monkeypatch.setattr(_addresses, "_ipv6", lambda: [("lo", "::1"), ("eth0", "fd00::1")])
-    assert _addresses.addresses() == ["10.0.0.1", "fd00::1"]
-    monkeypatch.setattr(_addresses, "_ipv6", lambda: [])
+    monkeypatch.setattr(addresses, "_own", lambda: [*devices, ("lo", "::1"), ("eth0", "fd00::1")])
+    assert addresses.addresses() == ["10.0.0.1", "fd00::1"]
+    monkeypatch.setattr(addresses, "_own", lambda: devices)
     devices.remove(("eth0", "10.0.0.1"))
-    assert _addresses.addresses() == ["172.17.0.1", "172.18.0.1"]
+    assert addresses.addresses() == ["172.17.0.1", "172.18.0.1"]
     del devices[1:]
-    assert _addresses.addresses() == ["127.0.0.1"]
+    assert addresses.addresses() == ["127.0.0.1"]
 
 
 def test_a_socket_that_listens_where_it_says() -> None:
-    listening, where = _addresses.listen()
+    listening, where = addresses.listen()
     assert len(listening) == len(where.split(","))
     for one, word in zip(listening, where.split(","), strict=True):
         host, _, port = word.rpartition(":")
@@ -379,8 +481,7 @@ def test_a_socket_that_listens_where_it_says() -> None:
 
 def test_sockets_listen_where_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("eth0", "10.0.0.1"), ("ib0", "10.1.0.1")]
-    monkeypatch.setattr(_addresses, "_ipv4", lambda: devices)
-    monkeypatch.setattr(_addresses, "_ipv6", lambda: [("eth0", "fd00::1")])
+    monkeypatch.setattr(addresses, "_own", lambda: [*devices, ("eth0", "fd00::1")])
     for interface, expected in {
         "ib*": ["10.1.0.1"],
         "eth0": ["10.0.0.1", "fd00::1"],
@@ -389,10 +490,10 @@ def test_sockets_listen_where_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
         "^eth0, ib0": ["172.17.0.1"],
         "fd00::1": ["fd00::1"],
     }.items():
-        assert _addresses.addresses(interface) == expected, interface
+        assert addresses.addresses(interface) == expected, interface
     with pytest.raises(ValueError, match=r"MALT_INTERFACE=wlan0 leaves no address of this host\nit has lo 127"):
-        _addresses.addresses("wlan0")
-    listening, where = _addresses.listen({"MALT_INTERFACE": "lo"})
+        addresses.addresses("wlan0")
+    listening, where = addresses.listen({"MALT_INTERFACE": "lo"})
     assert [one.getsockname()[0] for one in listening] == ["127.0.0.1"]
     assert where == f"127.0.0.1:{listening[0].getsockname()[1]}"
     listening[0].close()
@@ -403,9 +504,9 @@ def test_a_forked_child_is_not_the_rank_that_its_parent_will_be(monkeypatch: pyt
         monkeypatch.delenv(name)
     for name, value in SRUN.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv(_identity.INSIDE, "")  # to be taken back at the end
-    monkeypatch.delenv(_identity.INSIDE)
-    _identity._before_fork()
-    monkeypatch.setattr(_identity, "_pid", -1)  # as in a child
-    _identity._forked()
-    assert _identity.inside() == (3, 4, -1, 1)
+    monkeypatch.setenv(identity.INSIDE, "")  # to be taken back at the end
+    monkeypatch.delenv(identity.INSIDE)
+    identity._before_fork()
+    monkeypatch.setattr(identity, "_pid", -1)  # as in a child
+    identity._forked()
+    assert identity.inside() == (3, 4, -1, 1)

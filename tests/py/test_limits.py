@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import subprocess
 import sys
 
 import jobs
 import pytest
+from sandbox import NUMBERS, forbid
 
 
 @pytest.mark.parametrize("mebibytes", [600, 1200, 1800])
@@ -23,7 +26,7 @@ def test_too_few_addresses_for_the_library(mebibytes: int, command: list[str]) -
     )
     said = " ".join((done.stdout + done.stderr).split())  # lines are wrapped
     assert "runtime" not in said, said
-    assert f"the address space of this process is limited to {mebibytes / 1024:.2f} GiB" in said
+    assert f"of the {mebibytes / 1024:.2f} GiB of address space of this process are used" in said
     assert "ulimit -v unlimited" in said
     assert done.returncode == 1
 
@@ -66,3 +69,27 @@ os._exit(0)
         assert "memory mappings" in said
         assert "vm.max_map_count" in said
         assert "ulimit" not in said
+
+
+def without_threads() -> None:
+    for call in ("clone", "clone3"):
+        forbid(call, errno.EAGAIN)
+
+
+@pytest.mark.skipif(not NUMBERS, reason="the numbers of system calls")
+def test_no_more_threads() -> None:
+    """As under `ulimit -u` and pids.max: Go's runtime aborts, and would say no more."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", "import malt; malt.init()"],
+        preexec_fn=without_threads,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    what, why, advice = done.stderr.splitlines()
+    assert what == "malt: the system gives this process no more threads, which MALT needs"
+    assert "`ulimit -u`" in why
+    assert "pids.max" in why
+    assert advice.startswith("Raise the limit, or start fewer ranks.")
+    assert done.returncode == 1

@@ -154,7 +154,7 @@ def test_alone_without_a_job(tmp_path: Path) -> None:
 
 
 def test_names_tell_the_format() -> None:
-    from malt._load.formats import guess
+    from malt._data.load.formats import guess
 
     for name, kind in {
         "a.svm": "svmlight",
@@ -169,6 +169,6 @@ def test_names_tell_the_format() -> None:
     }.items():
         assert guess(name) == kind
     with pytest.raises(
-        ValueError, match=r"'rows.dat' does not tell the format: pass format=, one of 'svmlight', 'npy'"
+        ValueError, match=r"'rows.dat' does not tell the format\nit is one of svmlight, npy, .*\nPass format="
     ):
         guess("rows.dat")

@@ -76,18 +76,22 @@ def test_sparse_archives(loads: Loads, tmp_path: Path, order: str) -> None:
 
 def test_what_does_not_fit_is_named_with_its_lengths(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", X=np.zeros((3, 2)), y=np.zeros(2), n=np.array(3))
-    with pytest.raises(ValueError, match=r"different lengths: 'X' has 3, 'y' has 2: .*columns="):
+    with pytest.raises(ValueError, match=r"different lengths\n'X' has 3, 'y' has 2\n.*columns="):
         malt.load(tmp_path / "x.npz", columns=["X", "y"])
-    with pytest.raises(ValueError, match=r"'n' in .* is a single number.*columns=, of \['X', 'y', 'n'\]"):
+    with pytest.raises(ValueError, match=r"'n' in .* is a single number, .*\nits arrays are \['X', 'y', 'n'\]"):
         malt.load(tmp_path / "x.npz")
-    with pytest.raises(ValueError, match="'Y': one of X, y, n is expected"):
+    with pytest.raises(ValueError, match="'Y'\nexpected one of X, y, n"):
         malt.load(tmp_path / "x.npz", columns=["Y"])
     np.save(tmp_path / "x.npy", np.zeros((3, 2)))
     np.save(tmp_path / "y.npy", np.zeros(2))
     for order in ORDERS:
-        with pytest.raises(ValueError, match=r"numbers of rows: .*x.npy has 3, .*y.npy has 2: what is cut alike"):
+        with pytest.raises(
+            ValueError, match=r"numbers of rows\n.*x.npy has 3, .*y.npy has 2\nData that you cut together"
+        ):
             malt.load(tmp_path / "x.npy", tmp_path / "y.npy", order=order)
-    with pytest.raises(ValueError, match=r"y.npy holds rows of shape \(\) and float64, .*x.npy rows of shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"y.npy holds rows of shape \(\) and float64\n.*x.npy has rows of shape \(2,\)"
+    ):
         malt.load([tmp_path / "x.npy", tmp_path / "y.npy"])
 
 
@@ -95,7 +99,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((300, 2)))
     data = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "x.npy").write_bytes(data[:-1])
-    with pytest.raises(ValueError, match=r"has 4,927 bytes, but its header promises 4,928: fetch the file again"):
+    with pytest.raises(ValueError, match="has 4,927 bytes\nits header declares 4,928\nFetch the file again"):
         malt.load(tmp_path / "x.npy")
     (tmp_path / "x.npy.gz").write_bytes(gzip.compress(data[:-1]))
     with pytest.raises(ValueError, match="ends before its 300 rows of 16 bytes"):
@@ -104,22 +108,22 @@ def test_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"x.npy.gz"):
         malt.load(tmp_path / "x.npy.gz")
     (tmp_path / "y.txt.gz").write_bytes(gzip.compress(b"a line\n" * 9999)[:-20])
-    with pytest.raises(ValueError, match=r"the gzip data are damaged or end too early .*: fetch the file again"):
+    with pytest.raises(ValueError, match=r"the gzip data are damaged or end too early .*\nFetch the file again"):
         malt.load(tmp_path / "y.txt.gz")
     (tmp_path / "z.txt.gz").write_text("not packed")
     for path in (tmp_path / "z.txt.gz", [tmp_path / "a.txt", tmp_path / "z.txt.gz"]):
         (tmp_path / "a.txt").write_text("a line")
-        with pytest.raises(ValueError, match=r"z.txt.gz is no gzip file: it begins with b'not pack'"):
+        with pytest.raises(ValueError, match=r"z.txt.gz is not a gzip file\nit begins with b'not pack'"):
             malt.load(path)
     np.save(tmp_path / "o.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(ValueError, match="holds Python objects, which only unpickling can bring back"):
+    with pytest.raises(ValueError, match="holds Python objects\nonly unpickling could read them"):
         malt.load(tmp_path / "o.npy")
     (tmp_path / "p.npz").write_bytes(b"PK\x03\x04 and nothing")
-    with pytest.raises(ValueError, match=r"p.npz: .*fetch the file again"):
+    with pytest.raises(ValueError, match=r"p.npz\n.*\nFetch the file again"):
         malt.load(tmp_path / "p.npz")
     (tmp_path / "q-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0")
     with pytest.raises(ValueError, match="ends in its header"):
         malt.load(tmp_path / "q-idx1-ubyte")
     (tmp_path / "r.npz.gz").write_bytes(gzip.compress(b"PK"))
-    with pytest.raises(ValueError, match=r"r.npz.gz is packed by gzip: .*: unpack the file first"):
+    with pytest.raises(ValueError, match=r"r.npz.gz is packed by gzip\n.*\nUnpack the file first"):
         malt.load(tmp_path / "r.npz.gz")

@@ -51,7 +51,7 @@ def test_ranks_agree_on_the_number_of_features(tmp_path: Path, n: int) -> None:
         """,
     )
     for out in outputs:
-        assert out.endswith("has feature 90, counted from 0, but n_features=50: pass at least 91\nfine")
+        assert out.endswith("has feature 90, counted from 0\nn_features=50 is too small\nPass at least 91.\nfine")
 
 
 def test_one_rank_alone_may_load_what_is_not_shared(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_several_arrays_keep_their_types_and_travel_as_one() -> None:
         assert [a.sum() for a in v.arrays] == [4, 0, 6, 5]
         v.arrays = [np.zeros((2, 2)), [], [1, 2, 3], 9]
         assert [a.sum() for a in v.arrays] == [0, 0, 6, 9]
-        with pytest.raises(TypeError, match=r"has 4 arrays: use \.arrays"):
+        with pytest.raises(TypeError, match=r"has 4 arrays\nUse \.arrays"):
             _ = v.array
         with pytest.raises(TypeError, match="float32 and float64"):
             _ = v.flat

@@ -57,8 +57,8 @@ def test_every_collective_call_is_compared() -> None:
         assert lines[1].startswith("rank 0: "), lines
         assert lines[2].startswith("rank 1: "), lines
     words = ranks[0]
-    assert words["op of numbers"][0] == "malt: the ranks disagree about what malt.allreduce is given"
+    assert words["op of numbers"][0] == "malt: the ranks passed different arguments to malt.allreduce"
     assert words["op of numbers"][2].startswith('rank 1: malt.allreduce(a number, "max")')
     assert words["number, allgather"][0] == "malt: the ranks are in different collective calls"
     assert "malt.allgather()" in words["number, allgather"][2]
-    assert words["vectors of one name"][0] == "malt: the ranks make this call on different objects of one name"
+    assert words["vectors of one name"][0] == "malt: the ranks made this call on different objects with the same name"

@@ -145,7 +145,7 @@ def test_exception_groups(kernel: Kernel) -> None:
 def test_a_value_that_the_ranks_cannot_make(kernel: Kernel) -> None:
     kernel.ok("class Odd:\n    def __reduce__(self): return int, ('no number',)\nodd = Odd()")
     cell = kernel.run("%%malt -i odd\nprint('run')")
-    assert "malt: -i odd cannot be received: ValueError: invalid literal for int()" in cell.error
+    assert "malt: -i odd cannot be received\nValueError: invalid literal for int()" in cell.error
     assert "Traceback" not in cell.error
     assert cell.out == ""
 
@@ -250,7 +250,7 @@ def test_a_rank_that_raises_before_the_ranks_have_met() -> None:
 def test_input_is_refused_and_says_what_to_do(kernel: Kernel) -> None:
     for ask in ("input('Your name?')", "import getpass; getpass.getpass()"):
         error = kernel.run(f"%%malt\n{ask}").error
-        assert "UnsupportedError: malt: input() on a rank: ranks have no keyboard." in error
+        assert "UnsupportedError: malt: input() was called on a rank\nranks have no keyboard\n" in error
         assert "-i" in error
 
 
@@ -277,32 +277,32 @@ def test_children_and_threads_of_ranks(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("%%malt -n 2\n1", f"-n 2, but {N} ranks are running: .* %malt restart -n 2"),
-        ("%%malt -n x\n1", "'x' is not a number of ranks: 1 to 1024 are possible"),
-        ("%%malt --shwo all\n1", r"there is no option --shwo: did you mean '--show'\?"),
-        ("%%malt --show 7\n1", "--show 7: ranks from 0 to 2 are expected"),
-        ("%%malt -i nowhere\n1", "-i nowhere: the notebook has no variable of that name"),
-        ("%%malt -i a.b\n1", "-i a.b: the name of a variable is expected"),
-        ("%%malt -o nowhere\n1", rf"^On all {N} ranks:\nmalt: -o nowhere: the ranks have no variable of that name$"),
-        ("%%malt -m 2\n1", "there is no option -m: expected one of -h, --help, -n"),
+        ("%%malt -n 2\n1", f"-n 2, but {N} ranks are running\n.* %malt restart -n 2"),
+        ("%%malt -n x\n1", "'x' is not a number of ranks\nexpected 1 to 1024"),
+        ("%%malt --shwo all\n1", r"there is no option --shwo\nDid you mean '--show'\?"),
+        ("%%malt --show 7\n1", "--show 7\nexpected ranks from 0 to 2"),
+        ("%%malt -i nowhere\n1", "-i nowhere\nthe notebook has no variable of that name"),
+        ("%%malt -i a.b\n1", "-i a.b\nexpected the name of a variable"),
+        ("%%malt -o nowhere\n1", rf"^On all {N} ranks:\nmalt: -o nowhere\nthe ranks have no variable of that name$"),
+        ("%%malt -m 2\n1", "there is no option -m\nit is one of -h, --help, -n"),
         ("%%malt\nimport sys; sys.exit(4)", rf"^On all {N} ranks:\nSystemExit: 4\n"),
         (
             "import threading\nlock = threading.Lock()\nget_ipython().run_cell_magic('malt', '-i lock', '1')",
-            "-i lock: a lock cannot be sent to the ranks: cannot pickle",
+            "-i lock\na lock cannot be sent to the ranks\ncannot pickle",
         ),
         (
             "%%malt -o lock\nimport threading\nlock = threading.Lock()",
-            "-o lock: a lock cannot be sent to the notebook: cannot",
+            "-o lock\na lock cannot be sent to the notebook\ncannot",
         ),
-        ("%malt stat", r"'stat': did you mean 'status'\?"),
+        ("%malt stat", r"'stat' is not known\nDid you mean 'status'\?"),
         ("%malt status -n 2", "-n 2 goes with restart, not with status"),
         ("%%malt -i 'x\n1", "No closing quotation"),
     ],
 )
-def test_mistakes_are_explained_in_a_line(kernel: Kernel, code: str, says: str) -> None:
+def test_mistakes_are_explained_in_short_lines(kernel: Kernel, code: str, says: str) -> None:
     cell = kernel.run(code)
     assert re.search(says, cell.error), cell
-    assert cell.error.count("\n") <= 1 or "RankError" in cell.name
+    assert cell.error.count("\n") <= 3 or "RankError" in cell.name
     assert kernel.ok("%%malt\nr").texts == ["[0] 0"]
 
 

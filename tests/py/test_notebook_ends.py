@@ -73,9 +73,38 @@ def test_the_stop_button_interrupts_all_ranks_and_they_can_be_used_on(ranks: Ker
     cell = wait()
     assert cell.name == "Interrupted"
     assert cell.error.startswith("KeyboardInterrupt: the ranks can be used again")
-    by_shell = code.startswith(("os.system", "!"))  # its end by a signal is no exception in Python
+    by_shell = code.startswith("os.system")  # its end by a signal is no exception in Python
     assert re.search("had ended the cell" if by_shell else r"interrupted at line \d: ", cell.error)
     assert usable(ranks)
+
+
+PRESS = "signal.raise_signal(signal.SIGINT)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # An error takes the place of Ctrl-C, as in IPython's own pretty-printer; formatters show errors and go on.
+        f"class A:\n    def __repr__(self):\n        try: {PRESS}\n        finally: raise IndexError\n"
+        "while True: display(A())",
+        f"class A:\n    def __del__(self):\n        {PRESS}\na = A(); del a\nwhile True: pass",
+        # IPython catches it here, ends the command, and goes on with the next one.
+        "while True:\n    !kill -INT $PPID; sleep 1000",
+        "while True:\n    x = !kill -INT $PPID; sleep 1000",
+    ],
+)
+def test_an_interrupt_that_ipython_or_python_catches_ends_the_cell(ranks: Kernel, code: str) -> None:
+    cell = ranks.run(f"%%malt\n{code}")
+    assert "KeyboardInterrupt" in cell.error
+    assert usable(ranks)
+
+
+def test_an_interrupt_before_the_first_statement(ranks: Kernel) -> None:
+    ranks.ok(f"%%malt\ndef press(): {PRESS}\nget_ipython().events.register('pre_execute', press)")
+    cell = ranks.run("%%malt\nprint('has run')")
+    assert "KeyboardInterrupt" in cell.error
+    assert "has run" not in cell.out
+    ranks.ok("%malt stop")
 
 
 def test_interrupted_twenty_times_in_a_row(ranks: Kernel) -> None:
@@ -292,7 +321,10 @@ def test_without_ipython_the_error_says_what_is_missing(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert "malt.PackageError: malt: %load_ext malt needs IPython, which is not installed: pip install" in done.stderr
+    assert (
+        "malt.PackageError: malt: %load_ext malt needs IPython, which is not installed\nInstall it: pip install"
+        in done.stderr
+    )
 
 
 def test_without_cloudpickle_what_is_defined_in_the_notebook_is_refused(tmp_path: Path) -> None:
@@ -300,7 +332,9 @@ def test_without_cloudpickle_what_is_defined_in_the_notebook_is_refused(tmp_path
     with Kernel(PYTHONPATH=str(tmp_path)) as kernel:
         kernel.ok("%load_ext malt")
         kernel.ok("def f(): pass\nx = [1, 'a']")
-        assert "-i f: objects defined in the notebook cannot be sent" in kernel.run("%%malt -n 2 -i f\n1").error
+        assert (
+            "-i f was defined in the notebook\nsuch objects cannot be sent" in kernel.run("%%malt -n 2 -i f\n1").error
+        )
         assert kernel.ok("%%malt -n 2 -i x\nx").texts == ["[0] [1, 'a']"]
         assert "pip install cloudpickle" in kernel.run("import malt\nmalt.run(f, 2)").error
 

@@ -107,7 +107,7 @@ else:
     import threading
     thread = threading.Thread(target=malt.init)
     thread.start()
-    import malt._lib, malt._world
+    import malt._lib, malt._job.world
     while not malt._lib.JOB._lock.locked():
         pass
     print(forked(malt.barrier), flush=True)
@@ -185,7 +185,7 @@ malt.barrier()
     for rank, text in enumerate(said):
         who, unknown, _, _, refused, *_ = text.splitlines()
         assert who == f"{rank} 2"
-        assert f"was started by rank {rank} before that had joined" in unknown
+        assert f"was started by rank {rank} before that rank had joined" in unknown
         assert refused.startswith(f"StateError True malt: this process was started by rank {rank} of 2")
 
 
@@ -243,7 +243,7 @@ malt.barrier()
         prelude=False,
     )
     for rank, text in enumerate(said):
-        assert f"was started by rank {rank} before that had joined" in text
+        assert f"was started by rank {rank} before that rank had joined" in text
 
 
 def test_a_fork_hook_that_comes_before_ours_may_load_the_library() -> None:
@@ -294,7 +294,7 @@ def test_a_process_that_a_rank_starts_is_no_rank() -> None:
         """
         import subprocess
         malt.init()
-        from malt._identity import RANK_VARIABLES
+        from malt._job.identity import RANK_VARIABLES
         assert not os.environ.keys() & set(RANK_VARIABLES)
         code = "import malt; print(malt.rank(), malt.size()); malt.Vector(3)"
         child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -342,7 +342,7 @@ def test_a_mark_that_says_nothing_is_refused() -> None:
         text=True,
         check=False,
     )
-    assert "MALT_INSIDE='here' is not rank,size,local_rank,generation: unset it" in result.stderr
+    assert "MALT_INSIDE='here' is not rank,size,local_rank,generation\nUnset it." in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import malt
-from malt import _machine, _room
+from malt._ranks import machine, room
 
 HUGE = "99999999999"
 
@@ -33,17 +33,19 @@ def shell(command: str, *arguments: str, **options: object) -> subprocess.Comple
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (f"run -n {HUGE}", f"'{HUGE}' is not a number of ranks: 1 to 1024 are possible"),
-        ("run -n 5000", "1 to 1024 are possible"),
-        (f"run -n 1 --nodes {HUGE} --node-rank 0 --store a:1", "is not a number of machines: 1 to 1024 are possible"),
+        (f"run -n {HUGE}", f"'{HUGE}' is not a number of ranks\nexpected 1 to 1024"),
+        ("run -n 5000", "expected 1 to 1024"),
+        (f"run -n 1 --nodes {HUGE} --node-rank 0 --store a:1", "is not a number of machines\nexpected 1 to 1024"),
         ("run -n 600 --nodes 2 --node-rank 0 --store a:1", "1200 ranks on 2 machines are too many"),
-        (f"run -H localhost:{HUGE}", f"{HUGE} ranks are too many: a job has at most 1024"),
-        ("run -H localhost:600,a:600", "1200 ranks are too many: a job has at most 1024"),
+        (f"run -H localhost:{HUGE}", f"{HUGE} ranks are too many\na job has at most 1024"),
+        ("run -H localhost:600,a:600", "1200 ranks are too many\na job has at most 1024"),
+        ("run -np 2", "-np is -n here\nexpected a number after -n, such as -n 4"),
+        ("run -n 3 -H localhost:2", "-n 3, but the hosts get 2 ranks\nLeave -n out"),
         (f"sim --hosts {HUGE}", "is not a number of hosts"),
-        (f"sim --hosts 2 -n {HUGE}", "is not a number of ranks: 1 to 1024 are possible"),
-        ("sim --hosts 20 -n 1000", "20000 ranks are too many: a job has at most 1024"),
-        (f"graph ring -n {HUGE}", "is not a number of ranks: 1 to 32768 are possible"),
-        (f"bench -n {HUGE}", "is not a number of ranks that can exchange something: 2 to 1024 are possible"),
+        (f"sim --hosts 2 -n {HUGE}", "is not a number of ranks\nexpected 1 to 1024"),
+        ("sim --hosts 20 -n 1000", "20000 ranks are too many\na job has at most 1024"),
+        (f"graph ring -n {HUGE}", "is not a number of ranks\nexpected 1 to 32768"),
+        (f"bench -n {HUGE}", "is not a number of ranks that can exchange something\nexpected 2 to 1024"),
     ],
 )
 def test_slips_of_the_keyboard(arguments: str, said: str, tmp_path: Path) -> None:
@@ -64,6 +66,7 @@ def test_open_files(hosts: str, tmp_path: Path) -> None:
     assert "there is no room for 100 ranks, and none was started" in done.stderr
     assert "each takes 4 open files of the launcher, and ulimit -n is 64" in done.stderr
     assert "start at most 1" in done.stderr
+    assert "or have the hard limit raised (nofile" in done.stderr  # `ulimit -n 64` has lowered that, too
     assert not (tmp_path / "started").exists()
 
 
@@ -75,7 +78,7 @@ def test_open_files_of_a_function() -> None:
 
 @pytest.mark.parametrize("n", [10**10, 1025])
 def test_a_function_on_too_many(n: int) -> None:
-    with pytest.raises(ValueError, match=f"n={n}: at least one rank is expected, and a job has at most 1024"):
+    with pytest.raises(ValueError, match=f"n={n}\nexpected at least one rank; a job has at most 1024"):
         malt.run(print, n)
 
 
@@ -91,37 +94,68 @@ def group(folder: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> None:
     """Let this process be in a control group with these files."""
     for name, text in files.items():
         (folder / name.replace("_", ".", 1)).write_text(text)
-    monkeypatch.setattr(_machine, "groups", lambda _: iter([str(folder)]))
+    monkeypatch.setattr(machine, "groups", lambda _: iter([str(folder)]))
 
 
 def test_memory_of_a_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group(tmp_path, monkeypatch, memory_max=f"{200 << 20}\n", memory_current=f"{40 << 20}\n")
-    found = _room.shortage(11)
+    found = room.shortage(11)
     assert found is not None
     assert (found.possible, found.limit) == (10, "0.16 GiB are free")
-    assert _room.shortage(10) is None
-    assert _room.shortage(100, python=False) is None
+    assert room.shortage(10) is None
+    assert room.shortage(100, python=False) is None
     with pytest.raises(malt.OutOfMemoryError, match="no room for 11 ranks"):
-        _room.see_room(11)
+        room.see_room(11)
+
+
+@pytest.mark.parametrize(
+    ("most", "now", "total"),
+    [("memory_max", "memory_current", ""), ("memory_limit_in_bytes", "memory_usage_in_bytes", "total_")],
+)
+def test_files_that_the_kernel_keeps_are_free_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: str, now: str, total: str
+) -> None:
+    stat = f"anon {10 << 20}\n{total}active_file {60 << 20}\n{total}inactive_file {30 << 20}\n"
+    group(tmp_path, monkeypatch, **{most: f"{100 << 20}\n", now: f"{100 << 20}\n", "memory_stat": stat})
+    assert room.free_memory() == 90 << 20
 
 
 def test_threads_of_a_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group(tmp_path, monkeypatch, pids_max="100\n", pids_current="40\n")
-    found = _room.shortage(11)
+    found = room.shortage(11)
     assert found is not None
     assert (found.possible, found.limit) == (10, "the control group may have 100 threads, of which 60 are left")
 
 
+@pytest.mark.parametrize("name", ["memory_events", "memory_oom_control"])
+@pytest.mark.parametrize("kills", [0, 1])
+def test_a_rank_that_the_kernel_killed_for_lack_of_memory(tmp_path: Path, name: str, kills: int) -> None:
+    """What the kernel counts is written by the rank here."""
+    file = tmp_path / name.replace("_", ".", 1)
+    file.write_text("oom 0\noom_kill 3\n")
+    rank = tmp_path / "rank.py"
+    rank.write_text(f"import os\nopen({str(file)!r}, 'w').write('oom_kill {3 + kills}')\nos.kill(os.getpid(), 9)\n")
+    code = (
+        "import sys; from malt._ranks import machine; from malt._cli import main\n"
+        "machine.groups = lambda *_: iter([sys.argv[1]]); sys.exit(main(['run', '-q', '-n', '1', sys.argv[2]]))"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path), str(rank)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 137
+    assert ("by the kernel: the control group is out of memory" in done.stderr) == bool(kills), done.stderr
+    assert ("by somebody" in done.stderr) != bool(kills), done.stderr
+
+
 def test_no_limit_of_a_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group(tmp_path, monkeypatch, memory_max="max\n", memory_current="1\n", pids_max="max\n")
-    assert _room.shortage(1) is None
+    assert room.shortage(1) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
 def test_processes_of_a_user() -> None:
     code = (
-        "import os, resource as r; from malt import _room\n"
-        "os.setuid(61234); r.setrlimit(r.RLIMIT_NPROC, (60, 60)); print(_room.shortage(100))"
+        "import os, resource as r; from malt._ranks import room\n"
+        "os.setuid(61234); r.setrlimit(r.RLIMIT_NPROC, (60, 60)); print(room.shortage(100).lines())"
     )
     done = shell('"$0" -c "$1"', code)
     assert "each takes 6 threads, and ulimit -u is 60, of which 59 are left" in done.stdout, done.stderr

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from launching import launched, wait_for_end
 
-from malt import _launch
-from malt._launch import Job
-from malt._rank import Rank
+from malt._ranks import launch
+from malt._ranks.launch import Job
+from malt._ranks.rank import Rank
 
 SOON = 4.0
 
@@ -90,7 +90,7 @@ def test_rank_that_cannot_be_watched_is_not_kept(monkeypatch: pytest.MonkeyPatch
         watched.append(pid)
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(_launch, "watch", too_many)
+    monkeypatch.setattr(launch, "watch", too_many)
     with Job(Output()) as job, pytest.raises(OSError, match="Too many"):
         shell(job, "sleep 1000")
     assert job.ranks == []
@@ -128,7 +128,7 @@ def test_guard_kills_though_somebody_holds_its_pipe(tmp_path: Path) -> None:
     launcher = tmp_path / "launcher.py"
     launcher.write_text(
         "import os, signal, time\n"
-        "from malt._launch import Job\n"
+        "from malt._ranks.launch import Job\n"
         "with Job(lambda *_: None) as job:\n"
         "    rank = job.start(['sh', '-c', 'sleep 1000 & wait'], os.environ)\n"
         "    child = os.fork()\n"
@@ -150,7 +150,7 @@ def test_paused_output_is_not_lost_when_the_ranks_end() -> None:
     with Job(output) as job:
         shell(job, "echo text")
         job.pause(True)
-        assert not job.wait(time.monotonic() + 2 * _launch.DRAIN)
+        assert not job.wait(time.monotonic() + 2 * launch.DRAIN)
         assert output.text == {}
         job.pause(False)
         assert job.wait()

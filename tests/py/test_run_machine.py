@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from malt import _machine, _processes
-from malt._launch import _channel as channel
-from malt._report import Reporter
+from malt._ranks import machine, processes
+from malt._ranks.launch import _channel as channel
+from malt._ranks.report import Reporter
 
 
 def group(folder: Path, files: dict[str, str], lines: str) -> float | None:
@@ -21,7 +21,7 @@ def group(folder: Path, files: dict[str, str], lines: str) -> float | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (folder / "cgroup").write_text(lines)
-    return _machine.quota(str(folder / "cgroup"), str(folder / "fs"))
+    return machine.quota(str(folder / "cgroup"), str(folder / "fs"))
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_quota_of_control_groups(tmp_path: Path, files: dict[str, str], lines: s
 def test_cores_respect_affinity_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     for quota, cores in ((None, 8), (3.7, 3), (0.5, 1), (64.0, 8)):
-        monkeypatch.setattr(_machine, "quota", lambda quota=quota: quota)
-        assert _machine.cores() == cores
+        monkeypatch.setattr(machine, "quota", lambda quota=quota: quota)
+        assert machine.cores() == cores
 
 
 def test_shares_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_machine, "cores", lambda: 8)
-    assert set(_machine.threads(3, {}).values()) == {"2"}
-    assert set(_machine.threads(16, {}).values()) == {"1"}
-    assert _machine.threads(2, {"OMP_NUM_THREADS": "5"}) == {}
-    assert "MKL_NUM_THREADS" not in _machine.threads(2, {"MKL_NUM_THREADS": "5"})
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    assert set(machine.threads(3, {}).values()) == {"2"}
+    assert set(machine.threads(16, {}).values()) == {"1"}
+    assert machine.threads(2, {"OMP_NUM_THREADS": "5"}) == {}
+    assert "MKL_NUM_THREADS" not in machine.threads(2, {"MKL_NUM_THREADS": "5"})
 
 
 @pytest.mark.parametrize("pidfd", [True, False])
@@ -62,19 +62,19 @@ def test_watch_and_peek(monkeypatch: pytest.MonkeyPatch, pidfd: bool) -> None:
     if not pidfd:  # as on Linux before 5.3
         monkeypatch.delattr(os, "pidfd_open")
     child = subprocess.Popen(["sleep", "1000"])
-    fd = _processes.watch(child.pid)
+    fd = processes.watch(child.pid)
     try:
-        assert _processes.peek(child.pid) is None
+        assert processes.peek(child.pid) is None
         assert not select.select([fd], [], [], 0)[0]
         child.kill()
         assert select.select([fd], [], [], 30)[0]
-        assert _processes.peek(child.pid) == -signal.SIGKILL
-        assert _processes.peek(child.pid) == -signal.SIGKILL, "it must stay unreaped"
+        assert processes.peek(child.pid) == -signal.SIGKILL
+        assert processes.peek(child.pid) == -signal.SIGKILL, "it must stay unreaped"
     finally:
         os.close(fd)
         child.wait()
     with pytest.raises(ChildProcessError):
-        _processes.peek(child.pid)
+        processes.peek(child.pid)
 
 
 def test_members_of_groups() -> None:
@@ -82,10 +82,10 @@ def test_members_of_groups() -> None:
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        found = _processes.members([child.pid])
+        found = processes.members([child.pid])
         assert set(found.values()) == {child.pid}
         assert len(found) == 2
-        assert _processes.members([]) == {}
+        assert processes.members([]) == {}
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
@@ -93,8 +93,8 @@ def test_members_of_groups() -> None:
 
 
 def test_signal_names() -> None:
-    assert _processes.signal_name(signal.SIGSEGV) == "SIGSEGV"
-    assert _processes.signal_name(40) == "signal 40"
+    assert processes.signal_name(signal.SIGSEGV) == "SIGSEGV"
+    assert processes.signal_name(40) == "signal 40"
 
 
 def test_reports_go_to_the_pipe_of_the_launcher_and_nowhere_else(tmp_path: Path) -> None:

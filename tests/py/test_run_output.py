@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from malt import _output
-from malt._output import LONGEST, Display, Lines
+from malt._ranks import output
+from malt._ranks.output import LONGEST, Display, Lines
 
 
 def feed(*pieces: bytes) -> list[bytes]:
@@ -38,7 +38,7 @@ def test_long_lines_come_in_pieces() -> None:
 
 def test_progress_bars_are_shown_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(_output.time, "monotonic", lambda: now)
+    monkeypatch.setattr(output.time, "monotonic", lambda: now)
     bar, shown = Lines(), []
     for percent in range(101):  # a tenth of a second each
         now = percent / 10
@@ -49,7 +49,7 @@ def test_progress_bars_are_shown_once_a_second(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_progress_bars_keep_what_was_there_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_output.time, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(output.time, "monotonic", lambda: 0.0)
     assert feed(b"\r1\r2", b"\r3", b"\r   \r") == [b"1", b"3"]
 
 

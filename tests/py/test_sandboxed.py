@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
+import errno
 import os
-import platform
 import subprocess
 import sys
 import uuid
@@ -13,13 +12,10 @@ from pathlib import Path
 
 import pytest
 from launching import LONG
+from sandbox import NUMBERS, forbid
 
-from malt._addresses import listen
+from malt._ranks.addresses import listen
 from malt._sim import kernel
-
-MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
-
-_prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 RANK = """
 import malt, numpy as np
@@ -30,23 +26,9 @@ print(malt.rank(), malt.local_rank(), set(v.array.tolist()), malt.allgather(malt
 """
 
 
-class _Filter(ctypes.Structure):  # linux/filter.h
-    _fields_ = [("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("k", ctypes.c_uint)]
-
-
-class _Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("filters", ctypes.POINTER(_Filter))]
-
-
 def without_memfd() -> None:
     """Forbid this process memory that has no name, as a sandbox may."""
-    number = MEMFD_CREATE[platform.machine()]
-    load, equal, answer = 0x20, 0x15, 0x06
-    refused, allowed = 0x00050000 | 1, 0x7FFF0000  # EPERM
-    steps = (_Filter * 4)((load, 0, 0, 0), (equal, 0, 1, number), (answer, 0, 0, refused), (answer, 0, 0, allowed))
-    no_new_privileges, seccomp, by_filter = 38, 22, 2
-    if _prctl(no_new_privileges, 1, 0, 0, 0) or _prctl(seccomp, by_filter, ctypes.byref(_Program(4, steps))):
-        raise OSError(ctypes.get_errno(), "seccomp")
+    forbid("memfd_create", errno.EPERM)
 
 
 def as_in_a_container() -> None:
@@ -54,14 +36,20 @@ def as_in_a_container() -> None:
     kernel.become(0, 0)
 
 
-def without_dev_shm() -> None:
-    """Give this process other mounts, among which nothing can be written to /dev/shm."""
+def mounted(folder: str, flags: int, data: str = "") -> None:
+    """Give this process other mounts, with a file system in memory at that folder."""
     if os.geteuid():
         as_in_a_container()
     kernel.unshare(kernel.NEWNS)
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-    read_only = 1
-    kernel.mount("none", "/dev/shm", "tmpfs", read_only)
+    kernel.mount("none", folder, "tmpfs", flags, data)
+
+
+READ_ONLY = 1
+
+
+def without_dev_shm() -> None:
+    mounted("/dev/shm", READ_ONLY)
 
 
 def job(around: dict[int, Callable[[], None]], size: int, **env: str) -> list[subprocess.CompletedProcess[str]]:
@@ -96,7 +84,7 @@ def job(around: dict[int, Callable[[], None]], size: int, **env: str) -> list[su
     return done
 
 
-needs_filters = pytest.mark.skipif(platform.machine() not in MEMFD_CREATE, reason="the number of a system call")
+needs_filters = pytest.mark.skipif(not NUMBERS, reason="the number of a system call")
 
 
 @needs_filters
@@ -116,7 +104,7 @@ def test_memory_is_shared_where_that_is_permitted(sandbox: dict[int, Callable[[]
 @needs_filters
 def test_shm_that_was_asked_for_says_what_is_forbidden() -> None:
     (rank,) = job({0: without_memfd}, 1, MALT_TRANSPORT="shm")
-    assert "shared memory cannot be had here" in rank.stderr
+    assert "shared memory does not work here" in rank.stderr
     assert "memfd_create" in rank.stderr
 
 
@@ -133,5 +121,37 @@ def test_malt_run_on_one_machine_says_how_to_do_without(tmp_path: Path) -> None:
     refused = run("-n", "2")
     assert refused.returncode == 1
     assert "memfd_create" in refused.stderr
-    assert "Start them by `malt run -H localhost:4`" in refused.stderr
+    assert "Start them with `malt run -H localhost:4`" in refused.stderr
     assert sorted(run("-H", "localhost:2").stdout.splitlines()) == [f"[{r}] {r} 0 {{0.5}} [0, 0]" for r in range(2)]
+
+
+def call(code: str, **options: object) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+    except subprocess.SubprocessError:
+        pytest.skip("such a sandbox cannot be made here")
+
+
+def test_a_function_and_its_arguments_need_no_room_on_a_disk(tmp_path: Path) -> None:
+    done = call(
+        "import malt; print(malt.run(len, 2, args=(bytes(100_000),)))",
+        preexec_fn=lambda: mounted(str(tmp_path), 0, "size=4k"),
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert (done.stdout, done.stderr) == ("[100000, 100000]\n", "")
+
+
+def test_a_drawing_for_which_a_disk_has_no_room_is_not_begun(tmp_path: Path) -> None:
+    done = call(
+        "import os; from malt._cli import main; print(main('graph all -n 64 -o a.svg'.split()), os.listdir())",
+        preexec_fn=lambda: (mounted(str(tmp_path), 0, "size=4k"), os.chdir(tmp_path)),
+    )
+    assert done.stdout == "2 []\n", done.stderr
+    assert done.stderr.startswith("malt graph: -o 'a.svg' cannot be written\nNo space left on device\n")

@@ -111,12 +111,13 @@ def test_a_loop_that_changes_the_array_that_was_copied_is_explained(exchange: st
     weights = np.zeros(5, np.float32)
     with malt.Vector([np.ones(2), weights], name="net") as model:
         weights -= 0.5  # the mistake
+        model.arrays[0][:] -= 0.5  # this one is right
         with pytest.warns(RuntimeWarning) as caught:
             getattr(model, exchange)()
         assert caught[0].filename == __file__
         assert str(caught[0].message).splitlines()[:3] == [
             "malt: `weights` changes, and the array of vector 'net' does not, so nothing is learnt",
-            "malt.Vector copies the values of the array that it is given: `model.arrays[1]` is another one",
+            "malt.Vector copies the values that it is given: `model.arrays[1]` is another array",
             "Write `weights = model.arrays[1]` after making the vector, and change that.",
         ]
         weights -= 0.5

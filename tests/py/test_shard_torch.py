@@ -106,13 +106,13 @@ def test_samplers(shards: Shards, size: int) -> None:
     ("wrong", "says"),
     [
         (lambda: data.DataLoader(Squares()), r"DataLoader\(malt.shard\(dataset\), …\)"),
-        (lambda: data.RandomSampler(range(3)), r"a RandomSampler without a generator: .*manual_seed\(0\)"),
+        (lambda: data.RandomSampler(range(3)), r"(?s)a RandomSampler without a generator: .*manual_seed\(0\)"),
         (
             lambda: data.BatchSampler(data.WeightedRandomSampler([1.0], 1), 2, False),
             "a WeightedRandomSampler without",
         ),
-        (lambda: data.Dataset(), "a Dataset without a length: give it __len__"),
-        (lambda: (torch.zeros(4, 2), torch.zeros(4)), r"did you mean malt.shard\(X, y\)\?"),
+        (lambda: data.Dataset(), "a Dataset without a length\nGive it __len__"),
+        (lambda: (torch.zeros(4, 2), torch.zeros(4)), r"Did you mean malt.shard\(X, y\)\?"),
     ],
 )
 def test_mistakes_are_explained(wrong: Any, says: str) -> None:
@@ -122,5 +122,5 @@ def test_mistakes_are_explained(wrong: Any, says: str) -> None:
 
 def test_what_comes_in_turn_cannot_be_cut_in_blocks() -> None:
     for x in (data.SequentialSampler(range(3)), Endless()):
-        with pytest.raises(TypeError, match="whose items come in turn: use order='stride'"):
+        with pytest.raises(TypeError, match="whose items come one by one\nUse order='stride'"):
             malt.shard(x, order="block")

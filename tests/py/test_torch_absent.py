@@ -21,7 +21,7 @@ except malt.Error as e:
     print(e)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "malt: malt.torch needs torch, which is not installed: pip install torch\n"
+    assert done.stdout == "malt: malt.torch needs torch, which is not installed\nInstall it: pip install torch.\n"
 
 
 def test_the_rest_works() -> None:

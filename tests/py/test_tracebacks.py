@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -16,9 +17,9 @@ import malt
 from malt import _frames
 from malt._cli.failures import Failures
 from malt._cli.supervise import Kind
-from malt._output import Display
-from malt._rank import Outcome
-from malt._report import LONGEST, Reporter
+from malt._ranks.output import Display
+from malt._ranks.rank import Outcome
+from malt._ranks.report import LONGEST, Reporter
 
 OWN = f"{os.sep}malt{os.sep}"
 
@@ -52,7 +53,7 @@ def test_all_frames_are_shown_for_debugging(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_mistake_of_malts_own_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("malt._vector.specs", None)
+    monkeypatch.setattr("malt._vectors.vector.specs", None)
     with pytest.raises(TypeError, match="NoneType") as raised:
         malt.Vector(3)
     assert OWN in shown(raised.value)
@@ -133,6 +134,45 @@ def test_the_same_failure_of_all_ranks_is_shown_once(tmp_path: Path) -> None:
     assert done.err.splitlines()[-1].startswith("malt run: rank")
 
 
+def test_a_failure_before_a_rank_joins_is_shown_once(tmp_path: Path) -> None:
+    done = run("-q", "-n", "3", script(tmp_path, "import malt, numpy as np\nmalt.Vector(np.zeros(3, int))"))
+    assert done.process.returncode == 1
+    assert done.err.count("Traceback") == 1
+    assert re.match(r"malt run: ranks? .* failed with TypeError", done.err.splitlines()[-1])
+
+
+def test_the_failure_of_a_forked_child_is_not_its_ranks(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        if not os.fork():
+            raise ValueError("the child's")
+        os.wait()
+        malt.barrier()
+        """,
+    )
+    done = run("-q", "-n", "2", path)
+    assert (done.process.returncode, done.err.count("ValueError: the child's")) == (0, 2)
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_rank_that_syncs_alone_gets_a_warning(tmp_path: Path, others: bool) -> None:
+    path = script(
+        tmp_path,
+        f"""
+        import malt
+        v = malt.Vector(3)
+        v.array[:] += r
+        if r == 0 or {others}: v.sync()
+        v.allreduce()
+        """,
+    )
+    done = run("-q", "-n", "3", path)
+    assert done.process.returncode == 0
+    assert done.err.count("no other rank took part in the first sync of v") == (not others)
+
+
 def test_a_mismatch_is_shown_once_with_where_the_others_were(tmp_path: Path) -> None:
     path = script(tmp_path, "import malt\nmalt.barrier()\nmalt.barrier() if r else malt.allgather(3)")
     done = run("-q", "-n", "3", path)
@@ -168,10 +208,10 @@ def test_a_traceback_that_is_too_long_to_be_handed_on_is_printed(tmp_path: Path)
 def test_without_a_launcher_that_reads_the_rank_has_to_print() -> None:
     reader, writer = os.pipe()
     reporter = Reporter(f"{writer}:{os.fstat(writer).st_ino}")
-    assert reporter.failed(caught(), "its traceback")
+    assert reporter.failed(caught(), shown=True)
     os.close(reader)
-    assert not reporter.failed(caught(), "its traceback")
-    assert not Reporter(None).failed(caught(), "its traceback")
+    assert not reporter.failed(caught(), shown=True)
+    assert not Reporter(None).failed(caught(), shown=True)
     os.close(writer)
 
 
@@ -233,3 +273,26 @@ def test_malt_run_names_all_ranks_that_failed_in_the_same_way() -> None:
     assert note.startswith("On rank")
     assert note.count("Traceback") == 1
     assert OWN not in note
+
+
+def test_frames_are_hidden_in_threads() -> None:
+    program = "import malt, threading\nmalt.init()\nthreading.Thread(target=malt.Vector, args=('x',)).start()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Exception in thread" in done.stderr
+    assert "TypeError: malt: " in done.stderr
+    assert OWN not in done.stderr
+
+
+@pytest.mark.parametrize("call", ["malt.Vector(3, start='some')", "malt.run(work, 2)"])
+def test_frames_are_hidden_in_cells(call: str) -> None:
+    pytest.importorskip("IPython")
+    pytest.importorskip("cloudpickle")
+    program = (
+        "from IPython.core.interactiveshell import InteractiveShell\nshell = InteractiveShell.instance()\n"
+        "shell.run_cell('import malt\\ndef work():\\n    raise ValueError(\"mine\")')\n"
+        f"shell.run_cell({call!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    said = done.stdout + done.stderr
+    assert "ValueError" in said
+    assert f"malt{os.sep}_" not in said, said

@@ -44,6 +44,10 @@ def test_the_names_are_those_of_the_library() -> None:
         "graph": families(malt.typing.GraphName) | {"lists"},  # in Python these are lists
         "consistency": families(malt.typing.Consistency),
         "fold": families(malt.typing.FoldName),
+        "uneven": families(malt.typing.Uneven),
+        "start": families(malt.typing.Start),
+        "sparse": families(malt.typing.Sparse) | {"false"},
+        "allow_disconnected": {"false", "true"},  # in Python a bool
         "transport": families(malt.typing.Transport) - {"auto"},
     }
     assert families(malt.typing.Op) < families(malt.typing.FoldName)
@@ -66,4 +70,4 @@ def test_the_library_accepts_each_value_that_type_checkers_do(option: str) -> No
 
 def test_the_library_has_each_graph_that_type_checkers_know() -> None:
     for name in get_args(malt.typing.GraphName):
-        assert malt.Graph(name, 16, allow_disconnected=True).spec.startswith(name)
+        assert malt.Graph(name, 32, allow_disconnected=True).spec.startswith(name)

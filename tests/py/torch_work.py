@@ -157,7 +157,7 @@ def a_rank_with_fewer_steps_is_missed(r: int, n: int) -> None:
                     assert v.sync() == n - 2
                 else:
                     with pytest.raises(
-                        malt.StateError, match=rf"(?s)go on without rank {n - 1}, which made fewer steps.*even="
+                        malt.StateError, match=rf"(?s)continue without rank {n - 1}, which made fewer steps.*even="
                     ):
                         v.sync()
             malt.barrier()
@@ -277,8 +277,8 @@ def only_what_changed_travels(r: int, n: int) -> None:
 def unlike_models_are_an_error_on_all(r: int, n: int) -> None:
     other = nn.Sequential(nn.Linear(11, 16), nn.Tanh(), nn.Linear(16, 3))
     assert raised(lambda: malt.torch.Vector(other if r else make(net))) == (
-        "malt: the ranks have built different models: rank 0 has 0.weight: float32 [11, 16], rank 1 has 0.weight: "
-        "float32 [16, 11]: build the same one on every rank"
+        "malt: the ranks have built different models\nrank 0 has 0.weight: float32 [11, 16], rank 1 has 0.weight: "
+        "float32 [16, 11]\nBuild the same one on every rank."
     )
     deeper = nn.Sequential(*make(net), nn.Linear(3, 3))
     message = raised(lambda: malt.torch.Vector(deeper if r else make(net)))

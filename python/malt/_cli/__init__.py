@@ -16,7 +16,7 @@ from importlib import import_module
 
 import malt
 from malt._cli.options import UsageError, nearest
-from malt._cli.wrap import filled
+from malt._cli.wrap import columns, filled, folded
 
 COMMANDS = {
     "run": "start a program on several ranks",
@@ -24,7 +24,7 @@ COMMANDS = {
     "graph": "print, draw and compare graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
     "explain": "print a section of the guide, such as one that an error names",
-    "doctor": "check this machine, and say how to mend problems",
+    "doctor": "check this machine, and say how to fix problems",
     "completion": "print the completion of `malt` for bash, zsh or fish",
     "token": "print a new token, for jobs on several machines",
 }
@@ -73,13 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"malt {malt.__version__}")
             return 0
         if command not in COMMANDS:
-            raise UsageError("malt", f"there is no command {command!r}: {nearest(command, COMMANDS)}")
+            raise UsageError("malt", f"there is no command {command!r}", nearest(command, COMMANDS))
         code: int = import_module(f"malt._cli.{command}").main(arguments)
         if sys.stdout is not None:  # it is None where descriptor 1 was closed
             sys.stdout.flush()
         return code
     except UsageError as error:
-        print(error, file=sys.stderr)
+        print(folded(str(error), columns(2, 120)), file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno not in _UNWRITTEN or error.filename is not None:

@@ -1,194 +1,344 @@
-"""What ``malt run -H`` starts on each host: it starts the ranks there, and ends them when the connection ends.
+"""The ranks of several hosts (``malt run -H``): `Hosts` here, and an `Agent` on each host that does the work there.
 
-Standard input and output are the connection (``frames``). Its end, by whatever
-accident, is the end of the ranks. That ``malt run``'s machine is gone, and can no
-longer end it, the system finds out by what is sent there: so something always is.
+An agent starts the ranks of its host, and ends them when the connection ends. That ``malt run``'s machine is gone,
+and can no longer end it, the system finds out by what is sent there: so something always is.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
-import malt
-from malt import _addresses, _parent
 from malt._cli import target
-from malt._cli.frames import PREAMBLE, frame, said
+from malt._cli.failures import Failures
+from malt._cli.hosts import Host
+from malt._cli.remote import GREETING, Program, Programs, frame, said
 from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
-from malt._launch import Job, meeting, program_environment
-from malt._machine import crowding
-from malt._room import shortage
+from malt._guide import below
+from malt._ranks import addresses, parent
+from malt._ranks.launch import DEAD, GRACE, Job, meeting, program_environment
+from malt._ranks.machine import crowding
+from malt._ranks.rank import Outcome
+from malt._ranks.room import shortage
 
 _PIECE = 1 << 16
 
 _SIGN = 5.0
 """Seconds between two signs of life."""
 
+_FAREWELL = 5.0
+"""Seconds more than the ranks need to end, that the agents may take to say so."""
+
+# ------------------------------------------------------------------ on each host
+
 
 class RefusedError(Exception):
     """What was asked cannot be done here; the message says why."""
 
 
-def _refuse(why: str) -> NoReturn:
-    raise RefusedError(why)
+def _refuse(what: str, where: str = "", do: str = "") -> NoReturn:
+    raise RefusedError(below(what, where, do))
 
 
-class Agent:
-    """The ranks of one host, and the connection.
+class Agent(Job):
+    """The ranks of this host; standard input and output are the connection."""
 
-    Parameters
-    ----------
-    job : Job
-        Of the ranks; none has been started.
-    connection : Terminal
-        Writes, without ever waiting for a reader who does not read.
-    """
-
-    def __init__(self, job: Job, connection: Terminal) -> None:
-        self._job = job
-        self._connection = connection
+    def __init__(self) -> None:
+        # Writes without ever waiting for a reader who does not read.
+        self._connection = Terminal("malt")
+        # Tracebacks travel with the news of a rank: malt run shows them.
+        super().__init__(self._wrote, partial(parent.end_with, os.getpid()), told=lambda _: None)
         self._heard = b""
-        self._argv: list[str] = []
-        self._env: dict[str, str] = {}
-        self._asked: dict[str, Any] = {}
         self._listening: list[socket.socket] = []
-        self._told: dict[int, dict[str, Any]] = {}
+        self._news: dict[int, dict[str, Any]] = {}
         self._open = True
 
     def serve(self) -> None:
         """Do as told until the ranks have ended, or the connection."""
-        self._connection.show(1, PREAMBLE)
-        self._say(version=malt.__version__)
-        while self._open and not self._job.ranks:
-            self._hear()
+        self._connection.show(1, GREETING)
+        while self._open and not self.ranks:
+            self._listen()
         if not self._open:
             return
-        self._connection.job = self._job
-        self._job.watch(0, self._hear)
-        while not self._job.wait(time.monotonic() + _SIGN, self._tell):
+        self._connection.job = self
+        self.watch(0, self._listen)
+        while not self.wait(time.monotonic() + _SIGN, self._tell):
             if self._open:
                 self._say(alive=True)
         if self._open:
             self._tell()
             self._connection.detach()
-            self._say(left=self._job.close())
+            self._say(left=self.close())
+
+    def _wrote(self, rank: int, stream: int, data: bytes) -> None:
+        self._connection.show(1, frame(stream, rank, data))  # also that there is no more
 
     def _say(self, **message: Any) -> None:
-        self._connection.show(1, said(message))
+        self._connection.show(1, said(**message))
 
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
-        for rank in self._job.ranks:
-            news = {
-                "status": rank.status,
-                "failed": rank.failed is not None,
-                "failure": rank.failure,
-                "words": rank.words,
-                "summary": rank.summary,
-            }
-            if news != self._told.get(rank.number):
-                self._told[rank.number] = news
+        for rank in self.ranks:
+            fields = ("status", "failure", "words", "summary")
+            news = {name: getattr(rank, name) for name in fields} | {"failed": rank.failed is not None}
+            if news != self._news.get(rank.number):
+                self._news[rank.number] = news
                 self._say(rank=rank.number, **news)
         return False
 
-    # ------------------------------------------------------------------ what is heard
-
-    def _hear(self) -> None:
+    def _listen(self) -> None:
         piece = os.read(0, _PIECE)
         if not piece:
             self._open = False
-            if self._job.ranks:
-                self._job.forget(0)
-                self._job.kill()
+            if self.ranks:
+                self.forget(0)
+                self.kill()
             return
         *lines, self._heard = (self._heard + piece).split(b"\n")
+        tasks = {do.__name__: do for do in (self.prepare, self.begin, self.ask, self.signal, self.stop, self.kill)}
         try:
             for line in lines:
-                self._obey(**json.loads(line))
+                what = json.loads(line)
+                tasks[what.pop("do")](**what)
         except RefusedError as error:
             self._say(refused=str(error))
 
-    def _obey(self, do: str, **what: Any) -> None:
-        tasks: dict[str, Callable[..., None]] = {
-            "prepare": self._prepare,
-            "start": self._start,
-            "signal": self._job.signal,
-            "asked": self._note_that_asked,
-            "stop": self._stop,
-            "kill": self._kill,
-        }
-        tasks[do](**what)
-
-    def _prepare(self, **what: Any) -> None:
+    def prepare(self, program: Sequence[str], folder: str, env: Mapping[str, str], **place: Any) -> None:
         """See whether the ranks can be started, and be the host where they meet if rank 0 is one of them."""
-        folder, count = what["folder"], what["count"]
         try:
             os.chdir(folder)
         except OSError as error:
-            _refuse(
-                f"its folder {folder!r} cannot be entered ({error.strerror}): share it, or name another with --chdir"
-            )
-        os.environ.update(what["env"])
-        self._argv = target.command(what["program"], _refuse, "malt run")
+            do = "Share it, or name another with --chdir."
+            _refuse(f"its folder {folder!r} cannot be entered", error.strerror or "", do)
+        os.environ.update(env)
+        self._argv = target.command(program, _refuse, "malt run")
+        count = place["count"]
         found = shortage(count, python=self._argv[0] == sys.executable)
         if found is not None:
-            _refuse(str(found))
-        self._env = program_environment(count)
-        self._asked = what
+            _refuse(*found.lines())
+        self._env, self._place = program_environment(count), place
         store = ""
         try:
-            if what["first"] == 0:
-                self._listening, store = _addresses.listen()
-            all_of_them = _addresses.addresses(os.environ.get("MALT_INTERFACE", ""))
+            if place["first"] == 0:
+                self._listening, store = addresses.listen()
+            all_of_them = addresses.addresses(os.environ.get("MALT_INTERFACE", ""))
         except ValueError as error:
             _refuse(str(error).removeprefix("malt: "))
-        public = [address for address in all_of_them if _addresses.public(address)]
+        public = [address for address in all_of_them if addresses.public(address)]
         self._say(ready=True, store=store, notes=crowding(count, self._env), public=public)
 
-    def _start(self, store: str) -> None:
-        first, count = self._asked["first"], self._asked["count"]
-        env = self._env | meeting(self._asked["size"], store, self._asked["token"])
+    def begin(self, store: str) -> None:
+        """Start the ranks, which meet at store."""
+        first, count = self._place["first"], self._place["count"]
+        env = self._env | meeting(self._place["size"], store, self._place["token"])
+        fds = [one.fileno() for one in self._listening]
         try:
             for rank in range(first, first + count):
-                own, pass_fds = {"MALT_RANK": str(rank)}, []
-                if rank == 0:
-                    pass_fds = [one.fileno() for one in self._listening]
-                    own["MALT_STORE_FD"] = ",".join(map(str, pass_fds))
-                self._job.start(self._argv, env | own, pass_fds, number=rank)
+                own = {"MALT_RANK": str(rank)} | ({} if rank else {"MALT_STORE_FD": ",".join(map(str, fds))})
+                self.start(self._argv, env | own, () if rank else fds, number=rank)
         except OSError as error:
-            _refuse(not_started("rank", self._argv[0], len(self._job.ranks), count, error))
+            _refuse(*not_started("rank", self._argv[0], len(self.ranks), count, error))
         for one in self._listening:
             one.close()
 
-    def _note_that_asked(self) -> None:
-        self._job.asked = True
 
-    def _stop(self) -> None:
-        self._job.judge()  # what has failed before that has failed by itself
-        self._job.stop()
+# ------------------------------------------------------------------ where malt run runs
 
-    def _kill(self) -> None:
-        self._job.judge()
-        self._job.kill()
+
+class _RemoteRank(Outcome):
+    """One rank on another host."""
+
+    def __init__(self, number: int, host: str) -> None:
+        super().__init__(number)
+        self.host = host
+        self.lost = False
+
+    def fate(self) -> str:
+        if self.lost:
+            return f"is lost: the connection to host {self.host} has ended"
+        return f"on host {self.host} {super().fate()}"
+
+
+class Hosts(Programs):
+    """The ranks of several hosts.
+
+    No rank is started before all hosts are ready. A problem with one before that
+    is a `UsageError`, and nothing has happened. After that, a connection that ends is the
+    death of the ranks there.
+
+    Parameters
+    ----------
+    hosts : sequence of Host
+        Where they are.
+    options : argparse.Namespace
+        See `Programs`.
+    task : mapping
+        What the agents prepare: see `hosts.task`.
+    failures : Failures
+        Shows what the ranks write, and how they fail.
+    note : callable
+        Called with what the user may want to know.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        options: argparse.Namespace,
+        task: Mapping[str, Any],
+        failures: Failures,
+        note: Callable[[str], None],
+    ) -> None:
+        super().__init__("malt run", "malt._cli.agent", [host.name for host in hosts], options)
+        self.outcomes: list[_RemoteRank] = []
+        self._there: list[list[_RemoteRank]] = []
+        """The ranks of each host."""
+        for host in hosts:
+            first = len(self.outcomes)
+            self._there.append([_RemoteRank(number, host.name) for number in range(first, first + host.ranks)])
+            self.outcomes += self._there[-1]
+        self._task = task
+        self._failures = failures
+        self._note = note
+        self._store = ""
+        self._public: list[str] = []
+        """Hosts with addresses that are not private."""
+        self._ready = 0
+        self._started = False
+        self._left: dict[int, list[int]] = {}
+        """Of each host that is done, the ranks whose children had outlived them."""
+
+    # ------------------------------------------------------------------ what the agents say
+
+    def greeted(self, program: Program) -> None:
+        """Have the agent prepare."""
+        there = self._there[program.number]
+        program.say("prepare", **self._task, size=len(self.outcomes), first=there[0].number, count=len(there))
+
+    def heard(self, program: Program, message: dict[str, Any]) -> None:
+        """Take what an agent says."""
+        if "ready" in message:
+            self._ready += 1
+            self._store = message["store"] or self._store
+            for note in message["notes"]:
+                self._note(f"host {program.host}: {note}")
+            if message["public"]:
+                self._public.append(f"{program.host} ({', '.join(message['public'])})")
+            if self._ready == len(self.programs) and self.stopped is None:
+                self._started = True
+                if self._ready > 1:
+                    self._note(f"traffic between hosts {self._encryption()}")
+                self._tell("begin", store=self._store)
+        elif "rank" in message:
+            self._news(self.outcomes[message["rank"]], message)
+        elif "left" in message:
+            self._left[program.number] = message["left"]
+            program.hang_up()
+
+    def _encryption(self) -> str:
+        told = self._task["env"].get("MALT_ENCRYPT")
+        if told:
+            return f"is {'not ' if told.lower() in ('0', 'false') else ''}encrypted (MALT_ENCRYPT={told})"
+        if self._public:
+            return f"is encrypted where an address is not private: {', '.join(self._public)}"
+        return "is not encrypted, since all addresses are private (--encrypt changes that)"
+
+    def _news(self, rank: _RemoteRank, news: Mapping[str, Any]) -> None:
+        rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
+        if rank.words is None and news["words"] is not None:
+            rank.words = news["words"]
+            self._failures.heard(rank)
+        if news["failed"]:
+            self._failed(rank)
+
+    def _failed(self, rank: _RemoteRank) -> None:
+        """Note that a rank has failed; the first failure stops the job."""
+        rank.failed = rank.failed or time.monotonic()
+        if self.stopped is None:
+            self._stop_soon()
+
+    def wrote(self, rank: int, stream: int, data: bytes) -> None:
+        """Show what a rank wrote."""
+        self._failures.display(rank, stream, data)
+
+    def complained(self, program: Program, lines: Sequence[bytes]) -> None:
+        """Show what comes on standard error once the ranks run."""
+        for line in lines if self._started else ():
+            self._note(f"host {program.host}: {line.decode(errors='replace')}")
+
+    def ended(self, program: Program) -> None:
+        """Take the end of a connection for that of its ranks."""
+        if not self._started:
+            super().ended(program)
+        for rank in self._there[program.number] if program.number not in self._left else ():
+            if rank.status is None and self.stopped is not None:
+                rank.status = -signal.SIGKILL
+            elif rank.status is None:
+                rank.status, rank.lost = 255, True
+                self._failed(rank)
+
+    # ------------------------------------------------------------------ what a launcher does
+
+    def _tell(self, do: str, **what: Any) -> None:
+        for program in self.programs:
+            program.say(do, **what)
+
+    def _pass(self, do: str, number: int, group: bool) -> None:
+        if self._started:
+            self._tell(do, number=int(number), group=group)
+        else:  # nothing has happened, nor will it
+            for rank in self.outcomes:
+                rank.status = rank.status or -number
+            super().kill()
+
+    def ask(self, number: int, group: bool) -> None:
+        """Ask the ranks to end."""
+        self.asked = True
+        self._pass("ask", number, group)
+
+    def signal(self, number: int, group: bool = True) -> None:
+        """Send a signal to the ranks, or, as part of `kill`, to the connections."""
+        if self._killed:
+            super().signal(number, group)
+        else:
+            self._pass("signal", number, group)
+
+    def stop(self) -> None:
+        """Ask all ranks to end; after a while the agents kill the rest."""
+        if self.stopped is None:
+            self._end("stop", GRACE + _FAREWELL)
+
+    def kill(self) -> None:
+        """Kill all ranks."""
+        self._end("kill", DEAD)
+
+    def _end(self, how: str, seconds: float) -> None:
+        """Have the agents end the ranks; where none runs, or that takes too long, end the connections."""
+        now = time.monotonic()
+        if self._closed or not self._started or (self._kill_at is not None and now >= self._kill_at):
+            super().kill()
+            return
+        self.stopped, self._stop_at, self._kill_at = now, None, now + seconds
+        self._tell(how)
+
+    def close(self) -> list[int]:
+        """End what still runs; returns the ranks whose children had outlived them."""
+        super().close()
+        return sorted(number for left in self._left.values() for number in left)
 
 
 def main() -> int:
     """Serve one ``malt run``."""
-    connection = Terminal("malt")
-    agent = os.getpid()
-
-    def output(rank: int, stream: int, data: bytes) -> None:
-        connection.show(1, frame(stream, rank, data))  # also that there is no more
-
-    # Tracebacks travel with the news of a rank: malt run shows them.
-    with Job(output, preexec=lambda: _parent.end_with(agent), told=lambda _: None) as job:
-        Agent(job, connection).serve()
+    with Agent() as agent:
+        agent.serve()
     return 0
 
 

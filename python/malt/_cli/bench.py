@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -10,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from malt import _machine, _parent
-from malt._cli.options import Parser, UsageError, see_room, whole
-from malt._launch import Job, job_environment
-from malt._output import Display, Lines
-from malt._room import MOST
+from malt._cli.options import Parser, UsageError, see_room, unfit, whole
+from malt._ranks import machine, parent
+from malt._ranks.launch import Job, job_environment
+from malt._ranks.output import Display, Lines
+from malt._ranks.room import MOST
 
 SIZES = "4KiB,64KiB,1MiB,16MiB"
 
@@ -24,14 +23,14 @@ USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--json FILE]"
 
 DESCRIPTION = """\
 Measures from Python how fast the ranks of this machine exchange updates, and, for
-comparison, how fast they copy memory in the same run. Takes some seconds.
+comparison, how fast they copy memory in the same run. Takes a few seconds.
 
 copy       every rank copies one of its arrays to another, all at once
 scatter    every rank scatters to all others; no rank gathers (async)
 sync       scatter and gather in step (bsp) over the graph `all`
 allreduce  Vector.allreduce
 put-seen   time from a scatter of rank 0 until a gather of rank 1 sees it
-sparse     sync of a vector of which each rank changes one row in a hundred: sparse="model" with rows=, without, dense
+sparse     sync of a vector in which each rank changes one row in a hundred: sparse="model" with rows=, without, dense
 
 GB/s is the payload per rank and second. `copies` is the number of copies of the payload
 that take as long. The line `moves` gives the bytes that the operation reads and writes,
@@ -63,10 +62,10 @@ def _sizes(text: str) -> list[int]:
 def _size(word: str) -> int:
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", word.lower())
     if found is None or found[2] not in UNITS:
-        raise argparse.ArgumentTypeError(f"{word!r} is not a size: bytes, KiB, MiB or GiB are expected, such as 64KiB")
+        raise unfit(f"{word!r} is not a size", "expected bytes, KiB, MiB or GiB, such as 64KiB")
     size = int(found[1]) << UNITS[found[2]] if found[2] not in ("", "b") else int(found[1])
     if size < 4:
-        raise argparse.ArgumentTypeError(f"{word!r} is less than one number: 4 bytes or more are expected")
+        raise unfit(f"{word!r} is less than one number", "expected 4 bytes or more")
     return size - size % 4
 
 
@@ -74,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
     parse = parser()
     options = parse.parse(arguments)
-    size = options.ranks or max(2, _machine.cores())
+    size = options.ranks or max(2, machine.cores())
     see_room("malt bench", [sys.executable], size)
     report = Report(size)
     # Opened first, so that no work is lost over its name.
@@ -90,7 +89,7 @@ def _opened(path: str) -> TextIO:
     try:
         return open(path, "w", encoding="utf-8")
     except OSError as error:
-        raise UsageError("malt bench", f"--json {path!r} cannot be written: {error.strerror}") from None
+        raise UsageError("malt bench", f"--json {path!r} cannot be written", error.strerror or "") from None
 
 
 def _measure(size: int, sizes: Sequence[int], report: Report) -> int:
@@ -98,7 +97,7 @@ def _measure(size: int, sizes: Sequence[int], report: Report) -> int:
     launcher = os.getpid()
     env = job_environment(size)
     argv = [sys.executable, "-m", "malt._cli.measure", *map(str, sizes)]
-    with Job(report, preexec=lambda: _parent.end_with(launcher)) as job:
+    with Job(report, preexec=lambda: parent.end_with(launcher)) as job:
         for rank in map(str, range(size)):
             job.start(argv, {**env, "MALT_RANK": rank})
         job.wait()
@@ -163,7 +162,7 @@ class Report:
             lines.append("the ranks take turns: these are the times of a crowded machine")
         if result["load"] > 0.5:
             lines.append(
-                f"other programs keep {result['load']:.1f} cores busy: expect worse times, and others each time"
+                f"other programs keep {result['load']:.1f} cores busy: expect worse times, different in each run"
             )
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from malt import _cli
-from malt._cli import graph, run
+from malt._cli import explain, graph, run
 from malt._cli.options import Parser, UsageError
 from malt._errors import PackageError
 from malt._need import need
@@ -16,7 +16,7 @@ from malt._need import need
 SHELLS = ("bash", "zsh", "fish")
 
 DESCRIPTION = """\
-Prints a script with which a shell completes commands, options, graphs and formats of `malt`. It is
+Prints a script with which a shell completes commands, options, graphs, formats and topics of `malt`. It is
 made by shtab (pip install shtab), which is not needed afterwards."""
 
 EXAMPLES = """\
@@ -25,7 +25,7 @@ EXAMPLES = """\
   malt completion fish | source           in config.fish
 """
 
-VALUES = {"graph": graph.NAMES, "format": graph.FORMATS, "on_death": run.ON_DEATH}
+VALUES = {"graph": graph.NAMES, "format": graph.FORMATS, "on_death": run.ON_DEATH, "topic": sorted(explain.topics())}
 """What stands for an argument, by its name."""
 
 FILES = ("output", "json", "hostfile", "token_file")

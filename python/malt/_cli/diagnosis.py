@@ -6,33 +6,39 @@ import re
 import shlex
 from collections.abc import Sequence
 
-# What is said, and the sentence for it.
+# What is said; why, and what to do.
 _KNOWN = (
     (
         r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "this machine does not know its key, or knows another: connect once by hand, with `{by_hand}`",
+        "this machine does not know its key, or knows another",
+        "Connect once by hand: `{by_hand}`.",
     ),
     (
         r"Permission denied \(",
-        "it wants a password, or does not know your key: `ssh-copy-id {host}` gives it your key, and a key with a "
-        "passphrase has to be in ssh-agent; `{by_hand}` has to work without a question",
+        "it asks for a password, or does not know your key",
+        "Give it your key: `ssh-copy-id {host}`. A key with a passphrase has to be in ssh-agent.\n"
+        "`{by_hand}` must work without asking anything.",
     ),
-    (r"Could not resolve hostname", "there is no host of that name"),
+    (r"Could not resolve hostname", "there is no host of that name", "Does `ssh {host}` find it?"),
     (
         r"Connection refused|No route to host|Network is unreachable|timed out|Connection closed|Connection reset",
-        "it is not reached: is it on, does its sshd listen, and does a firewall let you in? `{by_hand}` has to work",
+        "it cannot be reached",
+        "Is it on, does its sshd listen, and does a firewall let you in? `{by_hand}` must work.",
     ),
     (
         r"No module named '?malt'?(?!\.)",
-        "the Python there has no MALT: install the same wheel as here for it, or name another with --python",
+        "the Python there has no MALT",
+        "Install the same wheel as here, or name another Python with --python.",
     ),
     (
         r"No module named '?malt\.|Error while finding module specification",
-        "the MALT there is older than this one: install the same version everywhere",
+        "the MALT there is older than this one",
+        "Install the same version everywhere.",
     ),
     (
         r"(?:not found|No such file or directory|Command not found|cannot execute)",
-        "it has no such Python: install it there, or name one with --python, such as --python python3",
+        "it has no such Python",
+        "Install it there, or name one with --python, such as --python python3.",
     ),
 )
 
@@ -55,13 +61,15 @@ def diagnosis(host: str, command: Sequence[str], errors: str, noise: str) -> str
     --------
     >>> print(diagnosis("b", ["ssh", "b", "python"], "ssh: Could not resolve hostname b: Name unknown", ""))
     host b cannot be used: there is no host of that name
+    Does `ssh b` find it?
       ssh: Could not resolve hostname b: Name unknown
     """
     said = [line.strip() for line in (errors.strip() or noise.strip()).splitlines() if line.strip()]
-    why = next((text for pattern, text in _KNOWN if re.search(pattern, errors)), "its agent has not begun")
+    why = next((said for pattern, *said in _KNOWN if re.search(pattern, errors)), ["its agent has not begun"])
     by_hand = shlex.join([*command[:-1], "true"])
     lines = [
-        f"host {host} cannot be used: {why.format(host=host, by_hand=by_hand)}",
+        f"host {host} cannot be used: {why[0]}",
+        *(line.format(host=host, by_hand=by_hand) for line in why[1:]),
         *(f"  {line}" for line in said[-5:]),
     ]
     if not said:

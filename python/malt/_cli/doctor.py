@@ -13,11 +13,12 @@ from typing import Any
 
 from malt._cli import hosts, pairs
 from malt._cli.finding import OK, PROBLEM, WARNING, Finding, show
-from malt._cli.options import Parser
+from malt._cli.options import Parser, refuse_given
+from malt._ranks import machine, room
 
 DESCRIPTION = """\
 Checks memory, limits, cores, kernels, transports and versions, and lets two ranks
-exchange something. With -H it checks the network between hosts instead: addresses,
+exchange data. With -H it checks the network between hosts instead: addresses,
 firewalls, MTU, round trip and rate of each pair. Each line is ok, a warning (MALT
 works, but less well) or a problem, with what to do about it. The exit code is 1 if
 there is a problem."""
@@ -43,9 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     parse = parser()
     options = parse.parse(arguments)
     if options.hosts is None:
-        for name in ("ssh", "python"):
-            if getattr(options, name) is not None:
-                parse.error(f"--{name} goes with -H, which names hosts")
+        refuse_given(options, ("ssh", "python"), parse.error, "goes with -H, which names hosts")
         return show(findings())
     return pairs.main(options, parse.error)
 
@@ -71,7 +70,7 @@ def findings() -> Iterator[Finding]:
     yield _cores()
     yield _files()
     yield from _limits(resource.getrlimit)
-    yield from _settings(_number)
+    yield from _settings(room.number)
     yield _pidfd()
     if state is not None:
         for transport in state["transports"]:
@@ -124,7 +123,7 @@ def _memory(memory: dict[str, Any]) -> Finding:
             WARNING,
             "memory",
             found,
-            "mind the size of vectors: each rank holds one, and two or more updates of it for the others",
+            "keep vectors small: each rank holds one, and two or more updates of it for the others",
         )
     return Finding(OK, "memory", found)
 
@@ -132,18 +131,18 @@ def _memory(memory: dict[str, Any]) -> Finding:
 def _kernels(path: str) -> Finding:
     if path.startswith("avx"):
         return Finding(OK, "kernels", f"folds use {path}")
-    return Finding(WARNING, "kernels", f"folds use {path}", "nothing, unless this processor has AVX2: then report it")
+    return Finding(
+        WARNING, "kernels", f"folds use {path}", "nothing to do, unless this processor has AVX2: then report it"
+    )
 
 
 def _cores() -> Finding:
-    from malt import _machine
-
-    here, usable, all_ = len(os.sched_getaffinity(0)), _machine.cores(), os.cpu_count() or 1
+    here, usable, all_ = len(os.sched_getaffinity(0)), machine.cores(), os.cpu_count() or 1
     if usable < here:
         return Finding(
             WARNING,
             "cores",
-            f"{here} cores, of which a control group allows the time of {usable}",
+            f"{here} cores, but a control group allows the time of {usable}",
             f"use at most {usable} ranks, or give the container more CPU",
         )
     if here < all_:
@@ -197,20 +196,12 @@ def _settings(number: Callable[[str], int | None]) -> Iterator[Finding]:
         )
 
 
-def _number(path: str) -> int | None:
-    try:
-        with open(path) as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return None
-
-
 def _pidfd() -> Finding:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
         return Finding(
-            WARNING, "pidfd", "not there: deaths are noticed by a thread per rank", "Linux 5.3 or newer has it"
+            WARNING, "pidfd", "missing: a thread for each rank watches for deaths", "Linux 5.3 or newer has it"
         )
     return Finding(OK, "pidfd", "deaths of ranks are noticed at once")
 

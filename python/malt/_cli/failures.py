@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from malt._output import Display
-from malt._rank import Outcome
+from malt._ranks.output import Display
+from malt._ranks.rank import Outcome
 
 
 class Failures:

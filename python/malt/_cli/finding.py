@@ -28,5 +28,5 @@ def show(findings: Iterable[Finding]) -> int:
             for line in form.wrap(text):
                 print(line, flush=True)
         worst = PROBLEM if PROBLEM in (level, worst) else WARNING if WARNING in (level, worst) else OK
-    print({OK: "all is well", WARNING: "MALT works; see the warnings", PROBLEM: "see the problems"}[worst])
+    print({OK: "no problems found", WARNING: "MALT works; see the warnings", PROBLEM: "see the problems"}[worst])
     return int(worst == PROBLEM)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
-from malt._cli.options import Parser, nearest, whole
+from malt._cli.options import Parser, nearest, unfit, whole
+from malt._cli.wrap import columns, folded
 from malt.typing import GraphName
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ def parser() -> Parser:
         "--format",
         type=_format,
         metavar="|".join(FORMATS),
-        help="default: text, or by the ending of FILE; png and pdf need matplotlib",
+        help="default: text, or as the ending of FILE says; png and pdf need matplotlib",
     )
     made.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of the terminal")
     made.add_argument(
@@ -68,7 +71,7 @@ def _size(text: str) -> int:
 
 def _format(text: str) -> str:
     if text not in FORMATS:
-        raise argparse.ArgumentTypeError(f"{text!r}: {nearest(text, FORMATS)}")
+        raise unfit(f"{text!r} is not a format", nearest(text, FORMATS))
     return text
 
 
@@ -77,17 +80,19 @@ def main(arguments: Sequence[str]) -> int:
     parse = parser()
     options = parse.parse(arguments)
     if not options.graph and not options.compare:
-        parse.error("name a graph, such as `malt graph halton -n 16`, or compare them: `malt graph --compare -n 16`")
+        parse.error(
+            "no graph is named", do="Write `malt graph halton -n 16`, or compare them: `malt graph --compare -n 16`."
+        )
     form = _wanted(parse, options)
     if options.compare:
         if form != "text":
-            parse.error(f"{form} is for one graph: --compare gives a table")
+            parse.error(f"{form} is for one graph", "--compare gives a table", "Leave --format and -o out.")
         data = _compared(parse, options).encode()
     else:
         if len(options.graph) > 1:
-            parse.error(f"one graph is expected, not {len(options.graph)}: several can be compared with --compare")
+            parse.error(f"{len(options.graph)} graphs are named; expected one", do="Compare several with --compare.")
         data = _drawn(parse, options, form)
-    _write(parse, options.output, data)
+    _write(parse, options.output, data, form if not options.compare else "")
     return 0
 
 
@@ -97,11 +102,13 @@ def _wanted(parse: Parser, options: argparse.Namespace) -> str:
     named = SUFFIXES.get(suffix)
     if suffix and named is None and options.format is None:
         parse.error(
-            f"-o {options.output!r}: {suffix!r} is not a format: use one of {' '.join(SUFFIXES)}, or say --format"
+            f"-o {options.output!r}: {suffix!r} is not a format",
+            f"it is one of {' '.join(SUFFIXES)}",
+            "Write one of these, or pass --format.",
         )
     form: str = options.format or named or "text"
     if form in ("png", "pdf") and options.output is None:
-        parse.error(f"{form} is not text: write it to a file, such as -o graph.{form}")
+        parse.error(f"{form} is not text", do=f"Write it to a file, such as -o graph.{form}.")
     return form
 
 
@@ -111,7 +118,7 @@ def _graph(parse: Parser, spec: str, options: argparse.Namespace, allow: bool) -
     size = options.ranks
     if size is None:
         if not spec.startswith("lists:"):
-            parse.error(f"say for how many ranks, such as `malt graph {spec} -n 16`")
+            parse.error("the number of ranks is missing", do=f"Write `malt graph {spec} -n 16`.")
         size = spec.count("/") + 1
     return malt.Graph(spec, size, allow_disconnected=allow)
 
@@ -127,25 +134,30 @@ def _drawn(parse: Parser, options: argparse.Namespace, form: str) -> bytes:
     except ValueError as error:
         parse.error(_sentence(error))
     except ImportError as error:
-        parse.error(f"{str(error).removeprefix('malt: ')}; svg, dot and json do without")
+        parse.error(_sentence(error), do="svg, dot and json need no package.")
 
 
-def _sentence(error: ValueError) -> str:
+def _sentence(error: Exception) -> str:
     """Return the library's sentence, with the option as it is called here."""
     text = str(error).removeprefix("malt: ")
     return text.replace("allow_disconnected", "--allow-disconnected")
 
 
 def _compared(parse: Parser, options: argparse.Namespace) -> str:
-    """Return a table. What exists for other numbers of ranks only is a line that says so."""
+    """Return a table. A graph that does not exist for this number of ranks gets a line that says so."""
     head = ("graph", "edges", "receivers", "hops", "eigenvalue", "real part", "")
     rows: list[tuple[str, ...]] = [head]
     rows += [_row(parse, spec, options) for spec in options.graph or NAMES]
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    width = columns(1, sys.maxsize)
     lines = []
     for name, *numbers, note in rows:
         cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(numbers, widths[1:-1], strict=True))]
-        lines.append("  ".join([*cells, note]).rstrip())
+        row = "  ".join([*cells, note]).rstrip()
+        if len(row) > width:
+            lines += ["  ".join(cells), *textwrap.wrap(note, width, initial_indent="    ", subsequent_indent="    ")]
+        else:
+            lines.append(row)
     return "\n".join(lines) + "\n"
 
 
@@ -155,7 +167,7 @@ def _row(parse: Parser, spec: str, options: argparse.Namespace) -> tuple[str, ..
     except ValueError as error:
         if options.graph:
             parse.error(_sentence(error))
-        return (spec, *["-"] * 5, _sentence(error).partition(";")[0])
+        return (spec, *["-"] * 5, _sentence(error).partition("\n")[0])
 
 
 def _measures(spec: str, graph: Graph) -> tuple[str, ...]:
@@ -176,14 +188,27 @@ def _measures(spec: str, graph: Graph) -> tuple[str, ...]:
     )
 
 
-def _write(parse: Parser, path: str | None, data: bytes) -> None:
+def _fitted(text: str, width: int) -> str:
+    """Return a graph as text for a terminal; without the drawing where that is wider."""
+    head, _, drawing = text.partition("\n\n")
+    needed = max(map(len, drawing.splitlines()), default=0)
+    if needed > width:
+        drawing = f"The drawing needs {needed} columns, and this terminal has {width}: write it to a file with -o."
+        drawing = "\n".join(textwrap.wrap(drawing, width))
+    return "\n\n".join(filter(None, (folded(head, width), drawing)))
+
+
+def _write(parse: Parser, path: str | None, data: bytes, form: str) -> None:
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")
-        print(data.decode().removesuffix("\n"))
+        text, width = data.decode().removesuffix("\n"), columns(1, sys.maxsize)
+        print(_fitted(text, width) if form == "text" else text)
         return
     try:
         with open(path, "wb") as file:
             file.write(data)
     except OSError as error:
-        parse.error(f"-o {path!r} cannot be written: {error.strerror}")
+        if error.errno == errno.ENOSPC and os.path.isfile(path):
+            os.remove(path)  # a part is of no use
+        parse.error(f"-o {path!r} cannot be written", error.strerror or "")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from malt._cli.options import whole
-from malt._cli.token import LEAST, SHORT
-from malt._room import MOST
+from malt._cli.options import Refuse, refuse_given, unfit, whole
+from malt._cli.token import long_enough
+from malt._ranks.room import MOST
 
-Refuse = Callable[[str], NoReturn]
-
-_SECRET = """\
-ranks of several machines need a secret that they share, so that nobody else joins. Make one with `malt token` and set
-MALT_TOKEN to it on every machine, or put it into a file that only you can read, and say --token-file FILE"""
+_SECRET = (
+    "ranks of several machines need a secret, so that nobody else joins",
+    "`malt token` prints one",
+    "Set MALT_TOKEN to it on every machine, or write it to a file, and pass --token-file FILE.",
+)
 
 
 class Part(NamedTuple):
@@ -48,9 +47,10 @@ def _nodes(text: str) -> int:
 def _store(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16 or (":" in host and not host.startswith("[")):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a place to meet: a name or address of machine 0 and a port that is free there are "
-            "expected, such as node0:29500 or [fd00::1]:29500"
+        raise unfit(
+            f"{text!r} is not a place to meet",
+            "expected a name or address of machine 0 and a free port there",
+            "Such as node0:29500 or [fd00::1]:29500.",
         )
     return text
 
@@ -67,37 +67,40 @@ def part(options: argparse.Namespace, refuse: Refuse) -> Part:
     """
     counts: list[int] = options.ranks
     if options.nodes is None and len(counts) == 1:
-        for name in ("node_rank", "store", "token_file"):
-            if getattr(options, name) is not None:
-                refuse(f"--{name.replace('_', '-')} goes with --nodes, the number of machines")
+        others, do = ("node_rank", "store", "token_file"), "Pass the number of machines: --nodes 2."
+        refuse_given(options, others, refuse, "goes with --nodes", "", do)
         return Part(counts[0], range(counts[0]))
     nodes = options.nodes or len(counts)
     if len(counts) == 1:
         counts = counts * nodes
     if len(counts) != nodes:
-        refuse(f"-n {','.join(map(str, counts))} is for {len(counts)} machines, and --nodes {nodes} says otherwise")
+        refuse(f"-n {','.join(map(str, counts))} is for {len(counts)} machines", f"--nodes says {nodes}")
     here = options.node_rank
     if here is None or not 0 <= here < nodes:
-        refuse(f"say which of the {nodes} machines this is: --node-rank 0 to --node-rank {nodes - 1}")
+        refuse(
+            f"the number of this machine, of {nodes}, is missing or wrong",
+            do=f"Pass --node-rank 0 to --node-rank {nodes - 1}.",
+        )
     if options.store is None:
-        refuse("say where all meet, the same on each machine: --store HOST:PORT, of machine 0, such as node0:29500")
+        refuse(
+            "the place where all ranks meet is missing",
+            "it is a free port of machine 0, the same on each machine",
+            "Pass --store node0:29500.",
+        )
     if sum(counts) > MOST:
-        refuse(f"{sum(counts)} ranks on {nodes} machines are too many: a job has at most {MOST}")
+        refuse(f"{sum(counts)} ranks on {nodes} machines are too many", f"a job has at most {MOST}")
     first = sum(counts[:here])
     return Part(sum(counts), range(first, first + counts[here]), options.store, _token(options, refuse))
 
 
 def _token(options: argparse.Namespace, refuse: Refuse) -> str:
     if options.token_file is None:
-        token = os.environ.get("MALT_TOKEN") or refuse(_SECRET)
-        return token if len(token) >= LEAST else refuse(f"MALT_TOKEN {SHORT}")
+        return long_enough(os.environ.get("MALT_TOKEN") or refuse(*_SECRET), "MALT_TOKEN", refuse)
     try:
         with open(options.token_file) as file:
             token = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
-        refuse(f"--token-file {options.token_file!r} cannot be read: {error}")
+        refuse(f"--token-file {options.token_file!r} cannot be read", str(error))
     if not token or any(c.isspace() for c in token):
-        refuse(f"--token-file {options.token_file!r} holds no secret: one word is expected, as `malt token` prints it")
-    if len(token) < LEAST:
-        refuse(f"the word in --token-file {options.token_file!r} {SHORT}")
-    return token
+        refuse(f"--token-file {options.token_file!r} holds no secret", "expected one word, as `malt token` prints it")
+    return long_enough(token, f"the word in --token-file {options.token_file!r}", refuse)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from malt import _options
 from malt._cli.wrap import Formatter
-from malt._room import MOST, shortage
+from malt._guide import below, lines
+from malt._ranks.room import MOST, shortage
+
+Refuse = Callable[..., NoReturn]
+"""Raises an error; as of `UsageError`, less the command."""
 
 
 class UsageError(Exception):
@@ -19,19 +23,24 @@ class UsageError(Exception):
     ----------
     command : str
         Whose command line, such as ``malt run``.
-    message : str
-        What was wrong, what was expected, what to do.
+    what, where, do : str
+        What is wrong; what was expected; what to do.
     """
 
-    def __init__(self, command: str, message: str) -> None:
-        super().__init__(f"{command}: {message}\n(see {command} --help)")
+    def __init__(self, command: str, what: str, where: str = "", do: str = "") -> None:
+        super().__init__(below(lines(what, where, do, by=command), f"More: {command} --help"))
+
+
+def unfit(what: str, where: str = "", do: str = "") -> argparse.ArgumentTypeError:
+    """Return the error for an argument, before which argparse puts its option; as of `UsageError`."""
+    return argparse.ArgumentTypeError(below(what, where, do))
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Return ``did you mean …?`` where a name is near, else the names."""
+    """Return ``Did you mean …?`` where a name is near, else the names."""
     names = list(names)
     found = _options.nearest(word, names)
-    return f"did you mean {found!r}?" if found else f"expected one of {', '.join(names)}"
+    return f"Did you mean {found!r}?" if found else f"it is one of {', '.join(names)}"
 
 
 class Parser(argparse.ArgumentParser):
@@ -57,19 +66,26 @@ class Parser(argparse.ArgumentParser):
         for word in unknown:
             if word.startswith("-"):
                 name = word.partition("=")[0]
-                self.error(f"there is no option {name}: {nearest(name, self.options())}")
-            self.error(f"{word!r} was not expected here")
+                self.error(f"there is no option {name}", nearest(name, self.options()))
+            self.error(f"{word!r} was not expected here", do="Leave it out, or write its option in front of it.")
         return found
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str, where: str = "", do: str = "") -> NoReturn:
         """Raise instead of printing and exiting."""
-        raise UsageError(self.prog, message.removeprefix("argument "))
+        raise UsageError(self.prog, message.removeprefix("argument "), where, do)
 
 
 def settings(options: argparse.Namespace) -> dict[str, str]:
     """Return the variables that options of ``malt run`` stand for."""
     told = {} if options.timeout is None else {"MALT_TIMEOUT": str(options.timeout)}
     return told | {"MALT_ENCRYPT": "1"} if options.encrypt else told
+
+
+def refuse_given(options: argparse.Namespace, names: Iterable[str], refuse: Refuse, why: str, *more: str) -> None:
+    """Raise if one of some options is given; the error begins with it."""
+    for name in names:
+        if getattr(options, name) is not None:
+            refuse(f"--{name.replace('_', '-')} {why}", *more)
 
 
 def whole(text: str, least: int, most: int, what: str, example: str) -> int:
@@ -79,17 +95,19 @@ def whole(text: str, least: int, most: int, what: str, example: str) -> int:
     except ValueError:
         value = least - 1
     if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {least} to {most} are possible, such as {example}")
+        raise unfit(f"{text!r} is not a {what}", f"expected {least} to {most}, such as {example}")
     return value
 
 
 def ranks(text: str) -> int:
     """Return a number of ranks that a job can have."""
+    if text == "p":  # of -np
+        raise unfit("-np is -n here", "expected a number after -n, such as -n 4")
     return whole(text, 1, MOST, "number of ranks", "-n 4")
 
 
 def see_room(command: str, argv: Sequence[str], count: int, more: int = 0) -> None:
-    """Raise a UsageError if this machine has no room for so many processes; see `_room.shortage`."""
+    """Raise a UsageError if this machine has no room for so many processes; see `room.shortage`."""
     found = shortage(count, more, python=argv[0] == sys.executable)
     if found is not None:
-        raise UsageError(command, str(found))
+        raise UsageError(command, *found.lines())

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations
-from typing import Any, NoReturn
+from typing import Any
 
-import malt
 from malt._cli import hosts
-from malt._cli.diagnosis import diagnosis
 from malt._cli.finding import OK, PROBLEM, WARNING, Finding, show
-from malt._cli.frames import Frames
-from malt._cli.options import UsageError
-from malt._cli.plan import reached_by
+from malt._cli.options import Refuse
+from malt._cli.remote import Program, Programs
 
 _SLOW = 12.5e6
 """Bytes a second, of a cable of 100 Mbit/s, below which a way is called slow."""
@@ -27,88 +20,53 @@ _FAR = 0.01
 """Seconds of a round trip above which a way is called slow."""
 
 
-class _Host:
-    """One host, and the probe that has been started there."""
+class _Probes(Programs):
+    """A probe on each host; each does one thing at a time."""
 
-    def __init__(self, name: str, command: Sequence[str], opened: ExitStack) -> None:
-        self.name = name
-        self._command = command
-        self._errors = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        pipe = subprocess.PIPE
-        try:
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
-        except FileNotFoundError:
-            raise UsageError(
-                "malt doctor",
-                f"{command[0]!r} was not found: install it (apt install openssh-client), or say --ssh",
-            ) from None
-        opened.enter_context(self._process)
-        opened.callback(self._process.terminate)
-        self._frames = Frames()
-        self._heard: list[dict[str, Any]] = []
+    answer: dict[str, Any] | None = None
 
-    def ask(self, **what: Any) -> dict[str, Any]:
-        """Have the probe do something, and return what it says."""
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(what).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # `hear` says why
-        return self.hear()
+    def heard(self, program: Program, message: dict[str, Any]) -> None:
+        """Take the answer."""
+        self.answer = message
 
-    def hear(self) -> dict[str, Any]:
-        """Return the next thing that the probe says."""
-        assert self._process.stdout is not None
-        while not self._heard and (piece := os.read(self._process.stdout.fileno(), 1 << 16)):
-            self._heard += [json.loads(data) for _, _, data in self._frames.feed(piece)]
-        if self._heard:
-            said = self._heard.pop(0)
-            if "refused" in said:
-                raise UsageError("malt doctor", f"host {self.name}: {said['refused']}")
-            return said
-        self._process.wait()
-        self._errors.seek(0)
-        errors, noise = self._errors.read().decode(errors="replace"), self._frames.noise.decode(errors="replace")
-        raise UsageError("malt doctor", diagnosis(self.name, self._command, errors, noise))
+    def inquire(self, program: Program, **what: Any) -> dict[str, Any]:
+        """Have one do something, and return what it says."""
+        self.answer = None
+        program.say(**what)
+        self.wait(enough=lambda: self.answer is not None)
+        assert self.answer is not None  # the end of a probe is an error
+        return self.answer
 
 
-def main(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> int:
+def main(options: argparse.Namespace, refuse: Refuse) -> int:
     """Check each pair of the hosts that the options name, and return the exit code."""
-    named = {host.name: host for host in hosts.from_words(options.hosts, 1, refuse)}
+    named = dict.fromkeys(host.name for host in hosts.from_words(options.hosts, 1, refuse))
     if len(named) < 2:
-        refuse(f"-H {options.hosts} names one host: two or more are expected, such as -H node1,node2")
-    _, reach = reached_by(options, "malt._cli.probe")
-    with ExitStack() as opened:
-        probes = [_Host(name, reach(host), opened) for name, host in named.items()]
-        for probe in probes:
-            version = probe.hear()["version"]
-            if version != malt.__version__:
-                raise UsageError(
-                    "malt doctor",
-                    f"host {probe.name} has MALT {version} and this machine has {malt.__version__}: install the same "
-                    "version everywhere, or name another Python there with --python",
-                )
+        refuse(f"-H {options.hosts} names one host", "expected two or more, such as -H node1,node2")
+    with _Probes("malt doctor", "malt._cli.probe", list(named), options) as there:
+        probes = there.programs
+        there.connect()
+        there.wait(enough=lambda: all(probe.known for probe in probes))
         secret, interface = os.urandom(16).hex(), os.environ.get("MALT_INTERFACE", "")
-        described = [probe.ask(do="listen", secret=secret, interface=interface) for probe in probes]
+        described = [there.inquire(probe, do="listen", secret=secret, interface=interface) for probe in probes]
         wide = max(4, *(len(name) for name in named))
         print(f"{'host':{wide}}  {'interface':12}{'MTU':>6}  address")
         for probe, about in zip(probes, described, strict=True):
             for one in about["interfaces"]:
-                note = "  (public: MALT encrypts)" if one["public"] else ""
-                print(f"{probe.name:{wide}}  {one['name']:12}{one['mtu']:6}  {one['address']}{note}")
-        print(
-            f"\n{'from':{wide}}  {'to':{wide}}  {'round trip':>10}  {'rate':>10}  {'path MTU':>8}  verdict", flush=True
-        )
+                note = "  (public)" if one["public"] else ""
+                print(f"{probe.host:{wide}}  {one['name']:12}{one['mtu']:6}  {one['address']}{note}")
+        if any(one["public"] for about in described for one in about["interfaces"]):
+            print("MALT encrypts what it sends to public addresses.")
+        print(f"\n{'from':{wide}}  {'to':{wide}}  {'round trip':>10}  {'rate':>10}  {'MTU':>5}  verdict", flush=True)
         found: list[Finding] = []
-        for (a, _), (b, there) in permutations(zip(probes, described, strict=True), 2):
-            way = a.ask(do="measure", store=there["store"])
-            verdict, findings = judged(f"{a.name} -> {b.name}", b.name, there, way)
+        for (a, _), (b, about) in permutations(zip(probes, described, strict=True), 2):
+            way = there.inquire(a, do="measure", store=about["store"])
+            verdict, findings = judged(f"{a.host} -> {b.host}", b.host, about, way)
             found += findings
             trip, rate = way.get("round_trip"), way.get("rate")
             print(
-                f"{a.name:{wide}}  {b.name:{wide}}  {'-' if trip is None else f'{trip * 1e3:.2f} ms':>10}  "
-                f"{'-' if rate is None else _rate(rate):>10}  {way.get('mtu') or '-':>8}  {verdict}",
+                f"{a.host:{wide}}  {b.host:{wide}}  {'-' if trip is None else f'{trip * 1e3:.2f} ms':>10}  "
+                f"{'-' if rate is None else _rate(rate):>10}  {way.get('mtu') or '-':>5}  {verdict}",
                 flush=True,
             )
     print()
@@ -116,13 +74,8 @@ def main(options: argparse.Namespace, refuse: Callable[[str], NoReturn]) -> int:
 
 
 def _rate(rate: float) -> str:
-    return (
-        f"{rate / 1e9:.1f} GB/s"
-        if rate >= 1e9
-        else f"{rate / 1e6:.1f} MB/s"
-        if rate >= 1e6
-        else f"{rate / 1e3:.0f} KB/s"
-    )
+    amount, unit = (rate / 1e9, "GB") if rate >= 1e9 else (rate / 1e6, "MB") if rate >= 1e6 else (rate / 1e3, "KB")
+    return f"{amount:.{int(unit != 'KB')}f} {unit}/s"
 
 
 # ------------------------------------------------------------------ what it means
@@ -154,7 +107,7 @@ def judged(pair: str, to: str, there: dict[str, Any], way: dict[str, Any]) -> tu
                 PROBLEM,
                 pair,
                 "small packets arrive, large ones do not: the path's MTU"
-                + (f" is near {fits}, and nothing says so" if fits else ", or a firewall that drops long packets"),
+                + (f" is near {fits}, and no router reports it" if fits else ", or a firewall that drops long packets"),
                 f"ip link set dev {_device(there, way['address'])} mtu {fits or 1280} on both hosts, or let ICMP "
                 '"fragmentation needed" pass',
             ),

@@ -1,6 +1,6 @@
 """The part of ``malt doctor -H`` that runs on each host: it listens, and measures the ways to other hosts.
 
-Standard input and output are the connection (``frames``): a line of JSON asks, one frame answers. The end of
+Standard input and output are the connection (``remote``): a line of JSON asks, one frame answers. The end of
 standard input ends the process.
 """
 
@@ -19,9 +19,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import malt
-from malt import _addresses
-from malt._cli.frames import PREAMBLE, said
+from malt._cli.remote import GREETING, said
+from malt._ranks import addresses
 
 PATIENCE = 2.0
 """Seconds in which a connection has to come about, and a large transfer has to begin to arrive."""
@@ -63,13 +62,13 @@ class Probe:
 
     def __init__(self, secret: str, interface: str) -> None:
         self._secret = secret.encode()
-        self._listening, self.store = _addresses.listen({"MALT_INTERFACE": interface})
+        self._listening, self.store = addresses.listen({"MALT_INTERFACE": interface})
         for one in self._listening:
             threading.Thread(target=self._accept, args=(one,), daemon=True).start()
 
     def described(self) -> dict[str, Any]:
         """Return where this host listens, and of which interfaces the addresses are."""
-        devices = _addresses.devices()
+        devices = addresses.devices()
         with socket.socket(type=socket.SOCK_DGRAM) as asked:
             return {
                 "store": self.store,
@@ -78,7 +77,7 @@ class Probe:
                         "name": devices.get(address, "lo"),
                         "address": address,
                         "mtu": _mtu_of(asked, devices.get(address, "lo")),
-                        "public": _addresses.public(address),
+                        "public": addresses.public(address),
                     }
                     for address in (one.getsockname()[0] for one in self._listening)
                 ],
@@ -241,11 +240,11 @@ def main() -> int:
     out = sys.stdout.buffer
 
     def say(**message: Any) -> None:
-        out.write(said(message))
+        out.write(said(**message))
         out.flush()
 
-    out.write(PREAMBLE)
-    say(version=malt.__version__)
+    out.write(GREETING)
+    out.flush()
     probe: Probe | None = None
     for line in sys.stdin:
         asked = json.loads(line)

@@ -1,365 +1,238 @@
-"""The ranks of several hosts, each started by an agent there, to which ssh leads (``malt run -H``)."""
+"""A program of MALT on each of several hosts, to which ssh leads, and what is said with it.
+
+The program begins with `GREETING`: what comes before it was written by the login shell. Then it sends frames, and
+reads lines of JSON; the end of the connection, by whatever accident, is its end. Nothing here is ever executed or
+unpickled.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
-import signal
-import time
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+import struct
+import sys
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import malt
 from malt._cli.diagnosis import diagnosis
-from malt._cli.failures import Failures
-from malt._cli.frames import SAID, Frames
-from malt._cli.hosts import Host
-from malt._cli.options import UsageError
-from malt._cli.plan import Plan
-from malt._launch import DEAD, FINISH, GRACE, Job
-from malt._output import Lines
-from malt._rank import Outcome, Rank, first_failure
+from malt._cli.hosts import HERE
+from malt._cli.options import UsageError, see_room
+from malt._ranks import parent
+from malt._ranks.launch import Job
+from malt._ranks.output import Lines
+from malt._ranks.rank import Rank
+
+PREAMBLE = b"\0malt agent\n"
+
+OUT, ERR, SAID = 1, 2, 3
+"""Kinds of frames: what a rank wrote to its standard output or standard error, and what the program itself says."""
 
 AT_ONCE = 8
 """Hosts that are being connected to at a time: one sshd refuses many logins at once."""
 
+_HEAD = struct.Struct("<BII")  # kind, rank, bytes that follow
+
+_NOISE = 1 << 14
+"""Bytes of a login shell that are kept, to be shown if nothing else comes."""
+
 _KEPT = 100
 """Lines of a host's standard error that are remembered."""
 
-_FAREWELL = 5.0
-"""Seconds more than the ranks need to end, that the agents may take to say so."""
+# A question would wait for ever; a host that is gone is to be noticed, within 20 s: when it has left
+# three questions, 5 s apart, without an answer for as long.
+_SETTINGS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3")
+_SSH = ("-T", *(word for setting in _SETTINGS for word in ("-o", setting)))
 
 
-class _RemoteRank(Outcome):
-    """One rank on another host."""
+def frame(kind: int, rank: int, data: bytes) -> bytes:
+    """Return one frame."""
+    return _HEAD.pack(kind, rank, len(data)) + data
+
+
+def said(**message: Any) -> bytes:
+    """Return the frame of what a program says."""
+    return frame(SAID, 0, json.dumps(message).encode())
+
+
+GREETING = PREAMBLE + said(version=malt.__version__)
+
+
+class Frames:
+    """Cuts what a program sends into frames."""
+
+    def __init__(self) -> None:
+        self.noise = b""
+        """What came before the program began."""
+        self._begun = False
+        self._data = b""
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the frames that data completes, as kind, rank, bytes."""
+        self._data += data
+        if not self._begun:
+            before, found, after = self._data.partition(PREAMBLE)
+            if not found:
+                self.noise, self._data = before[-_NOISE:], before[-_NOISE:]
+                return
+            self.noise, self._data, self._begun = before[-_NOISE:], after, True
+        at = 0
+        while len(self._data) - at >= _HEAD.size:
+            kind, rank, size = _HEAD.unpack_from(self._data, at)
+            end = at + _HEAD.size + size
+            if len(self._data) < end:
+                break
+            yield kind, rank, self._data[at + _HEAD.size : end]
+            at = end
+        self._data = self._data[at:]
+
+
+class Program:
+    """The program on one host."""
 
     def __init__(self, number: int, host: str) -> None:
-        super().__init__(number)
+        self.number = number
         self.host = host
-        self.lost = False
-
-    def fate(self) -> str:
-        if self.lost:
-            return f"is lost: the connection to host {self.host} has ended"
-        return f"on host {self.host} {super().fate()}"
-
-
-class _Connections(Job):
-    """The processes that lead to the hosts. That one ends is for `Hosts` to judge."""
-
-    def judge(self) -> None:
-        """See who has ended; none of it stops the others here."""
-        for rank in self.ranks:
-            rank.look()
-
-
-class _Connection:
-    """One host."""
-
-    def __init__(self, host: Host, ranks: Sequence[_RemoteRank]) -> None:
-        self.host = host
-        self.ranks = ranks
         self.frames = Frames()
         self.errors: list[bytes] = []
         """The last lines that came on its standard error: of ssh, of a shell, of Python."""
         self.lines = Lines()
         self.process: Rank | None = None
-        self.stdin = -1
+        """What leads to it, once that has been started."""
         self.known = False
-        """The agent there has begun."""
-        self.ready = False
-        self.done = False
+        """It has begun."""
+        self._stdin = -1
+
+    def hear_from(self, fd: int) -> None:
+        """Have what is said written there."""
+        self._stdin = fd
 
     def say(self, do: str, **what: Any) -> None:
-        """Tell the agent something."""
-        if self.stdin >= 0 and self.known:
-            with contextlib.suppress(OSError):  # it has ended: that is noticed elsewhere
-                os.write(self.stdin, json.dumps({"do": do, **what}).encode() + b"\n")
+        """Tell it something."""
+        with contextlib.suppress(OSError):  # it has ended: that is noticed elsewhere
+            os.write(self._stdin, json.dumps({"do": do, **what}).encode() + b"\n")
+
+    def hang_up(self) -> None:
+        """Say nothing more."""
+        if self._stdin >= 0:
+            os.close(self._stdin)
+            self._stdin = -1
 
 
-class Hosts:
-    """The ranks of several hosts, as a `Crew`.
+class Programs(Job):
+    """The processes that lead to the programs. A subclass says what the programs do.
 
-    No rank is started before all hosts are ready. What is wrong with one before that
-    is a `UsageError`, and nothing has happened; after that, a connection that ends is the
-    death of the ranks there.
+    Whatever keeps one from beginning is a `UsageError`, and so is its end, unless `ended` says otherwise.
 
     Parameters
     ----------
-    plan : Plan
-        What to run.
-    failures : Failures
-        Shows what the ranks write, and how they fail.
-    note : callable
-        Called with what the user may want to know.
-    preexec : callable
-        As for `Job`.
+    command : str
+        Whose programs they are, such as ``malt run``, for errors.
+    module : str
+        What Python runs on each host.
+    hosts : sequence of str
+        What ssh is told. A host may be there several times.
+    options : argparse.Namespace
+        Those of `hosts.add_ways`.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        failures: Failures,
-        note: Callable[[str], None],
-        preexec: Callable[[], None],
-    ) -> None:
-        self.ranks: list[_RemoteRank] = []
-        self._asked = False
-        self._plan = plan
-        self._output: Callable[[int, int, bytes], None] = failures.display
-        self._told: Callable[[Outcome], None] = failures.heard
-        self._note = note
-        self._job = _Connections(self._came, preexec)
-        self._connections: list[_Connection] = []
-        for host in plan.hosts:
-            ranks = [_RemoteRank(len(self.ranks) + at, host.name) for at in range(host.ranks)]
-            self.ranks += ranks
-            self._connections.append(_Connection(host, ranks))
-        self._store = ""
-        self._public: list[str] = []
-        """Hosts with addresses that are not private."""
-        self._started = False
-        self._stopped = False
-        self._stop_at: float | None = None
-        self._kill_at: float | None = None
-        self._left: list[int] = []
+    def __init__(self, command: str, module: str, hosts: Sequence[str], options: argparse.Namespace) -> None:
+        super().__init__(self._came, partial(parent.end_with, os.getpid()))
+        self.programs = [Program(number, host) for number, host in enumerate(hosts)]
+        self._command = command
+        self._ssh = shlex.split(options.ssh or "ssh")
+        if os.path.basename(self._ssh[0]) == "ssh":
+            self._ssh += _SSH
+        self._line = f"exec {options.python or shlex.quote(sys.executable)} -m {module}"
+        see_room(command, self._ssh, len(hosts), more=1)
 
-    def __enter__(self) -> Hosts:
-        return self
+    def _reach(self, host: str) -> list[str]:
+        return ["sh", "-c", self._line] if host in HERE else [*self._ssh, host, self._line]
 
-    def __exit__(self, error: object, *_: object) -> None:
-        if error is not None:
-            self._output = lambda *_: None
-            self._told = lambda _: None
-        self.close()
-
-    # ------------------------------------------------------------------ starting
-
-    def start(self) -> None:
-        """Begin; `wait` does the rest."""
-        self._connect()
-
-    def _connect(self) -> None:
-        """Connect to more hosts, if fewer than `AT_ONCE` are still on their way."""
-        begun = [c for c in self._connections if c.process is not None]
-        under_way = sum(not c.known for c in begun)
-        for connection in self._connections[len(begun) : len(begun) + AT_ONCE - under_way]:
-            hear, connection.stdin = os.pipe()
+    def connect(self) -> None:
+        """Connect to more hosts, if fewer than `AT_ONCE` are still on their way; `wait` does the rest."""
+        begun = [program for program in self.programs if program.process is not None]
+        under_way = sum(not program.known for program in begun)
+        more = self.programs[len(begun) : len(begun) + AT_ONCE - under_way]
+        for program in more if self.stopped is None else ():
+            hear, tell = os.pipe()
+            program.hear_from(tell)
+            argv = self._reach(program.host)
             try:
-                argv = self._plan.reach(connection.host)
-                connection.process = self._job.start(argv, os.environ, stdin=hear)
+                program.process = self.start(argv, os.environ, stdin=hear)
             except FileNotFoundError:
-                raise UsageError(
-                    "malt run",
-                    f"there is no program {argv[0]!r}: install it (apt install openssh-client), or say --ssh",
-                ) from None
+                what = f"there is no program {argv[0]!r}"
+                do = "Install it (apt install openssh-client), or pass --ssh."
+                raise UsageError(self._command, what, do=do) from None
             finally:
                 os.close(hear)
 
-    def _came(self, number: int, stream: int, data: bytes) -> None:
-        connection = self._connections[number]
-        if stream == 2:
-            self._complained(connection, connection.lines.feed(data) if data else connection.lines.rest())
-        elif not data:
-            self._ended(connection)
-        else:
-            for kind, rank, piece in connection.frames.feed(data):
-                if kind == SAID:
-                    self._heard(connection, json.loads(piece))
-                else:
-                    self._output(rank, kind, piece)
-
-    def _complained(self, connection: _Connection, lines: Sequence[bytes]) -> None:
-        connection.errors = [*connection.errors, *lines][-_KEPT:]
-        for line in lines if self._started else ():
-            self._note(f"host {connection.host.name}: {line.decode(errors='replace')}")
-
-    def _ended(self, connection: _Connection) -> None:
-        if connection.done or connection.process is None:
-            return
-        if not self._started and not self._stopped:
-            self._job.drain(connection.process)
-            raise UsageError(
-                "malt run",
-                diagnosis(
-                    connection.host.name,
-                    self._plan.reach(connection.host),
-                    b"\n".join([*connection.errors, *connection.lines.rest()]).decode(errors="replace"),
-                    connection.frames.noise.decode(errors="replace"),
-                ),
-            )
-        for rank in connection.ranks:
-            if rank.status is None and self._stopped:
-                rank.status = -signal.SIGKILL
-            elif rank.status is None:
-                rank.status, rank.lost = 255, True
-                self._failed(rank)
-
-    def _heard(self, connection: _Connection, message: dict[str, Any]) -> None:
-        name, plan = connection.host.name, self._plan
-        if "version" in message:
-            connection.known = True
-            if message["version"] != malt.__version__:
-                raise UsageError(
-                    "malt run",
-                    f"host {name} has MALT {message['version']} and this machine has {malt.__version__}: install the "
-                    "same version everywhere, or name another Python there with --python",
-                )
-            connection.say(
-                "prepare",
-                program=list(plan.program),
-                folder=plan.folder,
-                env=dict(plan.env),
-                token=plan.token,
-                size=plan.size,
-                first=connection.ranks[0].number,
-                count=len(connection.ranks),
-            )
-            self._connect()
-        elif "refused" in message:
-            raise UsageError("malt run", f"host {name}: {message['refused']}")
-        elif "ready" in message:
-            connection.ready = True
-            self._store = message["store"] or self._store
-            for note in message["notes"]:
-                self._note(f"host {name}: {note}")
-            if message["public"]:
-                self._public.append(f"{name} ({', '.join(message['public'])})")
-            self._begin()
-        elif "rank" in message:
-            self._news(self.ranks[message["rank"]], message)
-        elif "left" in message:
-            connection.done = True
-            self._left += message["left"]
-            os.close(connection.stdin)
-            connection.stdin = -1
-
-    def _begin(self) -> None:
-        """Start the ranks, once all hosts are ready."""
-        if all(connection.ready for connection in self._connections) and not self._stopped:
-            self._started = True
-            if len(self._connections) > 1:
-                self._note(f"what ranks send from host to host {self._encryption()}")
-            for connection in self._connections:
-                connection.say("start", store=self._store)
-
-    def _encryption(self) -> str:
-        said = self._plan.env.get("MALT_ENCRYPT")
-        if said:
-            return f"is {'not ' if said.lower() in ('0', 'false') else ''}encrypted (MALT_ENCRYPT={said})"
-        if self._public:
-            return f"is encrypted where an address is not private: {', '.join(self._public)}"
-        return "is not encrypted, since all addresses are private (--encrypt changes that)"
-
-    # ------------------------------------------------------------------ how ranks fare
-
-    def _news(self, rank: _RemoteRank, news: Mapping[str, Any]) -> None:
-        rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
-        if rank.words is None and news["words"] is not None:
-            rank.words = news["words"]
-            self._told(rank)
-        if news["failed"]:
-            self._failed(rank)
-
-    def _failed(self, rank: _RemoteRank) -> None:
-        """Note that a rank has failed; the first failure stops the job."""
-        if rank.failed is None:
-            rank.failed = time.monotonic()
-        if self._stop_at is None and not self._stopped:
-            # One that is on its way out has still something to say.
-            self._stop_at = rank.failed + (FINISH if self.asked else GRACE if rank.status is None else 0.0)
-
-    def first_failure(self) -> Outcome | None:
-        """Return the rank that failed first, if any did."""
-        return first_failure(self.ranks)
-
-    def wait(self) -> bool:
-        """Serve until all connections have ended."""
-        while True:
-            now = time.monotonic()
-            if self._stop_at is not None and now >= self._stop_at:
-                self.stop()
-            if self._kill_at is not None and now >= self._kill_at:
-                self._kill_at = None
-                self._job.kill()
-            near = min((at for at in (self._stop_at, self._kill_at) if at is not None), default=None)
-            if self._job.wait(near, partial(self._other, (self._stop_at, self._kill_at))):
-                return True
-
-    def _other(self, deadlines: tuple[float | None, float | None]) -> bool:
-        return deadlines != (self._stop_at, self._kill_at)
-
-    # ------------------------------------------------------------------ what a launcher does
-
-    @property
-    def asked(self) -> bool:
-        """The user has asked the ranks to end: their ends do not stop the others at once."""
-        return self._asked
-
-    @asked.setter
-    def asked(self, value: bool) -> None:
-        self._asked = value
-        self._tell("asked")
-
-    def _tell(self, do: str, **what: Any) -> None:
-        for connection in self._connections:
-            connection.say(do, **what)
-
-    def watch(self, fd: int, call: Callable[[], None], write: bool = False) -> None:
-        """Call whenever fd can be read, or written, until `forget`."""
-        self._job.watch(fd, call, write)
-
-    def forget(self, fd: int) -> None:
-        """Stop watching fd."""
-        self._job.forget(fd)
-
-    def pause(self, paused: bool) -> None:
-        """Leave what the ranks write in the connections, so that they wait for us."""
-        self._job.pause(paused)
-
-    def signal(self, number: int, group: bool = True) -> None:
-        """Send a signal to the ranks, and (group) to their children as well."""
-        if self._started:
-            self._tell("signal", number=int(number), group=group)
-        else:
-            self._abandon(-number)
-
-    def stop(self) -> None:
-        """Ask all ranks to end; after a while the agents kill the rest."""
-        self._end("stop", GRACE + _FAREWELL)
-
-    def kill(self) -> None:
-        """Kill all ranks."""
-        self._stopped = False
-        self._end("kill", DEAD)
-
-    def _end(self, how: str, seconds: float) -> None:
-        self._stop_at = None
-        if self._stopped:
-            return
-        self._stopped = True
-        self._kill_at = time.monotonic() + seconds
-        if self._started:
-            self._tell(how)
-        else:
-            self._abandon(-signal.SIGKILL)
-
-    def _abandon(self, status: int) -> None:
-        """Give up before any rank has been started."""
-        if not self._stopped or self._job.stopped is None:
-            self._stopped = True
-            for rank in self.ranks:
-                rank.status = status
-            self._job.kill()
+    def judge(self) -> None:
+        """See who has ended; none of it stops the others here."""
+        for process in self.ranks:
+            process.look()
 
     def close(self) -> list[int]:
-        """End what still runs; returns the ranks whose children had outlived them."""
-        self._stopped = True
-        self._job.close()
-        for connection in self._connections:
-            if connection.stdin >= 0:
-                os.close(connection.stdin)
-                connection.stdin = -1
-        return sorted(self._left)
+        """End what leads to the programs, and so the programs."""
+        left = super().close()
+        for program in self.programs:
+            program.hang_up()
+        return left
+
+    def _came(self, number: int, stream: int, data: bytes) -> None:
+        program = self.programs[number]
+        if stream == 2:
+            lines = program.lines.feed(data) if data else program.lines.rest()
+            program.errors = [*program.errors, *lines][-_KEPT:]
+            self.complained(program, lines)
+        elif not data:
+            self.ended(program)
+        else:
+            for kind, rank, piece in program.frames.feed(data):
+                if kind == SAID:
+                    self._heard(program, json.loads(piece))
+                else:
+                    self.wrote(rank, kind, piece)
+
+    def _heard(self, program: Program, message: dict[str, Any]) -> None:
+        if "refused" in message:
+            raise UsageError(self._command, f"host {program.host}: {message['refused']}")
+        if "version" not in message:
+            self.heard(program, message)
+            return
+        program.known = True
+        if message["version"] != malt.__version__:
+            raise UsageError(
+                self._command,
+                f"host {program.host} has MALT {message['version']}",
+                f"this machine has {malt.__version__}",
+                "Install the same version everywhere, or name another Python there with --python.",
+            )
+        self.greeted(program)
+        self.connect()
+
+    # ------------------------------------------------------------------ what a subclass may do
+
+    def greeted(self, program: Program) -> None:
+        """Take note that a program has begun."""
+
+    def heard(self, program: Program, message: dict[str, Any]) -> None:
+        """Take what a program says."""
+
+    def wrote(self, rank: int, stream: int, data: bytes) -> None:
+        """Take what a rank wrote; empty at its end."""
+
+    def complained(self, program: Program, lines: Sequence[bytes]) -> None:
+        """Take the lines that came on standard error."""
+
+    def ended(self, program: Program) -> None:
+        """Say why a program has ended."""
+        if self.stopped is None and program.process is not None:
+            self.drain(program.process)
+            errors = b"\n".join([*program.errors, *program.lines.rest()]).decode(errors="replace")
+            noise = program.frames.noise.decode(errors="replace")
+            raise UsageError(self._command, diagnosis(program.host, self._reach(program.host), errors, noise))

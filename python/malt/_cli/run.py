@@ -6,21 +6,22 @@ import argparse
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
-from malt import _machine
-from malt._cli import hosts, nodes, remote, target
-from malt._cli.crew import Crew
+from malt._cli import hosts, nodes, target
+from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
-from malt._cli.options import Parser, UsageError, nearest, ranks, see_room, settings
-from malt._cli.plan import made
+from malt._cli.options import Parser, Refuse, UsageError, nearest, ranks, see_room, settings, unfit
 from malt._cli.summary import table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._launch import Job, job_environment, meeting
-from malt._output import Display
+from malt._cli.wrap import columns
+from malt._ranks import machine
+from malt._ranks.launch import Job, job_environment, meeting
+from malt._ranks.output import Display
 
 RANKS = Kind("malt run", "rank")
 
@@ -30,9 +31,10 @@ USAGE = "malt run -n RANKS | -H HOST:RANKS,... [options] [--] SCRIPT.py | -m MOD
 
 DESCRIPTION = """\
 Starts a program on several ranks and shows their output, with the rank in front of each
-line. When a rank fails, ends all of them within a second, names the first failing rank
-last, and returns its exit code (128 + n after signal n). The same failure of several
-ranks is shown once. Ctrl-C lets the ranks finish; pressed twice, it kills them."""
+line. If a rank fails, all ranks are stopped within a second; the message at the end names
+the first one that failed, and its exit code is returned (128 + n after signal n). The
+same failure of several ranks is shown once. Ctrl-C lets the ranks finish; pressed twice,
+it kills them."""
 
 EXAMPLES = """\
   malt run -n 4 train.py --epochs 3        a script, with its own arguments
@@ -78,12 +80,12 @@ def _seconds(text: str) -> str:
             return text
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time: seconds above 0 are expected, such as --timeout 60")
+    raise unfit(f"{text!r} is not a time", "expected seconds above 0, such as --timeout 60")
 
 
 def _on_death(text: str) -> str:
     if text not in ON_DEATH:
-        raise argparse.ArgumentTypeError(f"{text!r}: {nearest(text, ON_DEATH)}; it is the only one so far")
+        raise unfit(f"{text!r} is not known", nearest(text, ON_DEATH))
     return text
 
 
@@ -97,7 +99,9 @@ def main(arguments: Sequence[str]) -> int:
     hosts.none_given(options, parse.error)
     argv = target.command(program, parse.error)
     if options.ranks is None:
-        parse.error(f"say how many ranks to start, such as -n {_machine.cores()} (one for each core of this machine)")
+        parse.error(
+            "the number of ranks is missing", do=f"Pass -n {machine.cores()}: one for each core of this machine."
+        )
     part = nodes.part(options, parse.error)
     see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
@@ -122,7 +126,7 @@ def _logs(options: argparse.Namespace, part: nodes.Part, opened: contextlib.Exit
         # Unbuffered: what a log holds does not depend on how the launcher ends.
         return {rank: opened.enter_context(open(name, "wb", buffering=0)) for rank, name in names.items()}
     except OSError as error:
-        raise UsageError("malt run", f"--log-dir {options.log_dir!r} cannot be used: {error}") from None
+        raise UsageError("malt run", f"--log-dir {options.log_dir!r} cannot be used", str(error)) from None
 
 
 def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str]:
@@ -137,7 +141,7 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
 def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Part, logs: Mapping[int, BinaryIO]) -> int:
     def start(job: Job, terminal: Terminal) -> None:
         env = _environment(options, part)
-        for note in () if options.quiet else _machine.crowding(len(part.numbers), env):
+        for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
         for rank in part.numbers:
             job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
@@ -145,24 +149,25 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
     return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
 
 
-def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Callable[[str], NoReturn]) -> int:
-    plan = made(options, program, refuse)
+def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Refuse) -> int:
+    task, places = hosts.task(options, program, refuse), hosts.named(options, refuse)
+    size = sum(host.ranks for host in places)
     _settle()
 
-    def gather(failures: Failures, terminal: Terminal, preexec: Callable[[], None]) -> remote.Hosts:
-        return remote.Hosts(plan, failures, (lambda _: None) if options.quiet else terminal.note, preexec)
+    def gather(failures: Failures, terminal: Terminal) -> Hosts:
+        return Hosts(places, options, task, failures, (lambda _: None) if options.quiet else terminal.note)
 
-    def start(crew: remote.Hosts, _: Terminal) -> None:
-        crew.start()
+    def start(there: Hosts, _: Terminal) -> None:
+        there.connect()
 
     with contextlib.ExitStack() as opened:
-        logs = _logs(options, nodes.Part(plan.size, range(plan.size)), opened)
-        return supervise(RANKS, program[0], plan.size, gather, start, partial(_finish, options), logs)
+        logs = _logs(options, nodes.Part(size, range(size)), opened)
+        return supervise(RANKS, program[0], size, gather, start, partial(_finish, options), logs)
 
 
-def _finish(options: argparse.Namespace, job: Crew, terminal: Terminal, display: Display) -> None:
+def _finish(options: argparse.Namespace, job: Job, terminal: Terminal, display: Display) -> None:
     if display.log_error is not None:
         terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
     if options.summary:
         terminal.note("where the time of the ranks went, in seconds:")
-        terminal.show(2, "".join(f"  {line}\n" for line in table(job.ranks)).encode())
+        terminal.show(2, "".join(f"  {line}\n" for line in table(job.outcomes, columns(2, sys.maxsize) - 2)).encode())

@@ -6,8 +6,8 @@ import os
 import signal
 import time
 
-from malt._cli.crew import Crew
 from malt._cli.terminal import Terminal
+from malt._ranks.launch import Job
 
 _TWICE = 0.2  # seconds within which the same signal counts once: it came by two ways
 
@@ -32,7 +32,7 @@ class Signals:
         What the job consists of, such as ``ranks``.
     """
 
-    def __init__(self, job: Crew, terminal: Terminal, what: str) -> None:
+    def __init__(self, job: Job, terminal: Terminal, what: str) -> None:
         self._job = job
         self._what = what
         self._terminal = terminal
@@ -70,8 +70,6 @@ class Signals:
             return
         self._last[number] = now
         self.first = self.first or number
-        self._job.asked = True
         how = "press Ctrl-C" if number == signal.SIGINT else "send it"
         self._terminal.note(f"{number.name}: the {self._what} may finish; {how} again to kill them")
-        self._job.signal(number, group=_END[number])
-        self._job.signal(signal.SIGCONT, group=_END[number])  # a stopped rank gets the other one when it goes on
+        self._job.ask(number, group=_END[number])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Mapping, Sequence
 
 from malt import _sim
 from malt._cli import target
-from malt._cli.options import Parser, UsageError, ranks, see_room, whole
+from malt._cli.options import Parser, UsageError, ranks, see_room, unfit, whole
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._launch import Job, meeting, program_environment
-from malt._room import MOST
+from malt._ranks.launch import Job, meeting, program_environment
+from malt._ranks.room import MOST
 from malt._sim import network as networks
 from malt._sim.host import variables
 
@@ -45,10 +44,10 @@ These variables tell the program where it runs: MALT_SIM_HOST (0, 1, ...),
 MALT_SIM_HOSTS (the number of hosts), MALT_SIM_NAMES (h0,h1,...) and MALT_SIM_ADDRESSES
 (10.0.0.1,10.0.1.1,...; the hosts have IPv6 addresses, too).
 
-Output is shown with the rank, or the host, in front of each line. When one fails, all
-are ended, and its exit code is returned. Nothing of the network or the programs remains,
-even if this command is killed. Needs Linux and iproute2; needs root only if ordinary
-users may not have namespaces."""
+Output is shown with the rank, or the host, in front of each line. If one fails, all are
+stopped, and its exit code is returned. Nothing of the network or the programs remains,
+even if this command is killed. Needs Linux and iproute2, and root only if ordinary users
+may not create namespaces."""
 
 EXAMPLES = """\
   malt sim --hosts 4 --rate 1Gbit --delay 5ms train.py
@@ -72,7 +71,7 @@ def parser() -> Parser:
         "--delay", type=_delay, default=0.0, metavar="TIME", help="time from any host to any other, such as 5ms"
     )
     made.add_argument(
-        "--loss", type=_loss, default=0.0, metavar="PART", help="part of the packets that are lost, such as 1%%"
+        "--loss", type=_loss, default=0.0, metavar="PART", help="share of the packets that are lost, such as 1%%"
     )
     return made
 
@@ -102,7 +101,7 @@ def _quantity(
         value = float(read[1]) * units[read[2]]
         if least <= value <= most:
             return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {expected} is expected, such as {example}")
+    raise unfit(f"{text!r} is not a {what}", f"expected {expected}, such as {example}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -112,15 +111,23 @@ def main(arguments: Sequence[str]) -> int:
     options = parse.parse(own)
     as_ranks = bool(program) and arguments[len(own)] != "--"
     if as_ranks and not program[0].endswith(target.PYTHON):
-        parse.error(f"put -- before a program that does not use MALT: `malt sim --hosts 4 -- {' '.join(program)}`")
+        parse.error(
+            f"{program[0]!r} is not a script",
+            "put a program that does not use MALT after --",
+            f"Write `malt sim --hosts 4 -- {' '.join(program)}`.",
+        )
     if options.ranks is not None and not as_ranks:
-        parse.error("-n is for a script of MALT, which stands without --: `malt sim --hosts 4 -n 2 train.py`")
+        parse.error(
+            "-n is for a script",
+            "a program after -- runs once on each host",
+            "Write `malt sim --hosts 4 -n 2 train.py`.",
+        )
     argv = target.command(program, parse.error, "malt sim --hosts 4")
     if options.hosts is None:
-        parse.error("say how many hosts to make, such as --hosts 4")
+        parse.error("the number of hosts is missing", do="Pass --hosts 4.")
     each = options.ranks or 1
     if as_ranks and each * options.hosts > MOST:
-        parse.error(f"{each * options.hosts} ranks are too many: a job has at most {MOST}")
+        parse.error(f"{each * options.hosts} ranks are too many", f"a job has at most {MOST}")
     see_room("malt sim", argv, each * options.hosts)
     keep_standard_descriptors()
     try:

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from malt._rank import Outcome
+from malt._ranks.rank import Outcome
 
 COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited for")
 
 
-def table(ranks: Sequence[Outcome]) -> list[str]:
-    """Return the lines of the table.
+def table(ranks: Sequence[Outcome], width: int) -> list[str]:
+    """Return the lines of the table; where they do not fit, without seconds, and with the last column below.
 
     Compute is what is left of a rank's time: the user's own code. A rank that
     does not use MALT from Python, or was killed, has reported nothing.
     """
     rows = [(str(rank.number), *_row(rank.summary)) for rank in ranks]
     widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
-    return [
+    lines = [
         "  ".join([*(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)), row[-1]]).rstrip()
         for row in [COLUMNS, *rows]
     ]
+    return lines if max(map(len, lines)) <= width else list(_narrow(rows, width))
+
+
+def _narrow(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
+    """Yield the lines of the table for a narrow terminal."""
+    for *row, waited in [COLUMNS, *rows]:
+        cells = (cell.rpartition("(")[2].rstrip(")") for cell in row)
+        yield " ".join(cell.rjust(len(name)) for cell, name in zip(cells, COLUMNS, strict=False)).rstrip()
+        if row[0] != COLUMNS[0] and waited:
+            yield from textwrap.wrap(f"waited for {waited}", width, initial_indent="     ", subsequent_indent="       ")
 
 
 def _row(summary: dict[str, Any] | None) -> tuple[str, ...]:

@@ -6,19 +6,19 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import BinaryIO, NamedTuple, TypeVar
 
-from malt import _parent
-from malt._cli.crew import Crew
 from malt._cli.failures import Failures
 from malt._cli.options import UsageError
 from malt._cli.signals import Signals
 from malt._cli.terminal import Terminal, colours
-from malt._launch import Job
-from malt._output import Display
-from malt._rank import Outcome
+from malt._ranks import parent, room
+from malt._ranks.launch import Job
+from malt._ranks.output import Display
+from malt._ranks.rank import Outcome
 
-C = TypeVar("C", bound=Crew)
+C = TypeVar("C", bound=Job)
 
 
 class Kind(NamedTuple):
@@ -54,16 +54,16 @@ def keep_standard_descriptors() -> None:
     os.close(fd)
 
 
-def here(failures: Failures, _: Terminal, preexec: Callable[[], None]) -> Job:
+def here(failures: Failures, _: Terminal) -> Job:
     """Return what holds processes of this machine."""
-    return Job(failures.display, preexec, failures.heard)
+    return Job(failures.display, partial(parent.end_with, os.getpid()), failures.heard)
 
 
 def supervise(
     kind: Kind,
     program: str,
     size: int,
-    gather: Callable[[Failures, Terminal, Callable[[], None]], C],
+    gather: Callable[[Failures, Terminal], C],
     start: Callable[[C, Terminal], None],
     finish: Callable[[C, Terminal, Display], None] = lambda *_: None,
     logs: Mapping[int, BinaryIO] | None = None,
@@ -79,8 +79,8 @@ def supervise(
     size : int
         How many there are.
     gather : callable
-        Returns what will hold them, such as `here`, from what shows their output and their failures, the
-        terminal, and what new processes are to run between fork and exec.
+        Returns what will hold them, such as `here`, from what shows their output and their failures, and the
+        terminal.
     start : callable
         Starts them all.
     finish : callable, optional
@@ -96,58 +96,60 @@ def supervise(
     terminal = Terminal(kind.command)
     display = Display(size, terminal.show, (colours(1), colours(2)), logs, kind.letter)
     failures = Failures(display)
-    launcher = os.getpid()
-    crew = gather(failures, terminal, lambda: _parent.end_with(launcher))
-    with crew as job:
+    oom_kills = room.oom_kills()
+    with gather(failures, terminal) as job:
         terminal.job = job
         signals = Signals(job, terminal, f"{kind.noun}s")
         try:
-            start(crew, terminal)
+            start(job, terminal)
         except OSError as error:
-            raise UsageError(kind.command, not_started(kind.noun, program, len(job.ranks), size, error)) from None
+            raise UsageError(kind.command, *not_started(kind.noun, program, len(job.ranks), size, error)) from None
         job.wait()
         terminal.detach()
         left = job.close()
     if left:
         names = f"{kind.noun} {', '.join(f'{kind.letter}{number}' for number in left)}"
-        terminal.note(f"ended what {names} had left running (setsid keeps a process)")
-    finish(crew, terminal, display)
+        terminal.note(f"ended the processes that {names} had left running (setsid keeps a process)")
+    finish(job, terminal, display)
     if terminal.broken:
         return 128 + signal.SIGPIPE
     if terminal.lost:
-        terminal.note(f"what the {kind.noun}s wrote is incomplete: {terminal.lost}")
+        terminal.note(f"the output of the {kind.noun}s is incomplete: {terminal.lost}")
     failed = job.first_failure()
     if failed is None:
         # One that did not end well all the same was killed on demand.
-        demanded = signals.first is not None and any(rank.status for rank in job.ranks)
+        demanded = signals.first is not None and any(rank.status for rank in job.outcomes)
         return 128 + (signals.first or 0) if demanded else int(bool(terminal.lost or display.log_error))
     if signals.first is None or failed.status != -signals.first:
-        _explain(kind, job, failed, failures, terminal)
+        _explain(kind, job, failed, failures, terminal, room.oom_kills() > oom_kills)
     return failed.code
 
 
-def not_started(noun: str, name: str, number: int, size: int, error: OSError) -> str:
+def not_started(noun: str, name: str, number: int, size: int, error: OSError) -> tuple[str, str, str]:
     """Say why only some of the processes of a program could be started, and what to do."""
     if error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM):
         limit = "ulimit -n" if error.errno in (errno.EMFILE, errno.ENFILE) else "ulimit -u, or the memory"
-        return f"only {number} of {size} {noun}s could be started ({error.strerror}): start fewer, or raise {limit}"
+        what = f"only {number} of {size} {noun}s could be started"
+        return what, error.strerror or "", f"Start fewer, or raise {limit}."
     if error.errno == errno.ENOEXEC:
-        return f"{name!r} cannot be executed: it is neither a program of this machine nor does it begin with #!"
-    return f"{name!r} cannot be executed ({error.strerror}): does the interpreter after its #! exist?"
+        why = "it is not a program for this machine, and does not begin with #!"
+        return f"{name!r} cannot be executed", why, "End its name in .py if it is Python."
+    return f"{name!r} cannot be executed", error.strerror or "", "Does the interpreter after its #! exist?"
 
 
-def _explain(kind: Kind, job: Crew, failed: Outcome, failures: Failures, terminal: Terminal) -> None:
+def _explain(kind: Kind, job: Job, failed: Outcome, failures: Failures, terminal: Terminal, oom: bool) -> None:
     """Say which rank failed first, and show again what it said, after the noise of the others."""
     for sentence, words in failures.others(failed, kind.name):
         terminal.note(sentence)
         terminal.show(2, words)
     alike = failures.alike(failed)
     others = sum(
-        rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None for rank in job.ranks
+        rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None for rank in job.outcomes
     )
     sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate()}"
     if failed.status == -signal.SIGKILL and failed.failure is None:
-        sentence += " (by somebody, or by the kernel for lack of memory: see dmesg)"
+        somebody = "somebody, or by the kernel for lack of memory: see dmesg"
+        sentence += f" (by {'the kernel: the control group is out of memory' if oom else somebody})"
     if others:
         sentence += f"; the other {others} were stopped" if others > 1 else f"; the other {kind.noun} was stopped"
     # One that was ended from outside had no last words about it.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+
+from malt._cli.options import Refuse
 
 PYTHON = (".py", ".pyw", ".pyz", ".pyc")
 
@@ -38,7 +39,7 @@ def split(arguments: Sequence[str], options: Mapping[str, bool]) -> tuple[list[s
     return list(arguments[:at]), list(arguments[at:])
 
 
-def command(program: Sequence[str], refuse: Callable[[str], NoReturn], like: str = "malt run -n 4") -> list[str]:
+def command(program: Sequence[str], refuse: Refuse, like: str = "malt run -n 4") -> list[str]:
     """Return what to execute.
 
     Parameters
@@ -51,31 +52,33 @@ def command(program: Sequence[str], refuse: Callable[[str], NoReturn], like: str
         A command line that lacks only the program, for the sentences.
     """
     if not program:
-        refuse(f"nothing to run: name a script, -m MODULE, or -- PROGRAM, such as `{like} train.py`")
+        refuse("nothing to run", "expected a script, -m MODULE, or -- PROGRAM", f"Write `{like} train.py`.")
     name = program[0]
     if name == "-m":
         if len(program) < 2:
-            refuse(f"-m needs the name of a module, such as `{like} -m package.train`")
+            refuse("-m needs the name of a module", do=f"Write `{like} -m package.train`.")
         return [sys.executable, *program]
     if name.startswith("-"):
-        refuse(f"{name!r} is not a program: options of {' '.join(like.split()[:2])} come before --")
+        refuse(f"{name!r} is not a program", f"options of {' '.join(like.split()[:2])} come before --")
     if name.endswith(PYTHON) or os.path.isfile(os.path.join(name, "__main__.py")):
         if not os.path.exists(name):
-            refuse(f"there is no script {name!r} in {os.getcwd()!r}")
+            refuse(f"there is no script {name!r}", f"the working directory is {os.getcwd()}")
         return [sys.executable, *program]
     return [_executable(name, refuse), *program[1:]]
 
 
-def _executable(name: str, refuse: Callable[[str], NoReturn]) -> str:
+def _executable(name: str, refuse: Refuse) -> str:
     folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
     for folder in folders:
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     if os.path.isdir(name):
-        refuse(f"{name!r} is a folder without a __main__.py")
+        refuse(f"{name!r} is a folder without a __main__.py", do="Name a script in it.")
     if not os.path.exists(name):
-        refuse(f"there is no program {name!r}" + ("" if "/" in name else " in PATH, nor a script of that name here"))
+        refuse(
+            f"there is no program {name!r}", "" if "/" in name else "it is neither in PATH nor a script in this folder"
+        )
     if os.access(name, os.X_OK):
-        refuse(f"there is no program {name!r} in PATH: for the one in this folder say ./{name}")
-    return refuse(f"{name!r} cannot be executed: make it executable, or end its name in .py if it is Python")
+        refuse(f"there is no program {name!r} in PATH", do=f"Write ./{name} for the one in this folder.")
+    return refuse(f"{name!r} cannot be executed", do="Make it executable, or end its name in .py if it is Python.")

@@ -6,9 +6,11 @@ import errno
 import os
 import select
 import stat
+import sys
 from collections import deque
 
-from malt._cli.crew import Crew
+from malt._cli.wrap import columns, folded
+from malt._ranks.launch import Job
 
 FULL = 1 << 20
 """Bytes that may wait to be written before the ranks have to wait as well."""
@@ -28,7 +30,7 @@ class Terminal:
 
     def __init__(self, command: str) -> None:
         self._command = command
-        self.job: Crew | None = None
+        self.job: Job | None = None
         self.broken = False
         """The reader of our output has gone away."""
         self.lost = ""
@@ -52,7 +54,8 @@ class Terminal:
     def note(self, text: str) -> None:
         """Say something of our own, on standard error; parts of it may be words of another host."""
         text = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
-        self.show(2, f"{self._command}: {text}\n".encode(errors="backslashreplace"))
+        lines = folded(f"{self._command}: {text}", columns(2, sys.maxsize))
+        self.show(2, f"{lines}\n".encode(errors="backslashreplace"))
 
     def _watch(self) -> None:
         if self.job is None:

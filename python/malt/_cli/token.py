@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from malt._cli.options import Parser
+from malt._cli.options import Parser, Refuse
 
 DESCRIPTION = """\
 Prints a new token: the secret that the ranks of a job on several machines share. Only
@@ -19,7 +19,12 @@ EXAMPLES = """\
 LEAST = 16
 """The smallest number of characters of a token."""
 
-SHORT = f"has fewer than {LEAST} characters, so that it could be guessed: `malt token` prints a secret"
+
+def long_enough(token: str, where: str, refuse: Refuse) -> str:
+    """Return the token that was found there, unless it is too short."""
+    if len(token) < LEAST:
+        refuse(f"{where} has fewer than {LEAST} characters", "it could be guessed", "Make one with `malt token`.")
+    return token
 
 
 def parser() -> Parser:

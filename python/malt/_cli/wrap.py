@@ -1,14 +1,43 @@
-"""Help texts at the width of the terminal."""
+"""Texts at the width of the terminal."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
 _ENTRY = re.compile(r"( *\S.*?)  +(\S.*)")
 """A line of two columns: a word or a command, and what is to say of it."""
+
+
+def columns(fd: int, otherwise: int) -> int:
+    """Return how wide the terminal at fd is; otherwise where there is none."""
+    try:
+        return os.get_terminal_size(fd).columns or otherwise
+    except OSError:
+        return otherwise
+
+
+def folded(text: str, width: int) -> str:
+    r"""Return text whose lines fit; what a line has too much goes on below, indented.
+
+    Examples
+    --------
+    >>> print(folded("malt run: rank 1 was killed\ntwice", 20))
+    malt run: rank 1 was
+      killed
+    twice
+    """
+    return "\n".join(part for line in text.split("\n") for part in _fold(line, width))
+
+
+def _fold(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def filled(text: str, width: int) -> str:

@@ -13,13 +13,13 @@ several, rank 0's address has to be known, or to reach the others by a `channel`
   torchrun's store outlives the ranks, so its word is confirmed by a number that only a living rank
   0 can know.
 
-malt run (python/malt/_launch.py, _cli) watches the processes of one machine. With -H an agent on
-each host (_cli/agent.py), started by ssh, does that for the ranks there; _cli/remote.py has the
-same interface as the launcher of one machine, so output, signals, the first failure and the summary
-are handled once. All of it goes over ssh's input and output: frames of what ranks write, lines of
-JSON, nothing that is executed. The end of the connection ends the ranks. No rank starts before all
-hosts are ready. The agent of rank 0's host makes the socket where all meet and passes its
-descriptor on, so no other program can take the port.
+malt run (python/malt/_ranks/launch.py, _cli) watches the processes of one machine. With -H an agent on
+each host (_cli/agent.py), started by ssh, does that for the ranks there. Both ends are a Job, as on one
+machine, so output, signals, the first failure and the summary are handled once; _cli/remote.py, which
+malt doctor -H uses as well, is the way between them. All of it goes over ssh's input and output: frames
+of what ranks write, lines of JSON, nothing that is executed. The end of the connection ends the ranks.
+No rank starts before all hosts are ready. The agent of rank 0's host makes the socket where all meet
+and passes its descriptor on, so no other program can take the port.
 
 Ray and Dask (_engines.py) place ranks; each is a process of its own there, as with malt.run.
 """
@@ -32,6 +32,7 @@ from collections.abc import Mapping
 
 from malt._errors import UnsupportedError
 
+from .._guide import lines
 from . import channel, kubernetes, mpich, openmpi, slurm, torchrun
 from .started import Started
 
@@ -63,7 +64,7 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
     rank : Started
         What `described` says.
     env : mapping
-        The environment; MALT_STORE and MALT_TOKEN in it come before all else.
+        The environment; MALT_STORE and MALT_TOKEN in it come first.
     seconds : float
         Time that the others may take to come.
 
@@ -74,8 +75,11 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
     """
     if rank.size == 0:
         raise UnsupportedError(
-            f"malt: this is pod {rank.rank} of an indexed job of {rank.by}, which does not say how many there are: set "
-            "MALT_SIZE to the job's completions, or to 1 if each pod works alone, under env: in the pod's template"
+            lines(
+                f"this is pod {rank.rank} of an indexed job of {rank.by}",
+                "Kubernetes does not say how many pods there are",
+                f"Set MALT_SIZE to the job's completions, {rank.hand}; to 1 if each works alone.",
+            )
         )
     told = {"rank": str(rank.rank), "size": str(rank.size)}
     if rank.size == 1:
@@ -91,11 +95,9 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
         return {**told, **_told_by_rank_0(rank, env, token, seconds)}
     store = store or rank.store
     if not store:
-        raise UnsupportedError(_lost(rank, "and nothing tells them where to meet"))
+        raise _lost(rank, "nothing tells them where to meet")
     if not token and not store.startswith("local:"):
-        raise UnsupportedError(
-            _no_secret(rank, f"any process that reaches {store}, where they meet, could join without one")
-        )
+        raise _no_secret(rank, f"any process that reaches {store}, where they meet, could join without one")
     return {**told, "store": store, **({"token": token} if token else {})}
 
 
@@ -106,48 +108,40 @@ def _told_by_rank_0(rank: Started, env: Mapping[str, str], token: str | None, se
     only ranks of the job can read that.
     """
     if not token and rank.channel not in channel.PRIVATE:
-        raise UnsupportedError(
-            _no_secret(rank, f"MALT draws none, since strangers can read what {rank.by} would carry")
-        )
+        raise _no_secret(rank, f"MALT makes none, since strangers can read the channel of {rank.by}")
     listening: list[socket.socket] = []
     word = ""
     if rank.rank == 0:
         store = f"local:{os.urandom(16).hex()}"
         if not rank.together:
-            from malt._addresses import listen
+            from malt._ranks.addresses import listen
 
             listening, store = listen(env)
         word = store if token else f"{os.urandom(16).hex()}@{store}"
     try:
         said = channel.named(rank.channel)(env, rank.rank, rank.size, word, seconds)
     except channel.ChannelError as error:
-        raise UnsupportedError(_lost(rank, str(error))) from None
+        raise _lost(rank, str(error)) from None
     drawn, _, store = said.rpartition("@")
     if bool(token) == bool(drawn):
-        raise UnsupportedError(
-            _no_secret(
-                rank,
-                f"MALT_TOKEN is set on rank {rank.rank if token else 0}, and not on rank {0 if token else rank.rank}",
-            )
-        )
+        has, lacks = (rank.rank, 0) if token else (0, rank.rank)
+        raise _no_secret(rank, f"MALT_TOKEN is set on rank {has}, and not on rank {lacks}")
     told = {"store": store, "token": token or drawn}
     if listening:
         told["store_fd"] = ",".join(str(one.detach()) for one in listening)
     return told
 
 
-def _no_secret(rank: Started, why: str) -> str:
-    where = "" if rank.together else " on several machines"
-    return (
-        f"malt: {rank.by} has started {rank.size} ranks{where}, which need a secret that they share\n{why}\n"
-        f"set MALT_TOKEN to what `malt token` prints, {rank.hand}"
-    )
+def _no_secret(rank: Started, why: str) -> UnsupportedError:
+    return _unable(rank, "need a secret that they share", why, "Set")
 
 
-def _lost(rank: Started, why: str) -> str:
+def _lost(rank: Started, why: str) -> UnsupportedError:
+    do = "Set MALT_STORE to a name of rank 0's machine and a free port there, HOST:PORT,\nand"
+    return _unable(rank, "cannot find each other", why, do)
+
+
+def _unable(rank: Started, what: str, why: str, do: str) -> UnsupportedError:
     where = "" if rank.together else " on several machines"
-    return (
-        f"malt: {rank.by} has started {rank.size} ranks{where}: {why}. Say it yourself: set MALT_STORE to "
-        "HOST:PORT, a name of rank 0's machine and a port that is free there, and MALT_TOKEN to what `malt token` "
-        f"prints, {rank.hand}"
-    )
+    what = f"{rank.by} has started {rank.size} ranks{where}, which {what}"
+    return UnsupportedError(lines(what, why, f"{do} MALT_TOKEN to what `malt token` prints, {rank.hand}."))

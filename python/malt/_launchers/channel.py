@@ -16,7 +16,7 @@ the ranks have from their user.
 
 Share = Callable[[Mapping[str, str], int, int, str, float], str]
 """Called by all ranks together with (environment, rank, size, word, seconds that it may
-take): returns rank 0's word, which has no blanks. What the others give is not looked at.
+take): returns rank 0's word, which has no blanks. The words of the others are ignored.
 """
 
 

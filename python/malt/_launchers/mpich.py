@@ -34,7 +34,7 @@ def started(env: Mapping[str, str]) -> Started | None:
         together="MPI_LOCALNRANKS" in env and number(env, "MPI_LOCALNRANKS") == size,
         job=_proxy(env) if "PMI_SPAWNED" not in env else "",
         channel="pmi" if "PMI_FD" in env else "",
-        hand="and hand it on with mpiexec -genvlist NAME",
+        hand="and pass it on with mpiexec -genvlist NAME",
     )
 
 

@@ -26,5 +26,5 @@ def started(env: Mapping[str, str]) -> Started | None:
         together=here not in env or number(env, here) == size,
         job=" ".join(env.get(name, "") for name in ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")),
         channel="pmix" if "PMIX_NAMESPACE" in env else "",
-        hand="and hand it on with mpirun -x NAME",
+        hand="and pass it on with mpirun -x NAME",
     )

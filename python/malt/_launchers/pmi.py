@@ -24,12 +24,14 @@ def share(env: Mapping[str, str], rank: int, size: int, word: str, seconds: floa
     try:
         line = socket.socket(fileno=os.dup(int(env["PMI_FD"])))
     except (OSError, ValueError):
-        raise ChannelError(f"PMI_FD={env['PMI_FD']} is not a socket of this process, as it should be") from None
+        raise ChannelError(f"PMI_FD={env['PMI_FD']} is not a socket of this process") from None
     with line:
         before = line.gettimeout()
         line.settimeout(seconds)
         try:
             if _mpi():
+                if env.get("MPIR_CVAR_PMI_VERSION") == "2" or "/libpmi2" in _maps():
+                    raise ChannelError("MPI speaks PMI-2 in this process, and MALT would speak PMI-1")
                 return _share(line, rank, word)
             _ask(line, "init", "response_to_init", pmi_version="1", pmi_subversion="1")
             try:
@@ -37,7 +39,7 @@ def share(env: Mapping[str, str], rank: int, size: int, word: str, seconds: floa
             finally:
                 _leave(int(env["PMI_FD"]), line)
         except TimeoutError:
-            raise ChannelError(f"not all ranks have come to the barrier of PMI within {seconds:g} s") from None
+            raise ChannelError(f"not all ranks reached the PMI barrier within {seconds:g} s") from None
         finally:
             line.settimeout(before)  # also that of the MPI library, which has the same socket
 
@@ -46,8 +48,7 @@ def _mpi() -> bool:
     """Return whether MPI has been initialised in this process, by whatever uses it."""
     import ctypes
 
-    with open("/proc/self/maps") as maps:
-        loaded = {line.split(maxsplit=5)[5].strip() for line in maps if "/libmpi" in line}
+    loaded = {line.split(maxsplit=5)[5].strip() for line in _maps().splitlines() if "/libmpi" in line}
     for path in loaded:
         with suppress(OSError, AttributeError):  # no library, or none of MPI
             said = ctypes.c_int()
@@ -55,6 +56,11 @@ def _mpi() -> bool:
             if said.value:
                 return True
     return False
+
+
+def _maps() -> str:
+    with open("/proc/self/maps") as maps:
+        return maps.read()
 
 
 def _leave(fd: int, launcher: socket.socket) -> None:
@@ -86,10 +92,10 @@ def _ask(line: socket.socket, command: str, answer: str, **arguments: str) -> di
     """Send a command and return what its answer says."""
     line.sendall(" ".join([f"cmd={command}", *(f"{k}={v}" for k, v in arguments.items())]).encode() + b"\n")
     said = b""
-    while not said.endswith(b"\n"):  # byte by byte would do: nothing else comes before the next command
-        piece = line.recv(4096)
+    while not said.endswith(b"\n"):
+        piece = line.recv(1)  # what follows the answer is not ours
         if not piece:
-            raise ChannelError(f"PMI has hung up after {command}, as it does once MPI_Finalize has been called")
+            raise ChannelError(f"PMI closed the connection after {command}, as it does after MPI_Finalize")
         said += piece
     found = dict(part.split("=", 1) for part in said.decode().split() if "=" in part)
     if found.get("cmd") != answer or found.get("rc", "0") != "0":

@@ -2,7 +2,8 @@
 
 Its arguments are two sockets: one to the launcher, one that is PMI_FD in the rank. It answers the introduction of
 an MPI that the rank initialises later, since some launchers take one only, passes on all else, and says goodbye for
-a rank that ends without. It is a process, not a thread: mpi4py holds the interpreter while it initialises MPI.
+a rank that ends without. An MPI that speaks PMI-2 is refused, as a launcher that has begun with PMI-1 would leave it
+without an answer. It is a process, not a thread: mpi4py holds the interpreter while it initialises MPI.
 """
 
 import os
@@ -12,7 +13,7 @@ import socket
 import sys
 from contextlib import suppress
 
-INIT, ANSWER = b"cmd=init pmi_version=1 ", b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"
+INIT, ANSWER = b"cmd=init ", b"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d\n"
 
 GOODBYE = b"cmd=finalize\n"
 
@@ -35,14 +36,20 @@ def main() -> None:
                     rank.sendall(piece)
                 elif not piece:
                     launcher.sendall(GOODBYE)
-                    launcher.recv(4096)
+                    while launcher.recv(4096)[-1:] not in (b"\n", b""):
+                        pass
                     return
-                elif (said := said + piece).endswith(b"\n"):  # Slurm takes what it reads at once for a whole
+                said += piece if ready is rank else b""
+                while said.endswith(b"\n"):  # Slurm takes what it reads at once for a whole
                     if said.startswith(INIT):
-                        rank.sendall(ANSWER)
+                        introduction, _, said = said.partition(b"\n")
+                        known = introduction.startswith(INIT + b"pmi_version=1 ")
+                        rank.sendall(ANSWER % (not known))
+                        if not known:
+                            rank.shutdown(socket.SHUT_RDWR)  # some go on after a refusal
                     else:
                         launcher.sendall(said)
-                    said = b""
+                        said = b""
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def started(env: Mapping[str, str]) -> Started | None:
         job=" ".join(env.get(name, "") for name in ("SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID")),
         channel="pmi" if "PMI_FD" in env else "pmix" if "PMIX_NAMESPACE" in env else "",
         store=f"{first(nodes)}:{_port(env)}" if nodes else "",
-        hand="before srun, which hands it on",
+        hand="before srun, which passes it on",
     )
 
 

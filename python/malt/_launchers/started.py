@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .._guide import lines
+
 __all__ = ["Started", "number"]
 
 
@@ -38,4 +40,4 @@ def number(env: Mapping[str, str], name: str) -> int:
     try:
         return int(env[name])
     except ValueError:
-        raise ValueError(f"malt: {name}={env[name]!r}: a launcher should have set it to a whole number") from None
+        raise ValueError(lines(f"{name}={env[name]!r}", "a launcher should have set it to a whole number")) from None

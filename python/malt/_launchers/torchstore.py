@@ -49,7 +49,7 @@ def _store(env: Mapping[str, str], seconds: float) -> Any:
             address, port, is_master=False, timeout=timedelta(seconds=seconds), wait_for_workers=False
         )
     except (KeyError, ValueError, RuntimeError) as error:
-        raise ChannelError(f"torchrun's agent is not reached at {_where(env)}: {error}") from None
+        raise ChannelError(f"torchrun's agent cannot be reached at {_where(env)}: {error}") from None
 
 
 def _say(store: Any, size: int, word: str, until: float) -> None:
@@ -64,9 +64,7 @@ def _say(store: Any, size: int, word: str, until: float) -> None:
                 store.set(f"malt/meant/{rank}", number)
                 left.remove(rank)
         if left and time.monotonic() > until:
-            raise ChannelError(
-                f"rank {', '.join(map(str, sorted(left)))} did not come to the store of torchrun's agent"
-            )
+            raise ChannelError(f"rank {', '.join(map(str, sorted(left)))} did not reach the store of torchrun's agent")
         time.sleep(_PAUSE * bool(left))
 
 
@@ -81,7 +79,7 @@ def _hear(store: Any, rank: int, until: float) -> str:
         if _get(store, f"malt/meant/{rank}") == number:
             return word
         if time.monotonic() > until:
-            raise ChannelError("rank 0 did not come to the store of torchrun's agent")
+            raise ChannelError("rank 0 did not reach the store of torchrun's agent")
         time.sleep(_PAUSE)
 
 

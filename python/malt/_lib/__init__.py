@@ -1,7 +1,7 @@
 """The C library: the only folder that knows cffi.
 
 Everything else in the package calls the functions and classes named here, which
-turn statuses into exceptions, waits into slices, and C memory into numpy arrays.
+turn statuses into exceptions and C memory into numpy arrays.
 
 loading   when the library is loaded, and what becomes of it in forked children
 convert   statuses, texts and structs

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from malt import _errors
+from malt._frames import spoken
 
+from .._guide import lines
 from .loading import ffi, lib
 
 __all__ = ["DTYPES", "check", "describe_array", "encoded", "error", "failure", "fields", "rank_list", "string", "text"]
@@ -33,7 +35,7 @@ def failure() -> Any:
 def error(status: int) -> Exception:
     """Return the exception for a status other than 0."""
     info = failure()
-    message = string(info.message) or f"malt: the library returned {status} without a sentence"
+    message = spoken(string(info.message)) or lines(f"the library returned {status} without a message")
     if status == lib.MALT_EPEER:
         return _errors.PeerError(message, info.rank, _errors.DEATHS[info.death - 1], string(info.why))
     return _kinds().get(status, _errors.Error)(message)
@@ -73,12 +75,12 @@ def encoded(value: str | None) -> Any:
     if value is None:
         return ffi.NULL
     if not isinstance(value, str):  # options have been checked
-        raise TypeError(f"malt: name={value!r}: a string is expected, such as name='model'")
+        raise TypeError(lines(f"name={value!r}", "expected a string, such as name='model'"))
     if "\0" in value:
-        raise ValueError(f"malt: {value!r} contains a zero byte, which no name or option has")
+        raise ValueError(lines(f"{value!r} contains a zero byte", "a name or option has none"))
     data = value.encode("utf-8", "surrogateescape")
     if len(data) > MAX_TEXT:
-        raise ValueError(f"malt: {value[:40]!r}… has {len(data)} bytes: a text has at most {MAX_TEXT}")
+        raise ValueError(lines(f"{value[:40]!r}… has {len(data)} bytes", f"a text has at most {MAX_TEXT}"))
     return data
 
 

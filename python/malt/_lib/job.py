@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,23 +17,13 @@ from .waiting import JOB
 __all__ = ["abort", "allgather", "allreduce", "barrier", "broadcast", "init", "who"]
 
 
-PIECE = 50  # milliseconds
-
-
 def init(options: str, job_timeout: float) -> None:
     """Join, unless an init that Ctrl-C has ended just did; ``job_timeout`` is what a timeout of None means."""
     told = encoded(options or None)
-
-    def join(ms: int) -> int:  # in pieces, since malt_init does not look up
-        end = time.monotonic() + ms / 1000
-        while (status := lib.malt_init(told, min(ms, PIECE))) == lib.MALT_ETIMEOUT and ms > PIECE:
-            ms = math.ceil((end - time.monotonic()) * 1000)
-        return int(status)
-
     with JOB.claim():
         JOB.set_timeout(job_timeout)
         if lib.malt_size() < 0:
-            JOB.wait(join, job_timeout)
+            JOB.wait(lambda ms: int(lib.malt_init(told, ms)), job_timeout)
     place.wanted = lib.malt_size() > 1
 
 

@@ -8,6 +8,7 @@ survive a fork, so a call there would never return.
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import resource
 import threading
@@ -21,6 +22,9 @@ __all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "mark_ended", "ra
 
 ADDRESSES = 2 << 30
 """Bytes of address space that the library must find when it is loaded."""
+
+LONG_WAIT = 10.0
+"""Seconds after which a wait says whom it is for."""
 
 _loading = threading.Lock()
 _loaded_by = 0
@@ -46,9 +50,9 @@ class _Forked(_Unloaded):
     def __getattr__(self, name: str) -> Any:
         raise StateError(
             lines(
-                f"process {os.getpid()} was forked from one that uses malt, and malt cannot be used in it",
+                f"process {os.getpid()} was forked from one that uses malt, and cannot use it",
                 "the library's threads do not survive a fork; malt.rank() and malt.size() do work",
-                "Start helper processes with multiprocessing's 'spawn', or leave malt to the rank itself.",
+                "Start helpers with multiprocessing's 'spawn', or leave malt to the rank itself.",
             )
         )
 
@@ -69,10 +73,12 @@ def _load() -> None:
         found, expected = _malt.lib.malt_abi_version(), _malt.lib.MALT_ABI_VERSION
         if found != expected:
             raise ImportError(
-                f"malt: libmalt.so.0 has ABI {found}, the extension was built for {expected}: install malt again"
+                lines(f"libmalt.so.0 has ABI {found}, the extension was built for {expected}", do="Install malt again.")
             )
         _malt.ffi.def_extern("malt_python_look", error=1, onerror=_catch)(_look)
+        _malt.ffi.def_extern("malt_python_report", error=1, onerror=_catch)(_report)
         _malt.lib.malt_look_up(_malt.lib.malt_python_look)
+        _malt.lib.malt_on_long_wait(math.ceil(LONG_WAIT * 1000), _malt.lib.malt_python_report)
         atexit.register(_at_exit)
         _malt.lib.malt_finalize_at_exit()
         _fill(ffi, _malt.ffi)
@@ -93,9 +99,11 @@ def _check_addresses() -> None:
     if limit - used < ADDRESSES:
         gib = 1 << 30
         raise OutOfMemoryError(
-            f"malt: the address space of this process is limited to {limit / gib:.2f} GiB, {used / gib:.2f} GiB of it "
-            f"is used: the library needs {ADDRESSES / gib:.0f} GiB more of it, most of which takes no memory\n"
-            "raise the limit (ulimit -v unlimited), or limit memory by a control group instead"
+            lines(
+                f"{used / gib:.2f} of the {limit / gib:.2f} GiB of address space of this process are used",
+                f"the library needs {ADDRESSES / gib:.0f} GiB more, most of which takes no memory",
+                "Raise it (ulimit -v unlimited), or limit memory by a control group instead.",
+            )
         )
 
 
@@ -109,6 +117,14 @@ def _look() -> int:
     return ended()
 
 
+def _report(waited: int, left: int) -> int:
+    """Warn of a wait that has lasted so many milliseconds, and may last so many more."""
+    from .waiting import warn_of_wait
+
+    warn_of_wait(waited / 1000, left / 1000)
+    return 0
+
+
 caught: dict[int, BaseException] = {}
 """What a signal handler raised while a thread was in a call, by thread: at most one, since it ends the wait.
 
@@ -117,7 +133,7 @@ The caller of a function that may wait looks here when it comes back, whatever i
 
 
 def _catch(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-    """Keep what was raised in `_look` for `raise_caught`."""
+    """Keep what was raised in `_look` or `_report` for `raise_caught`."""
     caught[threading.get_ident()] = value
 
 
@@ -174,3 +190,4 @@ def _at_exit() -> None:
     if not forked():
         mark_ended()
         lib.malt_look_up(ffi.NULL)
+        lib.malt_on_long_wait(0, ffi.NULL)

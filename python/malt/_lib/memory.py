@@ -34,10 +34,10 @@ def book_all() -> None:
         memory.book()
 
 
-def counters(kind: str, handle: int) -> Counters:
+def counters(handle: int) -> Counters:
     """Read what a vector or segment has counted."""
-    read = getattr(lib, f"malt_{kind}_stats")
-    totals, n = ffi.new("malt_vector_totals *"), ffi.new("uint32_t *")
+    read = lib.malt_object_stats
+    totals, n = ffi.new("malt_totals *"), ffi.new("uint32_t *")
     check(read(handle, totals, ffi.NULL, 0, n))
     edges = ffi.new("malt_edge[]", n[0])
     check(read(handle, totals, edges, len(edges), n))
@@ -51,11 +51,11 @@ class Memory:
     the memory is given back.
     """
 
-    __slots__ = ("__array_interface__", "__weakref__", "_handle", "_kind", "_open", "_pointer")
+    __slots__ = ("__array_interface__", "__weakref__", "_handle", "_open", "_pointer")
 
-    def __init__(self, pointer: Any, nbytes: int, kind: str, handle: int) -> None:
+    def __init__(self, pointer: Any, nbytes: int, handle: int) -> None:
         self.__array_interface__: dict[str, Any] = _bytes_at(pointer, nbytes, read_only=False)
-        self._pointer, self._kind, self._handle, self._open = pointer, kind, handle, True
+        self._pointer, self._handle, self._open = pointer, handle, True
         _memories.add(self)
 
     @property
@@ -75,7 +75,7 @@ class Memory:
         if not self._open:
             return 0
         self.book()
-        status: int = getattr(lib, f"malt_{self._kind}_close")(self._handle)
+        status: int = lib.malt_object_close(self._handle)
         self._open = status == lib.MALT_EBUSY
         return status
 
@@ -83,7 +83,7 @@ class Memory:
         """Hand the counters on before they are gone."""
         if self._open and _bookkeeper is not None:
             with contextlib.suppress(Error):  # busy in another thread
-                _bookkeeper(counters(self._kind, self._handle))
+                _bookkeeper(counters(self._handle))
 
     def __del__(self) -> None:
         # At the end of the process the kernel does this, and in a forked child

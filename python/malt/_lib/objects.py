@@ -6,7 +6,6 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from . import place
 from .convert import check, describe_array, encoded, rank_list, text
 from .loading import caught, ffi, lib
 from .memory import Counters, Lent, Memory, counters
-from .waiting import JOB, Place, first, seconds
+from .waiting import JOB, Place, milliseconds, seconds
 
 __all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
 
@@ -73,12 +72,7 @@ class Object(Place):
         self._count = ffi.new("uint32_t *")
         self._long = ffi.new("uint64_t *")
         self._described = ffi.new("malt_update *")
-        self._gather_begin, self._gather_end = self._f("gather_begin"), self._f("gather_end")
-        self._gather_update = self._f("gather_update")
         _objects.add(self)
-
-    def _f(self, name: str) -> Any:
-        return getattr(lib, f"malt_{self.kind}_{name}")
 
     # What goes over the graph.
 
@@ -86,49 +80,28 @@ class Object(Place):
 
     def sync(self, weight: float, timeout: float | None) -> int:
         place.tell(3)
-        status = None
-        try:
-            if timeout is None and weight == 1:
-                status = lib.malt_python_sync(self.handle)
-            else:
-                status = lib.malt_python_sync_as(self.handle, weight, first(seconds(timeout)))
-            if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_sync_as, self.handle, weight), timeout)
-            return status
-        except BaseException:
-            self.give_up(status)
-            raise
+        if timeout is None and weight == 1:
+            status = lib.malt_python_sync(self.handle)
+        else:
+            status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
+        return self.answer(status, timeout) if status < 0 or caught else status
 
     def gather(self, timeout: float | None) -> int:
         place.tell(3)
-        status = None
-        try:
-            if timeout is None:
-                status = lib.malt_python_gather(self.handle)
-            else:
-                status = lib.malt_python_gather_as(self.handle, first(seconds(timeout)))
-            if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_gather_as, self.handle), timeout)
-            return status
-        except BaseException:
-            self.give_up(status)
-            raise
+        if timeout is None:
+            status = lib.malt_python_gather(self.handle)
+        else:
+            status = lib.malt_python_gather_as(self.handle, milliseconds(seconds(timeout)))
+        return self.answer(status, timeout) if status < 0 or caught else status
 
     def scatter_all(self, weight: float, timeout: float | None) -> int:
         """Scatter a vector as a whole, or what has changed of it, to all receivers."""
         place.tell(3)
-        status = None
-        try:
-            if timeout is None and weight == 1:
-                status = lib.malt_python_scatter(self.handle)
-            else:
-                status = lib.malt_python_scatter_as(self.handle, weight, first(seconds(timeout)))
-            if status < 0 or caught:
-                status = self.go_on(status, partial(lib.malt_python_scatter_as, self.handle, weight), timeout)
-            return status
-        except BaseException:
-            self.give_up(status)
-            raise
+        if timeout is None and weight == 1:
+            status = lib.malt_python_scatter(self.handle)
+        else:
+            status = lib.malt_python_scatter_as(self.handle, weight, milliseconds(seconds(timeout)))
+        return self.answer(status, timeout) if status < 0 or caught else status
 
     def _call(self, function: Callable[..., int], args: tuple[Any, ...], timeout: float | None, out: Any) -> int:
         """Make a call that stores its result in ``out``."""
@@ -179,13 +152,11 @@ class Object(Place):
         uses: making arrays takes longer than folding small ones. ``depth`` is that of
         `Place.claim`.
         """
-        handle, count, begin, end = self.handle, self._count, self._gather_begin, self._gather_end
-        done, status = 0, None
+        handle, count, begin, end = self.handle, self._count, lib.malt_object_gather_begin, lib.malt_object_gather_end
+        done = 0
         with self.claim(depth):
             try:
-                status = begin(handle, JOB.first if timeout is None else first(seconds(timeout)), count)
-                if status < 0 or caught:
-                    status = self.go_on(status, lambda ms: begin(handle, ms, count), timeout)
+                self.wait(lambda ms: begin(handle, ms, count), timeout)
                 n = int(count[0])
                 if n:
                     self.folding = True
@@ -194,7 +165,6 @@ class Object(Place):
                 check(end(handle, 1))
             except BaseException:
                 # Wherever Ctrl-C came: an end without a begin does nothing.
-                self.give_up(status)
                 end(handle, done)
                 raise
             finally:
@@ -205,7 +175,7 @@ class Object(Place):
         u = self._described
         if self.row:
             return self._update_rows(i, u)
-        if (status := self._gather_update(self.handle, i, u)) < 0:
+        if (status := lib.malt_object_gather_update(self.handle, i, u)) < 0:
             check(status)
         data, nbytes = u.data, u.bytes
         views = self._views.get((data, nbytes))
@@ -261,35 +231,35 @@ class Object(Place):
                         "Keep copies of them instead.",
                     )
                 )
-            JOB.together(lib.malt_vector_configure, timeout, self.handle, told)
+            JOB.together(lib.malt_object_configure, timeout, self.handle, told)
 
     # Looking, and leaving.
 
     def clock(self) -> int:
         self.must_be_open()
         clock = ffi.new("uint64_t *")
-        check(self._f("clock")(self.handle, clock))
+        check(lib.malt_object_clock(self.handle, clock))
         return int(clock[0])
 
     def describe(self) -> str:
         self.must_be_open()
-        return text(lambda *out: self._f("describe")(self.handle, *out))
+        return text(lambda *out: lib.malt_object_describe(self.handle, *out))
 
     def lockstep(self) -> bool:
         """Tell whether each gather folds what was sent with this rank's last scatter."""
         yes = ffi.new("int32_t *")
-        check(self._f("lockstep")(self.handle, yes))
+        check(lib.malt_object_lockstep(self.handle, yes))
         return bool(yes[0])
 
     def ranks(self, which: str) -> list[int]:
         """Return the "receivers" or the "senders"."""
         self.must_be_open()
-        return rank_list(lambda *out: self._f(which)(self.handle, *out))
+        return rank_list(lambda *out: getattr(lib, f"malt_object_{which}")(self.handle, *out))
 
     def stats(self) -> Counters:
         """Return the totals and the edges, as dicts by the field names of malt.h."""
         self.must_be_open()
-        return counters(self.kind, self.handle)
+        return counters(self.handle)
 
     def close(self) -> None:
         """Leave the object; other ranks no longer wait for this one in it.
@@ -342,7 +312,7 @@ def new_vector(
             "vector",
             lambda ms, out: lib.malt_vector_new(spec, len(arrays), called, told, ms, out),
             timeout,
-            lambda vector: _vector_views(vector, [dtype for _, dtype, _ in arrays]),
+            lambda vector: _views(vector, [dtype for _, dtype, _ in arrays]),
         )
         made.row = row * arrays[0][1].itemsize
         return made, views
@@ -359,21 +329,21 @@ def _opened(
         return made, views(made)
     except BaseException:
         if out[0]:
-            getattr(lib, f"malt_{kind}_close")(out[0])
+            lib.malt_object_close(out[0])
         raise
 
 
-def _vector_views(vector: Object, dtypes: Sequence[np.dtype[Any]]) -> list[np.ndarray[Any, Any]]:
+def _views(made: Object, dtypes: Sequence[np.dtype[Any]]) -> list[np.ndarray[Any, Any]]:
     pointer, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
     places = []  # address and length of each array
     for i in range(len(dtypes)):
-        check(lib.malt_vector_data(vector.handle, i, pointer, nbytes))
+        check(lib.malt_object_data(made.handle, i, pointer, nbytes))
         if i == 0:
             first = pointer[0]
         places.append((int(ffi.cast("uintptr_t", pointer[0])), int(nbytes[0])))
     base = places[0][0]
-    vector.memory = Memory(first, max(at + n for at, n in places) - base, "vector", vector.handle)
-    raw = np.asarray(vector.memory)
+    made.memory = Memory(first, max(at + n for at, n in places) - base, made.handle)
+    raw = np.asarray(made.memory)
     return [raw[at - base :][:n].view(dtype) for (at, n), dtype in zip(places, dtypes, strict=True)]
 
 
@@ -387,12 +357,5 @@ def new_segment(
             "segment",
             lambda ms, out: lib.malt_segment_new(nbytes, called, told, ms, out),
             timeout,
-            _segment_view,
+            lambda segment: _views(segment, [np.dtype(np.uint8)])[0],
         )
-
-
-def _segment_view(segment: Object) -> np.ndarray[Any, Any]:
-    pointer, size = ffi.new("void **"), ffi.new("uint64_t *")
-    check(lib.malt_segment_data(segment.handle, pointer, size))
-    segment.memory = Memory(pointer[0], int(size[0]), "segment", segment.handle)
-    return np.asarray(segment.memory)

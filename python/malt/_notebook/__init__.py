@@ -10,7 +10,7 @@
              _channel carries requests and answers, pipes what a rank prints
 
 The ranks are children of the kernel, started and guarded by what ``malt run``
-uses (``_launch``, ``_parent``, ``_guard``). It needs no controller, no port and
+uses (``_ranks``). It needs no controller, no port and
 no file, and the ranks end with the kernel, however it ends. Only this package
 uses IPython; ``%load_ext malt`` loads it.
 
@@ -25,6 +25,8 @@ ranks that wait for each other. Launching, ending and interrupting would still b
 * Ctrl-C in the kernel is noted, not raised, while a cell runs, so that no step is left half done.
   The ranks get a message and SIGINT. The signal raises in the cell only. The message interrupts a
   rank that has not begun with the cell.
+  IPython catches KeyboardInterrupt in !commands and events, and errors that took its place in formatters;
+  Python does in finalizers. There it is raised once more, by `Shell.heeding` and the rank's `_lost`.
 
 * An exception on one rank. The other ranks, which may wait for it, are interrupted. The job goes
   on: after a cell that failed, all ranks call allgather until they are in step, and syncs that the

@@ -14,9 +14,10 @@ import os
 import pickle
 import select
 import socket
-import tempfile
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import Any
+
+from malt._ranks.scratch import scratch
 
 
 class Channel:
@@ -74,16 +75,9 @@ def pair() -> tuple[Channel, Channel]:
 
 def send(channels: Iterable[Channel], kind: str, content: Any = None) -> None:
     """Send one message over several connections."""
-    with _scratch() as file:
+    with scratch() as file:
         pickle.dump((kind, content), file, pickle.HIGHEST_PROTOCOL)
         file.flush()
         for channel in channels:
             with contextlib.suppress(ConnectionError):
                 socket.send_fds(channel._socket, [b"m"], [file.fileno()])
-
-
-def _scratch() -> IO[bytes]:
-    """Return a file without a name: in memory where Python can do that."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("malt", os.MFD_CLOEXEC), "wb")
-    return tempfile.TemporaryFile()

@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from malt._errors import Error, PeerError
+from malt._guide import below
 
 __all__ = ["CellError", "CellSyntaxError", "Interrupted", "RankDiedError", "RankError"]
 
 
 class CellError(Error):
     """A cell cannot run: its options, or the variables of the notebook, are wrong."""
+
+    def __init__(self, what: str, where: str = "", do: str = "") -> None:
+        super().__init__(below(what, where, do))
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]

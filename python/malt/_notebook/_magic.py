@@ -8,7 +8,7 @@ import sys
 import uuid
 from typing import Any
 
-from malt import _machine
+from malt._ranks import machine
 
 from ._cell import Round, StopButton
 from ._errors import CellError, CellSyntaxError, Interrupted, RankDiedError
@@ -97,8 +97,8 @@ class Magics:
                 self._lost = ""
         elif size not in (None, team.size):
             raise CellError(
-                f"%%malt: -n {size}, but {_ranks(team.size)} are running: leave -n out to use them, or start "
-                f"others with %malt restart -n {size}, which loses their variables"
+                f"%%malt: -n {size}, but {_ranks(team.size)} are running",
+                do=f"Leave -n out to use them. %malt restart -n {size} starts others.",
             )
         elif team.look():
             raise self._died(team, "since the last cell; this cell has not been run")
@@ -108,7 +108,7 @@ class Magics:
         """Return how many ranks to start: as asked for, else as many as last time, else one for each core."""
         found = size or self._size
         if found is None:
-            found = _machine.cores()
+            found = machine.cores()
             print(f"malt: {_ranks(found)}, one for each core of this machine; -n sets another number")
         return found
 
@@ -117,7 +117,7 @@ class Magics:
             team = Team(size, Screen(self._shell, size))
         except OSError as error:
             raise CellError(
-                f"%%malt: {_ranks(size)} could not be started: {error}: start fewer, or raise ulimit -n or -u"
+                f"%%malt: {_ranks(size)} could not be started", str(error), "Start fewer, or raise ulimit -n or -u."
             ) from None
         try:
             started = Round(team, button)
@@ -131,7 +131,7 @@ class Magics:
         if team.broken:
             raise self._died(team, "while the ranks were started")
         if size != self._size:
-            for note in _machine.crowding(size, {}):
+            for note in machine.crowding(size, {}):
                 print(f"malt: {note}", file=sys.stderr)
         self._size = size
         self._team = team
@@ -190,7 +190,7 @@ class Magics:
         if team.broken:
             raise self._died(team, "after this cell")
         if not all(settle.answers.values()):
-            print("malt: the ranks could not be brought in step again: %malt restart", file=sys.stderr)
+            print("malt: the ranks could not be brought in step again: run %malt restart", file=sys.stderr)
 
     def _status(self) -> None:
         team = self._team

@@ -81,7 +81,7 @@ def line_options(line: str) -> argparse.Namespace | None:
     if options is None:
         return None
     if options.action not in ACTIONS:
-        raise CellError(f"%malt: {options.action!r}: {nearest(options.action, ACTIONS)}")
+        raise CellError(f"%malt: {options.action!r} is not known", nearest(options.action, ACTIONS))
     if options.ranks is not None and options.action != "restart":
         raise CellError(f"%malt: -n {options.ranks} goes with restart, not with {options.action}")
     return options
@@ -91,7 +91,7 @@ def _parse(parser: Parser, line: str) -> argparse.Namespace | None:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise CellError(f"{parser.prog}: {error} in {line!r}") from None
+        raise CellError(f"{parser.prog}: {error}", f"in {line!r}") from None
     try:
         return parser.parse(words)
     except UsageError as error:
@@ -105,7 +105,7 @@ def _names(option: str, words: Iterable[str]) -> list[str]:
     names = list(dict.fromkeys(name for word in words for name in word.split(",") if name))
     for name in names:
         if not name.isidentifier():
-            raise CellError(f"%%malt: {option} {name}: the name of a variable is expected, such as {option} loss")
+            raise CellError(f"%%malt: {option} {name}", f"expected the name of a variable, such as {option} loss")
     return names
 
 
@@ -118,5 +118,5 @@ def shown(text: str, size: int) -> list[int]:
     except ValueError:
         chosen = [-1]
     if not all(0 <= rank < size for rank in chosen):
-        raise CellError(f"%%malt: --show {text}: ranks from 0 to {size - 1} are expected, such as 0, or 0,1, or all")
+        raise CellError(f"%%malt: --show {text}", f"expected ranks from 0 to {size - 1}, such as 0, or 0,1, or all")
     return chosen

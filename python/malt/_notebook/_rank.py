@@ -18,12 +18,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
 import malt
-from malt import _parent
-from malt._pickles import packed
+from malt._guide import lines
+from malt._ranks.parent import end_with
+from malt._ranks.pickles import packed
 
 from ._channel import Channel
 
@@ -32,6 +34,9 @@ UNFINISHED = 0.2
 
 SETTLE = 1.0
 """Seconds that ranks wait for each other after a cell that failed."""
+
+AGAIN = 0.01
+"""Seconds after which a Ctrl-C that was lost in a finalizer comes again."""
 
 
 def main(fd: int, parent: int) -> None:
@@ -44,7 +49,7 @@ def main(fd: int, parent: int) -> None:
     parent : int
         Process id of the kernel.
     """
-    _parent.end_with(parent)
+    end_with(parent)
     os.set_inheritable(fd, False)
     _Worker(Channel(socket.socket(fileno=fd))).serve()
 
@@ -65,6 +70,7 @@ class _Worker:
         self._shows = 0  # how often something was shown
         self._held = False  # Ctrl-C waits
         self._pressed = False  # … and has come
+        self._raised = 0  # how often it has raised in this cell
 
     def serve(self) -> None:
         """Answer requests until the kernel hangs up."""
@@ -76,10 +82,12 @@ class _Worker:
         ready = message[1]
         sys.path[:], sys.argv[:] = ready["path"], ready["argv"]
         builtins.input = getpass.getpass = _no_keyboard
-        self._shell = start(self._show, lambda: self._uninterrupted(forget=True), ready["colors"])
+        calm = partial(self._uninterrupted, forget=True)
+        self._shell = start(self._show, calm, lambda: self._raised, ready["colors"])
         self._shell.user_ns["malt"] = malt
         requests: dict[str, Callable[[Any], Any]] = {"cell": self._cell, "settle": self._settle}
         signal.signal(signal.SIGINT, self._interrupt)
+        sys.unraisablehook = self._lost
         self._channel.send("done")
         while (message := self._channel.receive()) is not None:
             kind, content = message
@@ -94,8 +102,16 @@ class _Worker:
             return
         while frame is not None:
             if frame.f_code is _Worker._run.__code__:
+                self._raised += 1
                 raise KeyboardInterrupt
             frame = frame.f_back
+
+    def _lost(self, what: sys.UnraisableHookArgs) -> None:
+        """Press again where Ctrl-C met a finalizer, from which nothing can be raised."""
+        if what.exc_type is KeyboardInterrupt:
+            threading.Timer(AGAIN, os.kill, (self._pid, signal.SIGINT)).start()
+        else:
+            sys.__unraisablehook__(what)
 
     @contextmanager
     def _uninterrupted(self, forget: bool = False) -> Iterator[None]:
@@ -113,6 +129,7 @@ class _Worker:
     def _cell(self, content: dict[str, Any]) -> dict[str, Any]:
         """Run a cell; return its outcome."""
         signal.signal(signal.SIGINT, self._interrupt)  # the last cell may have set another one
+        self._raised = 0
         error = self._call(content)
         if os.getpid() != self._pid:  # a child that the cell has forked and not ended
             os._exit(error is not None)
@@ -136,7 +153,7 @@ class _Worker:
         return failure
 
     def _answer(self, content: dict[str, Any], error: BaseException | None) -> dict[str, Any]:
-        world = sys.modules.get("malt._world")
+        world = sys.modules.get("malt._job.world")
         answer: dict[str, Any] = {"joined": getattr(world, "_me", None) is not None, "values": {}, "error": None}
         if error is None:
             try:
@@ -153,12 +170,12 @@ class _Worker:
 
     def _value(self, name: str) -> bytes:
         if name not in self._shell.user_ns:
-            raise _ValueError(f"malt: -o {name}: the ranks have no variable of that name")
+            raise _ValueError(lines(f"-o {name}", "the ranks have no variable of that name"))
         try:
             return packed(self._shell.user_ns[name])[0]
         except TypeError as error:
             kind = type(self._shell.user_ns[name]).__qualname__
-            raise _ValueError(f"malt: -o {name}: a {kind} cannot be sent to the notebook: {error}") from None
+            raise _ValueError(lines(f"-o {name}", f"a {kind} cannot be sent to the notebook", str(error))) from None
 
     def _settle(self, word: str) -> bool:
         """Meet the other ranks after a cell that failed; return whether that went well.
@@ -167,12 +184,13 @@ class _Worker:
         the messages of calls that the others have given up, one for each call that it
         missed. So it calls until all ranks have sent this word.
         """
-        from malt import _lib, _world
+        from malt import _lib
+        from malt._job import world
 
         until = time.monotonic() + SETTLE
         while (left := until - time.monotonic()) > 0:
             with suppress(malt.Error):
-                if set(_world.allgather(word, timeout=left)) == {word}:
+                if set(world.allgather(word, timeout=left)) == {word}:
                     _lib.drop_unfinished(UNFINISHED)
                     return True
         return False
@@ -204,7 +222,7 @@ def _value(name: str, data: bytes) -> Any:
     try:
         return pickle.loads(data)
     except Exception as error:
-        raise _ValueError(f"malt: -i {name} cannot be received: {type(error).__name__}: {error}") from None
+        raise _ValueError(lines(f"-i {name} cannot be received", f"{type(error).__name__}: {error}")) from None
 
 
 def _flush() -> None:
@@ -217,6 +235,9 @@ def _flush() -> None:
 
 def _no_keyboard(*_: Any, **__: Any) -> NoReturn:
     raise malt.UnsupportedError(
-        "malt: input() on a rank: ranks have no keyboard. Ask in a cell of the notebook itself, without %%malt, and "
-        "send the answer with -i"
+        lines(
+            "input() was called on a rank",
+            "ranks have no keyboard",
+            "Ask in a cell without %%malt, and send the answer with -i.",
+        )
     )

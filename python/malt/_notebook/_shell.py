@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -21,10 +21,12 @@ from IPython.core.async_helpers import get_asyncio_loop
 from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
+from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets.config import Config
 
 from malt._frames import hidden
+from malt._guide import lines
 
 
 class _Publisher(DisplayPublisher):
@@ -63,6 +65,17 @@ class _Result(DisplayHook):
         self._is_active = False
 
 
+class _Formatter(DisplayFormatter):
+    """What an object looks like. Exceptions are shown, and the cell goes on; but not if Ctrl-C led to them."""
+
+    parent: Shell
+
+    def format(self, *arguments: Any, **more: Any) -> Any:
+        """Return the object's representations, and their metadata."""
+        with self.parent.heeding():
+            return super().format(*arguments, **more)
+
+
 class _Compiler(CachingCompiler):
     """Names the code of a cell as a notebook does, for warnings and MALT's messages."""
 
@@ -80,6 +93,8 @@ class Shell(InteractiveShell):
         Called with ("display" or "clear", content) to show something.
     calm : callable
         Returns a context that holds Ctrl-C back.
+    pressed : callable
+        Returns how often Ctrl-C has raised in this cell.
     shown : bool
         Whether the notebook shows the results and figures of this rank.
     """
@@ -90,6 +105,7 @@ class Shell(InteractiveShell):
 
     show: Callable[[str, Any], None]
     calm: Callable[[], AbstractContextManager[None]]
+    pressed: Callable[[], int]
     shown = True
     source = ""
 
@@ -100,7 +116,7 @@ class Shell(InteractiveShell):
     def cell(self, source: str, count: int, shown: bool) -> ExecutionResult:
         """Run a cell as the count-th one of the notebook; raise nothing but Ctrl-C between two steps."""
         self.source, self.execution_count, self.shown = source, count, shown
-        formatter: Any = self.display_formatter
+        formatter = self.display_formatter
         # Figures that are not shown are not drawn.
         formatter.active_types = formatter.format_types if shown else ["text/plain"]
         self._trace = (None, [])
@@ -110,6 +126,36 @@ class Shell(InteractiveShell):
         finally:
             # IPython keeps the output of each cell.
             getattr(self.history_manager, "outputs", {}).clear()
+
+    def init_display_formatter(self) -> None:
+        """Use our own."""
+        self.display_formatter: Any = _Formatter(parent=self)
+
+    @contextmanager
+    def heeding(self) -> Iterator[None]:
+        """Raise Ctrl-C at the end of the context if IPython has caught it there."""
+        before = self.pressed()
+        try:
+            yield
+        finally:
+            if self.pressed() != before:
+                raise KeyboardInterrupt
+
+    def system(self, cmd: str) -> None:
+        """Run ``!cmd``."""
+        with self.heeding():
+            super().system(cmd)
+
+    def getoutput(self, *arguments: Any, **more: Any) -> Any:
+        """Run ``x = !cmd``."""
+        with self.heeding():
+            return super().getoutput(*arguments, **more)
+
+    async def run_ast_nodes(self, *arguments: Any, **more: Any) -> Any:
+        """Run the statements of a cell, unless Ctrl-C came while IPython called what it calls before each cell."""
+        if self.pressed():
+            raise KeyboardInterrupt
+        return await super().run_ast_nodes(*arguments, **more)
 
     def trace(self, error: BaseException) -> list[str]:
         """Return the lines that IPython shows for the exception of the last cell."""
@@ -152,7 +198,7 @@ class Shell(InteractiveShell):
 
     def ask_exit(self) -> None:
         """Refuse ``exit`` and ``quit``."""
-        raise RuntimeError("malt: exit does not end a rank: %malt stop ends all ranks")
+        raise RuntimeError(lines("exit does not end a rank", do="Write %malt stop: it ends all ranks."))
 
 
 def _run_awaiting(cell: Coroutine[Any, Any, ExecutionResult]) -> ExecutionResult:
@@ -169,12 +215,17 @@ def _run_awaiting(cell: Coroutine[Any, Any, ExecutionResult]) -> ExecutionResult
     return ended
 
 
-def start(show: Callable[[str, Any], None], calm: Callable[[], AbstractContextManager[None]], colors: str) -> Shell:
+def start(
+    show: Callable[[str, Any], None],
+    calm: Callable[[], AbstractContextManager[None]],
+    pressed: Callable[[], int],
+    colors: str,
+) -> Shell:
     """Make this process's shell."""
     options = Config()
     options.HistoryManager.enabled = False  # no database, and no thread that writes it
     options.InteractiveShell.colors = colors
-    Shell.show, Shell.calm = staticmethod(show), staticmethod(calm)
+    Shell.show, Shell.calm, Shell.pressed = staticmethod(show), staticmethod(calm), staticmethod(pressed)
     shell = Shell.instance(config=options)
     shell.loop_runner = _run_awaiting
     warnings.filterwarnings("ignore", "To exit: use")  # how a terminal is left, upon SystemExit

@@ -8,7 +8,7 @@ import time
 import uuid
 from typing import Any
 
-from malt._output import PROGRESS, Lines
+from malt._ranks.output import PROGRESS, Lines
 
 REDRAW = 0.2
 """Seconds after which progress bars are drawn again, in place."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from malt._launch import Job, job_environment
-from malt._processes import members
-from malt._rank import Rank
-from malt._room import see_room
+from malt._ranks.launch import Job, job_environment
+from malt._ranks.processes import members
+from malt._ranks.rank import Outcome
+from malt._ranks.room import see_room
+from malt._ranks.run import calling
 
 from ._channel import Channel, pair, send
 from ._show import Screen
@@ -65,15 +65,11 @@ class Team:
             raise
 
     def _start(self, number: int, env: dict[str, str]) -> None:
-        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         ours, theirs = pair()
         self._channels[number] = ours
-        code = (
-            f"import sys; sys.path.insert(0, {home!r}); from malt._notebook._rank import main; "
-            f"main({theirs.fileno()}, {self._pid})"
-        )
         try:
-            self.job.start([sys.executable, "-c", code], env, pass_fds=(theirs.fileno(),))
+            argv = calling("malt._notebook._rank", f"{theirs.fileno()}, {self._pid}")
+            self.job.start(argv, env, pass_fds=(theirs.fileno(),))
         finally:
             theirs.close()
         self.job.watch(ours.fileno(), partial(self._receive, number))
@@ -125,7 +121,7 @@ class Team:
             rank.look()
         return self.broken
 
-    def bury(self) -> tuple[Rank, str]:
+    def bury(self) -> tuple[Outcome, str]:
         """End all ranks because one has ended; return that one, and a sentence about it."""
         ranks = self.job.ranks
         self.job.wait(time.monotonic() + FOLLOW, lambda: any(rank.status is not None for rank in ranks))

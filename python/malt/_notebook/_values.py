@@ -9,7 +9,7 @@ import pickle
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from malt._pickles import packed
+from malt._ranks.pickles import packed
 
 from ._errors import CellError
 
@@ -19,17 +19,18 @@ def pack(variables: Mapping[str, Any], names: Iterable[str]) -> dict[str, bytes]
     values = {}
     for name in names:
         if name not in variables:
-            raise CellError(f"%%malt: -i {name}: the notebook has no variable of that name")
+            raise CellError(f"%%malt: -i {name}", "the notebook has no variable of that name")
         value = variables[name]
         try:
             values[name], names_main = packed(value)
         except TypeError as error:
             kind = type(value).__qualname__
-            raise CellError(f"%%malt: -i {name}: a {kind} cannot be sent to the ranks: {error}") from None
+            raise CellError(f"%%malt: -i {name}", f"a {kind} cannot be sent to the ranks", str(error)) from None
         if names_main:
             raise CellError(
-                f"%%malt: -i {name}: objects defined in the notebook cannot be sent to the ranks without "
-                "cloudpickle: pip install cloudpickle, or define it in a %%malt cell"
+                f"%%malt: -i {name} was defined in the notebook",
+                "such objects cannot be sent to the ranks without cloudpickle",
+                "Install it: pip install cloudpickle, or define it in a %%malt cell.",
             )
     return values
 
@@ -40,5 +41,5 @@ def load(name: str, rank: int, data: bytes) -> Any:
         return pickle.loads(data)
     except Exception as error:
         raise CellError(
-            f"%%malt: -o {name} of rank {rank} cannot be received: {type(error).__name__}: {error}"
+            f"%%malt: -o {name} of rank {rank} cannot be received", f"{type(error).__name__}: {error}"
         ) from None

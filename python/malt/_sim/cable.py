@@ -86,15 +86,15 @@ class Cable:
     def rate(self) -> float | None:
         """Bits per second in each direction, counted as Ethernet frames; None: as fast as the machine can.
 
-        What is too much waits in a queue of 256 KB and 10 ms, and is dropped if there is
-        no room, as by a real switch. Of 1500-byte packets TCP carries 95.6 % as payload.
+        Packets beyond the rate wait in a queue of 256 KB and 10 ms, and are dropped if there
+        is no room, as by a real switch. Of 1500-byte packets TCP carries 95.6 % as payload.
         """
         return self._rate
 
     @rate.setter
     def rate(self, bits: float | None) -> None:
         if bits is not None and bits < 8000:
-            raise SimError(f"a rate of {bits:g} bit/s is too low: 8000 or more are expected (8 kbit/s)")
+            raise SimError(f"a rate of {bits:g} bit/s is too low", "expected 8000 or more (8 kbit/s)")
         ends: list[tuple[str, Callable[[], None] | None]] = [(HOST_END, self._enter), (self.port, None)]
         for device, enter in ends:
             if bits is not None:
@@ -114,7 +114,7 @@ class Cable:
     @loss.setter
     def loss(self, part: float) -> None:
         if not 0 <= part <= 1:
-            raise SimError(f"a loss of {part!r} is none: a part of the packets is expected, such as 0.01")
+            raise SimError(f"a loss of {part!r} is impossible", "expected a part of the packets, such as 0.01")
         if self._loss:
             self._filter("del", _LOSS)
         if part:
@@ -133,7 +133,7 @@ class Cable:
     @delay.setter
     def delay(self, seconds: float) -> None:
         if not 0 <= seconds <= 60:
-            raise SimError(f"a delay of {seconds!r} s is none: 0 to 60 are expected")
+            raise SimError(f"a delay of {seconds!r} s is not possible", "expected 0 to 60")
         device = Delay.device(self.number)
         if seconds:
             self._delayer().set(self.number, seconds)

@@ -22,7 +22,7 @@ class Delay:
 
     def __init__(self, hosts: int) -> None:
         if not os.access(TUN, os.R_OK | os.W_OK):
-            raise SimError(f"a delay needs {TUN}, which you cannot open: as root, modprobe tun; chmod 666 {TUN}")
+            raise SimError(f"a delay needs {TUN}", "you cannot open it", f"As root: modprobe tun; chmod 666 {TUN}.")
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wire.py")
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", program, *map(self.device, range(hosts))],

@@ -26,7 +26,7 @@ ASKING = 16
 """Hosts up to which each asks for the Ethernet addresses of the others, as real ones do.
 
 The kernel keeps the answers of all its namespaces in one table of 1,024 (gc_thresh3), which those
-of 33 hosts fill. What it has been told for good does not count.
+of 33 hosts fill. Permanent entries do not count.
 """
 
 
@@ -152,7 +152,7 @@ def _namespaces(of: str, count: int) -> list[int]:
         with open(hear, "rb", buffering=0) as answer:
             said = answer.read(4096)
         if said != b"\n":
-            raise SimError(f"host {of} cannot be made: {said.decode(errors='replace')}")
+            raise SimError(f"host {of} cannot be made", said.decode(errors="replace"))
         return [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in _KINDS]
     finally:
         os.kill(pid, signal.SIGKILL)

@@ -7,7 +7,7 @@ import os
 import select
 import signal
 
-from malt import _parent
+from malt._ranks import parent
 from malt._sim import kernel
 from malt._sim.programs import NEEDED, SimError, batch, found
 
@@ -16,7 +16,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal
 _SI_KERNEL = 0x80  # asm-generic/siginfo.h: the sender is the kernel, for a terminal
 
 REFUSED = """\
-a simulated network needs namespaces of its own, and this machine refuses them ({error}). One of these helps:
+a simulated network needs namespaces of its own
+this machine refuses them: {error}
+One of these helps:
   in a container     start it with --privileged
   on Ubuntu          as root: sysctl kernel.apparmor_restrict_unprivileged_userns=0, which lets users have namespaces
   on other systems   as root: sysctl user.max_user_namespaces=10000, for the same
@@ -83,7 +85,7 @@ def _unshare_processes() -> None:
 
 def _end_with_parent(alive: int) -> None:
     """Have this process killed with its parent, which holds the other end of the pipe `alive`."""
-    _parent.end_with(os.getppid())  # 0: it is in another namespace
+    parent.end_with(os.getppid())  # 0: it is in another namespace
     ended = select.poll()
     ended.register(alive)
     if ended.poll(0):  # it has ended before
@@ -101,7 +103,7 @@ def _furnish() -> None:
 def _relay(child: int) -> int:
     """Hand signals on to a child, reap it and the processes that are left to this one, and return its exit code.
 
-    What a terminal sends is not handed on: it has reached the child as well.
+    Signals from a terminal are not handed on: they have reached the child as well.
     """
     while True:
         came = signal.sigwaitinfo(_SIGNALS)

@@ -25,24 +25,26 @@ _unshare, _setns, _mount = _libc.unshare, _libc.setns, _libc.mount
 _mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
 
 
+def _succeed(status: int, what: str, where: str | None = None) -> None:
+    if status:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}", where)
+
+
 def unshare(flags: int) -> None:
     """Give this process new namespaces; of NEWPID, what it starts next is the first process."""
-    if _unshare(flags):
-        raise OSError(ctypes.get_errno(), f"unshare: {os.strerror(ctypes.get_errno())}")
+    _succeed(_unshare(flags), "unshare")
 
 
 def setns(fd: int) -> None:
     """Move this process into the namespace that fd is."""
-    if _setns(fd, 0):
-        raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
+    _succeed(_setns(fd, 0), "setns")
 
 
 def mount(source: str, where: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount something; the arguments are those of mount(2)."""
     encoded = [None if text is None else os.fsencode(text) for text in (source, where, kind, data)]
-    if _mount(*encoded[:3], flags, encoded[3]):
-        number = ctypes.get_errno()
-        raise OSError(number, f"mount: {os.strerror(number)}", where)
+    _succeed(_mount(*encoded[:3], flags, encoded[3]), "mount", where)
 
 
 def become(uid: int, gid: int) -> None:

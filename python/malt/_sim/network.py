@@ -43,9 +43,9 @@ class Network:
 
     def __init__(self, hosts: int, *, rate: float | None = None, loss: float = 0.0, delay: float = 0.0) -> None:
         if not 1 <= hosts <= MOST:
-            raise SimError(f"a network of {hosts} hosts cannot be made: 1 to {MOST} are expected")
+            raise SimError(f"a network of {hosts} hosts cannot be made", f"expected 1 to {MOST}")
         if [device for _, device in socket.if_nameindex() if device != "lo"]:
-            raise SimError("this process is in a network that is in use: call malt._sim.isolate() first")
+            raise SimError("this process is in a network that is in use", do="Call malt._sim.isolate() first.")
         self.hosts: list[Host] = []
         self._delay: Delay | None = None
         with ExitStack() as unfinished:

@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Callable, Iterable
 from functools import cache
 
+from malt._guide import below
+
 NEEDED = ("ip", "tc", "bridge")
 _PACKAGES = {"nft": "apt install nftables (Debian, Ubuntu), dnf install nftables (Fedora)"}
 _IPROUTE = "apt install iproute2 (Debian, Ubuntu), dnf install iproute iproute-tc (Fedora)"
@@ -18,6 +20,9 @@ _FOLDERS = ("/usr/sbin", "/sbin")  # not in the PATH of every user
 
 class SimError(Exception):
     """The simulated network cannot be made, or not be changed as asked."""
+
+    def __init__(self, what: str, where: str = "", do: str = "") -> None:
+        super().__init__(below(what, where, do))
 
 
 @cache
@@ -32,8 +37,9 @@ def found(name: str) -> str:
     path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *_FOLDERS]))
     if path is None:
         raise SimError(
-            f"a simulated network needs the program {name}, which is neither in PATH nor in /usr/sbin: "
-            f"{_PACKAGES.get(name, _IPROUTE)}"
+            f"a simulated network needs the program {name}",
+            "it is neither in PATH nor in /usr/sbin",
+            _PACKAGES.get(name, _IPROUTE),
         )
     return path
 
@@ -62,16 +68,16 @@ def call(*argv: str, enter: Callable[[], None] | None = None, text: str = "") ->
         said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         at = re.search(r"Command failed -:(\d+)", said)  # of a batch
         asked = f"{argv[0]} {text.splitlines()[int(at[1]) - 1]}" if at else " ".join(argv)
-        raise SimError(f"the network cannot be set up: {said} ({asked}){_advice(said)}")
+        raise SimError("the network cannot be set up", f"{said} ({asked})", _advice(said))
     return done.stdout
 
 
 def _advice(said: str) -> str:
     """Return what to do about what iproute2 has said."""
     if "qdisc kind is unknown" in said or "TC classifier" in said:
-        return ": this kernel comes without it; load it (as root: modprobe sch_tbf cls_bpf cls_u32 act_mirred)"
+        return "This kernel lacks it; load it, as root: modprobe sch_tbf cls_bpf cls_u32 act_mirred."
     if "Operation not supported" in said or "Unknown device type" in said:
-        return ": this kernel comes without veth or bridge devices; load them (as root: modprobe -a veth bridge)"
+        return "This kernel lacks veth or bridge devices; load them, as root: modprobe -a veth bridge."
     return ""
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import _world
-from .._arrays import Array
 from .._errors import MismatchError, StateError
 from .._guide import lines
+from .._job import world
 from .._need import need
+from .._vectors.arrays import Array
 from ._counts import Totals
 from ._state import State, digest, has
 
@@ -47,11 +47,13 @@ def agree(states: Sequence[State], start: str | None, timeout: float | None) -> 
     None for a state of which no rank has learnt anything yet.
     """
     given = ", ".join([s.name for s in states] + ([] if start is None else [f'start="{start}"']))
-    said = _world.allgather_in("malt.sklearn.Vector", [_described(s) for s in states], timeout, given)
+    said = world.allgather_in("malt.sklearn.Vector", [_described(s) for s in states], timeout, given)
     steps = list(zip(*said, strict=True))
     if not any(one["arrays"] for ranks in steps for one in ranks):
         names = " or ".join(s.name for s in states)
-        raise StateError(f"malt: no rank's {names} has learnt anything yet: call partial_fit before the first exchange")
+        raise StateError(
+            lines(f"no rank's {names} has learnt anything yet", do="Call partial_fit before the first exchange.")
+        )
     for i, (state, ranks) in enumerate(zip(states, steps, strict=True)):
         for later, learnt in zip(states[i + 1 :], steps[i + 1 :], strict=True):
             _same_before(state, ranks, later, [r for r, one in enumerate(learnt) if one["arrays"]])
@@ -62,15 +64,15 @@ def _agree(state: State, ranks: list[dict[str, Any]], start: str | None, timeout
     fitted = [r for r, one in enumerate(ranks) if one["arrays"]]
     if not fitted:
         return None
-    mine, root = ranks[_world.rank()], fitted[0]
+    mine, root = ranks[world.rank()], fitted[0]
     for r in fitted[1:]:
         _compare(state, root, ranks[root], r, ranks[r])
     alike = {ranks[r]["alike"] for r in fitted}
     same = start == "same" or (start is None and (len(alike) > 1 or alike == {""}))
     firsts = {one["first"] for one in ranks}
     if len(fitted) < len(ranks):  # those without data need the values of one that has some
-        values = [value for _, value in state.values()] if _world.rank() == root else None
-        first = _world.broadcast(values, root, timeout=timeout)
+        values = [value for _, value in state.values()] if world.rank() == root else None
+        first = world.broadcast(values, root, timeout=timeout)
         if not mine["arrays"]:
             _make_ready(state, ranks[root], first)
     return Agreement(root, same, len(firsts) == 1 and firsts != {""}, not mine["arrays"])
@@ -84,10 +86,9 @@ def _same_before(state: State, ranks: Sequence[dict[str, Any]], later: State, le
             names = ", ".join(name for name in {**a, **b} if a.get(name) != b.get(name))
             raise MismatchError(
                 lines(
-                    f"each rank has fitted a {state.name} of its own, and the {later.name} has learnt from its output",
+                    f"each rank has fitted its own {state.name}, whose output the {later.name} has learnt",
                     f"rank {learnt[0]} and rank {r} differ in {names} of the {state.name}",
-                    f"Call allreduce() of the vector between partial_fit of the {state.name} and that of the "
-                    f"{later.name}.",
+                    "Call allreduce() of the vector between their partial_fit.",
                     topic="scalers",
                 )
             )
@@ -116,7 +117,7 @@ def _classes(estimator: Any) -> list[Any]:
         return []
     labels: list[Any] = classes.tolist()
     if not all(isinstance(label, LABELS) for label in labels):
-        raise TypeError(f"malt: classes {_briefly(labels)}: numbers or strings are expected as labels")
+        raise TypeError(lines(f"classes {_briefly(labels)}", "expected numbers or strings as labels"))
     return labels
 
 
@@ -139,30 +140,32 @@ def _compare(state: State, a: int, one: dict[str, Any], b: int, other: dict[str,
     def differ(what: str, x: object, y: object, todo: str) -> None:
         if x != y:
             raise MismatchError(
-                f"malt: the ranks' estimators differ in {what}: rank {a} has {_briefly(x)}, rank {b} has "
-                f"{_briefly(y)}: {todo}"
+                lines(
+                    f"the ranks' estimators differ in {what}",
+                    f"rank {a} has {_briefly(x)}, rank {b} has {_briefly(y)}",
+                    todo,
+                )
             )
 
     differ(
         "their classes",
         one["classes"],
         other["classes"],
-        "pass the classes of all data to the first partial_fit on every rank, such as classes=[0, 1, 2]: a rank's own "
-        "part may lack some",
+        "Pass the classes of all data to the first partial_fit on every rank: classes=[0, 1, 2].",
     )
     differ(
         "the number of features",
         one["features"],
         other["features"],
-        "for SVMlight files pass n_features= where they are loaded; for text use a HashingVectorizer or one vocabulary",
+        "Pass n_features= where SVMlight files are loaded; for text use HashingVectorizer or one vocabulary.",
     )
-    differ("the dtype of the data", one["dtype"], other["dtype"], "convert with X.astype(np.float32) on every rank")
+    differ("the dtype of the data", one["dtype"], other["dtype"], "Convert with X.astype(np.float32) on every rank.")
     differ(
         "the shapes of what they have learnt",
         {label: tuple(shape) for label, shape, _ in one["arrays"]},
         {label: tuple(shape) for label, shape, _ in other["arrays"]},
-        "make them with the same parameters on every rank"
-        + (" and min_categories=" if state.name == "CategoricalNB" else ""),
+        "Make them with the same parameters on every rank"
+        + (", and min_categories=." if state.name == "CategoricalNB" else "."),
     )
 
 

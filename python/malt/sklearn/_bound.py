@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _vector, _world
-from .._arrays import Array
-from .._fold import Fold
+from .._job import world
+from .._vectors import vector
+from .._vectors.arrays import Array
+from .._vectors.folds import Fold
 from ..typing import Op
 from ._agree import Agreement
 from ._counts import Totals
@@ -18,10 +19,10 @@ from ._state import State, digest
 __all__ = ["Bound"]
 
 
-class Bound(_vector.Vector):
+class Bound(vector.Vector):
     """A vector whose values an estimator has, or is given at each exchange. Making it is collective."""
 
-    _instead = "the estimator"
+    _instead = "the estimator, and make a malt.sklearn.Vector"
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Bound(_vector.Vector):
         self._state.take()
 
     def _give(self) -> None:
-        if _world.size() > 1:  # alone, the estimator has the bits already
+        if world.size() > 1:  # alone, the estimator has the bits already
             self._untouched = ""
             self._state.give()
 
@@ -65,17 +66,17 @@ class Bound(_vector.Vector):
     def combine(self, op: Op, timeout: float | None) -> None:
         """Combine all ranks' models; what has learnt nothing does not count in a mean."""
         state = self._state
-        if _world.size() == 1:
+        if world.size() == 1:
             self.allreduce(op, timeout=timeout)
         elif isinstance(state, Totals):
             self._take()
-            state.settle(_world.allgather_in("malt.sklearn.Vector.allreduce", list(self.arrays), timeout))
+            state.settle(world.allgather_in("malt.sklearn.Vector.allreduce", list(self.arrays), timeout))
             self._object.allreduce("sum", timeout)  # of zeros: what was unseen counts as seen
         else:
             self._take()
             counts = digest(self.arrays) != self._untouched if self._untouched else True
-            n = sum(_world.allgather_in("malt.sklearn.Vector.allreduce", counts, timeout))
-            if op == "mean" and 0 < n < _world.size():
+            n = sum(world.allgather_in("malt.sklearn.Vector.allreduce", counts, timeout))
+            if op == "mean" and 0 < n < world.size():
                 for array in self.arrays:
                     array *= 1 / n if counts else 0
                 op = "sum"
@@ -85,7 +86,7 @@ class Bound(_vector.Vector):
     def spread(self, root: int, timeout: float | None) -> None:
         """Give every rank root's model."""
         state = self._state
-        if _world.size() > 1 and isinstance(state, Totals):
+        if world.size() > 1 and isinstance(state, Totals):
             self._take()
             for array, value in zip(self.arrays, state.read(), strict=True):
                 np.copyto(array, value)
@@ -94,6 +95,6 @@ class Bound(_vector.Vector):
         else:
             self.broadcast(root, timeout=timeout)
             own: Any = [state.counted(), state.rest()]
-            counters, rest = _world.broadcast(own, root, timeout=timeout)
+            counters, rest = world.broadcast(own, root, timeout=timeout)
             state.count_on(counters)
             state.complete(rest)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._arrays import Array
 from .._errors import StateError
-from ._state import State, digest, has
+from .._guide import lines
+from .._vectors.arrays import Array
+from ._state import State, digest
 
 __all__ = ["Centres"]
 
@@ -25,13 +26,12 @@ class Centres(State):
 
     counters = ("n_steps_", "_n_since_last_reassign")
 
-    def fitted(self) -> bool:
-        return has(self.estimator, "cluster_centers_") and has(self.estimator, "_counts")
-
     def values(self) -> list[tuple[str, Array]]:
         counts, centres = self.estimator._counts, self.estimator.cluster_centers_
         if np.shape(counts) != centres.shape[:1]:
-            raise StateError(f"malt: {self.name} has {np.shape(counts)} counts for {len(centres)} centres")
+            raise StateError(
+                lines(f"{self.name} has counts of shape {np.shape(counts)}", f"it has {len(centres)} centres")
+            )
         counts = np.ascontiguousarray(counts, centres.dtype)
         return [("_counts", counts), ("cluster_centers_", np.multiply(centres, counts[:, None], order="C"))]
 
@@ -41,11 +41,7 @@ class Centres(State):
 
     def take(self) -> None:
         for (label, value), array in zip(self.values(), self.arrays, strict=True):
-            if (value.shape, value.dtype) != (array.shape, array.dtype):
-                raise StateError(
-                    f"malt: {label} of the {self.name} has shape {value.shape} now, and had {array.shape} at the first "
-                    "exchange: it was fitted again. Make a new malt.sklearn.Vector, on all ranks"
-                )
+            self.see_shape(label, value, array)
             np.copyto(array, value)
 
     def replace(self, values: Sequence[Array]) -> None:

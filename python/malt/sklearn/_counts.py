@@ -5,8 +5,8 @@ would lose some. So each rank publishes the totals of its *own* examples, keeps 
 newest totals of each other rank, and gives its estimator the sum of all: however
 often an update is overwritten, nothing is lost or counted twice.
 
-Between two exchanges the estimator goes on counting on top of that sum. What it has
-gained since is therefore its own.
+Between two exchanges the estimator goes on counting on top of that sum. Its gain
+since then is therefore its own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import _world
-from .._arrays import Array
 from .._errors import StateError
-from .._fold import Update
-from ._state import State, digest, fitted_arrays, has
+from .._guide import lines
+from .._job import world
+from .._vectors.arrays import Array
+from .._vectors.folds import Update
+from ._state import State, digest, fitted_arrays
 
 __all__ = ["Counts", "Moments", "Totals"]
 
@@ -31,8 +32,8 @@ Stats = list[Array]
 class Totals(State):
     """Statistics of examples that can be merged, and taken apart again."""
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator)
+    def __init__(self, estimator: Any, names: tuple[str, ...]) -> None:
+        super().__init__(estimator, names)
         self.fold = self._remember
         self._others: dict[int, Stats] = {}  # the newest of each sender
         self._base: Stats | None = None  # what all ranks have in common, counted once
@@ -69,7 +70,7 @@ class Totals(State):
 
     def bind(self, arrays: tuple[Array, ...], common: bool) -> None:
         super().bind(arrays, common)
-        if common and self._before is not None and _world.size() > 1:
+        if common and self._before is not None and world.size() > 1:
             self._base = self._seen = self._before
             self.clear(arrays)
         self._before = None
@@ -83,17 +84,22 @@ class Totals(State):
         now = self.read()
         if [a.shape for a in now] != [a.shape for a in self.arrays]:
             raise StateError(
-                f"malt: the {self.name} has arrays of {[a.shape for a in now]} now, and had "
-                f"{[a.shape for a in self.arrays]} at the first exchange: it was fitted again, or has met a new "
-                "category (pass min_categories=). Make a new malt.sklearn.Vector, on all ranks"
+                lines(
+                    f"the {self.name} has arrays of {[a.shape for a in now]} now",
+                    f"it had {[a.shape for a in self.arrays]}: it was fitted again, or met a new category",
+                    "Make a new malt.sklearn.Vector on all ranks; for categories: min_categories=.",
+                )
             )
         if self._seen is None:
             own = now
         else:
             if (now[0] < self._seen[0]).any():
                 raise StateError(
-                    f"malt: the {self.name} has counted less now than after the last exchange: it was fitted again. "
-                    "Call partial_fit instead of fit, or make a new malt.sklearn.Vector, on all ranks"
+                    lines(
+                        f"the {self.name} has counted less now than after the last exchange",
+                        "it was fitted again",
+                        "Call partial_fit instead of fit, or make a new vector, on all ranks.",
+                    )
                 )
             own = self.merged(list(self.arrays), self.gained(now, self._seen))
             self._seen = now
@@ -137,24 +143,17 @@ class Counts(Totals):
 
     counters = ()
 
-    def __init__(self, estimator: Any, names: tuple[str, ...]) -> None:
-        self._names = names
-        super().__init__(estimator)
-
-    def fitted(self) -> bool:
-        return all(has(self.estimator, name) for name in self._names)
-
     def values(self) -> list[tuple[str, Array]]:
         return [
             (label, np.array(value, np.float64, order="C"))
-            for label, _, _, value in fitted_arrays(self.estimator, self._names)
+            for label, _, _, value in fitted_arrays(self.estimator, self.names)
         ]
 
     def read(self) -> Stats:
         return [value for _, value in self.values()]
 
     def write(self, stats: Stats) -> None:
-        for (_, _, _, value), new in zip(fitted_arrays(self.estimator, self._names), stats, strict=True):
+        for (_, _, _, value), new in zip(fitted_arrays(self.estimator, self.names), stats, strict=True):
             np.copyto(value, new, casting="unsafe")
         # An example and its opposite add nothing to the counts, and make the estimator
         # derive from them all that it predicts with.
@@ -185,9 +184,6 @@ class Moments(Totals):
     """
 
     counters = ()
-
-    def fitted(self) -> bool:
-        return has(self.estimator, "class_count_") and has(self.estimator, "var_")
 
     def values(self) -> list[tuple[str, Array]]:
         return list(zip(("class_count_", "theta_", "var_", "epsilon_"), self.read(), strict=True))

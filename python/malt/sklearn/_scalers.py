@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._arrays import Array
 from .._errors import UnsupportedError
+from .._guide import lines
+from .._vectors.arrays import Array
 from ._counts import Stats, Totals, inverse
 
 __all__ = ["Extrema", "Standard"]
@@ -24,13 +25,12 @@ class Standard(Totals):
 
     counters = ()
 
-    def fitted(self) -> bool:
-        return hasattr(self.estimator, "n_samples_seen_") and getattr(self.estimator, "mean_", None) is not None
-
     def check(self) -> None:
         e = self.estimator
         if not e.with_mean and not e.with_std:
-            raise UnsupportedError(f"malt: {self.name} with neither mean nor std learns nothing: make no vector of it")
+            raise UnsupportedError(
+                lines(f"{self.name} with neither mean nor std learns nothing", do="Do not make a vector of it.")
+            )
 
     def values(self) -> list[tuple[str, Array]]:
         return list(zip(("n_samples_seen_", "mean_", "var_"), self.read(), strict=True))
@@ -73,26 +73,19 @@ class Extrema(Totals):
 
     counters = ()
 
-    def __init__(self, estimator: object, names: Sequence[str]) -> None:
-        self._names = names
-        super().__init__(estimator)
-
-    def fitted(self) -> bool:
-        return all(hasattr(self.estimator, name) for name in self._names)
-
     def values(self) -> list[tuple[str, Array]]:
-        return list(zip(("n_samples_seen_", *self._names), self.read(), strict=True))
+        return list(zip(("n_samples_seen_", *self.names), self.read(), strict=True))
 
     def read(self) -> Stats:
         e = self.estimator
-        return [np.array([e.n_samples_seen_], np.float64), *(np.array(getattr(e, n), np.float64) for n in self._names)]
+        return [np.array([e.n_samples_seen_], np.float64), *(np.array(getattr(e, n), np.float64) for n in self.names)]
 
     def write(self, stats: Stats) -> None:
         e = self.estimator
         e.n_samples_seen_ = int(stats[0][0])
-        for name, value in zip(self._names, stats[1:], strict=True):
+        for name, value in zip(self.names, stats[1:], strict=True):
             setattr(e, name, value.astype(getattr(e, name).dtype))
-        if "max_abs_" in self._names:
+        if "max_abs_" in self.names:
             e.scale_ = np.where(e.max_abs_ == 0, 1, e.max_abs_)
             return
         e.data_range_ = e.data_max_ - e.data_min_
@@ -108,7 +101,7 @@ class Extrema(Totals):
 
     def merged(self, a: Stats, b: Stats) -> Stats:
         pick = {"data_min_": np.fmin}
-        merged = [pick.get(name, np.fmax)(x, y) for name, x, y in zip(self._names, a[1:], b[1:], strict=True)]
+        merged = [pick.get(name, np.fmax)(x, y) for name, x, y in zip(self.names, a[1:], b[1:], strict=True)]
         return [a[0] + b[0], *merged]
 
     def gained(self, now: Stats, before: Stats) -> Stats:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array
 from .._errors import StateError
-from .._fold import Fold
+from .._guide import lines
+from .._vectors.arrays import Array
+from .._vectors.folds import Fold
 
 __all__ = ["State", "digest"]
 
@@ -27,8 +28,9 @@ class State:
     fold: Fold | None = None  # in place of the user's, where the meaning leaves no choice
     counters: tuple[str, ...] = ("t_", "n_steps_", "n_iter_")  # which an estimator without data takes over
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Any, names: tuple[str, ...]) -> None:
         self.estimator = estimator
+        self.names = names  # of what it has once it has learnt
         self.name = type(estimator).__qualname__
         self.arrays: tuple[Array, ...] = ()  # the vector's, once it has been made
 
@@ -37,7 +39,7 @@ class State:
 
     def fitted(self) -> bool:
         """Tell whether there is anything to exchange yet."""
-        raise NotImplementedError
+        return all(has(self.estimator, name) for name in self.names)
 
     def values(self) -> list[tuple[str, Array]]:
         """Return what travels, by name, of a fitted estimator."""
@@ -53,6 +55,17 @@ class State:
         ``common`` tells that all ranks had the same values when the states were made.
         """
         self.arrays = arrays
+
+    def see_shape(self, label: str, value: Array, view: Array) -> None:
+        """Raise if an array of the estimator no longer fits the vector's."""
+        if (value.shape, value.dtype) != (view.shape, view.dtype):
+            raise StateError(
+                lines(
+                    f"{label} of the {self.name} is {_shown(value)} now",
+                    f"it was {_shown(view)} at the first exchange",
+                    ANEW,
+                )
+            )
 
     def take(self) -> None:
         """Bring the estimator's values into the vector."""
@@ -86,6 +99,13 @@ class State:
     def first(self) -> str:
         """Return a digest of what was known when the state was made, where it matters."""
         return ""
+
+
+ANEW = "After fitting again on other data, make a new malt.sklearn.Vector, on all ranks."
+
+
+def _shown(a: Array) -> str:
+    return f"{'x'.join(map(str, a.shape)) or 'a number'} of {a.dtype}"
 
 
 def _up_to(holder: Any, path: str) -> tuple[Any, str]:
@@ -133,5 +153,5 @@ def _array(estimator: Any, label: str, value: Any) -> Array:
     if isinstance(value, np.ndarray):
         return value
     kind = type(value).__qualname__
-    how = ": call densify() before the exchange" if hasattr(value, "toarray") else ""
-    raise StateError(f"malt: {label} of the {type(estimator).__qualname__} is a {kind}, an array is expected{how}")
+    how = "Call densify() before the exchange." if hasattr(value, "toarray") else ""
+    raise StateError(lines(f"{label} of the {type(estimator).__qualname__} is a {kind}", "expected an array", how))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, NoReturn, get_args
 
-from .. import _fold, _lib, _world
-from .._arguments import check_every, number
-from .._arrays import Array
+from .. import _frames, _lib
 from .._errors import StateError, UnsupportedError
-from .._every import Calls
-from .._exchange import options
-from .._fold import Fold
-from .._graph import Graph, GraphLike
+from .._guide import lines
+from .._job import world
 from .._need import need
 from .._options import choose, misspelt, spelled
-from .._stats import Stats
+from .._vectors import folds
+from .._vectors.arguments import check_every, number
+from .._vectors.arrays import Array
+from .._vectors.every import Calls
+from .._vectors.exchange import Exchanged, options
+from .._vectors.folds import Fold
+from .._vectors.graph import GraphLike
 from ..typing import Consistency, Op, Start
 from ._agree import agree
 from ._bound import Bound
@@ -27,42 +28,42 @@ from ._kinds import state_of, steps_of
 __all__ = ["Vector"]
 
 
-class Vector:
+class Vector(Exchanged):
     """The model of an estimator with ``partial_fit``, exchanged between ranks.
 
-    The vector is made in the first call that exchanges, by all ranks together:
-    only then is it known what the estimator has learnt. That call compares the
-    ranks' classes, features and shapes. A rank that has had no data by then is
-    given the model of the first that has.
+    All ranks make the vector together in the first call that exchanges, because the shapes
+    of the model are not known before it has learnt. That call compares the ranks' classes,
+    features and shapes. A rank that has had no data by then gets the model of the first
+    rank that has.
 
     Parameters
     ----------
     estimator : object
-        Of scikit-learn: SGDClassifier, SGDRegressor, SGDOneClassSVM, Perceptron,
-        PassiveAggressiveClassifier, PassiveAggressiveRegressor, MLPClassifier,
-        MLPRegressor (weights, averaged); MiniBatchKMeans (centres, averaged by
-        their counts); MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB,
-        GaussianNB (counts and moments, added up); StandardScaler, MinMaxScaler,
-        MaxAbsScaler (counts, moments and extrema, merged). Or one derived from these.
-        Or a Pipeline of such scalers and one of these as its last step; steps that learn
-        nothing may be among them.
+        One of these estimators of scikit-learn, or one derived from them: SGDClassifier,
+        SGDRegressor, SGDOneClassSVM, Perceptron, PassiveAggressiveClassifier,
+        PassiveAggressiveRegressor, MLPClassifier, MLPRegressor (weights, averaged);
+        MiniBatchKMeans (centres, averaged by their counts); MultinomialNB, BernoulliNB,
+        ComplementNB, CategoricalNB, GaussianNB (counts and moments, added up);
+        StandardScaler, MinMaxScaler, MaxAbsScaler (counts, moments and extrema, merged).
+        Or a Pipeline of such scalers, steps that learn nothing, and one of these
+        estimators as its last step.
     attributes : list of str, optional
-        The fitted arrays, or lists of arrays, to be averaged, of an estimator that
-        is none of these.
+        For any other estimator: the names of its fitted arrays, or lists of arrays, to be
+        averaged.
     optimizer : bool
-        Of MLPClassifier and MLPRegressor: average the state of Adam, or the
-        momentum, too. What travels is then three, or two, times as large.
+        For MLPClassifier and MLPRegressor: also average the state of Adam, or the
+        momentum. Messages are then three times, or twice, as large.
     graph, consistency, name
         As for `malt.Vector`.
     fold : {"mean", "mean-received", "sum", "min", "max", "replace"} or callable
-        As for `malt.Vector`, for weights; ``mean`` by default. Centres know no sum, min and max, and
-        what is counted is always added up.
+        As for `malt.Vector`, for weights; ``mean`` by default. Centres do not allow sum, min
+        or max, and counts are always added up.
     start : {"same", "own"}, optional
-        What the first exchange finds: rank 0's model on every rank, or each its
-        own. By default its own where ranks start from the same values (linear
-        models start with zeros; networks and k-means with equal ``random_state``
-        or ``init``), and else rank 0's, because a mean of unlike networks is none.
-        Counts are always each rank's own.
+        Whether each rank starts with rank 0's model or with its own. By default with its
+        own if all ranks start from the same values (linear models start with zeros;
+        networks and k-means with equal ``random_state`` or ``init``), otherwise with rank
+        0's, because an average of different networks is useless. For counts, each rank
+        always starts with its own.
 
     Raises
     ------
@@ -70,40 +71,38 @@ class Vector:
         The estimator's model cannot be exchanged (IncrementalPCA, ``average=True``,
         no ``partial_fit``); the message says why and what to do.
     PackageError
-        There is no scikit-learn.
+        scikit-learn is not installed.
     TypeError, ValueError
-        A wrong argument.
+        An argument is wrong.
 
     Notes
     -----
-    *Weights.* ``coef_`` and its like become views of the vector's memory, and are
-    made so again in each exchange, because some estimators replace them. An array
-    that was looked up before the first exchange is therefore no longer the
-    estimator's. Pickles, clones and copies of the estimator have arrays of their
-    own.
+    *Weights.* ``coef_`` and the like become views of the vector's memory, again in each
+    exchange, because some estimators replace them. So do not keep a reference to such an
+    array from before the first exchange. Pickles, clones and copies of the estimator have
+    their own arrays.
 
-    *Step size.* Each rank counts its own examples only, so a decaying step stays
-    larger than in one process that sees them all.
+    *Step size.* Each rank counts its own examples only, so a step that decays with them
+    stays larger than in one process that sees all.
 
-    *Centres.* Reassigning rarely used centres (``reassignment_ratio``) is left to
-    each rank.
+    *Centres.* Each rank reassigns rarely used centres (``reassignment_ratio``) by itself.
 
-    *Counts.* After `allreduce` the model is the one that a single process would have
-    counted: to the bit for whole counts, else up to rounding. Over a graph
-    other than ``all``, `sync` adds up the neighbours only. What all ranks
-    had counted alike when their vectors were made, such as a model that each has
-    loaded, counts once.
+    *Counts.* After `allreduce` the model is the same as if one process had seen all data:
+    to the bit for whole counts, otherwise up to rounding. Over a graph other than ``all``,
+    `sync` adds up the counts of neighbours only. Counts that all ranks had in common when
+    the vector was made, such as those of a model that each rank has loaded, count once.
 
-    *Pipelines.* Each step that learns has a vector, which is made once a rank's step has learnt;
-    until all are made, each call is collective. `clock`, `graph` and the like are those
-    of the last step, as are ``optimizer``, ``attributes`` and ``fold``. Exchange the scalers,
-    with `allreduce`, before the next step learns: if they differ when it has, the
-    exchange raises a `MismatchError`.
+    *Pipelines.* Each step that learns has its own vector, which is made once a rank's step
+    has learnt; until all of them are made, each call is collective. ``optimizer``,
+    ``attributes`` and ``fold`` apply to the last step, and `clock`, `graph` and the like are
+    those of the last step. Exchange the scalers, with `allreduce`, before the next step
+    learns: if they still differ then, the exchange raises a `MismatchError`.
 
-    *fit.* Each ``fit`` makes the model again from nothing, unless it has ``warm_start=True``; what is
-    exchanged is what it has come to. ``early_stopping`` belongs to ``fit``: scikit-learn
-    refuses it in ``partial_fit``. Estimators that count (scalers, naive Bayes) cannot be fitted again between
-    two exchanges: that raises a `StateError`.
+    *fit.* Each ``fit`` trains the model again from the start, unless the estimator has
+    ``warm_start=True``; an exchange then takes the result. ``early_stopping`` works in
+    ``fit`` only: scikit-learn refuses it in ``partial_fit``. If an estimator that counts
+    (scalers, naive Bayes) is fitted again between two exchanges, the next one raises a
+    `StateError`.
 
     References
     ----------
@@ -153,7 +152,7 @@ class Vector:
         self._refuse_fold(fold)
         if start is not None:
             choose("start", start, get_args(Start))
-        _world.init()
+        world.init()
         _lib.check_vector(name, options(graph, consistency))
         self._start = start
         self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "fold": fold or "mean"}
@@ -179,26 +178,26 @@ class Vector:
         timeout: float | None = None,
         **unknown: NoReturn,
     ) -> int | None:
-        """Send what the estimator has learnt and fold what has arrived; at each ``every``-th call.
+        """Send the model and fold the models that have arrived; at each ``every``-th call.
 
-        The first call is collective, also where ``every`` lets it exchange nothing.
+        The first call is collective, even if ``every`` skips the exchange.
 
         Parameters
         ----------
         fold : str or callable, optional
-            Instead of the vector's own, this once.
+            For this call, instead of the vector's fold.
         every : int
             As for `malt.Vector.sync`.
         weight : float
-            What this rank's model counts in a mean, for example the number of
-            examples since the last exchange. Of no account to counts.
+            The weight of this rank's model in a mean, for example the number of
+            examples since the last exchange. Counts ignore it.
         timeout : float, optional
-            Seconds; None is the job's.
+            In seconds; by default the timeout of the job.
 
         Returns
         -------
         int or None
-            The number of updates folded; None where the call was skipped.
+            The number of updates folded; None if the call was skipped.
 
         Raises
         ------
@@ -208,7 +207,7 @@ class Vector:
         MismatchError
             The ranks' estimators differ; the message shows both.
         TimeoutError, PeerError
-            As `malt.Vector.sync`.
+            As for `malt.Vector.sync`.
         """
         if unknown:
             raise misspelt(unknown, self.sync)
@@ -221,57 +220,59 @@ class Vector:
         return [v.sync(v.fold_of(fold), weight=weight, timeout=timeout) for v in made][-1]
 
     def scatter(self, *, to: Sequence[int] | None = None, weight: float = 1.0, timeout: float | None = None) -> int:
-        """Send what the estimator has learnt; see `malt.Vector.scatter`."""
+        """Send the model; see `malt.Vector.scatter`."""
         return sum(v.scatter(to=to, weight=weight, timeout=timeout) for v in self._ready(timeout))
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
-        """Fold what has arrived into the estimator; see `malt.Vector.gather`."""
+        """Fold the models that have arrived into the estimator; see `malt.Vector.gather`."""
         self._refuse_fold(fold)
         return [v.gather(v.fold_of(fold), timeout=timeout) for v in self._ready(timeout)][-1]
 
     # -------------------------------------------------------------- together
 
     def allreduce(self, op: Op = "mean", *, timeout: float | None = None) -> None:
-        """Combine all ranks' models to the same bits on every rank. Collective.
+        """Combine all ranks' models; every rank gets the same bits. Collective.
 
-        A rank whose estimator has had no data at all does not count in the mean.
+        A rank whose estimator has had no data does not count in the mean.
 
         Parameters
         ----------
         op : {"mean", "sum", "min", "max"}
-            For weights. Centres are averaged, counts are added up.
+            For weights. Centres are always averaged, and counts always added up.
         timeout : float, optional
-            Seconds; None is the job's.
+            In seconds; by default the timeout of the job.
 
         Raises
         ------
+        UnsupportedError
+            ``op`` is not "mean", and the estimator has centres or counts.
         StateError, MismatchError, TimeoutError, PeerError
-            As `sync`.
+            As for `sync`.
         """
-        choose("op", op, _world.OPS)
+        choose("op", op, world.OPS)
         if op != "mean" and isinstance(self._state, Totals | Centres):
-            raise UnsupportedError(f"malt: op={op!r} makes no sense for {self._state.name}: leave it out")
+            raise UnsupportedError(lines(f"op={op!r} makes no sense for {self._state.name}", do="Leave it out."))
         for v in self._ready(timeout):
             v.combine(op, timeout)
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
-        """Give every rank root's model. Collective.
+        """Copy root's model to every rank. Collective.
 
         Parameters
         ----------
         root : int
-            The rank whose model counts.
+            The rank whose model is copied.
         timeout : float, optional
-            Seconds; None is the job's.
+            In seconds; by default the timeout of the job.
 
         Raises
         ------
         ValueError, TypeError
             ``root`` is not a rank.
         StateError, MismatchError, TimeoutError, PeerError
-            As `sync`.
+            As for `sync`.
         """
-        root = _world.checked_rank("root", root)
+        root = world.checked_rank("root", root)
         for v in self._ready(timeout):
             v.spread(root, timeout)
 
@@ -283,7 +284,7 @@ class Vector:
         fold: Fold | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Change the mode from here on; see `malt.Vector.configure`. Collective."""
+        """Change graph, consistency or fold; see `malt.Vector.configure`. Collective."""
         self._refuse_fold(fold)
         for v in self._ready(timeout):
             v.configure(graph=graph, consistency=consistency, fold=v.fold_of(fold), timeout=timeout)
@@ -292,60 +293,23 @@ class Vector:
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """What travels, as views of the vector's memory: weights; counts and sums; own counts."""
+        """The exchanged arrays, as views of the vector's memory: weights; counts and sums; own counts."""
         return tuple(a for v in self._vectors if v is not None for a in v.arrays) or self._made.arrays
 
     @property
     def clock(self) -> int:
-        """How many times it has been scattered, or levelled up to by a collective call."""
+        """The number of scatters; collective calls set it to the largest of all ranks."""
         return self._made.clock if any(self._vectors) else 0
 
-    @property
-    def graph(self) -> Graph:
-        """The graph: which ranks each rank sends to."""
-        return self._made.graph
-
-    @property
-    def consistency(self) -> Consistency:
-        """How far ranks may drift apart."""
-        return self._made.consistency
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-        return self._made.name
-
-    @property
-    def receivers(self) -> list[int]:
-        """Ranks that the next scatter goes to, in the graph's order."""
-        return self._made.receivers
-
-    @property
-    def senders(self) -> list[int]:
-        """Ranks that this one hears from."""
-        return self._made.senders
-
-    def stats(self) -> Stats:
-        """Return what it has done so far, in total and per neighbour."""
-        return self._made.stats()
-
     def close(self) -> None:
-        """Leave it: other ranks no longer wait for this one in it. Not collective.
+        """Close the vector: other ranks no longer wait for this one in it. Not collective.
 
-        The estimator keeps its arrays, and can be used on.
+        The estimator keeps its arrays, and can still be used.
         """
         self._closed = True
         for v in self._vectors:
             if v is not None:
                 v.close()
-
-    def __enter__(self) -> Vector:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         if any(self._vectors):
@@ -362,14 +326,18 @@ class Vector:
             if v is not None:
                 return v
         raise StateError(
-            "malt: the vector of an estimator is made in its first sync or allreduce, and there was none yet"
+            lines(
+                "the vector of this estimator is not made yet",
+                "its first sync or allreduce makes it",
+                "Call one of these first.",
+            )
         )
 
     def _ready(self, timeout: float | None) -> list[Bound]:
         """Return the vectors of the steps that have learnt; the first call that finds one makes it, with all ranks."""
         if self._steps is not None and list(map(id, self._steps)) != list(map(id, steps_of(self._estimator) or ())):
             raise StateError(
-                "malt: the pipeline has other steps than before: make a new malt.sklearn.Vector, on all ranks"
+                lines("the steps of the pipeline have changed", do="Make a new malt.sklearn.Vector, on all ranks.")
             )
         if not all(self._vectors):
             self._make(timeout)
@@ -377,7 +345,7 @@ class Vector:
 
     def _make(self, timeout: float | None) -> None:
         if self._closed:
-            raise StateError(f"malt: this vector of {self._state.name} has been closed: make a new one")
+            raise StateError(lines(f"this vector of {self._state.name} has been closed", do="Make a new one."))
         missing = [i for i, v in enumerate(self._vectors) if v is None]
         for i in missing:
             self._states[i].check()
@@ -389,16 +357,19 @@ class Vector:
                     options["name"] = f"{self._name}/{i}"
                 if state.fold is not None:
                     options["fold"] = state.fold
-                self._vectors[i] = Bound(state, [a for _, a in state.values()], agreement, timeout, options)
+                made = Bound(state, [a for _, a in state.values()], agreement, timeout, options)
+                if self._name is None:
+                    _frames.unnamed[made.called] = self
+                self._vectors[i] = made
 
     def _refuse_fold(self, fold: Fold | None) -> None:
         """Raise where the fold is none, or would make no sense for the estimator."""
         if fold is None:
             return
-        _fold.check(fold)
+        folds.check(fold)
         if isinstance(self._state, Totals):
             raise UnsupportedError(
-                f"malt: fold={fold!r}: what {self._state.name} has counted is added up in any case: leave it out"
+                lines(f"fold={fold!r}", f"the counts of {self._state.name} are always added up", "Leave it out.")
             )
         if isinstance(self._state, Centres) and fold in ("sum", "min", "max"):
-            raise UnsupportedError(f"malt: fold={fold!r}: centres are averaged by their counts: leave it out")
+            raise UnsupportedError(lines(f"fold={fold!r}", "centres are averaged by their counts", "Leave it out."))

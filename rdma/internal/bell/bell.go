@@ -1,6 +1,6 @@
-// Package bell is the doorbell of ranks that are rung by goroutines of their own
-// process: in package inmem by the other ranks, in package tcp by those that
-// receive for them.
+// Package bell is the doorbell of a rank that is rung by goroutines of its own process:
+// in package inmem by the other ranks, in package remote by the goroutines that receive for
+// it.
 //
 // All waiting is on sync.Cond, without a clock, a futex or polling: a goroutine
 // that waits gives its processor away at once, and in a testing/synctest bubble
@@ -15,6 +15,16 @@ import (
 	"malt/rdma"
 	"malt/rdma/internal/mem"
 )
+
+// Doorbell is what one goroutine of a rank waits at, and a way to the others.
+type Doorbell interface {
+	BellID() uint64 // above 0 and below 1 << 32
+	Wake()
+	Wait(ctx context.Context, step func() bool) error // is that of rdma.Transport
+
+	RingBell(id uint64) // one of near ranks
+	RingBells()         // all of this rank and its subs
+}
 
 // Bell is a count of rings that one can wait on. The count is read before the
 // condition that the caller waits for is looked at; so a ring that comes between
@@ -63,9 +73,9 @@ func (b *Bell) after(seen uint64, sleeper rdma.Sleeper) {
 	b.mu.Unlock()
 }
 
-// Wait runs step until it returns true or an error, once now and again after
-// every ring. A ctx that is done rings too.
-func (b *Bell) Wait(ctx context.Context, step func() (bool, error)) error {
+// Wait runs step until it returns true, once now and again after every ring. A ctx that
+// is done rings too.
+func (b *Bell) Wait(ctx context.Context, step func() bool) error {
 	sleeper, _ := ctx.(rdma.Sleeper)
 	if sleeper == nil && ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, b.Ring)
@@ -73,8 +83,8 @@ func (b *Bell) Wait(ctx context.Context, step func() (bool, error)) error {
 	}
 	for {
 		seen := b.now()
-		if ok, err := step(); ok || err != nil {
-			return err
+		if step() {
+			return nil
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -36,7 +36,7 @@ func TestSleepersAreWoken(t *testing.T) {
 		}
 		done.Go(func() {
 			for n := range int64(rounds) {
-				err := own.Wait(ctx, func() (bool, error) { return turn.Load() == all*n+me, nil })
+				err := own.Wait(ctx, func() bool { return turn.Load() == all*n+me })
 				if err != nil {
 					t.Error(err)
 				}

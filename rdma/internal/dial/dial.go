@@ -1,5 +1,5 @@
-// Package dial tries several ways to reach the same peer, and says of one that none
-// of them leads to it.
+// Package dial tries several addresses of the same peer side by side, and returns the
+// first connection, or the errors of all.
 //
 //	c, errs := dial.First(ctx, len(addresses), dial.Apart, func(ctx context.Context, i int) (net.Conn, error) { … })
 package dial

@@ -17,20 +17,20 @@ import (
 func Silent(limit time.Duration, why error, at ...string) error {
 	way := NoWay(why)
 	if way == "" {
-		way = "it is off, or the network between is cut"
+		way = "it is off, or the network is cut"
 	}
-	return fmt.Errorf("its host has not answered for %v at %s: %s (MALT_UNREACHABLE sets for how long a host may be silent)", limit, strings.Join(at, ", "), way)
+	return fmt.Errorf("its host has not answered for %v at %s: %s (MALT_UNREACHABLE sets the limit)", limit, strings.Join(at, ", "), way)
 }
 
 // noWay is what connect(2) fails with where nothing has come back from the host.
 var noWay = map[syscall.Errno]string{
 	syscall.EHOSTUNREACH:  "no route leads to it, or nothing answers at its address",
 	syscall.ENETUNREACH:   "this host has no route to it",
-	syscall.EINVAL:        "a route of this host discards what is sent to it (blackhole; see ip route)",
-	syscall.EACCES:        "a route or a firewall of this host forbids what is sent to it (prohibit; see ip route)",
-	syscall.EPERM:         "a firewall of this host forbids what is sent to it",
+	syscall.EINVAL:        "a route of this host discards packets to it (blackhole; see ip route)",
+	syscall.EACCES:        "a route or a firewall of this host forbids packets to it (prohibit; see ip route)",
+	syscall.EPERM:         "a firewall of this host forbids packets to it",
 	syscall.ENETDOWN:      "the network interface of this host is down",
-	syscall.EHOSTDOWN:     "it is off, or the network between is cut",
+	syscall.EHOSTDOWN:     "it is off, or the network is cut",
 	syscall.EADDRNOTAVAIL: "this host has no address in its network",
 }
 
@@ -66,4 +66,10 @@ func Refusal(err error, within time.Duration) error {
 		return &RejectedError{to}
 	}
 	return err
+}
+
+// Unanswered tells whether err says that nothing came back from the host.
+func Unanswered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() || NoWay(err) != ""
 }

@@ -1,6 +1,8 @@
 package ends
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"sync"
 
@@ -45,6 +47,31 @@ func (s *Set) Check() error {
 	defer s.mu.Unlock()
 	if s.closed {
 		return rdma.ErrClosed
+	}
+	return nil
+}
+
+// Bell is what Wait waits at.
+type Bell interface {
+	Wait(ctx context.Context, step func() bool) error
+}
+
+// Wait is that of a rank's bell, which also ends when the transport is closed and has
+// rung it.
+func (s *Set) Wait(ctx context.Context, rank int, b Bell, step func() bool) error {
+	var closed error
+	err := b.Wait(ctx, func() bool {
+		if step() {
+			return true
+		}
+		closed = s.Check()
+		return closed != nil
+	})
+	if closed != nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("rank %d: %w", rank, err)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (n *narrow) secure() (bool, error) {
 	return b[0] == 22, err
 }
 
-var errTooMuch = fmt.Errorf("%w: it says more than a handshake takes", ErrStranger)
+var errTooMuch = fmt.Errorf("%w: it sends more than a handshake needs", ErrStranger)
 
 func (n *narrow) Read(b []byte) (int, error) {
 	if n.left == 0 {

@@ -27,23 +27,36 @@ const (
 func (v Verdict) String() string {
 	switch v {
 	case OtherVersion:
-		return "it speaks another version of the protocol; all ranks must use the same version of MALT"
+		return "it speaks another version of the protocol"
 	case WrongToken:
-		return "the token is wrong; all ranks of a job must have the same (MALT_TOKEN, malt run --token-file)"
+		return "the token is wrong"
 	case OtherJob:
 		return "it belongs to another job"
 	case OtherSize:
 		return "it was started with another number of ranks"
 	case NoSuchRank:
-		return "it is not the rank that was meant"
+		return "it is not the expected rank"
 	case OtherGeneration:
 		return "it is in another generation of the membership"
 	case OtherProcess:
 		return "another process is, or was, that rank"
 	case OtherEncryption:
-		return "all ranks of a job must encrypt what they send between hosts, or none (MALT_ENCRYPT, malt run --encrypt)"
+		return "only one of the two encrypts what it sends"
 	}
 	return fmt.Sprintf("verdict %d, which this version does not know", uint32(v))
+}
+
+// Advice is what to do about it; "" where nothing is.
+func (v Verdict) Advice() string {
+	switch v {
+	case OtherVersion:
+		return "All ranks must use the same version of MALT."
+	case WrongToken:
+		return "All ranks of a job need the same token (MALT_TOKEN, malt run --token-file)."
+	case OtherEncryption:
+		return "All ranks of a job must encrypt what they send between hosts, or none (MALT_ENCRYPT, malt run --encrypt)."
+	}
+	return ""
 }
 
 // Refusal is a peer's verdict, or ours on a peer.
@@ -66,7 +79,9 @@ func (e *Refusal) Error() string {
 }
 
 // Unwrap makes it a mistake in what the ranks were told.
-func (e *Refusal) Unwrap() error { return say.Errorf(rdma.ErrConfig, "%s", e.Error()) }
+func (e *Refusal) Unwrap() error {
+	return say.Errorf(rdma.ErrConfig, "%s", e.Error()).Try("%s", e.Advice())
+}
 
 // ErrStranger: no rank of MALT answers, or one that cannot prove it.
-var ErrStranger = errors.New("what answers there is not a rank of MALT")
+var ErrStranger = errors.New("the program that answers there is not a rank of MALT")

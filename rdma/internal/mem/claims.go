@@ -40,7 +40,7 @@ type Claims struct {
 func (c *Claims) Map(n int) ([]byte, error) {
 	var b []byte
 	err := c.claim(n, func() (err error) {
-		b, err = mmap(-1, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+		b, err = mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if n >= hugeFrom && err == nil {
 			_ = unix.Madvise(b[:cap(b)], unix.MADV_HUGEPAGE) // a wish: fewer TLB misses in every pass over a model
 		}

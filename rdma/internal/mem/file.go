@@ -67,27 +67,30 @@ func (f *File) Fd() int { return f.fd }
 // Map maps the whole File. A forked child does not inherit a writable mapping: it
 // could write where only this process may. One for reading it does: user code may
 // hold arrays over it. The mapping outlives the File.
-func (f *File) Map(writable bool) ([]byte, error) {
-	b, err := f.mmap(writable)
+func (f *File) Map(writable bool) ([]byte, error) { return f.MapFrom(writable, 0, f.size) }
+
+// MapFrom maps n bytes that begin at a page of the File, at byte at; see Map.
+func (f *File) MapFrom(writable bool, at, n int) ([]byte, error) {
+	b, err := f.mmap(writable, at, n)
 	if err != nil || !writable {
 		return b, err
 	}
 	if err := unix.Madvise(b[:cap(b)], unix.MADV_DONTFORK); err != nil {
 		_ = Unmap(b)
 		if err == unix.ENOMEM {
-			return nil, unmappable(f.size)
+			return nil, unmappable(n)
 		}
 		return nil, fmt.Errorf("madvise(DONTFORK): %w", err)
 	}
 	return b, nil
 }
 
-func (f *File) mmap(writable bool) ([]byte, error) {
+func (f *File) mmap(writable bool, at, n int) ([]byte, error) {
 	prot := unix.PROT_READ
 	if writable {
 		prot |= unix.PROT_WRITE
 	}
-	return mmap(f.fd, f.size, prot, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	return mmap(f.fd, at, n, prot, unix.MAP_SHARED|unix.MAP_NORESERVE)
 }
 
 // Seal fixes the size for ever: who maps it need not fear SIGBUS. With readOnly

@@ -31,9 +31,25 @@ func Unmap(b []byte) error {
 	return nil
 }
 
-// mmap maps n bytes, whole pages and at least one. The slice's capacity is what
+// Further maps n bytes more of a File of which b is mapped: those behind b, from the page
+// in which its last byte lies. It is a mapping of its own, with the same rights.
+func Further(b []byte, n int) ([]byte, error) {
+	last := unsafe.Pointer(&b[len(b)-1])
+	page := unsafe.Add(last, -int(uintptr(last)%uintptr(os.Getpagesize())))
+	size := pages(n)
+	p, err := unix.MremapPtr(page, 0, nil, uintptr(size), unix.MREMAP_MAYMOVE) // of no bytes: a second mapping
+	if err == unix.ENOMEM {
+		return nil, unmappable(n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mremap of %d bytes: %w", n, err)
+	}
+	return unsafe.Slice((*byte)(p), size)[:n], nil
+}
+
+// mmap maps n bytes from the page at on, whole pages and at least one. The slice's capacity is what
 // was mapped, so that Unmap can tell.
-func mmap(fd, n, prot, flags int) ([]byte, error) {
+func mmap(fd, at, n, prot, flags int) ([]byte, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("cannot map %d bytes", n)
 	}
@@ -41,7 +57,7 @@ func mmap(fd, n, prot, flags int) ([]byte, error) {
 	if size < n {
 		return nil, &ShortError{Want: uint64(n), Limit: "the address space"}
 	}
-	p, err := unix.MmapPtr(fd, 0, nil, uintptr(size), prot, flags)
+	p, err := unix.MmapPtr(fd, int64(at), nil, uintptr(size), prot, flags)
 	if err == unix.ENOMEM {
 		return nil, unmappable(n)
 	}

@@ -27,7 +27,7 @@ func (e *ShortError) Is(target error) bool { return target == rdma.ErrNoMemory }
 
 func (e *ShortError) Error() string {
 	if e.Maps > 0 {
-		return fmt.Sprintf("this process has %d memory mappings, and the kernel allows it no more (vm.max_map_count); make fewer vectors, or raise it: sysctl -w vm.max_map_count=%d",
+		return fmt.Sprintf("this process has %d memory mappings, the most that the kernel allows (vm.max_map_count); make fewer vectors, or raise it: sysctl -w vm.max_map_count=%d",
 			e.Maps, 4*e.Maps)
 	}
 	return fmt.Sprintf("%s wanted, %s free within %s",

@@ -20,6 +20,7 @@ type Socket struct {
 	Queued  int           // bytes that it has not acknowledged, also those not sent yet
 	Resent  uint64        // bytes that were sent again
 	Segment int           // bytes of the largest packet's payload
+	Asked   int           // how often in a row it was asked, though nothing is under way, and has not answered
 }
 
 // TCPState asks the kernel about the connection behind fd.
@@ -35,6 +36,7 @@ func TCPState(fd int) (Socket, error) {
 		Full:    i.Notsent_bytes > 0 && i.Unacked == 0,
 		Resent:  i.Bytes_retrans,
 		Segment: int(i.Snd_mss),
+		Asked:   int(i.Probes),
 	}
 	s.Queued, _ = unix.IoctlGetInt(fd, unix.TIOCOUTQ) // SIOCOUTQ
 	if i.State == unix.BPF_TCP_CLOSE {

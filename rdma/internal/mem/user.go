@@ -42,16 +42,17 @@ var users = struct {
 // UserMappings is that table, for the fork handler, and how much of it to look at.
 func UserMappings() ([]UserMapping, *atomic.Uintptr) { return users.table[:], &users.used }
 
-// MapForUser is Map for writing of memory that user code holds. Unmap gives it back.
-func (f *File) MapForUser() ([]byte, error) {
-	b, err := f.mmap(true)
+// MapForUser is Map for writing of memory that user code holds, n bytes from the start.
+// Unmap gives it back.
+func (f *File) MapForUser(n int) ([]byte, error) {
+	b, err := f.mmap(true, 0, n)
 	if err != nil {
 		return nil, err
 	}
 	i := takeUser()
 	if i < 0 {
 		_ = Unmap(b)
-		return nil, fmt.Errorf("%d arrays that other ranks write into: there can be no more", mostUserMappings)
+		return nil, fmt.Errorf("%d arrays that other ranks write into: the limit is reached", mostUserMappings)
 	}
 	users.Lock()
 	defer users.Unlock()

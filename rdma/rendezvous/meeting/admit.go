@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"malt/internal/say"
@@ -30,7 +29,7 @@ func (h *chair) greet(meeting context.Context, c *conn, visit handshake.Visit) {
 		return // it has come by another way, or has ended
 	}
 	if m.Leaving != nil {
-		h.fail(&rdma.PeerError{Rank: int(hello.From), Kind: rdma.Failed, Op: "malt.init", Err: fmt.Errorf("it gave up: %s (at %v)", m.Leaving.Why, c.there())})
+		h.fail(&rdma.PeerError{Rank: int(hello.From), Kind: rdma.Failed, Op: "malt.init", Err: fmt.Errorf("it gave up: %s (at %v)", m.Leaving.sentence(), c.there())})
 	}
 	if m.Here == nil {
 		return
@@ -42,7 +41,7 @@ func (h *chair) greet(meeting context.Context, c *conn, visit handshake.Visit) {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		h.tell(c)
+		h.keepInformed(c)
 	}()
 	h.hear(c, int(hello.From)) // after that there is a last word
 	<-told
@@ -66,9 +65,9 @@ func (h *chair) refused(c *conn, hello *handshake.Hello, err error) {
 	case refusal.Verdict == handshake.OtherEncryption:
 		does := map[bool]string{true: "encrypts", false: "does not encrypt"}
 		h.fail(say.Errorf(rdma.ErrConfig, "rank %d (at %v) %s, and rank 0 (%s) %s", hello.From, c.there(),
-			does[h.Encrypt == handshake.Never], h.seats[0].who(), does[h.Encrypt != handshake.Never]).Try("%v", refusal.Verdict))
+			does[h.Encrypt == handshake.Never], h.seats[0].who(), does[h.Encrypt != handshake.Never]).Try("%s", refusal.Advice()))
 	default:
-		h.note(c, "it says that it is rank %d of %d, and %v", hello.From, hello.Size, refusal)
+		h.note(fmt.Sprintf("%v was refused: it says that it is rank %d of %d, and %v", c.RemoteAddr(), hello.From, hello.Size, refusal), refusal.Advice())
 	}
 }
 
@@ -82,31 +81,34 @@ func (h *chair) admit(c *conn, hello *handshake.Hello, said *card) *failure {
 	comer := seat{c: c, card: said}
 	rank, here := int(hello.From), h.seats[0]
 	other := slices.IndexFunc(h.seats, func(s seat) bool { return s.card != nil && s.card.Together.against(said.Together) })
-	mistake := ""
+	var mistake *say.Error
 	switch {
 	case said.Version != h.Version:
-		mistake = fmt.Sprintf("the ranks have different versions of MALT\nrank %d (%s): %s; rank 0 (%s): %s\nAll hosts need the same version.",
-			rank, comer.who(), said.Version, here.who(), h.Version)
+		mistake = say.Errorf(rdma.ErrConfig, "the ranks have different versions of MALT").
+			At("rank %d (%s): %s; rank 0 (%s): %s", rank, comer.who(), said.Version, here.who(), h.Version).
+			Try("All hosts need the same version.")
 	case int(hello.Size) != h.Size:
-		mistake = fmt.Sprintf("the ranks were started with different numbers of ranks\nrank %d (%s): one of %d; rank 0 (%s): one of %d\nAll need the same number of ranks (%s).",
-			rank, comer.who(), hello.Size, here.who(), h.Size, theSize)
+		mistake = say.Errorf(rdma.ErrConfig, "the ranks were started with different numbers of ranks").
+			At("rank %d (%s): one of %d; rank 0 (%s): one of %d", rank, comer.who(), hello.Size, here.who(), h.Size).
+			Try("All ranks need the same number of ranks (%s).", theSize)
 	case rank >= h.Size:
-		mistake = fmt.Sprintf("there is no rank %d (%s) among %d", rank, comer.who(), h.Size)
+		mistake = say.Errorf(rdma.ErrConfig, "rank %d does not exist among %d ranks", rank, h.Size).At("it is %s", comer.who()).
+			Try("Ranks are numbered from 0 (%s).", theRank)
 	case other >= 0:
 		there := h.seats[other]
-		mistake = fmt.Sprintf("two machines start the same ranks\nrank %d (%s) was started along with %v, and rank %d (%s) along with %v\n"+
-			"All machines need the same -n, and each a number of its own (malt run -n, --node-rank).",
-			rank, comer.who(), said.Together, other, there.who(), there.card.Together)
+		mistake = say.Errorf(rdma.ErrConfig, "two machines started the same ranks").
+			At("rank %d (%s) was started along with %v, and rank %d (%s) along with %v", rank, comer.who(), said.Together, other, there.who(), there.card.Together).
+			Try("All machines need the same -n, and each its own number (malt run -n, --node-rank).")
 	case h.seats[rank].card != nil:
-		why := fmt.Sprintf("rank %d came twice\n%s, and %s\n"+
-			"Give every rank a number of its own (%s, and the same -n everywhere), and every job a port of its own.", rank, h.seats[rank].who(), comer.who(), theRank)
-		h.strange = strings.ReplaceAll(why, "\n", "; ")
+		why := reasonOf(say.Errorf(nil, "two processes joined as rank %d", rank).At("%s, and %s", h.seats[rank].who(), comer.who()).
+			Try("Give every rank its own number (%s, and the same -n everywhere), and every job its own port.", theRank))
+		h.strange, h.advice = why.sentence(), why.Do
 		h.change()
-		return &failure{Rank: rank, Taken: true, Why: why}
+		return &failure{Rank: rank, Taken: true, reason: why}
 	}
-	if mistake != "" {
-		h.failWith(say.Unpack(rdma.ErrConfig, mistake))
-		return &failure{Rank: -1, Why: mistake}
+	if mistake != nil {
+		h.failWith(mistake)
+		return failureOf(mistake)
 	}
 	h.seats[rank] = comer
 	h.change()

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +24,7 @@ type chair struct {
 	mu      sync.Mutex
 	seats   []seat
 	strange string        // who was last refused, and why: for messages
+	advice  string        // about that
 	changed chan struct{} // closed, and made anew, when any of this changes
 	news    []byte        // for those who wait; nil: to be made
 	last    []byte        // the last word, once there is one
@@ -77,7 +77,7 @@ func (h *chair) run(ctx context.Context) (t *Table, ls []net.Listener, err error
 	defer watch.Stop()
 	for {
 		h.mu.Lock()
-		absent, deaf, detail := h.absent(), h.deaf(), h.detail()
+		absent, deaf, detail, do := h.absent(), h.deaf(), h.detail(), h.advice
 		changed, failed := h.changed, h.failed
 		h.mu.Unlock()
 		switch {
@@ -91,13 +91,13 @@ func (h *chair) run(ctx context.Context) (t *Table, ls []net.Listener, err error
 		case len(deaf) == 0:
 			return t, ls, nil
 		}
-		h.report(absent, detail)
+		h.report(absent, detail, do)
 		select {
 		case <-changed:
 		case <-watch.C:
 			h.listenFor()
 		case <-ctx.Done():
-			h.fail(h.waited(absent, detail, ctx.Err()))
+			h.fail(h.waited(absent, detail, do, ctx.Err()))
 		}
 	}
 }
@@ -141,8 +141,7 @@ func (h *chair) deaf() (ranks []int) {
 
 // detail is what stands in the way, as far as rank 0 knows; mu is held.
 func (h *chair) detail() string {
-	list := []string{h.store.note, h.strange}
-	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), "; ")
+	return joined(h.store.note, h.strange)
 }
 
 // change wakes all who look at the state; mu is held.
@@ -153,10 +152,10 @@ func (h *chair) change() {
 }
 
 // note keeps what was odd about a connection, for messages.
-func (h *chair) note(c *conn, format string, args ...any) {
+func (h *chair) note(strange, advice string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.strange = fmt.Sprintf("%v was refused: %s", c.RemoteAddr(), fmt.Sprintf(format, args...))
+	h.strange, h.advice = strange, advice
 	h.change()
 }
 

@@ -59,6 +59,7 @@ type Config struct {
 type Progress struct {
 	Absent []int  // ranks that have not come, as far as this rank knows
 	Detail string // what stands in the way, as far as this rank knows, or ""
+	Do     string // about that, or ""
 }
 
 // MaxSize is how many ranks can meet.
@@ -88,16 +89,16 @@ func (p place) loopback() bool {
 func (c *Config) check() (places []place, chosen choice, err error) {
 	switch {
 	case c.Size < 1 || c.Size > MaxSize:
-		return nil, chosen, say.Errorf(rdma.ErrConfig, "size %d: 1 to %d ranks are expected", c.Size, MaxSize)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "size %d: expected 1 to %d ranks", c.Size, MaxSize)
 	case c.Rank < 0 || c.Rank >= c.Size:
-		return nil, chosen, say.Errorf(rdma.ErrConfig, "rank %d of %d: 0 to %d is expected", c.Rank, c.Size, c.Size-1)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "rank %d of %d: expected 0 to %d", c.Rank, c.Size, c.Size-1)
 	case len(c.StoreFD) > 0 && c.Rank != 0:
-		return nil, chosen, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store, and this is rank %d", c.StoreFD[0], c.Rank)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD) is for rank 0, which listens at the store; this is rank %d", c.StoreFD[0], c.Rank)
 	case c.Size > 1 && c.Token == "":
 		return nil, chosen, say.Errorf(rdma.ErrConfig, "store %.60q without a token: any process that reaches the store could join", c.Store).
 			Try("Give all ranks the same secret (MALT_TOKEN), as malt run does.")
 	case len(c.Version) > maxWord || len(c.Host) > maxWord:
-		return nil, chosen, say.Errorf(rdma.ErrConfig, "version %.20q, host %.40q: at most %d bytes each are possible", c.Version, c.Host, maxWord)
+		return nil, chosen, say.Errorf(rdma.ErrConfig, "version %.20q, host %.40q; the limit is %d bytes each", c.Version, c.Host, maxWord)
 	}
 	c.Unreachable = max(c.Unreachable, leastUnreachable)
 	if places, err = parseStore(c.Store); err != nil && c.Size > 1 {
@@ -152,13 +153,13 @@ func parseStore(store string) (places []place, err error) {
 		host, port, err := net.SplitHostPort(strings.TrimSpace(s))
 		n, perr := strconv.ParseUint(port, 10, 16)
 		if err != nil || host == "" || perr != nil || n == 0 {
-			return nil, say.Errorf(rdma.ErrConfig, "store %.60q (%s): host:port of rank 0 is expected", store, theStore).
-				Try("Write, for example, node-1:29500 or [fd00::1]:29500; several with commas between.")
+			return nil, say.Errorf(rdma.ErrConfig, "store %.60q (%s): expected host:port of rank 0", store, theStore).
+				Try("Write, for example, node-1:29500 or [fd00::1]:29500; separate several by commas.")
 		}
 		places = append(places, place{host, uint16(n)})
 	}
 	if len(places) > maxPlaces {
-		return nil, say.Errorf(rdma.ErrConfig, "a store of %d addresses: at most %d are possible", len(places), maxPlaces)
+		return nil, say.Errorf(rdma.ErrConfig, "a store of %d addresses; the limit is %d", len(places), maxPlaces)
 	}
 	return places, nil
 }

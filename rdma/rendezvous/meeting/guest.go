@@ -1,6 +1,7 @@
 package meeting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,8 @@ type guest struct {
 	*party
 	self *handshake.Self
 
-	absent []int // as was last heard
-	detail string
+	absent     []int // as was last heard
+	detail, do string
 
 	patience time.Duration // of the next handshake
 }
@@ -37,7 +38,7 @@ func attend(ctx context.Context, p *party) (*Table, []net.Listener, error) {
 	defer c.Close()
 	ls, err := p.listen(c.here())
 	if err != nil {
-		c.say(&message{Leaving: &leaving{err.Error()}})
+		c.say(&message{Leaving: &leaving{reasonOf(err)}})
 		return nil, ls, err
 	}
 	table, err := g.stay(ctx, c)
@@ -65,7 +66,7 @@ const (
 // arrive dials until somebody opens who is rank 0. Up to then rank 0 is absent,
 // also while nothing is known to stand in the way.
 func (g *guest) arrive(ctx context.Context) (*conn, error) {
-	g.report(g.absent, fmt.Sprintf("rank 0 at %s has not answered yet", g.Store))
+	g.report(g.absent, fmt.Sprintf("rank 0 at %s has not answered yet", g.Store), "")
 	for pause := shortest; ; pause = min(2*pause, longest) {
 		c, errs := dial.First(ctx, knocks*len(g.places), dial.Apart, g.knock)
 		if errs == nil {
@@ -76,11 +77,11 @@ func (g *guest) arrive(ctx context.Context) (*conn, error) {
 		end, limited := ctx.Deadline()
 		late := limited && !time.Now().Before(end)
 		if !errors.Is(ctx.Err(), context.Canceled) && !(late && g.detail != "") {
-			g.detail = g.explain(errs)
+			g.explain(errs)
 			if hopeless(errs) {
-				return nil, say.Errorf(rdma.ErrConfig, "rank %d was not let in at the store", g.Rank).At("%s", g.detail)
+				return nil, say.Errorf(rdma.ErrConfig, "rank %d was not let in at the store", g.Rank).At("%s", g.detail).Try("%s", g.do)
 			}
-			g.report(g.absent, g.detail)
+			g.report(g.absent, g.detail, g.do)
 		}
 		g.patience = min(2*g.patience, mostKnock)
 		timer := time.NewTimer(pause)
@@ -88,7 +89,7 @@ func (g *guest) arrive(ctx context.Context) (*conn, error) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, g.waited(g.absent, g.detail, ctx.Err())
+			return nil, g.waited(g.absent, g.detail, g.do, ctx.Err())
 		}
 	}
 }
@@ -140,20 +141,20 @@ func (g *guest) stay(ctx context.Context, c *conn) (*tableMessage, error) {
 		m, err := receive(c, maxFromRank+maxPerRank*g.Size)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			err := g.waited(g.absent, g.detail, ctx.Err())
-			c.say(&message{Leaving: &leaving{err.Error()}})
+			err := g.waited(g.absent, g.detail, g.do, ctx.Err())
+			c.say(&message{Leaving: &leaving{reasonOf(err)}})
 			return nil, err
 		case away.Load():
 			return nil, &rdma.PeerError{Rank: 0, Kind: rdma.Unreachable, Op: "malt.init", Err: dial.Silent(g.Unreachable, nil, c.raw.RemoteAddr().String())}
 		case err != nil:
 			return nil, g.abandoned(err)
 		case m.Waiting != nil:
-			g.absent, g.detail = m.Waiting.ranks(), m.Waiting.Detail
-			g.report(g.absent, g.detail)
+			g.absent, g.detail, g.do = m.Waiting.ranks(), m.Waiting.Detail, m.Waiting.Do
+			g.report(g.absent, g.detail, g.do)
 		case m.Failed != nil:
 			return nil, m.Failed.error()
 		case m.Table != nil && len(m.Table.Ranks) == g.Size:
-			g.report(nil, "")
+			g.report(nil, "", "")
 			return m.Table, c.send(&message{Got: &struct{}{}})
 		default:
 			return nil, g.abandoned(fmt.Errorf("%w: not for a rank", errMessage))
@@ -185,7 +186,7 @@ func (g *guest) watch(c *conn, away *atomic.Bool) (stop func()) {
 
 // abandoned is the error when the connection with rank 0 ends.
 func (g *guest) abandoned(err error) error {
-	return &rdma.PeerError{Rank: 0, Kind: rdma.Ended, Op: "malt.init", Err: fmt.Errorf("the connection with it at %s has ended, as it does when the process ends: %w", g.Store, err)}
+	return &rdma.PeerError{Rank: 0, Kind: rdma.Ended, Op: "malt.init", Err: fmt.Errorf("the connection with it at %s has ended, probably because the process ended: %w", g.Store, err)}
 }
 
 // hopeless tells whether trying again would not help.
@@ -199,18 +200,16 @@ func hopeless(errs []error) bool {
 	return true
 }
 
-// explain says what is in the way at each place, and what to do.
-func (g *guest) explain(errs []error) (text string) {
+// explain notes what is in the way at each place, and what to do: about the first of them.
+func (g *guest) explain(errs []error) {
+	g.detail, g.do = "", ""
 	for i, err := range errs {
-		if i > 0 {
-			text += "; "
-		}
-		text += explain(g.places[i], err)
+		what, do := explain(g.places[i], err)
+		g.detail, g.do = joined(g.detail, what), cmp.Or(g.do, do)
 	}
-	return text
 }
 
-func explain(p place, err error) string {
+func explain(p place, err error) (what, do string) {
 	var (
 		op      *net.OpError
 		knock   *knockError
@@ -225,27 +224,30 @@ func explain(p place, err error) string {
 		inside = ip.IsLoopback()
 		at = p.resolved([]netip.Addr{ip})
 	}
+	const elsewhere = "If rank 0 is on another host, give its address (" + theStore + ")."
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Sprintf("%s cannot be resolved: %s; if that lasts, give rank 0's address in its place (%s)", p.host, dns.Err, theStore)
+		return fmt.Sprintf("%s cannot be resolved: %s", p.host, dns.Err), "If this lasts, give rank 0's address instead (" + theStore + ")."
 	case errors.As(err, &refused) && refused.Verdict == handshake.OtherEncryption:
-		return fmt.Sprintf("rank 0 at %s: %v", p, refused)
+		return fmt.Sprintf("rank 0 at %s: %v", p, refused), refused.Advice()
 	case errors.As(err, &refused):
-		return fmt.Sprintf("%s is another job's, or this one was told something else: %v", p, err)
+		return fmt.Sprintf("%s belongs to another job, or this rank has other settings: %v", p, err), refused.Advice()
 	case errors.Is(err, handshake.ErrStranger):
-		return fmt.Sprintf("%s: %v; another program listens there: choose another port (%s)", p, err, theStore)
+		return fmt.Sprintf("%s: %v; another program listens there", p, err), "Choose another port (" + theStore + ")."
 	case errors.As(err, &knock) && (errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, net.ErrClosed)): // closed by the end of ctx
-		return fmt.Sprintf("%s accepts and says nothing: rank 0 is stopped, or another program listens there", p)
+		return fmt.Sprintf("%s accepts and sends nothing: rank 0 is stopped, or another program listens there", p), "Look at rank 0, or choose another port (" + theStore + ")."
 	case errors.As(err, &knock):
-		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended", p, knock.err)
+		return fmt.Sprintf("%s ended the connection (%v): rank 0 has just ended", p, knock.err), "Read what rank 0 printed."
 	case errors.Is(err, syscall.ECONNREFUSED) && inside && !p.loopback():
-		return fmt.Sprintf("%s leads to this host itself, where rank 0 is not (yet); if it is on another one, correct /etc/hosts here, or give its address (%s)", at, theStore)
+		return fmt.Sprintf("%s leads to this host itself, where rank 0 is not (yet)", at), "Correct /etc/hosts here. " + elsewhere
 	case errors.Is(err, syscall.ECONNREFUSED) && inside:
-		return fmt.Sprintf("nobody listens at %s yet; if rank 0 is on another host, give its address (%s)", p, theStore)
+		return fmt.Sprintf("nothing listens at %s yet", p), "Start rank 0. " + elsewhere
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("nobody listens at port %d of %s: rank 0 has not started there, or its meeting is over, or a firewall rejects the port", p.port, at)
+		return fmt.Sprintf("nothing listens at port %d of %s: rank 0 has not started there, or its meeting is over", p.port, at),
+			"Start rank 0, or open the port in the firewall."
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Sprintf("%s does not answer at port %d (%v): it is off, or on another network, or a firewall drops what goes to that port", at, p.port, err)
+		return fmt.Sprintf("%s does not answer at port %d (%v)", at, p.port, err),
+			"The host of rank 0 must be up and on this network, and no firewall may block that port."
 	}
-	return fmt.Sprintf("%s: %v", p, err)
+	return fmt.Sprintf("%s: %v", p, err), ""
 }

@@ -74,7 +74,7 @@ func parseInterface(text string) (c choice, err error) {
 			n = p.Masked()
 		} else if _, err := path.Match(s, ""); err != nil || s == "" || strings.ContainsAny(s, "/^") {
 			return c, say.Errorf(rdma.ErrConfig, "interface=%.60s (MALT_INTERFACE): %.40q is neither an interface nor a network", text, s).
-				Try("Write eth0, eth* or 10.1.0.0/16; several with commas between; ^ before all of them means all others.")
+				Try("Write eth0, eth* or 10.1.0.0/16; separate several by commas; ^ in front means all others.")
 		}
 		c.entries, c.nets = append(c.entries, s), append(c.nets, n)
 	}
@@ -95,6 +95,11 @@ func (c *choice) takes(a address) bool {
 		}
 	}
 	return named != c.except
+}
+
+// takesIP tells whether ip, one of own or a loopback address, may be listened at.
+func (c *choice) takesIP(ip netip.Addr, own []address) bool {
+	return ip.IsLoopback() || slices.ContainsFunc(own, func(a address) bool { return a.ip == ip.WithZone("") && c.takes(a) })
 }
 
 // virtual are the beginnings of the names of interfaces that lead to containers
@@ -169,11 +174,6 @@ func describe(all []address) string {
 		words[i] = a.iface + " " + a.ip.String()
 	}
 	return strings.Join(words, ", ")
-}
-
-// worth are the addresses that a person would think of.
-func worth(all []address) []address {
-	return slices.DeleteFunc(slices.Clone(all), func(a address) bool { return a.kind() == loop || a.kind() == link })
 }
 
 // listen takes a port at each address.

@@ -1,6 +1,7 @@
 package meeting
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -14,7 +15,6 @@ import (
 	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/mem"
-	"malt/rdma/rendezvous"
 )
 
 const jobBytes = 16
@@ -78,11 +78,11 @@ func meet(ctx context.Context, c Config) (*Table, []net.Listener, error) {
 }
 
 // report tells the caller what is new.
-func (p *party) report(absent []int, detail string) {
+func (p *party) report(absent []int, detail, do string) {
 	if p.Report == nil || p.reported != nil && detail == p.reported.Detail && slices.Equal(absent, p.reported.Absent) {
 		return
 	}
-	p.reported = &Progress{absent, detail}
+	p.reported = &Progress{absent, detail, do}
 	p.Report(*p.reported)
 }
 
@@ -99,17 +99,16 @@ func (p *party) listen(met ...netip.Addr) ([]net.Listener, error) {
 	return ls, err
 }
 
-// waited is the error of a rank that has waited in vain.
-func (p *party) waited(absent []int, detail string, cause error) error {
+// waited is the error of a rank that has waited in vain. detail is what stood in the
+// way, and do what to do about that.
+func (p *party) waited(absent []int, detail, do string, cause error) error {
 	e := &say.Error{Kind: cause, What: "the ranks did not meet in time", Topic: "firewall"}
-	e.Where = fmt.Sprintf("rank %d at %s waited for all to hear that all had come", p.Rank, p.Store)
+	e.Where = fmt.Sprintf("rank %d at %s waited for all ranks to learn that all had arrived", p.Rank, p.Store)
 	if len(absent) > 0 {
-		e.Where = fmt.Sprintf("rank %d at %s waited for %s of %d", p.Rank, p.Store, rendezvous.Ranks(absent), p.Size)
-		e.Do = ToCome
+		e.Where = fmt.Sprintf("rank %d at %s waited for %s of %d", p.Rank, p.Store, say.Ranks(absent), p.Size)
+		e.Do = cmp.Or(do, ToCome)
 	}
-	if detail != "" {
-		e.Where += "; " + detail
-	}
+	e.Where = joined(e.Where, detail)
 	return e
 }
 
@@ -126,22 +125,21 @@ func failureOf(err error) *failure {
 	var dead *rdma.PeerError
 	switch {
 	case errors.As(err, &dead):
-		return &failure{Rank: dead.Rank, Kind: dead.Kind, Why: dead.Err.Error()}
+		return &failure{Rank: dead.Rank, Kind: dead.Kind, reason: reason{Why: dead.Err.Error()}}
 	case errors.Is(err, rdma.ErrConfig):
-		return &failure{Rank: -1, Why: pack(err)}
+		return &failure{Rank: -1, reason: reasonOf(err)}
 	}
-	return &failure{Rank: 0, Kind: rdma.Failed, Why: "it gave up: " + pack(err)}
+	why := reasonOf(err)
+	return &failure{Rank: 0, Kind: rdma.Failed, reason: reason{Why: "it gave up: " + why.sentence()}}
 }
-
-func pack(err error) string { e := say.Of(err); return e.Pack() }
 
 // error is a failure as this rank has it.
 func (f *failure) error() error {
 	switch {
 	case f.Taken:
-		return say.Unpack(rdma.ErrRankTaken, f.Why)
+		return f.reason.error(rdma.ErrRankTaken)
 	case f.Rank >= 0:
 		return &rdma.PeerError{Rank: f.Rank, Kind: f.Kind, Op: "malt.init", Err: errors.New(f.Why)}
 	}
-	return say.Unpack(rdma.ErrConfig, f.Why)
+	return f.reason.error(rdma.ErrConfig)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"malt/internal/fleet"
+	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 )
@@ -212,13 +213,13 @@ func TestRankZeroComesLast(t *testing.T) {
 	for r := 1; r < 3; r++ {
 		c := Config{Rank: r, Size: 3, Store: store, Token: "t"}
 		c.Report = func(p Progress) {
-			if strings.Contains(p.Detail, "nobody listens") {
+			if strings.Contains(p.Detail, "nothing listens") {
 				refused <- p
 			}
 		}
 		start(ctx, c, results)
 	}
-	if p := <-refused; !slices.Equal(p.Absent, []int{0}) || !strings.Contains(p.Detail, "nobody listens at "+store) {
+	if p := <-refused; !slices.Equal(p.Absent, []int{0}) || !strings.Contains(p.Detail, "nothing listens at "+store) {
 		t.Errorf("%+v", p)
 	}
 	start(ctx, Config{Rank: 0, Size: 3, Store: store, Token: "t"}, results)
@@ -252,6 +253,9 @@ func TestDisagreements(t *testing.T) {
 			for rank, r := range meetAll(t, all, ascending(3)) {
 				if !errors.Is(r.err, rdma.ErrConfig) {
 					t.Fatalf("rank %d: %v", rank, r.err)
+				}
+				if e := say.Of(r.err); e.What == "" || e.Where == "" || e.Do == "" || strings.Contains(e.Where+e.Do, "?") {
+					t.Errorf("rank %d: %q; expected what happened, where, and what to do", rank, r.err)
 				}
 				for _, word := range append(c.says, "rank 2", "process", "127.0.0.1", hostName()) {
 					if !strings.Contains(r.err.Error(), word) {
@@ -293,7 +297,7 @@ func TestRankTwice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	told := make(chan string, 1000)
-	all[0].Report = func(p Progress) { told <- p.Detail }
+	all[0].Report = func(p Progress) { told <- p.Detail + p.Do }
 	all[1].Report = func(p Progress) { told <- p.Detail }
 	results := make(chan result)
 	start(ctx, all[0], results)
@@ -304,7 +308,7 @@ func TestRankTwice(t *testing.T) {
 		t.Fatalf("%v", r.err)
 	}
 	for range 2 {
-		for !strings.Contains(<-told, "rank 1 came twice") {
+		for !strings.Contains(<-told, "two processes joined as rank 1") {
 		}
 	}
 	start(ctx, all[2], results)
@@ -326,7 +330,7 @@ func TestOtherToken(t *testing.T) {
 	defer cancel()
 	results := make(chan result)
 	told := make(chan string, 1000)
-	all[0].Report = func(p Progress) { told <- p.Detail }
+	all[0].Report = func(p Progress) { told <- p.Detail + p.Do }
 	start(ctx, all[0], results)
 	other := all[1]
 	other.Token = "another"

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -43,10 +45,11 @@ type card struct {
 type waitingMessage struct {
 	Absent []byte `json:"absent"`
 	Detail string `json:"detail,omitempty"`
+	Do     string `json:"do,omitempty"`
 }
 
-func waitingFor(ranks []int, detail string) *waitingMessage {
-	w := &waitingMessage{Detail: printable(detail, maxText)}
+func waitingFor(ranks []int, detail, do string) *waitingMessage {
+	w := &waitingMessage{Detail: printable(detail, maxText), Do: printable(do, maxText)}
 	for _, r := range ranks {
 		for len(w.Absent) <= r/8 {
 			w.Absent = append(w.Absent, 0)
@@ -77,11 +80,39 @@ type failure struct {
 	Rank  int        `json:"rank"`
 	Kind  rdma.Death `json:"kind,omitempty"`
 	Taken bool       `json:"taken,omitempty"`
-	Why   string     `json:"why"`
+	reason
 }
 
-type leaving struct {
-	Why string `json:"why"`
+type leaving struct{ reason }
+
+// reason is the lines of a say.Error.
+type reason struct {
+	Why   string `json:"why"`
+	Where string `json:"where,omitempty"`
+	Do    string `json:"do,omitempty"`
+}
+
+func reasonOf(err error) reason {
+	e := say.Of(err)
+	return reason{e.What, e.Where, e.Do}
+}
+
+func (r *reason) error(kind error) error {
+	return &say.Error{Kind: kind, What: r.Why, Where: r.Where, Do: r.Do}
+}
+
+// sentence is r within another sentence.
+func (r *reason) sentence() string { return joined(r.Why, r.Where) }
+
+func (r *reason) print() {
+	for _, line := range []*string{&r.Why, &r.Where, &r.Do} {
+		*line = printable(*line, maxText)
+	}
+}
+
+// joined puts clauses that are not empty behind each other.
+func joined(clauses ...string) string {
+	return strings.Join(slices.DeleteFunc(clauses, func(s string) bool { return s == "" }), "; ")
 }
 
 const (
@@ -158,7 +189,7 @@ func (m *message) check() error {
 	}
 	if w := m.Waiting; w != nil {
 		kinds++
-		w.Detail = printable(w.Detail, maxText)
+		w.Detail, w.Do = printable(w.Detail, maxText), printable(w.Do, maxText)
 		if len(w.Absent) > MaxSize/8 {
 			return fmt.Errorf("%d ranks absent", 8*len(w.Absent))
 		}
@@ -171,7 +202,7 @@ func (m *message) check() error {
 	}
 	if f := m.Failed; f != nil {
 		kinds++
-		f.Why = printable(f.Why, maxText)
+		f.print()
 		if f.Rank < -1 || f.Rank >= MaxSize {
 			return fmt.Errorf("rank %d", f.Rank)
 		}
@@ -181,7 +212,7 @@ func (m *message) check() error {
 	}
 	if m.Leaving != nil {
 		kinds++
-		m.Leaving.Why = printable(m.Leaving.Why, maxText)
+		m.Leaving.print()
 	}
 	if m.Got != nil {
 		kinds++

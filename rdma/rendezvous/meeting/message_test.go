@@ -18,14 +18,14 @@ func messages() map[string]*message {
 	v4, v6 := netip.MustParseAddrPort("192.0.2.7:4711"), netip.MustParseAddrPort("[2001:db8::1]:65535")
 	return map[string]*message{
 		"here":    {Here: &card{Version: "0.1.0", Host: "h", Network: "n", Name: "node-1", Pid: 7, Addresses: []netip.AddrPort{v4, v6}, Together: together{0, 3}}},
-		"waiting": {Waiting: waitingFor([]int{1, 5, 9}, "5 > 4, \"so\"")},
+		"waiting": {Waiting: waitingFor([]int{1, 5, 9}, "5 > 4, \"so\"", "Go.")},
 		"nobody":  {Waiting: &waitingMessage{Absent: []byte{}}},
 		"table": {Table: &tableMessage{Job: strings.Repeat("0f", jobBytes), Generation: 1, Ranks: []seatCard{
 			{Host: 0, Network: 0, Name: "a", Addresses: []netip.AddrPort{v4}}, {Host: 1, Network: 0, Name: "b", Addresses: []netip.AddrPort{v6}},
 		}}},
 		"got":     {Got: &struct{}{}},
-		"failed":  {Failed: &failure{Rank: -1, Why: "so"}},
-		"leaving": {Leaving: &leaving{Why: "it's late"}},
+		"failed":  {Failed: &failure{Rank: -1, reason: reason{Why: "so", Where: "here", Do: "Go."}}},
+		"leaving": {Leaving: &leaving{reason{Why: "it's late"}}},
 	}
 }
 
@@ -77,7 +77,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 
 func TestWaitingFor(t *testing.T) {
 	for _, ranks := range [][]int{nil, {0}, {7, 8}, {1, 4095}} {
-		if w := waitingFor(ranks, ""); !slices.Equal(w.ranks(), ranks) || (&message{Waiting: w}).check() != nil {
+		if w := waitingFor(ranks, "", ""); !slices.Equal(w.ranks(), ranks) || (&message{Waiting: w}).check() != nil {
 			t.Errorf("%v became %v", ranks, w.ranks())
 		}
 	}

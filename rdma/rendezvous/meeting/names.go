@@ -9,4 +9,4 @@ const (
 )
 
 // ToCome is what to look at where ranks do not come, for messages.
-const ToCome = "Start every rank, with the same store (" + theStore + ") and a number of its own (" + theRank + ", with the same -n everywhere)."
+const ToCome = "Start every rank, with the same store (" + theStore + ") and its own number (" + theRank + ", with the same -n everywhere)."

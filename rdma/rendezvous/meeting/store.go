@@ -40,22 +40,24 @@ func (s *store) String() string {
 const lookupPatience = 2 * time.Second
 
 // openStore listens at those addresses of the store that are this host's, or
-// else at all that this host has.
+// else at all that this host has; never at one of the network that chosen leaves
+// out. Loopback addresses are of no network, so they need not be chosen.
 func openStore(ctx context.Context, places []place, own []address, chosen choice, lookup lookup) (*store, error) {
 	s := new(store)
 	var at []netip.AddrPort
+	var refused []string    // what the store means on this host, where chosen leaves it out
 	var inside []netip.Addr // loopback addresses that a name here means, as /etc/hosts often says
 	for _, p := range places {
 		ips, err := lookup(ctx, p.host)
 		if err != nil {
-			s.note = fmt.Sprintf("the host of rank 0 cannot resolve %s (%v); rank 0 listens at all the addresses of that, %s", p.host, err, describe(worth(own)))
+			s.note = fmt.Sprintf("the host of rank 0 cannot resolve %s (%v)", p.host, err)
 			continue
 		}
 		mine := slices.DeleteFunc(slices.Clone(ips), func(ip netip.Addr) bool {
 			return ip.IsLoopback() != p.loopback() || !ip.IsLoopback() && !slices.ContainsFunc(own, func(a address) bool { return a.ip == ip.WithZone("") })
 		})
 		if len(mine) == 0 {
-			s.note = fmt.Sprintf("%s is not an address by which others could reach the host of rank 0, which has %s; rank 0 listens at all of them", p.resolved(ips), describe(worth(own)))
+			s.note = fmt.Sprintf("%s is not an address at which others could reach the host of rank 0", p.resolved(ips))
 		}
 		for _, ip := range ips {
 			if ip.IsLoopback() && !p.loopback() {
@@ -63,11 +65,23 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 			}
 		}
 		for _, ip := range mine {
-			at = append(at, netip.AddrPortFrom(ip, p.port))
+			if chosen.takesIP(ip, own) {
+				at = append(at, netip.AddrPortFrom(ip, p.port))
+			} else if where := p.resolved(mine); !slices.Contains(refused, where) {
+				refused = append(refused, where)
+			}
 		}
 	}
 	if len(at) > 0 {
 		s.note = ""
+	} else if len(refused) > 0 {
+		allowed, err := candidates(own, nil, false, chosen)
+		if err != nil {
+			return nil, err
+		}
+		return nil, say.Errorf(rdma.ErrConfig, "rank 0 may not listen at its store %s: interface=%.60s (MALT_INTERFACE) excludes it", strings.Join(refused, ", "), chosen.text).
+			At("on the host of rank 0 it allows %s", describe(allowed)).
+			Try("Name one of these addresses as the store (%s), or a network of the store in MALT_INTERFACE.", theStore)
 	} else {
 		for _, p := range places {
 			all, err := everywhere(p.port, own, inside, chosen)
@@ -97,6 +111,9 @@ func openStore(ctx context.Context, places []place, own []address, chosen choice
 	if len(s.listeners) == 0 {
 		return nil, say.Errorf(failed, "rank 0 cannot listen at its store %s: %v", places[0], failed).
 			Try("The store must be an address of the host of rank 0, with a free port (%s).", theStore)
+	}
+	if s.note != "" {
+		s.note += fmt.Sprintf("; rank 0 listens at %v", s)
 	}
 	return s, nil
 }
@@ -168,12 +185,12 @@ func inheritOne(fd int) (net.Listener, error) {
 	defer f.Close()
 	l, err := net.FileListener(f)
 	if err != nil {
-		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): %v: a TCP socket that listens is expected", fd, err)
+		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): %v: expected a TCP socket that listens", fd, err)
 	}
 	t, ok := l.(*net.TCPListener)
 	if !ok {
 		l.Close()
-		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): a socket of %s: a TCP socket that listens is expected", fd, l.Addr().Network())
+		return nil, say.Errorf(rdma.ErrConfig, "store_fd=%d (MALT_STORE_FD): a socket of %s: expected a TCP socket that listens", fd, l.Addr().Network())
 	}
 	return t, nil
 }

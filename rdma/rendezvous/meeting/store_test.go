@@ -20,9 +20,9 @@ func TestParseStore(t *testing.T) {
 		"node-1:29500":                    "[node-1:29500]",
 		"10.0.0.1:1, [fd00::1]:65535,h:2": "[10.0.0.1:1 [fd00::1]:65535 h:2]",
 		"[fe80::1%eth0]:7":                "[[fe80::1%eth0]:7]",
-		"":                                "is expected", "node-1": "is expected", "node-1:": "is expected", ":29500": "is expected",
-		"h:0": "is expected", "h:65536": "is expected", "h:http": "is expected", "h:1,": "is expected", "fd00::1:7": "is expected",
-		strings.Repeat("h:1,", maxPlaces) + "h:1": "at most 16",
+		"":                                "expected host:port", "node-1": "expected host:port", "node-1:": "expected host:port", ":29500": "expected host:port",
+		"h:0": "expected host:port", "h:65536": "expected host:port", "h:http": "expected host:port", "h:1,": "expected host:port", "fd00::1:7": "expected host:port",
+		strings.Repeat("h:1,", maxPlaces) + "h:1": "the limit is 16",
 	} {
 		places, err := parseStore(in)
 		got := fmt.Sprint(places)
@@ -48,19 +48,19 @@ func TestLoopbackPlaces(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
-		"size 0":             func(c *Config) { c.Size = 0 },
-		"1 to 4096":          func(c *Config) { c.Size = MaxSize + 1 },
-		"rank 2":             func(c *Config) { c.Rank = 2 },
-		"0 to 1 is expected": func(c *Config) { c.Rank = -1 },
-		"MALT_STORE_FD":      func(c *Config) { c.StoreFD = []int{5} },
-		"without a token":    func(c *Config) { c.Token = "" },
-		"at most 128 bytes":  func(c *Config) { c.Version = strings.Repeat("1", maxWord+1) },
-		"MALT_STORE":         func(c *Config) { c.Store = "local:5eed" },
-		"MALT_INTERFACE":     func(c *Config) { c.Interface = "," },
-		"MALT_TOGETHER":      func(c *Config) { c.Together = "2-3" },
-		"together=1":         func(c *Config) { c.Together = "1" },
-		"together=1-0":       func(c *Config) { c.Together = "1-0" },
-		"together=0-4096":    func(c *Config) { c.Together = "0-4096" },
+		"size 0":                 func(c *Config) { c.Size = 0 },
+		"1 to 4096":              func(c *Config) { c.Size = MaxSize + 1 },
+		"rank 2":                 func(c *Config) { c.Rank = 2 },
+		"expected 0 to 1":        func(c *Config) { c.Rank = -1 },
+		"MALT_STORE_FD":          func(c *Config) { c.StoreFD = []int{5} },
+		"without a token":        func(c *Config) { c.Token = "" },
+		"the limit is 128 bytes": func(c *Config) { c.Version = strings.Repeat("1", maxWord+1) },
+		"MALT_STORE":             func(c *Config) { c.Store = "local:5eed" },
+		"MALT_INTERFACE":         func(c *Config) { c.Interface = "," },
+		"MALT_TOGETHER":          func(c *Config) { c.Together = "2-3" },
+		"together=1":             func(c *Config) { c.Together = "1" },
+		"together=1-0":           func(c *Config) { c.Together = "1-0" },
+		"together=0-4096":        func(c *Config) { c.Together = "0-4096" },
 	} {
 		c := Config{Rank: 1, Size: 2, Store: "127.0.0.1:1", Token: "t"}
 		change(&c)
@@ -109,11 +109,13 @@ func TestOpenStore(t *testing.T) {
 		{"127.0.1.1", "", "127.0.1.1", ""}, // told so
 		{"localhost", "", "127.0.0.1", ""},
 		{"debian", "", "127.0.0.1 127.0.0.2 127.0.1.1", "debian (127.0.1.1) is not an address"},
-		{"elsewhere", "", "127.0.0.1 127.0.0.2", "elsewhere (192.0.2.1) is not an address by which others could reach the host of rank 0, which has"},
+		{"elsewhere", "", "127.0.0.1 127.0.0.2", "elsewhere (192.0.2.1) is not an address at which others could reach the host of rank 0"},
 		{"nowhere", "", "127.0.0.1 127.0.0.2", "cannot resolve nowhere (lookup nowhere: no such host)"},
 		{"nowhere 127.0.0.1", "", "127.0.0.1", ""},
 		{"127.0.0.1 127.0.0.1", "", "127.0.0.1", ""},
 		{"debian", "127.0.0.2", "127.0.0.2 127.0.1.1", "127.0.1.1"},
+		{"0.0.0.0", "127.0.0.2", "127.0.0.2", "0.0.0.0 is not an address"},
+		{"nowhere", "^127.0.0.2", "127.0.0.1", "cannot resolve nowhere"},
 	} {
 		var places []place
 		for _, h := range strings.Fields(c.hosts) {
@@ -128,6 +130,9 @@ func TestOpenStore(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.hosts, err)
 			continue
+		}
+		if s.note != "" && !strings.HasSuffix(s.note, "; rank 0 listens at "+s.String()) {
+			t.Errorf("%s: %q; it listens at %v", c.hosts, s.note, s)
 		}
 		var listens []string
 		for _, l := range s.listeners {
@@ -144,6 +149,28 @@ func TestOpenStore(t *testing.T) {
 		if !strings.Contains(s.note, c.note) || (s.note == "") != (c.note == "") {
 			t.Errorf("%s: %q", c.hosts, s.note)
 		}
+	}
+}
+
+// A store that means addresses of this host, none of which MALT_INTERFACE allows, is refused.
+func TestStoreThatMayNotListen(t *testing.T) {
+	own := []address{{netip.MustParseAddr("127.0.0.1"), "lo"}, {netip.MustParseAddr("10.0.0.1"), "eth0"}, {netip.MustParseAddr("10.1.0.1"), "ib0"}}
+	lookup := names(map[string]string{"h0": "10.0.0.1"})
+	for _, chosen := range []string{"ib0", "10.1.0.0/16", "^eth0"} {
+		c, err := parseInterface(chosen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = openStore(context.Background(), []place{{"h0", freshPort(t)}}, own, c, lookup)
+		want := "store h0 (10.0.0.1): interface=" + chosen + " (MALT_INTERFACE) excludes it\non the host of rank 0 it allows ib0 10.1.0.1\n"
+		if !errors.Is(err, rdma.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", chosen, err)
+		}
+		s, err := openStore(context.Background(), []place{{"127.0.0.1", freshPort(t)}}, own, c, lookup)
+		if err != nil {
+			t.Fatalf("%s: no network reaches a loopback address: %v", chosen, err)
+		}
+		s.close()
 	}
 }
 
@@ -229,13 +256,14 @@ func TestExplanations(t *testing.T) {
 		err  error
 		says []string
 	}{
-		{"node-1", refused("192.0.2.1:7"), []string{"nobody listens at port 7 of node-1 (192.0.2.1)", "firewall"}},
+		{"node-1", refused("192.0.2.1:7"), []string{"nothing listens at port 7 of node-1 (192.0.2.1)", "\nStart rank 0", "firewall"}},
 		{"node-1", refused("127.0.1.1:7"), []string{"node-1 (127.0.1.1)", "this host itself", "/etc/hosts", "MALT_STORE"}},
-		{"127.0.0.1", refused("127.0.0.1:7"), []string{"nobody listens at 127.0.0.1:7 yet", "another host"}},
+		{"127.0.0.1", refused("127.0.0.1:7"), []string{"nothing listens at 127.0.0.1:7 yet", "another host"}},
 		{"node-1", silent, []string{"node-1 (192.0.2.1)", "port 7", "firewall"}},
 		{"node-1", &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "node-1"}}, []string{"node-1 cannot be resolved", "no such host", "give rank 0's address", "--store"}},
 	} {
-		text := explain(place{c.host, 7}, c.err)
+		what, do := explain(place{c.host, 7}, c.err)
+		text := what + "\n" + do
 		for _, word := range c.says {
 			if !strings.Contains(text, word) {
 				t.Errorf("%v: %q; expected %q", c.err, text, word)
@@ -250,7 +278,7 @@ func TestOutOfTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_, _, err := Meet(ctx, Config{Rank: 1, Size: 2, Store: store, Token: "t"})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for rank 0 of 2") || !strings.Contains(err.Error(), "nobody listens at "+store) {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for rank 0 of 2") || !strings.Contains(err.Error(), "nothing listens at "+store) {
 		t.Errorf("rank 1: %v", err)
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)

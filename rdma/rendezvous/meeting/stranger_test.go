@@ -158,10 +158,10 @@ func TestMalformedRank(t *testing.T) {
 			answer := visit(t, all[1], append(here, after...))
 			r := <-results
 			var dead *rdma.PeerError
-			if !errors.As(r.err, &dead) || dead.Rank != 1 || !strings.Contains(r.err.Error(), "must not") {
+			if !errors.As(r.err, &dead) || dead.Rank != 1 || !strings.Contains(r.err.Error(), "not allowed") {
 				t.Errorf("%v", r.err)
 			}
-			if !bytes.Contains(answer, []byte("must not")) {
+			if !bytes.Contains(answer, []byte("not allowed")) {
 				t.Errorf("it was told %q", answer)
 			}
 		})
@@ -216,7 +216,7 @@ func TestImpostorAtTheStore(t *testing.T) {
 // Where somebody accepts and says nothing, another program or a rank 0 that is
 // stopped, rank 0 is absent from the first moment on, and soon it is told why.
 func TestSilenceAtTheStore(t *testing.T) {
-	const why = "accepts and says nothing"
+	const why = "accepts and sends nothing"
 	for name, patience := range map[string]time.Duration{"time is over": 100 * time.Millisecond, "time enough": patience} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,7 +377,7 @@ func TestEncryptOnOneSide(t *testing.T) {
 		start(ctx, all[1], results)
 		for range 3 {
 			r := <-results
-			if !errors.Is(r.err, rdma.ErrConfig) || !strings.Contains(r.err.Error(), "all ranks of a job must encrypt") {
+			if !errors.Is(r.err, rdma.ErrConfig) || !strings.Contains(r.err.Error(), "All ranks of a job must encrypt") {
 				t.Errorf("rank %d: %v", r.rank, r.err)
 			}
 			says := []string{"rank 1 (at 127.0.0.1) does not encrypt, and rank 0 (", "rank 1 (at 127.0.0.1) encrypts, and rank 0 ("}[odd]

@@ -15,8 +15,8 @@ const (
 	tellOne   = time.Millisecond
 )
 
-// tell says who is missing, whenever that changes, and then the last word.
-func (h *chair) tell(c *conn) {
+// keepInformed says who is missing, whenever that changes, and then the last word.
+func (h *chair) keepInformed(c *conn) {
 	var told []byte
 	for {
 		news, last, changed := h.latest()
@@ -48,7 +48,7 @@ func (h *chair) latest() (news, last []byte, changed chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.news == nil {
-		h.news = (&message{Waiting: waitingFor(h.absent(), h.detail())}).encode()
+		h.news = (&message{Waiting: waitingFor(h.absent(), h.detail(), h.advice)}).encode()
 	}
 	return h.news, h.last, h.changed
 }
@@ -58,17 +58,17 @@ func (h *chair) hear(c *conn, rank int) {
 	m, err := receive(c, maxFromRank)
 	switch {
 	case err == nil && m.Leaving != nil:
-		h.lost(rank, rdma.Failed, "it gave up: %s", m.Leaving.Why)
+		h.lost(rank, rdma.Failed, "it gave up: %s", m.Leaving.sentence())
 		_, _ = io.Copy(io.Discard, c.raw) // until it has heard the last word
 	case err == nil && m.Got != nil && h.taken(rank):
 	case err == nil:
-		h.lost(rank, rdma.Failed, "it said what it must not")
+		h.lost(rank, rdma.Failed, "it sent a message that is not allowed")
 		_, _ = io.Copy(io.Discard, c.raw)
 	case errors.Is(err, errMessage):
-		h.lost(rank, rdma.Failed, "it said what it must not: %v", err)
+		h.lost(rank, rdma.Failed, "it sent a message that is not allowed: %v", err)
 		_, _ = io.Copy(io.Discard, c.raw)
 	default:
-		h.lost(rank, rdma.Ended, "its connection has ended, as it does when the process ends: %v", err)
+		h.lost(rank, rdma.Ended, "its connection has ended, probably because the process ended: %v", err)
 	}
 }
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from malt._launch import meeting, program_environment
+from malt._ranks.launch import meeting, program_environment
 
 from ..environments import has_torch, pingpong
 from ..systems import Command, Environment, System

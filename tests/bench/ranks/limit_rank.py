@@ -48,8 +48,8 @@ class Limit:
         self.barrier()  # what is tried below is not disturbed
         own, other = Address(self._all[self.rank]), Address(self._spare[self.rank])  # no core but this one has them
         if op in ("sync", "allreduce", "write-sync"):
-            write = Number(op == "write-sync")
-            return _loop(partial(self._c.average, self._meet, self._all, rank, self._ranks, count, write))
+            write, nothing = Number(op == "write-sync"), ctypes.c_float(0)
+            return _loop(partial(self._c.average, self._meet, self._all, rank, self._ranks, count, write, nothing))
         if op == "gather":
             return lambda calls: self._gather(count, calls)
         if op == "read":

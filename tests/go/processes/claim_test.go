@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 
 	"malt/libmalt"
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
 )
 
 // claim is what the ranks do for the tests in claims_test.go.
@@ -33,7 +33,7 @@ type outcome struct {
 type claimant struct {
 	*rank
 	claim
-	mode consistency.Mode
+	mode rule.Rule
 	v    *libmalt.Vector
 	last []uint64 // by rank: clock of the update folded last
 	out  outcome
@@ -46,7 +46,7 @@ func runClaim(r *rank) error {
 		return err
 	}
 	var err error
-	if x.mode, err = consistency.Parse(x.Mode); err != nil {
+	if x.mode, err = rule.Parse(x.Mode); err != nil {
 		return err
 	}
 	ctx, stop := context.WithTimeout(context.Background(), patience)
@@ -109,7 +109,7 @@ func (x *claimant) exchange(ctx context.Context) error {
 	if _, err := x.v.Scatter(ctx, nil, 1); err != nil {
 		return err
 	}
-	if x.mode.Kind == consistency.NotifyAck {
+	if x.mode.Kind == rule.NotifyAck {
 		if err := x.checkAhead(clock); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (x *claimant) exchange(ctx context.Context) error {
 	if err := x.checkAll(us, clock); err != nil {
 		return err
 	}
-	if x.mode.Kind == consistency.SSP {
+	if x.mode.Kind == rule.SSP {
 		for _, s := range x.v.Senders() {
 			if theirs := x.word(s, begun); theirs+x.mode.N < clock && !x.leaves(s) {
 				return fmt.Errorf("a gather at clock %d has not waited for rank %d, which is at %d", clock, s, theirs)
@@ -166,9 +166,9 @@ func (x *claimant) checkUpdate(u libmalt.Update, clock uint64) error {
 		return fmt.Errorf("G3: update of rank %d clock %d holds %s (%v)", u.Rank, u.Clock, decoded(got), err)
 	case u.Clock <= x.last[u.Rank]:
 		return fmt.Errorf("G2: gather %d gives clock %d of rank %d after its clock %d", clock, u.Clock, u.Rank, x.last[u.Rank])
-	case (x.mode.Kind == consistency.NotifyAck || x.mode.Kind == consistency.BSP) && u.Clock != clock:
+	case (x.mode.Kind == rule.NotifyAck || x.mode.Kind == rule.BSP) && u.Clock != clock:
 		return fmt.Errorf("G2: gather %d gives clock %d of rank %d: one was overwritten or lost", clock, u.Clock, u.Rank)
-	case x.mode.Kind == consistency.SSP && u.Clock+x.mode.N < clock:
+	case x.mode.Kind == rule.SSP && u.Clock+x.mode.N < clock:
 		return fmt.Errorf("G7: gather %d gives clock %d of rank %d: the slack is %d", clock, u.Clock, u.Rank, x.mode.N)
 	}
 	x.last[u.Rank] = u.Clock
@@ -177,7 +177,7 @@ func (x *claimant) checkUpdate(u libmalt.Update, clock uint64) error {
 
 // checkAll: where each round's updates are all to come, they have.
 func (x *claimant) checkAll(us []libmalt.Update, clock uint64) error {
-	if x.mode.Kind != consistency.NotifyAck && x.mode.Kind != consistency.BSP {
+	if x.mode.Kind != rule.NotifyAck && x.mode.Kind != rule.BSP {
 		return nil
 	}
 	for _, s := range x.v.Senders() {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
 )
 
 // limit is how long a schedule may take: far longer than any does, but for one
@@ -219,7 +219,7 @@ func (c *controller) holdWhileOthersScatter(r int) (seen int) {
 		c.waitUntil(o, func() bool { return c.job.page.at(o, scatters).Load() >= before[o]+2 || c.needsOthers(o) })
 	}
 	for o := range before {
-		if i := c.job.page.at(o, phase).Load(); o != r && i > 0 && c.phases[i-1].mode.Kind != consistency.NotifyAck {
+		if i := c.job.page.at(o, phase).Load(); o != r && i > 0 && c.phases[i-1].mode.Kind != rule.NotifyAck {
 			seen += int(max(0, c.job.page.at(o, scatters).Load()-before[o]-1))
 		}
 	}
@@ -241,9 +241,9 @@ func (c *controller) needsOthers(o int) bool {
 	case collecting, leaving, idle:
 		return true
 	case gathering:
-		return kind != consistency.Async
+		return kind != rule.Async
 	case scattering:
-		return kind == consistency.NotifyAck
+		return kind == rule.NotifyAck
 	}
 	return false
 }

@@ -2,21 +2,17 @@ package processes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
+	"malt/rdma"
 )
 
 // goOn: after a death, calls that do not wait succeed.
 func (x *runner) goOn(v *verdict) {
-	if x.obs == nil || x.closed || x.obs.mode.Depth() > 0 || x.obs.mode.MaxScatters() > 0 ||
+	if x.obs == nil || x.closed || x.obs.mode.Boxes() != rdma.Newest ||
 		!strings.Contains(x.obj.s.Describe(), x.obs.mode.String()) { // configured for the next phase already
-		return
-	}
-	if err := errors.Join(x.obj.s.Cancel(), x.w.Cancel()); err != nil {
-		v.Outcome, v.Text = failure, err.Error()
 		return
 	}
 	if err := x.obj.send(context.Background(), []int{}); err != nil { // to nobody: it is not in the plan
@@ -24,7 +20,7 @@ func (x *runner) goOn(v *verdict) {
 		return
 	}
 	x.tally.add("scatters after a death", 1)
-	if x.obs.mode.Kind == consistency.Async {
+	if x.obs.mode.Kind == rule.Async {
 		if _, err := x.obj.s.Begin(context.Background()); err != nil {
 			v.Outcome, v.Text = failure, fmt.Sprintf("gather in async after the death (%s): %v", v.Text, err)
 			return
@@ -71,9 +67,9 @@ func (x *runner) finish() error {
 func (x *runner) takeRest() error {
 	o := x.obs
 	switch o.mode.Kind {
-	case consistency.BSP:
+	case rule.BSP:
 		return nil
-	case consistency.NotifyAck: // every gather takes one of each
+	case rule.NotifyAck: // every gather takes one of each
 		most := uint64(0)
 		for r := range o.ops {
 			most = max(most, uint64(o.scatters(r)))

@@ -12,7 +12,8 @@ import (
 
 	"malt/graphs"
 	"malt/libmalt"
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
+	"malt/rdma"
 )
 
 // The harness itself: what it looks for, it finds.
@@ -56,7 +57,7 @@ func (ph *planPhase) fair(rank int, base uint64) error {
 	for _, o := range ph.ops[rank] {
 		if o.kind == scatter || o.kind == syncAll {
 			sent++
-			if most := ph.mode.MaxScatters(); most > 0 && sent > taken+most {
+			if sent > taken && !ph.mode.MayScatter(sent-taken-1) {
 				return fmt.Errorf("scatter %d after %d gathers in %s", sent, taken, ph.mode)
 			}
 			for _, to := range o.to {
@@ -67,7 +68,7 @@ func (ph *planPhase) fair(rank int, base uint64) error {
 		}
 		if o.kind != scatter {
 			taken++
-			if ph.mode.MaxScatters() > 0 && taken > sent {
+			if ph.mode.Boxes() != rdma.Newest && taken > sent {
 				return fmt.Errorf("gather %d after %d scatters in %s", taken, sent, ph.mode)
 			}
 		}
@@ -120,7 +121,7 @@ func TestObserverFinds(t *testing.T) {
 		{"skipped, in a queue", "notify-ack", "G2", []gather{{11, []libmalt.Update{good(1, 13, 11), good(2, 11, 11)}}}},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
-			mode, err := consistency.Parse(c.mode)
+			mode, err := rule.Parse(c.mode)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +245,7 @@ func TestHangShowsWhere(t *testing.T) {
 		return x.word(0, gathers) <= at+2 && x.word(0, activity) == int64(gathering) && x.word(0, begun) > x.word(1, scatters)
 	})
 	text := x.stacks()
-	for _, want := range []string{"is in a gather", "--- rank 0", "--- rank 1", "processes.(*claimant).exchange", "libmalt.(*Segment).Begin"} {
+	for _, want := range []string{"is in a gather", "--- rank 0", "--- rank 1", "processes.(*claimant).exchange", "boxes.(*Boxes).Begin"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report on a hang lacks %q:\n%s", want, text)
 		}

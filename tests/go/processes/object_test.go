@@ -78,21 +78,25 @@ func (o object) length(rank int, clock uint64) int {
 // held is an object that a rank has made.
 type held struct {
 	object
-	v *libmalt.Vector // nil for a segment
-	s *libmalt.Segment
+	v   *libmalt.Vector // nil for a segment
+	s   *libmalt.Object
+	seg *libmalt.Segment // nil for a vector
 }
 
 // hold makes the object in a world. Collective.
 func (o object) hold(ctx context.Context, w *libmalt.World, options string) (*held, error) {
 	if o.segment() {
 		s, err := w.NewSegment(ctx, o.bytes, "", options)
-		return &held{o, nil, s}, err
+		if err != nil {
+			return nil, err
+		}
+		return &held{o, nil, &s.Object, s}, nil
 	}
 	v, err := w.NewVector(ctx, o.arrays, "", options)
 	if err != nil {
 		return nil, err
 	}
-	return &held{o, v, &v.Segment}, nil
+	return &held{o, v, &v.Object, nil}, nil
 }
 
 // send fills the object with the value of its next clock and scatters it.
@@ -100,7 +104,7 @@ func (h *held) send(ctx context.Context, to []int) error {
 	rank, clock := h.s.World().Rank(), h.s.Clock()+1
 	h.fill(value(rank, clock))
 	if h.segment() {
-		_, err := h.s.Scatter(ctx, h.length(rank, clock), to)
+		_, err := h.seg.Scatter(ctx, h.length(rank, clock), to)
 		return err
 	}
 	_, err := h.v.Scatter(ctx, to, weight(rank, clock))

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"malt/libmalt"
-	"malt/libmalt/consistency"
 	"malt/libmalt/reduce"
+	"malt/libmalt/rule"
 )
 
 // observer holds what one rank receives against the guarantees. It knows the
@@ -51,7 +51,7 @@ func (ph *planPhase) leavesUnseen() bool {
 
 // overwrites tells whether a newer update may take the place of one unseen.
 func (ph *planPhase) overwrites() bool {
-	return ph.mode.Kind == consistency.Async || ph.mode.Kind == consistency.SSP
+	return ph.mode.Kind == rule.Async || ph.mode.Kind == rule.SSP
 }
 
 // wasMeant tells whether there was a scatter of that clock for this rank, in this
@@ -103,7 +103,7 @@ func (o *observer) checkOne(own uint64, u libmalt.Update) error {
 		return fmt.Errorf("G2: clock %d of rank %d folded after clock %d", u.Clock, u.Rank, o.last[u.Rank])
 	case !o.wasMeant(u.Rank, u.Clock):
 		return fmt.Errorf("clock %d of rank %d folded, which was not for this rank", u.Clock, u.Rank)
-	case o.mode.Kind == consistency.SSP && u.Clock+o.mode.N < own:
+	case o.mode.Kind == rule.SSP && u.Clock+o.mode.N < own:
 		return fmt.Errorf("G7: clock %d of rank %d folded at clock %d with slack %d", u.Clock, u.Rank, own, o.mode.N)
 	case u.Age != int64(own)-int64(u.Clock):
 		return fmt.Errorf("clock %d of rank %d at clock %d has age %d", u.Clock, u.Rank, own, u.Age)
@@ -133,9 +133,9 @@ func (o *observer) checkSet(own uint64, us []libmalt.Update) error {
 // give; not exact in the overwriting modes.
 func (o *observer) expected(own uint64) (clock uint64, senders []int, exact bool) {
 	switch o.mode.Kind {
-	case consistency.BSP:
+	case rule.BSP:
 		clock = own
-	case consistency.NotifyAck:
+	case rule.NotifyAck:
 		clock = o.base + o.turn
 	default:
 		return 0, nil, false
@@ -178,7 +178,7 @@ func (o *observer) checkFold(kind opKind, own uint64, n int, x float64) error {
 		if x != value(rank, clock) || rank >= len(o.ops) || clock <= o.last[rank] || !o.wasMeant(rank, clock) {
 			return fmt.Errorf("fold %d gives %s, which was not folded here", kind, decoded(x))
 		}
-		if o.mode.Kind == consistency.SSP && clock+o.mode.N < own {
+		if o.mode.Kind == rule.SSP && clock+o.mode.N < own {
 			return fmt.Errorf("G7: clock %d of rank %d folded at clock %d with slack %d", clock, rank, own, o.mode.N)
 		}
 		o.last[rank] = clock

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"malt/graphs"
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
 )
 
 var (
@@ -86,7 +86,7 @@ func (p *plan) lastNeeded() int {
 	last := &p.phases[len(p.phases)-1]
 	best := p.chosen
 	for r := range p.ranks {
-		if last.mode.Kind != consistency.Async && last.scatters(r) > last.scatters(best) {
+		if last.mode.Kind != rule.Async && last.scatters(r) > last.scatters(best) {
 			best = r
 		}
 	}
@@ -103,9 +103,9 @@ func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
 
 func (p *plan) pickPhase(rnd *rand.Rand) planPhase {
 	ph := planPhase{ops: make([][]op, p.ranks)}
-	ph.mode, _ = consistency.Parse(pick(rnd, modeNames...))
+	ph.mode, _ = rule.Parse(pick(rnd, modeNames...))
 	if rnd.IntN(3) == 0 { // most of its rounds are averages in place
-		ph.mode, ph.syncs = consistency.Mode{Kind: consistency.BSP}, true
+		ph.mode, ph.syncs = rule.Rule{Kind: rule.BSP}, true
 		ph.graph, _ = graphs.Parse("all", p.ranks)
 	}
 	if n := len(p.phases); n > 0 && rnd.IntN(3) == 0 { // without a change in between
@@ -147,7 +147,7 @@ func (ph *planPhase) pickOps(rnd *rand.Rand, n int, pace time.Duration) (ops []o
 	}
 	for n > 0 {
 		switch ph.mode.Kind {
-		case consistency.BSP:
+		case rule.BSP:
 			if rnd.IntN(3) == 0 || ph.syncs && rnd.IntN(12) > 0 {
 				add(syncAll)
 			} else {
@@ -155,7 +155,7 @@ func (ph *planPhase) pickOps(rnd *rand.Rand, n int, pace time.Duration) (ops []o
 				gather()
 			}
 			n--
-		case consistency.NotifyAck:
+		case rule.NotifyAck:
 			if rnd.IntN(3) == 0 {
 				add(syncAll)
 				n--

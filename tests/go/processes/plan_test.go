@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"malt/graphs"
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
 )
 
 // plan is a schedule: everything that the ranks and the test do, a pure function
@@ -19,8 +19,8 @@ type plan struct {
 	ranks  int
 	order  []int // in which they are started
 	object object
-	// impatient ranks let their waits run into timeouts and make the calls
-	// again.
+	// impatient ranks let their waits run into timeouts, and then have them go on, or
+	// make the calls again.
 	impatient bool
 	threads   []int // by rank: GOMAXPROCS
 	phases    []planPhase
@@ -46,7 +46,7 @@ type lot struct {
 
 // planPhase is a time in which ranks exchange updates in one way.
 type planPhase struct {
-	mode  consistency.Mode
+	mode  rule.Rule
 	graph *graphs.Graph
 	syncs bool         // in bsp most rounds are syncs
 	ops   [][]op       // by rank
@@ -183,7 +183,7 @@ func (ph *planPhase) meant(sender int, base, clock uint64, reader int) bool {
 // inLockstep tells whether all ranks make a sync at that clock of the phase, such
 // as is an average in place. base is the clock at which the phase begins.
 func (ph *planPhase) inLockstep(base, clock uint64) bool {
-	if ph.mode.Kind != consistency.BSP || ph.graph.String() != "all" {
+	if ph.mode.Kind != rule.BSP || ph.graph.String() != "all" {
 		return false
 	}
 	for r := range ph.ops {

@@ -23,7 +23,7 @@ type runner struct {
 	noise    *noise  // nil: none
 	memory   []*byte // of objects that were not closed, because the job failed
 	phase    int     // from 0
-	givenUp  int     // calls that ran into their timeout and were cancelled
+	givenUp  int     // calls that were given up
 	levelled bool
 	closed   bool // the object
 	rnd      *rand.Rand
@@ -110,36 +110,57 @@ func (x *runner) join() error {
 	return nil
 }
 
-// call carries out one call that may wait. Impatient ranks let it time out and
-// make it again, which must not change what it does.
+// call carries out one call that may wait. Impatient ranks let its time run out, and have
+// it go on, which must not change what it does, or give it up and make it anew.
 func (x *runner) call(what activityKind, name string, f func(context.Context) error) error {
 	x.set(activity, int(what))
 	defer x.set(activity, int(computing))
 	began := now()
+	ctx := &impatience{x: x, what: what, until: began + patience}
 	for {
-		limit := patience - (now() - began)
-		short := x.plan.impatient && x.rnd.IntN(3) > 0
-		if short {
-			limit = min(limit, upTo(x.rnd, 3*time.Millisecond))
-		}
-		ctx, stop := context.WithTimeout(context.Background(), limit)
+		ctx.begin()
 		err := f(ctx)
-		stop()
+		ctx.stop()
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, libmalt.ErrTimeout) && now()-began < patience:
-			x.tally.add("timeouts", 1)
-			if (what == gathering || what == scattering) && x.rnd.IntN(4) == 0 {
-				if err := x.obj.s.Cancel(); err != nil { // then it begins anew
-					return err
-				}
-				x.givenUp++
-			}
+		case errors.Is(err, libmalt.ErrTimeout) && now() < ctx.until:
+			x.givenUp++
 		default:
 			return &callError{name, began, now(), err}
 		}
 	}
+}
+
+// impatience is the context of a call of a rank that may be impatient.
+type impatience struct {
+	context.Context
+	stop  context.CancelFunc
+	x     *runner
+	what  activityKind
+	until time.Duration
+}
+
+func (i *impatience) begin() {
+	limit := i.until - now()
+	if i.x.plan.impatient && i.x.rnd.IntN(3) > 0 {
+		limit = min(limit, upTo(i.x.rnd, 3*time.Millisecond))
+	}
+	i.Context, i.stop = context.WithTimeout(context.Background(), limit)
+}
+
+// GoOn implements libmalt.Patient.
+func (i *impatience) GoOn(error) bool {
+	if now() >= i.until {
+		return false
+	}
+	i.x.tally.add("timeouts", 1)
+	if (i.what == gathering || i.what == scattering) && i.x.rnd.IntN(4) == 0 {
+		return false
+	}
+	i.stop()
+	i.begin()
+	return true
 }
 
 func (x *runner) together(name string, f func(context.Context) error) error {

@@ -124,7 +124,7 @@ func (c *campaign) soak() {
 	}
 	length, err := time.ParseDuration(text)
 	if err != nil {
-		t.Fatalf("MALT_SOAK=%s: a duration such as 10m is expected", text)
+		t.Fatalf("MALT_SOAK=%s: expected a duration such as 10m", text)
 	}
 	var last atomic.Uint64
 	last.Store(uint64(time.Now().UnixNano()))

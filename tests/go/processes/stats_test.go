@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"malt/libmalt/consistency"
+	"malt/libmalt/rule"
 )
 
 // sentTo counts the plan's updates of a sender for a reader in this phase.
@@ -35,7 +35,7 @@ func (x *runner) checkStats() error {
 			o := x.plan.observe(x.me(), i, nil)
 			sent += o.sentTo(x.me(), r)
 			switch o.mode.Kind {
-			case consistency.BSP, consistency.NotifyAck:
+			case rule.BSP, rule.NotifyAck:
 				meant += o.givenBy(r)
 			default:
 				meant += o.sentTo(r, x.me())

@@ -25,6 +25,7 @@ def vectors(single: F32, double: F64, slack: int, k: int) -> None:
     malt.Vector(np.zeros(3, np.int64), dtype=np.float64)
     malt.Vector([single, double], dtype="float64")
     malt.Vector(10, graph=[[1], [0]], consistency="notify-ack")
+    malt.Vector(10, graph="random:9", consistency="ssp:12")
     malt.Vector(10, graph=malt.Graph(f"random:{k}"), consistency=cast("malt.typing.Consistency", f"ssp:{slack}"))
     malt.Vector(10, sparse="gradient", uneven="ok", start="own")
 

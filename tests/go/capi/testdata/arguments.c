@@ -24,7 +24,6 @@ static void before_init(void)
 	FAILS(MALT_EINIT, "malt_init", malt_vector_new(&a, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_check(NULL, NULL));
 	FAILS(MALT_EINIT, "malt_init", malt_segment_new(8, NULL, NULL, -1, &h));
-	OK(malt_cancel(0));
 	OK(malt_finalize());
 	OK(malt_unmap(NULL));
 	FAILS(MALT_EINVAL, "is not the memory of a vector", malt_unmap(&h));
@@ -37,7 +36,7 @@ static void options(void)
 	FAILS(MALT_EINVAL, "store", malt_init("rank=0 size=2", -1));
 	FAILS(MALT_EINVAL, "store", malt_init("rank=0 size=2 store=nowhere", -1));
 	FAILS(MALT_EINVAL, "transport", malt_init("transport=pigeon", -1));
-	FAILS(MALT_EINVAL, "no final 0 within", malt_init(unterminated, -1));
+	FAILS(MALT_EINVAL, "is longer than", malt_init(unterminated, -1));
 	FAILS(MALT_EINIT, "malt_init", malt_barrier(-1));
 	OK(malt_init(NULL, -1));
 	FAILS(MALT_EINIT, "already", malt_init(NULL, -1));
@@ -71,11 +70,11 @@ static void making(void)
 	FAILS(MALT_EINVAL, "18446744073709551615", malt_vector_new(&endless, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_ENOMEM, "free", malt_vector_new(&too_big, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "name", malt_vector_new(&a, 1, "two words", NULL, -1, &h));
-	FAILS(MALT_EINVAL, "no final 0 within", malt_vector_new(&a, 1, unterminated, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "is longer than", malt_vector_new(&a, 1, unterminated, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "halton", malt_vector_new(&a, 1, NULL, "graph=haltn", -1, &h));
 	FAILS(MALT_EINVAL, "graph", malt_vector_new(&a, 1, NULL, "grahp=all", -1, &h));
 	FAILS(MALT_EINVAL, "ssp", malt_vector_new(&a, 1, NULL, "consistency=ssp:-1", -1, &h));
-	FAILS(MALT_EINVAL, "no final 0 within", malt_vector_new(&a, 1, NULL, unterminated, -1, &h));
+	FAILS(MALT_EINVAL, "is longer than", malt_vector_new(&a, 1, NULL, unterminated, -1, &h));
 	FAILS(MALT_EINVAL, "segment", malt_segment_new(UINT64_MAX, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "fold", malt_segment_new(8, NULL, "fold=mean", -1, &h));
 	CHECK(h == 77);
@@ -89,7 +88,7 @@ static void making(void)
 	OK(malt_vector_new(&a, 1, "w", NULL, -1, &h));
 	float *w = memory(h);
 	CHECK(memcmp(w, first, sizeof first) == 0 && w != first);
-	OK(malt_vector_close(h));
+	OK(malt_object_close(h));
 	OK(malt_unmap(w));
 	FAILS(MALT_EINVAL, "unmap", malt_unmap(w));
 }
@@ -105,18 +104,18 @@ static void one_vector(void)
 	int32_t ranks[2], self = 0, nobody = 5;
 	char text[64];
 	malt_update u;
-	malt_vector_totals totals;
+	malt_totals totals;
 	malt_edge edges[2];
 
 	OK(malt_vector_new(parts, 3, "several", "consistency=async", -1, &v));
-	OK(malt_vector_data(v, 0, &p, &bytes));
+	OK(malt_object_data(v, 0, &p, &bytes));
 	CHECK(bytes == 12);
-	OK(malt_vector_data(v, 1, &q, &bytes));
+	OK(malt_object_data(v, 1, &q, &bytes));
 	CHECK(bytes == 16 && (char *)q - (char *)p == 16 && (uintptr_t)q % 8 == 0);
-	OK(malt_vector_data(v, 2, &q, &bytes));
+	OK(malt_object_data(v, 2, &q, &bytes));
 	CHECK(bytes == 0);
-	FAILS(MALT_EINVAL, "array 3", malt_vector_data(v, 3, &q, &bytes));
-	FAILS(MALT_EINVAL, "data", malt_vector_data(v, 0, NULL, &bytes));
+	FAILS(MALT_EINVAL, "array 3", malt_object_data(v, 3, &q, &bytes));
+	FAILS(MALT_EINVAL, "data", malt_object_data(v, 0, NULL, &bytes));
 	FAILS(MALT_EBUSY, "Close it first", malt_unmap(p));
 
 	FAILS(MALT_EINVAL, "weight", malt_vector_scatter(v, NULL, 0, NAN, -1, &sent));
@@ -127,50 +126,50 @@ static void one_vector(void)
 	FAILS(MALT_EINVAL, "4294967295", malt_vector_scatter(v, &self, UINT32_MAX, 1, -1, &sent));
 	FAILS(MALT_EINVAL, "in graph all rank 0 sends to no rank", malt_vector_scatter(v, &nobody, 1, 1, -1, &sent));
 	FAILS(MALT_EINVAL, "mean", malt_vector_gather(v, "maen", -1, &folded));
-	FAILS(MALT_EINVAL, "no final 0 within", malt_vector_gather(v, unterminated, -1, &folded));
+	FAILS(MALT_EINVAL, "is longer than", malt_vector_gather(v, unterminated, -1, &folded));
 	FAILS(MALT_EINVAL, "mean", malt_vector_allreduce(v, "replace", -1));
 	FAILS(MALT_EINVAL, "root", malt_vector_broadcast(v, 1, -1));
 	FAILS(MALT_EINVAL, "root", malt_vector_broadcast(v, -1, -1));
-	FAILS(MALT_EINVAL, "key", malt_vector_configure(v, "nonsense", -1));
-	FAILS(MALT_EINVAL, "n is NULL", malt_vector_gather_begin(v, -1, NULL));
-	FAILS(MALT_ESTATE, "gather_begin", malt_vector_gather_update(v, 0, &u));
-	FAILS(MALT_ESTATE, "gather_begin", malt_vector_gather_end(v, 1));
+	FAILS(MALT_EINVAL, "key", malt_object_configure(v, "nonsense", -1));
+	FAILS(MALT_EINVAL, "n is NULL", malt_object_gather_begin(v, -1, NULL));
+	FAILS(MALT_ESTATE, "gather_begin", malt_object_gather_update(v, 0, &u));
+	FAILS(MALT_ESTATE, "gather_begin", malt_object_gather_end(v, 1));
 	FAILS(MALT_EINVAL, "fold is NULL", malt_vector_gather_with(v, NULL, NULL, -1, &folded));
-	FAILS(MALT_EINVAL, "clock", malt_vector_clock(v, NULL));
+	FAILS(MALT_EINVAL, "clock", malt_object_clock(v, NULL));
 	CHECK(sent == 0 && folded == 9);
 
-	OK(malt_vector_clock(v, &clock));
+	OK(malt_object_clock(v, &clock));
 	CHECK(clock == 0);
 	OK(malt_vector_scatter(v, NULL, 0, 1, -1, NULL));
 	OK(malt_vector_scatter(v, NULL, 0, 0, 0, &sent));
-	OK(malt_vector_clock(v, &clock));
+	OK(malt_object_clock(v, &clock));
 	CHECK(clock == 2 && sent == 0);
 	OK(malt_vector_gather(v, NULL, 0, &folded));
 	CHECK(folded == 0);
-	OK(malt_vector_gather_begin(v, 0, &n));
+	OK(malt_object_gather_begin(v, 0, &n));
 	CHECK(n == 0);
-	FAILS(MALT_EINVAL, "update 0 of 0", malt_vector_gather_update(v, 0, &u));
-	FAILS(MALT_EINVAL, "u is NULL", malt_vector_gather_update(v, 0, NULL));
+	FAILS(MALT_EINVAL, "update 0 of 0", malt_object_gather_update(v, 0, &u));
+	FAILS(MALT_EINVAL, "u is NULL", malt_object_gather_update(v, 0, NULL));
 	FAILS(MALT_EBUSY, "several", malt_vector_scatter(v, NULL, 0, 1, -1, &sent));
-	FAILS(MALT_EBUSY, "several", malt_vector_close(v));
-	OK(malt_vector_gather_end(v, 1));
+	FAILS(MALT_EBUSY, "several", malt_object_close(v));
+	OK(malt_object_gather_end(v, 1));
 
-	OK(malt_vector_describe(v, text, sizeof text, &need));
+	OK(malt_object_describe(v, text, sizeof text, &need));
 	CHECK(need == strlen(text) + 1 && strstr(text, "consistency=async") != NULL && strstr(text, "name=several") != NULL);
 	memset(text, 'x', sizeof text);
-	OK(malt_vector_describe(v, text, 5, &need));
+	OK(malt_object_describe(v, text, 5, &need));
 	CHECK(strcmp(text, "name") == 0 && text[5] == 'x' && need > 5);
-	OK(malt_vector_describe(v, NULL, 0, &need));
-	FAILS(MALT_EINVAL, "cap", malt_vector_describe(v, NULL, 5, &need));
-	OK(malt_vector_receivers(v, ranks, 2, &n));
+	OK(malt_object_describe(v, NULL, 0, &need));
+	FAILS(MALT_EINVAL, "cap", malt_object_describe(v, NULL, 5, &need));
+	OK(malt_object_receivers(v, ranks, 2, &n));
 	CHECK(n == 0);
-	OK(malt_vector_senders(v, NULL, 0, &n));
-	FAILS(MALT_EINVAL, "cap", malt_vector_senders(v, NULL, 2, &n));
-	OK(malt_vector_stats(v, &totals, edges, 2, &n));
+	OK(malt_object_senders(v, NULL, 0, &n));
+	FAILS(MALT_EINVAL, "cap", malt_object_senders(v, NULL, 2, &n));
+	OK(malt_object_stats(v, &totals, edges, 2, &n));
 	CHECK(totals.scatters == 2 && totals.gathers >= 1 && n == 0);
-	OK(malt_vector_stats(v, NULL, NULL, 0, NULL));
+	OK(malt_object_stats(v, NULL, NULL, 0, NULL));
 
-	OK(malt_vector_close(v));
+	OK(malt_object_close(v));
 	((float *)p)[0] = 1; /* still there */
 	FAILS(MALT_EHANDLE, "closed", malt_vector_sync(v, 1, -1, NULL));
 	OK(malt_unmap(p));
@@ -219,20 +218,20 @@ static void segment(void)
 	uint64_t bytes, sent, clock, need;
 	uint32_t n;
 	OK(malt_segment_new(100, "bytes", "consistency=ssp:3", -1, &s));
-	OK(malt_segment_data(s, &p, &bytes));
+	OK(malt_object_data(s, 0, &p, &bytes));
 	CHECK(bytes == 100);
 	FAILS(MALT_EINVAL, "101", malt_segment_scatter(s, 101, NULL, 0, -1, &sent));
 	OK(malt_segment_scatter(s, 100, NULL, 0, -1, &sent));
-	OK(malt_segment_clock(s, &clock));
+	OK(malt_object_clock(s, &clock));
 	CHECK(clock == 1 && sent == 0);
-	OK(malt_segment_gather_begin(s, -1, &n));
+	OK(malt_object_gather_begin(s, -1, &n));
 	CHECK(n == 0);
-	OK(malt_segment_gather_end(s, 1));
-	OK(malt_segment_describe(s, NULL, 0, &need));
-	OK(malt_segment_receivers(s, NULL, 0, &n));
-	OK(malt_segment_senders(s, NULL, 0, &n));
-	OK(malt_segment_stats(s, NULL, NULL, 0, &n));
-	OK(malt_segment_close(s));
+	OK(malt_object_gather_end(s, 1));
+	OK(malt_object_describe(s, NULL, 0, &need));
+	OK(malt_object_receivers(s, NULL, 0, &n));
+	OK(malt_object_senders(s, NULL, 0, &n));
+	OK(malt_object_stats(s, NULL, NULL, 0, &n));
+	OK(malt_object_close(s));
 	OK(malt_unmap(p));
 }
 
@@ -283,7 +282,7 @@ static void finalized(void)
 	OK(malt_finalize());
 	OK(malt_finalize());
 	w[3] = 1; /* still there */
-	FAILS(MALT_EHANDLE, "closed", malt_vector_close(v));
+	FAILS(MALT_EHANDLE, "closed", malt_object_close(v));
 	FAILS(MALT_EINIT, "malt_init", malt_barrier(-1));
 	FAILS(MALT_EINIT, "malt_init", malt_rank());
 	OK(malt_unmap(w));
@@ -291,7 +290,7 @@ static void finalized(void)
 
 	OK(malt_init(NULL, -1)); /* a new job of one */
 	OK(malt_barrier(-1));
-	FAILS(MALT_EHANDLE, "closed", malt_vector_close(v));
+	FAILS(MALT_EHANDLE, "closed", malt_object_close(v));
 	OK(malt_finalize());
 }
 

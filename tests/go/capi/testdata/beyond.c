@@ -15,7 +15,7 @@ int main(void)
 	v = vector(1000, MALT_FLOAT32, NULL);
 	OK(malt_vector_sync(v, 1, -1, NULL));
 	void *w = memory(v);
-	OK(malt_vector_close(v));
+	OK(malt_object_close(v));
 	OK(malt_unmap(w));
 	OK(malt_finalize());
 	nothing_left();

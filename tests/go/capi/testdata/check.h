@@ -63,7 +63,7 @@ static inline malt_handle vector(uint64_t count, int32_t dtype, const char *opti
 static inline void *memory(malt_handle v)
 {
 	void *p = NULL;
-	OK(malt_vector_data(v, 0, &p, NULL));
+	OK(malt_object_data(v, 0, &p, NULL));
 	return p;
 }
 

@@ -17,7 +17,7 @@ int main(void)
 
 	OK(malt_init(NULL, -1));
 	int rank = malt_rank();
-	CHECK(malt_vector_close(0) == MALT_EHANDLE);
+	CHECK(malt_object_close(0) == MALT_EHANDLE);
 	e = error();
 	CHECK(e.code == MALT_EHANDLE && e.rank == -1 && e.death == 0 && e.why[0] == 0);
 	struct { uint64_t size; malt_status code; int32_t rank; } old = {.size = 16, .rank = 7}; /* of an older header */
@@ -49,7 +49,7 @@ int main(void)
 	if (e.rank == 2)
 		CHECK(e.death == MALT_DEATH_FAILED);
 	else /* it has heard of rank 0 first, which takes this one for dead */
-		CHECK(e.rank == 0 && e.death == MALT_DEATH_FAILED && strstr(e.why, "takes this rank for dead: no answer"));
+		CHECK(e.rank == 0 && e.death == MALT_DEATH_FAILED && strstr(e.why, "considers this rank dead: no answer"));
 	OK(malt_abort(e.message, &e)); /* its end without a word would be another death */
 	return 0;
 }

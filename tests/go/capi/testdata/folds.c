@@ -35,9 +35,9 @@ static int32_t add(void *own, uint64_t bytes, const malt_update *updates, uint32
 	/* The vector is in a call: this one. */
 	FAILS(MALT_EBUSY, "vector", malt_vector_scatter(seen->v, NULL, 0, 1, -1, NULL));
 	FAILS(MALT_EBUSY, "vector", malt_vector_gather(seen->v, NULL, -1, NULL));
-	FAILS(MALT_EBUSY, "gather_with", malt_vector_gather_end(seen->v, 1));
-	FAILS(MALT_EBUSY, "vector", malt_vector_close(seen->v));
-	FAILS(MALT_EBUSY, "serves one at a time", malt_finalize());
+	FAILS(MALT_EBUSY, "gather_with", malt_object_gather_end(seen->v, 1));
+	FAILS(MALT_EBUSY, "vector", malt_object_close(seen->v));
+	FAILS(MALT_EBUSY, "serves one call at a time", malt_finalize());
 	return seen->fail;
 }
 
@@ -70,16 +70,16 @@ static void by_iteration(malt_handle v, double *w)
 		memset(w, 0, sizeof *w * (size_t)size);
 		w[rank] = clock;
 		OK(malt_vector_scatter(v, NULL, 0, 1 + rank, -1, NULL));
-		OK(malt_vector_gather_begin(v, -1, &n));
-		OK(malt_vector_gather_end(v, 0)); /* not folded */
-		OK(malt_vector_gather_begin(v, -1, &again));
+		OK(malt_object_gather_begin(v, -1, &n));
+		OK(malt_object_gather_end(v, 0)); /* not folded */
+		OK(malt_object_gather_begin(v, -1, &again));
 		CHECK(again == n && n == (uint32_t)size - 1);
 		for (uint32_t i = 0; i < n; i++) {
-			OK(malt_vector_gather_update(v, i, &u));
+			OK(malt_object_gather_update(v, i, &u));
 			w[u.rank] += ((const double *)u.data)[u.rank];
 		}
-		FAILS(MALT_EINVAL, "numbered from 0", malt_vector_gather_update(v, n, &u));
-		OK(malt_vector_gather_end(v, 1));
+		FAILS(MALT_EINVAL, "numbered from 0", malt_object_gather_update(v, n, &u));
+		OK(malt_object_gather_end(v, 1));
 		for (int32_t r = 0; r < size; r++)
 			CHECK(w[r] == clock);
 	}
@@ -94,21 +94,21 @@ static void segment(void)
 	uint64_t sent;
 	malt_update u;
 	OK(malt_segment_new(64, "notes", "graph=ring consistency=bsp", -1, &s));
-	OK(malt_segment_data(s, &p, NULL));
+	OK(malt_object_data(s, 0, &p, NULL));
 	int length = snprintf(p, 64, "from rank %d", rank);
 	OK(malt_segment_scatter(s, (uint64_t)length, NULL, 0, -1, &sent));
 	CHECK(sent == (size == 1 ? 0 : (uint64_t)length));
-	OK(malt_segment_gather_begin(s, -1, &n));
+	OK(malt_object_gather_begin(s, -1, &n));
 	CHECK(n == (size == 1 ? 0 : 1));
 	if (n == 1) {
 		char want[64];
 		int32_t before = (rank + size - 1) % size;
-		OK(malt_segment_gather_update(s, 0, &u));
+		OK(malt_object_gather_update(s, 0, &u));
 		snprintf(want, sizeof want, "from rank %d", before);
 		CHECK(u.rank == before && u.bytes == strlen(want) && memcmp(u.data, want, u.bytes) == 0);
 	}
-	OK(malt_segment_gather_end(s, 1));
-	OK(malt_segment_close(s));
+	OK(malt_object_gather_end(s, 1));
+	OK(malt_object_close(s));
 	OK(malt_unmap(p));
 }
 
@@ -123,12 +123,12 @@ int main(void)
 	segment();
 	malt_edge edges[8];
 	uint32_t n;
-	malt_vector_totals totals;
-	OK(malt_vector_stats(v, &totals, edges, 8, &n));
+	malt_totals totals;
+	OK(malt_object_stats(v, &totals, edges, 8, &n));
 	CHECK(totals.scatters == 10 && n == (uint32_t)size - 1);
 	for (uint32_t i = 0; i < n; i++)
 		CHECK(edges[i].rank != rank && edges[i].sent_messages == 10 && edges[i].folded_messages == 10);
-	OK(malt_vector_close(v));
+	OK(malt_object_close(v));
 	OK(malt_unmap(w));
 	OK(malt_finalize());
 	nothing_left();

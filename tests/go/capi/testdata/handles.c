@@ -14,43 +14,33 @@ static void refused(malt_handle h, const char *words)
 	malt_update u;
 	malt_graph_measures m;
 
-	FAILS(MALT_EHANDLE, words, malt_vector_data(h, 0, &p, &u64));
+	FAILS(MALT_EHANDLE, words, malt_object_data(h, 0, &p, &u64));
 	FAILS(MALT_EHANDLE, words, malt_vector_scatter(h, NULL, 0, 1, -1, &u64));
 	FAILS(MALT_EHANDLE, words, malt_vector_gather(h, NULL, -1, &u32));
 	FAILS(MALT_EHANDLE, words, malt_vector_sync(h, 1, -1, &u32));
-	FAILS(MALT_EHANDLE, words, malt_vector_gather_begin(h, -1, &u32));
-	FAILS(MALT_EHANDLE, words, malt_vector_gather_update(h, 0, &u));
-	FAILS(MALT_EHANDLE, words, malt_vector_gather_end(h, 1));
+	FAILS(MALT_EHANDLE, words, malt_object_gather_begin(h, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_object_gather_update(h, 0, &u));
+	FAILS(MALT_EHANDLE, words, malt_object_gather_end(h, 1));
 	FAILS(MALT_EHANDLE, words, malt_vector_gather_with(h, fold, NULL, -1, &u32));
 	FAILS(MALT_EHANDLE, words, malt_vector_allreduce(h, "mean", -1));
 	FAILS(MALT_EHANDLE, words, malt_vector_broadcast(h, 0, -1));
-	FAILS(MALT_EHANDLE, words, malt_vector_configure(h, "", -1));
-	FAILS(MALT_EHANDLE, words, malt_vector_clock(h, &u64));
-	FAILS(MALT_EHANDLE, words, malt_vector_describe(h, NULL, 0, &u64));
-	FAILS(MALT_EHANDLE, words, malt_vector_receivers(h, ranks, 4, &u32));
-	FAILS(MALT_EHANDLE, words, malt_vector_senders(h, ranks, 4, &u32));
-	FAILS(MALT_EHANDLE, words, malt_vector_stats(h, NULL, NULL, 0, &u32));
-	FAILS(MALT_EHANDLE, words, malt_vector_close(h));
+	FAILS(MALT_EHANDLE, words, malt_object_configure(h, "", -1));
+	FAILS(MALT_EHANDLE, words, malt_object_clock(h, &u64));
+	FAILS(MALT_EHANDLE, words, malt_object_describe(h, NULL, 0, &u64));
+	FAILS(MALT_EHANDLE, words, malt_object_receivers(h, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, words, malt_object_senders(h, ranks, 4, &u32));
+	FAILS(MALT_EHANDLE, words, malt_object_stats(h, NULL, NULL, 0, &u32));
+	FAILS(MALT_EHANDLE, words, malt_object_close(h));
 
-	FAILS(MALT_EHANDLE, "", malt_segment_data(h, &p, &u64));
+	FAILS(MALT_EHANDLE, "", malt_object_gather_begin(h, -1, &u32));
+	FAILS(MALT_EHANDLE, "", malt_object_gather_update(h, 0, &u));
+	FAILS(MALT_EHANDLE, "", malt_object_gather_end(h, 1));
 	FAILS(MALT_EHANDLE, "", malt_segment_scatter(h, 0, NULL, 0, -1, &u64));
-	FAILS(MALT_EHANDLE, "", malt_segment_gather_begin(h, -1, &u32));
-	FAILS(MALT_EHANDLE, "", malt_segment_gather_update(h, 0, &u));
-	FAILS(MALT_EHANDLE, "", malt_segment_gather_end(h, 1));
-	FAILS(MALT_EHANDLE, "", malt_segment_clock(h, &u64));
-	FAILS(MALT_EHANDLE, "", malt_segment_describe(h, NULL, 0, &u64));
-	FAILS(MALT_EHANDLE, "", malt_segment_receivers(h, ranks, 4, &u32));
-	FAILS(MALT_EHANDLE, "", malt_segment_senders(h, ranks, 4, &u32));
-	FAILS(MALT_EHANDLE, "", malt_segment_stats(h, NULL, NULL, 0, &u32));
-	FAILS(MALT_EHANDLE, "", malt_segment_close(h));
 
 	FAILS(MALT_EHANDLE, "", malt_graph_receivers(h, 0, 1, ranks, 4, &u32));
 	FAILS(MALT_EHANDLE, "", malt_graph_measure(h, &m));
 	FAILS(MALT_EHANDLE, "", malt_graph_render(h, "text", NULL, 0, &u64));
 	FAILS(MALT_EHANDLE, "", malt_graph_close(h));
-
-	if (h != 0) /* the job itself */
-		FAILS(MALT_EHANDLE, "", malt_cancel(h));
 }
 
 int main(void)
@@ -74,24 +64,21 @@ int main(void)
 	refused(v & ~(255ull << 56), "");  /* no kind */
 
 	/* Foreign: open, but of another kind. */
-	FAILS(MALT_EHANDLE, "is of a segment: a vector", malt_vector_clock(s, &clock));
-	FAILS(MALT_EHANDLE, "is of a graph: a vector", malt_vector_close(g));
-	FAILS(MALT_EHANDLE, "is of a vector: a segment", malt_segment_close(v));
-	FAILS(MALT_EHANDLE, "is of a vector: a graph", malt_graph_close(v));
-	FAILS(MALT_EHANDLE, "is of a graph", malt_cancel(g));
-	OK(malt_cancel(v)); /* nothing to give up */
-	OK(malt_cancel(s));
+	FAILS(MALT_EHANDLE, "is of a segment: expected a vector", malt_vector_broadcast(s, 0, -1));
+	FAILS(MALT_EHANDLE, "is of a graph: expected a vector or segment", malt_object_close(g));
+	FAILS(MALT_EHANDLE, "is of a vector: expected a segment", malt_segment_scatter(v, 0, NULL, 0, -1, NULL));
+	FAILS(MALT_EHANDLE, "is of a vector: expected a graph", malt_graph_close(v));
 
 	/* Stale: closed, while another object has the slot. */
-	OK(malt_vector_close(v));
+	OK(malt_object_close(v));
 	refused(v, "closed");
 	for (int i = 0; i < 1000; i++) {
 		later = vector(4, MALT_FLOAT32, NULL);
 		void *p = memory(later);
 		CHECK(later != v);
-		FAILS(MALT_EHANDLE, "closed", malt_vector_clock(v, &clock));
-		OK(malt_vector_clock(later, &clock));
-		OK(malt_vector_close(later));
+		FAILS(MALT_EHANDLE, "closed", malt_object_clock(v, &clock));
+		OK(malt_object_clock(later, &clock));
+		OK(malt_object_close(later));
 		OK(malt_unmap(p));
 	}
 	refused(later, "closed");
@@ -99,7 +86,7 @@ int main(void)
 
 	/* Left open: malt_finalize closes them, but for the graph, which is of no job. */
 	OK(malt_finalize());
-	FAILS(MALT_EHANDLE, "closed", malt_segment_close(s));
+	FAILS(MALT_EHANDLE, "closed", malt_object_close(s));
 	OK(malt_graph_close(g));
 	refused(s, "");
 	nothing_left();

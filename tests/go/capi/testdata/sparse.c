@@ -13,14 +13,14 @@ static malt_handle sparse(const char *options, float **w)
 	malt_handle v;
 	void *p;
 	OK(malt_vector_new(&a, 1, NULL, options, -1, &v));
-	OK(malt_vector_data(v, 0, &p, NULL));
+	OK(malt_object_data(v, 0, &p, NULL));
 	*w = p;
 	return v;
 }
 
 static void done(malt_handle v, float *w)
 {
-	OK(malt_vector_close(v));
+	OK(malt_object_close(v));
 	OK(malt_unmap(w));
 }
 
@@ -32,7 +32,7 @@ static void by_rows(malt_handle v, float *w, float expected_rest)
 	float values[ROWS * WIDTH];
 	uint64_t count;
 	malt_update u, whole;
-	OK(malt_vector_gather_begin(v, -1, &n));
+	OK(malt_object_gather_begin(v, -1, &n));
 	CHECK(n == (uint32_t)size - 1);
 	for (uint32_t i = 0; i < n; i++) {
 		OK(malt_vector_gather_rows(v, i, &u, NULL, NULL, 0, &count));
@@ -41,7 +41,7 @@ static void by_rows(malt_handle v, float *w, float expected_rest)
 		CHECK(rows[0] == (uint32_t)u.rank && rows[1] == ROWS - 1);
 		for (int k = 0; k < 2 * WIDTH; k++)
 			CHECK(values[k] == (float)(1 + u.rank));
-		OK(malt_vector_gather_update(v, i, &whole));
+		OK(malt_object_gather_update(v, i, &whole));
 		const float *x = whole.data;
 		CHECK(whole.bytes == sizeof(float) * ROWS * WIDTH && whole.rank == u.rank);
 		CHECK(x[WIDTH * u.rank] == (float)(1 + u.rank) && x[WIDTH * rank] == expected_rest && x[WIDTH * 50] == 0);
@@ -50,7 +50,7 @@ static void by_rows(malt_handle v, float *w, float expected_rest)
 	FAILS(MALT_EINVAL, "numbered from 0", malt_vector_gather_rows(v, n, &u, rows, values, ROWS, &count));
 	if (n > 0)
 		FAILS(MALT_EINVAL, "cap", malt_vector_gather_rows(v, 0, &u, NULL, values, ROWS, &count));
-	OK(malt_vector_gather_end(v, 1));
+	OK(malt_object_gather_end(v, 1));
 	FAILS(MALT_ESTATE, "gather_begin", malt_vector_gather_rows(v, 0, &u, rows, values, ROWS, &count));
 	for (int32_t r = 0; r < size; r++)
 		CHECK(w[WIDTH * r] == (float)(1 + r));
@@ -103,10 +103,10 @@ int main(void)
 	v = vector(4, MALT_FLOAT32, "");
 	FAILS(MALT_EINVAL, "not sparse", malt_vector_scatter_rows(v, named, 1, NULL, 0, 1, -1, &sent));
 	OK(malt_vector_scatter(v, NULL, 0, 1, -1, NULL));
-	OK(malt_vector_gather_begin(v, -1, &folded));
+	OK(malt_object_gather_begin(v, -1, &folded));
 	if (folded > 0)
 		FAILS(MALT_EINVAL, "not sparse", malt_vector_gather_rows(v, 0, NULL, rows, rows, 1, &count));
-	OK(malt_vector_gather_end(v, 1));
+	OK(malt_object_gather_end(v, 1));
 	w = memory(v);
 	done(v, w);
 	OK(malt_finalize());

@@ -15,10 +15,9 @@ static void *second(void *unused)
 	FAILS(MALT_EBUSY, "vector", malt_vector_scatter(v, NULL, 0, 1, -1, NULL));
 	FAILS(MALT_EBUSY, "vector", malt_vector_gather(v, NULL, -1, NULL));
 	FAILS(MALT_EBUSY, "vector", malt_vector_allreduce(v, "mean", -1));
-	FAILS(MALT_EBUSY, "vector", malt_vector_configure(v, "graph=ring", -1));
-	FAILS(MALT_EBUSY, "vector", malt_vector_close(v));
-	FAILS(MALT_EBUSY, "serves one at a time", malt_finalize());
-	FAILS(MALT_EBUSY, "cancel", malt_cancel(v)); /* nor can it be given up from here */
+	FAILS(MALT_EBUSY, "vector", malt_object_configure(v, "graph=ring", -1));
+	FAILS(MALT_EBUSY, "vector", malt_object_close(v));
+	FAILS(MALT_EBUSY, "serves one call at a time", malt_finalize());
 	OK(malt_allreduce(&x, 1, MALT_FLOAT32, "mean", -1)); /* the job is another object */
 	return NULL;
 }
@@ -44,13 +43,13 @@ int main(void)
 	uint32_t n;
 	OK(malt_init(NULL, -1));
 	v = vector(16, MALT_FLOAT32, NULL);
-	FAILS(MALT_EHANDLE, "null", malt_vector_close(0));
+	FAILS(MALT_EHANDLE, "null", malt_object_close(0));
 	OK(malt_vector_scatter(v, NULL, 0, 1, -1, NULL));
-	OK(malt_vector_gather_begin(v, -1, &n));
+	OK(malt_object_gather_begin(v, -1, &n));
 	CHECK(pthread_create(&threads[0], NULL, second, NULL) == 0);
 	CHECK(pthread_join(threads[0], NULL) == 0);
 	CHECK(strstr(malt_errmsg(), "null") != NULL);
-	OK(malt_vector_gather_end(v, 1));
+	OK(malt_object_gather_end(v, 1));
 
 	for (int i = 0; i < 8; i++)
 		own[i] = vector(4, MALT_FLOAT32, NULL);

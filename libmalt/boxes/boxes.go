@@ -1,0 +1,149 @@
+package boxes
+
+import (
+	"sync/atomic"
+
+	"malt/graphs"
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/libmalt/rule"
+	"malt/libmalt/spvec"
+	"malt/rdma"
+)
+
+// Boxes is an object that travels through boxes, and perhaps by a route past them.
+type Boxes struct {
+	*core.Member
+
+	Codec codec.Codec
+	Route core.Route
+	runs  []reduce.Run // of a vector: its elements
+
+	ch      *channel
+	next    *channel // published, and perhaps not joined yet
+	unfolds uint64   // scatters since the last gather
+	void    bool     // those were in a queue, and a collective made them seen
+	back    bool     // this rank has given a collective up, and receivers may not know that
+	owedAt  uint64   // clock of a sync by the route of which the gather is due; 0: none
+
+	weight  float64 // of the last scatter
+	updates []codec.Update
+	held    atomic.Bool // between Begin and End
+
+	gathering  gathering
+	scattering scattering
+	syncing    syncing
+	folding    folding
+}
+
+// New is for an object of these elements, or of bytes. Abandon it after an error, too.
+func New(m *core.Member, runs []reduce.Run, kind codec.Kind, rows spvec.Shape) (*Boxes, error) {
+	c, err := codec.New(kind, m, rows)
+	return &Boxes{Member: m, Route: core.BoxesOnly{}, Codec: c, runs: runs}, err
+}
+
+// Memory is the mapping that begins with the object's, of the route; nil: it needs none.
+func (b *Boxes) Memory() []byte { return b.Route.Memory() }
+
+// Mode is for whom the updates are, and when they are folded.
+type Mode struct {
+	Graph *graphs.Graph
+	Rule  rule.Rule
+	Even  bool // a gather fails where it would go on without a rank
+}
+
+// Everyone tells whether all ranks send to all others, in lock-step.
+func (m Mode) Everyone(size int) bool {
+	if m.Rule.Boxes() != rdma.ByClock || m.Graph.Varies() {
+		return false
+	}
+	for r := range size {
+		if len(m.Graph.AllReceivers(r)) < size-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// Use makes the channel that has been joined that of the object. What was unseen in an
+// earlier one counts as seen.
+func (b *Boxes) Use() {
+	c := b.next
+	b.next = nil
+	if b.ch == nil {
+		b.ch, b.weight = c, 1
+		c.open(b.Counts.Edges)
+		b.Codec.Settled()
+		return
+	}
+	b.CatchUp() // what the ranks agreed on is about the old boxes
+	b.countOverwritten(true)
+	_ = b.ch.close() // nothing is lost: this rank has left it
+	b.ch = c
+	c.open(b.Counts.Edges)
+	b.Codec.Renewed()
+	b.Head.Store(0)
+	b.unfolds, b.owedAt, b.void = 0, 0, false
+	b.raise(b.Clock())
+	b.Changed()
+}
+
+// Abandon closes the channel that was not to be, and all that there is if it was the first.
+func (b *Boxes) Abandon() {
+	if b.next != nil {
+		_ = b.next.close() // there is an error to tell already
+		b.next = nil
+	}
+	if b.ch == nil {
+		_ = b.Route.Close()
+		_ = b.Codec.Close()
+	}
+}
+
+// Settled says that all ranks have the present values.
+func (b *Boxes) Settled() { b.Codec.Settled() }
+
+// AllReduce is the route's.
+func (b *Boxes) AllReduce(c core.Call, op reduce.Op) core.Stepper { return b.Route.AllReduce(c, op) }
+
+// Row is the length in bytes of a row; 0 without rows.
+func (b *Boxes) Row() int { return b.Codec.Row() }
+
+// Whole is the i-th of the updates that Begin has found, laid out as the object is.
+func (b *Boxes) Whole(i int) ([]byte, error) { return b.Codec.Whole(b.updates, i) }
+
+// queues tells whether its boxes are queues.
+func (b *Boxes) queues() bool { return b.ch.mode.Rule.Boxes().Depth() > 0 }
+
+// Writers are those of the route.
+func (b *Boxes) Writers(late []int) []int { return b.Route.Writers(late) }
+
+// CatchUp carries out what a collective call has asked for.
+func (b *Boxes) CatchUp() {
+	l := b.Levelled()
+	if l == nil || b.ch == nil {
+		return
+	}
+	queue := b.queues()
+	if queue || l.Seen {
+		b.ch.skip(l.Heads)
+		b.void = queue && b.unfolds > 0 && !l.Seen
+		b.back = queue && l.Back
+		b.unfolds, b.owedAt = 0, 0
+	}
+	b.raise(l.Clock)
+}
+
+// raise lifts the clock to that of the collective.
+func (b *Boxes) raise(clock uint64) {
+	b.SetClock(max(b.Clock(), clock))
+	b.ch.arrive(b.Clock())
+}
+
+// Leave closes the channel, the codec and the route.
+func (b *Boxes) Leave() error {
+	b.countOverwritten(true)
+	err := core.FirstOf(b.ch.close(), b.Codec.Close())
+	return core.FirstOf(err, b.Route.Close())
+}

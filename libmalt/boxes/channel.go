@@ -1,0 +1,182 @@
+package boxes
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"malt/libmalt/internal/core"
+	"malt/rdma"
+)
+
+// channel is the boxes through which an object travels in one mode. Configuring makes a new
+// one.
+type channel struct {
+	mode      Mode
+	name      string
+	spec      rdma.Spec
+	out       rdma.Outbox // nil without receivers
+	receivers []int       // all that may ever be sent to, in the graph's order
+	senders   []int       // all that may ever be heard from, in the order of ranks
+	sources   []source    // what is heard from them
+
+	// In bsp all need the clock of each rank, and must see the same: in one word, so
+	// that they agree on how far a rank was when it died. It is in the rank's box, or
+	// where that is not for all others, in one that carries the clock alone.
+	clock   rdma.Outbox  // nil without
+	partial []int        // the others that have such a box
+	clocks  []rdma.Inbox // by rank, from whichever box; the own is nil
+
+	everyone bool // all send to all, in lock-step
+}
+
+// source is one in-neighbour.
+type source struct {
+	rank  int
+	inbox rdma.Inbox
+	held  rdma.Update // taken and not folded yet, if has
+	has   bool
+	edge  *core.Edge
+
+	read   uint64 // seq of the update that was folded last
+	folded uint64 // through this channel
+	lost   uint64 // edge.Overwritten before this channel
+}
+
+// release gives the held update back.
+func (s *source) release() {
+	s.inbox.Release(s.held.Seq)
+	s.held, s.has = rdma.Update{}, false
+}
+
+// Publish publishes this rank's boxes for a channel in that mode. about is what all ranks
+// must have alike. It does not wait.
+func (b *Boxes) Publish(m Mode, about string) (err error) {
+	b.next, err = b.publish(m, about)
+	return err
+}
+
+// Join connects the channel to those of the other ranks. It blocks until they have
+// published theirs. What the route needs comes with the first.
+func (b *Boxes) Join(ctx context.Context) error {
+	err := b.next.join(ctx, b.Job.T)
+	if err == nil && b.ch == nil {
+		err = b.Route.Join(ctx)
+	}
+	return err
+}
+
+func (b *Boxes) publish(m Mode, about string) (*channel, error) {
+	t, rank, size := b.Job.T, b.Job.Rank, b.Job.Size
+	c := &channel{
+		mode: m, name: b.BoxName(), everyone: m.Everyone(size),
+		receivers: m.Graph.AllReceivers(rank), senders: slices.Sorted(slices.Values(m.Graph.AllSenders(rank))),
+		spec: rdma.Spec{Bytes: b.Codec.Most(), Mode: m.Rule.Boxes(), About: core.Brief(about), Partial: b.Codec.Row() > 0},
+	}
+	var err error
+	if len(c.receivers) > 0 {
+		if c.out, err = t.Publish(context.Background(), c.name, c.spec, c.receivers); err != nil {
+			return nil, err
+		}
+	}
+	if c.spec.Mode != rdma.ByClock {
+		return c, nil
+	}
+	c.clocks = make([]rdma.Inbox, size)
+	var others []int
+	for r := range size {
+		if r == rank {
+			continue
+		}
+		others = append(others, r)
+		if len(m.Graph.AllReceivers(r)) < size-1 {
+			c.partial = append(c.partial, r)
+		}
+	}
+	if len(c.receivers) < len(others) {
+		if c.clock, err = t.Publish(context.Background(), c.clockName(), clockSpec, others); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
+}
+
+// clockSpec is that of a box which carries a clock alone.
+var clockSpec = rdma.Spec{Mode: rdma.Queue(1), About: "clock"}
+
+func (c *channel) clockName() string { return c.name + "/clock" }
+
+// join connects the channel to those of the other ranks. It blocks until they
+// have published theirs.
+func (c *channel) join(ctx context.Context, t rdma.Transport) error {
+	inboxes, err := t.Subscribe(ctx, c.name, c.spec, c.senders)
+	for _, in := range inboxes {
+		c.sources = append(c.sources, source{rank: in.From(), inbox: in})
+		if c.clocks != nil && !slices.Contains(c.partial, in.From()) {
+			c.clocks[in.From()] = in
+		}
+	}
+	if err != nil || len(c.partial) == 0 {
+		return err
+	}
+	inboxes, err = t.Subscribe(ctx, c.clockName(), clockSpec, c.partial)
+	for _, in := range inboxes {
+		c.clocks[in.From()] = in
+	}
+	return err
+}
+
+// open begins to count in the edges of the object.
+func (c *channel) open(edges []core.Edge) {
+	for i := range c.sources {
+		s := &c.sources[i]
+		s.edge = &edges[s.rank]
+		s.lost = s.edge.Overwritten
+	}
+}
+
+// skip marks what every rank had sent when it was at heads as seen; of one that
+// has closed the object, or is not known, what may be overwritten by now.
+func (c *channel) skip(heads []uint64) {
+	for i := range c.sources {
+		s := &c.sources[i]
+		switch heads[s.rank] {
+		case 0:
+		case core.AllSeen:
+			s.inbox.Return()
+		default:
+			s.inbox.Release(heads[s.rank])
+		}
+		if s.has && s.held.Seq <= heads[s.rank] {
+			s.held, s.has = rdma.Update{}, false
+		}
+	}
+}
+
+// arrive raises this rank's clock words without a message.
+func (c *channel) arrive(clock uint64) {
+	for _, out := range []rdma.Outbox{c.out, c.clock} {
+		if out != nil {
+			_ = out.Advance(clock) // fails only where it was closed
+		}
+	}
+}
+
+// close leaves the channel: the others no longer wait for this rank in it.
+func (c *channel) close() error {
+	var errs []error
+	for i := range c.sources {
+		errs = append(errs, c.sources[i].inbox.Close())
+	}
+	for _, r := range c.partial {
+		if c.clocks[r] != nil {
+			errs = append(errs, c.clocks[r].Close())
+		}
+	}
+	for _, out := range []rdma.Outbox{c.out, c.clock} {
+		if out != nil {
+			errs = append(errs, out.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,135 @@
+package boxes
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+)
+
+// folding is the memory of folds.
+type folding struct {
+	srcs    [][]byte
+	weights []float64
+	adder   reduce.Adder
+}
+
+// Gather folds what has come, as the rule says, and returns how many updates that was.
+func (b *Boxes) Gather(ctx context.Context, op reduce.Op) (int, error) {
+	if err := b.gatherRaw(ctx); err != nil {
+		return 0, err
+	}
+	return b.foldAll(op)
+}
+
+// Sync is Send to all receivers, then Gather; or goes by the route.
+func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, op reduce.Op) (int, error) {
+	o := &b.syncing
+	if err := b.Run(ctx, true, o, func() error { return o.start(b, rows, weight, op) }); err != nil {
+		return 0, err
+	}
+	if o.stage == onRoute {
+		b.Gate.Leave()
+		return len(b.Job.View.Ranks) - 1, nil
+	}
+	b.held.Store(true)
+	if err := b.decode(); err != nil {
+		return 0, err
+	}
+	return b.foldAll(op)
+}
+
+// foldAll folds what Begin has found, and ends that.
+func (b *Boxes) foldAll(op reduce.Op) (int, error) {
+	n := len(b.updates)
+	if b.owedAt > 0 {
+		n = len(b.Job.View.Ranks) - 1 // the route has folded them
+	}
+	b.fold(op, b.updates)
+	return n, b.End(true)
+}
+
+// fold combines the updates into the vector. Operands are added in the order of
+// ranks, this rank's own in its place, so that ranks that fold the same set get
+// the same bits. If all send to all from several hosts the order is that of
+// reduce.Subtotal.
+func (b *Boxes) fold(op reduce.Op, updates []codec.Update) {
+	if len(updates) == 0 || len(b.Data) == 0 {
+		return
+	}
+	start := time.Now()
+	if b.Codec.Fold(op, b.weight, updates) {
+		b.Counts.FoldTime += time.Since(start)
+		return
+	}
+	if op == reduce.Replace {
+		// The newest overwrites; of equally new ones that of the lowest rank.
+		newest := slices.MaxFunc(updates, func(x, y codec.Update) int { return cmp.Compare(x.Clock, y.Clock) })
+		reduce.Copy(b.Data, newest.Data)
+		b.Counts.FoldTime += time.Since(start)
+		return
+	}
+	if b.ch.everyone && b.Codec.Row() == 0 && b.Job.Hosts.Several() && op != reduce.MeanReceived {
+		b.foldByHost(op, updates)
+		b.Counts.FoldTime += time.Since(start)
+		return
+	}
+	b.folding.srcs, b.folding.weights = b.folding.srcs[:0], b.folding.weights[:0]
+	own := op != reduce.MeanReceived
+	add := func(data []byte, weight float64) {
+		b.folding.srcs, b.folding.weights = append(b.folding.srcs, data), append(b.folding.weights, weight)
+	}
+	for _, u := range updates {
+		if own && u.Rank > b.Job.Rank {
+			add(b.Data, b.weight)
+			own = false
+		}
+		add(u.Data, u.Weight)
+	}
+	if own {
+		add(b.Data, b.weight)
+	}
+	weights := b.folding.weights
+	if !slices.ContainsFunc(weights, func(w float64) bool { return w != 1 }) {
+		weights = nil
+	}
+	reduce.FoldRuns(op, b.runs, 0, b.Data, b.folding.srcs, weights, 0)
+	clear(b.folding.srcs)
+	b.Counts.FoldTime += time.Since(start)
+}
+
+// foldByHost is fold in the order of reduce.Subtotal.
+func (b *Boxes) foldByHost(op reduce.Op, updates []codec.Update) {
+	a := &b.folding.adder
+	for lo := 0; lo < len(b.Data); lo += core.BlockBytes {
+		to := min(lo+core.BlockBytes, len(b.Data))
+		a.Parts = a.Parts[:0]
+		for host, ranks := range b.Job.Hosts.Ranks {
+			a.Terms = a.Terms[:0]
+			for _, r := range ranks {
+				if r == b.Job.Rank {
+					a.Terms = append(a.Terms, reduce.Subtotal{Data: b.Data[lo:to], Count: 1, Weight: b.weight})
+				}
+				for _, u := range updates {
+					if u.Rank == r {
+						a.Terms = append(a.Terms, reduce.Subtotal{Data: u.Data[lo:to], Count: 1, Weight: u.Weight})
+					}
+				}
+			}
+			switch len(a.Terms) {
+			case 0:
+			case 1:
+				a.Parts = append(a.Parts, a.Terms[0])
+			default:
+				a.Parts = append(a.Parts, a.AddTerms(op, b.runs, lo, a.Room(host, to-lo)))
+			}
+		}
+		a.FoldParts(op, b.runs, lo, b.Data[lo:to])
+	}
+	clear(a.Parts)
+	clear(a.Terms)
+}

@@ -1,0 +1,348 @@
+package boxes
+
+import (
+	"context"
+
+	"malt/internal/say"
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/rule"
+	"malt/libmalt/spvec"
+	"malt/rdma"
+)
+
+// Begin waits as the rule says and returns the updates to fold, in the order of ranks. Until
+// End no other call on b is let in. An error needs no End.
+func (b *Boxes) Begin(ctx context.Context) ([]codec.Update, error) {
+	if err := b.gatherRaw(ctx); err != nil {
+		return nil, err
+	}
+	b.Codec.Show(b.updates)
+	return b.updates, nil
+}
+
+// gatherRaw is Begin for folds of this package.
+func (b *Boxes) gatherRaw(ctx context.Context) error {
+	op := &b.gathering
+	if err := b.Run(ctx, true, op, func() error { return op.start(b) }); err != nil {
+		return err
+	}
+	b.held.Store(true)
+	return b.decode()
+}
+
+// decode has the codec read the updates; where it cannot, the gather has ended.
+func (b *Boxes) decode() error {
+	err := b.Codec.Decode(b.updates)
+	if err != nil {
+		err = core.FirstOf(err, b.End(true))
+	}
+	return err
+}
+
+// End ends what Begin began. With folded the updates count as seen and, in
+// notify-ack, are acknowledged: after the fold, since the sender reuses their
+// memory. Without, the next gather gets them again.
+func (b *Boxes) End(folded bool) error {
+	if !b.held.CompareAndSwap(true, false) {
+		return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
+	}
+	if folded {
+		b.folded()
+	}
+	if b.queues() {
+		b.Job.LeaveQueue()
+	}
+	clear(b.updates)
+	b.updates = b.updates[:0]
+	b.Gate.Leave()
+	return nil
+}
+
+// folded marks all held updates as seen.
+func (b *Boxes) folded() {
+	for i := range b.ch.sources {
+		src := &b.ch.sources[i]
+		if !src.has {
+			continue
+		}
+		if src.held.Data != nil {
+			src.folded++
+			src.edge.Fold(b.age(src.held.Clock), len(src.held.Data))
+			src.read = src.held.Seq
+		}
+		src.release()
+	}
+	if b.owedAt > 0 {
+		b.averaged()
+		return
+	}
+	if b.unfolds > 0 {
+		b.unfolds--
+	}
+	b.Counts.Gathers++
+}
+
+func (b *Boxes) age(clock uint64) int64 { return int64(b.Clock() - clock) }
+
+// gathering is a gather on its way to its updates.
+type gathering struct {
+	b      *Boxes
+	method string // the caller's
+	late   []int
+	missed []int // ranks without which the gather would go on, of an object with uneven=error
+	watch  core.Watch
+}
+
+func (o *gathering) start(b *Boxes) error {
+	if !b.ch.mode.Rule.MayGather(b.unfolds) {
+		return say.Errorf(core.ErrState, "%s: no scatter() since the last gather(); %s needs one before each", b.Called("gather"), b.ch.mode.Rule).
+			In(b.Called("gather")).Try("Call scatter() first, or sync(), which does both.")
+	}
+	if b.void {
+		return say.Errorf(core.ErrState, "%s: a collective call, such as barrier, left nothing to gather", b.Called("gather")).
+			In(b.Called("gather")).At("in notify-ack, updates scattered before such a call count as seen after it").Try("Gather before such a call, or scatter again.")
+	}
+	o.b, o.method, o.late, o.missed = b, "gather", o.late[:0], o.missed[:0]
+	return nil
+}
+
+func (o *gathering) Step() (bool, error) {
+	b := o.b
+	queue := b.queues()
+	if queue {
+		if err := b.Job.UseQueue(b); err != nil {
+			return false, err
+		}
+	}
+	b.CatchUp()
+	err := o.receive()
+	if err == nil && len(o.late) == 0 {
+		err = o.uneven()
+	}
+	if queue && (err != nil || len(o.late) > 0) {
+		b.Job.LeaveQueue() // else End does
+	}
+	if err != nil {
+		o.GiveUp()
+		return false, err
+	}
+	if len(o.late) > 0 {
+		b.Job.Marks.Note(core.InGather, b.ID, b.Clock())
+		o.watch.Blocked(b.Member, o.late)
+		return false, nil
+	}
+	o.collect()
+	o.watch.End(b.Member)
+	b.Job.Marks.Note(core.InCompute, b.ID, b.Clock())
+	return true, nil
+}
+
+// receive gets what the rule asks for; late are those it has to wait for.
+func (o *gathering) receive() error {
+	o.missed = o.missed[:0]
+	if o.late = o.b.Route.Writers(o.late[:0]); len(o.late) > 0 {
+		return nil
+	}
+	switch mode := o.b.ch.mode.Rule.Boxes(); {
+	case mode == rdma.ByClock:
+		return o.lockstep()
+	case mode.Depth() > 0:
+		return o.queued()
+	}
+	return o.newest()
+}
+
+// behind looks at one rank's clock: late gets the rank if the gather must wait
+// for it. What counts for a rank that has died is the clock that death has
+// frozen, not an earlier look at it: or survivors would differ in who took part.
+func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) error {
+	r, own := o.b.ch.mode.Rule, o.b.Clock()
+	clock, gone := look()
+	if !r.Waits(own, clock) {
+		return nil
+	}
+	standing, death := o.b.Job.Standing(rank, gone)
+	verdict := rule.About(standing)
+	if verdict == rule.Wait {
+		o.late = append(o.late, rank)
+	} else if verdict == rule.Fail || o.b.ch.mode.Even {
+		// Once more: it may have come this far just before it died or went away.
+		if clock, _ = look(); r.Waits(own, clock) {
+			o.missed = append(o.missed, rank)
+			return death
+		}
+	}
+	return nil
+}
+
+// uneven fails, of an object with uneven=error, where the gather would go on without
+// ranks that it would have waited for, had they not gone. Nothing is folded then, and
+// what has been taken stays.
+func (o *gathering) uneven() error {
+	b := o.b
+	if !b.ch.mode.Even || len(o.missed) == 0 {
+		return nil
+	}
+	where, _ := b.Job.Marks.Describe(o.missed, b.Job.NameOf)
+	return say.Errorf(core.ErrLeft, "%s would continue without %s, which made fewer steps", o.Name(), say.Ranks(o.missed)).
+		In(o.Name()).At("%s", where).More("uneven").
+		Try(`Give every rank as many steps, as malt.shard(…, even="pad") does, or make the vector with uneven="ok".`)
+}
+
+// lockstep waits until every rank has arrived at this rank's clock, which it
+// does after it has published, and takes the in-neighbours' updates of exactly
+// that clock: the same set on all ranks. A rank that goes away has arrived
+// before or never will, so that the order of the two loads does not matter: At
+// finds what there is.
+func (o *gathering) lockstep() error {
+	b := o.b
+	if b.owedAt > 0 {
+		switch at, err := b.Route.Step(); {
+		case err != nil || at == core.Arrived:
+			return err
+		case at == core.Underway:
+			o.late = append(o.late, b.Route.Late()...)
+			return nil
+		}
+		b.owedAt = 0 // another rank has decided
+	}
+	for r, in := range b.ch.clocks {
+		if r == b.Job.Rank {
+			continue
+		}
+		if err := o.behind(r, in.Clock); err != nil {
+			return err
+		}
+	}
+	if len(o.late) > 0 {
+		return nil
+	}
+	for i := range b.ch.sources {
+		src := &b.ch.sources[i]
+		if src.has && src.held.Clock == b.Clock() {
+			continue // kept by End(false)
+		}
+		if src.has {
+			o.drop(src) // a collective has raised the clock since
+		}
+		var err error
+		if src.held, src.has, err = src.inbox.At(b.Clock()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest waits, in ssp, until no live in-neighbour is too far behind, and takes
+// each one's newest update.
+func (o *gathering) newest() error {
+	b := o.b
+	if b.ch.mode.Rule.WaitsForClocks() {
+		for i := range b.ch.sources {
+			src := &b.ch.sources[i]
+			if err := o.behind(src.rank, src.inbox.Clock); err != nil {
+				return err
+			}
+		}
+	}
+	if len(o.late) > 0 {
+		return nil
+	}
+	for i := range b.ch.sources {
+		src := &b.ch.sources[i]
+		u, ok, err := src.inbox.Next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			src.held, src.has = u, true
+		}
+		if src.has && !b.ch.mode.Rule.Takes(b.Clock(), src.held.Clock) {
+			o.drop(src)
+		}
+	}
+	return nil
+}
+
+// drop gives an update back that is not folded.
+func (o *gathering) drop(src *source) {
+	if o.b.Codec.Repeats() {
+		src.held, src.has = rdma.Update{}, false
+	} else {
+		src.release()
+	}
+}
+
+// queued waits until the next update of every live in-neighbour is there.
+//
+// What is taken, and who is done without, is what there is at one moment: the last
+// drain, which finds nothing more, makes sure of that. Else a rank that is back and
+// has sent again could be missed, and one that has folded that update already be
+// taken: this rank would be behind the first and ahead of the second, and in the
+// end all three wait for each other.
+func (o *gathering) queued() error {
+	for {
+		if took, err := o.drain(); !took || err != nil || len(o.late) > 0 {
+			return err
+		}
+	}
+}
+
+// drain takes what is there. late are the ranks that have to be waited for.
+func (o *gathering) drain() (took bool, err error) {
+	b := o.b
+	o.missed = o.missed[:0]
+	for i := range b.ch.sources {
+		src := &b.ch.sources[i]
+		if !src.has {
+			// All before Next: what was sent before the rank went is not lost.
+			_, gone := src.inbox.Clock()
+			standing, death := b.Job.Standing(src.rank, gone)
+			if standing == rule.Away && !src.inbox.Returned() && b.Job.T.State(src.rank) == nil {
+				standing = rule.Present
+			}
+			u, ok, err := src.inbox.Next()
+			if err != nil {
+				return took, err
+			}
+			verdict := rule.About(standing)
+			switch {
+			case ok:
+				src.held, src.has, took = u, true, true
+			case verdict == rule.Wait:
+				o.late = append(o.late, src.rank)
+			case verdict == rule.Without:
+				o.missed = append(o.missed, src.rank)
+			default:
+				return took, death
+			}
+		}
+	}
+	return took, nil
+}
+
+// collect lists the held updates for the fold.
+func (o *gathering) collect() {
+	b := o.b
+	b.updates = b.updates[:0]
+	for i := range b.ch.sources {
+		src := &b.ch.sources[i]
+		if src.has && src.held.Data != nil {
+			b.updates = append(b.updates, codec.Update{
+				Data: src.held.Data, Rank: src.rank, Clock: src.held.Clock,
+				Age: b.age(src.held.Clock), Weight: src.held.Weight,
+				Kind: spvec.Kind(src.held.Kind), Seq: src.held.Seq, Read: src.read,
+			})
+		}
+	}
+}
+
+func (o *gathering) Name() string { return o.b.Called(o.method) }
+
+func (o *gathering) Waiting() core.Wait { return o.b.Waiting(o.Name(), o.late) }
+
+func (o *gathering) GiveUp() {
+	o.watch.End(o.b.Member)
+	o.b.Job.Marks.Note(core.InCompute, o.b.ID, o.b.Clock())
+}

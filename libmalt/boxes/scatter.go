@@ -1,0 +1,240 @@
+package boxes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"malt/internal/say"
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/rule"
+	"malt/rdma"
+)
+
+// Send sends the first n bytes, of a vector these rows, to the ranks in to, nil meaning all
+// receivers, and returns what it sent times their number. weight is what it counts in a
+// mean. Only notify-ack waits.
+func (b *Boxes) Send(ctx context.Context, n int, rows []int64, to []int, weight float64) (int, error) {
+	op := &b.scattering
+	err := b.Run(ctx, false, op, func() error { return op.start(b, n, rows, to, weight) })
+	if err != nil {
+		return 0, err
+	}
+	return op.n * op.receivers, nil
+}
+
+// scattering is a scatter on its way. It waits for room in the queue of
+// notify-ack, never in the other modes (G4).
+type scattering struct {
+	b         *Boxes
+	n         int
+	to        []int // nil: all
+	weight    float64
+	receivers int
+	late      []int
+	watch     core.Watch
+}
+
+func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float64) error {
+	if !(weight >= 0) || weight > maxWeight {
+		return say.Errorf(core.ErrInvalid, "weight=%v: expected a number from 0 to %v", weight, float64(maxWeight))
+	}
+	if !b.ch.mode.Rule.MayScatter(b.unfolds) {
+		return say.Errorf(core.ErrState, "%s: %d scatters without a gather, and %s allows %d", b.Called("scatter"), b.unfolds+1, b.ch.mode.Rule, b.unfolds).
+			In(b.Called("scatter")).Try("Call gather() first, or sync(), which does both.")
+	}
+	o.b, o.n, o.to, o.weight, o.late = b, n, nil, weight, o.late[:0]
+	if err := o.address(to); err != nil {
+		return err
+	}
+	return b.Codec.Name(rows)
+}
+
+// address finds out whom the scatter is for.
+func (o *scattering) address(to []int) error {
+	b := o.b
+	if to == nil && !b.ch.mode.Graph.Varies() {
+		o.receivers = len(b.ch.receivers)
+		return nil
+	}
+	now := b.ch.mode.Graph.Receivers(b.Job.Rank, b.Clock()+1)
+	o.receivers = len(now)
+	if to == nil {
+		o.to = now
+		return nil
+	}
+	when := ""
+	if b.ch.mode.Graph.Varies() {
+		when = fmt.Sprintf(" at clock %d", b.Clock()+1)
+	}
+	for i, r := range to {
+		if !slices.Contains(now, r) {
+			return say.Errorf(core.ErrInvalid, "scatter of %s to rank %d, which is not among its receivers", b, r).
+				At("in graph %.40s rank %d sends to %s%s", b.ch.mode.Graph, b.Job.Rank, listed(now), when)
+		}
+		if slices.Contains(to[:i], r) {
+			return say.Errorf(core.ErrInvalid, "scatter of %s: rank %d is named twice", b, r)
+		}
+	}
+	o.to, o.receivers = append([]int{}, to...), len(to)
+	return nil
+}
+
+// listed names the only ranks that something is for.
+func listed(ranks []int) string {
+	if len(ranks) == 0 {
+		return "no rank"
+	}
+	return say.Ranks(ranks) + " only"
+}
+
+func (o *scattering) Step() (bool, error) {
+	done, err := o.advance()
+	if done || err != nil {
+		o.GiveUp()
+	}
+	return done, err
+}
+
+func (o *scattering) advance() (bool, error) {
+	b, out := o.b, o.b.ch.out
+	if b.queues() {
+		if err := b.Job.UseQueue(b); err != nil {
+			return false, err
+		}
+		defer b.Job.LeaveQueue()
+	}
+	b.CatchUp()
+	if o.late = b.Route.Writers(o.late[:0]); len(o.late) > 0 {
+		o.blocked()
+		return false, nil
+	}
+	if o.late = b.unaware(o.late); len(o.late) > 0 {
+		o.blocked()
+		return false, nil
+	}
+	clock := b.Clock() + 1
+	if b.ch.everyone {
+		b.Route.Scatters(clock)
+	}
+	if out != nil {
+		slot, err := out.Begin()
+		for ; slot == nil && err == nil; slot, err = out.Begin() {
+			if err := o.makeRoom(); err != nil {
+				return false, err
+			}
+			if len(o.late) > 0 {
+				o.blocked()
+				return false, nil
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+		start := time.Now()
+		stamp := rdma.Stamp{Clock: clock, Weight: o.weight}
+		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.receivers, Out: out, Queue: b.queues()}
+		if m.To == nil {
+			m.To = m.Readers
+		}
+		n, kind, err := b.Codec.Encode(slot, m)
+		if err != nil {
+			return false, err
+		}
+		o.n, stamp.Kind = n, uint16(kind)
+		if err := out.Commit(o.n, stamp, o.to); err != nil {
+			return false, err
+		}
+		b.Head.Add(1)
+		b.Counts.ScatterTime += time.Since(start)
+	}
+	if b.ch.clock != nil {
+		if err := b.ch.clock.Advance(clock); err != nil {
+			return false, err
+		}
+	}
+	b.SetClock(clock)
+	b.Changed()
+	b.unfolds++
+	b.void = false
+	b.weight = o.weight
+	b.Counts.Scatters++
+	o.count()
+	return true, nil
+}
+
+// unaware are the receivers that do not know yet that this rank takes part again,
+// after a collective call that it has given up. One that gathered without it,
+// and with an update of a rank that has folded the one to come, would be behind
+// this rank and ahead of the other, and all three would wait for each other. (If
+// that is a rank that gathered before it could know, all are in step.)
+func (b *Boxes) unaware(late []int) []int {
+	if !b.back {
+		return late
+	}
+	for _, r := range b.ch.receivers {
+		if !b.Job.Marks.Heard(r) {
+			late = append(late, r)
+		}
+	}
+	b.back = len(late) > 0
+	return late
+}
+
+func (o *scattering) blocked() {
+	o.b.Job.Marks.Note(core.InScatter, o.b.ID, o.b.Clock())
+	o.watch.Blocked(o.b.Member, o.late)
+}
+
+// makeRoom looks at the receivers that have not acknowledged the update whose
+// slot is needed. late are those that still will; one that is away will see no
+// update older than its next collective, so it need not.
+func (o *scattering) makeRoom() error {
+	b := o.b
+	o.late = o.late[:0]
+	oldest := b.Head.Load() + 1 - b.ch.mode.Rule.N
+	for _, r := range b.ch.receivers {
+		if b.ch.out.Acked(r) >= oldest {
+			continue
+		}
+		switch standing, err := b.Job.Standing(r, nil); rule.About(standing) {
+		case rule.Fail:
+			return err
+		case rule.Without:
+			b.ch.out.Excuse(r)
+		case rule.Wait:
+			o.late = append(o.late, r)
+		}
+	}
+	return nil
+}
+
+// count books what was sent.
+func (o *scattering) count() {
+	to := o.to
+	if to == nil {
+		to = o.b.ch.receivers
+	}
+	for _, r := range to {
+		e := &o.b.Counts.Edges[r]
+		e.SentMessages++
+		e.SentBytes += uint64(o.n)
+	}
+}
+
+func (o *scattering) Name() string { return o.b.Called("scatter") }
+
+func (o *scattering) Waiting() core.Wait {
+	w := o.b.Waiting(o.Name(), o.late)
+	w.Whom += " to fold an earlier update"
+	return w
+}
+
+func (o *scattering) GiveUp() {
+	o.watch.End(o.b.Member)
+	o.b.Job.Marks.Note(core.InCompute, o.b.ID, o.b.Clock())
+}
+
+const maxWeight = 1e300

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+
+	"malt/internal/say"
+	"malt/libmalt/boxes"
+	"malt/libmalt/codec"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+)
+
+// Body is the body of an object that an engine carries.
+type Body struct {
+	*core.Member
+	Engine core.Engine
+
+	fold  reduce.Op
+	used  bool
+	calls struct{ scatter, gather, sync call }
+}
+
+// New is for an object with that fold.
+func New(m *core.Member, e core.Engine, fold reduce.Op) *Body {
+	return &Body{Member: m, Engine: e, fold: fold}
+}
+
+func (b *Body) Memory() []byte { return b.Engine.Memory() }
+
+// Publish has nothing to do: what others read the engine has published when it was made.
+func (b *Body) Publish(boxes.Mode, string) error {
+	if b.used {
+		return say.Errorf(core.ErrUnsupported, "%s cannot be configured", b).At("an engine carries it").Try("Make a new vector.")
+	}
+	return nil
+}
+
+func (b *Body) Join(ctx context.Context) error { return b.Engine.Join(ctx) }
+
+func (b *Body) Use() {
+	b.used = true
+	b.Engine.Settled()
+}
+
+func (b *Body) Abandon() {
+	if !b.used {
+		_ = b.Engine.Close() // there is an error to tell already
+	}
+}
+
+func (b *Body) Settled()   { b.Engine.Settled() }
+func (b *Body) Row() int   { return 0 }
+func (b *Body) CountLost() {}
+
+func (b *Body) Leave() error             { return b.Engine.Close() }
+func (b *Body) Writers(late []int) []int { return b.Engine.Writers(late) }
+
+// CatchUp carries out what a collective call has asked for.
+func (b *Body) CatchUp() {
+	if l := b.Levelled(); l != nil && b.used {
+		b.SetClock(max(b.Clock(), l.Clock))
+		b.Engine.Level(b.Clock())
+	}
+}
+
+func (b *Body) AllReduce(c core.Call, op reduce.Op) core.Stepper { return b.Engine.AllReduce(c, op) }
+
+// Send has the engine scatter.
+func (b *Body) Send(ctx context.Context, _ int, rows []int64, to []int, weight float64) (int, error) {
+	if rows != nil || to != nil {
+		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= and to= do not go with this vector", b.Called("scatter")).At("an engine carries it").Try("Leave them out.")
+	}
+	err := b.run(ctx, &b.calls.scatter, "scatter", core.InScatter, func(c *call) { c.scatter(weight) })
+	sent := 0
+	for _, r := range b.Job.View.Ranks {
+		if err == nil && r != b.Job.Rank {
+			sent += b.Engine.Moved(r)
+		}
+	}
+	return sent, err
+}
+
+// Gather has the engine gather.
+func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
+	if fold != b.fold {
+		return 0, say.Errorf(core.ErrUnsupported, "%s: fold=%s does not go with this vector", b.Called("gather"), fold).At("an engine carries it, with fold=%s", b.fold).Try("Leave fold= out.")
+	}
+	err := b.run(ctx, &b.calls.gather, "gather", core.InGather, (*call).gather)
+	return len(b.Job.View.Ranks) - 1, err
+}
+
+// Sync is both.
+func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, _ reduce.Op) (int, error) {
+	if rows != nil {
+		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called("sync")).At("an engine carries it").Try("Leave rows= out.")
+	}
+	err := b.run(ctx, &b.calls.sync, "sync", core.InGather, func(c *call) {
+		c.scatter(weight)
+		c.then = (*call).gather
+	})
+	return len(b.Job.View.Ranks) - 1, err
+}
+
+// Begin is for folds of the user's, which an engine has not.
+func (b *Body) Begin(context.Context) ([]codec.Update, error) {
+	return nil, say.Errorf(core.ErrUnsupported, "%s: this vector has no updates to fold one by one", b.Called("gather")).At("an engine carries it, with fold=%s", b.fold).Try("Call gather() without fold=.")
+}
+
+func (b *Body) Whole(int) ([]byte, error) { return nil, b.End(false) }
+
+func (b *Body) End(bool) error {
+	return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
+}
+
+// run carries out a call that begin makes.
+func (b *Body) run(ctx context.Context, c *call, method string, in core.Activity, begin func(c *call)) error {
+	return b.Run(ctx, false, c, func() error {
+		c.b, c.method, c.in, c.then = b, method, in, nil
+		begin(c)
+		return nil
+	})
+}
+
+// call is a scatter, a gather or both, which an engine carries out.
+type call struct {
+	b       *Body
+	method  string
+	in      core.Activity
+	stepper core.Stepper
+	book    func(c *call) // of the stepper, when it is done
+	then    func(c *call) // what follows it; nil: nothing
+	watch   core.Watch
+}
+
+func (c *call) scatter(weight float64) {
+	clock := c.b.Clock() + 1
+	c.stepper = c.b.Engine.Scatter(clock, weight)
+	c.book = func(c *call) {
+		b := c.b
+		b.SetClock(max(b.Clock(), clock))
+		b.Changed()
+		b.Counts.Scatters++
+		for _, r := range b.Job.View.Ranks {
+			if r != b.Job.Rank {
+				b.Counts.Edges[r].SentMessages++
+				b.Counts.Edges[r].SentBytes += uint64(b.Engine.Moved(r))
+			}
+		}
+	}
+}
+
+func (c *call) gather() {
+	c.stepper = c.b.Engine.Gather(c.b.Clock())
+	c.book = func(c *call) {
+		b := c.b
+		b.Counts.Gathers++
+		for _, r := range b.Job.View.Ranks {
+			if r != b.Job.Rank {
+				b.Counts.Edges[r].Fold(0, b.Engine.Moved(r))
+			}
+		}
+	}
+}
+
+func (c *call) Step() (bool, error) {
+	for {
+		done, err := c.stepper.Step()
+		switch {
+		case err != nil:
+			c.end()
+			return false, err
+		case !done:
+			c.b.Job.Marks.Note(c.in, c.b.ID, c.b.Clock())
+			c.watch.Blocked(c.b.Member, c.b.Engine.Late())
+			return false, nil
+		}
+		c.book(c)
+		if c.then == nil {
+			c.end()
+			return true, nil
+		}
+		next := c.then
+		c.then = nil
+		next(c)
+	}
+}
+
+func (c *call) Name() string { return c.b.Called(c.method) }
+
+func (c *call) Waiting() core.Wait { return c.b.Waiting(c.Name(), c.b.Engine.Late()) }
+
+func (c *call) GiveUp() {
+	c.end()
+	c.stepper.GiveUp()
+}
+
+func (c *call) end() {
+	c.watch.End(c.b.Member)
+	c.b.Job.Marks.Note(core.InCompute, c.b.ID, c.b.Clock())
+}

@@ -1,8 +1,0 @@
-//go:build explore
-
-package libmalt
-
-const (
-	blockBytes = cutBytes // so that small arrays have several
-	cardBytes  = 96
-)

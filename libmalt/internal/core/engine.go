@@ -1,0 +1,37 @@
+package core
+
+import (
+	"context"
+
+	"malt/libmalt/reduce"
+)
+
+// Engine carries a vector without boxes. What it sends, when a gather may go on, and what
+// the array is after it, is the engine's concern; clock, statistics, marks, timeouts and
+// errors are not.
+type Engine interface {
+	// Memory is as of a Route.
+	Memory() []byte
+	// Join waits until the other ranks have made their engines; Close leaves it: no rank
+	// waits for this one in it any longer.
+	Join(ctx context.Context) error
+	Close() error
+
+	// Scatter sends the array as it is, with that weight, at clock. Gather takes what has
+	// come, at the clock of the last scatter. Late are the ranks that the last step of
+	// either lacked.
+	Scatter(clock uint64, weight float64) Stepper
+	Gather(clock uint64) Stepper
+	Late() []int
+
+	// Level says that a collective call has lifted the clock of all ranks; Settled, that
+	// all have the same values now: nothing that was sent before counts any more.
+	Level(clock uint64)
+	Settled()
+	// AllReduce and Writers are as of a Route.
+	AllReduce(c Call, op reduce.Op) Stepper
+	Writers(late []int) []int
+
+	// Moved is how many bytes a scatter moves to another rank, and a gather from it.
+	Moved(rank int) int
+}

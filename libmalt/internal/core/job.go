@@ -1,0 +1,360 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"malt/internal/say"
+	"malt/libmalt/progress"
+	"malt/libmalt/rule"
+	"malt/rdma"
+)
+
+// Job is this rank's part in a job: what its objects and its collective calls share. The
+// calls serve one goroutine at a time.
+type Job struct {
+	T        rdma.Transport
+	Rank     int
+	Size     int // of the job when it began
+	View     View
+	Hosts    Hosts // set by the first collective call
+	Marks    *Marks
+	Failures *Failures
+	Progress *progress.Loop
+	Gate     Gate // of the collective calls
+
+	// The collective stream: this rank's queue to all others, theirs to it.
+	out     rdma.Outbox
+	in      []stream      // by rank; own entry unused
+	calls   atomic.Uint64 // collectives completed or given up
+	scratch []byte        // for results that must not be half written
+	touched []*Member     // objects that the end of a collective call levels
+
+	mu      sync.Mutex
+	objects []*Member // open, in the order of creation and of ids; appended to, else replaced
+	untold  []*Member // those with news for the others: see header.go
+	memory  map[*byte]*memory
+	closed  bool
+	// Senders of a queue reuse slots that an away rank has not read. So while
+	// this rank is away it must not use queues, and the other way round.
+	queues int  // gathers and scatters in notify-ack under way
+	away   bool // in a collective
+}
+
+// memory is one mapping handed to the caller.
+type memory struct {
+	bytes []byte
+	owner *Member // nil once it has been closed
+}
+
+// NewJob connects this rank with the others. It waits until all of them have begun to.
+func NewJob(ctx context.Context, t rdma.Transport) (*Job, error) {
+	j := newJob(t.Rank(), t.Size())
+	j.T, j.Progress = t, progress.New(t)
+	others := make([]int, 0, j.Size)
+	for r := range j.Size {
+		if r != j.Rank {
+			others = append(others, r)
+		}
+	}
+	spec := rdma.Spec{Bytes: ChunkBytes, Mode: rdma.Queue(chunkDepth), About: "collectives"}
+	if len(others) > 0 { // before any wait, so that a long way is gone once for both
+		var err error
+		if j.out, err = t.Publish(ctx, "world", spec, others); err != nil {
+			return nil, err
+		}
+	}
+	words, err := t.Words(ctx, "world", MarkCount)
+	if err != nil {
+		return nil, err
+	}
+	j.Marks = NewMarks(t, words)
+	if len(others) == 0 {
+		return j, nil
+	}
+	inboxes, err := t.Subscribe(ctx, "world", spec, others)
+	for _, in := range inboxes {
+		j.in[in.From()].inbox = in
+	}
+	return j, err
+}
+
+func newJob(rank, size int) *Job {
+	j := &Job{Rank: rank, Size: size, View: everyone(size), in: make([]stream, size), memory: map[*byte]*memory{}}
+	j.Failures = NewFailures(rank, &j.Gate)
+	return j
+}
+
+// String names the job in messages.
+func (j *Job) String() string { return "the job" }
+
+// Abort publishes this rank's own death: every wait of the others for it fails
+// with why, which is rdma.HasFailed, or the death that this rank ends because of.
+// A death that one of its calls has returned comes before what it says of itself.
+func (j *Job) Abort(why *rdma.PeerError) {
+	if dead := j.Failures.Death(); dead != nil && why.Rank == j.Rank {
+		why = dead
+	}
+	j.T.Abort(why.Heard(j.Rank, j.Rank, j.Size))
+}
+
+// Close leaves the job in good order, and the others no longer wait for this rank;
+// after a failure (failing.go) it leaves as dead, as by Abort.
+// Memory of its objects stays valid until Unmap. ErrBusy, and nothing is closed,
+// while another goroutine is in a call, or an object in a fold: it is reading
+// memory that Close gives back.
+func (j *Job) Close() error {
+	if err := j.Gate.Enter(j); err != nil {
+		return err
+	}
+	defer j.Gate.Leave()
+	objects := j.open()
+	for i, m := range objects {
+		if err := m.Gate.Enter(m); err != nil {
+			for _, locked := range objects[:i] {
+				locked.Gate.Leave()
+			}
+			return err
+		}
+	}
+	j.mu.Lock()
+	closed := j.closed
+	j.closed, j.objects = true, nil
+	j.mu.Unlock()
+	if closed {
+		return nil
+	}
+	if why := j.Failures.Reason(); why != nil {
+		j.Abort(why) // before anything that others could take for an end in good order
+	}
+	j.Marks.Set(MarkAway, Ended)
+	var err error
+	for _, m := range objects {
+		err = FirstOf(err, m.shut())
+		m.Gate.Leave()
+	}
+	if j.scratch != nil {
+		err = FirstOf(err, j.T.Unmap(j.scratch))
+	}
+	return FirstOf(err, j.T.Close())
+}
+
+// Run is Gate.Run for the calls of the job.
+func (j *Job) Run(ctx context.Context, op string, begin func() (Stepper, error)) error {
+	return j.Gate.Run(ctx, j.Marks, j.Failures, j, false, func() (Stepper, error) {
+		j.mu.Lock()
+		closed := j.closed
+		j.mu.Unlock()
+		if closed {
+			return nil, say.Errorf(ErrClosed, "%s: this process has left the job", CallOf(op)).In(CallOf(op))
+		}
+		return begin()
+	})
+}
+
+// Calls is the number of the last collective call, completed or given up.
+func (j *Job) Calls() uint64 { return j.calls.Load() }
+
+// Scratch is memory for a result of n bytes, kept for the next call.
+func (j *Job) Scratch(n int) ([]byte, error) {
+	if n > len(j.scratch) {
+		b, err := j.T.Map(n)
+		if err != nil {
+			return nil, err
+		}
+		if j.scratch != nil {
+			if err := j.T.Unmap(j.scratch); err != nil {
+				return nil, err
+			}
+		}
+		j.scratch = b
+	}
+	return j.scratch[:n], nil
+}
+
+// Alloc gives m memory: b, or a mapping of its own of at least one byte, since an empty
+// array has an address, too.
+func (j *Job) Alloc(m *Member, b []byte, bytes int) (err error) {
+	if b == nil {
+		if b, err = j.T.Map(max(bytes, 1)); err != nil {
+			return err
+		}
+	}
+	m.Data, m.Base = b[:bytes:bytes], &b[0]
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.memory[m.Base] = &memory{b, m}
+	return nil
+}
+
+// Disown marks the memory of m as no longer in use by MALT.
+func (j *Job) Disown(m *Member) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if x := j.memory[m.Base]; x != nil {
+		x.owner = nil
+	}
+}
+
+// Unmap gives back the memory of an object that has been closed. first is its
+// first byte. It works after Close, too.
+func (j *Job) Unmap(first *byte) error {
+	j.mu.Lock()
+	x := j.memory[first]
+	if x != nil && x.owner == nil {
+		delete(j.memory, first)
+	}
+	j.mu.Unlock()
+	switch {
+	case x == nil:
+		return say.Errorf(ErrInvalid, "%p is not the memory of a vector or segment, or was unmapped before", first)
+	case x.owner != nil:
+		return say.Errorf(ErrBusy, "the memory of %s cannot be unmapped while it is open", x.owner).Try("Close it first.")
+	}
+	return j.T.Unmap(x.bytes)
+}
+
+// open lists the objects of this rank.
+func (j *Job) open() []*Member {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.objects
+}
+
+// Enlist makes m known to levelling and Close.
+func (j *Job) Enlist(m *Member) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.objects = append(j.objects, m) // behind what those have who read it now
+}
+
+func (j *Job) delist(m *Member) {
+	m.gone.Store(true)
+	m.Changed()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, o := range j.objects {
+		if o == m {
+			j.objects = append(j.objects[:i:i], j.objects[i+1:]...)
+			return
+		}
+	}
+}
+
+// calling is the collective call that rank is in, and the object that it is about, 0
+// for none.
+func (j *Job) calling(rank int) (id uint32, n uint64, there bool) {
+	activity, id, n, err := j.Marks.Doing(rank)
+	return id, n, err == nil && activity == InCollective
+}
+
+// The advice for the most frequent reasons why a rank does not come.
+const (
+	allMustCall = "All ranks must make this call. Is it under `if rank == 0`?"
+	allMustSync = "Each rank must sync the same vectors in the same order. Does one rank skip a sync, or is it only slow?"
+)
+
+// waitFor is the wait of a call for ranks. do and more are a guess about the program; the
+// state of a connection gives better advice where it is known.
+func (j *Job) waitFor(call string, ranks []int, do, more string) Wait {
+	whom, known := j.Marks.Describe(ranks, j.NameOf)
+	if known != "" {
+		do, more = known, "network"
+	}
+	return Wait{Call: call, Whom: whom, Do: do, More: more}
+}
+
+// NameOf is what the object of that number is called; "" if this rank has none.
+func (j *Job) NameOf(id uint32) (name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, m := range j.objects {
+		if m.ID&IDMask == id {
+			name = m.String()
+		}
+	}
+	return name
+}
+
+// UseQueue lets a step of a gather or scatter in notify-ack use its queues,
+// until LeaveQueue.
+func (j *Job) UseQueue(m fmt.Stringer) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.away {
+		return say.Errorf(ErrBusy, "%s cannot be used while this rank is in a collective call", m).
+			At("another thread made that call, and notify-ack does not allow both").Try("Wait until it is over.")
+	}
+	j.queues++
+	return nil
+}
+
+func (j *Job) LeaveQueue() {
+	j.mu.Lock()
+	j.queues--
+	j.mu.Unlock()
+}
+
+// startAway begins a collective, stopAway ends it.
+func (j *Job) startAway(op string, n uint64, about *Member) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.queues > 0 {
+		return say.Errorf(ErrBusy, "%s cannot be made during a gather or scatter in notify-ack", op).In(op).
+			At("another thread is in that call, or this thread is in a fold").Try("Wait for it first.")
+	}
+	j.away = true
+	id := uint32(0)
+	if about != nil {
+		id = about.ID
+	}
+	j.Marks.Note(InCollective, id, n)
+	j.Marks.Set(MarkAway, n)
+	return nil
+}
+
+func (j *Job) stopAway() {
+	j.mu.Lock()
+	j.away = false
+	j.mu.Unlock()
+}
+
+// IsAway tells whether rank is inside a collective that this rank has not
+// completed, or has left. PROTOCOLS, join rule.
+func (j *Job) IsAway(rank int) (bool, error) {
+	n, err := j.Marks.Get(rank, MarkAway)
+	return n > j.calls.Load(), err
+}
+
+// Standing is what is known of a rank that a call lacks, and the death of one that is dead.
+// gone is a box's word on it: a rank that has closed the object, or ended, is away, unless
+// it died.
+func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
+	away := gone != nil
+	if !away {
+		away, gone = j.IsAway(rank)
+	}
+	dead := DeathIn(gone)
+	if dead == nil && gone != nil {
+		dead = DeathIn(j.T.State(rank))
+	}
+	switch {
+	case dead != nil:
+		return rule.Dead, dead
+	case away || gone != nil:
+		return rule.Away, nil
+	}
+	return rule.Present, nil
+}
+
+// FirstOf is the error worth telling when cleaning up may fail as well.
+func FirstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

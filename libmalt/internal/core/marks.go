@@ -1,0 +1,79 @@
+package core
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"malt/rdma"
+)
+
+// Marks are the words by which the ranks of a job tell each other where they are.
+type Marks struct {
+	rdma.Words // those of a job have MarkCount
+
+	t         rdma.Transport
+	noted     atomic.Uint64  // in markWhere
+	greetings atomic.Uint64  // in markGreeting
+	asked     []atomic.Int64 // by rank: when ask asked it, since started; 0: it has answered
+	telling   sync.Mutex     // for At
+	told      uint64         // the count of the place told last
+}
+
+// NewMarks is the marks of the job of t in w.
+func NewMarks(t rdma.Transport, w rdma.Words) *Marks {
+	return &Marks{Words: w, t: t, asked: askable(t)}
+}
+
+// Words of each rank that all others read. Words that every call reads lie in other cache
+// lines than words that every call writes.
+const (
+	// MarkAway is the number of the collective that the rank waits in, or of the
+	// last one; Ended when it has left in good order. Whoever has itself
+	// completed fewer collectives does not wait for the rank.
+	MarkAway = iota * LineWords
+	// MarkGaveUp is the last collective that the rank gave up, with, in the low
+	// FaultBits, the rank at fault: that is itself unless it gave up because
+	// another one had, or because that rank had died: then with how, above RankBits.
+	MarkGaveUp
+	// markWhere tells what the rank is doing, for messages: see Note.
+	markWhere
+	// markPlace and what follows tell where in its program the rank is: see At.
+	markPlace = markWhere + 1
+	// markGreeting is how often the rank has asked others for an answer: see ask.
+	markGreeting = markPlace + 1 + placeWords
+	MarkCount    = markGreeting + 1
+)
+
+const (
+	Ended     = math.MaxUint64
+	FaultBits = 20
+	RankBits  = 16 // maxSize fits
+)
+
+// Activity is what a rank does. One word has it, with the object's number and its clock.
+type Activity uint64
+
+const (
+	InCompute Activity = iota // the object is the one it used last
+	InGather
+	InScatter
+	InCollective
+)
+
+// IDMask is of an object's number in that word.
+const IDMask = 1<<20 - 1
+
+// Doing is what rank has noted of itself.
+func (m *Marks) Doing(rank int) (activity Activity, id uint32, clock uint64, err error) {
+	v, err := m.Get(rank, markWhere)
+	return Activity(v >> 60), uint32(v >> 40 & IDMask), v & (1<<40 - 1), err
+}
+
+// Note tells the others, when they look, what this rank is doing.
+func (m *Marks) Note(activity Activity, id uint32, clock uint64) {
+	v := uint64(activity)<<60 | uint64(id&IDMask)<<40 | clock&(1<<40-1)
+	if m.noted.Swap(v) != v { // a call that waits looks many times
+		m.Put(markWhere, v)
+	}
+}

@@ -1,0 +1,106 @@
+package core
+
+import (
+	"time"
+
+	"malt/libmalt/progress"
+	"malt/libmalt/reduce"
+	"malt/libmalt/rule"
+	"malt/rdma"
+)
+
+// Object is a vector as a route or an engine sees it: see Carried.
+type Object interface {
+	Rank() int
+	Size() int
+	View() View
+	Transport() rdma.Transport
+	// Progress is the goroutine that works beside the user's.
+	Progress() *progress.Loop
+	// BoxName is the name under which the object is published, alike on all ranks;
+	// Called is a method of it as a program writes it.
+	BoxName() string
+	Called(method string) string
+
+	// Array is this rank's values, Runs their layout.
+	Array() []byte
+	Runs() []reduce.Run
+
+	Clock() uint64
+	// CatchUp carries out what a collective call of another goroutine has asked for.
+	CatchUp()
+	// Missing tells whether to wait for a rank that has not come. An error: it died.
+	Missing(rank int, gone error) (wait bool, err error)
+
+	// Folded adds to the time that folds have taken.
+	Folded(time.Duration)
+}
+
+// Boxed is an Object that also has boxes.
+type Boxed interface {
+	Object
+	// Heard is the clock of another rank's box, and why that is gone, if it is.
+	Heard(rank int) (clock uint64, gone error)
+	// InBox tells whether the box of any other rank has an update of that clock whose
+	// tag is not but. What was read from these boxes before is no longer valid.
+	InBox(clock, but uint64) (bool, error)
+	// Put copies the array into this rank's box and commits it.
+	Put(rdma.Stamp) error
+}
+
+// Carried is a member as an Object.
+type Carried struct {
+	M      *Member
+	Layout []reduce.Run
+}
+
+func (c Carried) Rank() int                   { return c.M.Job.Rank }
+func (c Carried) Size() int                   { return c.M.Job.Size }
+func (c Carried) View() View                  { return c.M.Job.View }
+func (c Carried) Transport() rdma.Transport   { return c.M.Job.T }
+func (c Carried) Progress() *progress.Loop    { return c.M.Job.Progress }
+func (c Carried) BoxName() string             { return c.M.BoxName() }
+func (c Carried) Called(method string) string { return c.M.Called(method) }
+func (c Carried) Array() []byte               { return c.M.Data }
+func (c Carried) Runs() []reduce.Run          { return c.Layout }
+func (c Carried) Clock() uint64               { return c.M.Clock() }
+func (c Carried) CatchUp()                    { c.M.Body.CatchUp() }
+func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
+
+func (c Carried) Missing(rank int, gone error) (bool, error) {
+	standing, death := c.M.Job.Standing(rank, gone)
+	return rule.About(standing) == rule.Wait, death
+}
+
+// Call is a collective call in progress that replaces an object's values. As a Stepper
+// it goes by messages.
+type Call interface {
+	Stepper
+
+	Number() uint64
+	// Enter tells the others that this rank is in the call. It has to wait until no
+	// rank writes into the array any longer. Entered: others may be waiting for it.
+	Enter() (bool, error)
+	Entered() bool
+
+	// Card appends to b the header of the call, with news of this rank's objects; nil:
+	// that is longer than most bytes. Unread says that no rank has read the news.
+	Card(b []byte, most int) []byte
+	Unread()
+	// Alike tells whether card is of this call; Hear takes down the news of all ranks'
+	// cards. same: each is the card of this rank.
+	Alike(card []byte) bool
+	Hear(cards func(rank int) []byte, same bool)
+
+	// Elsewhere tells whether one of these ranks makes another call instead; Lost,
+	// whether the call cannot come about, or another rank has sent messages.
+	Elsewhere(ranks []int) bool
+	Lost() bool
+	// Late are the ranks that the call waits for.
+	Late() []int
+	SetLate(ranks []int)
+
+	// Fail ends the call with an error, End without one.
+	Fail(err error)
+	End()
+}

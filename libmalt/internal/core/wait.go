@@ -1,0 +1,142 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"malt/internal/say"
+	"malt/rdma"
+)
+
+// Timeout is ErrTimeout that errors.Is also finds as the context's error.
+type Timeout struct {
+	Said  *say.Error
+	Cause error
+}
+
+func (t *Timeout) Error() string   { return t.Said.Error() }
+func (t *Timeout) Unwrap() []error { return []error{t.Said, t.Cause} }
+
+// expired makes the error of a wait whose time is up.
+func expired(w Wait) *Timeout {
+	return &Timeout{&say.Error{
+		Kind: ErrTimeout, Call: w.Call, What: w.Call + " timed out", Where: "waited for " + w.Whom, Do: w.Do, Topic: w.More,
+	}, context.DeadlineExceeded}
+}
+
+// waiter runs the calls of a gate, one at a time. It keeps the memory of a wait for the
+// next one, so that waiting allocates nothing.
+type waiter struct {
+	t    rdma.Transport
+	op   Stepper
+	done bool
+	err  error
+	step func() bool // advances op, for Transport.Wait
+	ask  asker
+}
+
+// Patient is a context that a call asks, when it has ended, whether to go on. waits is
+// the error that the call returns if not; if so, the context has begun anew.
+type Patient interface {
+	context.Context
+	GoOn(waits error) bool
+}
+
+// await runs op to its end, or until ctx ends; then the call is given up.
+func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
+	for {
+		if done, err := w.wait(ctx, m, op); done || err != nil {
+			return err
+		}
+		out := expired(op.Waiting())
+		if p, ok := ctx.(Patient); !ok || !p.GoOn(out) {
+			out.Cause = cmp.Or(ctx.Err(), out.Cause)
+			op.GiveUp()
+			return out
+		}
+	}
+}
+
+// wait runs op until ctx ends. The first step is taken before anything that costs: most
+// calls need no wait.
+func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err error) {
+	t := m.t
+	if done, err := advance(t, op); done || err != nil || ctx.Err() != nil {
+		return done, err
+	}
+	if w.step == nil {
+		w.step = func() bool {
+			w.done, w.err = advance(w.t, w.op)
+			return w.done || w.err != nil
+		}
+	}
+	w.t, w.op, w.done, w.err = t, op, false, nil
+	w.ask.arm(ctx, m)
+	waitErr := t.Wait(ctx, w.step)
+	w.ask.disarm()
+	w.op = nil
+	if !w.done && w.err == nil && waitErr != nil && ctx.Err() == nil {
+		op.GiveUp()
+		return false, waitErr
+	}
+	return w.done, w.err
+}
+
+// advance is a step of op that ends it where a rank has died. No wait outlasts a
+// death, whomever it is for: the ones waited for may themselves be stuck on the
+// dead rank, or may have failed because of it. For the same reason a death
+// explains why another rank has left or given up.
+func advance(t rdma.Transport, op Stepper) (done bool, err error) {
+	done, err = op.Step()
+	if done || err != nil {
+		return done, blame(t, op, err)
+	}
+	dead := Death(t)
+	if dead == nil {
+		return false, nil
+	}
+	// Once more, now that the death is known: what the rank had sent counts.
+	done, err = op.Step()
+	if done || err != nil {
+		return done, blame(t, op, err)
+	}
+	op.GiveUp()
+	return false, dead.During(op.Name())
+}
+
+// blame is err, of op; where that says that a rank has left, and one has died, the
+// death.
+func blame(t rdma.Transport, op Stepper, err error) error {
+	dead := DeathIn(err)
+	if errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft) {
+		dead = Death(t)
+	}
+	if dead != nil {
+		return dead.During(op.Name())
+	}
+	return err
+}
+
+// Death is what the lowest rank that is dead has died of; nil where all live or
+// have left in good order.
+func Death(t rdma.Transport) *rdma.PeerError {
+	for r := range t.Size() {
+		if r != t.Rank() {
+			if dead := DeathIn(t.State(r)); dead != nil {
+				return dead
+			}
+		}
+	}
+	return nil
+}
+
+// DeathIn is the *rdma.PeerError in the word of a transport on a rank, if it is one.
+func DeathIn(state error) *rdma.PeerError {
+	if state == nil {
+		return nil // before what allocates: it is asked for in every step
+	}
+	var dead *rdma.PeerError
+	errors.As(state, &dead)
+	return dead
+}

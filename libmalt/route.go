@@ -1,0 +1,83 @@
+package libmalt
+
+import (
+	"malt/libmalt/boxes"
+	"malt/libmalt/codec"
+	"malt/libmalt/engine"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/libmalt/route/hosts"
+	"malt/libmalt/route/shared"
+	"malt/libmalt/spvec"
+)
+
+// routes are tried in turn for a new vector; the first that fits carries it. This table
+// is the only place that names one. make may return nil: the vector has no route.
+var routes = []struct {
+	fits func(v *Vector) bool
+	make func(v *Vector, o core.Boxed, bytes int) (core.Route, error)
+}{
+	{near, func(v *Vector, o core.Boxed, bytes int) (core.Route, error) { return shared.New(o, bytes) }},
+	{several, func(v *Vector, o core.Boxed, bytes int) (core.Route, error) {
+		r, err := hosts.New(o, v.Job.Hosts, bytes)
+		if r == nil {
+			return nil, err // not an interface that holds nil
+		}
+		return r, err
+	}},
+}
+
+// engines come before routes: a vector that one of them fits has no boxes. This table is the
+// only place that names one.
+var engines []struct {
+	fits func(v *Vector) bool
+	make func(v *Vector, o core.Object, bytes int) (core.Engine, error)
+}
+
+// inStep tells whether all ranks send whole vectors to all, in lock-step.
+func inStep(v *Vector) bool {
+	return v.mode.Load().sparse == codec.Dense && v.mode.Load().Everyone(v.Job.Size)
+}
+
+// near tells whether all ranks share memory.
+func near(v *Vector) bool {
+	return inStep(v) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size
+}
+
+// several tells whether the ranks are on several hosts.
+func several(v *Vector) bool { return inStep(v) && len(v.Job.Hosts.Ranks) > 1 }
+
+// travel chooses the way of o, which is part of v unless that is nil, for so many bytes in
+// such rows.
+func (o *Object) travel(v *Vector, rows spvec.Shape, bytes int) error {
+	var runs []reduce.Run
+	if v != nil {
+		runs = v.runs
+	}
+	for _, e := range engines {
+		if v != nil && e.fits(v) {
+			made, err := e.make(v, core.Carried{M: &o.Member, Layout: runs}, bytes)
+			if err != nil {
+				return err
+			}
+			b := engine.New(&o.Member, made, o.mode.Load().fold)
+			o.way, o.Body = b, b
+			return nil
+		}
+	}
+	b, err := boxes.New(&o.Member, runs, o.mode.Load().sparse, rows)
+	o.way, o.Body = b, b
+	if err != nil || v == nil {
+		return err
+	}
+	for _, r := range routes {
+		if r.fits(v) {
+			made, err := r.make(v, b.ForRoute(), bytes)
+			if err == nil && made != nil {
+				b.Route = made
+			}
+			return err
+		}
+	}
+	return nil
+}

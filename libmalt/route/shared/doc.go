@@ -1,0 +1,68 @@
+// Package shared is the route of vectors whose arrays lie in memory that all ranks map:
+// they are averaged in place.
+//
+// If all ranks send to all in lock-step, every rank folds the same arrays to the same
+// result. So each rank folds one span of all arrays and writes the result into all of
+// them, block by block: a reduce-scatter and an all-gather in one pass. No box is used.
+// Each array is read once and written once, and each rank sends 2·(N−1)/N of an array
+// and receives as much, where boxes carry N−1 arrays.
+//
+// # A sync
+//
+// The steps of rank me at clock e:
+//
+//	op, weight := …; step = 2e-1             I have arrived, and keep off my array
+//	wait until decision >= 2e, or all have step >= 2e-1
+//	all have arrived, with the same op:      CAS decision: pending -> 2e, committed
+//	else:                                    CAS decision: pending -> 2e+1, aborted
+//	committed: fold my span of all arrays into each of them
+//	           step = 2e; wait until all have step >= 2e
+//	aborted:   scatter and gather through the boxes, with the same bits
+//
+// decision is one word of the job, pending at e while it is below 2e. A rank that does
+// not take part aborts: it scatters by itself, gives up, has another fold, or sees that
+// another rank is in a collective call, has left or is dead. After a commit no rank is
+// past clock e before all have folded, and so have read the decision. So if the word has
+// a later clock, e was aborted.
+//
+// A rank that gives up after a commit folds its span first. Its sync counts as a
+// scatter, after which only a gather can follow, and that waits for the other ranks'
+// spans: until then they may be written into the array.
+//
+// A rank that is stopped holds up the others, as in all lock-step. A rank that dies
+// leaves arrays of which some blocks are averages and some are not; every wait fails
+// with its death then. wordDone says which blocks, and the exploration compares it with
+// the arrays at every step; no code repairs the arrays yet.
+//
+// # An allreduce
+//
+// An allreduce is a collective call without messages. Each rank shows its card, which is
+// the header that a message would have, and arrives by a word. The steps of rank me in
+// call n:
+//
+//	card = my header; called = n             I have arrived, and keep off my array
+//	wait until meeting >= 2n, or all have called >= n, or one will not
+//	all have called = n, with like cards:    CAS meeting: pending -> 2n, committed
+//	else:                                    CAS meeting: pending -> 2n+1, aborted
+//	committed: read the cards; fold my span of all arrays into each of them
+//	           reduced = n; wait until all have reduced >= n
+//	aborted:   header and data by messages, as any other allreduce
+//
+// meeting is one word of the job, pending at n while it is below 2n. A rank aborts if it
+// gives the call up, or finds that another rank has gone or sends messages. By messages
+// all ranks learn which rank gave the call up, or makes another call: that one says so
+// beforehand (World.note), and its called is greater than n later. A rank that gives up
+// after a commit folds first, and the others do not notice. Its array may be written,
+// and its card read, until they have folded too, so its next call on the vector waits
+// for that.
+//
+// The numbers are those of the collective calls, and the words are not those of a sync:
+// each is decided by itself. A rank that goes on to another call, of either kind, has
+// folded; so once all have arrived, no rank writes for an earlier call.
+//
+// # Fewer ranks
+//
+// The ranks are those of the object's view. When fewer go on, their parts are cut again over
+// the mappings that there are: nobody shares memory again, no array moves, and the array of
+// a rank that has gone stays mapped, since its last values may be needed (TestSmallerView).
+package shared

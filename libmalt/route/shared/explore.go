@@ -1,0 +1,60 @@
+//go:build explore
+
+package shared
+
+import (
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/rdma"
+)
+
+// This file is for the exploration in libmalt.
+
+func init() { cardBytes = 96 }
+
+// Layout is the memory that an array of so many bytes takes, the number of words, and
+// which of them claims blocks.
+func Layout(array int) (bytes, wordsOf, claims int) {
+	return cardAt(array) + cardBytes, words, wordDone
+}
+
+// On is a route in existing memory.
+func On(o core.Boxed, m rdma.Shared, bytes int) *Route { return on(o, m, bytes) }
+
+// State is what the steps of a sync, and all later calls, depend on.
+func (r *Route) State() []any { return []any{r.clock, r.state, r.leftAt} }
+
+// State is what the steps of an allreduce depend on.
+func (o *allReduce) State() []any { return []any{o.arrived, o.state} }
+
+// ByMessages is the call.
+func (o *allReduce) ByMessages() core.Call { return o.Call }
+
+// Last is the clock of the last sync, and whether it was committed.
+func (r *Route) Last() (clock uint64, done bool) { return r.clock, r.state == committed }
+
+// Claim is what a rank's wordDone says: the bytes from Lo to Hi are folded in all arrays.
+type Claim struct {
+	Lo, Hi int
+	Blocks uint64
+	Op     reduce.Op // of a sync
+	Number uint64    // its clock, or that of the call
+	Call   bool      // an allreduce, no sync
+	Holds  bool      // some rank has yet to fold
+}
+
+// Claim is that of this rank.
+func (r *Route) Claim() Claim {
+	done, _ := r.shared.Get(r.rank, wordDone)
+	op, _ := r.shared.Get(r.rank, wordOp)
+	c := Claim{Blocks: done & (1<<24 - 1), Op: reduce.Op(op), Number: done >> 24}
+	step, folded := wordStep, 2*c.Number
+	if c.Call = c.Number&ofCall != 0; c.Call {
+		c.Number &^= ofCall
+		step, folded = wordReduced, c.Number
+	}
+	c.Holds = c.Number > 0 && len(r.below(step, folded, nil)) > 0
+	c.Lo, c.Hi = r.span(r.rank)
+	c.Hi = min(c.Hi, c.Lo+int(c.Blocks)*core.BlockBytes)
+	return c
+}

@@ -1,0 +1,65 @@
+package shared
+
+import (
+	"context"
+
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/rdma"
+)
+
+// Route is the route of one vector, and its last sync.
+type Route struct {
+	o      core.Boxed
+	rank   int
+	bytes  int // of the array
+	shared rdma.Shared
+
+	op    reduce.Op
+	clock uint64
+	state state // as far as this rank has seen
+	late  []int
+
+	srcs    [][]byte
+	weights []float64
+
+	allReduce allReduce
+	leftAt    uint64 // an allreduce given up, for which others may still fold; 0: none
+}
+
+var _ core.Route = (*Route)(nil)
+
+// New makes the memory of an array of so many bytes, and of its card.
+func New(o core.Boxed, bytes int) (*Route, error) {
+	m, err := o.Transport().Share(o.BoxName(), cardAt(bytes)+cardBytes, words)
+	if err != nil {
+		return nil, err
+	}
+	return on(o, m, bytes), nil
+}
+
+func on(o core.Boxed, m rdma.Shared, bytes int) *Route {
+	return &Route{o: o, rank: o.Rank(), bytes: bytes, shared: m}
+}
+
+func (r *Route) Memory() []byte                 { return r.shared.Bytes(r.rank) }
+func (r *Route) Join(ctx context.Context) error { return r.shared.Join(ctx) }
+func (r *Route) Close() error                   { return r.shared.Close() }
+
+// Moved counts what the other rank folds of this rank's array, and all that this rank
+// has folded.
+func (r *Route) Moved(rank int) int {
+	lo, hi := r.span(r.rank)
+	from, to := r.span(rank)
+	return hi - lo + to - from
+}
+
+// Writers are the ranks that have yet to fold for an allreduce that this one gave up.
+func (r *Route) Writers(late []int) []int {
+	if r.leftAt > 0 {
+		if late = r.below(wordReduced, r.leftAt, late); len(late) == 0 {
+			r.leftAt = 0
+		}
+	}
+	return late
+}

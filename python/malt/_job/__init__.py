@@ -1,0 +1,1 @@
+"""The job: who this process is, and the calls that all ranks make together."""

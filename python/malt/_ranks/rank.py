@@ -1,0 +1,171 @@
+"""One rank as its launcher sees it: what has become of it, and the process, if it is one of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from malt._ranks.processes import peek, signal_name
+from malt._ranks.report import LONGEST
+
+R = TypeVar("R", bound="Outcome")
+
+_PIECE = 1 << 16
+
+
+class Outcome:
+    """What has become of a rank, wherever it runs."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.status: int | None = None
+        """Exit code, or minus the signal that killed it; None while it runs."""
+        self.failed: float | None = None
+        """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
+        self.failure: dict[str, Any] | None = None
+        """What it reported about its failure (``_report``): type, peer."""
+        self.words: dict[str, Any] | None = None
+        """Its traceback, if it left it to the launcher to show that (``_report``)."""
+        self.summary: dict[str, Any] | None = None
+        """What it reported at its end (``_report``)."""
+
+    @property
+    def code(self) -> int:
+        """The exit code that a shell would show: 128 + n after signal n."""
+        if self.status is None:
+            return 128 + signal.SIGKILL
+        if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
+            return 1  # it was stopped while it was on its way out
+        return self.status if self.status >= 0 else 128 - self.status
+
+    def fate(self) -> str:
+        """Return how it ended, such as ``ended with exit code 1``."""
+        if self.failure is not None:
+            return f"failed with {self.failure['type']}"
+        if self.status is None:
+            return "does not end: it hangs in the kernel"
+        if self.status >= 0:
+            return f"ended with exit code {self.status}"
+        return f"was killed by {signal_name(-self.status)}"
+
+
+def first_failure(ranks: Sequence[R]) -> R | None:
+    """Return the rank that failed first, if any did.
+
+    A rank that failed because another was gone comes after all other ranks;
+    of two that were noticed together, a killed one comes first.
+    """
+    failed = [(rank.failed, rank) for rank in ranks if rank.failed is not None]
+    if not failed:
+        return None
+
+    def order(entry: tuple[float, R]) -> tuple[bool, float, bool, int]:
+        at, rank = entry
+        by_peer = rank.failure is not None and rank.failure["peer"]
+        return by_peer, at, (rank.status or 0) >= 0, rank.number
+
+    return min(failed, key=order)[1]
+
+
+class Rank(Outcome):
+    """One process of this machine, and what has become of it."""
+
+    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(number)
+        self.process = process
+        self.pid = process.pid
+        self.lost = False
+        """Something else in this process has reaped it: pid is not ours any more."""
+        self.outputs: list[Pipe] = []
+        """Its standard output and standard error."""
+        self._begun = b""  # a report of which the end has not come yet
+
+    def look(self) -> None:
+        """See whether it has ended."""
+        if self.status is None:
+            try:
+                self.status = peek(self.pid)
+            except ChildProcessError:
+                self.status, self.lost = 0, True
+
+    def hear(self, piece: bytes, stopped: float | None) -> bool:
+        """Take note of what it reports.
+
+        Parameters
+        ----------
+        piece : bytes
+            The next bytes of its report, which may end anywhere.
+        stopped : float or None
+            When the job was stopped, if it was: a later failure is a consequence.
+
+        Returns
+        -------
+        bool
+            Whether it says that it has failed.
+        """
+        *lines, self._begun = (self._begun + piece).split(b"\n")
+        if len(self._begun) > LONGEST:
+            self._begun = b""  # not ours
+        failed = [self._note(line, stopped) for line in lines]
+        return any(failed)
+
+    def _note(self, line: bytes, stopped: float | None) -> bool:
+        try:
+            said = json.loads(line)
+            if "failed" in said:
+                if "words" in said:
+                    self.words = _words(**said["words"])
+                at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": bool(said["peer"])}
+                if self.failed is None and (stopped is None or at < stopped):
+                    self.failed, self.failure = at, failure
+                    return True
+            elif "summary" in said:
+                self.summary = dict(said["summary"])
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            pass  # not ours: a program may write into any descriptor that it has
+        return False
+
+
+def _words(dead: int | None, **texts: str) -> dict[str, Any]:
+    """Check what a rank says of its traceback: any program may write into the pipe."""
+    texts = {name: str(texts[name]) for name in ("type", "text", "same", "place")}
+    return {**texts, "dead": None if dead is None else int(dead)}
+
+
+class Pipe:
+    """The reading end of a pipe from a rank.
+
+    Parameters
+    ----------
+    fd : int
+        The descriptor; it is closed by `close`.
+    take : callable
+        Called with what comes.
+    ended : callable
+        Called with the pipe when nothing more can come.
+    """
+
+    def __init__(self, fd: int, take: Callable[[bytes], object], ended: Callable[[Pipe], None]) -> None:
+        self.fd = fd
+        self.take = take
+        self._ended = ended
+        os.set_blocking(fd, False)
+
+    def __call__(self) -> None:
+        """Take what there is."""
+        try:
+            piece = os.read(self.fd, _PIECE)
+        except BlockingIOError:
+            return
+        if piece:
+            self.take(piece)
+        else:
+            self._ended(self)
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.fd)

@@ -1,0 +1,108 @@
+"""What a rank tells its launcher: who failed first, and where the time went.
+
+The launcher hands each rank the writing end of a pipe, as ``MALT_REPORT=fd:inode``.
+The rank writes lines of JSON to it:
+
+``{"failed": "ValueError", "peer": false, "time": 12.5}``
+    An exception was not caught, at this time.monotonic(), which is the same
+    clock in all processes of a machine. ``peer`` is true where it only says
+    that another rank is gone. The launcher needs this because the rank that
+    fails first is often not the first to end.
+    ``"words": {"type": …, "text": "Traceback …", "same": "", "dead": null, "place": "train.py:12: v.sync()"}``
+    is there as well where the rank leaves it to the launcher to show its traceback. The launcher
+    shows the same failure of several ranks once: that is one of the same ``same``, or where that
+    is empty, of the same text. ``dead`` is the rank that a `PeerError` is about; ``place`` is the line of
+    the user's program.
+``{"summary": {"wall": 9.1, "scatter": 0.3, "fold": 0.8, "wait": 1.2, "collective": 0.1, "waited": {"2": 1.1}}}``
+    At the end, in seconds, for ``malt run --summary``. ``waited`` holds the
+    time in which a rank was among those waited for.
+
+Without a launcher, and in forked children, all of this does nothing. A program
+that is not Python need not report: then its end speaks for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import time
+from collections.abc import Mapping
+from traceback import format_exception
+from typing import Any
+
+from malt import _frames
+from malt._errors import Error, PeerError, death
+
+VARIABLE = "MALT_REPORT"
+
+LONGEST = 1 << 18
+"""Bytes of a line. A traceback that is longer is printed by the rank."""
+
+
+class Reporter:
+    """One rank's end of the pipe.
+
+    Parameters
+    ----------
+    where : str, optional
+        The descriptor and its inode. The inode is compared, because a process in
+        between may have opened something else under that number.
+    """
+
+    def __init__(self, where: str | None) -> None:
+        self._pid = os.getpid()
+        self._start = time.monotonic()
+        self._seconds = dict.fromkeys(("scatter", "fold", "wait", "collective"), 0.0)
+        self._waited: dict[int, float] = {}
+        self._fd: int | None = None
+        with contextlib.suppress(OSError, ValueError):
+            fd, inode = map(int, (where or "").split(":"))
+            found = os.fstat(fd)
+            if stat.S_ISFIFO(found.st_mode) and found.st_ino == inode:
+                os.set_inheritable(fd, False)  # what the rank starts is not the rank
+                self._fd = fd
+
+    def _say(self, message: Mapping[str, Any]) -> bool:
+        data = json.dumps(message).encode() + b"\n"
+        if self._fd is None or os.getpid() != self._pid or len(data) > LONGEST:
+            return False
+        try:
+            return os.write(self._fd, data) == len(data)
+        except OSError:  # the launcher is gone
+            return False
+
+    def failed(self, error: BaseException, shown: bool = False) -> bool:
+        """Report that the rank ends because of error, before the other ranks hear of it.
+
+        With ``shown``, it is left to the launcher to show the traceback: False if nobody will.
+        """
+        said = {"failed": type(error).__name__, "peer": death(error) is not None, "time": time.monotonic()}
+        if shown:
+            said["words"] = {
+                "type": type(error).__name__,
+                "text": "".join(format_exception(type(error), error, error.__traceback__)),
+                "same": error.same if isinstance(error, Error) else "",
+                "dead": error.rank if isinstance(error, PeerError) else None,
+                "place": _frames.last(error),
+            }
+        return self._say(said) and shown
+
+    def spent(self, kind: str, seconds: float) -> None:
+        """Add to the time spent on ``scatter``, ``fold``, ``wait`` or ``collective``."""
+        self._seconds[kind] += seconds
+
+    def waited_for(self, rank: int, seconds: float) -> None:
+        """Add to the time in which rank was among those waited for."""
+        self._waited[rank] = self._waited.get(rank, 0.0) + seconds
+
+    def finish(self) -> None:
+        """Report where the time went. The last thing that a rank does."""
+        summary = {"wall": time.monotonic() - self._start, **self._seconds, "waited": self._waited}
+        self._say({"summary": summary})
+        self._fd = None
+
+
+# Taken out of the environment, so that children of this rank find nothing there.
+reporter = Reporter(os.environ.pop(VARIABLE, None))

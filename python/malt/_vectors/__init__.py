@@ -1,0 +1,1 @@
+"""Vectors, segments and graphs: what the ranks exchange."""

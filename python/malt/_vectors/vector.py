@@ -1,0 +1,608 @@
+"""Vectors: the model, or the gradient, of one rank in memory that others can see."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeAlias, TypedDict, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _lib
+from .._guide import lines
+from .._job import world
+from .._options import choose, misspelt, spelled
+from ..typing import Consistency, Op, Sparse, Start, Uneven
+from . import folds
+from .arguments import check_every, number, row_elements
+from .arrays import Array, Spec, assign, specs
+from .every import Calls
+from .exchange import Exchange, options, receivers_of
+from .folds import Fold
+from .graph import GraphLike
+from .idle import Idle
+from .rows import Named, RowsLike, index, representation
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Element = TypeVar("Element", bound=np.float32 | np.float64, default=Any)
+else:
+    Element = typing.TypeVar("Element")  # defaults come with Python 3.13
+
+__all__ = ["Vector"]
+
+Whole: TypeAlias = "npt.NDArray[np.integer[Any] | np.bool_]"
+Data: TypeAlias = "int | npt.NDArray[Element] | Whole | Sequence[int | npt.NDArray[Element] | Whole]"
+"""What a vector can be made of; one `Sequence`, because type checkers infer nothing from two."""
+
+
+class Options(TypedDict, total=False):
+    """The description of a vector, without its arrays."""
+
+    graph: GraphLike
+    consistency: Consistency
+    fold: Fold
+    sparse: Literal[False] | Sparse
+    uneven: Uneven | None
+    start: Start
+    name: str | None
+
+
+class Vector(Exchange, Generic[Element]):
+    """A model or a gradient that other ranks receive and combine with their own.
+
+    Making a vector is collective: every rank makes the same vectors in the same order.
+
+    Parameters
+    ----------
+    data : int, tuple of int, ndarray, or list of ndarray
+        A length or a shape, for zeros; an array, whose values are copied; or a list of
+        arrays that are sent together and keep their dtypes. Arrays must be C-contiguous,
+        writable, float32 or float64.
+    graph : str, Graph, list of lists of int, or networkx graph
+        Which ranks send to which: see `Graph`.
+    consistency : {"bsp", "async", "ssp:S", "notify-ack", "notify-ack:D"}
+        How far ranks may drift apart. ``bsp``: all ranks are in step. ``async``:
+        no rank waits, and newer updates overwrite older ones. ``ssp:S``: no rank is more
+        than S scatters ahead of its senders. ``notify-ack:D``: a rank waits for
+        the next update of each of its senders, and is at most D ahead.
+    fold : {"mean", "mean-received", "sum", "min", "max", "replace"} or callable
+        How a rank combines updates with its own values. ``mean`` is weighted by
+        the ``weight=`` of the scatters. ``sum`` lacks the updates that were overwritten.
+        A function gets ``(own, updates)`` and returns the new value; it may change
+        ``own`` in place and return it. ``own`` is `array`, or `arrays` as a tuple;
+        ``updates`` is a list of `Update`. The function runs in the calling thread, only if
+        there are updates, and cannot call its own vector. If it raises an exception, the
+        vector keeps its value. A numba ``cfunc`` of type ``malt_fold`` runs without Python;
+        if it fails, it must restore the value itself.
+    sparse : {False, "model", "gradient"}
+        For a vector of one array: send some rows instead of all. A row is the part at one
+        index of the first axis; in an array of one axis, it is one element.
+        ``"model"``: send the rows that differ from the values that this rank sent last (or
+        started with), whether the loop or a fold changed them. Each receiver gets each
+        value of a row once, even if updates are overwritten. A fold combines, row by row,
+        the rank's own values with those of the updates that contain the row; other rows
+        keep their values.
+        ``"gradient"``: send the rows that are not zero. A missing row counts as zero, so the
+        result is the same as with dense gradients. If sending all rows takes fewer bytes,
+        all are sent.
+    uneven : {"ok", "error"}, optional
+        If a rank makes fewer steps, and is in a collective call, has ended or has closed
+        the vector: whether `sync` and `gather` continue without it or raise a `StateError`.
+        Later averages bring models together again; gradients of fewer ranks make the models
+        drift apart for good. By default "error" with ``sparse="gradient"``, otherwise "ok".
+        "error" is not possible in ``async``, which waits for no rank.
+    start : {"same", "own"}
+        Whether every rank starts with rank 0's values, or with its own.
+    dtype : float32 or float64, optional
+        Converts the arrays. Zeros are float64 by default.
+    name : str, optional
+        The name in messages: letters, digits and ``._-/``. By default a number.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong; the message says what was expected.
+    MismatchError
+        The ranks make different vectors; the message shows both.
+    OutOfMemoryError
+        The machine, or the control group, does not have enough memory.
+    TimeoutError, PeerError
+        A rank does not make the vector in time, or is dead.
+
+    Notes
+    -----
+    A vector serves one call at a time: a call from a second thread raises a `StateError`.
+    A thread that reads or writes the arrays while another thread is in `gather`, `sync`,
+    `allreduce` or `broadcast` sees old and new values mixed.
+
+    A vector should hold a model. If ranks exchange gradients over a graph whose
+    `Graph.smallest_real_part` is negative, such as ``halton`` with 4 or 8 ranks, their
+    models drift apart. Over ``all`` they do not.
+
+    References
+    ----------
+    MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3 (vectors, scatter
+    and gather); ``ssp`` is stale synchronous parallel (Ho et al., NIPS
+    2013); ``notify-ack`` comes from MALT-2.
+
+    Examples
+    --------
+    >>> v = malt.Vector(np.zeros(3, np.float32), name="model")
+    >>> w = v.array
+    >>> w += 1                                  # the training loop
+    >>> v.sync()                                # alone, there is nothing to fold
+    0
+    >>> v
+    Vector('model', 3 x float32, graph='all', consistency='bsp', fold='mean', clock=1)
+    >>> v.close()
+    """
+
+    _instead = "v.array, and make a malt.Vector"
+
+    @spelled
+    def __init__(
+        self,
+        data: Data[Element],
+        *,
+        graph: GraphLike = "all",
+        consistency: Consistency = "bsp",
+        fold: Fold = "mean",
+        sparse: Literal[False] | Sparse = False,
+        uneven: Uneven | None = None,
+        start: Start = "same",
+        dtype: type[Element] | np.dtype[Element] | type[float] | str | None = None,
+        name: str | None = None,
+        **unknown: NoReturn,
+    ) -> None:
+        if unknown:
+            raise misspelt(unknown, Vector)
+        self._sparse = representation(sparse)
+        self._specs, self._is_list = specs(data, dtype)
+        row = 0 if self._sparse is None else row_elements(self._specs)
+        choose("start", start, get_args(Start))
+        if uneven is None:
+            uneven = "error" if self._sparse == "gradient" else "ok"
+        elif uneven == "error" and consistency == "async":
+            raise ValueError(
+                lines(
+                    "uneven='error' with consistency='async'",
+                    "async waits for no rank, so it cannot miss one that makes fewer steps",
+                    "Use bsp, ssp:N or notify-ack, or leave uneven out.",
+                    topic="uneven",
+                )
+            )
+        choose("uneven", uneven, get_args(Uneven))
+        folds.check(fold)
+        world.init()
+        text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, sparse=self._sparse)
+        made, flat = _lib.new_vector([(s.shape, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
+        self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
+        self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
+        self._cuts = tuple(_cut(a, made.memory.address) for a in self._arrays)
+        self._own_fold = None if isinstance(fold, str) else fold
+        self._calls = Calls()  # of sync with every=
+        self._named = None if self._sparse is None else Named()  # rows of calls that were skipped
+        super().__init__(made)
+        self._idle = Idle(self._arrays, data) if made.memory.nbytes <= Idle.LARGEST else None
+        self._simplify()
+
+    # ---------------------------------------------------------------- memory
+
+    @property
+    def array(self) -> npt.NDArray[Element]:
+        """The values of a vector of one array, as a writable view without a copy.
+
+        The view stays valid as long as it is referenced, even after `close`. An assignment
+        to this attribute copies into it. With the graph ``all`` in ``bsp``, other ranks
+        write into it during `sync` and `allreduce`. A forked child sees the values at the
+        fork, or later values of its parent; its own writes stay private.
+        """
+        if len(self._arrays) != 1:
+            raise TypeError(lines(f"{self._object.name} has {len(self._arrays)} arrays", do="Use .arrays, or .flat."))
+        return self._arrays[0]
+
+    @array.setter
+    def array(self, value: npt.ArrayLike) -> None:
+        if value is not self.array:  # v.array += x assigns what it has changed already
+            assign(self.array, value, f"the array of {self._object.name}")
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Element], ...]:
+        """The arrays, in the order in which they were given; see `array`."""
+        return self._arrays
+
+    @arrays.setter
+    def arrays(self, values: Sequence[npt.ArrayLike]) -> None:
+        values = list(values)
+        if len(values) != len(self._arrays):
+            raise ValueError(
+                lines(f"{len(values)} arrays are assigned to {self._object.name}", f"it has {len(self._arrays)}")
+            )
+        for i, (a, value) in enumerate(zip(self._arrays, values, strict=True)):
+            assign(a, value, f"array {i} of {self._object.name}")
+
+    @property
+    def flat(self) -> npt.NDArray[Element]:
+        """All values as a one-dimensional array: a writable view without a copy.
+
+        All arrays must have the same dtype. An assignment copies into it.
+        """
+        dtypes = {s.dtype for s in self._specs}
+        if len(dtypes) != 1:
+            raise TypeError(
+                lines(
+                    f"{self._object.name} has arrays of {' and '.join(sorted(map(str, dtypes)))}",
+                    ".flat is one array, of one dtype",
+                    "Use .arrays, or make the vector with dtype=.",
+                )
+            )
+        values: npt.NDArray[Element] = np.asarray(self._object.memory).view(dtypes.pop())
+        return values
+
+    @flat.setter
+    def flat(self, value: npt.ArrayLike) -> None:
+        assign(self.flat, value, f"the flat array of {self._object.name}")
+
+    # --------------------------------------------------------- over the graph
+
+    def scatter(
+        self,
+        rows: RowsLike | None = None,
+        *,
+        to: Sequence[int] | None = None,
+        weight: float = 1.0,
+        timeout: float | None = None,
+    ) -> int:
+        """Send the whole array to each receiver, unlike MPI's scatter.
+
+        The clock goes up by one. Only ``notify-ack`` waits.
+
+        Parameters
+        ----------
+        rows : array of int, mask, or scipy.sparse matrix, optional
+            For a sparse vector, the rows to send, changed or not: indices along the first
+            axis in any order; a mask of shape (rows,); or a matrix with a column for each
+            row of the vector, such as the examples that the loop has just learnt from,
+            whose columns with entries are the rows. By default all rows are searched for
+            changes. If you pass rows, include rows that a fold changed, or they are not sent
+            on; over ``all`` this is not needed, as each rank gets each change directly.
+        to : sequence of int, optional
+            Some of the receivers; all by default.
+        weight : float
+            The weight of these values in a ``mean``, for example the number of examples
+            that they were learnt from.
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Returns
+        -------
+        int
+            Payload in bytes, of the vector or of its rows and their indices, times the
+            number of receivers.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``to`` contains a rank that is not a receiver, ``rows`` contains a row that does
+            not exist, or the vector is not sparse.
+        StateError
+            A second scatter without a gather in ``bsp``; more than D in ``notify-ack:D``.
+        TimeoutError, PeerError
+            In ``notify-ack``.
+        """
+        if type(weight) is not float:
+            weight = number(weight)
+        if rows is None and to is None:
+            if self._mirrored:
+                self._take()
+            if self._idle is not None:
+                self._look_for_changes()
+            return self._object.scatter_all(weight, timeout)
+        named = None if rows is None else self._rows(rows)
+        self._take()
+        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=weight)
+
+    def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
+        """Fold the updates that have arrived into the values. May wait: see ``consistency``.
+
+        Parameters
+        ----------
+        fold : str or callable, optional
+            For this call, instead of the vector's fold.
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Returns
+        -------
+        int
+            The number of updates folded.
+
+        Raises
+        ------
+        StateError
+            In ``bsp``, there was no scatter since the last gather. With ``uneven="error"``,
+            a rank makes fewer steps.
+        TimeoutError, PeerError
+            The message names the ranks that it waited for, or the dead rank.
+        """
+        if fold is None and self._plain_gather:
+            return self._object.gather(timeout)
+        if fold is not None:
+            folds.check(fold, number="timeout")
+        self._take()
+        count = self._object.gather(timeout) if fold is None and self._own_fold is None else self._gather(fold, timeout)
+        if count:
+            self._give()
+        return count
+
+    def _gather(self, fold: Fold | None, timeout: float | None) -> int:
+        if fold is None:
+            fold = self._own_fold
+        if isinstance(fold, str):
+            return self._object.gather_by(fold, timeout)
+        if (address := folds.compiled(fold)) is not None:
+            return self._object.gather_native(address, timeout)
+        function = cast("Callable[..., Any]", fold)  # the text: what it means would be made in every call
+        return folds.apply(self._object, self._arrays, not self._is_list, function, self._split, timeout, self._sparse)
+
+    @spelled
+    def sync(
+        self,
+        fold: Fold | None = None,
+        *,
+        every: int = 1,
+        rows: RowsLike | None = None,
+        weight: float = 1.0,
+        timeout: float | None = None,
+        **unknown: NoReturn,
+    ) -> int | None:
+        """Scatter, then gather; at each ``every``-th call.
+
+        Parameters
+        ----------
+        fold, weight, timeout
+            As for `gather` and `scatter`.
+        every : int
+            Exchange at every so many calls; the calls in between only count. Each place in
+            your source that calls `sync` has its own count. (``cb_size`` in MALT-2.)
+        rows : array of int, mask, or scipy.sparse matrix, optional
+            As for `scatter`. The rows of skipped calls are sent, too; if one of these calls
+            had no ``rows``, all rows are searched for changes.
+
+        Returns
+        -------
+        int or None
+            The number of updates folded; None if the call was skipped.
+
+        Raises
+        ------
+        ValueError, TypeError, StateError, TimeoutError, PeerError
+            As for `gather` and `scatter`. After a timeout or Ctrl-C during the wait, the
+            values have been sent: call `gather` to continue. (In ``bsp``, `gather` raises a
+            `StateError` if Ctrl-C came after the exchange was complete.)
+
+        Notes
+        -----
+        With the graph ``all`` in ``bsp``, and the folds ``"mean"``, ``"sum"``, ``"min"`` and
+        ``"max"``, each rank computes a part of the result in the arrays of all ranks. This
+        gives the same bits and moves fewer bytes. So do not touch the values until this
+        call has returned, or, after a timeout or Ctrl-C, until `gather` has: threads and
+        forked children would see old and new parts mixed, and what a thread writes may be
+        folded or lost. After a `PeerError` the values may hold parts of the result.
+        """
+        # All arguments are looked at before anything is sent, and in every call.
+        if unknown:
+            raise misspelt(unknown, self.sync)
+        if type(every) is not int or every < 1:
+            check_every(every)
+        if self._plain_sync and every == 1 and fold is None and rows is None:
+            return self._object.sync(weight if type(weight) is float else number(weight), timeout)
+        if fold is not None:
+            folds.check(fold, number="weight" if isinstance(fold, float) else "every")
+        if type(weight) is not float:
+            weight = number(weight)
+        if rows is not None or self._named is not None:
+            self._name(rows)
+        if every != 1 and not self._calls.due(every):
+            return None
+        self._take()
+        first = self._idle is not None
+        if first:
+            self._look_for_changes(synced=True)
+        named = None if self._named is None else self._named.take()
+        if fold is None and self._own_fold is None:
+            if named is None:
+                count = self._object.sync(weight, timeout)
+            else:
+                count = self._object.sync_rows(named, weight, timeout)
+        else:
+            if named is None:
+                self._object.scatter_all(weight, timeout)
+            else:
+                self._object.scatter(None, timeout, rows=named, weight=weight)
+            count = self._gather(fold, timeout)
+        if count:
+            self._give()
+        if self._idle is not None:
+            self._idle.after_sync(self._arrays)
+        if first and not count and self.consistency == "bsp" and self.senders:
+            _lib.warn(
+                lines(
+                    f"no other rank took part in the first sync of {self._object.name}",
+                    "they have ended, or are in a collective call such as allreduce",
+                    "Call sync on every rank. Is it under `if rank == 0`, or has a rank no data?",
+                    topic="different-calls",
+                )
+            )
+        return count
+
+    def _name(self, rows: RowsLike | None) -> None:
+        """Keep what ``rows=`` of a sync names until one communicates."""
+        named = None if rows is None else self._rows(rows)
+        if self._named is not None:
+            self._named.add(named)
+
+    def _rows(self, rows: RowsLike) -> Array:
+        """Return what ``rows=`` names."""
+        if self._sparse is None:
+            raise ValueError(
+                lines(
+                    f"rows= of {self._object.name}, which is sent as a whole",
+                    do="Make the vector with sparse='model' or sparse='gradient'.",
+                )
+            )
+        return index(rows, self._specs[0].shape[0], self._object.name)
+
+    def _look_for_changes(self, synced: bool = False) -> None:
+        """Warn, in the first exchanges, if the loop does not change the values."""
+        if self._idle is not None and self._idle.look(self, self._arrays, self._object.name, synced):
+            self._idle = None
+            self._simplify()
+
+    # What the adapters to other libraries' models override.
+
+    def _take(self) -> None:
+        """Bring what is kept elsewhere into the arrays; before each exchange."""
+
+    def _give(self) -> None:
+        """Bring the arrays to where they are kept; after each exchange that may have changed them."""
+
+    def _split(self, raw: Array) -> tuple[Array, ...]:
+        """Cut the bytes of an update as the vector's own memory is cut."""
+        return tuple(raw[at:end].view(dtype).reshape(shape) for at, end, dtype, shape in self._cuts)
+
+    # -------------------------------------------------------------- together
+
+    def allreduce(self, op: Op = "mean", *, timeout: float | None = None) -> None:
+        """Combine the values of all ranks in place; every rank gets the same bits. Collective.
+
+        Graph and consistency do not matter. Updates that were not gathered yet count as seen.
+        After an error, parts of the values may already be combined.
+
+        Parameters
+        ----------
+        op : {"mean", "sum", "min", "max"}
+            How to combine, element by element.
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Raises
+        ------
+        ValueError
+            There is no such op.
+        TimeoutError, PeerError, StateError, MismatchError
+            The time is up; a rank is dead; a rank has ended; a rank makes another
+            collective call.
+
+        Examples
+        --------
+        >>> with malt.Vector(np.arange(3.0)) as v:
+        ...     v.allreduce("sum")
+        ...     v.array
+        array([0., 1., 2.])
+        """
+        if op not in world.OPS:
+            choose("op", op, world.OPS)
+        if self._mirrored:
+            self._take()
+        if self._idle is not None:
+            self._look_for_changes()
+        self._object.allreduce(op, timeout)
+        if self._mirrored:
+            self._give()
+
+    def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
+        """Copy root's values to every rank, in place. Collective.
+
+        Parameters
+        ----------
+        root : int
+            The rank whose values are copied.
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``root`` is not a rank.
+        TimeoutError, PeerError, StateError, MismatchError
+            As for `allreduce`.
+        """
+        source = world.checked_rank("root", root)
+        self._take()
+        self._object.broadcast(source, timeout)
+        self._give()
+
+    def configure(
+        self,
+        *,
+        graph: GraphLike | None = None,
+        consistency: Consistency | None = None,
+        fold: Fold | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Change graph, consistency or fold. Collective.
+
+        Updates that were not gathered yet count as seen.
+
+        Parameters
+        ----------
+        graph, consistency, fold
+            As for the constructor; None: unchanged.
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Raises
+        ------
+        ValueError, TypeError, MismatchError, TimeoutError, PeerError
+            As for the constructor; the vector is unchanged.
+
+        Examples
+        --------
+        >>> with malt.Vector(3) as v:
+        ...     v.configure(graph="ring", consistency="async")
+        ...     v.graph, v.consistency
+        (Graph('ring', size=1), 'async')
+        """
+        if fold is not None:
+            folds.check(fold)
+        self._object.configure(options(graph, consistency, fold=_built_in(fold)), timeout)
+        self._describe()
+        if fold is not None:
+            self._own_fold = None if isinstance(fold, str) else fold
+            self._simplify()
+
+    def _simplify(self) -> None:
+        """Find out which calls are nothing but the library's own, and need not look for more."""
+        self._mirrored = type(self)._take is not Vector._take or type(self)._give is not Vector._give
+        self._plain_gather = self._own_fold is None and not self._mirrored
+        self._plain_sync = self._plain_gather and self._idle is None and self._named is None
+
+    @property
+    def sparse(self) -> Literal[False] | Sparse:
+        """Which rows are sent: those of a "model" or a "gradient", or False for all."""
+        return self._sparse or False
+
+    @property
+    def fold(self) -> Fold:
+        """The vector's fold: a name, or your function."""
+        return cast("Fold", self._described["fold"]) if self._own_fold is None else self._own_fold
+
+    def __repr__(self) -> str:
+        what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)
+        more = {"sparse": self._sparse} if self._sparse else {}
+        return self._repr(what, fold=self.fold, **more)
+
+
+def _built_in(fold: Fold | None) -> str | None:
+    """Return what the library is told: it knows the built-in folds alone."""
+    return fold if isinstance(fold, str) else None
+
+
+def _cut(a: Array, base: int) -> tuple[int, int, np.dtype[Any], tuple[int, ...]]:
+    """Return where an array lies in the vector's bytes, and what it is."""
+    at = a.__array_interface__["data"][0] - base if a.size else 0
+    return at, at + a.nbytes, a.dtype, a.shape

@@ -1,0 +1,260 @@
+"""PyTorch models as vectors: ``malt.torch.Vector(model)``.
+
+Needs PyTorch, which importing `malt` alone does not load.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
+
+from .. import _lib
+from .._guide import lines
+from .._job import world
+from .._options import choose, misspelt, options_of
+from .._vectors import vector
+from .._vectors.idle import Idle
+from ..typing import Of
+from ._model import Model
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+    from typing_extensions import Unpack
+
+__all__ = ["Vector"]
+
+UNCHANGED = (
+    "the model of {} has not changed in 8 syncs, so nothing is learnt",
+    "the optimizer may have the parameters of another model, such as a copy",
+    "Make the vector of the model that the loop trains.",
+)
+
+
+_of_gradients: weakref.WeakSet[Vector] = weakref.WeakSet()
+
+
+@cache
+def _listen() -> None:
+    """Have `_stepped` called after the steps of all optimizers, unless PyTorch is too old for that."""
+    from torch.optim import optimizer
+
+    hook = getattr(optimizer, "register_optimizer_step_post_hook", None)
+    if hook is not None:
+        hook(_stepped)
+
+
+def _stepped(optimizer: Any, *_: object) -> None:
+    for v in list(_of_gradients):
+        if not v._object.closed:
+            v._look_at_step(optimizer)
+
+
+class Vector(vector.Vector[Any]):
+    """A vector of the parameters, or the gradients, of a PyTorch model.
+
+    Parameters and float buffers, such as the running statistics of batch
+    normalisation, become views of the vector's memory: the optimizer changes
+    them there, and `sync` averages them there, without a copy. The rest of the loop
+    stays the same::
+
+        v = malt.torch.Vector(model)
+        for x, y in DataLoader(malt.shard(data), 32):
+            opt.zero_grad()
+            loss_of(model(x), y).backward()
+            opt.step()
+            v.sync()
+        v.allreduce()
+
+    Making the vector is collective.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The same model on every rank. It may be a part of a larger model, for example the
+        head if the rest is frozen.
+    of : {"params", "grads"}
+        What is exchanged: the parameters, with `sync` after ``opt.step()``; or
+        their gradients, with `sync` between ``backward()`` and ``opt.step()``.
+    buffers : bool
+        Whether float buffers are exchanged, too.
+    **options
+        The options of `malt.Vector`: ``graph``, ``consistency``, ``fold``, ``start``,
+        ``name`` and so on. With ``of="grads"``, ``uneven`` is "error" by default, except in
+        ``async``. With ``start="same"`` the whole model starts as on rank 0, including
+        the parts that are not exchanged.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The model is not a module, has no parameters, or has parameters without values.
+    UnsupportedError
+        A parameter is complex, sparse, or of a tensor subclass.
+    MismatchError
+        The ranks have built different models; the message shows the first difference.
+    PackageError
+        At the import: PyTorch is not installed.
+
+    Warns
+    -----
+    RuntimeWarning
+        Gradients over any graph but ``all``, or in ``ssp`` or ``async``, or an optimizer steps
+        by gradients that were not exchanged: the ranks drift apart. Or the model has not
+        changed in its first 8 syncs.
+
+    See Also
+    --------
+    malt.Vector : All that the calls do.
+
+    Notes
+    -----
+    *Learning rate.* MALT does not change it. The average of N models has moved only as far
+    as one of them, so with N ranks use N times the learning rate to make the same progress
+    in a pass as one process. Averaged gradients are those of a batch N times as large.
+
+    *The optimizer's state* (momentum, Adam's moments) belongs to each rank and is not
+    exchanged.
+
+    *Skipped steps.* Only `sync` exchanges, not the optimizer, so call it even if a step was
+    skipped, as by a gradient scaler. With ``of="grads"`` and ``torch.amp.GradScaler``, call
+    `sync` before ``scaler.unscale_`` and ``scaler.step``: a gradient that is infinite on one
+    rank is then infinite on all, and all skip the step.
+
+    *Gradients* are copied, because ``zero_grad()`` drops them. If only some ranks have a
+    gradient of a parameter, the others count as zeros; if no rank has one, it stays None.
+    Parameters that do not require gradients are left out. Every rank must call `sync`
+    equally often, so all need the same number of batches: ``malt.shard(data, even="pad")``.
+    Otherwise `sync` raises a `StateError`, unless the vector has ``uneven="ok"``.
+
+    *Copies.* Besides gradients, these tensors are copied to the vector and back: tensors on
+    another device than the CPU, tensors of other types than float32 and float64 (they are
+    exchanged as float32), parts of larger tensors, and memory shared with other processes.
+
+    *Replaced memory.* A tensor that gets other memory (``p.data = …``,
+    ``load_state_dict(assign=True)``) becomes a view again at the next exchange; if its type
+    or shape has changed, the exchange raises an error. References to the memory that a
+    parameter had before, as from ``p.data`` or ``p.detach()``, do not refer to the vector.
+
+    *Arrays.* `array` has all tensors one after the other; each begins at a multiple of 64
+    bytes, with zeros between. If the model has both float32 and float64, `arrays` has one
+    array of each. Your own fold gets the same arrays.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Linear(3, 2)
+    >>> v = malt.torch.Vector(model, name="linear")
+    >>> torch.optim.SGD(model.parameters(), lr=0.1).step()
+    >>> v.sync()                                # alone, there is nothing to fold
+    0
+    >>> v.names
+    ('weight', 'bias')
+    >>> v.close()
+    """
+
+    _instead = "the model's state_dict(), and make a malt.torch.Vector"
+
+    def __init__(
+        self, model: Module, *, of: Of = "params", buffers: bool = True, **options: Unpack[vector.Options]
+    ) -> None:
+        known = options_of(vector.Vector)
+        if unknown := [name for name in options if name not in known]:
+            raise misspelt(unknown, Vector, vector.Vector)
+        choose("of", of, get_args(Of))
+        self._of = of
+        self._model = Model(model, of, buffers)
+        if of == "grads" and self._model.has_buffers and options.get("fold", "mean") in ("sum", "min", "max"):
+            raise ValueError(
+                lines(
+                    f"fold={options['fold']!r} with of='grads' would fold the model's float buffers the same way",
+                    do="Pass buffers=False, or fold='mean'.",
+                )
+            )
+        if of == "grads" and options.get("consistency") != "async":
+            options.setdefault("uneven", "error")
+        self._model.agree(options.get("start", "same") != "own")
+        first = self._model.first_values()
+        super().__init__(first if len(first) > 1 else first[0], **options)
+        if self._idle is not None:
+            self._idle = Idle(self.arrays, None, 8, UNCHANGED) if of == "params" else None  # some steps may be skipped
+        self._model.put(self.arrays)
+        self._model.give(gradients=False)
+        self._exchanges = 0
+        self._warned = False
+        if of == "grads" and world.size() > 1:
+            self._steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+            # by optimizer: the exchanges before its last step; -1 if it is another model's
+            _of_gradients.add(self)
+            _listen()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The model's names of the exchanged tensors, in the order of the memory."""
+        return tuple(place.names[0] for place in self._model.places)
+
+    def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
+        """Copy root's model, with all its parameters and buffers, to every rank. Collective.
+
+        This includes tensors that `sync` does not exchange. Gradients stay as they are.
+
+        Parameters
+        ----------
+        root : int
+            The rank whose model counts, for example because it has loaded a file.
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``root`` is not a rank.
+        TimeoutError, PeerError, StateError
+            As for `allreduce`.
+        """
+        source = world.checked_rank("root", root)
+        self._take()
+        self._object.broadcast(source, timeout)
+        self._model.give(gradients=False)
+        self._model.spread(source, timeout)
+
+    def _take(self) -> None:
+        self._exchanges += 1
+        self._model.take()
+
+    def _give(self) -> None:
+        self._model.give()
+
+    def _look_at_step(self, optimizer: Any) -> None:
+        """Warn if an optimizer of the model has stepped by gradients that were not exchanged."""
+        before = self._steps.get(optimizer)
+        if before is None:
+            own = self._model.has_any(p for group in optimizer.param_groups for p in group["params"])
+            before = 0 if own else -1
+        if before == self._exchanges and not self._warned:
+            self._warned = True
+            _lib.warn(
+                lines(
+                    f"{type(optimizer).__name__} stepped without a sync of {self._object.name} before it",
+                    "each rank used its own gradient, and the ranks' models drift apart",
+                    "Call v.sync() at every step, between backward() and step().",
+                )
+            )
+        self._steps[optimizer] = before if before < 0 else self._exchanges
+
+    def _describe(self) -> None:
+        """Learn the options in force, and warn of those with which gradients drift apart."""
+        super()._describe()
+        if self._of != "grads":
+            return
+        for mode, over, instead in (
+            (f"graph={self._described['graph']!r}", self._described["graph"] != "all", "graph='all'"),
+            (f"consistency={self.consistency!r}", self.consistency.startswith(("ssp", "async")), "consistency='bsp'"),
+        ):
+            if over:
+                _lib.warn(
+                    lines(
+                        f"gradients over {mode}: the ranks step by different averages",
+                        "nothing brings their models together again",
+                        f"Use {instead}, or exchange the parameters: of='params'.",
+                    )
+                )

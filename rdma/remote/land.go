@@ -1,0 +1,137 @@
+package remote
+
+import "time"
+
+// land takes in what comes until the connection ends; errPeerLeft and a
+// *rdma.PeerError are the peer's own last word. Every length and number is
+// checked before a byte is written, and an update is published when all of it
+// is there. Whoever looks for something may take in what has come (inlineProgress), unless
+// the connection is encrypted; one does at a time.
+func (s *session) land() error {
+	in := s.in
+	defer func() {
+		in.over = true
+		s.link.dropUpdates()
+		in.turn.Unlock()
+	}()
+	if !s.conn.Inline() {
+		in.turn.Lock()
+		for {
+			if err := s.landNext(); err != nil {
+				return err
+			}
+		}
+	}
+	// It keeps the turn where it returns true.
+	arrived := func() bool {
+		in.turn.Lock()
+		// Until there is nothing: what ends the connection may be behind the rest.
+		for in.failed == nil && in.to == in.from && in.readSome() {
+			_ = s.landWhole()
+		}
+		if in.failed != nil || in.to > in.from {
+			return true
+		}
+		in.turn.Unlock()
+		return false
+	}
+	for {
+		err := s.conn.Await(arrived)
+		if err != nil {
+			in.turn.Lock()
+		}
+		switch {
+		case in.failed != nil:
+			return in.failed
+		case err != nil:
+			return err
+		}
+		if err := s.landNext(); err != nil {
+			return err
+		}
+		in.turn.Unlock()
+	}
+}
+
+// landNext waits for a frame and lands it.
+func (s *session) landNext() error {
+	b, err := s.in.next(frameBytes)
+	if err != nil {
+		return err
+	}
+	h, err := decodeHeader(b)
+	if err == nil {
+		err = s.landFrame(h)
+	}
+	if err == nil {
+		s.landed.Add(1)
+	}
+	return err
+}
+
+// landWhole lands the frames that are in the buffer from end to end.
+func (s *session) landWhole() error {
+	in := s.in
+	for in.failed == nil && in.to-in.from >= frameBytes {
+		h, err := decodeHeader(in.buf[in.from:])
+		if err == nil && in.to-in.from < frameBytes+int(h.length) {
+			break
+		}
+		in.failed = s.landNext()
+	}
+	return in.failed
+}
+
+// inlineProgress lands what has come, as far as that goes without waiting, for somebody who
+// looks for it: the goroutine that is woken for it would take longer.
+func (l *link) inlineProgress() (landed bool) {
+	s := l.session.Load()
+	if s == nil || !s.conn.Inline() || !s.in.turn.TryLock() {
+		return false
+	}
+	in := s.in
+	defer in.turn.Unlock()
+	if in.over || in.failed != nil || in.to > in.from || !in.readSome() {
+		return false
+	}
+	if s.landWhole() != nil {
+		_ = in.c.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine
+	}
+	return true
+}
+
+func (s *session) landFrame(h header) error {
+	l, in := s.link, s.in
+	switch h.kind {
+	case data:
+		return l.landData(in, h)
+	case more:
+		return l.landMore(in, h)
+	}
+	b, err := in.next(int(h.length))
+	if err != nil {
+		return err
+	}
+	switch h.kind {
+	case announce:
+		return l.landAnnounce(h, b)
+	case subscribe, ack, done:
+		return s.landForRelay(h, b)
+	case clock, closed, skip:
+		return l.landForReplica(h, b)
+	case makeWords, dropWords, setWords, ask:
+		return l.landWords(h, b)
+	case doneWords, heard:
+		return l.landForWords(h, b)
+	case resume:
+		s.resumed.Store(true)
+		l.kick()
+		return nil
+	case dead:
+		return l.landDead(h, b)
+	case left:
+		return errPeerLeft
+	default: // aborted
+		return l.landAborted(h, b)
+	}
+}

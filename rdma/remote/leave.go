@@ -1,0 +1,61 @@
+package remote
+
+import (
+	"time"
+
+	"malt/rdma"
+)
+
+// leave says that nothing more comes, and waits until the peer has taken
+// everything, or has taken nothing for as long as a host may be silent.
+func (l *link) leave() {
+	l.leaving.Store(true)
+	l.kick()
+	limit := l.rank.cfg.Unreachable
+	tick := time.NewTicker(limit / 50)
+	defer tick.Stop()
+	since, taken := time.Now(), uint64(0)
+	for time.Since(since) < limit {
+		select {
+		case <-l.ended:
+			return
+		case <-tick.C:
+		}
+		if c := l.current(); c != nil {
+			if s, ok := c.state(); ok && s.Acked != taken {
+				since, taken = time.Now(), s.Acked
+			}
+		}
+	}
+	l.stop()
+}
+
+// abort has the reason sent behind what is published.
+func (l *link) abort(why *rdma.PeerError) {
+	l.aborting.CompareAndSwap(nil, why)
+	l.kick()
+}
+
+const abortPatience = 500 * time.Millisecond
+
+// join waits until all links have ended.
+func (r *rank) join() {
+	for _, l := range r.peers {
+		<-l.ended
+	}
+}
+
+// joinWithin waits for those that have a connection.
+func (r *rank) joinWithin(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for _, l := range r.peers {
+		if l.current() != nil {
+			select {
+			case <-l.ended:
+			case <-t.C:
+				return
+			}
+		}
+	}
+}

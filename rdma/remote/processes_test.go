@@ -1,0 +1,296 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"malt/internal/fleet"
+	"malt/rdma"
+	"malt/rdma/tcp"
+)
+
+func TestMain(m *testing.M) { fleet.Main(m, map[string]fleet.Role{"worker": work}) }
+
+// work is what a rank's process does: it tells where it listens, is told where
+// the others do, and exchanges updates with all of them until it is told to
+// finish, or one of them is dead. The first argument is the mode.
+//
+//	newest   scatters and gathers, and waits for nobody
+//	bsp      waits for every rank's word at each step, and then finds its update
+//	queue    waits for every reader's release, and for every sender's update
+func work(r *fleet.Rank) error {
+	l, err := net.Listen("tcp", r.Args[1]+":0")
+	if err != nil {
+		return err
+	}
+	r.Say("at %s", l.Addr())
+	var peers [][]string
+	for _, address := range strings.Fields(r.Hear()) {
+		peers = append(peers, []string{address})
+	}
+	before := fleet.Holdings()
+	t, err := Open(context.Background(), Config{Rank: r.Rank, Size: r.Size, Unreachable: patient},
+		tcp.New(TCP{Job: r.Store, Token: []byte("token"), Listeners: []net.Listener{l}, Peers: peers}))
+	if err != nil {
+		return err
+	}
+	w := &worker{Rank: r, t: t, mode: r.Args[0], last: make([]uint64, r.Size)}
+	if err = w.open(); err != nil {
+		return err
+	}
+	r.Say("ready")
+	for err == nil {
+		err = w.step()
+	}
+	var dead *rdma.PeerError
+	if errors.As(err, &dead) {
+		r.Say("dead %d", dead.Rank)
+	} else if err != errFinish {
+		r.Say("failed %v", err)
+	}
+	leaks := t.Close()
+	for range 100 { // those that were just ending
+		if len(fleet.Leaks(before)) == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.Say("closed %v %q", leaks, fleet.Leaks(before))
+	return nil
+}
+
+// patient is for how long a host may be silent here: the least that is allowed.
+const patient = 2 * time.Second
+
+var errFinish = errors.New("finish")
+
+type worker struct {
+	*fleet.Rank
+	t     rdma.Transport
+	mode  string
+	out   rdma.Outbox
+	ins   []rdma.Inbox
+	words rdma.Words
+	clock uint64
+	last  []uint64 // newest clock got, by rank
+}
+
+func (w *worker) open() (err error) {
+	var others []int
+	for rank := range w.Size {
+		if rank != w.Rank.Rank {
+			others = append(others, rank)
+		}
+	}
+	s := rdma.Spec{Bytes: largest, Mode: map[string]rdma.Mode{"bsp": rdma.ByClock, "queue": rdma.Queue(1)}[w.mode]}
+	ctx := context.Background()
+	if w.out, err = w.t.Publish(ctx, "box", s, others); err != nil {
+		return err
+	}
+	if w.ins, err = w.t.Subscribe(ctx, "box", s, others); err != nil {
+		return err
+	}
+	w.words, err = w.t.Words(ctx, "words", 1)
+	return err
+}
+
+func (w *worker) wait(f func() (bool, error)) error {
+	var err error
+	werr := w.t.Wait(context.Background(), func() bool {
+		var done bool
+		done, err = f()
+		return done || err != nil
+	})
+	return errors.Join(err, werr)
+}
+
+func (w *worker) step() error {
+	switch line, ok := w.Heard(); {
+	case ok && line == "finish":
+		return errFinish
+	case ok && line == "clock":
+		w.Say("clock %d", w.clock)
+	}
+	w.clock++
+	err := w.wait(func() (bool, error) {
+		for _, in := range w.ins {
+			if err := alive(w.t.State(in.From())); err != nil {
+				return false, err
+			}
+		}
+		b, err := w.out.Begin()
+		if b == nil || err != nil {
+			return false, err
+		}
+		fill(b[:length(w.clock)], w.Rank.Rank, w.clock)
+		return true, w.out.Commit(length(w.clock), rdma.Stamp{Clock: w.clock}, nil)
+	})
+	if err != nil {
+		return err
+	}
+	w.words.Set(0, w.clock)
+	for _, in := range w.ins {
+		if err := w.wait(func() (bool, error) { return w.gather(in) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alive passes on that a peer is dead; one that has left is no error.
+func alive(err error) error {
+	if errors.Is(err, rdma.ErrLeft) {
+		return nil
+	}
+	return err
+}
+
+// gather takes what a sender has sent. done says that the mode does not wait for
+// that sender any longer in this step.
+func (w *worker) gather(in rdma.Inbox) (done bool, err error) {
+	from := in.From()
+	state := w.t.State(from) // before the look: behind a final state nothing comes
+	var u rdma.Update
+	var ok bool
+	if w.mode == "bsp" {
+		v, gone := w.words.Get(from, 0)
+		if v < w.clock {
+			return gone != nil, alive(gone)
+		}
+		if u, ok, err = in.At(w.clock); err == nil && !ok {
+			err = fmt.Errorf("the word of rank %d is at %d, and its update is not here", from, v)
+		}
+	} else {
+		u, ok, err = in.Next()
+	}
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		if u.Clock <= w.last[from] || w.mode != "newest" && u.Clock != w.last[from]+1 {
+			return false, fmt.Errorf("clock %d of rank %d after %d", u.Clock, from, w.last[from])
+		}
+		w.last[from] = u.Clock
+		if err := intact(u, from); err != nil {
+			return false, err
+		}
+		in.Release(u.Seq)
+	}
+	return ok || w.mode == "newest" || state != nil, alive(state)
+}
+
+// workers starts n ranks at work.
+func workers(t *testing.T, n int, mode, host string) []*fleet.Process {
+	t.Helper()
+	f := fleet.Start(t, "worker", n, mode, host)
+	addresses := make([]string, n)
+	for i, p := range f {
+		addresses[i] = p.Expect("at")
+	}
+	for _, p := range f {
+		p.Tell(strings.Join(addresses, " "))
+	}
+	for _, p := range f {
+		p.Expect("ready")
+	}
+	return f
+}
+
+func leave(t *testing.T, f []*fleet.Process) {
+	t.Helper()
+	for _, i := range rand.Perm(len(f)) {
+		f[i].Tell("finish")
+		f[i].Expect("closed <nil> []")
+		f[i].End()
+	}
+}
+
+var modes = []string{"newest", "bsp", "queue"}
+
+// A rank that is killed at any moment is known to be dead, by name, within a
+// second, whatever the others were doing.
+func TestKilled(t *testing.T) {
+	for _, mode := range modes {
+		for _, n := range []int{2, 5} {
+			t.Run(fmt.Sprintf("%s/%d", mode, n), func(t *testing.T) {
+				f := workers(t, n, mode, "127.0.0.1")
+				victim := rand.IntN(n)
+				time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond) // any moment
+				f[victim].Signal(syscall.SIGKILL)
+				killed := time.Now()
+				for i, p := range f {
+					if i == victim {
+						continue
+					}
+					line, ok := p.Line(5 * time.Second)
+					if took := time.Since(killed); !ok || line != fmt.Sprintf("dead %d", victim) || took > time.Second {
+						t.Errorf("rank %d said %q after %v, expected that rank %d is dead within a second", i, line, took, victim)
+					}
+				}
+				for i, p := range f {
+					if i != victim {
+						p.Expect("closed <nil> []")
+						p.End()
+					}
+				}
+			})
+		}
+	}
+}
+
+func clockOf(t *testing.T, p *fleet.Process) int {
+	t.Helper()
+	p.Tell("clock")
+	c, err := strconv.Atoi(p.Expect("clock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// While SIGSTOP holds a rank, for longer than a host may be silent, the others go
+// on in newest mode and wait in the others; it is never taken for dead.
+func TestG4StoppedIsNotDead(t *testing.T) {
+	host := "[::1]"
+	if l, err := net.Listen("tcp", host+":0"); err != nil {
+		t.Logf("without IPv6: %v", err)
+		host = "127.0.0.1"
+	} else {
+		l.Close()
+	}
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := workers(t, 3, mode, host)
+			f[1].Signal(syscall.SIGSTOP)
+			end := time.Now().Add(patient + time.Second)
+			for mode == "newest" && time.Now().Before(end) {
+				for _, p := range []*fleet.Process{f[0], f[2]} {
+					for c := clockOf(t, p); clockOf(t, p) < c+10; {
+					}
+				}
+			}
+			if line, ok := f[0].Line(time.Until(end)); ok {
+				t.Errorf("rank 0 said %q", line)
+			}
+			f[1].Signal(syscall.SIGCONT)
+			for c := clockOf(t, f[1]); clockOf(t, f[1]) < c+10; {
+			}
+			leave(t, f)
+		})
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) { leave(t, workers(t, 4, mode, "localhost")) })
+	}
+}

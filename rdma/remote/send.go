@@ -1,0 +1,229 @@
+package remote
+
+import (
+	"errors"
+	"slices"
+)
+
+const (
+	// What is copied together before it is written, so that small frames share a
+	// write; longer payload goes out from its slot.
+	copied  = 8 << 10
+	flushAt = 32 << 10
+)
+
+// What a relay has told its reader of the end of the box.
+const (
+	open      = iota
+	withdrawn // it was closed before the reader subscribed
+	final     // it was closed, and everything was sent
+)
+
+var errStopped = errors.New("the connection has ended")
+
+// A session sends in rounds:
+//
+//	look   words first, then how far queues are, then newest updates
+//	send   every newest update that was seen, then the queues' up to where
+//	       they were, in frames of at most a chunk in turns; small newest
+//	       updates join at any time
+//	tell   clocks, ends of boxes, words
+//
+// So what is in a queue, the clock of a box without an update, and words are
+// seen by a peer after everything that was published to it before them, as
+// within one machine; newest updates of different boxes overtake each other.
+// Acks and announcements go between any two frames. Over a new connection the
+// first round waits until the peer has said what it has, since before that no
+// update can be sent.
+//
+// send returns why it has ended: errPosted behind the last frame, errStopped.
+func (s *session) send() error {
+	l := s.link
+	defer func() {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		s.ended = true
+		for _, x := range s.relays {
+			x.finish()
+		}
+	}()
+	for {
+		s.turn.Lock()
+		err := s.round()
+		s.turn.Unlock()
+		if err != nil {
+			return err
+		}
+		for !l.dirty.Swap(false) {
+			s.idle.Store(true)
+			select {
+			case <-l.wake:
+			case <-s.stop:
+				s.idle.Store(false)
+				return errStopped
+			}
+			s.idle.Store(false)
+		}
+	}
+}
+
+func (s *session) round() error {
+	l := s.link
+	leaving, why := l.leaving.Load(), l.aborting.Load() // before the look
+	resumed := s.resumed.Load()
+	if err := s.control(); err != nil {
+		return err
+	}
+	if !s.told {
+		s.told = true
+		s.frame(resume, 0, 0, 0)
+		if err := s.flush(); err != nil { // in packets of its own: large ones may get lost
+			return err
+		}
+	}
+	if resumed {
+		s.survey()
+		if err := s.bring(); err != nil {
+			return err
+		}
+		s.sendClocks()
+	} else {
+		leaving = false
+	}
+	switch {
+	case why != nil:
+		s.out = appendAborted(s.out, why)
+	case leaving && s.allClosed():
+		s.frame(left, 0, 0, 0)
+	default:
+		return s.flush()
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	_ = s.conn.CloseWrite()
+	select {
+	case l.spoken <- struct{}{}:
+	default:
+	}
+	return errPosted
+}
+
+// frame adds one whose body is numbers.
+func (s *session) frame(k kind, flags uint8, id, arg uint32, body ...uint64) {
+	s.out = appendFrame(s.out, k, flags, id, arg, body...)
+	s.posted.Add(1)
+}
+
+func (s *session) flush() error {
+	if len(s.out) == 0 || s.gathering {
+		return nil
+	}
+	err := s.conn.Write(s.out, nil)
+	s.out = s.out[:0]
+	return err
+}
+
+// remove takes what is over out of the link's tables.
+func (s *session) remove(from func(l *link)) {
+	l := s.link
+	l.rank.mu.Lock()
+	defer l.rank.mu.Unlock()
+	from(l)
+	l.version.Add(1)
+}
+
+// control sends whatever may overtake updates: news of boxes and words, and
+// acks.
+func (s *session) control() error {
+	s.refresh()
+	for _, p := range s.replicas {
+		switch {
+		case p.over.Load():
+			if !p.told {
+				p.told = true
+				s.frame(done, 0, p.id, 0)
+				s.remove(func(l *link) { l.dropReplica(p.replica) })
+			}
+		case !p.ready.Load():
+		case !p.subscribed:
+			p.subscribed, p.acked = true, p.box.Acked()
+			s.frame(subscribe, 0, p.id, 0, p.box.Landed(), p.acked)
+		default:
+			if a := p.box.Acked(); a != p.acked {
+				p.acked = a
+				s.frame(ack, 0, p.id, 0, a)
+			}
+		}
+	}
+	for _, x := range s.relays {
+		if x.over.Load() {
+			s.remove(func(l *link) { l.relays = without(l.relays, x.relay) })
+			x.finish()
+			x.end()
+			continue
+		}
+		if err := s.controlRelay(x); err != nil {
+			return err
+		}
+	}
+	for _, w := range s.words {
+		s.controlWords(w)
+	}
+	s.obituaries()
+	for _, p := range s.remotes {
+		if a := p.asked.Load(); a != p.answered {
+			p.answered = a
+			s.frame(heard, 0, p.id, 0, a)
+		}
+		if p.over.Load() && !p.told {
+			p.told = true
+			s.frame(doneWords, 0, p.id, 0)
+			s.remove(func(l *link) { l.dropRemote(p.remoteWords) })
+		}
+	}
+	if len(s.out) >= flushAt {
+		return s.flush()
+	}
+	return nil
+}
+
+func (s *session) controlRelay(x *relaySession) error {
+	over := x.left()
+	if !x.announced {
+		x.announced = true
+		if !over {
+			s.out = appendAnnounce(s.out, x.pub.id, x.pub.name, x.pub.spec)
+			s.posted.Add(1)
+		}
+	}
+	if w := x.wanted.Swap(nil); w != nil && w.over == s {
+		if err := x.box.Resume(w.seq); err != nil {
+			return err
+		}
+		x.box.Ack(w.ack)
+		x.subscribed, x.closed = true, open
+		x.clock, x.published = 0, 0
+		s.frame(clock, 0, x.pub.id, 0, 0, 0) // confirms
+	}
+	s.answer(x)
+	if over && !x.subscribed && x.closed == open {
+		x.closed = withdrawn
+		s.frame(closed, 0, x.pub.id, withdrawn, 0, 0)
+	}
+	return nil
+}
+
+// answer tells the reader up to where it has skipped.
+func (s *session) answer(x *relaySession) {
+	if a := x.answer.Load(); a.demand != x.answered && x.subscribed {
+		x.answered = a.demand
+		s.frame(skip, 0, x.pub.id, 0, a.demand, a.lost, a.head)
+	}
+}
+
+// allClosed tells whether the reader has been told of the end of every box.
+func (s *session) allClosed() bool {
+	s.refresh()
+	return !slices.ContainsFunc(s.relays, func(x *relaySession) bool { return x.closed == open })
+}

@@ -1,0 +1,88 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"malt/rdma"
+	"malt/rdma/internal/ends"
+	"malt/rdma/internal/mem"
+)
+
+// shared is memory and words of this rank alone.
+type shared struct {
+	t      *Transport
+	block  []byte
+	values []mem.Word
+	closed atomic.Bool
+}
+
+var _ rdma.Shared = (*shared)(nil)
+
+// Share makes it: there is nobody to wait for.
+func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
+	op := fmt.Sprintf("rank %d: Share %s", t.Rank(), name)
+	if bytes < 0 || n < 0 || n > maxWords {
+		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 or more and 0 to %d", op, bytes, n, maxWords)
+	}
+	block, err := t.Map(max(bytes, 1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	s := &shared{t: t, block: block[:bytes], values: make([]mem.Word, n)}
+	if err := ends.Adopt(&t.open, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, t.Unmap(block)))
+	}
+	return s, nil
+}
+
+func (s *shared) Join(context.Context) error { return nil }
+
+// Bytes is nil for other ranks.
+func (s *shared) Bytes(rank int) []byte {
+	if rank != s.t.Rank() {
+		return nil
+	}
+	return s.block
+}
+
+func (s *shared) Swap(rank, i int, old, v uint64) bool {
+	if rank != s.t.Rank() || s.closed.Load() || !s.values[i].CompareAndSwap(old, v) {
+		return false
+	}
+	s.t.bell.Wake()
+	return true
+}
+
+func (s *shared) Set(i int, v uint64) {
+	if !s.closed.Load() {
+		s.values[i].Swap(v)
+		s.t.bell.Wake()
+	}
+}
+
+func (s *shared) Put(i int, v uint64) {
+	if !s.closed.Load() {
+		s.values[i].Store(v)
+	}
+}
+
+func (s *shared) Get(rank, i int) (uint64, error) {
+	if rank != s.t.Rank() || i < 0 || i >= len(s.values) {
+		return 0, fmt.Errorf("word %d of rank %d; there are %d words of rank %d", i, rank, len(s.values), s.t.Rank())
+	}
+	return s.values[i].Load(), s.t.state(rank)
+}
+
+// Heard: nobody else reads it.
+func (s *shared) Heard(int) bool { return true }
+
+// Close leaves the block, which Unmap gives back.
+func (s *shared) Close() error {
+	if s.closed.CompareAndSwap(false, true) {
+		s.t.open.Forget(s)
+	}
+	return nil
+}
