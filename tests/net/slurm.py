@@ -97,9 +97,12 @@ class Slurm(ExitStack):
             if said.split() == ["idle"] * len(self._hosts):
                 return
             if time.monotonic() > until:
-                logs = "".join(path.read_text() for path in self._folder.glob("*.log"))
-                raise TimeoutError(f"the nodes of Slurm are {said.split()}:\n{logs[-4000:]}")
+                raise TimeoutError(f"the nodes of Slurm are {said.split()}:\n{self.logs()}")
             time.sleep(0.05)
+
+    def logs(self) -> str:
+        """Return the end of what each daemon wrote."""
+        return "".join(f"{path.name}:\n{path.read_text()[-2000:]}" for path in self._folder.glob("*.log"))
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """Return one of Slurm's commands, which wants `env`."""
