@@ -41,7 +41,7 @@ def test_steps(tmp_path: Path) -> None:
             f"#!/bin/sh\nsrun -n 2 -N 2 --overlap {' '.join(rank)} &\nsrun -n 2 -N 2 --overlap {' '.join(rank)}\nwait\n"
         )
         (tmp_path / "two.sh").write_text(script)
-        for _ in range(3):  # a busy slurmd may close the connection by which srun launches, before any rank starts
+        for _ in range(3):  # a slurmd may close the connection by which srun launches: Slurm ends such steps
             done = slurm.run("sbatch", "--wait", "-N", "2", "-o", "two.out", "two.sh", MALT_TOKEN="a-secret-of-its-own")
             two = (tmp_path / "two.out").read_text()
             if "Task launch for StepId" not in two:
