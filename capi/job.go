@@ -1,7 +1,9 @@
 package main
 
 /*
+#include <stdlib.h>
 #include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -104,6 +106,44 @@ func maltGoGeneration() (generation C.int64_t) {
 		return
 	}
 	return C.int64_t(w.Generation())
+}
+
+//export maltGoAlive
+func maltGoAlive(p *C.int32_t, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	w, err := job()
+	if err == nil {
+		err = putList(w.Alive(), p, capacity, n, putRank)
+	}
+	return fail(err)
+}
+
+//export maltGoConfirm
+func maltGoConfirm(C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	w, err := job()
+	if err == nil {
+		w.Confirm()
+	}
+	return fail(err)
+}
+
+//export maltGoExpel
+func maltGoExpel(rank C.int32_t) (status C.malt_status) {
+	defer caught(&status)
+	w, err := job()
+	if err == nil {
+		err = w.Expel(int(rank))
+	}
+	return fail(err)
+}
+
+// tell has the caller of a call hear of a death that the job goes on after.
+func tell(v rdma.View, dead *rdma.PeerError) {
+	C.maltc_viewed(C.int64_t(v.Generation))
+	why := C.CString(dead.Err.Error())
+	defer C.free(unsafe.Pointer(why))
+	C.maltc_news(C.int32_t(dead.Rank), why)
 }
 
 //export maltGoBarrier

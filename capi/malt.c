@@ -73,6 +73,8 @@ void maltc_joined(int32_t rank, int32_t size, int32_t local_rank, int64_t genera
 	__atomic_store_n(&self.joined, 1, __ATOMIC_RELEASE);
 }
 
+void maltc_viewed(int64_t generation) { __atomic_store_n(&self.generation, generation, __ATOMIC_SEQ_CST); }
+
 void maltc_left(void) { __atomic_store_n(&self.joined, 0, __ATOMIC_RELEASE); }
 
 static malt_status not_joined(void)
@@ -118,6 +120,24 @@ malt_status malt_at(const char *place)
 {
 	NOT_IN_CHILD;
 	return maltGoAt((char *)place);
+}
+
+malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoAlive(ranks, cap, n);
+}
+
+malt_status malt_confirm(int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoConfirm(timeout_ms);
+}
+
+malt_status malt_expel(int32_t rank)
+{
+	NOT_IN_CHILD;
+	return maltGoExpel(rank);
 }
 
 malt_status malt_barrier(int64_t timeout_ms)

@@ -224,6 +224,9 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *                 kernel's name ("cubic"); by default that of the system
  *     encrypt=    1: encrypt connections between hosts; 0: do not. By default MALT
  *                 encrypts where an address is not private, loopback or link-local
+ *     on_death=   stop: a rank's death ends the job; continue: the others go on. The
+ *                 same on all ranks, which are on one machine               [stop]
+ *     min_ranks=  with fewer ranks the job ends all the same                   [1]
  *     transport=  auto  shm  tcp  inmem
  * If neither options nor the environment has any of these, the job is this process
  * alone: rank 0 of 1.
@@ -267,6 +270,25 @@ int32_t malt_local_rank(void); /* number among the ranks of this machine */
 /* The membership number: 1, and one more each time the set of ranks changes. */
 int64_t malt_generation(void);
 
+/* The ranks that take part, ascending: all, unless on_death=continue and some have died.
+ * Stores at most cap of them, and their number in n. They change in calls alone, and
+ * with them malt_generation. */
+malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n);
+
+/* Returns when this rank is known to take part still: before results are written, where
+ * the others may have gone on without it. */
+malt_status malt_confirm(int64_t timeout_ms);
+
+/* Kills the process of a rank that hangs (SIGKILL). Nothing does so by itself: a rank
+ * that is stopped or slow is waited for. Only on the machine of the rank.
+ * MALT_EINVAL, MALT_EUNSUPPORTED, MALT_EIO. */
+malt_status malt_expel(int32_t rank);
+
+/* Sets a callback: with on_death=continue the call that notices a death calls news, once
+ * for each rank; why is the evidence. NULL removes it. The rules for malt_look_up apply. */
+typedef void (*malt_news)(int32_t rank, const char *why);
+void malt_on_death(malt_news news);
+
 /* One array. */
 typedef struct {
 	uint64_t count;    /* elements; 0 is allowed */
@@ -293,7 +315,7 @@ malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char
 malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op, int64_t timeout_ms);
 
 /* Gives every rank the bytes of every rank, which may differ in length. Fetch them,
- * your own included, with malt_received. call and with are for a call that is built
+ * your own included, with malt_received; those of malt_alive. call and with are for a call that is built
  * on this one: its name for messages, such as "sum_of_squares", and its arguments,
  * on which the ranks must agree. Both may be NULL. MALT_ENOMEM and the codes of
  * malt_barrier. */
@@ -301,7 +323,7 @@ malt_status malt_allgather(const void *data, uint64_t bytes, const char *call, c
 
 /* Gives every rank the bytes of root; the other ranks' data and bytes are ignored.
  * Fetch them with malt_received(root, …), at root too. MALT_EINVAL, MALT_ENOMEM and
- * the codes of malt_barrier. */
+ * the codes of malt_barrier; MALT_EPEER where root has died before all had its bytes. */
 malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms);
 
 /* Tells the other ranks this rank's place in its program, such as a file and a line,

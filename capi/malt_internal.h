@@ -40,6 +40,7 @@ void *maltc_alloc(size_t n);
 /* Remembers who this rank is, for malt_rank and the like; a forked child reads
  * what was remembered last. maltc_left forgets it. */
 void maltc_joined(int32_t rank, int32_t size, int32_t local_rank, int64_t generation);
+void maltc_viewed(int64_t generation);
 void maltc_left(void);
 
 /* Sleeps until a futex call wakes who sleeps on word, at once where word is not
@@ -55,6 +56,9 @@ int32_t maltc_look(void);
  * malt_on_long_wait; -1: there is none. */
 int64_t maltc_patience(void);
 int32_t maltc_report(int64_t waited_ms, int64_t left_ms);
+
+/* Calls the function of malt_on_death. */
+void maltc_news(int32_t rank, const char *why);
 
 /* Sleeps, whatever comes. */
 void maltc_nap(int64_t ns);

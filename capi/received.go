@@ -36,7 +36,7 @@ const everyRank = -1
 func (r *received) set(all [][]byte, only int) error {
 	parts := make([]part, len(all))
 	for i, b := range all {
-		if only != everyRank && i != only {
+		if only != everyRank && i != only || b == nil {
 			continue
 		}
 		p := C.maltc_alloc(C.size_t(max(len(b), 1)))
@@ -80,7 +80,7 @@ func (r *received) from(rank int) (unsafe.Pointer, int, error) {
 	}
 	p := r.parts[rank]
 	if !p.present {
-		return nil, 0, say.Errorf(libmalt.ErrState, "nothing came from rank %d: the last call was a malt_broadcast of another root", rank)
+		return nil, 0, say.Errorf(libmalt.ErrState, "nothing came from rank %d: it has died, or the last call was a malt_broadcast of another root", rank)
 	}
 	return p.data, p.bytes, nil
 }

@@ -19,8 +19,9 @@ enum { NAP = 50000000 };
 
 static malt_look look;
 static malt_report report;
+static malt_news news;
 static int64_t patience; /* before report is called */
-static int out;          /* threads that are in one of the two, or about to be */
+static int out;          /* threads that are in one of them, or about to be */
 
 int32_t maltc_look(void)
 {
@@ -38,6 +39,15 @@ int32_t maltc_report(int64_t waited_ms, int64_t left_ms)
 	int32_t end = f == NULL ? 0 : f(waited_ms, left_ms);
 	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
 	return end;
+}
+
+void maltc_news(int32_t rank, const char *why)
+{
+	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
+	malt_news f = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
+	if (f != NULL)
+		f(rank, why);
+	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
 }
 
 int64_t maltc_patience(void)
@@ -62,6 +72,13 @@ void malt_on_long_wait(int64_t after_ms, malt_report f)
 {
 	__atomic_store_n(&patience, after_ms, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&report, f, __ATOMIC_SEQ_CST);
+	if (f == NULL)
+		wait_until_back();
+}
+
+void malt_on_death(malt_news f)
+{
+	__atomic_store_n(&news, f, __ATOMIC_SEQ_CST);
 	if (f == NULL)
 		wait_until_back();
 }

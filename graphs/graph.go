@@ -24,6 +24,7 @@ type Graph struct {
 
 	offsets []int // flat: rank n sends to (n + offset) mod size
 	onePeer bool  // flat, and each clock uses one of the offsets
+	ranks   []int // flat, among these ranks (Among): rank ranks[n] has place n; nil: all
 
 	receivers, senders [][]int // otherwise; nil in a flat graph
 }
@@ -115,6 +116,14 @@ func (g *Graph) at(clock uint64) []int {
 }
 
 func (g *Graph) neighbours(rank int, offsets []int, direction int) []int {
+	place, places := rank, g.size
+	if g.ranks != nil {
+		var in bool
+		if place, in = slices.BinarySearch(g.ranks, rank); !in {
+			return nil
+		}
+		places = len(g.ranks)
+	}
 	switch {
 	case rank < 0 || rank >= g.size:
 		return nil
@@ -125,7 +134,10 @@ func (g *Graph) neighbours(rank int, offsets []int, direction int) []int {
 	}
 	out := make([]int, len(offsets))
 	for i, o := range offsets {
-		out[i] = (rank + direction*o + g.size) % g.size
+		out[i] = (place + direction*o + places) % places
+		if g.ranks != nil {
+			out[i] = g.ranks[out[i]]
+		}
 	}
 	return out
 }

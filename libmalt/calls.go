@@ -42,15 +42,32 @@ func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, e
 		data = nil
 	}
 	parts, err := w.collect(ctx, core.OpOf("malt.broadcast", fmt.Sprintf("root=%d", root), nil), data)
+	if err == nil {
+		err = w.rootOf("malt.broadcast", root)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return parts[root], nil
 }
 
-func (w *World) checkRoot(root int) error {
-	if root < 0 || root >= w.job.Size {
-		return say.Errorf(ErrInvalid, "root=%d is not a rank: expected a number from 0 to %d", root, w.job.Size-1).In("malt.broadcast")
+// rootOf fails, after a call that was to give all ranks the values of root, where that
+// has died before they had them all.
+func (w *World) rootOf(call string, root int) error {
+	if w.job.View().Has(root) {
+		return nil
+	}
+	if dead := core.DeathIn(w.job.T.State(root)); dead != nil {
+		return dead.During(call)
+	}
+	return nil
+}
+
+func (w *World) checkRoot(root int) error { return w.checkRank("malt.broadcast", "root", root) }
+
+func (w *World) checkRank(call, argument string, rank int) error {
+	if rank < 0 || rank >= w.job.Size {
+		return say.Errorf(ErrInvalid, "%s=%d is not a rank: expected a number from 0 to %d", argument, rank, w.job.Size-1).In(call)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package libmalt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -44,6 +45,10 @@ type Config struct {
 	// ranks are dead; 0: 5 s. Too short, and a cable that was pulled out for a moment
 	// ends the job.
 	Unreachable time.Duration
+	// Continue has the job go on when a rank dies, while at least MinRanks (0: one) are left;
+	// otherwise a death ends it. All ranks say the same.
+	Continue bool
+	MinRanks int
 	// Congestion names the congestion control of connections between machines; "": the
 	// system's.
 	Congestion string
@@ -62,12 +67,12 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
 // MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
-// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), and MALT_TRANSPORT. Without any of
-// them the job is this process alone.
+// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS and
+// MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -88,7 +93,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
 // encrypt, interface, congestion, together, timeout and unreachable (seconds),
-// transport.
+// on_death, min_ranks, transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
 }
@@ -138,6 +143,13 @@ func (c *Config) set(name, key, value string) (err error) {
 				Try("`malt token` makes one.")
 		}
 		c.Token = value
+	case "on_death":
+		if value != "stop" && value != "continue" {
+			return say.Unknown(ErrInvalid, name, value, "stop", "continue")
+		}
+		c.Continue = value == "continue"
+	case "min_ranks":
+		return whole(&c.MinRanks, 1, maxSize)
 	case "transport":
 		c.Transport = value
 	case "timeout":
@@ -175,7 +187,22 @@ func (c Config) validate() error {
 		return say.Errorf(ErrInvalid, "rank %d of %d has no store at which to meet the others", c.Rank, c.Size).
 			Try("Start the program with `malt run -n %d`, or set MALT_STORE.", c.Size)
 	}
+	if c.MinRanks > c.Size {
+		return say.Errorf(ErrInvalid, "min_ranks=%d, and the job has %d ranks", c.MinRanks, c.Size).Try("Take a number from 1 to %d.", c.Size)
+	}
+	if c.MinRanks > 1 && !c.Continue {
+		return say.Errorf(ErrInvalid, "min_ranks=%d goes with on_death=continue: without it the first death ends the job", c.MinRanks).
+			Try("Give both, or neither.")
+	}
 	return nil
+}
+
+// onDeath is what all ranks must have alike.
+func (c *Config) onDeath() string {
+	if !c.Continue {
+		return ""
+	}
+	return fmt.Sprintf("on_death=continue, min_ranks=%d", max(1, c.MinRanks))
 }
 
 // Join makes this process a rank of the job: it meets the others, which may

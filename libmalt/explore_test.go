@@ -37,7 +37,8 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // and a gather, e one that goes to nobody, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
-// explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go.
+// explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go,
+// for d and D explore_survive_test.go.
 type play struct {
 	options  string // of the object, and the play's own
 	scripts  []string
@@ -50,6 +51,8 @@ type play struct {
 const (
 	lines       = "lines="       // that each rank owns, in an exchange
 	preemptions = "preemptions=" // at most, see explore.Options
+	survive     = "survive="     // 1: the job goes on when a rank dies; see explore_survive_test.go
+	split       = "split="       // 1: data of collective calls is sent behind its header
 )
 
 // own is what the play says itself under a key, or 0.
@@ -65,7 +68,7 @@ func (p *play) own(key string) (value int) {
 // ofObject are the options that are not the play's own.
 func (p *play) ofObject() string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
-		return strings.HasPrefix(option, lines) || strings.HasPrefix(option, preemptions)
+		return slices.ContainsFunc([]string{lines, preemptions, survive, split}, func(own string) bool { return strings.HasPrefix(option, own) })
 	}), " ")
 }
 
@@ -98,6 +101,9 @@ const entryBytes = 8
 func (p *play) cast(x *explore.Exec, m mode) {
 	n := len(p.scripts)
 	job := explored.New(x, n, p.buffered)
+	if p.own(survive) > 0 {
+		job.Survive()
+	}
 	marks := job.Words("mark", core.MarkCount)
 	log := x.Memory(entryBytes * 16 * n)
 	all := make([]*actor, n)
@@ -147,11 +153,14 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgrRYyzomMnNQ") }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgdDrRYyzomMnNQ") }) {
 			continue
 		}
 		out, in, err = job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.Data), Mode: rdma.Queue(1)}, others)
 		must(err)
+		if p.own(split) > 0 {
+			a.w.job.Split()
+		}
 		a.w.job.Connect(out, make([]byte, len(a.s.Data)))
 		for i, to := range others {
 			all[to].w.job.Hear(r, in[i])
@@ -160,6 +169,11 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	for r, a := range all {
 		a.t = job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
 			a.tr, a.w.job.T, a.w.job.Marks = tr, tr, core.NewMarks(tr, marks[r])
+			if p.own(survive) > 0 {
+				if err := a.w.job.Survive(1); err != nil {
+					t.Fail("%v", err)
+				}
+			}
 			a.perform(p.scripts[r])
 		})
 	}
@@ -169,7 +183,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if p.inPlace() && p.host == nil {
 		x.Always(func(report func(string, ...any)) { claims(all, report) })
 	}
-	if m.Rule.Kind == rule.BSP {
+	if m.Rule.Kind == rule.BSP || p.own(survive) > 0 && strings.ContainsAny(strings.Join(p.scripts, ""), "dD") {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
 	if p.reduces() {
@@ -228,6 +242,10 @@ func (a *actor) perform(script string) {
 			err = a.kept()
 		case 'b':
 			err = a.barrier(ctx)
+		case 'd':
+			err = a.sum(ctx)
+		case 'D':
+			err = a.root(ctx)
 		case 'B':
 			if err = a.w.Barrier(ctx); errors.Is(err, ErrLeft) {
 				err = nil
@@ -245,7 +263,7 @@ func (a *actor) perform(script string) {
 		}
 		var dead *rdma.PeerError
 		switch {
-		case errors.As(err, &dead) && a.play.kills > 0:
+		case errors.As(err, &dead) && a.play.kills > 0 && a.play.own(survive) == 0:
 			_ = a.w.Close()
 			return
 		case err != nil:

@@ -192,8 +192,7 @@ func (m *making) advance() (bool, error) {
 		case m.part.Last():
 			return true, nil
 		default:
-			data, sink := m.values.filled(&fill{fresh: true})
-			m.part = m.part.Next(data, sink, true)
+			m.part = m.part.Next(nil, &fill{fresh: true, dst: m.values.Data}, true)
 		}
 	}
 }
@@ -235,6 +234,9 @@ func (m *making) join() (bool, error) {
 		var dead *rdma.PeerError
 		if errors.Is(err, rdma.ErrLeft) || errors.As(err, &dead) {
 			err = core.FirstOf(m.part.Look(), err) // in the words of the call
+		}
+		if err == nil {
+			err = m.part.Refresh()
 		}
 		return err == nil, err
 	default:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"malt/graphs"
 	"malt/internal/say"
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
@@ -103,11 +104,14 @@ func (o *Object) Describe() string {
 func (o *Object) Lockstep() bool { return o.mode.Load().Rule.Boxes() == rdma.ByClock }
 
 // Receivers are the ranks that the next scatter goes to, in the graph's order.
-func (o *Object) Receivers() []int { return o.mode.Load().Graph.Receivers(o.Job.Rank, o.Clock()+1) }
+func (o *Object) Receivers() []int { return o.graph().Receivers(o.Job.Rank, o.Clock()+1) }
 
 // Senders are the ranks that send to this one at the present clock, at clock 0
 // at the first.
-func (o *Object) Senders() []int { return o.mode.Load().Graph.Senders(o.Job.Rank, max(o.Clock(), 1)) }
+func (o *Object) Senders() []int { return o.graph().Senders(o.Job.Rank, max(o.Clock(), 1)) }
+
+// graph is that of the ranks that take part.
+func (o *Object) graph() *graphs.Graph { return o.mode.Load().Graph.Among(o.Job.View().Ranks) }
 
 // maxName is how many bytes a name has at most.
 const maxName = 200

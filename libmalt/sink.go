@@ -1,6 +1,8 @@
 package libmalt
 
 import (
+	"slices"
+
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
@@ -49,8 +51,8 @@ type combine struct {
 }
 
 func (m *combine) Begin(c *core.Collective) (err error) {
-	m.chunks = make([][]byte, c.Job.Size)
-	if c.Job.Size > 1 {
+	m.chunks, m.scratch = make([][]byte, c.Job.Size), nil
+	if len(c.Ranks()) > 1 {
 		m.scratch, err = c.Job.Scratch(len(m.dst))
 	}
 	return err
@@ -69,18 +71,18 @@ func expectBytes(rank int, total uint64, want int) error {
 
 func (m *combine) Chunk(c *core.Collective, rank, off int, b []byte) bool {
 	m.chunks[rank] = b
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.Ranks() {
 		if r != c.Job.Rank && (m.chunks[r] == nil || c.Got(r) != off) {
 			return false
 		}
 	}
 	m.chunks[c.Job.Rank] = c.Data[off : off+len(b)]
 	m.terms = m.terms[:0]
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.Ranks() {
 		m.terms = append(m.terms, m.chunks[r])
 	}
 	reduce.FoldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.terms, nil, 0)
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.Ranks() {
 		m.chunks[r] = nil
 		if r != c.Job.Rank {
 			c.Taken(r, len(b))
@@ -97,8 +99,8 @@ func (m *combine) Finish(*core.Collective) {
 	}
 }
 
-// fill copies root's data. dst is written when all is there, unless nobody has it
-// yet.
+// fill copies root's data, or of an object being made those of the lowest rank that takes
+// part. dst is written when all is there, unless nobody has it yet.
 type fill struct {
 	root         int
 	fresh        bool // dst is that of an object being made
@@ -106,10 +108,16 @@ type fill struct {
 }
 
 func (f *fill) Begin(c *core.Collective) (err error) {
+	if f.fresh {
+		f.root = c.Ranks()[0]
+	}
+	c.Data, f.scratch = nil, nil
 	switch {
-	case f.fresh:
+	case c.Job.Rank == f.root:
+		c.Data = f.dst
+	case f.fresh && !c.Job.Survives():
 		f.scratch = f.dst
-	case c.Job.Rank != f.root:
+	default: // the root may die before all is there
 		f.scratch, err = c.Job.Scratch(len(f.dst))
 	}
 	return err
@@ -129,8 +137,8 @@ func (f *fill) Chunk(c *core.Collective, rank, off int, b []byte) bool {
 	return true
 }
 
-func (f *fill) Finish(*core.Collective) {
-	if !f.fresh {
+func (f *fill) Finish(c *core.Collective) {
+	if slices.Contains(c.Ranks(), f.root) && c.Job.Rank != f.root && (!f.fresh || c.Job.Survives()) {
 		reduce.Copy(f.dst, f.scratch)
 	}
 }

@@ -178,23 +178,16 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	return v.Alone(func() error {
 		name := core.OpOf(v.Called("broadcast"), fmt.Sprintf("root=%d", root), &v.Member)
 		err := v.Job.Run(ctx, name, func() (core.Stepper, error) {
-			data, sink := v.filled(&fill{root: root})
-			return v.Job.Collective(name, &v.Member, data, sink), nil
+			return v.Job.Collective(name, &v.Member, nil, &fill{root: root, dst: v.Data}), nil
 		})
+		if err == nil {
+			err = v.w.rootOf(v.Called("broadcast"), root)
+		}
 		if err == nil {
 			v.way.Settled()
 		}
 		return err
 	})
-}
-
-// filled is what a call sends, and does, that gives all ranks the values of f.root.
-func (v *Vector) filled(f *fill) (data []byte, _ *fill) {
-	if v.Job.Rank == f.root {
-		return v.Data, f
-	}
-	f.dst = v.Data
-	return nil, f
 }
 
 // Row is the length in bytes of a row of a sparse vector; 0: it is not sparse.

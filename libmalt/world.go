@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/rdma"
 )
@@ -29,11 +30,13 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 		}
 		hosts := [][]byte{core.TellHost(t)}
 		if t.Size() > 1 { // nobody leaves before everybody has joined
-			if hosts, err = w.collect(ctx, core.OpOf("malt.init", "", nil), hosts[0]); err != nil {
+			if hosts, err = w.collect(ctx, core.OpOf("malt.init", c.onDeath(), nil), hosts[0]); err != nil {
 				return err
 			}
 		}
-		w.job.Hosts, err = core.HostsOf(hosts, t.Near())
+		if w.job.Hosts, err = core.HostsOf(hosts, t.Near()); err == nil && c.Continue {
+			err = w.job.Survive(c.MinRanks)
+		}
 		return err
 	}()
 	switch {
@@ -54,8 +57,31 @@ func (w *World) Size() int { return w.job.Size }
 // LocalRank is this rank's place among those of its machine.
 func (w *World) LocalRank() int { return slices.Index(w.job.T.Near(), w.job.Rank) }
 
+// Alive is the ranks that take part, ascending. They change in calls alone, and with
+// them the Generation.
+func (w *World) Alive() []int { return slices.Clone(w.job.View().Ranks) }
+
+// OnDeath has f called for each rank that the job goes on without, once, by the call that
+// notices. It is set before any call that may.
+func (w *World) OnDeath(f func(v rdma.View, dead *rdma.PeerError)) { w.job.OnDeath = f }
+
+// Confirm returns when this rank is known to take part still: among the ranks of one
+// machine each that can ask does.
+func (w *World) Confirm() { w.job.Adopt() }
+
+// Expel kills the process of a rank that hangs.
+func (w *World) Expel(rank int) error {
+	if rank == w.job.Rank {
+		return say.Errorf(ErrInvalid, "rank=%d is this rank itself", rank).In("malt.expel").Try("Raise an exception instead, or call sys.exit(1).")
+	}
+	if err := w.checkRank("malt.expel", "rank", rank); err != nil {
+		return err
+	}
+	return w.job.Expel(rank)
+}
+
 // Generation is the membership number: it changes when the set of ranks does.
-func (w *World) Generation() uint64 { return w.job.View.Generation }
+func (w *World) Generation() uint64 { return w.job.View().Generation }
 
 // Timeout is the job's own, for calls that name none.
 func (w *World) Timeout() time.Duration { return w.timeout }

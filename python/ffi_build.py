@@ -7,8 +7,8 @@ The compiler then checks that reading against the header itself.
 Python adds forms of the calls that training loops make most. They return what the
 others store, or a status below 0. Each has a second form that takes nothing but the
 object, since a call with one argument needs no tuple: its weight is 1, its timeout
-malt_python_patience. Python also adds the functions that malt_look_up and
-malt_on_long_wait call.
+malt_python_patience. Python also adds the functions that malt_look_up,
+malt_on_long_wait and malt_on_death call.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ SHORT = {
 ffibuilder = FFI()
 ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
 ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
-ffibuilder.cdef('extern "Python" { int32_t malt_python_look(void); int32_t malt_python_report(int64_t, int64_t); }')
+ffibuilder.cdef("""extern "Python" {
+    int32_t malt_python_look(void);
+    int32_t malt_python_report(int64_t, int64_t);
+    void malt_python_news(int32_t, const char *);
+}""")
 ffibuilder.set_source(
     "malt._malt",
     '#include "malt.h"\nstatic int64_t patience;\n'

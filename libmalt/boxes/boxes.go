@@ -121,6 +121,7 @@ func (b *Boxes) Writers(late []int) []int { return b.Route.Writers(late) }
 
 // CatchUp carries out what a collective call has asked for.
 func (b *Boxes) CatchUp() {
+	b.repair()
 	l := b.Levelled()
 	if l == nil || b.ch == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"malt/graphs"
 	"malt/libmalt/internal/core"
 	"malt/rdma"
 )
@@ -15,10 +16,12 @@ type channel struct {
 	mode      Mode
 	name      string
 	spec      rdma.Spec
-	out       rdma.Outbox // nil without receivers
-	receivers []int       // all that may ever be sent to, in the graph's order
-	senders   []int       // all that may ever be heard from, in the order of ranks
-	sources   []source    // what is heard from them
+	out       rdma.Outbox   // nil without receivers
+	view      rdma.View     // whose ranks the next four are about: see repair
+	graph     *graphs.Graph // the mode's, among them
+	receivers []int         // all that may ever be sent to, in the graph's order
+	some      bool          // the box has other readers, too
+	sources   []source      // what is heard from others, in the order of ranks
 
 	// In bsp all need the clock of each rank, and must see the same: in one word, so
 	// that they agree on how far a rank was when it died. It is in the rank's box, or
@@ -41,6 +44,7 @@ type source struct {
 	read   uint64 // seq of the update that was folded last
 	folded uint64 // through this channel
 	lost   uint64 // edge.Overwritten before this channel
+	sends  bool   // in the graph; else it may come to, when others have died
 }
 
 // release gives the held update back.
@@ -59,7 +63,7 @@ func (b *Boxes) Publish(m Mode, about string) (err error) {
 // Join connects the channel to those of the other ranks. It blocks until they have
 // published theirs. What the route needs comes with the first.
 func (b *Boxes) Join(ctx context.Context) error {
-	err := b.next.join(ctx, b.Job.T)
+	err := b.join(ctx, b.next)
 	if err == nil && b.ch == nil {
 		err = b.Route.Join(ctx)
 	}
@@ -70,12 +74,23 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 	t, rank, size := b.Job.T, b.Job.Rank, b.Job.Size
 	c := &channel{
 		mode: m, name: b.BoxName(), everyone: m.Everyone(size),
-		receivers: m.Graph.AllReceivers(rank), senders: slices.Sorted(slices.Values(m.Graph.AllSenders(rank))),
+		view: rdma.Everyone(size), graph: m.Graph, receivers: m.Graph.AllReceivers(rank),
 		spec: rdma.Spec{Bytes: b.Codec.Most(), Mode: m.Rule.Boxes(), About: core.Brief(about), Partial: b.Codec.Row() > 0},
 	}
+	var others []int
+	for r := range size {
+		if r != rank {
+			others = append(others, r)
+		}
+	}
+	readers := c.receivers
+	if b.widens(c) {
+		readers = others
+	}
+	c.some = len(readers) > len(c.receivers)
 	var err error
-	if len(c.receivers) > 0 {
-		if c.out, err = t.Publish(context.Background(), c.name, c.spec, c.receivers); err != nil {
+	if len(readers) > 0 {
+		if c.out, err = t.Publish(context.Background(), c.name, c.spec, readers); err != nil {
 			return nil, err
 		}
 	}
@@ -83,17 +98,12 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 		return c, nil
 	}
 	c.clocks = make([]rdma.Inbox, size)
-	var others []int
-	for r := range size {
-		if r == rank {
-			continue
-		}
-		others = append(others, r)
-		if len(m.Graph.AllReceivers(r)) < size-1 {
+	for _, r := range others {
+		if !b.widens(c) && len(m.Graph.AllReceivers(r)) < size-1 {
 			c.partial = append(c.partial, r)
 		}
 	}
-	if len(c.receivers) < len(others) {
+	if len(readers) < len(others) {
 		if c.clock, err = t.Publish(context.Background(), c.clockName(), clockSpec, others); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
@@ -106,12 +116,21 @@ var clockSpec = rdma.Spec{Mode: rdma.Queue(1), About: "clock"}
 
 func (c *channel) clockName() string { return c.name + "/clock" }
 
+// widens tells whether each rank of the channel can be heard by each other one, so that
+// the graph can change when ranks die.
+func (b *Boxes) widens(c *channel) bool { return b.Job.Survives() && c.spec.Mode.Depth() == 0 }
+
 // join connects the channel to those of the other ranks. It blocks until they
 // have published theirs.
-func (c *channel) join(ctx context.Context, t rdma.Transport) error {
-	inboxes, err := t.Subscribe(ctx, c.name, c.spec, c.senders)
+func (b *Boxes) join(ctx context.Context, c *channel) error {
+	senders := slices.Sorted(slices.Values(c.graph.AllSenders(b.Job.Rank)))
+	from := senders
+	if b.widens(c) {
+		from = slices.DeleteFunc(slices.Clone(c.view.Ranks), func(r int) bool { return r == b.Job.Rank })
+	}
+	inboxes, err := b.subscribe(ctx, c.name, c.spec, from)
 	for _, in := range inboxes {
-		c.sources = append(c.sources, source{rank: in.From(), inbox: in})
+		c.sources = append(c.sources, source{rank: in.From(), inbox: in, sends: slices.Contains(senders, in.From())})
 		if c.clocks != nil && !slices.Contains(c.partial, in.From()) {
 			c.clocks[in.From()] = in
 		}
@@ -119,11 +138,24 @@ func (c *channel) join(ctx context.Context, t rdma.Transport) error {
 	if err != nil || len(c.partial) == 0 {
 		return err
 	}
-	inboxes, err = t.Subscribe(ctx, c.clockName(), clockSpec, c.partial)
+	inboxes, err = b.subscribe(ctx, c.clockName(), clockSpec, c.partial)
 	for _, in := range inboxes {
 		c.clocks[in.From()] = in
 	}
 	return err
+}
+
+// subscribe does without ranks that the job goes on without.
+func (b *Boxes) subscribe(ctx context.Context, name string, spec rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	t := b.Job.T
+	for {
+		inboxes, err := t.Subscribe(ctx, name, spec, senders)
+		dead := core.DeathIn(err)
+		if dead == nil || !core.LeftOut(t, dead.Rank) {
+			return inboxes, err
+		}
+		senders = slices.DeleteFunc(slices.Clone(senders), func(r int) bool { return core.LeftOut(t, r) })
+	}
 }
 
 // open begins to count in the edges of the object.

@@ -3,8 +3,6 @@
 package boxes
 
 import (
-	"slices"
-
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -16,7 +14,7 @@ import (
 // Explored gives b, of a job of size ranks, a channel without boxes.
 func (b *Boxes) Explored(m Mode) {
 	c := &channel{
-		mode: m, everyone: m.Everyone(b.Job.Size), receivers: m.Graph.AllReceivers(b.Job.Rank), senders: slices.Sorted(slices.Values(m.Graph.AllSenders(b.Job.Rank))),
+		mode: m, everyone: m.Everyone(b.Job.Size), view: rdma.Everyone(b.Job.Size), graph: m.Graph, receivers: m.Graph.AllReceivers(b.Job.Rank),
 		spec: rdma.Spec{Bytes: b.Codec.Most(), Mode: m.Rule.Boxes()},
 	}
 	if c.spec.Mode == rdma.ByClock {
@@ -34,7 +32,7 @@ func (b *Boxes) Box() (rdma.Outbox, rdma.Spec, []int) { return b.ch.out, b.ch.sp
 func (b *Boxes) Connect(out rdma.Outbox) { b.ch.out = out }
 
 func (b *Boxes) Hear(rank int, in rdma.Inbox) {
-	b.ch.sources = append(b.ch.sources, source{rank: rank, inbox: in, edge: &b.Counts.Edges[rank]})
+	b.ch.sources = append(b.ch.sources, source{rank: rank, inbox: in, edge: &b.Counts.Edges[rank], sends: true})
 	if b.ch.clocks != nil {
 		b.ch.clocks[rank] = in
 	}
@@ -53,7 +51,7 @@ func (b *Boxes) From(rank int) rdma.Inbox {
 // State is what the steps of a gather or scatter, and all calls to come, depend on, beside
 // the codec and the box.
 func (b *Boxes) State() []any {
-	state := append(b.Member.State(), b.unfolds, b.void, b.back, b.owedAt)
+	state := append(b.Member.State(), b.unfolds, b.void, b.back, b.owedAt, b.ch.view)
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.inbox)

@@ -34,7 +34,7 @@ func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, op reduc
 	}
 	if o.stage == onRoute {
 		b.Gate.Leave()
-		return len(b.Job.View.Ranks) - 1, nil
+		return len(b.Job.View().Ranks) - 1, nil
 	}
 	b.held.Store(true)
 	if err := b.decode(); err != nil {
@@ -47,7 +47,7 @@ func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, op reduc
 func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 	n := len(b.updates)
 	if b.owedAt > 0 {
-		n = len(b.Job.View.Ranks) - 1 // the route has folded them
+		n = len(b.Job.View().Ranks) - 1 // the route has folded them
 	}
 	b.fold(op, b.updates)
 	return n, b.End(true)

@@ -2,6 +2,7 @@ package boxes
 
 import (
 	"context"
+	"slices"
 
 	"malt/internal/say"
 	"malt/libmalt/codec"
@@ -73,6 +74,7 @@ func (b *Boxes) folded() {
 		}
 		src.release()
 	}
+	b.bury()
 	if b.owedAt > 0 {
 		b.averaged()
 		return
@@ -91,6 +93,7 @@ type gathering struct {
 	method string // the caller's
 	late   []int
 	missed []int // ranks without which the gather would go on, of an object with uneven=error
+	lost   []int // ranks that died before they came so far, while the job goes on
 	watch  core.Watch
 }
 
@@ -140,7 +143,7 @@ func (o *gathering) Step() (bool, error) {
 
 // receive gets what the rule asks for; late are those it has to wait for.
 func (o *gathering) receive() error {
-	o.missed = o.missed[:0]
+	o.missed, o.lost = o.missed[:0], o.lost[:0]
 	if o.late = o.b.Route.Writers(o.late[:0]); len(o.late) > 0 {
 		return nil
 	}
@@ -166,9 +169,14 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 	verdict := rule.About(standing)
 	if verdict == rule.Wait {
 		o.late = append(o.late, rank)
-	} else if verdict == rule.Fail || o.b.ch.mode.Even {
+	} else if verdict == rule.Fail || standing == rule.Lost || o.b.ch.mode.Even {
 		// Once more: it may have come this far just before it died or went away.
-		if clock, _ = look(); r.Waits(own, clock) {
+		clock, _ = look()
+		switch {
+		case !r.Waits(own, clock):
+		case standing == rule.Lost:
+			o.lost = append(o.lost, rank)
+		default:
 			o.missed = append(o.missed, rank)
 			return death
 		}
@@ -208,7 +216,7 @@ func (o *gathering) lockstep() error {
 		b.owedAt = 0 // another rank has decided
 	}
 	for r, in := range b.ch.clocks {
-		if r == b.Job.Rank {
+		if in == nil { // this rank's own, or that of one which died and is behind
 			continue
 		}
 		if err := o.behind(r, in.Clock); err != nil {
@@ -222,6 +230,9 @@ func (o *gathering) lockstep() error {
 		src := &b.ch.sources[i]
 		if src.has && src.held.Clock == b.Clock() {
 			continue // kept by End(false)
+		}
+		if slices.Contains(o.lost, src.rank) {
+			continue // it may have reached some of its readers, and not others
 		}
 		if src.has {
 			o.drop(src) // a collective has raised the clock since
@@ -241,6 +252,9 @@ func (o *gathering) newest() error {
 	if b.ch.mode.Rule.WaitsForClocks() {
 		for i := range b.ch.sources {
 			src := &b.ch.sources[i]
+			if !src.sends {
+				continue
+			}
 			if err := o.behind(src.rank, src.inbox.Clock); err != nil {
 				return err
 			}
@@ -292,7 +306,7 @@ func (o *gathering) queued() error {
 // drain takes what is there. late are the ranks that have to be waited for.
 func (o *gathering) drain() (took bool, err error) {
 	b := o.b
-	o.missed = o.missed[:0]
+	o.missed, o.lost = o.missed[:0], o.lost[:0]
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
 		if !src.has {
@@ -312,6 +326,8 @@ func (o *gathering) drain() (took bool, err error) {
 				src.held, src.has, took = u, true, true
 			case verdict == rule.Wait:
 				o.late = append(o.late, src.rank)
+			case standing == rule.Lost:
+				o.lost = append(o.lost, src.rank)
 			case verdict == rule.Without:
 				o.missed = append(o.missed, src.rank)
 			default:

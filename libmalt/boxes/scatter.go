@@ -55,24 +55,30 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 // address finds out whom the scatter is for.
 func (o *scattering) address(to []int) error {
 	b := o.b
-	if to == nil && !b.ch.mode.Graph.Varies() {
+	if to == nil && !b.ch.graph.Varies() {
 		o.receivers = len(b.ch.receivers)
+		if b.ch.some {
+			o.to = b.ch.receivers
+		}
 		return nil
 	}
-	now := b.ch.mode.Graph.Receivers(b.Job.Rank, b.Clock()+1)
+	now := b.ch.graph.Receivers(b.Job.Rank, b.Clock()+1)
 	o.receivers = len(now)
 	if to == nil {
 		o.to = now
 		return nil
 	}
 	when := ""
-	if b.ch.mode.Graph.Varies() {
+	if b.ch.graph.Varies() {
 		when = fmt.Sprintf(" at clock %d", b.Clock()+1)
 	}
 	for i, r := range to {
 		if !slices.Contains(now, r) {
+			if dead := core.DeathIn(b.Job.T.State(r)); dead != nil && b.Job.Survives() {
+				return dead.During(b.Called("scatter"))
+			}
 			return say.Errorf(core.ErrInvalid, "scatter of %s to rank %d, which is not among its receivers", b, r).
-				At("in graph %.40s rank %d sends to %s%s", b.ch.mode.Graph, b.Job.Rank, listed(now), when)
+				At("in graph %.40s rank %d sends to %s%s", b.ch.graph, b.Job.Rank, listed(now), when)
 		}
 		if slices.Contains(to[:i], r) {
 			return say.Errorf(core.ErrInvalid, "scatter of %s: rank %d is named twice", b, r)

@@ -14,19 +14,22 @@ func (b *Boxes) countOverwritten(closing bool) {
 		return
 	}
 	for i := range b.ch.sources {
-		src := &b.ch.sources[i]
-		lost := src.lost + src.inbox.Published() - src.folded
-		if !closing {
-			if u, ok, err := src.inbox.Next(); ok && err == nil {
-				src.held, src.has = u, true
-			}
-			if src.has {
-				lost--
-			}
+		b.ch.sources[i].countOverwritten(closing)
+	}
+}
+
+func (s *source) countOverwritten(closing bool) {
+	lost := s.lost + s.inbox.Published() - s.folded
+	if !closing {
+		if u, ok, err := s.inbox.Next(); ok && err == nil {
+			s.held, s.has = u, true
 		}
-		// The sender may have published between the two looks.
-		if int64(lost-src.edge.Overwritten) > 0 {
-			src.edge.Overwritten = lost
+		if s.has {
+			lost--
 		}
+	}
+	// The sender may have published between the two looks.
+	if int64(lost-s.edge.Overwritten) > 0 {
+		s.edge.Overwritten = lost
 	}
 }

@@ -162,7 +162,7 @@ func sameOnAll(op reduce.Op) bool {
 func (b *Boxes) sentTo(clock uint64, weight float64) {
 	b.scattered(clock, weight)
 	b.owedAt = clock
-	for _, r := range b.Job.View.Ranks {
+	for _, r := range b.Job.View().Ranks {
 		if r != b.Job.Rank {
 			b.Counts.Edges[r].SentMessages++
 			b.Counts.Edges[r].SentBytes += uint64(b.Route.Moved(r))
@@ -185,7 +185,7 @@ func (b *Boxes) averaged() {
 	b.owedAt = 0
 	b.unfolds--
 	b.Counts.Gathers++
-	for _, r := range b.Job.View.Ranks {
+	for _, r := range b.Job.View().Ranks {
 		if r != b.Job.Rank {
 			b.Counts.Edges[r].Fold(0, b.Route.Moved(r))
 		}

@@ -25,6 +25,8 @@ type Codec interface {
 	// Repeats tells whether rows that a reader has not folded come again: an update that
 	// is dropped is not released then.
 	Repeats() bool
+	// Widened says that there is a receiver which has got no message yet.
+	Widened()
 	// Settled says that all ranks have the present values; Renewed, that the boxes are
 	// new, and what was not read in the old ones counts as read.
 	Settled()
@@ -93,6 +95,7 @@ func (d dense) Most() int                            { return len(d.m.Data) }
 func (dense) Row() int                               { return 0 }
 func (dense) Repeats() bool                          { return false }
 func (dense) Settled()                               {}
+func (dense) Widened()                               {}
 func (dense) Renewed()                               {}
 func (dense) Show([]Update)                          {}
 func (dense) Fold(reduce.Op, float64, []Update) bool { return false }

@@ -26,6 +26,14 @@ func (p *model) Settled() {
 	p.ledger.Clear()
 }
 
+// Widened puts all rows into the next message.
+func (p *model) Widened() {
+	p.named, p.disorder = p.named[:0], false
+	for r := range p.shape.Rows {
+		p.named = append(p.named, uint32(r))
+	}
+}
+
 func (p *model) Renewed() {
 	p.ledger.Clear()
 	clear(p.sent)

@@ -104,6 +104,7 @@ type gradient struct{ rows }
 
 func (p *gradient) Repeats() bool { return false }
 func (p *gradient) Settled()      { p.unname() }
+func (p *gradient) Widened()      {}
 func (p *gradient) Renewed()      {}
 
 func (p *gradient) Encode(slot []byte, m Message) (int, spvec.Kind, error) {

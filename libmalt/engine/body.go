@@ -72,7 +72,7 @@ func (b *Body) Send(ctx context.Context, _ int, rows []int64, to []int, weight f
 	}
 	err := b.run(ctx, &b.calls.scatter, "scatter", core.InScatter, func(c *call) { c.scatter(weight) })
 	sent := 0
-	for _, r := range b.Job.View.Ranks {
+	for _, r := range b.Job.View().Ranks {
 		if err == nil && r != b.Job.Rank {
 			sent += b.Engine.Moved(r)
 		}
@@ -86,7 +86,7 @@ func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
 		return 0, say.Errorf(core.ErrUnsupported, "%s: fold=%s does not go with this vector", b.Called("gather"), fold).At("an engine carries it, with fold=%s", b.fold).Try("Leave fold= out.")
 	}
 	err := b.run(ctx, &b.calls.gather, "gather", core.InGather, (*call).gather)
-	return len(b.Job.View.Ranks) - 1, err
+	return len(b.Job.View().Ranks) - 1, err
 }
 
 // Sync is both.
@@ -98,7 +98,7 @@ func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, _ reduce.
 		c.scatter(weight)
 		c.then = (*call).gather
 	})
-	return len(b.Job.View.Ranks) - 1, err
+	return len(b.Job.View().Ranks) - 1, err
 }
 
 // Begin is for folds of the user's, which an engine has not.
@@ -140,7 +140,7 @@ func (c *call) scatter(weight float64) {
 		b.SetClock(max(b.Clock(), clock))
 		b.Changed()
 		b.Counts.Scatters++
-		for _, r := range b.Job.View.Ranks {
+		for _, r := range b.Job.View().Ranks {
 			if r != b.Job.Rank {
 				b.Counts.Edges[r].SentMessages++
 				b.Counts.Edges[r].SentBytes += uint64(b.Engine.Moved(r))
@@ -154,7 +154,7 @@ func (c *call) gather() {
 	c.book = func(c *call) {
 		b := c.b
 		b.Counts.Gathers++
-		for _, r := range b.Job.View.Ranks {
+		for _, r := range b.Job.View().Ranks {
 			if r != b.Job.Rank {
 				b.Counts.Edges[r].Fold(0, b.Engine.Moved(r))
 			}

@@ -63,7 +63,8 @@ type Standing uint8
 const (
 	Present Standing = iota // it may still come
 	Away                    // it has closed the object, has left, or is in a collective call
-	Dead
+	Lost                    // it is dead, and the job goes on without it
+	Dead                    // it is dead, and the job ends
 )
 
 // Verdict is what a call does about a rank that it lacks.
@@ -75,8 +76,8 @@ const (
 	Fail
 )
 
-// About is the verdict on a rank of that standing. No call waits for a rank that cannot come;
-// a death ends it.
+// About is the verdict on a rank of that standing. No call waits for a rank that cannot
+// come; a death ends it where it ends the job.
 func About(s Standing) Verdict {
-	return [...]Verdict{Present: Wait, Away: Without, Dead: Fail}[s]
+	return [...]Verdict{Present: Wait, Away: Without, Lost: Without, Dead: Fail}[s]
 }

@@ -9,7 +9,9 @@ from ._c import get_include as get_include
 from ._c import get_library as get_library
 from ._data.load import load as load
 from ._data.shard import shard as shard
+from ._errors import DeathWarning as DeathWarning
 from ._errors import Error as Error
+from ._errors import ExpelledError as ExpelledError
 from ._errors import HostError as HostError
 from ._errors import MismatchError as MismatchError
 from ._errors import OutOfMemoryError as OutOfMemoryError
@@ -19,10 +21,14 @@ from ._errors import StaleError as StaleError
 from ._errors import StateError as StateError
 from ._errors import TimeoutError as TimeoutError
 from ._errors import UnsupportedError as UnsupportedError
+from ._job.world import alive as alive
 from ._job.world import allgather as allgather
 from ._job.world import allreduce as allreduce
 from ._job.world import barrier as barrier
 from ._job.world import broadcast as broadcast
+from ._job.world import confirm as confirm
+from ._job.world import expel as expel
+from ._job.world import first as first
 from ._job.world import generation as generation
 from ._job.world import init as init
 from ._job.world import local_rank as local_rank

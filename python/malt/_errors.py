@@ -11,7 +11,9 @@ from __future__ import annotations
 import builtins
 
 __all__ = [
+    "DeathWarning",
     "Error",
+    "ExpelledError",
     "HostError",
     "MismatchError",
     "OutOfMemoryError",
@@ -85,6 +87,14 @@ def death(error: BaseException | None) -> PeerError | None:
         seen.append(error)
         error = error.__cause__ or error.__context__
     return None
+
+
+class ExpelledError(Error, ConnectionError):
+    """The others have gone on without this rank, or it is on the smaller side of a cut. Final."""
+
+
+class DeathWarning(UserWarning):
+    """A rank has died, and this one goes on (``--on-death continue``). It comes once for each death."""
 
 
 class StaleError(Error, RuntimeError):

@@ -24,6 +24,7 @@ __all__ = [
     "Frame",
     "GraphName",
     "Of",
+    "OnDeath",
     "Op",
     "Order",
     "Sparse",
@@ -52,6 +53,9 @@ Consistency: TypeAlias = Literal[
 
 FoldName: TypeAlias = Literal["mean", "mean-received", "sum", "min", "max", "replace"]
 """``fold=``, besides functions."""
+
+OnDeath: TypeAlias = Literal["stop", "continue"]
+"""``on_death=`` of `malt.init`."""
 
 Op: TypeAlias = Literal["mean", "sum", "min", "max"]
 """``op=`` of `malt.allreduce`."""

@@ -18,7 +18,8 @@ import (
 type Job struct {
 	x        *explore.Exec
 	buffered bool
-	words    []byte // for each rank its bell and its state
+	words    []byte // for each rank its bell and its state, and the view: generation<<32 | ranks
+	survive  bool   // the job goes on when ranks die
 	ranks    []*Transport
 }
 
@@ -31,7 +32,7 @@ const (
 
 // New is called while the case is made. buffered is Options.Buffered.
 func New(x *explore.Exec, size int, buffered bool) *Job {
-	j := &Job{x: x, buffered: buffered, words: x.Memory(16 * size)}
+	j := &Job{x: x, buffered: buffered, words: x.Memory(16*size + 8)}
 	for rank := range size {
 		j.ranks = append(j.ranks, &Transport{job: j, rank: rank})
 		j.ringOwn(rank)
@@ -41,6 +42,7 @@ func New(x *explore.Exec, size int, buffered bool) *Job {
 			name(j.words[16*rank:], fmt.Sprint("bell of ", rank))
 			name(j.words[16*rank+8:], fmt.Sprint("state of ", rank))
 		}
+		name(j.words[16*size:], "view")
 	})
 	return j
 }
@@ -49,6 +51,14 @@ func New(x *explore.Exec, size int, buffered bool) *Job {
 // for. While it waits for nothing it leaves it at 1.
 func (j *Job) bell(rank int) *mem.Word  { return mem.WordAt(j.words, 16*rank) }
 func (j *Job) state(rank int) *mem.Word { return mem.WordAt(j.words, 16*rank+8) }
+func (j *Job) view() *mem.Word          { return mem.WordAt(j.words, 16*len(j.ranks)) }
+
+// Survive has the job go on when ranks die: the view then says who has. package rendezvous
+// has cases of its own on how ranks agree on a view.
+func (j *Job) Survive() {
+	j.survive = true
+	j.view().Store(1<<32 | (1<<len(j.ranks) - 1))
+}
 
 // set is a fence: an exchange, or where stores are fences one of those, since
 // what an exchange returns makes for more states.
@@ -100,7 +110,11 @@ func (j *Job) Kernel() {
 			if rank < 0 {
 				return
 			}
-			j.state(rank).CompareAndSwap(alive, dead)
+			if !j.survive {
+				j.state(rank).CompareAndSwap(alive, dead)
+			} else if j.state(rank).Load() == alive {
+				j.view().Store((j.view().Load() + 1<<32) &^ (1 << rank))
+			}
 			j.ringAll(-1)
 		}
 	}).Immune()
@@ -258,10 +272,36 @@ func (t *Transport) State(peer int) error {
 	case left:
 		return rdma.ErrLeft
 	case dead:
-		return &rdma.PeerError{Rank: peer, Kind: rdma.Ended, Err: errors.New("killed")}
+		return killed(peer)
+	}
+	if t.job.survive && t.job.view().Load()>>peer&1 == 0 {
+		return killed(peer)
 	}
 	return nil
 }
+
+func killed(rank int) error {
+	return &rdma.PeerError{Rank: rank, Kind: rdma.Ended, Err: errors.New("killed")}
+}
+
+// View implements rdma.Viewed. Survive of the job is what counts.
+func (t *Transport) View() rdma.View {
+	if !t.job.survive {
+		return rdma.Everyone(len(t.job.ranks))
+	}
+	word := t.job.view().Load()
+	v := rdma.View{Generation: word >> 32}
+	for r := range t.job.ranks {
+		if word>>r&1 != 0 {
+			v.Ranks = append(v.Ranks, r)
+		}
+	}
+	return v
+}
+
+func (t *Transport) Survive(int) {}
+
+func (t *Transport) Expel(int) error { return rdma.ErrNotSupported }
 
 func (t *Transport) Unmap([]byte) error { return nil }
 

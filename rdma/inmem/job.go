@@ -21,6 +21,9 @@ type job struct {
 
 	bells bell.Set
 	ranks []rankState
+
+	least atomic.Int64              // ranks with which the job goes on; 0: it ends with the first death
+	view  atomic.Pointer[rdma.View] // under mu, when it is changed
 }
 
 type boxName struct {
@@ -59,7 +62,26 @@ func (j *job) state(rank int) error {
 	if end := j.ranks[rank].end.Load(); end != nil {
 		return *end
 	}
+	if !j.view.Load().Has(rank) { // told before its end
+		return killed(rank)
+	}
 	return nil
+}
+
+func killed(rank int) error {
+	return &rdma.PeerError{Rank: rank, Kind: rdma.Ended, Err: errors.New("killed")}
+}
+
+// kill ends rank as the kernel ends a process. The view is told first: who sees the death
+// sees that.
+func (j *job) kill(rank int) {
+	j.mu.Lock()
+	if old := j.view.Load(); j.least.Load() > 0 && old.Has(rank) && int64(len(old.Ranks)) > j.least.Load() {
+		left := slices.DeleteFunc(slices.Clone(old.Ranks), func(r int) bool { return r == rank })
+		j.view.Store(&rdma.View{Generation: old.Generation + 1, Ranks: left})
+	}
+	j.mu.Unlock()
+	j.finish(rank, killed(rank))
 }
 
 // finish sets the final state of rank, unless it has one, and tells everybody.

@@ -28,7 +28,7 @@ type transport struct {
 	blocks map[*byte]struct{} // of Shared, for Unmap to know
 }
 
-var _ rdma.Transport = (*transport)(nil)
+var _ rdma.Viewed = (*transport)(nil)
 
 // New returns the transports of n ranks in this process, by rank. n below 1 is
 // taken as 1.
@@ -48,6 +48,8 @@ func NewHosts(host ...int) []rdma.Transport {
 			}
 		}
 	}
+	everyone := rdma.Everyone(n)
+	j.view.Store(&everyone)
 	all := make([]rdma.Transport, n)
 	for rank := range all {
 		all[rank] = newTransport(j, rank, box.NewMeter(n), nil)
@@ -105,6 +107,19 @@ func (t *transport) State(peer int) error {
 }
 
 func (t *transport) Abort(why *rdma.PeerError) { t.job.finish(t.rank, why) }
+
+// Kill ends the rank of t as the kernel ends a process: it tells nobody.
+func Kill(t rdma.Transport) {
+	tr := t.(*transport)
+	tr.job.kill(tr.rank)
+}
+
+func (t *transport) Survive(least int) { t.job.least.Store(int64(max(least, 1))) }
+func (t *transport) View() rdma.View   { return *t.job.view.Load() }
+
+func (t *transport) Expel(rank int) error {
+	return fmt.Errorf("rank %d is in this process: %w", rank, rdma.ErrNotSupported)
+}
 
 func (t *transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
 

@@ -61,9 +61,21 @@ func (d *deaths) watch(rank int) error {
 	return nil
 }
 
+// Kill ends the process of another member. Its death is noticed as any other.
+func (h *Host) Kill(rank int) error {
+	h.deaths.mu.Lock()
+	defer h.deaths.mu.Unlock()
+	p := h.deaths.procs[rank]
+	if p == nil {
+		return fmt.Errorf("rank %d has ended, or has not arrived", rank)
+	}
+	return p.Kill()
+}
+
 // publish says that a rank's process has ended.
 func (d *deaths) publish(rank int) {
 	d.h.change(rank, dead)
+	d.h.leaveOut(rank)
 	d.h.ringRank(d.h.cfg.Rank)
 	d.h.sweep()
 }

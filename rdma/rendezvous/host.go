@@ -29,6 +29,10 @@ type Host struct {
 	regions regions
 	deaths  *deaths
 
+	least     atomic.Int64              // ranks with which the job goes on; 0: it ends with the first death
+	proposing sync.Mutex                // page.propose
+	known     atomic.Pointer[rdma.View] // the last that View has made
+
 	// silent is, for each bell of this rank, its value | 1 when a sleep last ended
 	// without a ring, or with the one at the end of the call's time.
 	silent [Bells]atomic.Uint64
@@ -52,15 +56,6 @@ func (h *Host) member(rank int) bool {
 	return ok
 }
 
-// Generation is the number of the membership, from 1.
-func (h *Host) Generation() uint64 {
-	if !h.guard.Enter() {
-		return 0
-	}
-	defer h.guard.Exit()
-	return h.page.view().Load()
-}
-
 // State is nil while rank takes part, rdma.ErrLeft once it has left and a
 // *rdma.PeerError once it is dead. After Close it is rdma.ErrClosed.
 func (h *Host) State(rank int) error {
@@ -78,6 +73,7 @@ func (h *Host) State(rank int) error {
 	case left:
 		return rdma.ErrLeft
 	case dead:
+		h.leaveOut(rank)
 		return &rdma.PeerError{Rank: rank, Kind: rdma.Ended, Err: fmt.Errorf("its process %d has ended without leaving", h.page.pid(rank).Load())}
 	case aborted:
 		return h.page.reason(rank).Heard(rank, h.cfg.Rank, h.cfg.Size)

@@ -77,8 +77,8 @@ func TestJoinAndLeave(t *testing.T) {
 						t.Errorf("rank %d sees rank %d: %v", h.Rank(), rank, err)
 					}
 				}
-				if h.Generation() != 1 || h.Size() != n {
-					t.Errorf("generation %d, size %d", h.Generation(), h.Size())
+				if h.View().Generation != 1 || h.Size() != n {
+					t.Errorf("generation %d, size %d", h.View().Generation, h.Size())
 				}
 			}
 			hosts[n-1].Close()

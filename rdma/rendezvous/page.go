@@ -22,25 +22,26 @@ const MaxSize = 4096
 //	   0 +----------------------------------------------------------+
 //	     | magic   version and size                                 | the first member, before it hands the page out
 //	  64 +----------------------------------------------------------+
-//	     | view: the generation of the membership                   | the first member, before it hands the page out
+//	     | view: who takes part (view.go)                           | the first member, before it hands the page out
 //	 128 +----------------------------------------------------------+ member 0
 //	     | pid   start time   state                                 | +0
 //	     | claim   (room for heartbeat and step)                    | +64
 //	     | doorbells 0 … 7, a line each                             | +128
 //	     | why it aborts: rank and kind, length and text            | +640
-//	2176 +----------------------------------------------------------+ member 1
+//	     | two sets of ranks that it has proposed                   | +2048
+//	3200 +----------------------------------------------------------+ member 1
 //	     | …                                                        |
 type page []byte
 
 const (
 	pageMagic   = 0x313045474150_4d // "MPAGE01"
-	pageVersion = 2
+	pageVersion = 3
 
 	offMagic   = 0
 	offSize    = 8
 	offView    = 64
 	offMembers = 128
-	perMember  = 2048
+	perMember  = 3072
 
 	// Within a member's record. What all look at often, what its owner writes
 	// often, and each doorbell have a cache line of their own.
@@ -50,9 +51,9 @@ const (
 	offClaim  = 64
 	offBell   = 128
 	offReason = offBell + Bells*64
-	maxReason = perMember - offReason - 16
-
-	firstGeneration = 1
+	maxReason = offSets - offReason - 16
+	offSets   = 2048
+	setBytes  = MaxSize / 8
 )
 
 // States of a member, in the order in which they may follow each other. left,
@@ -71,7 +72,7 @@ func pageBytes(size int) int { return offMembers + size*perMember }
 
 // format makes a fresh page one for size ranks.
 func (p page) format(size int) {
-	p.view().Store(firstGeneration)
+	p.view().Store(firstView)
 	mem.WordAt(p, offSize).Store(pageVersion<<32 | uint64(size))
 	mem.WordAt(p, offMagic).Store(pageMagic)
 }
@@ -87,10 +88,6 @@ func (p page) check(size int) error {
 	}
 	return nil
 }
-
-// view is the generation of the membership. Written by the first member before anybody
-// else has the page; later, by compare-and-swap, by whoever changes the view.
-func (p page) view() *mem.Word { return mem.WordAt(p, offView) }
 
 func (p page) member(rank, off int) *mem.Word {
 	return mem.WordAt(p, offMembers+rank*perMember+off)

@@ -112,7 +112,7 @@ func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, er
 // end is what both ends of a box have in common.
 func (t *Transport) end(name string, sender int, l box.Layout) box.End {
 	return box.End{
-		Layout: l, Name: name, Sender: sender, Member: uint32(sender), Generation: uint32(t.host.Generation()),
+		Layout: l, Name: name, Sender: sender, Member: uint32(sender), Generation: 1,
 		Bell: t.host.BellID(t.bell), Ring: t.host.Ring, State: t.host.State, Meter: t.meter,
 	}
 }

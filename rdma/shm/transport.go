@@ -39,7 +39,7 @@ type Transport struct {
 	left   atomic.Bool
 }
 
-var _ rdma.Transport = (*Transport)(nil)
+var _ rdma.Viewed = (*Transport)(nil)
 
 // Open joins the job and returns when all ranks have arrived: rendezvous.Join
 // says how it fails.
@@ -66,6 +66,12 @@ func (t *Transport) Name() string { return "shm" }
 func (t *Transport) Rank() int    { return t.host.Rank() }
 func (t *Transport) Size() int    { return t.host.Size() }
 func (t *Transport) Near() []int  { return t.host.Members() }
+
+// Survive and View implement rdma.Viewed.
+func (t *Transport) Survive(least int) { t.host.Survive(least) }
+func (t *Transport) View() rdma.View   { return t.host.View() }
+
+func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }
 
 func (t *Transport) State(peer int) error { return t.host.State(peer) }
 

@@ -55,6 +55,7 @@ var ofBells = []mutation{
 		in:   "rdma/rendezvous.deaths.publish",
 		old: `
 			$d.h.change($rank, dead)
+			$d.h.leaveOut($rank)
 			$d.h.ringRank($d.h.cfg.Rank)`,
 		new:    "$d.h.page.advance($rank, dead)",
 		caught: "TestExploreBell/deaths", how: "sleeps for ever",

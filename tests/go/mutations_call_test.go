@@ -12,18 +12,10 @@ var ofCalls = []mutation{
 		caught: "TestExplorePlays/bsp", how: "has folded the set",
 	},
 	{
-		line: "a clock looked at before the death counts (no reload)",
-		in:   "libmalt/boxes.gathering.behind",
-		old: `
-			if $clock, _ = $look(); $waits {
-				$o.missed = append($o.missed, $rank)
-				return $death
-			}`,
-		new: `
-			if $waits {
-				$o.missed = append($o.missed, $rank)
-				return $death
-			}`,
+		line:   "a clock looked at before the death counts (no reload)",
+		in:     "libmalt/boxes.gathering.behind",
+		old:    "$clock, _ = $look()",
+		new:    "",
 		caught: "TestExplorePlays/bsp", how: "when it died",
 	},
 	{

@@ -15,11 +15,12 @@ type mutation struct {
 	caught string // test that must fail
 	how    string // part of its message
 	pkg    string // of that test, if not the function's or the one above that
+	big    bool   // it is a case that takes minutes where it passes
 }
 
 // mutations are the steps of the protocols. Each was found to matter by a model
 // check; here the real code is shown to need it, and the search to notice.
-var mutations = slices.Concat(ofBoxes, ofBells, ofCalls, ofAverages, ofExchanges, ofAllReduces)
+var mutations = slices.Concat(ofBoxes, ofBells, ofCalls, ofAverages, ofExchanges, ofAllReduces, ofSurvivors)
 
 // tested is the package of the test.
 func (m *mutation) tested() string {

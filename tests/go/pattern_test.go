@@ -106,7 +106,7 @@ func (f *found) same(p, n reflect.Value) bool {
 	if !p.IsValid() || !n.IsValid() {
 		return p.IsValid() == n.IsValid()
 	}
-	if name, ok := p.Interface().(*ast.Ident); ok && strings.HasPrefix(name.Name, meta) {
+	if name, ok := p.Interface().(*ast.Ident); ok && name != nil && strings.HasPrefix(name.Name, meta) {
 		return f.stand(name.Name, n)
 	}
 	if p.Type() != n.Type() {

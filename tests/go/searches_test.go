@@ -153,6 +153,9 @@ func TestExploreCatchesMutations(t *testing.T) {
 			name, sub, _ := strings.Cut(m.caught, "/")
 			search := exec.Command(filepath.Join(bin, path.Base(pkg)+".test"), "-test.v", "-test.run", fmt.Sprintf("^%s$/^%s$", name, sub))
 			search.Dir, search.Env = filepath.Join(root, pkg), searching(fmt.Sprint(mutantKey, "=", 1+i))
+			if m.big {
+				search.Env = append(search.Env, "MALT_EXPLORE=big")
+			}
 			out, err := search.CombinedOutput()
 			switch {
 			case err == nil:

@@ -26,7 +26,7 @@ func (c *Collective) Alike(card []byte) bool {
 }
 
 func (c *Collective) Hear(cards func(rank int) []byte, same bool) {
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.view.Ranks {
 		if !same {
 			if _, _, objects, _, err := parseHeader(cards(r)); err == nil {
 				c.Job.hearAll(r, objects)
@@ -52,5 +52,5 @@ func (c *Collective) Lost() bool {
 	fault, died := c.fault, c.died
 	err := c.Look()
 	c.fault, c.died = fault, died
-	return err != nil || len(c.late) < len(c.Job.View.Ranks)-1
+	return err != nil || len(c.late) < len(c.view.Ranks)-1
 }

@@ -20,9 +20,9 @@ import (
 const (
 	ChunkBytes = 256 << 10
 	chunkDepth = 4
-	// withHeader is the most data that travels in the header's own message. The
-	// rest of a chunk is for the header, with news of some 9,000 objects; further news
-	// come before it.
+	// withHeader is the most data that travels in the header's own message, unless a job
+	// says otherwise. The rest of a chunk is for the header, with news of some 9,000
+	// objects; further news come before it.
 	withHeader = 64 << 10
 )
 
@@ -32,7 +32,8 @@ type stream struct {
 	next  rdma.Update // not consumed yet, if has
 	has   bool
 	heard uint64 // the call of the last header that was read,
-	part  uint16 // and the part
+	part  uint16 // the part,
+	view  uint64 // and the attempt
 }
 
 func (s *stream) release() {
@@ -60,6 +61,7 @@ type Collective struct {
 	Data []byte // what this rank sends
 
 	n     uint64
+	view  rdma.View // of this attempt: see attempt.go
 	part  uint16
 	last  bool    // no part follows
 	op    string  // what must be the same on all ranks
@@ -92,7 +94,7 @@ func (j *Job) Collective(op string, about *Member, data []byte, s Sink) *Collect
 func (c *Collective) Again(j *Job, op string, about *Member, data []byte, s Sink) *Collective {
 	clear(c.from)
 	*c = Collective{
-		Job: j, Data: data, n: j.calls.Load() + 1, last: true, op: Brief(op), about: about, sink: s, sent: -1,
+		Job: j, Data: data, n: j.calls.Load() + 1, view: j.Adopt(), last: true, op: Brief(op), about: about, sink: s, sent: -1,
 		from: c.from, late: c.late[:0], fault: j.Rank, own: c.own[:0],
 	}
 	return c
@@ -104,7 +106,7 @@ func (c *Collective) InParts() { c.last = false }
 // Next is the part that follows.
 func (c *Collective) Next(data []byte, s Sink, last bool) *Collective {
 	n := c.Job.Collective(c.op, nil, data, s)
-	n.begun, n.part, n.last = true, c.part+1, last
+	n.begun, n.view, n.part, n.last = true, c.view, c.part+1, last
 	return n
 }
 
@@ -115,7 +117,7 @@ func (c *Collective) Last() bool { return c.last }
 func (c *Collective) Got(rank int) int { return c.from[rank].got }
 
 func (c *Collective) Step() (bool, error) {
-	done, err := c.advance()
+	done, err := c.attempts()
 	switch {
 	case err != nil:
 		err = c.explain(err)
@@ -140,6 +142,9 @@ func (c *Collective) Enter() (bool, error) {
 		// Who has given it up may have sent since, and this rank may have folded
 		// that: so it is not where all are before the call.
 		if err := c.checkReaders(); err != nil {
+			return false, err
+		}
+		if err := c.exhaust(); err != nil {
 			return false, err
 		}
 	}
@@ -202,7 +207,7 @@ func (c *Collective) send() (bool, error) {
 				break
 			}
 			c.sent = 0
-			if len(c.Data) <= withHeader {
+			if len(c.Data) <= c.Job.small {
 				c.sent = reduce.Copy(b[n:], c.Data)
 				n += c.sent
 			}
@@ -210,7 +215,7 @@ func (c *Collective) send() (bool, error) {
 			n = reduce.Copy(b, c.Data[c.sent:])
 			c.sent += n
 		}
-		if err := c.Job.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: kind}, nil); err != nil {
+		if err := c.Job.out.Commit(n, rdma.Stamp{Tag: c.n, Age: c.attempt(), Kind: kind}, nil); err != nil {
 			return false, err
 		}
 	}
@@ -219,9 +224,9 @@ func (c *Collective) send() (bool, error) {
 
 // checkReaders looks for readers that will never make room in the queue.
 func (c *Collective) checkReaders() error {
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.view.Ranks {
 		if r != c.Job.Rank {
-			if err := c.gone(r, c.Job.T.State(r)); err != nil {
+			if err := c.gone(r, c.Job.T.State(r)); err != nil && err != errAttempt {
 				return c.because(r, err)
 			}
 		}
@@ -234,7 +239,7 @@ func (c *Collective) checkReaders() error {
 func (c *Collective) receive() (all, moved bool, err error) {
 	all = true
 	c.late = c.late[:0]
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.view.Ranks {
 		for r != c.Job.Rank && !c.from[r].complete() {
 			took, there, err := c.consume(r)
 			if err != nil {
@@ -268,12 +273,12 @@ func (c *Collective) consume(rank int) (took, there bool, err error) {
 			return false, true, err
 		}
 		p.header = true
-		if p.total > withHeader || p.total == 0 {
+		if p.total > c.Job.small || p.total == 0 {
 			s.release()
 			return true, true, nil
 		}
 	}
-	if p.total <= withHeader {
+	if p.total <= c.Job.small {
 		b = b[len(b)-p.total:] // behind the header
 	} else if want := min(ChunkBytes, p.total-p.got); len(b) != want {
 		return false, true, say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %d bytes, expected %d", CallOf(c.op), rank, len(b), want)
@@ -305,7 +310,7 @@ func (c *Collective) peek(rank int) (bool, error) {
 			}
 		}
 		switch {
-		case s.next.Tag < c.n || s.next.Tag == c.n && s.next.Kind == kindNews:
+		case s.next.Tag < c.n || s.next.Tag == c.n && (s.next.Kind == kindNews || s.next.Kind != kindReason && s.next.Age < c.attempt()):
 			if err := c.drop(rank); err != nil {
 				return false, err
 			}
@@ -313,6 +318,8 @@ func (c *Collective) peek(rank int) (bool, error) {
 			return false, c.gone(rank, c.Job.T.State(rank))
 		case s.next.Kind == kindReason:
 			return false, c.ReadReason(rank, s.next.Data)
+		case s.next.Age > c.attempt():
+			return false, errAttempt
 		case s.next.Kind != c.part:
 			return false, say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent part %d, expected %d", CallOf(c.op), rank, s.next.Kind, c.part)
 		default:
@@ -326,16 +333,21 @@ func (c *Collective) peek(rank int) (bool, error) {
 // again has taken its memory along.
 func (c *Collective) Look() error {
 	c.late = c.late[:0]
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.view.Ranks {
 		if r == c.Job.Rank {
 			continue
 		}
 		there, err := c.peek(r)
+		if err == nil {
+			if err = c.gone(r, c.Job.T.State(r)); err != nil && err != errAttempt {
+				err = c.because(r, err)
+			}
+		}
+		if err == errAttempt {
+			return c.retry() // nothing has been sent in this part
+		}
 		if err != nil {
 			return err
-		}
-		if err := c.gone(r, c.Job.T.State(r)); err != nil {
-			return c.because(r, err)
 		}
 		if !there {
 			c.late = append(c.late, r)
@@ -350,6 +362,7 @@ func (c *Collective) Look() error {
 // gather after a barrier finds what was scattered before it.
 func (c *Collective) End() {
 	c.Job.calls.Store(c.n)
+	c.Job.enter(c.view)
 	if c.about != nil {
 		c.Job.touch(c.about)
 	}
@@ -401,7 +414,7 @@ func (c *Collective) Waiting() Wait {
 // slowest are the ranks that have taken the least of what this one has sent.
 func (c *Collective) slowest() (ranks []int) {
 	least := uint64(math.MaxUint64)
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.view.Ranks {
 		if r == c.Job.Rank {
 			continue
 		}

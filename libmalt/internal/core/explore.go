@@ -16,13 +16,16 @@ func Explored(rank, size int) *Job { return newJob(rank, size) }
 // Connect gives it the queue to the others, and memory for results; Hear, theirs to it.
 func (j *Job) Connect(out rdma.Outbox, scratch []byte) { j.out, j.scratch = out, scratch }
 
+// Split has data travel behind its header, in messages of their own.
+func (j *Job) Split() { j.small = 0 }
+
 func (j *Job) Hear(rank int, in rdma.Inbox) { j.in[rank].inbox = in }
 
 func (j *Job) State() []any {
-	state := []any{j.calls.Load(), j.away, j.out}
+	state := []any{j.calls.Load(), j.away, j.out, j.view.Load()}
 	for i := range j.in {
 		in := &j.in[i]
-		state = append(state, in.has, in.next.Seq, in.inbox, in.heard, in.part)
+		state = append(state, in.has, in.next.Seq, in.inbox, in.heard, in.part, in.view)
 	}
 	return state
 }
@@ -34,5 +37,5 @@ func (m *Member) State() []any {
 // State is what the steps of the call depend on. What it has kept of others' data follows
 // from its number, if the sink does not say otherwise.
 func (c *Collective) State() (state []any, s Sink) {
-	return []any{c.begun, c.ready, c.sent, c.from}, c.sink
+	return []any{c.begun, c.ready, c.sent, c.from, c.view}, c.sink
 }

@@ -35,7 +35,7 @@ func NewFailures(rank int, job *Gate) *Failures {
 }
 
 // book notes how a call behind g that may have waited has ended.
-func (f *Failures) book(g *Gate, err error) {
+func (f *Failures) book(t rdma.Transport, g *Gate, err error) {
 	if err == nil && !g.late.Load() && !f.job.late.Load() {
 		return // the usual
 	}
@@ -43,7 +43,7 @@ func (f *Failures) book(g *Gate, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch late, out := err.(*Timeout); {
-	case dead != nil:
+	case dead != nil && !LeftOut(t, dead.Rank):
 		if f.failed == nil {
 			f.failed = dead
 		}

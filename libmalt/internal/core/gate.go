@@ -73,6 +73,6 @@ func (g *Gate) Run(ctx context.Context, m *Marks, f *Failures, owner fmt.Stringe
 		return err
 	}
 	err = g.waiter.await(ctx, m, op)
-	f.book(g, err)
+	f.book(m.t, g, err)
 	return err
 }

@@ -69,7 +69,7 @@ func (c *Collective) sendReason(err error) {
 		return
 	}
 	n := copy(b, c.Reason(err))
-	_ = c.Job.out.Commit(n, rdma.Stamp{Tag: c.n, Kind: kindReason}, nil) // fails only where it was closed
+	_ = c.Job.out.Commit(n, rdma.Stamp{Tag: c.n, Age: c.attempt(), Kind: kindReason}, nil) // fails only where it was closed
 }
 
 // A reason is the rank; 1 + the index of its kind in passedOn, kindDeath + how the
@@ -155,7 +155,9 @@ func (c *Collective) ReadReason(rank int, b []byte) error {
 // gone is the error where rank can no longer take part. state is the
 // transport's word on it.
 func (c *Collective) gone(rank int, state error) error {
-	if dead := DeathIn(state); dead != nil {
+	if dead := DeathIn(state); dead != nil && LeftOut(c.Job.T, rank) {
+		return errAttempt
+	} else if dead != nil {
 		return dead.During(c.Name())
 	}
 	if state != nil {
@@ -192,7 +194,7 @@ func (c *Collective) explain(err error) error {
 		return err
 	}
 	fault := c.fault
-	for _, r := range c.Job.View.Ranks {
+	for _, r := range c.view.Ranks {
 		if r == c.Job.Rank || c.from[r].header {
 			continue
 		}

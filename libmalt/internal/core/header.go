@@ -188,7 +188,7 @@ func (c *Collective) getHeader(rank int, b []byte) error {
 		return err
 	}
 	behind := uint64(0)
-	if total <= withHeader {
+	if total <= uint64(c.Job.small) {
 		behind = total
 	}
 	if uint64(len(b)-n) != behind {
@@ -213,7 +213,7 @@ func (j *Job) hearAll(rank int, objects []byte) {
 }
 
 // read notes that the header in the next message has been.
-func (s *stream) read() { s.heard, s.part = s.next.Tag, s.next.Kind }
+func (s *stream) read() { s.heard, s.part, s.view = s.next.Tag, s.next.Kind, s.next.Age }
 
 // kindNews is of a message that has news alone.
 const kindNews = 1 << 14
@@ -226,7 +226,7 @@ func (c *Collective) drop(rank int) error {
 		return errHeader
 	case s.next.Kind == kindNews:
 		c.Job.hearAll(rank, b)
-	case s.next.Kind != kindReason && (s.next.Tag != s.heard || s.next.Kind != s.part):
+	case s.next.Kind != kindReason && (s.next.Tag != s.heard || s.next.Kind != s.part || s.next.Age != s.view):
 		_, _, objects, _, err := parseHeader(b)
 		if err != nil {
 			return err

@@ -15,10 +15,14 @@ import (
 // Job is this rank's part in a job: what its objects and its collective calls share. The
 // calls serve one goroutine at a time.
 type Job struct {
-	T        rdma.Transport
-	Rank     int
-	Size     int // of the job when it began
-	View     View
+	T     rdma.Transport
+	Rank  int
+	Size  int // of the job when it began
+	view  atomic.Pointer[rdma.View]
+	views rdma.Viewed // T, once the job is to go on when ranks die; nil: it is not
+	// OnDeath is called for each rank that the job goes on without, from the call that
+	// notices.
+	OnDeath  func(v rdma.View, dead *rdma.PeerError)
 	Hosts    Hosts // set by the first collective call
 	Marks    *Marks
 	Failures *Failures
@@ -29,6 +33,7 @@ type Job struct {
 	out     rdma.Outbox
 	in      []stream      // by rank; own entry unused
 	calls   atomic.Uint64 // collectives completed or given up
+	small   int           // data up to this length travels with its header
 	scratch []byte        // for results that must not be half written
 	touched []*Member     // objects that the end of a collective call levels
 
@@ -82,7 +87,8 @@ func NewJob(ctx context.Context, t rdma.Transport) (*Job, error) {
 }
 
 func newJob(rank, size int) *Job {
-	j := &Job{Rank: rank, Size: size, View: everyone(size), in: make([]stream, size), memory: map[*byte]*memory{}}
+	j := &Job{Rank: rank, Size: size, small: withHeader, in: make([]stream, size), memory: map[*byte]*memory{}}
+	j.enter(rdma.Everyone(size))
 	j.Failures = NewFailures(rank, &j.Gate)
 	return j
 }
@@ -341,6 +347,8 @@ func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 		dead = DeathIn(j.T.State(rank))
 	}
 	switch {
+	case dead != nil && LeftOut(j.T, rank):
+		return rule.Lost, nil
 	case dead != nil:
 		return rule.Dead, dead
 	case away || gone != nil:

@@ -13,7 +13,7 @@ import (
 type Object interface {
 	Rank() int
 	Size() int
-	View() View
+	View() rdma.View
 	Transport() rdma.Transport
 	// Progress is the goroutine that works beside the user's.
 	Progress() *progress.Loop
@@ -56,7 +56,7 @@ type Carried struct {
 
 func (c Carried) Rank() int                   { return c.M.Job.Rank }
 func (c Carried) Size() int                   { return c.M.Job.Size }
-func (c Carried) View() View                  { return c.M.Job.View }
+func (c Carried) View() rdma.View             { return c.M.Job.View() }
 func (c Carried) Transport() rdma.Transport   { return c.M.Job.T }
 func (c Carried) Progress() *progress.Loop    { return c.M.Job.Progress }
 func (c Carried) BoxName() string             { return c.M.BoxName() }

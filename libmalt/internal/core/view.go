@@ -1,26 +1,71 @@
 package core
 
-import "slices"
+import (
+	"malt/internal/say"
+	"malt/rdma"
+)
 
-// View is the set of ranks that take part, and its number, which grows when the set
-// changes. Ranks keep their numbers: what each has mapped stays where it is, and a smaller
-// view divides the same memory among fewer ranks.
-type View struct {
-	Generation uint64
-	Ranks      []int // ascending
-}
+// View is who takes part, as far as this rank has noticed: it changes in calls alone.
+func (j *Job) View() rdma.View { return *j.view.Load() }
 
-// everyone is the view with which a job of so many ranks begins.
-func everyone(size int) View {
-	v := View{Generation: 1}
-	for r := range size {
-		v.Ranks = append(v.Ranks, r)
+// Adopt is View, after a look for a newer one.
+func (j *Job) Adopt() rdma.View {
+	if j.views != nil {
+		j.enter(j.views.View())
 	}
-	return v
+	return j.View()
 }
 
-// Part is which of the equal parts of something rank has, and how many there are.
-func (v View) Part(rank int) (part, of int) {
-	part, _ = slices.BinarySearch(v.Ranks, rank)
-	return part, len(v.Ranks)
+// enter makes v this rank's view, unless that is as new.
+func (j *Job) enter(v rdma.View) {
+	for {
+		old := j.view.Load()
+		if old != nil && v.Generation <= old.Generation {
+			return
+		}
+		if j.view.CompareAndSwap(old, &v) {
+			if old != nil {
+				j.tell(*old, v)
+			}
+			return
+		}
+	}
+}
+
+// tell is called once for each view that this rank has gone over to.
+func (j *Job) tell(old, v rdma.View) {
+	for _, r := range old.Ranks {
+		if dead := DeathIn(j.T.State(r)); !v.Has(r) && dead != nil && j.OnDeath != nil {
+			j.OnDeath(v, dead)
+		}
+	}
+}
+
+// Survive has the job go on when ranks die, as long as least are left.
+func (j *Job) Survive(least int) error {
+	views, ok := j.T.(rdma.Viewed)
+	if !ok || len(j.T.Near()) < j.Size {
+		return say.Errorf(ErrUnsupported, "on_death=continue is for the ranks of one machine").Try("Leave it out: a death ends the job.")
+	}
+	views.Survive(least)
+	j.views = views
+	return nil
+}
+
+// Expel kills the process of rank.
+func (j *Job) Expel(rank int) error {
+	views, ok := j.T.(rdma.Viewed)
+	if !ok {
+		return say.Errorf(ErrUnsupported, "malt.expel is for the ranks of one machine").Try("Kill the process on its own machine.")
+	}
+	return views.Expel(rank)
+}
+
+// Survives tells whether it does.
+func (j *Job) Survives() bool { return j.views != nil }
+
+// LeftOut tells whether the job goes on without rank, which is dead.
+func LeftOut(t rdma.Transport, rank int) bool {
+	v, ok := t.(rdma.Viewed)
+	return ok && !v.View().Has(rank)
 }

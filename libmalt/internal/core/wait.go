@@ -83,8 +83,8 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 	return w.done, w.err
 }
 
-// advance is a step of op that ends it where a rank has died. No wait outlasts a
-// death, whomever it is for: the ones waited for may themselves be stuck on the
+// advance is a step of op that ends it where a rank has died, unless the job goes on.
+// Otherwise no wait outlasts a death, whomever it is for: the ones waited for may themselves be stuck on the
 // dead rank, or may have failed because of it. For the same reason a death
 // explains why another rank has left or given up.
 func advance(t rdma.Transport, op Stepper) (done bool, err error) {
@@ -119,11 +119,11 @@ func blame(t rdma.Transport, op Stepper, err error) error {
 }
 
 // Death is what the lowest rank that is dead has died of; nil where all live or
-// have left in good order.
+// have left in good order, or the job goes on without those that died.
 func Death(t rdma.Transport) *rdma.PeerError {
 	for r := range t.Size() {
 		if r != t.Rank() {
-			if dead := DeathIn(t.State(r)); dead != nil {
+			if dead := DeathIn(t.State(r)); dead != nil && !LeftOut(t, r) {
 				return dead
 			}
 		}

@@ -20,14 +20,14 @@ import (
 type object struct {
 	core.Boxed // what this test does not need
 	t          rdma.Transport
-	view       core.View
+	view       rdma.View
 	clock      uint64
 	runs       []reduce.Run
 }
 
 func (o *object) Rank() int                        { return o.t.Rank() }
 func (o *object) Size() int                        { return o.t.Size() }
-func (o *object) View() core.View                  { return o.view }
+func (o *object) View() rdma.View                  { return o.view }
 func (o *object) Transport() rdma.Transport        { return o.t }
 func (o *object) BoxName() string                  { return "w" }
 func (o *object) Runs() []reduce.Run               { return o.runs }
@@ -47,7 +47,7 @@ func TestSmallerView(t *testing.T) {
 	defer stop()
 	objects, routes := make([]*object, n), make([]*Route, n)
 	for r, tr := range inmem.New(n) {
-		objects[r] = &object{t: tr, view: core.View{Generation: 1, Ranks: []int{0, 1, 2, 3}}, runs: []reduce.Run{{Type: reduce.Float64, Bytes: bytes}}}
+		objects[r] = &object{t: tr, view: rdma.View{Generation: 1, Ranks: []int{0, 1, 2, 3}}, runs: []reduce.Run{{Type: reduce.Float64, Bytes: bytes}}}
 		var err error
 		if routes[r], err = New(objects[r], bytes); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestSmallerView(t *testing.T) {
 	for r := range n {
 		fill(r, float64(10*r))
 		if slices.Contains(survivors, r) {
-			objects[r].view = core.View{Generation: 2, Ranks: survivors}
+			objects[r].view = rdma.View{Generation: 2, Ranks: survivors}
 		}
 	}
 	average(2, survivors...)

@@ -77,8 +77,10 @@ class Parser(argparse.ArgumentParser):
 
 def settings(options: argparse.Namespace) -> dict[str, str]:
     """Return the variables that options of ``malt run`` stand for."""
-    told = {} if options.timeout is None else {"MALT_TIMEOUT": str(options.timeout)}
-    return told | {"MALT_ENCRYPT": "1"} if options.encrypt else told
+    told = {"MALT_TIMEOUT": options.timeout, "MALT_ON_DEATH": options.on_death, "MALT_MIN_RANKS": options.min_ranks}
+    if options.encrypt:
+        told["MALT_ENCRYPT"] = "1"
+    return {name: str(value) for name, value in told.items() if value is not None}
 
 
 def refuse_given(options: argparse.Namespace, names: Iterable[str], refuse: Refuse, why: str, *more: str) -> None:

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, get_args
 
 from malt._cli import hosts, nodes, target
 from malt._cli.agent import Hosts
@@ -22,10 +22,12 @@ from malt._cli.wrap import columns
 from malt._ranks import machine
 from malt._ranks.launch import Job, job_environment, meeting
 from malt._ranks.output import Display
+from malt._ranks.rank import Outcome
+from malt.typing import OnDeath
 
 RANKS = Kind("malt run", "rank")
 
-ON_DEATH = ("stop",)
+ON_DEATH = get_args(OnDeath)
 
 USAGE = "malt run -n RANKS | -H HOST:RANKS,... [options] [--] SCRIPT.py | -m MODULE | PROGRAM  [arguments]"
 
@@ -62,7 +64,16 @@ def parser() -> Parser:
     made.add_argument("--encrypt", action="store_true", help="encrypt all connections between machines (MALT_ENCRYPT)")
     made.add_argument("--summary", action="store_true", help="print at the end where the time went")
     made.add_argument(
-        "--on-death", type=_on_death, default="stop", metavar="stop", help="effect of a rank's death: stop the job"
+        "--on-death",
+        type=_on_death,
+        metavar="WHAT",
+        help="effect of a rank's death (MALT_ON_DEATH): stop the job, or continue without it; default: stop",
+    )
+    made.add_argument(
+        "--min-ranks",
+        type=ranks,
+        metavar="RANKS",
+        help="with --on-death continue: stop the job when fewer are left (MALT_MIN_RANKS); default: 1",
     )
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
     hosts.add_options(made)
@@ -143,10 +154,18 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
         env = _environment(options, part)
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
+        if options.on_death == "continue":
+            job.survive = partial(_lost, job, terminal)
         for rank in part.numbers:
             job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
 
     return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
+
+
+def _lost(job: Job, terminal: Terminal, rank: Outcome, after: float) -> None:
+    """Say that a rank has died, and who goes on."""
+    left = RANKS.name(other.number for other in job.ranks if other.status is None)
+    terminal.note(f"{RANKS.name([rank.number])} {rank.fate()} after {after:.1f} s; {left} go on")
 
 
 def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Refuse) -> int:
@@ -166,6 +185,8 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
 
 
 def _finish(options: argparse.Namespace, job: Job, terminal: Terminal, display: Display) -> None:
+    if any(rank.died and rank.number == 0 for rank in job.outcomes):
+        terminal.note("rank 0 died, and with it all that only rank 0 prints or saves: use malt.first() for that")
     if display.log_error is not None:
         terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
     if options.summary:

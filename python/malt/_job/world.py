@@ -16,10 +16,24 @@ from .. import _frames, _launchers, _lib
 from .._errors import StateError
 from .._guide import lines
 from .._options import choose, joined, misspelt, spelled, whole
-from ..typing import Op, Transport
+from ..typing import OnDeath, Op, Transport
 from . import codec, foreign, identity
 
-__all__ = ["allgather", "allreduce", "barrier", "broadcast", "generation", "init", "local_rank", "rank", "size"]
+__all__ = [
+    "alive",
+    "allgather",
+    "allreduce",
+    "barrier",
+    "broadcast",
+    "confirm",
+    "expel",
+    "first",
+    "generation",
+    "init",
+    "local_rank",
+    "rank",
+    "size",
+]
 
 OPS: tuple[Op, ...] = get_args(Op)
 
@@ -50,6 +64,8 @@ def init(
     token: str | None = None,
     timeout: float | None = None,
     transport: Transport | None = None,
+    on_death: OnDeath | None = None,
+    min_ranks: int | None = None,
 ) -> None:
     """Join the job. You rarely need this: the first call that needs the job joins it.
 
@@ -72,6 +88,12 @@ def init(
         Longest wait in seconds, for calls without ``timeout=``; 300 by default.
     transport : {"auto", "shm", "tcp", "inmem"}, optional
         How updates reach other ranks: see ``MALT_TRANSPORT``.
+    on_death : {"stop", "continue"}, optional
+        What a rank's death does to the job: it ends, which is the default, or the others go on
+        without that rank. All ranks must say the same; ``malt run --on-death`` does.
+    min_ranks : int, optional
+        With ``on_death="continue"``: with fewer ranks than that the job ends all the same; 1 by
+        default.
 
     Raises
     ------
@@ -90,6 +112,8 @@ def init(
             "token": token,
             "timeout": None if timeout is None else _lib.seconds(timeout),
             "transport": transport,
+            "on_death": on_death,
+            "min_ranks": min_ranks,
         }.items()
         if value is not None
     }
@@ -122,7 +146,7 @@ def _join(told: dict[str, object]) -> None:
         started = _launchers.described(os.environ)
         if started is not None:
             told = {**_launchers.joining(started, os.environ, _job_timeout(told.get("timeout"))), **told}
-    launched = bool(told.keys() - {"timeout", "transport"}) or any(
+    launched = bool(told.keys() - {"timeout", "transport", "on_death", "min_ranks"}) or any(
         os.environ.get(name) for name in identity.RANK_VARIABLES
     )
     options = joined(**{name: str(value) for name, value in told.items()})
@@ -258,7 +282,78 @@ def local_rank() -> int:
 
 def generation() -> int:
     """Return the membership number: 1, and one more each time the set of ranks changes."""
-    return _who().generation
+    who = _who()
+    return who.generation if who is not _me or _lib.forked() else _lib.generation()
+
+
+def alive() -> list[int]:
+    """Return the ranks that take part, in ascending order.
+
+    These are all ranks, unless some have died and the job goes on without them
+    (``--on-death continue``). The list changes in calls of MALT alone, together with
+    `generation`, so two looks without a call between them agree.
+
+    Examples
+    --------
+    >>> malt.alive()
+    [0]
+    """
+    _see_joined()
+    return _lib.living()
+
+
+def first() -> bool:
+    """Tell whether this is the lowest rank that takes part: for what one rank does, such as printing and saving.
+
+    Examples
+    --------
+    >>> malt.first()
+    True
+    """
+    return alive()[0] == rank()
+
+
+def confirm(timeout: float | None = None) -> None:
+    """Return when this rank is known to take part still. Call it before results are written.
+
+    Where the ranks are on one machine, each that can ask takes part.
+
+    Parameters
+    ----------
+    timeout : float, optional
+        In seconds; by default the timeout of the job.
+
+    Raises
+    ------
+    ExpelledError
+        The others have gone on without this rank.
+    """
+    _see_joined()
+    _lib.confirm(timeout)
+
+
+def expel(rank: int) -> None:
+    """Kill a rank that hangs (SIGKILL), so that the others can go on without it.
+
+    MALT never does this by itself: a rank that is stopped or slow is waited for, until the
+    timeout.
+
+    Parameters
+    ----------
+    rank : int
+        Another rank of this machine.
+
+    Raises
+    ------
+    ValueError
+        That is no other rank.
+    UnsupportedError
+        It is on another machine.
+    HostError
+        Its process cannot be killed, or has ended.
+    """
+    _see_joined()
+    _lib.expel(checked_rank("rank", rank))
 
 
 def barrier(timeout: float | None = None) -> None:
@@ -333,7 +428,7 @@ def checked_rank(name: str, value: object) -> int:
 
 
 def allgather(value: T, *, timeout: float | None = None) -> list[T]:
-    """Return the values of all ranks, in rank order. Collective.
+    """Return the values of all ranks that take part (`alive`), in rank order. Collective.
 
     Parameters
     ----------

@@ -14,8 +14,20 @@ graphs    dataflow graphs; what the library knows about this machine
 
 from .convert import DTYPES
 from .graphs import graph_measures, graph_receivers, graph_text, inspect, version
-from .job import abort, allgather, allreduce, barrier, broadcast, init, who
-from .loading import alive
+from .job import (
+    abort,
+    allgather,
+    allreduce,
+    barrier,
+    broadcast,
+    confirm,
+    expel,
+    generation,
+    init,
+    living,
+    who,
+)
+from .loading import alive, forked
 from .memory import Counters, Memory, book_all, book_with
 from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector
 from .waiting import DEFAULT_TIMEOUT, JOB, seconds, warn
@@ -37,12 +49,17 @@ __all__ = [
     "book_with",
     "broadcast",
     "check_vector",
+    "confirm",
     "drop_unfinished",
+    "expel",
+    "forked",
+    "generation",
     "graph_measures",
     "graph_receivers",
     "graph_text",
     "init",
     "inspect",
+    "living",
     "new_segment",
     "new_vector",
     "seconds",

@@ -14,7 +14,19 @@ from .convert import DTYPES, check, describe_array, encoded
 from .loading import ffi, lib, mark_ended
 from .waiting import JOB
 
-__all__ = ["abort", "allgather", "allreduce", "barrier", "broadcast", "init", "who"]
+__all__ = [
+    "abort",
+    "allgather",
+    "allreduce",
+    "barrier",
+    "broadcast",
+    "confirm",
+    "expel",
+    "generation",
+    "init",
+    "living",
+    "who",
+]
 
 
 def init(options: str, job_timeout: float) -> None:
@@ -30,6 +42,30 @@ def init(options: str, job_timeout: float) -> None:
 def who() -> tuple[int, int, int, int]:
     """Rank, size, local rank, generation."""
     return lib.malt_rank(), lib.malt_size(), lib.malt_local_rank(), lib.malt_generation()
+
+
+def living() -> list[int]:
+    """Return the ranks that take part, ascending."""
+    most = lib.malt_size()
+    ranks, count = ffi.new("int32_t[]", max(most, 1)), ffi.new("uint32_t *")
+    check(lib.malt_alive(ranks, most, count))
+    return list(ranks[0 : count[0]])
+
+
+def generation() -> int:
+    """Return the membership number."""
+    return int(lib.malt_generation())
+
+
+def confirm(timeout: float | None) -> None:
+    """Return when this rank is known to take part still."""
+    with JOB.claim():
+        JOB.together(lib.malt_confirm, timeout)
+
+
+def expel(rank: int) -> None:
+    """Kill the process of a rank."""
+    check(lib.malt_expel(rank))
 
 
 def abort(error: BaseException) -> None:
@@ -76,7 +112,7 @@ def allgather(
     """
     with JOB.claim():
         JOB.together(lib.malt_allgather, timeout, data, len(data), encoded(call), encoded(given))
-        return [_received(rank, decode) for rank in range(lib.malt_size())]
+        return [_received(rank, decode) for rank in living()]
 
 
 def broadcast(data: bytes, root: int, decode: Callable[[memoryview], Any], timeout: float | None) -> Any:

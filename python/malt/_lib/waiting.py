@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from malt._errors import StaleError, StateError, TimeoutError
+from malt._errors import DeathWarning, StaleError, StateError, TimeoutError
 from malt._frames import in_threads, ours
 from malt._guide import lines
 
 from . import convert, loading, place
 from .loading import caught, lib
 
-__all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "milliseconds", "seconds", "warn", "warn_of_wait"]
+__all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "milliseconds", "seconds", "warn", "warn_of_death", "warn_of_wait"]
 
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 
@@ -170,12 +170,17 @@ JOB = Job()
 in_threads()
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn at the line of the user's that called malt."""
     level, frame = 1, sys._getframe()
     while frame is not None and (ours(frame) or frame.f_globals.get("__name__", "").startswith("torch.")):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_death(rank: int, why: str) -> None:
+    """Warn of a death after which this rank goes on."""
+    warn(f"rank {rank} has died: {why}; the others continue without it", DeathWarning)
 
 
 def warn_of_wait(waited: float, left: float) -> None:

@@ -111,6 +111,9 @@ class Job:
         """The user has asked the ranks to end: once one has, the others get longer to."""
         self.stopped: float | None = None
         """When the job was stopped: what ends after that ends because of it."""
+        self.survive: Callable[[Outcome, float], None] | None = None
+        """Called with a rank that was killed, and after how many seconds, where the others go on; None: they do not."""
+        self._begun = time.monotonic()
         self._output = output
         self._preexec = preexec
         self._told = told or self._put_out
@@ -366,10 +369,20 @@ class Job:
         now = time.monotonic()
         for rank in self.ranks:
             rank.look()
-            if rank.status and rank.failed is None:
+            if rank.status and not rank.died and self.survive is not None and self._can_be_spared(rank):
+                rank.died = True
+                self.survive(rank, now - self._begun)
+            if not rank.status or rank.died:
+                continue
+            if rank.failed is None:
                 rank.failed = now
-            if rank.status and self.stopped is None:
+            if self.stopped is None:
                 self._stop_soon()
+
+    def _can_be_spared(self, rank: Rank) -> bool:
+        """Tell whether others can go on without a rank that has ended."""
+        others = any(other is not rank and not other.died for other in self.ranks)
+        return not self.asked and self.stopped is None and others and rank.killed()
 
     def _stop_soon(self) -> None:
         """Stop the job, unless all ranks end before; the first failure counts."""

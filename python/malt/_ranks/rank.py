@@ -26,6 +26,8 @@ class Outcome:
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
+        self.died = False
+        """It was killed, and the others go on without it."""
         self.failure: dict[str, Any] | None = None
         """What it reported about its failure (``_report``): type, peer."""
         self.words: dict[str, Any] | None = None
@@ -41,6 +43,11 @@ class Outcome:
         if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
             return 1  # it was stopped while it was on its way out
         return self.status if self.status >= 0 else 128 - self.status
+
+    def killed(self) -> bool:
+        """Tell whether a signal has ended it, also as a shell says so: then others may go on without it."""
+        crashes = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
+        return self.failure is None and self.status is not None and (self.status < 0 or self.status - 128 in crashes)
 
     def fate(self) -> str:
         """Return how it ended, such as ``ended with exit code 1``."""

@@ -103,6 +103,17 @@ func (p *Process) Close() {
 	}
 }
 
+// Kill ends the process with SIGKILL.
+func (p *Process) Kill() error {
+	if p.fd >= 0 {
+		return unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0)
+	}
+	if p.gone() {
+		return ErrNoProcess
+	}
+	return unix.Kill(p.Pid, unix.SIGKILL)
+}
+
 // gone asks by id, for processes without a descriptor.
 func (p *Process) gone() bool {
 	now, err := StartTime(p.Pid)

@@ -25,6 +25,9 @@ static void everything(void)
 	REFUSED(malt_finalize_at_exit());
 	REFUSED(malt_abort("x", NULL));
 	REFUSED(malt_at("x"));
+	REFUSED(malt_alive(NULL, 0, &u32));
+	REFUSED(malt_confirm(-1));
+	REFUSED(malt_expel(1));
 	REFUSED(malt_barrier(-1));
 	REFUSED(malt_allreduce(NULL, 0, MALT_FLOAT32, "mean", -1));
 	REFUSED(malt_allreduce_array(NULL, &a, "mean", -1));

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"errors"
+
+	"malt/internal/say"
+	"malt/rdma"
+)
+
+// A collective call is made among the ranks of a view. Where one of them dies, and has not
+// sent all of its data, the call begins anew without it, as another attempt, in the view
+// that there is then. Each message has the number of its
+// attempt, in Stamp.Age.
+//
+// An attempt comes about if all of its ranks have sent all of their data in it. Nobody
+// stores to what a dead rank has left, so all who look at it after its death find the same:
+// all of its data, and it has taken part, or not, and then nobody completes the attempt. A
+// rank that meets a message of a later attempt follows: who sent that needs the data of
+// this rank there, and does not send its own here, unless the attempt cannot come about.
+// So no two ranks complete different attempts of a call.
+//
+// What a rank has told of its objects must be known to all alike: who goes on without a
+// rank has read all that it had sent.
+
+// errAttempt says that the attempt under way cannot come about, or another is.
+var errAttempt = errors.New("another attempt")
+
+// attempt is its number: 0 while nobody has died.
+func (c *Collective) attempt() uint64 { return c.view.Generation - 1 }
+
+// attempts is advance, in as many attempts as it takes.
+func (c *Collective) attempts() (bool, error) {
+	for {
+		done, err := c.advance()
+		if err != errAttempt {
+			return done, err
+		}
+		if err := c.retry(); err != nil {
+			return false, err
+		}
+	}
+}
+
+// Refresh begins this part of the call anew if the view has changed since it began: what
+// this rank has of those that are gone may not be what others have.
+func (c *Collective) Refresh() error {
+	if c.Job.views == nil || c.Job.views.View().Generation == c.view.Generation {
+		return nil
+	}
+	return c.retry()
+}
+
+// retry begins this part of the call anew, in the present view.
+func (c *Collective) retry() error {
+	was := c.view
+	if c.view = c.Job.views.View(); c.view.Generation == was.Generation {
+		return say.Errorf(rdma.ErrCorrupt, "%s: a message of a generation behind %d", c.Name(), was.Generation)
+	}
+	clear(c.from)
+	c.sent, c.ready = -1, false
+	return c.exhaust()
+}
+
+// exhaust reads what the ranks that this attempt does without had sent.
+func (c *Collective) exhaust() (err error) {
+	if len(c.view.Ranks) == c.Job.Size {
+		return nil
+	}
+	for r := range c.Job.in {
+		s := &c.Job.in[r]
+		for s.inbox != nil && !c.view.Has(r) {
+			if !s.has {
+				if s.next, s.has, err = s.inbox.Next(); err != nil {
+					return err
+				}
+			}
+			if !s.has {
+				break
+			}
+			if err := c.drop(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Ranks are those of this attempt.
+func (c *Collective) Ranks() []int { return c.view.Ranks }

@@ -1,0 +1,255 @@
+package libmalt_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
+)
+
+var errKilled = errors.New("killed by the test")
+
+// survivors runs a job that goes on while at least least ranks live. A body that returns
+// errKilled has ended as a killed process does.
+func survivors(t *testing.T, n, least int, body func(ctx context.Context, w *libmalt.World) error) {
+	t.Helper()
+	ctx := background(t)
+	var all sync.WaitGroup
+	for r, tr := range inmem.New(n) {
+		all.Go(func() {
+			w, err := libmalt.NewWorld(ctx, tr, libmalt.Config{Continue: true, MinRanks: least})
+			if err == nil {
+				err = body(ctx, w)
+			}
+			if err == errKilled {
+				inmem.Kill(tr)
+				return
+			}
+			if err == nil {
+				err = w.Close()
+			}
+			if err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestG8SurvivorsAgree kills up to all but one of the ranks between a scatter and the
+// gather, or before it: in lock-step each who lives has, after each step, the mean of those
+// that had arrived in it.
+func TestG8SurvivorsAgree(t *testing.T) {
+	const steps = 12
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 8))
+		n := []int{2, 3, 5, 8}[seed%4]
+		dies, arrives := make([]uint64, n), make([]bool, n) // at which clock; and whether it has scattered there
+		for _, r := range rnd.Perm(n)[:rnd.IntN(n)] {
+			dies[r], arrives[r] = 1+rnd.Uint64N(steps), rnd.IntN(2) == 0
+		}
+		survivors(t, n, 1, func(ctx context.Context, w *libmalt.World) error {
+			r := w.Rank()
+			v, err := vector(ctx, w, 100, "")
+			if err != nil {
+				return err
+			}
+			for clock := uint64(1); clock <= steps; clock++ {
+				if dies[r] == clock && !arrives[r] {
+					return errKilled
+				}
+				fill(v.Bytes(), float32(clock*100)+float32(r))
+				if _, err := v.Scatter(ctx, nil, 1); err != nil {
+					return err
+				}
+				if dies[r] == clock {
+					return errKilled
+				}
+				if _, err := v.Gather(ctx, ""); err != nil {
+					return fmt.Errorf("clock %d: %w", clock, err)
+				}
+				sum, count := float32(0), float32(0)
+				for o := range n {
+					if dies[o] == 0 || dies[o] > clock || dies[o] == clock && arrives[o] {
+						sum, count = sum+float32(clock*100)+float32(o), count+1
+					}
+				}
+				if x, err := constant(v.Bytes()); err != nil || x != sum/count && x != sum*(1/count) {
+					return fmt.Errorf("seed %d: at clock %d: %v (%v), want the mean of %v", seed, clock, x, err, count)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// TestSurvivorsGoOn: in every mode and on any graph those who live make all their steps, and
+// what the dead rank sent last is folded.
+func TestSurvivorsGoOn(t *testing.T) {
+	for _, n := range []int{2, 3, 5, 8} {
+		for _, graph := range []string{"all", "halton", "ring", "random:1", "star", "one-peer"} {
+			for _, consistency := range []string{"bsp", "ssp:0", "ssp:2", "async", "notify-ack", "notify-ack:3"} {
+				if graph == "one-peer" && consistency != "bsp" {
+					continue
+				}
+				options := "graph=" + graph + " consistency=" + consistency
+				t.Run(fmt.Sprintf("%d ranks %s", n, options), func(t *testing.T) {
+					survivors(t, n, 1, func(ctx context.Context, w *libmalt.World) error {
+						v, err := vector(ctx, w, 10, options)
+						if err != nil {
+							return err
+						}
+						for step := range 12 {
+							if step > 2 && w.Rank() == 1 || step > 6 && w.Rank() == 0 && n > 2 {
+								return errKilled
+							}
+							fill(v.Bytes(), 1)
+							if _, err := v.Sync(ctx, 1); err != nil {
+								return fmt.Errorf("step %d: %w", step, err)
+							}
+							if x, err := constant(v.Bytes()); err != nil || x != 1 {
+								return fmt.Errorf("step %d: the mean of ones is %v (%v)", step, x, err)
+							}
+						}
+						return nil
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestCallsAmongSurvivors: collective calls are those of the ranks that live.
+func TestCallsAmongSurvivors(t *testing.T) {
+	died := make(chan struct{})
+	survivors(t, 4, 2, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, 10, "")
+		if err != nil {
+			return err
+		}
+		r := w.Rank()
+		if r == 0 {
+			defer close(died)
+			return errKilled // closed before the kill: the others have to wait for it
+		}
+		<-died
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if alive := w.Alive(); !slices.Equal(alive, []int{1, 2, 3}) || w.Generation() != 2 {
+			return fmt.Errorf("alive %v in generation %d", alive, w.Generation())
+		}
+		data := make([]byte, 4<<20)
+		binary.LittleEndian.PutUint64(data, uint64(r))
+		parts, err := w.AllGather(ctx, data)
+		if err != nil {
+			return err
+		}
+		for o, part := range parts {
+			if o == 0 && part != nil || o > 0 && (len(part) != len(data) || binary.LittleEndian.Uint64(part) != uint64(o)) {
+				return fmt.Errorf("allgather gives %d bytes of rank %d", len(part), o)
+			}
+		}
+		fill(v.Bytes(), float32(r))
+		if err := v.AllReduce(ctx, "sum"); err != nil {
+			return err
+		}
+		if x, err := constant(v.Bytes()); err != nil || x != 6 {
+			return fmt.Errorf("the sum is %v (%v)", x, err)
+		}
+		if err := wantDeath(v.Broadcast(ctx, 0), 0); err != nil {
+			return err
+		}
+		if _, err := w.Broadcast(ctx, []byte{1}, 0); wantDeath(err, 0) != nil {
+			return wantDeath(err, 0)
+		}
+		fill(v.Bytes(), float32(r))
+		if err := v.Broadcast(ctx, 3); err != nil {
+			return err
+		}
+		if x, err := constant(v.Bytes()); err != nil || x != 3 {
+			return fmt.Errorf("the root's value is %v (%v)", x, err)
+		}
+		// An object made now starts with the values of the lowest rank that lives.
+		u, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: 4}}, "u", "graph=halton")
+		if err != nil {
+			return err
+		}
+		if got := u.Receivers(); slices.Contains(got, 0) || len(got) == 0 {
+			return fmt.Errorf("receivers %v", got)
+		}
+		if _, err := u.Sync(ctx, 1); err != nil {
+			return err
+		}
+		return v.Configure(ctx, "graph=ring consistency=ssp:1")
+	})
+}
+
+// TestNewEdgesCarry: where a rank on a ring dies, its neighbours send to each other.
+func TestNewEdgesCarry(t *testing.T) {
+	for _, consistency := range []string{"bsp", "ssp:1", "async"} {
+		for _, sparse := range []string{"", " sparse=model"} {
+			t.Run(consistency+sparse, func(t *testing.T) {
+				survivors(t, 4, 1, func(ctx context.Context, w *libmalt.World) error {
+					v, err := vector(ctx, w, 10, "graph=ring fold=replace consistency="+consistency+sparse)
+					if err != nil {
+						return err
+					}
+					r := w.Rank()
+					if r == 2 {
+						return errKilled
+					}
+					for w.Generation() == 1 {
+						if err := w.Barrier(ctx); err != nil {
+							return err
+						}
+					}
+					before := map[int]int{0: 3, 1: 0, 3: 1}[r]
+					if got := v.Senders(); !slices.Equal(got, []int{before}) {
+						return fmt.Errorf("senders %v, want %d", got, before)
+					}
+					fill(v.Bytes(), float32(r+1))
+					if _, err := v.Scatter(ctx, nil, 1); err != nil {
+						return err
+					}
+					if err := w.Barrier(ctx); err != nil {
+						return err
+					}
+					if _, err := v.Gather(ctx, ""); err != nil {
+						return err
+					}
+					if x, err := constant(v.Bytes()); err != nil || x != float32(before+1) {
+						return fmt.Errorf("rank %d has %v (%v), want that of rank %d", r, x, err, before)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
+// TestTooFewSurvivors: with fewer ranks than asked for, and where a rank ends by an error
+// of its own, the job ends as without on_death=continue.
+func TestTooFewSurvivors(t *testing.T) {
+	survivors(t, 3, 3, func(ctx context.Context, w *libmalt.World) error {
+		if w.Rank() == 1 {
+			return errKilled
+		}
+		return wantDeath(w.Barrier(ctx), 1)
+	})
+	survivors(t, 3, 1, func(ctx context.Context, w *libmalt.World) error {
+		if w.Rank() == 1 {
+			w.Abort(rdma.HasFailed(1, "an error of its own"))
+			return nil
+		}
+		return wantDeath(w.Barrier(ctx), 1)
+	})
+}

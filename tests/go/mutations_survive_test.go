@@ -1,0 +1,87 @@
+package tests
+
+// ofSurvivors are those of jobs that go on when a rank dies.
+var ofSurvivors = []mutation{
+	{
+		line: "view: the set of ranks is written after the word that names it",
+		in:   "rdma/rendezvous.page.propose",
+		old: `
+			for $i, $w := range $b {
+				$p.set($rank, $which, $i).Store($w)
+			}
+			if $p.view().CompareAndSwap($v, ($v>>viewBits+1)<<viewBits|uint64($rank)<<1|uint64($which)) {
+				return
+			}`,
+		new: `
+			if $p.view().CompareAndSwap($v, ($v>>viewBits+1)<<viewBits|uint64($rank)<<1|uint64($which)) {
+				for $i, $w := range $b {
+					$p.set($rank, $which, $i).Store($w)
+				}
+				return
+			}`,
+		caught: "TestExploreView/two_watchers", how: "two views of generation",
+	},
+	{
+		line:   "view: the set that the word names is filled again",
+		in:     "rdma/rendezvous.page.propose",
+		old:    "$which = 1",
+		new:    "",
+		caught: "TestExploreView/one_watcher", how: "two views of generation",
+	},
+	{
+		line:   "view: no second look at the word",
+		in:     "rdma/rendezvous.page.members",
+		old:    "return $p.view().Load() == $v",
+		new:    "return true",
+		caught: "TestExploreView/one_watcher", how: "two views of generation",
+	},
+	{
+		line:   "view: only the rank that notices a death proposes",
+		in:     "rdma/rendezvous.Host.State",
+		old:    "$h.leaveOut($rank)",
+		new:    "",
+		caught: "TestExploreView/who_looks_repairs", how: "is known to be dead",
+	},
+	{
+		line:   "a dead rank that is behind counts where its update has arrived",
+		in:     "libmalt/boxes.gathering.lockstep",
+		old:    "if slices.Contains($lost, $src.rank) { continue }",
+		new:    "",
+		caught: "TestExploreSurvivors/bsp,_three_ranks", big: true, how: "has folded the set",
+	},
+	{
+		line:   "a clock looked at before the death counts, and the others go on",
+		in:     "libmalt/boxes.gathering.behind",
+		old:    "$clock, _ = $look()",
+		new:    "",
+		caught: "TestExploreSurvivors/bsp,_three_ranks", big: true, how: "has folded the set",
+	},
+	{
+		line:   "parts of earlier attempts count",
+		in:     "libmalt/internal/core.Collective.peek",
+		old:    "$s.next.Age < $c.attempt()",
+		new:    "false",
+		caught: "TestExploreSurvivors/sum_of_several_messages", big: true, how: "malformed header",
+	},
+	{
+		line:   "the view of a call is that of its end",
+		in:     "libmalt/internal/core.Collective.Ranks",
+		old:    "return $c.view.Ranks",
+		new:    "return $c.Job.View().Ranks",
+		caught: "TestExploreSurvivors/sum_of_several_messages", big: true, how: "waits for ever",
+	},
+	{
+		line:   "what a dead rank has told is left unread",
+		in:     "libmalt/internal/core.Collective.exhaust",
+		old:    "if len($c.view.Ranks) == $c.Job.Size { return nil }",
+		new:    "return nil",
+		caught: "TestExploreSurvivors/news_of_the_dead", how: "is at clock",
+	},
+	{
+		line:   "a rank does not follow to a later attempt",
+		in:     "libmalt/internal/core.Collective.retry",
+		old:    "$c.sent, $c.ready = -1, false",
+		new:    "$c.ready = false",
+		caught: "TestExploreSurvivors/sum_of_several_messages", big: true, how: "waits for ever",
+	},
+}
