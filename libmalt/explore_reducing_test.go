@@ -99,6 +99,9 @@ func (a *actor) reduce(ctx context.Context, letter rune) error {
 	case err != nil:
 		return err
 	}
+	if a.play.own(survive) > 0 {
+		return a.summed(n)
+	}
 	want := 0.0
 	for r := range a.w.job.Size {
 		want += valueOf(r, n)

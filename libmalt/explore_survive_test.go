@@ -3,19 +3,24 @@
 package libmalt
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
+	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/route/shared"
 	"malt/rdma"
 )
 
 // Jobs that go on when a rank dies, in every interleaving, with a death at every step.
 //
-// d is an allreduce by messages, D a broadcast from rank 0.
+// d is an allreduce by messages, D a broadcast from rank 0. explore_mend_test.go has the
+// route in place alone.
 
 // entries of collective calls in the log of what was folded; clocks are below.
 const firstCall = 8
@@ -58,12 +63,77 @@ func (a *actor) took(set byte) {
 	if set != view {
 		a.t.Fail("ranks %#b have taken part, and the view has %#b", set, view)
 	}
+	a.included(set)
+	a.fold(firstCall+a.w.job.Calls(), set)
+}
+
+// averaged judges a sync in place: who has taken part, all who live among them, is the
+// same for all, and all elements are the fold of their arrays. Of a mean, those of one
+// block for each death may be a mean of some arrays that have the result already.
+func (a *actor) averaged(clock uint64) {
+	set, least, most := byte(0), math.Inf(1), math.Inf(-1)
+	for _, r := range a.b.Route.(*shared.Route).Ranks() {
+		set |= 1 << r
+		least, most = min(least, valueOf(r, clock)), max(most, valueOf(r, clock))
+	}
+	a.included(set)
+	op, blocks := a.v.mode.Load().fold, map[int]bool{}
+	want := foldOf(op, set, clock)
+	for at := 0; at < len(a.s.Data); at += 8 {
+		got := math.Float64frombits(binary.LittleEndian.Uint64(a.s.Data[at:]))
+		if got == want {
+			continue
+		}
+		if blocks[at/core.BlockBytes] = true; op != reduce.Mean || got < least || got > most || len(blocks) > a.play.kills {
+			a.t.Fail("at clock %d rank %d holds %v at %d, not the %s %v of the set %#b", clock, a.w.job.Rank, got, at, op, want, set)
+		}
+	}
+	a.fold(clock, set|inPlaceBit)
+}
+
+// summed judges an allreduce of sums.
+func (a *actor) summed(call uint64) error {
+	got, err := uniform(a.s.Data)
+	if err != nil {
+		return err
+	}
+	for set := byte(1); set < 1<<a.w.job.Size; set++ {
+		want := 0.0
+		for r := range a.w.job.Size {
+			if set>>r&1 != 0 {
+				want += valueOf(r, call)
+			}
+		}
+		if want == got {
+			a.included(set)
+			a.fold(firstCall+call, set)
+			return nil
+		}
+	}
+	return fmt.Errorf("call %d of rank %d gives %v, the sum of no set of ranks", call, a.w.job.Rank, got)
+}
+
+// included holds that all who live have taken part.
+func (a *actor) included(set byte) {
 	for r, b := range a.all {
 		if set>>r&1 == 0 && !b.t.Dead() {
 			a.t.Fail("rank %d lives, and has not taken part (%#b)", r, set)
 		}
 	}
-	a.fold(firstCall+a.w.job.Calls(), set)
+}
+
+// same holds the arrays of all who live against each other.
+func same(all []*actor, report func(string, ...any)) {
+	var first *actor
+	for _, a := range all {
+		switch {
+		case a.t.Dead():
+		case first == nil:
+			first = a
+		case !bytes.Equal(a.s.Data, first.s.Data):
+			report("rank %d holds %x, rank %d %x", first.w.job.Rank, first.s.Data, a.w.job.Rank, a.s.Data)
+		}
+	}
 }
 
 func TestExploreSurvivors(t *testing.T) {
@@ -85,6 +155,12 @@ func TestExploreSurvivors(t *testing.T) {
 		{"sums of several messages", false, play{"consistency=bsp survive=1 split=1", []string{"dd", "dd"}, 1, false, nil}},
 		{"broadcast", true, play{"consistency=bsp survive=1 split=1 preemptions=1", []string{"D", "D", "D"}, 1, false, nil}},
 		{"news of the dead", false, play{"consistency=ssp:0 survive=1 preemptions=1", []string{"pb", "b", "b"}, 1, false, nil}},
+		{"in place", false, play{"survive=1 preemptions=2", []string{"i", "i"}, 1, false, nil}},
+		{"in place, sum", false, play{"survive=1 preemptions=1", []string{"a", "a"}, 1, false, nil}},
+		{"in place, twice", false, play{"survive=1 preemptions=1", []string{"aa", "aa"}, 1, false, nil}},
+		{"in place, given up", false, play{"survive=1 preemptions=1", []string{"xi", "ii"}, 1, false, nil}},
+		{"in place, barrier", false, play{"survive=1 preemptions=1", []string{"Ki", "ibi"}, 1, false, nil}},
+		{"allreduce in place", false, play{"consistency=async survive=1 preemptions=1", []string{"r", "r"}, 1, false, nil}},
 		{"bsp, three ranks, two deaths", true, play{"consistency=bsp survive=1 preemptions=2", []string{"s", "s", "s"}, 2, false, nil}},
 		{"sum, two deaths", true, play{"consistency=bsp survive=1 preemptions=2", []string{"d", "d", "d"}, 2, false, nil}},
 		{"sum of several messages, two deaths", true, play{"consistency=bsp survive=1 split=1 preemptions=2", []string{"d", "d", "d"}, 2, false, nil}},

@@ -186,6 +186,9 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if m.Rule.Kind == rule.BSP || p.own(survive) > 0 && strings.ContainsAny(strings.Join(p.scripts, ""), "dD") {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
+	if p.own(survive) > 0 && p.inPlace() {
+		x.Final(func(report func(string, ...any)) { same(all, report) })
+	}
 	if p.reduces() {
 		x.Final(func(report func(string, ...any)) { alike(all, report) })
 	}

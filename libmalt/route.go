@@ -41,7 +41,7 @@ func inStep(v *Vector) bool {
 
 // near tells whether all ranks share memory.
 func near(v *Vector) bool {
-	return inStep(v) && !v.Job.Survives() && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size
+	return inStep(v) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size
 }
 
 // several tells whether the ranks are on several hosts.

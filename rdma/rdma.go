@@ -220,7 +220,8 @@ type Words interface {
 // Shared is memory that the ranks near each other read and write, with words to
 // agree on who does when. It knows nothing of ranks that are not near.
 type Shared interface {
-	// Join waits until all near ranks have made theirs and maps it. It fails with
+	// Join waits until all near ranks have made theirs and maps it; one that the job goes
+	// on without (Viewed) may be missing: it has no Bytes, and its words are 0. It fails with
 	// *MismatchError where a rank's differs, and as Subscribe does where one is
 	// gone; then it has taken nothing and can be called again.
 	Join(ctx context.Context) error

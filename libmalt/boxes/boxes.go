@@ -68,10 +68,11 @@ func (m Mode) Everyone(size int) bool {
 
 // Use makes the channel that has been joined that of the object. What was unseen in an
 // earlier one counts as seen.
-func (b *Boxes) Use() {
+func (b *Boxes) Use(ranks []int) {
 	c := b.next
 	b.next = nil
 	if b.ch == nil {
+		b.Route.Among(ranks)
 		b.ch, b.weight = c, 1
 		c.open(b.Counts.Edges)
 		b.Codec.Settled()

@@ -14,7 +14,12 @@ type carried struct {
 	b *Boxes
 }
 
-func (c carried) Heard(rank int) (uint64, error) { return c.b.ch.clocks[rank].Clock() }
+func (c carried) Heard(rank int) (uint64, error) {
+	if in := c.b.ch.clocks[rank]; in != nil {
+		return in.Clock()
+	}
+	return 0, nil // it has died: see bury
+}
 
 func (c carried) InBox(clock, but uint64) (bool, error) {
 	for i := range c.b.ch.sources {

@@ -37,7 +37,7 @@ func (b *Body) Publish(boxes.Mode, string) error {
 
 func (b *Body) Join(ctx context.Context) error { return b.Engine.Join(ctx) }
 
-func (b *Body) Use() {
+func (b *Body) Use([]int) {
 	b.used = true
 	b.Engine.Settled()
 }

@@ -13,7 +13,7 @@ import (
 // already.
 //
 // What a rank does to blocks is plain: it happens together with the access before
-// it. So that it can be seen half done, there is a turn behind each Put of the word
+// it. So that it can be seen half done, there is a turn behind each Put and Swap of the word
 // with the number progress.
 func (j *Job) Shared(name string, bytes, n, progress int) []rdma.Shared {
 	all := make([]rdma.Shared, len(j.ranks))
@@ -44,6 +44,14 @@ func (s *shared) Put(i int, v uint64) {
 	if i == s.progress {
 		s.t.thread.Yield()
 	}
+}
+
+func (s *shared) Swap(rank, i int, old, v uint64) bool {
+	swapped := s.words.Swap(rank, i, old, v)
+	if i == s.progress {
+		s.t.thread.Yield()
+	}
+	return swapped
 }
 
 var _ rdma.Shared = (*shared)(nil)

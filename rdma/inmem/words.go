@@ -82,6 +82,9 @@ func (w *words) join(ctx context.Context) error {
 		for _, rank := range set.ranks {
 			p := &set.parts[rank]
 			if p.bell == 0 {
+				if !t.job.view.Load().Has(rank) {
+					continue
+				}
 				if err := t.gone(own.what+" "+w.name, rank); err != nil {
 					return false, err
 				}

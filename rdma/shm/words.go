@@ -161,9 +161,23 @@ func (w *words) make() (err error) {
 // size is that of one rank's memory.
 func (w *words) size() int { return w.At + 8*w.N }
 
-// complete maps the parts of all others.
+// complete maps the parts of all others that the job does not go on without.
 func (w *words) complete(ctx context.Context, t *Transport) error {
 	others := t.others()
+	for {
+		err := w.mapParts(ctx, t, others)
+		var dead *rdma.PeerError
+		if !errors.As(err, &dead) || t.View().Has(dead.Rank) {
+			return err
+		}
+		if err := w.unmapOthers(); err != nil {
+			return err
+		}
+		others = slices.DeleteFunc(others, func(rank int) bool { return rank == dead.Rank })
+	}
+}
+
+func (w *words) mapParts(ctx context.Context, t *Transport, others []int) error {
 	err := t.fetch(ctx, w.key(), others, func(i int, r rendezvous.Region) (err error) {
 		if r.Text != w.String() {
 			return &rdma.MismatchError{Name: w.name, Rank: others[i], Ours: w.String(), Theirs: r.Text}
@@ -209,7 +223,9 @@ func (w *words) bell(memory []byte) *mem.Word { return mem.WordAt(memory, w.At-w
 
 func (w *words) ring() {
 	for _, rank := range w.t.Near() {
-		w.t.host.Ring(w.bell(w.Maps[rank]).Load())
+		if m := w.Maps[rank]; m != nil {
+			w.t.host.Ring(w.bell(m).Load())
+		}
 	}
 }
 

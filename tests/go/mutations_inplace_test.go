@@ -28,13 +28,11 @@ var ofAverages = []mutation{
 	},
 	{
 		line: "in place: progress is told before the fold",
-		in:   "libmalt/route/shared.Route.foldSpan",
-		old: `
-			reduce.FoldTogether($op, $runs, $lo, $r.srcs, $weights)
-			$r.shared.Put(wordDone, $number<<24|min($block, 1<<24-1))`,
+		in:   "libmalt/route/shared.Route.fold",
+		old:  "$r.foldBlock($p, $lo)",
 		new: `
-			$r.shared.Put(wordDone, $number<<24|min($block, 1<<24-1))
-			reduce.FoldTogether($op, $runs, $lo, $r.srcs, $weights)`,
+			$r.note(rank, wordDone, atBlock($p.number, block))
+			$r.foldBlock($p, $lo)`,
 		caught: "TestExploreInPlace/two_ranks", how: "claims 1 blocks of clock 1",
 	},
 	{
@@ -67,17 +65,17 @@ var ofAverages = []mutation{
 	},
 	{
 		line: "in place: has folded, before the fold",
-		in:   "libmalt/route/shared.Route.fold",
-		old:  "$same, $any := true, false",
+		in:   "libmalt/route/shared.Route.decideAndFold",
+		old:  "$start := time.Now()",
 		new: `
-			$same, $any := true, false
+			$start := time.Now()
 			r.shared.Set(wordStep, 2*r.clock)`,
 		caught: "TestExploreInPlace/two_ranks", how: "in element",
 	},
 	{
 		line: "in place: the decision is not swapped but stored",
 		in:   "libmalt/route/shared.Route.decide",
-		old:  "$r.shared.Swap(0, $word, $d, $decided)",
+		old:  "$r.shared.Swap($r.home(), $word, $d, $decided)",
 		new: `
 			now, _ := $r.shared.Get(0, $word)
 			_ = $d
@@ -95,8 +93,8 @@ var ofAverages = []mutation{
 	{
 		line:   "in place: a rank that has gone does not decide",
 		in:     "libmalt/route/shared.Route.choose",
-		old:    "$dead != nil || !$wait",
-		new:    "$dead != nil || !$wait && false",
+		old:    "$dead != nil || !$r.o.Lost($rank)",
+		new:    "$dead != nil && false",
 		caught: "TestExploreInPlace/uneven", how: "waits for ever",
 	},
 	{

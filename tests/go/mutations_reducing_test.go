@@ -39,10 +39,10 @@ var ofAllReduces = []mutation{
 		in:   "libmalt/route/shared.allReduce.decideAndFold",
 		old: `
 			$o.hear()
-			$o.r.foldSpan($o.op, ofCall|$o.Number(), nil)
+			$o.r.fold($p, $o.r.rank)
 			$o.r.shared.Set(wordReduced, $o.Number())`,
 		new: `
-			$o.r.foldSpan($o.op, ofCall|$o.Number(), nil)
+			$o.r.fold($p, $o.r.rank)
 			$o.r.shared.Set(wordReduced, $o.Number())
 			$o.hear()`,
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
@@ -71,24 +71,24 @@ var ofAllReduces = []mutation{
 	{
 		line:   "allreduce in place: who has folded for any call counts",
 		in:     "libmalt/route/shared.allReduce.advance",
-		old:    "$o.await(wordReduced)",
-		new:    "$o.SetLate($o.r.below(wordReduced, 1, $o.Late()[:0]))",
+		old:    "$o.r.unfolded($p, $late)",
+		new:    "$o.r.below($o.r.all, wordReduced, 1, $late)",
 		caught: "TestExploreReducing/two_ranks", how: "gives",
 	},
 	{
 		line: "allreduce in place: has folded, before the fold",
 		in:   "libmalt/route/shared.allReduce.decideAndFold",
-		old:  "$o.r.foldSpan($op, $n, $more)",
+		old:  "$o.r.fold($p, $rank)",
 		new: `
 			$o.r.shared.Set(wordReduced, $o.Number())
-			$o.r.foldSpan($op, $n, $more)`,
+			$o.r.fold($p, $rank)`,
 		caught: "TestExploreReducing/two_ranks", how: "gives",
 	},
 	{
 		line:   "allreduce in place: the word of a sync says who has folded",
 		in:     "libmalt/route/shared.allReduce.advance",
-		old:    "$o.await(wordReduced)",
-		new:    "$o.await(wordStep)",
+		old:    "$o.r.unfolded($p, $late)",
+		new:    "$o.r.below($o.r.all, wordStep, $o.Number(), $late)",
 		caught: "TestExploreReducing/between_syncs", how: "gives",
 	},
 	{

@@ -84,4 +84,75 @@ var ofSurvivors = []mutation{
 		new:    "$c.ready = false",
 		caught: "TestExploreSurvivors/sum_of_several_messages", big: true, how: "waits for ever",
 	},
+	{
+		line:   "in place: no rank folds for a dead one",
+		in:     "libmalt/route/shared.Route.unfolded",
+		old:    "$at < $folded && $r.o.Lost($rank)",
+		new:    "false",
+		caught: "TestExploreSurvivors/in_place,_twice", how: "waits for ever",
+	},
+	{
+		line:   "in place: the heir begins with the first block",
+		in:     "libmalt/route/shared.Route.fold",
+		old:    "$block += $done & (1<<blockBits - 1)",
+		new:    "",
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 2 blocks",
+	},
+	{
+		line:   "in place: a block of a sum of which the result is there is folded again",
+		in:     "libmalt/route/shared.Route.foldOnce",
+		old:    "$ready != atBlock($p.number, $block)",
+		new:    "$ready < 1<<62",
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 2 blocks",
+	},
+	{
+		line: "in place: a result is told before it is there",
+		in:   "libmalt/route/shared.Route.foldOnce",
+		old: `
+			$r.foldSpare($p, $lo, $spare)
+			$r.note($rank, wordReady, atBlock($p.number, $block))`,
+		new: `
+			$r.note($rank, wordReady, atBlock($p.number, $block))
+			$r.foldSpare($p, $lo, $spare)`,
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 1 blocks",
+	},
+	{
+		line:   "in place: a sum goes straight into the arrays",
+		in:     "libmalt/route/shared.Route.fold",
+		old:    "$r.o.Survives() && $p.op == reduce.Sum",
+		new:    "false",
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 2 blocks",
+	},
+	{
+		line: "in place: a span is said to be folded before its heir has folded it",
+		in:   "libmalt/route/shared.Route.mend",
+		old: `
+			$r.fold($p, $rank)
+			$r.shared.Swap($rank, $word, $at, $folded)`,
+		new: `
+			$r.shared.Swap($rank, $word, $at, $folded)
+			$r.fold($p, $rank)`,
+		caught: "TestExploreMend/three_ranks", big: true, how: "not the sum",
+	},
+	{
+		line:   "in place: two ranks fold for a dead one",
+		in:     "libmalt/route/shared.Route.heir",
+		old:    "return $heir",
+		new:    "_ = $heir; return r.rank",
+		caught: "TestExploreMend/three_ranks", big: true, how: "not the sum",
+	},
+	{
+		line:   "in place: a dead heir has no heir",
+		in:     "libmalt/route/shared.Route.heir",
+		old:    "$heir == $r.rank || !$r.o.Lost($heir)",
+		new:    "true",
+		caught: "TestExploreMend/three_ranks", big: true, how: "waits for ever",
+	},
+	{
+		line:   "in place: arrays are those of ranks that live now",
+		in:     "libmalt/route/shared.pass.begin",
+		old:    "$at >= $least",
+		new:    "$at >= $least && !r.o.Lost(rank)",
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 1 blocks",
+	},
 }

@@ -332,6 +332,18 @@ func (c *Collective) peek(rank int) (bool, error) {
 // the ranks that have yet to send for this part. One that has come and is gone
 // again has taken its memory along.
 func (c *Collective) Look() error {
+	for {
+		err := c.look()
+		if err != errAttempt {
+			return err
+		}
+		if err := c.retry(); err != nil { // nothing has been sent in this part
+			return err
+		}
+	}
+}
+
+func (c *Collective) look() error {
 	c.late = c.late[:0]
 	for _, r := range c.view.Ranks {
 		if r == c.Job.Rank {
@@ -342,9 +354,6 @@ func (c *Collective) Look() error {
 			if err = c.gone(r, c.Job.T.State(r)); err != nil && err != errAttempt {
 				err = c.because(r, err)
 			}
-		}
-		if err == errAttempt {
-			return c.retry() // nothing has been sent in this part
 		}
 		if err != nil {
 			return err

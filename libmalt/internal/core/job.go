@@ -347,7 +347,7 @@ func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 		dead = DeathIn(j.T.State(rank))
 	}
 	switch {
-	case dead != nil && LeftOut(j.T, rank):
+	case dead != nil && j.without(rank):
 		return rule.Lost, nil
 	case dead != nil:
 		return rule.Dead, dead

@@ -31,6 +31,10 @@ type Object interface {
 	CatchUp()
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
+	// Survives tells whether the job goes on when ranks die; Lost, whether it goes on
+	// without that rank, which is dead: what it has stored stays.
+	Survives() bool
+	Lost(rank int) bool
 
 	// Folded adds to the time that folds have taken.
 	Folded(time.Duration)
@@ -67,6 +71,12 @@ func (c Carried) Clock() uint64               { return c.M.Clock() }
 func (c Carried) CatchUp()                    { c.M.Body.CatchUp() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
 
+func (c Carried) Survives() bool { return c.M.Job.Survives() }
+
+func (c Carried) Lost(rank int) bool {
+	return c.M.Job.Survives() && DeathIn(c.M.Job.T.State(rank)) != nil && c.M.Job.without(rank)
+}
+
 func (c Carried) Missing(rank int, gone error) (bool, error) {
 	standing, death := c.M.Job.Standing(rank, gone)
 	return rule.About(standing) == rule.Wait, death
@@ -87,10 +97,10 @@ type Call interface {
 	// that is longer than most bytes. Unread says that no rank has read the news.
 	Card(b []byte, most int) []byte
 	Unread()
-	// Alike tells whether card is of this call; Hear takes down the news of all ranks'
-	// cards. same: each is the card of this rank.
+	// Alike tells whether card is of this call; Hear takes down the news of these
+	// ranks' cards. same: each is the card of this rank.
 	Alike(card []byte) bool
-	Hear(cards func(rank int) []byte, same bool)
+	Hear(ranks []int, cards func(rank int) []byte, same bool)
 
 	// Elsewhere tells whether one of these ranks makes another call instead; Lost,
 	// whether the call cannot come about, or another rank has sent messages.

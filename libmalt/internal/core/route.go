@@ -15,6 +15,8 @@ type Route interface {
 	Memory() []byte
 	// Join waits until the other ranks have made their routes.
 	Join(ctx context.Context) error
+	// Among says which ranks have made the vector: each has what the others have made.
+	Among(ranks []int)
 	// Close leaves the route: no rank waits for this one in it any longer.
 	Close() error
 
@@ -66,6 +68,7 @@ var _ Route = BoxesOnly{}
 
 func (BoxesOnly) Memory() []byte                        { return nil }
 func (BoxesOnly) Join(context.Context) error            { return nil }
+func (BoxesOnly) Among([]int)                           {}
 func (BoxesOnly) Close() error                          { return nil }
 func (BoxesOnly) Begin(uint64, reduce.Op, float64) bool { return false }
 func (BoxesOnly) Step() (Outcome, error)                { return UseBoxes, nil }

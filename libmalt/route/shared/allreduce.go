@@ -1,6 +1,8 @@
 package shared
 
 import (
+	"slices"
+
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 )
@@ -61,12 +63,15 @@ func (o *allReduce) advance() (bool, error) {
 	if o.state != committed {
 		return false, nil
 	}
-	o.await(wordReduced)
+	o.SetLate(o.r.unfolded(&o.r.calls, o.Late()[:0]))
 	return len(o.Late()) == 0, nil
 }
 
-// await makes the ranks late whose word has yet to reach this call.
-func (o *allReduce) await(word int) { o.SetLate(o.r.below(word, o.Number(), o.Late()[:0])) }
+// await makes the ranks late that have yet to arrive, and may.
+func (o *allReduce) await() {
+	late := o.r.below(o.r.all, wordCalled, o.Number(), o.Late()[:0])
+	o.SetLate(slices.DeleteFunc(late, o.r.o.Lost))
+}
 
 // arrive shows the card. An unchanged card stays in the caches of all ranks.
 func (o *allReduce) arrive() {
@@ -87,7 +92,7 @@ func (o *allReduce) choose() state {
 	if s, _ := o.r.decision(wordMeeting, o.Number()); s != pending {
 		return s
 	}
-	if o.await(wordCalled); len(o.Late()) == 0 {
+	if o.await(); len(o.Late()) == 0 {
 		if o.alike() {
 			return committed
 		}
@@ -97,19 +102,21 @@ func (o *allReduce) choose() state {
 	if o.Elsewhere(o.Late()) || o.Lost() {
 		return aborted
 	}
-	o.await(wordCalled)
+	o.await()
 	return pending
 }
 
 // alike tells whether all cards are of this call. A rank with a later call has made
 // another instead, or has given this one up.
 func (o *allReduce) alike() bool {
-	for _, rank := range o.r.ranks() {
+	p := &o.r.calls
+	p.begin(o.r, o.op, ofCall|o.Number()) // as it will be
+	for _, rank := range p.ranks {
 		if called, _ := o.r.shared.Get(rank, wordCalled); called != o.Number() {
 			return false
 		}
 	}
-	for _, rank := range o.r.ranks() {
+	for _, rank := range p.ranks {
 		if card := o.r.cardOf(rank); string(card) != string(o.card) && !o.Alike(card) {
 			return false
 		}
@@ -119,11 +126,11 @@ func (o *allReduce) alike() bool {
 
 // hear reads the cards.
 func (o *allReduce) hear() {
-	same := true
-	for _, rank := range o.r.ranks() {
+	ranks, same := o.r.calls.ranks, true
+	for _, rank := range ranks {
 		same = same && string(o.r.cardOf(rank)) == string(o.card)
 	}
-	o.Hear(o.cards, same)
+	o.Hear(ranks, o.cards, same)
 }
 
 // decideAndFold decides, unless that is done, and after a commit reads the cards and folds:
@@ -131,8 +138,9 @@ func (o *allReduce) hear() {
 func (o *allReduce) decideAndFold(want state) {
 	if o.state == pending {
 		if o.state = o.r.decide(wordMeeting, o.Number(), want); o.state == committed {
+			o.r.calls.begin(o.r, o.op, ofCall|o.Number())
 			o.hear()
-			o.r.foldSpan(o.op, ofCall|o.Number(), nil)
+			o.r.fold(&o.r.calls, o.r.rank)
 			o.r.shared.Set(wordReduced, o.Number())
 			return
 		}

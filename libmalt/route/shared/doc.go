@@ -29,10 +29,21 @@
 // scatter, after which only a gather can follow, and that waits for the other ranks'
 // spans: until then they may be written into the array.
 //
-// A rank that is stopped holds up the others, as in all lock-step. A rank that dies
-// leaves arrays of which some blocks are averages and some are not; every wait fails
-// with its death then. wordDone says which blocks, and the exploration compares it with
-// the arrays at every step; no code repairs the arrays yet.
+// A rank that is stopped holds up the others, as in all lock-step. If a rank dies, every
+// wait fails with its death, unless the job goes on without it.
+//
+// # Deaths
+//
+// Where the job goes on, the decision waits for those that live. A rank that had arrived
+// when it died counts: its step says so, and is final once its death is known. So all
+// derive from the words, after the decision, whose arrays are folded (pass.go). The spans
+// are cut among those ranks, and another rank folds what a dead one has not (mend.go). No
+// memory is shared again, no array moves, and a dead rank's array stays mapped, as do the
+// words of the lowest rank, which decide. TestSmallerView and TestExploreMend show it.
+//
+// wordDone says which blocks all arrays have, and the exploration compares it with them at
+// every step. A sum pays for a block of which some arrays have the result: it is folded
+// into a spare first. The others pay nothing, as long as no rank dies.
 //
 // # An allreduce
 //
@@ -59,10 +70,4 @@
 // The numbers are those of the collective calls, and the words are not those of a sync:
 // each is decided by itself. A rank that goes on to another call, of either kind, has
 // folded; so once all have arrived, no rank writes for an earlier call.
-//
-// # Fewer ranks
-//
-// The ranks are those of the object's view. When fewer go on, their parts are cut again over
-// the mappings that there are: nobody shares memory again, no array moves, and the array of
-// a rank that has gone stays mapped, since its last values may be needed (TestSmallerView).
 package shared

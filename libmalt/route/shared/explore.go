@@ -15,11 +15,15 @@ func init() { cardBytes = 96 }
 // Layout is the memory that an array of so many bytes takes, the number of words, and
 // which of them claims blocks.
 func Layout(array int) (bytes, wordsOf, claims int) {
-	return cardAt(array) + cardBytes, words, wordDone
+	return spareAt(array) + core.BlockBytes, words, wordDone
 }
 
-// On is a route in existing memory.
-func On(o core.Boxed, m rdma.Shared, bytes int) *Route { return on(o, m, bytes) }
+// On is a route of all ranks in existing memory.
+func On(o core.Boxed, m rdma.Shared, bytes int) *Route {
+	r := on(o, m, bytes)
+	r.Among(rdma.Everyone(o.Size()).Ranks)
+	return r
+}
 
 // State is what the steps of a sync, and all later calls, depend on.
 func (r *Route) State() []any { return []any{r.clock, r.state, r.leftAt} }
@@ -33,12 +37,16 @@ func (o *allReduce) ByMessages() core.Call { return o.Call }
 // Last is the clock of the last sync, and whether it was committed.
 func (r *Route) Last() (clock uint64, done bool) { return r.clock, r.state == committed }
 
+// Ranks are those whose arrays the last sync has folded in place.
+func (r *Route) Ranks() []int { return r.syncs.ranks }
+
 // Claim is what a rank's wordDone says: the bytes from Lo to Hi are folded in all arrays.
 type Claim struct {
 	Lo, Hi int
 	Blocks uint64
 	Op     reduce.Op // of a sync
 	Number uint64    // its clock, or that of the call
+	Ranks  []int     // whose arrays are folded
 	Call   bool      // an allreduce, no sync
 	Holds  bool      // some rank has yet to fold
 }
@@ -47,14 +55,16 @@ type Claim struct {
 func (r *Route) Claim() Claim {
 	done, _ := r.shared.Get(r.rank, wordDone)
 	op, _ := r.shared.Get(r.rank, wordOp)
-	c := Claim{Blocks: done & (1<<24 - 1), Op: reduce.Op(op), Number: done >> 24}
-	step, folded := wordStep, 2*c.Number
-	if c.Call = c.Number&ofCall != 0; c.Call {
-		c.Number &^= ofCall
-		step, folded = wordReduced, c.Number
+	c := Claim{Blocks: done & (1<<blockBits - 1), Op: reduce.Op(op), Number: done >> blockBits}
+	if c.Number == 0 {
+		return c
 	}
-	c.Holds = c.Number > 0 && len(r.below(step, folded, nil)) > 0
-	c.Lo, c.Hi = r.span(r.rank)
+	var p pass
+	p.begin(r, c.Op, c.Number)
+	c.Call, c.Number, c.Ranks = c.Number&ofCall != 0, c.Number&^ofCall, p.ranks
+	word, folded := p.end()
+	c.Holds = len(r.below(p.ranks, word, folded, nil)) > 0
+	c.Lo, c.Hi = r.span(&p, r.rank)
 	c.Hi = min(c.Hi, c.Lo+int(c.Blocks)*core.BlockBytes)
 	return c
 }

@@ -2,6 +2,7 @@ package shared
 
 import (
 	"context"
+	"slices"
 
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
@@ -12,7 +13,8 @@ import (
 type Route struct {
 	o      core.Boxed
 	rank   int
-	bytes  int // of the array
+	all    []int // among which the vector was made, ascending
+	bytes  int   // of the array
 	shared rdma.Shared
 
 	op    reduce.Op
@@ -20,8 +22,8 @@ type Route struct {
 	state state // as far as this rank has seen
 	late  []int
 
-	srcs    [][]byte
-	weights []float64
+	syncs, calls pass // the last sync, and the last call
+	srcs         [][]byte
 
 	allReduce allReduce
 	leftAt    uint64 // an allreduce given up, for which others may still fold; 0: none
@@ -29,9 +31,14 @@ type Route struct {
 
 var _ core.Route = (*Route)(nil)
 
-// New makes the memory of an array of so many bytes, and of its card.
+// New makes the memory of an array of so many bytes, of its card, and of a spare block
+// where the job goes on when ranks die.
 func New(o core.Boxed, bytes int) (*Route, error) {
-	m, err := o.Transport().Share(o.BoxName(), cardAt(bytes)+cardBytes, words)
+	room := spareAt(bytes)
+	if o.Survives() {
+		room += core.BlockBytes
+	}
+	m, err := o.Transport().Share(o.BoxName(), room, words)
 	if err != nil {
 		return nil, err
 	}
@@ -44,20 +51,27 @@ func on(o core.Boxed, m rdma.Shared, bytes int) *Route {
 
 func (r *Route) Memory() []byte                 { return r.shared.Bytes(r.rank) }
 func (r *Route) Join(ctx context.Context) error { return r.shared.Join(ctx) }
+func (r *Route) Among(ranks []int)              { r.all = slices.Clone(ranks) }
 func (r *Route) Close() error                   { return r.shared.Close() }
+
+// home is the rank that has the words which decide. If it dies, they are still there.
+func (r *Route) home() int { return r.all[0] }
 
 // Moved counts what the other rank folds of this rank's array, and all that this rank
 // has folded.
 func (r *Route) Moved(rank int) int {
-	lo, hi := r.span(r.rank)
-	from, to := r.span(rank)
+	if !slices.Contains(r.syncs.ranks, rank) {
+		return 0
+	}
+	lo, hi := r.span(&r.syncs, r.rank)
+	from, to := r.span(&r.syncs, rank)
 	return hi - lo + to - from
 }
 
 // Writers are the ranks that have yet to fold for an allreduce that this one gave up.
 func (r *Route) Writers(late []int) []int {
 	if r.leftAt > 0 {
-		if late = r.below(wordReduced, r.leftAt, late); len(late) == 0 {
+		if late = r.unfolded(&r.calls, late); len(late) == 0 {
 			r.leftAt = 0
 		}
 	}

@@ -38,7 +38,7 @@ func (r *Route) Step() (core.Outcome, error) {
 	if r.state == aborted {
 		return core.UseBoxes, nil
 	}
-	if r.late = r.below(wordStep, 2*r.clock, r.late[:0]); len(r.late) > 0 {
+	if r.late = r.unfolded(&r.syncs, r.late[:0]); len(r.late) > 0 {
 		return core.Underway, nil
 	}
 	return core.Arrived, nil
@@ -53,21 +53,25 @@ func (r *Route) choose() state {
 		return aborted // a collective call of another thread has levelled the clocks
 	}
 	r.late = r.late[:0]
-	for _, rank := range r.ranks() {
+	for _, rank := range r.all {
 		if rank == r.rank {
 			continue
 		}
-		if at, _ := r.shared.Get(rank, wordStep); at >= 2*r.clock-1 {
-			if op, _ := r.shared.Get(rank, wordOp); reduce.Op(op) != r.op {
-				return aborted
+		if !r.arrived(rank) {
+			_, gone := r.o.Heard(rank)
+			switch wait, dead := r.o.Missing(rank, gone); {
+			case wait:
+				r.late = append(r.late, rank)
+				continue
+			case dead != nil || !r.o.Lost(rank):
+				return aborted // the boxes know what to do without that rank
+			case !r.arrived(rank): // now that it is known to be dead
+				continue
 			}
-			continue
 		}
-		_, gone := r.o.Heard(rank)
-		if wait, dead := r.o.Missing(rank, gone); dead != nil || !wait {
-			return aborted // the boxes know what to do without that rank
+		if op, _ := r.shared.Get(rank, wordOp); reduce.Op(op) != r.op {
+			return aborted
 		}
-		r.late = append(r.late, rank)
 	}
 	if len(r.late) > 0 {
 		return pending
@@ -75,12 +79,22 @@ func (r *Route) choose() state {
 	return committed
 }
 
+// arrived tells whether rank has come to this sync.
+func (r *Route) arrived(rank int) bool {
+	at, _ := r.shared.Get(rank, wordStep)
+	return at >= 2*r.clock-1
+}
+
 // decideAndFold decides, unless that is done, and after a commit folds: other ranks wait for
 // that.
 func (r *Route) decideAndFold(want state) {
 	if r.state == pending {
 		if r.state = r.decide(wordDecision, r.clock, want); r.state == committed {
-			r.fold()
+			start := time.Now()
+			r.syncs.begin(r, r.op, r.clock)
+			r.fold(&r.syncs, r.rank)
+			r.o.Folded(time.Since(start))
+			r.shared.Set(wordStep, 2*r.clock)
 		}
 	}
 }
@@ -96,44 +110,4 @@ func (r *Route) Leave() (core.Outcome, error) {
 		return core.Underway, nil
 	}
 	return core.UseBoxes, nil
-}
-
-// fold folds this rank's span. All have arrived, so their arrays, ops and weights stay
-// as they are until this rank says that it has folded.
-func (r *Route) fold() {
-	start := time.Now()
-	r.weights = r.weights[:0]
-	same, any := true, false
-	for _, rank := range r.ranks() {
-		bits, _ := r.shared.Get(rank, wordWeight)
-		weight := math.Float64frombits(bits)
-		r.weights = append(r.weights, weight)
-		same = same && weight == 1
-		any = any || weight > 0
-	}
-	switch {
-	case same:
-		r.foldSpan(r.op, r.clock, nil)
-	case any || !r.op.Weighted(): // else all keep their values
-		r.foldSpan(r.op, r.clock, r.weights)
-	}
-	r.o.Folded(time.Since(start))
-	r.shared.Set(wordStep, 2*r.clock)
-}
-
-// foldSpan folds this rank's span of all arrays into each of them. number is what
-// wordDone says besides.
-func (r *Route) foldSpan(op reduce.Op, number uint64, weights []float64) {
-	lo, hi := r.span(r.rank)
-	for block := uint64(1); lo < hi; block++ {
-		to := min(lo+core.BlockBytes, hi)
-		r.srcs = r.srcs[:0]
-		for _, rank := range r.ranks() {
-			r.srcs = append(r.srcs, r.shared.Bytes(rank)[lo:to])
-		}
-		reduce.FoldTogether(op, r.o.Runs(), lo, r.srcs, weights)
-		r.shared.Put(wordDone, number<<24|min(block, 1<<24-1))
-		lo = to
-	}
-	clear(r.srcs)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,22 +19,22 @@ import (
 type object struct {
 	core.Boxed // what this test does not need
 	t          rdma.Transport
-	view       rdma.View
 	clock      uint64
 	runs       []reduce.Run
 }
 
-func (o *object) Rank() int                        { return o.t.Rank() }
-func (o *object) Size() int                        { return o.t.Size() }
-func (o *object) View() rdma.View                  { return o.view }
-func (o *object) Transport() rdma.Transport        { return o.t }
-func (o *object) BoxName() string                  { return "w" }
-func (o *object) Runs() []reduce.Run               { return o.runs }
-func (o *object) Clock() uint64                    { return o.clock }
-func (o *object) CatchUp()                         {}
-func (o *object) Folded(time.Duration)             {}
-func (o *object) Heard(int) (uint64, error)        { return 0, nil }
-func (o *object) Missing(int, error) (bool, error) { return true, nil }
+func (o *object) Rank() int                               { return o.t.Rank() }
+func (o *object) Size() int                               { return o.t.Size() }
+func (o *object) Transport() rdma.Transport               { return o.t }
+func (o *object) BoxName() string                         { return "w" }
+func (o *object) Runs() []reduce.Run                      { return o.runs }
+func (o *object) Clock() uint64                           { return o.clock }
+func (o *object) CatchUp()                                {}
+func (o *object) Folded(time.Duration)                    {}
+func (o *object) Heard(int) (uint64, error)               { return 0, nil }
+func (o *object) Missing(rank int, _ error) (bool, error) { return !o.Lost(rank), nil }
+func (o *object) Survives() bool                          { return true }
+func (o *object) Lost(rank int) bool                      { return !o.t.(rdma.Viewed).View().Has(rank) }
 
 // TestSmallerView: fewer ranks go on in the memory that all have mapped. Nobody maps
 // anything again, no array moves, and the array of a rank that takes no part any more is
@@ -47,7 +46,8 @@ func TestSmallerView(t *testing.T) {
 	defer stop()
 	objects, routes := make([]*object, n), make([]*Route, n)
 	for r, tr := range inmem.New(n) {
-		objects[r] = &object{t: tr, view: rdma.View{Generation: 1, Ranks: []int{0, 1, 2, 3}}, runs: []reduce.Run{{Type: reduce.Float64, Bytes: bytes}}}
+		tr.(rdma.Viewed).Survive(1)
+		objects[r] = &object{t: tr, runs: []reduce.Run{{Type: reduce.Float64, Bytes: bytes}}}
 		var err error
 		if routes[r], err = New(objects[r], bytes); err != nil {
 			t.Fatal(err)
@@ -57,6 +57,7 @@ func TestSmallerView(t *testing.T) {
 		if err := r.Join(ctx); err != nil {
 			t.Fatal(err)
 		}
+		r.Among([]int{0, 1, 2, 3})
 	}
 	fill := func(r int, x float64) {
 		for i := range elements {
@@ -101,10 +102,8 @@ func TestSmallerView(t *testing.T) {
 	survivors := []int{0, 2, 3}
 	for r := range n {
 		fill(r, float64(10*r))
-		if slices.Contains(survivors, r) {
-			objects[r].view = rdma.View{Generation: 2, Ranks: survivors}
-		}
 	}
+	inmem.Kill(objects[1].t)
 	average(2, survivors...)
 	for r := range n {
 		want := 10.0 * 5 / 3

@@ -7,15 +7,17 @@ const (
 	wordOp            // its reduce.Op; wordStep releases it
 	wordWeight        // the bits of its float64 weight; wordStep releases them
 	wordDone          // e<<24 | blocks of its span that are in all arrays; see below
+	wordReady         // e<<24 | a block of its span of which the result is in its spare
 )
 
 // A word that all ranks swap is in another cache line than words that one rank stores
 // and others load. So are the words of collective calls, which have other numbers.
 const (
-	wordDecision = (1 + iota) * core.LineWords // of rank 0
+	wordDecision = (1 + iota) * core.LineWords // of home
 	wordCalled                                 // the last call in which it has arrived
 	wordReduced                                // the last call for which it has folded its span
 	wordMeeting                                // as wordDecision
+	wordHeir                                   // of a rank that has died: see mend.go
 	words
 )
 
@@ -27,18 +29,12 @@ const (
 // ofCall in it says that the number is that of a collective call.
 const ofCall = 1 << 39
 
-// ranks are those of the view.
-func (r *Route) ranks() []int { return r.o.View().Ranks }
+// blockBits are those of wordDone and wordReady that tell a block.
+const blockBits = 24
 
-// span is which bytes of the arrays rank folds.
-func (r *Route) span(rank int) (lo, hi int) {
-	part, of := r.o.View().Part(rank)
-	cuts := (r.bytes + core.CutBytes - 1) / core.CutBytes
-	at := func(part int) int { return min(r.bytes, cuts*part/of*core.CutBytes) }
-	return at(part), at(part + 1)
-}
+func atBlock(number, block uint64) uint64 { return number<<blockBits | min(block, 1<<blockBits-1) }
 
-// state is that of a sync or call, as a word of rank 0 has it.
+// state is that of a sync or call, as a word of home has it.
 type state int
 
 const (
@@ -49,7 +45,7 @@ const (
 
 // decision is the state at clock in that word, and the word.
 func (r *Route) decision(word int, clock uint64) (state, uint64) {
-	d, _ := r.shared.Get(0, word)
+	d, _ := r.shared.Get(r.home(), word)
 	switch {
 	case d < 2*clock:
 		return pending, d
@@ -71,13 +67,13 @@ func (r *Route) decide(word int, clock uint64, want state) state {
 		if want == aborted {
 			decided++
 		}
-		r.shared.Swap(0, word, d, decided)
+		r.shared.Swap(r.home(), word, d, decided)
 	}
 }
 
-// below appends to late the ranks whose word has yet to reach a value.
-func (r *Route) below(word int, value uint64, late []int) []int {
-	for _, rank := range r.ranks() {
+// below appends to late those of ranks whose word has yet to reach a value.
+func (r *Route) below(ranks []int, word int, value uint64, late []int) []int {
+	for _, rank := range ranks {
 		if at, _ := r.shared.Get(rank, word); at < value {
 			late = append(late, rank)
 		}
