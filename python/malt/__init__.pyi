@@ -7,6 +7,8 @@ from . import torch as torch
 from . import typing as typing
 from ._c import get_include as get_include
 from ._c import get_library as get_library
+from ._data.deal import deal as deal
+from ._data.dealing import Deal as Deal
 from ._data.load import load as load
 from ._data.shard import shard as shard
 from ._errors import DeathWarning as DeathWarning

@@ -16,7 +16,7 @@ import numpy as np
 from .._guide import lines
 from .turns import Cut, Turns, skip
 
-__all__ = ["length", "part"]
+__all__ = ["items", "length", "part"]
 
 ROW_SLICED = ("csr", "csc", "lil")
 """The sparse formats that can be cut by rows themselves."""
@@ -84,6 +84,17 @@ def part(x: Any, n: int | None, cut: Cut, turns: Turns) -> Any:
             x = x.tocsr()
         return x[cut]
     return _Part(x, range(n)[cut] if isinstance(cut, slice) else cut.tolist())
+
+
+def items(x: Any) -> Iterator[Any]:
+    """Go through the items of a part: of a table, its rows."""
+    if len(getattr(x, "shape", ())) == 2 and hasattr(x, "iloc"):
+        return map(x.iloc.__getitem__, range(len(x)))
+    if len(getattr(x, "shape", ())) == 2 and hasattr(x, "slice"):  # polars and Arrow: tables of one row
+        return (x.slice(i, 1) for i in range(len(x)))
+    if hasattr(x, "__iter__"):
+        return iter(x)
+    return map(x.__getitem__, range(len(x)))
 
 
 def _is_torch(x: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn, TypeVar, get_args, overload
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..typing import Even, Order
 from . import parts as kinds
 from .turns import Turns
 
-__all__ = ["checked_seed", "cut", "shard"]
+__all__ = ["checked", "checked_seed", "common", "cut", "shard"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -108,29 +109,9 @@ def shard(
     """
     if unknown:
         raise misspelt(unknown, shard)
-    choose("order", order, get_args(Order))
-    if even is not None:
-        choose("even", even, get_args(Even))
-    if not data:
-        raise TypeError(lines("shard() without data", do="Pass the data to cut, such as malt.shard(rows, labels)."))
-    if order == "shuffle":
-        seed = checked_seed(seed)
-    elif seed is not None:
-        raise ValueError(
-            lines(f"seed={seed!r} with order={order!r}", "only order='shuffle' has a seed", "Leave seed out.")
-        )
+    seed = checked("shard", data, order, seed, even)
     lengths = [kinds.length(i, x) for i, x in enumerate(data)]
-    if len(data) == 1:
-        _refuse_a_pair(data[0])
-    known = {n: i for i, n in reversed(list(enumerate(lengths))) if n is not None}
-    if len(known) > 1:
-        each = ", ".join(
-            f"data {i} ({type(x).__qualname__}) has {'no length' if n is None else n}"
-            for i, (x, n) in enumerate(zip(data, lengths, strict=True))
-        )
-        raise ValueError(
-            lines("shard of data with different lengths", each, "Data that you cut together must have the same length.")
-        )
+    n = common("shard", data, lengths)
     if order != "stride" and None in lengths:
         x = data[lengths.index(None)]
         raise TypeError(
@@ -139,13 +120,45 @@ def shard(
                 do="Use order='stride', or make it a list first.",
             )
         )
-    mine = cut(order, seed, next(iter(known), None), world.rank(), world.size(), even)
+    mine = cut(order, seed, n, world.rank(), world.size(), even)
     turns = Turns(world.rank(), world.size(), even)
     parts = tuple(kinds.part(x, n, mine, turns) for x, n in zip(data, lengths, strict=True))
     return parts[0] if len(parts) == 1 else parts
 
 
-def _refuse_a_pair(data: Any) -> None:
+def checked(name: str, data: Sequence[Any], order: str, seed: int | None, even: str | None) -> int | None:
+    """Return the seed; raise unless there is data, and the options of ``malt.name`` say how to cut it."""
+    choose("order", order, get_args(Order))
+    if even is not None:
+        choose("even", even, get_args(Even))
+    if not data:
+        raise TypeError(lines(f"{name}() without data", do=f"Pass the data to cut, such as malt.{name}(rows, labels)."))
+    if order == "shuffle":
+        return checked_seed(seed)
+    if seed is not None:
+        raise ValueError(
+            lines(f"seed={seed!r} with order={order!r}", "only order='shuffle' has a seed", "Leave seed out.")
+        )
+    return None
+
+
+def common(name: str, data: Sequence[Any], lengths: Sequence[int | None]) -> int | None:
+    """Return the one length of all data; None where nothing has a length."""
+    if len(data) == 1:
+        _refuse_a_pair(name, data[0])
+    known = {n for n in lengths if n is not None}
+    if len(known) > 1:
+        each = ", ".join(
+            f"data {i} ({type(x).__qualname__}) has {'no length' if n is None else n}"
+            for i, (x, n) in enumerate(zip(data, lengths, strict=True))
+        )
+        raise ValueError(
+            lines(f"{name} of data with different lengths", each, "Data that you cut together must have the same length.")
+        )
+    return next(iter(known), None)
+
+
+def _refuse_a_pair(name: str, data: Any) -> None:
     """Raise if the one thing to be cut is rows and their labels in a tuple or list.
 
     Cutting that would give one rank the rows and another the labels. Arrays that
@@ -159,9 +172,9 @@ def _refuse_a_pair(data: Any) -> None:
     if isinstance(data, tuple) or len({len(shape) for shape in shapes}) > 1:
         raise TypeError(
             lines(
-                f"shard of a {type(data).__name__} of {len(data)} arrays, each with {shapes[0][0]} items",
-                f"Did you mean malt.shard({'X, y' if len(data) == 2 else 'X, y, …'})?",
-                f"To cut the {type(data).__name__} itself, use the indices of malt.shard(range({len(data)})).",
+                f"{name} of a {type(data).__name__} of {len(data)} arrays, each with {shapes[0][0]} items",
+                f"Did you mean malt.{name}({'X, y' if len(data) == 2 else 'X, y, …'})?",
+                f"To cut the {type(data).__name__} itself, use the indices of malt.{name}(range({len(data)})).",
             )
         )
 

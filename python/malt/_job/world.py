@@ -54,6 +54,7 @@ Value = TypeVar("Value", bound="int | float | complex | np.generic | Tensor")
 
 _joining = threading.RLock()
 _me: identity.Who | None = None  # set once this process, or the one it was forked from, has joined
+_goes_on = False  # when ranks die
 
 
 def init(
@@ -132,7 +133,7 @@ def init(
 
 
 def _join(told: dict[str, object]) -> None:
-    global _me, _previous_hook
+    global _me, _goes_on, _previous_hook
     mark = identity.inside()
     if mark is not None and not told:
         raise StateError(
@@ -152,6 +153,7 @@ def _join(told: dict[str, object]) -> None:
     options = joined(**{name: str(value) for name, value in told.items()})
     _lib.init(options, _job_timeout(told.get("timeout")))
     _me = identity.Who(*_lib.who())
+    _goes_on = told.get("on_death", os.environ.get("MALT_ON_DEATH")) == "continue"  # the library knows no other word
     if launched or _me.size > 1:
         identity.used_up(_me)
     _previous_hook, sys.excepthook = sys.excepthook, _excepthook
@@ -300,6 +302,11 @@ def alive() -> list[int]:
     """
     _see_joined()
     return _lib.living()
+
+
+def survives() -> bool:
+    """Tell whether the others go on when one of several ranks dies."""
+    return size() > 1 and _goes_on
 
 
 def first() -> bool:

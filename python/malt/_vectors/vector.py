@@ -22,6 +22,7 @@ from .exchange import Exchange, options, receivers_of
 from .folds import Fold
 from .graph import GraphLike
 from .idle import Idle
+from .listeners import Marks, listeners, marks
 from .rows import Named, RowsLike, index, representation
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Vector(Exchange, Generic[Element]):
     """
 
     _instead = "v.array, and make a malt.Vector"
+    _sent: Marks = []  # where listeners were at a scatter whose gather is due; replaced, never changed
 
     @spelled
     def __init__(
@@ -300,10 +302,14 @@ class Vector(Exchange, Generic[Element]):
                 self._take()
             if self._idle is not None:
                 self._look_for_changes()
-            return self._object.scatter_all(weight, timeout)
-        named = None if rows is None else self._rows(rows)
-        self._take()
-        return self._object.scatter(receivers_of(to), timeout, rows=named, weight=weight)
+            sent = self._object.scatter_all(weight, timeout)
+        else:
+            named = None if rows is None else self._rows(rows)
+            self._take()
+            sent = self._object.scatter(receivers_of(to), timeout, rows=named, weight=weight)
+        if listeners and (sent or to is None):
+            self._sent = marks()
+        return sent
 
     def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
         """Fold the updates that have arrived into the values. May wait: see ``consistency``.
@@ -329,13 +335,18 @@ class Vector(Exchange, Generic[Element]):
             The message names the ranks that it waited for, or the dead rank.
         """
         if fold is None and self._plain_gather:
-            return self._object.gather(timeout)
-        if fold is not None:
-            folds.check(fold, number="timeout")
-        self._take()
-        count = self._object.gather(timeout) if fold is None and self._own_fold is None else self._gather(fold, timeout)
-        if count:
-            self._give()
+            count = self._object.gather(timeout)
+        else:
+            if fold is not None:
+                folds.check(fold, number="timeout")
+            self._take()
+            own = fold is not None or self._own_fold is not None
+            count = self._gather(fold, timeout) if own else self._object.gather(timeout)
+            if count:
+                self._give()
+        if self._sent:
+            sent, self._sent = self._sent, []
+            self._exchanged(count, sent)
         return count
 
     def _gather(self, fold: Fold | None, timeout: float | None) -> int:
@@ -399,7 +410,10 @@ class Vector(Exchange, Generic[Element]):
         if type(every) is not int or every < 1:
             check_every(every)
         if self._plain_sync and every == 1 and fold is None and rows is None:
-            return self._object.sync(weight if type(weight) is float else number(weight), timeout)
+            count = self._object.sync(weight if type(weight) is float else number(weight), timeout)
+            if listeners:
+                self._exchanged(count, marks())
+            return count
         if fold is not None:
             folds.check(fold, number="weight" if isinstance(fold, float) else "every")
         if type(weight) is not float:
@@ -426,6 +440,8 @@ class Vector(Exchange, Generic[Element]):
             count = self._gather(fold, timeout)
         if count:
             self._give()
+        if listeners:
+            self._exchanged(count, marks())
         if self._idle is not None:
             self._idle.after_sync(self._arrays)
         if first and not count and self.consistency == "bsp" and self.senders:
@@ -461,6 +477,19 @@ class Vector(Exchange, Generic[Element]):
         if self._idle is not None and self._idle.look(self, self._arrays, self._object.name, synced):
             self._idle = None
             self._simplify()
+
+    def _exchanged(self, count: int, sent: Marks) -> None:
+        """Tell the listeners of an exchange that folded ``count`` updates, if what was sent will be folded in turn.
+
+        In `async` and `ssp` it lies there until it is. Where ranks are in step it is folded
+        in the same step, or never: a rank that is away (in a collective call) misses it. So it counts only if no
+        rank was missing.
+        """
+        mode = self.consistency
+        if mode != "async" and not mode.startswith("ssp") and count < world.size() - 1 and count < len(self.senders):
+            return
+        for listener, mark in sent:
+            listener.exchanged(mark)
 
     # What the adapters to other libraries' models override.
 
@@ -513,6 +542,8 @@ class Vector(Exchange, Generic[Element]):
         self._object.allreduce(op, timeout)
         if self._mirrored:
             self._give()
+        for listener, mark in marks():
+            listener.exchanged(mark)
 
     def broadcast(self, root: int = 0, *, timeout: float | None = None) -> None:
         """Copy root's values to every rank, in place. Collective.
