@@ -42,7 +42,7 @@ class At(NamedTuple):
     items: int  # of this rank in this hand
     steps: int  # in which the loop gets them
     before: int  # steps of this pass in earlier hands
-    ahead: Iterator[int]  # knows how many of the steps have yet to come
+    ahead: Iterator[bool]  # knows how many of the steps have yet to come
 
     def step(self) -> int:
         return self.steps - operator.length_hint(self.ahead)
@@ -51,7 +51,7 @@ class At(NamedTuple):
 class Deal(Generic[T]):
     """The items that `malt.deal` and `malt.torch.deal` hand out: what a loop goes through.
 
-    Each loop over it makes the next ``epochs`` passes.
+    Each loop over it makes the next ``epochs`` passes. Only these functions make one.
 
     Attributes
     ----------
@@ -75,11 +75,14 @@ class Deal(Generic[T]):
         self.even = even
         self._source = source
         self._passes = 0  # begun
-        self._at = At(0, 0, 0, 0, iter(range(0)))
+        self._at = At(0, 0, 0, 0, itertools.repeat(True, 0))
         self._loop: object = None  # the newest one, until its last pass is over
         ranks, self._tally = [0], None
         if world.size() > 1:
-            given = f"{n} items, {epochs=}, {order=}, {seed=}, {even=}, batches of {source.batch}"
+            chosen = {"epochs": epochs, "batch_size": source.batch, "order": order, "seed": seed, "even": even}
+            given = ", ".join(
+                [f"{n} items", *(f"{key}={value!r}" for key, value in chosen.items() if value is not None)]
+            )
             ranks = world.allgather_in("malt.deal", world.rank(), None, given)
         if world.survives():
             self._tally = Tally(f"deal-{next(_made)}")
@@ -133,7 +136,7 @@ class Deal(Generic[T]):
     def _take(self, hand: Hand, before: int) -> Iterator[T]:
         count = hand.count(world.rank())
         steps = -(-count // self._source.batch)
-        ahead = iter(range(1, steps + 1))
+        ahead = itertools.repeat(True, steps)
         items = self._source.take(hand.of(world.rank()))
         self._at = At(hand.number, count, steps, before, ahead)
         return itertools.compress(items, ahead)  # takes of ahead after it has got an item

@@ -69,9 +69,7 @@ class Hands:
         """Deal these in turn. Where parts have to be equally long none is dropped for it."""
         return self._deal(len(items), items, "stride", None, self.even and "pad")
 
-    def _deal(
-        self, n: int, items: np.ndarray[Any, Any] | None, order: str, seed: int | None, even: str | None
-    ) -> Hand:
+    def _deal(self, n: int, items: np.ndarray[Any, Any] | None, order: str, seed: int | None, even: str | None) -> Hand:
         hand = Hand(self._next, self.ranks, n, items, order, seed, even)
         self._next += 1
         self._kept.append(hand)
@@ -82,9 +80,8 @@ class Hands:
         parts = [np.empty(0, np.intp)]
         for rank in dead:
             number, count = max(self._since.get(rank, (0, 0)), synced.get(rank, (0, 0)))
-            for hand in self._kept:
-                if hand.number >= number and rank in hand.ranks:
-                    parts.append(hand.numbers(rank)[count if hand.number == number else 0 :])
+            theirs = [hand for hand in self._kept if hand.number >= number and rank in hand.ranks]
+            parts += [hand.numbers(rank)[count if hand.number == number else 0 :] for hand in theirs]
         return np.concatenate(parts)
 
     def end(self, synced: Mapping[int, Mark | None]) -> None:

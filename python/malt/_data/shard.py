@@ -153,7 +153,9 @@ def common(name: str, data: Sequence[Any], lengths: Sequence[int | None]) -> int
             for i, (x, n) in enumerate(zip(data, lengths, strict=True))
         )
         raise ValueError(
-            lines(f"{name} of data with different lengths", each, "Data that you cut together must have the same length.")
+            lines(
+                f"{name} of data with different lengths", each, "Data that you cut together must have the same length."
+            )
         )
     return next(iter(known), None)
 

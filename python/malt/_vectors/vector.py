@@ -142,7 +142,6 @@ class Vector(Exchange, Generic[Element]):
     """
 
     _instead = "v.array, and make a malt.Vector"
-    _sent: Marks = []  # where listeners were at a scatter whose gather is due; replaced, never changed
 
     @spelled
     def __init__(
@@ -186,6 +185,7 @@ class Vector(Exchange, Generic[Element]):
         self._cuts = tuple(_cut(a, made.memory.address) for a in self._arrays)
         self._own_fold = None if isinstance(fold, str) else fold
         self._calls = Calls()  # of sync with every=
+        self._sent: Marks = []  # where listeners were at a scatter whose gather is due
         self._named = None if self._sparse is None else Named()  # rows of calls that were skipped
         super().__init__(made)
         self._idle = Idle(self._arrays, data) if made.memory.nbytes <= Idle.LARGEST else None

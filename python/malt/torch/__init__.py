@@ -16,13 +16,14 @@ from .._options import choose, misspelt, options_of
 from .._vectors import vector
 from .._vectors.idle import Idle
 from ..typing import Of
+from ._deal import deal
 from ._model import Model
 
 if TYPE_CHECKING:
     from torch.nn import Module
     from typing_extensions import Unpack
 
-__all__ = ["Vector"]
+__all__ = ["Vector", "deal"]
 
 UNCHANGED = (
     "the model of {} has not changed in 8 syncs, so nothing is learnt",
