@@ -76,10 +76,10 @@ Transport: TypeAlias = Literal["auto", "shm", "tcp", "inmem"]
 """``transport=`` of `malt.init`."""
 
 Order: TypeAlias = Literal["stride", "block", "shuffle"]
-"""``order=`` of `malt.shard` and `malt.load`."""
+"""``order=`` of `malt.shard`, `malt.deal` and `malt.load`."""
 
 Even: TypeAlias = Literal["pad", "drop"]
-"""``even=`` of `malt.shard`."""
+"""``even=`` of `malt.shard` and `malt.deal`."""
 
 FileFormat: TypeAlias = Literal["svmlight", "npy", "npz", "csv", "parquet", "idx", "text"]
 """``format=`` of `malt.load`."""

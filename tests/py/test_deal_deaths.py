@@ -112,11 +112,8 @@ def judge(run: Deaths) -> None:
         f"synced {ways} of {[run.log[rank, 0] for rank in run.dead]}: "
         f"{[(np.flatnonzero(c < PASSES)[:5], np.flatnonzero(c > PASSES)[:5]) for c in outcomes]}"
     )
-    # What a rank had not synced in the passes before its last is handed out in that last one.
-    later = set()
-    for rank in run.dead:
-        tail = run.got(rank)[int(run.log[rank, 1]) :]
-        later |= {(e, i) for e, i in tail if e < tail[-1][0]}
+    # What a rank had not synced of a pass that is over is handed out in a later one, and learnt there.
+    later = {pair for rank in run.dead for pair in run.got(rank)[int(run.log[rank, 1]) :]}
     assert run.missing <= later, f"not in the model: {sorted(run.missing - later)[:5]}"
 
 

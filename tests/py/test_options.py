@@ -18,6 +18,7 @@ def calls() -> dict[str, Callable[[], object]]:
         "grahp\nDid you mean graph?": lambda: malt.Vector(3, grahp="all"),
         "evry\nDid you mean every?": lambda: v.sync(evry=1000),
         "ordr\nDid you mean order?": lambda: malt.shard([1, 2], ordr="block"),
+        "epoch\nDid you mean epochs?": lambda: malt.deal([1, 2], epoch=2),
         "n_feature\nDid you mean n_features?": lambda: malt.load("x.svm", n_feature=3),
         "time_out\nDid you mean timeout?": lambda: malt.run(max, 2, time_out=3),
         "x\nit is one of fn, n, args, kwargs, timeout": lambda: malt.run(max, 2, x=1),
@@ -47,7 +48,7 @@ def test_a_misspelt_option_of_sync_is_refused_before_anything_is_counted() -> No
     assert v.clock == 0
 
 
-@pytest.mark.parametrize("taker", [malt.Vector, malt.Vector.sync, malt.shard, malt.load, malt.run])
+@pytest.mark.parametrize("taker", [malt.Vector, malt.Vector.sync, malt.shard, malt.deal, malt.load, malt.run])
 def test_help_shows_no_room_for_unknown_options(taker: Callable[..., object]) -> None:
     kinds = {p.kind for p in inspect.signature(taker).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
-
-from torch.utils.data import DataLoader, Dataset, Sampler
+from typing import TYPE_CHECKING, Any, cast
 
 from .._data import parts as kinds
 from .._data.deal import checked_epochs, numbered
@@ -13,8 +11,15 @@ from .._data.dealing import Deal
 from .._data.shard import checked
 from .._data.turns import Cut
 from .._guide import lines
+from .._need import need
 from .._options import misspelt, options_of, whole
 from ..typing import Even, Order
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader, Dataset, Sampler
+else:
+    data = need("torch.utils.data", "malt.torch")
+    DataLoader, Dataset, Sampler = data.DataLoader, data.Dataset, data.Sampler
 
 __all__ = ["deal"]
 

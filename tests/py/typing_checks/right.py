@@ -75,6 +75,10 @@ def parts(rows: F32, labels: npt.NDArray[np.int64], names: list[str]) -> None:
     assert_type(y, npt.NDArray[np.int64])
     part = malt.shard(rows, labels, names)
     assert_type(part, tuple[Any, ...])
+    assert_type(malt.deal(names, epochs=2, order="shuffle", seed=1, even="drop"), malt.Deal[str])
+    for name, number in malt.deal(names, range(3)):
+        assert_type((name, number), tuple[str, int])
+    assert_type(malt.deal(rows, labels, names), malt.Deal[Any])
     malt.load("train.svm", order="block", format="svmlight", frame="polars")
     function: Callable[[], int] = malt.rank
     assert_type(malt.run(function, 2), list[int])

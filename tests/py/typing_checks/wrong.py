@@ -45,6 +45,7 @@ def together(single: npt.NDArray[np.float32]) -> None:
 def parts(rows: npt.NDArray[np.float32]) -> None:
     malt.shard(rows, order="random")  # call-overload
     malt.shard(rows, even="trim")  # call-overload
+    malt.deal(rows, order="random")  # call-overload
     malt.load("x", format="json")  # arg-type
     malt.load("x", frame="dask")  # arg-type
     malt.load("x", ordr="block")  # arg-type
