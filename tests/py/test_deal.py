@@ -387,6 +387,23 @@ def test_g11_a_rank_that_waits_at_the_end_of_its_pass_is_dealt_to(mode: str, aga
         assert first.out.text.split() == ["0", "1", "2", "3", *again]
 
 
+def test_a_loop_that_was_left_is_not_dealt_again() -> None:
+    script = """
+        deal = malt.deal(range(10))
+        for i in deal:
+            if deal.position == 2 + r:
+                break
+        for i in deal:
+            print(deal.epoch, i, flush=True)
+            if r == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+    """
+    with Job(2, script, env=CONTINUE) as job:
+        first, second = job.finish()
+        assert second.out.text == "1 1\n"
+        assert first.out.text.split() == [word for i in [0, 2, 4, 6, 8, 1, 3, 5, 7, 9] for word in ("1", str(i))]
+
+
 def test_few_ranks_left_end_the_loop() -> None:
     script = """
         for i in malt.deal(range(4)):

@@ -54,16 +54,17 @@ def deal(
     even: Even | None = None,
     **unknown: NoReturn,
 ) -> Deal[Any]:
-    """Return this rank's items to loop over, and those that ranks leave that die.
+    """Return this rank's items to loop over, and its share of the items that dead ranks leave.
 
-    While all ranks live, the items are those of `shard`, in the same order. In a job that
-    continues when ranks die (``malt run --on-death continue``), each item of a pass goes to
-    a rank that lives on: what a dead rank had left is dealt to the others in turn, before
-    the pass ends. What it had taken since its last sync counts as left, because only that
-    is in no other rank's model. No other item comes twice.
+    While all ranks live, a rank gets the items of `shard`, in the same order. In a job that
+    continues when ranks die (``malt run --on-death continue``), the other ranks get the rest
+    of a dead rank's items in turn, before the pass ends. Items that the dead rank had taken
+    since its last sync belong to this rest, because no other rank's model contains them.
+    These items come twice, and no others do.
 
     Making a deal is collective, and so is the end of each pass: a rank that gets there first
-    waits, the others' `sync` does not wait for it, and it takes its share of what a death leaves.
+    waits for the others. Meanwhile their `sync` does not wait for it. If a rank dies, each rank
+    that waits takes its share of the rest.
 
     Parameters
     ----------
@@ -98,22 +99,21 @@ def deal(
 
     Notes
     -----
-    *What counts as a sync.* `Vector.sync`, `Vector.gather` after a scatter, or
-    `Vector.allreduce`, of any vector, once it has returned; with ``every=`` only calls that
-    exchange. In ``bsp`` and ``notify-ack`` a call counts if no rank was missing: a rank
-    that waits at the end of its pass does not get the update. Items count as
-    taken when the loop gets them, so sync after the work on an item, and sync all vectors
-    of a model together. Without a sync, all that the dead rank got in this pass is dealt again.
+    *Syncs.* `Vector.sync`, `Vector.gather` after a scatter, and `Vector.allreduce`, of any
+    vector, count once they have returned. With ``every=`` only calls that exchange count. In
+    ``bsp`` and ``notify-ack`` a call counts if no rank was missing, because a rank that waits at the
+    end of its pass does not get that update. An item counts as taken when the loop gets it.
+    So sync after the work on an item, and sync all vectors of a model together. If a rank
+    never syncs, all items that it had taken in the pass are dealt again.
 
-    *At the end.* What a rank took since its last sync stays its own across passes, and is
-    dealt in a later pass if it dies there. After the last pass nothing is dealt: a final
-    ``v.allreduce()`` takes in the last items. In ``async``, call ``v.gather()`` before it, since
-    the last update of a dead rank may still be unread.
+    *Passes.* Items that a rank has not synced at the end of a pass are dealt in a later pass if the
+    rank dies there. After the last pass no items are dealt, so end with ``v.allreduce()``. In
+    ``async``, call ``v.gather()`` before it: the last update of a dead rank may still be unread.
 
     *Gradients* need the same number of steps on each rank: pass ``even="pad"``.
 
-    *Leaving early.* If a rank leaves the loop by ``break``, all must leave in the same pass. The
-    next loop over the deal begins with the next pass.
+    *Leaving early.* If a rank leaves the loop by ``break``, all ranks must leave in the same
+    pass. The next loop over the deal begins with the next pass.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """What a deal has handed out, as far as it may have to be handed out again.
 
-A hand is what all ranks get at once: the items of a pass, or those that deaths have left of one.
+A hand is what all ranks get at once: the items of a pass, or the rest of one after deaths.
 All of this is a function of facts that the ranks have agreed on, so it is the same on each.
 """
 

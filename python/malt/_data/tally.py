@@ -1,4 +1,4 @@
-"""How far each rank has come in a deal, for those that outlive it."""
+"""How far each rank has come in a deal, for the ranks that outlive it."""
 
 from __future__ import annotations
 

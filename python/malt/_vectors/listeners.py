@@ -1,4 +1,4 @@
-"""Who is told when a vector has exchanged: a deal has to know how far its items are in the models of other ranks."""
+"""Objects that hear when a vector has exchanged: a deal has to know which items are in the models of other ranks."""
 
 from __future__ import annotations
 

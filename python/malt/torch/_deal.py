@@ -42,12 +42,12 @@ def deal(
     even: Even | None = None,
     **options: Any,
 ) -> Deal[Any]:
-    """Return this rank's batches to loop over, and those of items that ranks leave that die.
+    """Return this rank's batches to loop over, and its share of the items that dead ranks leave.
 
-    As `malt.deal`, in batches that a DataLoader makes of the items: in a job that continues
-    when ranks die, each item of a pass is in a batch of a rank that lives on. Batches count as the
-    loop gets them, not as workers fetch them. Making a deal is collective, and so is the end
-    of each pass.
+    A DataLoader makes the batches of the items that `malt.deal` would hand out. In a job that
+    continues when ranks die, each item of a pass is in a batch of a rank that lives on. Batches
+    count when the loop gets them, not when workers fetch them. Making a deal is collective, and
+    so is the end of each pass.
 
     Parameters
     ----------
