@@ -15,6 +15,8 @@ from jobs import Job, run
 
 import malt
 from malt._data.hands import Hand, Hands, Mark
+from malt._data.tally import WORDS, Tally
+from malt._job import world
 
 CONTINUE = {"MALT_ON_DEATH": "continue"}
 
@@ -207,6 +209,30 @@ def test_parts_of_what_is_left_are_disjoint_and_as_even_as_asked() -> None:
     for even in "pad", "drop":
         rest = Hands(100, "block", None, even, [0, 2, 5, 7]).rest(np.array([50, 7, 99, 3, 4]))
         assert [rest.numbers(r).tolist() for r in hands.ranks] == [[50, 4], [7, 50], [99, 7], [3, 99]]
+
+
+def test_g11_the_last_word_of_a_dead_rank_is_read_after_its_death_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 2 of 3 publishes and dies between two calls: only what is read after it was missing in one is final."""
+    tally = Tally("unused")
+    marks = iter([(2, 3), (2, 5)])
+    seen: list[list[list[int]]] = []
+    alive = [0, 1, 2]
+
+    class Left:
+        def updates(self) -> list[Any]:
+            return [malt.Message(WORDS.pack(*next(marks)), 2, 1, 0)]
+
+    def gathered(call: str, value: Any, timeout: None, where: str) -> list[Any]:
+        seen.append(value[2])
+        alive[:] = [0, 1]
+        return [value, [1, [], []]]
+
+    tally.close()
+    monkeypatch.setattr(tally, "_segment", Left())
+    monkeypatch.setattr(world, "alive", lambda: alive)
+    monkeypatch.setattr(world, "allgather_in", gathered)
+    assert tally.agree([0, 1, 2], "") == ({0: None, 1: None}, {2: (2, 5)})
+    assert seen == [[], [[2, 2, 5]]]
 
 
 # ------------------------------------------------------------------ more ranks
