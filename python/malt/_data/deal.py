@@ -63,8 +63,8 @@ def deal(
     These items come twice, and no others do.
 
     Making a deal is collective, and so is the end of each pass: a rank that gets there first
-    waits for the others. Meanwhile their `sync` does not wait for it. If a rank dies, each rank
-    that waits takes its share of the rest.
+    waits for the others. Meanwhile their `Vector.sync` does not wait for it. If a rank dies,
+    each rank that waits takes its share of the rest.
 
     Parameters
     ----------
