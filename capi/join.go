@@ -60,6 +60,7 @@ func join(options string, timeoutMs int64) error {
 		return j.err
 	}
 	publish(j.world)
+	tellLauncher(j.config)
 	return nil
 }
 

@@ -88,7 +88,7 @@ class Agent(Job):
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
         for rank in self.ranks:
-            fields = ("status", "failure", "words", "summary")
+            fields = ("status", "failure", "words", "summary", "least", "died", "lived")
             news = {name: getattr(rank, name) for name in fields} | {"failed": rank.failed is not None}
             if news != self._news.get(rank.number):
                 self._news[rank.number] = news
@@ -253,6 +253,10 @@ class Hosts(Programs):
 
     def _news(self, rank: _RemoteRank, news: Mapping[str, Any]) -> None:
         rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
+        rank.least, rank.lived = news["least"], news["lived"]
+        if rank.died is None and news["died"] is not None:
+            rank.died = news["died"]
+            self.mourn(rank, [other for other in self.outcomes if other.status is None])
         if rank.words is None and news["words"] is not None:
             rank.words = news["words"]
             self._failures.heard(rank)

@@ -15,7 +15,7 @@ from malt._cli import hosts, nodes, target
 from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
 from malt._cli.options import Parser, Refuse, UsageError, nearest, ranks, see_room, settings, unfit
-from malt._cli.summary import table
+from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
 from malt._cli.wrap import columns
@@ -114,6 +114,8 @@ def main(arguments: Sequence[str]) -> int:
             "the number of ranks is missing", do=f"Pass -n {machine.cores()}: one for each core of this machine."
         )
     part = nodes.part(options, parse.error)
+    several = f"{part.size - len(part.numbers)} of the {part.size} ranks are on other machines"
+    _see_survivors(options, several if part.size > len(part.numbers) else "", part.size, parse.error)
     see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
     with contextlib.ExitStack() as opened:
@@ -154,29 +156,50 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
         env = _environment(options, part)
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
-        if options.on_death == "continue":
-            job.survive = partial(_lost, job, terminal)
+        job.mourn = partial(_mourn, terminal)
         for rank in part.numbers:
             job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
 
     return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
 
 
-def _lost(job: Job, terminal: Terminal, rank: Outcome, after: float) -> None:
-    """Say that a rank has died, and who goes on."""
-    left = RANKS.name(other.number for other in job.ranks if other.status is None)
-    terminal.note(f"{RANKS.name([rank.number])} {rank.fate()} after {after:.1f} s; {left} go on")
+def _mourn(terminal: Terminal, rank: Outcome, left: Sequence[Outcome]) -> None:
+    """Say that a rank has died, and which ranks go on."""
+    others = f"{RANKS.name(other.number for other in left)} go{'es'[: 2 * (len(left) == 1)]} on"
+    fate = f"{RANKS.name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
+    terminal.note(f"{fate}; {others if left else 'the other ranks had ended before'}")
+
+
+def _see_survivors(options: argparse.Namespace, several: str, size: int, refuse: Refuse) -> None:
+    """Refuse what the options for deaths cannot do; ``several`` says which machines there are, if not one."""
+    told = {**os.environ, **settings(options)}
+    given = "MALT_ON_DEATH=continue" if options.on_death is None else "--on-death continue"
+    goes_on = told.get("MALT_ON_DEATH") == "continue"
+    if goes_on and several:
+        do = "Leave it out: a death then ends the job."
+        refuse(f"{given} is for ranks that are all on one machine", several, do)
+    if options.min_ranks is None:
+        return
+    if not goes_on:
+        refuse(
+            f"--min-ranks {options.min_ranks} goes with --on-death continue", "otherwise the first death ends the job"
+        )
+    if options.min_ranks > size:
+        refuse(f"--min-ranks {options.min_ranks}, and the job has {size} ranks", do=f"Pass a number from 1 to {size}.")
 
 
 def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Refuse) -> int:
     task, places = hosts.task(options, program, refuse), hosts.named(options, refuse)
     size = sum(host.ranks for host in places)
+    several = f"they are on {', '.join(host.name for host in places)}"
+    _see_survivors(options, several if len(places) > 1 else "", size, refuse)
     _settle()
 
     def gather(failures: Failures, terminal: Terminal) -> Hosts:
         return Hosts(places, options, task, failures, (lambda _: None) if options.quiet else terminal.note)
 
-    def start(there: Hosts, _: Terminal) -> None:
+    def start(there: Hosts, terminal: Terminal) -> None:
+        there.mourn = partial(_mourn, terminal)
         there.connect()
 
     with contextlib.ExitStack() as opened:
@@ -185,10 +208,33 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
 
 
 def _finish(options: argparse.Namespace, job: Job, terminal: Terminal, display: Display) -> None:
-    if any(rank.died and rank.number == 0 for rank in job.outcomes):
+    if any(rank.died is not None and rank.number == 0 for rank in job.outcomes):
         terminal.note("rank 0 died, and with it all that only rank 0 prints or saves: use malt.first() for that")
+    ended = _ended_by_death(job, options)
+    if ended:
+        terminal.note(ended)
     if display.log_error is not None:
         terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
     if options.summary:
         terminal.note("where the time of the ranks went, in seconds:")
-        terminal.show(2, "".join(f"  {line}\n" for line in table(job.outcomes, columns(2, sys.maxsize) - 2)).encode())
+        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2))
+        died = deaths(job.outcomes)
+        if died:
+            terminal.note("deaths, and when the other ranks went on, in seconds:")
+            _show(terminal, died)
+
+
+def _show(terminal: Terminal, lines: Sequence[str]) -> None:
+    terminal.show(2, "".join(f"  {line}\n" for line in lines).encode())
+
+
+def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
+    """Say why a death has ended a job that goes on after others; empty where that is not so."""
+    failed = job.first_failure()
+    goes_on = job.least or (options.on_death or os.environ.get("MALT_ON_DEATH")) == "continue"
+    if failed is None or not failed.killed or job.asked or not goes_on:
+        return ""
+    left = sum(rank.died is None and not (rank.killed and rank.failed is not None) for rank in job.outcomes)
+    if job.least <= left:
+        return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"
+    return f"{left or 'no'} rank{'s'[: left > 1]} {'are' if left > 1 else 'is'} left, and the job needs {job.least}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ def table(ranks: Sequence[Outcome], width: int) -> list[str]:
     Compute is what is left of a rank's time: the user's own code. A rank that
     does not use MALT from Python, or was killed, has reported nothing.
     """
-    rows = [(str(rank.number), *_row(rank.summary)) for rank in ranks]
+    rows = [(str(rank.number), *_row(rank.summary, "no report" if rank.died is None else "died")) for rank in ranks]
     widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
     lines = [
         "  ".join([*(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)), row[-1]]).rstrip()
@@ -35,10 +36,29 @@ def _narrow(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
             yield from textwrap.wrap(f"waited for {waited}", width, initial_indent="     ", subsequent_indent="       ")
 
 
-def _row(summary: dict[str, Any] | None) -> tuple[str, ...]:
+def deaths(ranks: Sequence[Outcome]) -> list[str]:
+    """Return the lines about ranks that died: when, from the start of the job, and how much later others went on."""
+    died = [(rank.died, rank) for rank in ranks if rank.died is not None]
+    rows = []
+    for at, rank in sorted(died, key=lambda entry: entry[0]):
+        others = [
+            f"rank {other.number} +{max(0.0, when - at):.3f}" for other in ranks for when in _noticed(other, rank)
+        ]
+        rows.append((str(rank.number), f"{rank.lived:.2f}", ", ".join(others)))
+    heads = ("rank", "died", "went on")
+    return [f"{a.rjust(len(heads[0]))}  {b.rjust(8)}  {c}".rstrip() for a, b, c in [heads, *rows]] if rows else []
+
+
+def _noticed(other: Outcome, rank: Outcome) -> Iterator[float]:
+    """Yield when a rank noticed the death of another, if it did."""
+    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+        yield float((other.summary or {})["deaths"][str(rank.number)])
+
+
+def _row(summary: dict[str, Any] | None, without: str) -> tuple[str, ...]:
     try:
         if summary is None:
-            return ("no report", *[""] * (len(COLUMNS) - 2))
+            return (without, *[""] * (len(COLUMNS) - 2))
         wall = float(summary["wall"])
         spent = [float(summary[kind]) for kind in ("wait", "scatter", "fold", "collective")]
         waited = {int(rank): float(seconds) for rank, seconds in summary["waited"].items()}

@@ -118,7 +118,7 @@ def supervise(
     failed = job.first_failure()
     if failed is None:
         # One that did not end well all the same was killed on demand.
-        demanded = signals.first is not None and any(rank.status for rank in job.outcomes)
+        demanded = signals.first is not None and any(rank.status and rank.died is None for rank in job.outcomes)
         return 128 + (signals.first or 0) if demanded else int(bool(terminal.lost or display.log_error))
     if signals.first is None or failed.status != -signals.first:
         _explain(kind, job, failed, failures, terminal, room.oom_kills() > oom_kills)
@@ -144,7 +144,8 @@ def _explain(kind: Kind, job: Job, failed: Outcome, failures: Failures, terminal
         terminal.show(2, words)
     alike = failures.alike(failed)
     others = sum(
-        rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None for rank in job.outcomes
+        rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None and rank.died is None
+        for rank in job.outcomes
     )
     sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate()}"
     if failed.status == -signal.SIGKILL and failed.failure is None:

@@ -187,6 +187,7 @@ def _report_to_launcher() -> None:
     def finish() -> None:
         _lib.book_all()
         reporter.spent("collective", _lib.JOB.collective_seconds)
+        reporter.deaths = _lib.JOB.deaths
         reporter.finish()
 
     _reporter = reporter

@@ -147,6 +147,8 @@ class Job(Place):
         self.timeout = DEFAULT_TIMEOUT
         self.milliseconds = milliseconds(DEFAULT_TIMEOUT)
         self.collective_seconds = 0.0
+        self.deaths: dict[int, float] = {}
+        """When this rank noticed that another had died, and went on, in time.monotonic()."""
         """Spent in collective calls."""
 
     def set_timeout(self, limit: float) -> None:
@@ -179,7 +181,8 @@ def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 
 def warn_of_death(rank: int, why: str) -> None:
-    """Warn of a death after which this rank goes on."""
+    """Note a death after which this rank goes on, and warn of it."""
+    JOB.deaths[rank] = monotonic()
     warn(f"rank {rank} has died: {why}; the others continue without it", DeathWarning)
 
 

@@ -111,8 +111,8 @@ class Job:
         """The user has asked the ranks to end: once one has, the others get longer to."""
         self.stopped: float | None = None
         """When the job was stopped: what ends after that ends because of it."""
-        self.survive: Callable[[Outcome, float], None] | None = None
-        """Called with a rank that was killed, and after how many seconds, where the others go on; None: they do not."""
+        self.mourn: Callable[[Outcome, list[Outcome]], None] = lambda *_: None
+        """Called with a rank that was killed, where the others go on, and with those of them that still run."""
         self._begun = time.monotonic()
         self._output = output
         self._preexec = preexec
@@ -369,10 +369,12 @@ class Job:
         now = time.monotonic()
         for rank in self.ranks:
             rank.look()
-            if rank.status and not rank.died and self.survive is not None and self._can_be_spared(rank):
-                rank.died = True
-                self.survive(rank, now - self._begun)
-            if not rank.status or rank.died:
+        for rank in self.ranks:
+            if not rank.status or rank.died is not None:
+                continue
+            if self._can_be_spared(rank):
+                rank.died, rank.lived = now, now - self._begun
+                self.mourn(rank, [other for other in self.ranks if other.status is None])
                 continue
             if rank.failed is None:
                 rank.failed = now
@@ -380,9 +382,16 @@ class Job:
                 self._stop_soon()
 
     def _can_be_spared(self, rank: Rank) -> bool:
-        """Tell whether others can go on without a rank that has ended."""
-        others = any(other is not rank and not other.died for other in self.ranks)
-        return not self.asked and self.stopped is None and others and rank.killed()
+        """Tell whether the others go on without a rank that has ended: all that still run have said so."""
+        left = [other for other in self.ranks if not other.status]
+        ready = all(other.least for other in left if other.status is None)
+        ending = self.asked or self.stopped is not None or self._stop_at is not None
+        return rank.killed and not ending and ready and 0 < self.least <= len(left)
+
+    @property
+    def least(self) -> int:
+        """With how many ranks the job goes on, as the ranks have said when they joined; 0: a death ends it."""
+        return max((rank.least for rank in self.outcomes), default=0)
 
     def _stop_soon(self) -> None:
         """Stop the job, unless all ranks end before; the first failure counts."""

@@ -26,8 +26,12 @@ class Outcome:
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
-        self.died = False
-        """It was killed, and the others go on without it."""
+        self.least = 0
+        """It has joined a job that goes on after a death while so many ranks are left (``report``); 0: it has not."""
+        self.died: float | None = None
+        """When it was killed, in time.monotonic(), if the others go on without it."""
+        self.lived = 0.0
+        """How many seconds that was after the job's start."""
         self.failure: dict[str, Any] | None = None
         """What it reported about its failure (``_report``): type, peer."""
         self.words: dict[str, Any] | None = None
@@ -44,8 +48,9 @@ class Outcome:
             return 1  # it was stopped while it was on its way out
         return self.status if self.status >= 0 else 128 - self.status
 
+    @property
     def killed(self) -> bool:
-        """Tell whether a signal has ended it, also as a shell says so: then others may go on without it."""
+        """Whether a signal has ended it, also as a shell says so, and no error of its own: others may go on."""
         crashes = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
         return self.failure is None and self.status is not None and (self.status < 0 or self.status - 128 in crashes)
 
@@ -130,6 +135,8 @@ class Rank(Outcome):
                 if self.failed is None and (stopped is None or at < stopped):
                     self.failed, self.failure = at, failure
                     return True
+            elif "survives" in said:
+                self.least = int(said["survives"])
             elif "summary" in said:
                 self.summary = dict(said["summary"])
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):

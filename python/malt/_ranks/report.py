@@ -13,9 +13,13 @@ The rank writes lines of JSON to it:
     shows the same failure of several ranks once: that is one of the same ``same``, or where that
     is empty, of the same text. ``dead`` is the rank that a `PeerError` is about; ``place`` is the line of
     the user's program.
-``{"summary": {"wall": 9.1, "scatter": 0.3, "fold": 0.8, "wait": 1.2, "collective": 0.1, "waited": {"2": 1.1}}}``
+``{"survives": 1}``
+    The rank has joined a job that goes on after a death, as long as so many ranks are
+    left. The library says this (capi/report.go), since the launcher needs it of every program.
+``{"summary": {"wall": 9.1, "scatter": 0.3, "fold": 0.8, "wait": 1.2, "collective": 0.1, "waited": {"2": 1.1}, …}}``
     At the end, in seconds, for ``malt run --summary``. ``waited`` holds the
-    time in which a rank was among those waited for.
+    time in which a rank was among those waited for; ``deaths`` when, in time.monotonic(), this rank
+    noticed the death of another and repaired its graphs.
 
 Without a launcher, and in forked children, all of this does nothing. A program
 that is not Python need not report: then its end speaks for itself.
@@ -56,6 +60,8 @@ class Reporter:
         self._start = time.monotonic()
         self._seconds = dict.fromkeys(("scatter", "fold", "wait", "collective"), 0.0)
         self._waited: dict[int, float] = {}
+        self.deaths: Mapping[int, float] = {}
+        """When this rank noticed the death of another, in time.monotonic()."""
         self._fd: int | None = None
         with contextlib.suppress(OSError, ValueError):
             fd, inode = map(int, (where or "").split(":"))
@@ -99,7 +105,12 @@ class Reporter:
 
     def finish(self) -> None:
         """Report where the time went. The last thing that a rank does."""
-        summary = {"wall": time.monotonic() - self._start, **self._seconds, "waited": self._waited}
+        summary = {
+            "wall": time.monotonic() - self._start,
+            **self._seconds,
+            "waited": self._waited,
+            "deaths": self.deaths,
+        }
         self._say({"summary": summary})
         self._fd = None
 
