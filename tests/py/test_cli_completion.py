@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from malt._cli import COMMANDS, completion, explain, graph, main, run
+from malt._cli import COMMANDS, completion, explain, graph, main, options
 from malt._cli.wrap import filled
 
 pytest.importorskip("shtab", reason="needs shtab: pip install shtab")
@@ -28,7 +28,7 @@ COMPLETED = [
     ("run --ti", {"--timeout"}),
     ("graph ha", {"halton", "halton-paper"}),
     ("graph --format ", set(graph.FORMATS)),
-    ("run --on-death ", set(run.ON_DEATH)),
+    ("run --on-death ", set(options.ON_DEATH)),
     ("completion ", set(completion.SHELLS)),
     ("explain ", set(explain.topics())),
 ]

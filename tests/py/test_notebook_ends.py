@@ -346,3 +346,71 @@ def test_a_rank_that_ends_its_cell_late(ranks: Kernel, late: int) -> None:
     assert sorted(re.findall(r"\[(\d)\] ends \1", cell.out)) == ["0", "1", "2"]
     assert sorted(cell.texts) == ["[0] 0", "[1] 1", "[2] 2"]
     assert usable(ranks)
+
+
+# ------------------------------------------------------------------ --on-death continue
+
+
+@pytest.fixture(name="surviving")
+def _surviving(kernel: Kernel) -> Kernel:
+    """Return the kernel with N ranks that have joined and go on after a death."""
+    kernel.ok(f"%malt restart -n {N} --on-death continue")
+    kernel.ok("%%malt\nimport os, signal, time\nr = malt.rank()\nmalt.barrier()")
+    return kernel
+
+
+def test_the_cell_and_later_ones_go_on_without_a_rank_that_died(surviving: Kernel) -> None:
+    cell = surviving.ok(
+        "%%malt -o left\nif r == 1: os.kill(os.getpid(), signal.SIGKILL)\nmalt.barrier()\nleft = malt.alive()"
+    )
+    assert re.search(r"^malt: rank 1 was killed by SIGKILL after \d+\.\d s; ranks 0, 2 go on$", cell.err, re.M)
+    assert cell.err.count("DeathWarning") == 2
+    later = surviving.ok("left[0], left[2], type(left[1]).__name__, left[1].rank, str(left[1])").result or ""
+    for said in ("([0, 2],\n [0, 2],\n 'PeerError',\n 1,", "rank 1 is dead: it was killed by SIGKILL after "):
+        assert said in later
+    assert surviving.ok("%%malt\nmalt.allreduce(r, 'sum')").texts == ["[0] 2"]
+    assert re.search(r"^ +1 +\d+ was killed by SIGKILL after \d", surviving.ok("%malt status").out, re.M)
+
+
+def test_rank_0_dies_between_cells_and_the_next_rank_shows_its_results(surviving: Kernel) -> None:
+    pids = surviving.pids()
+    os.kill(pids[0], signal.SIGKILL)
+    assert wait_for_end(pids[0])
+    cell = surviving.ok("%%malt\nmalt.barrier()\nmalt.first()")
+    assert cell.texts == ["[1] True"]
+    assert "rank 0 was killed by SIGKILL" in cell.err
+
+
+def test_survivors_are_brought_in_step_and_can_be_interrupted(surviving: Kernel) -> None:
+    surviving.ok("%%malt\nif r == 2: os.kill(os.getpid(), signal.SIGKILL)\nmalt.barrier()")
+    cell = surviving.run("%%malt\nif r == 1: raise KeyError('mine')\nmalt.barrier()")
+    assert "KeyError" in cell.error
+    wait = surviving.start("%%malt\nprint('begun', flush=True)\nwhile True: malt.barrier()")
+    for r in (0, 1):
+        surviving.wait_for(rf"\[{r}\] begun")
+    surviving.interrupt()
+    assert wait().name == "Interrupted"
+    assert surviving.ok("%%malt\nmalt.allreduce(r, 'sum')").texts == ["[0] 1"]
+
+
+def test_the_last_rank_dies(surviving: Kernel) -> None:
+    surviving.ok("%%malt\nif r: os.kill(os.getpid(), signal.SIGKILL)\nmalt.barrier()")
+    cell = surviving.run("%%malt\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert cell.name == "RankDiedError"
+    assert "rank 0 was killed by SIGKILL" in cell.error
+    assert surviving.ok("%%malt\nlen(malt.alive())").texts == [f"[0] {N}"]  # new ones, as before
+
+
+def test_a_rank_that_ends_by_itself_ends_all(surviving: Kernel) -> None:
+    cell = surviving.run("%%malt\nif r == 1: os._exit(3)\nmalt.barrier()")
+    assert cell.name == "RankDiedError"
+    assert "rank 1 ended with exit code 3" in cell.error
+
+
+def test_on_death_is_said_once(surviving: Kernel) -> None:
+    surviving.ok("%%malt --on-death continue\npass")
+    cell = surviving.run("%%malt --on-death stop\npass")
+    assert "--on-death stop, but 3 ranks run with --on-death continue" in cell.error
+    assert "Did you mean 'stop'?" in surviving.run("%%malt --on-death stp\npass").error
+    assert "goes with restart" in surviving.run("%malt status --on-death stop").error
+    surviving.ok(f"%malt restart -n {N} --on-death stop")

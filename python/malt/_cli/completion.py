@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from malt import _cli
-from malt._cli import explain, graph, run
-from malt._cli.options import Parser, UsageError
+from malt._cli import explain, graph
+from malt._cli.options import ON_DEATH, Parser, UsageError
 from malt._errors import PackageError
 from malt._need import need
 
@@ -25,7 +25,7 @@ EXAMPLES = """\
   malt completion fish | source           in config.fish
 """
 
-VALUES = {"graph": graph.NAMES, "format": graph.FORMATS, "on_death": run.ON_DEATH, "topic": sorted(explain.topics())}
+VALUES = {"graph": graph.NAMES, "format": graph.FORMATS, "on_death": ON_DEATH, "topic": sorted(explain.topics())}
 """What stands for an argument, by its name."""
 
 FILES = ("output", "json", "hostfile", "token_file")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from malt import _options
 from malt._cli.wrap import Formatter
 from malt._guide import below, lines
 from malt._ranks.room import MOST, shortage
+from malt.typing import OnDeath
+
+ON_DEATH = get_args(OnDeath)
 
 Refuse = Callable[..., NoReturn]
 """Raises an error; as of `UsageError`, less the command."""
@@ -106,6 +109,13 @@ def ranks(text: str) -> int:
     if text == "p":  # of -np
         raise unfit("-np is -n here", "expected a number after -n, such as -n 4")
     return whole(text, 1, MOST, "number of ranks", "-n 4")
+
+
+def on_death(text: str) -> str:
+    """Return what a rank's death is to do."""
+    if text not in ON_DEATH:
+        raise unfit(f"{text!r} is not known", nearest(text, ON_DEATH))
+    return text
 
 
 def see_room(command: str, argv: Sequence[str], count: int, more: int = 0) -> None:

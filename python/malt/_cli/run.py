@@ -9,12 +9,12 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import BinaryIO, get_args
+from typing import BinaryIO
 
 from malt._cli import hosts, nodes, target
 from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
-from malt._cli.options import Parser, Refuse, UsageError, nearest, ranks, see_room, settings, unfit
+from malt._cli.options import Parser, Refuse, UsageError, on_death, ranks, see_room, settings, unfit
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
@@ -22,12 +22,9 @@ from malt._cli.wrap import columns
 from malt._ranks import machine
 from malt._ranks.launch import Job, job_environment, meeting
 from malt._ranks.output import Display
-from malt._ranks.rank import Outcome
-from malt.typing import OnDeath
+from malt._ranks.rank import Outcome, farewell
 
 RANKS = Kind("malt run", "rank")
-
-ON_DEATH = get_args(OnDeath)
 
 USAGE = "malt run -n RANKS | -H HOST:RANKS,... [options] [--] SCRIPT.py | -m MODULE | PROGRAM  [arguments]"
 
@@ -65,7 +62,7 @@ def parser() -> Parser:
     made.add_argument("--summary", action="store_true", help="print at the end where the time went")
     made.add_argument(
         "--on-death",
-        type=_on_death,
+        type=on_death,
         metavar="WHAT",
         help="effect of a rank's death (MALT_ON_DEATH): stop the job, or continue without it; default: stop",
     )
@@ -92,12 +89,6 @@ def _seconds(text: str) -> str:
     except ValueError:
         pass
     raise unfit(f"{text!r} is not a time", "expected seconds above 0, such as --timeout 60")
-
-
-def _on_death(text: str) -> str:
-    if text not in ON_DEATH:
-        raise unfit(f"{text!r} is not known", nearest(text, ON_DEATH))
-    return text
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -165,9 +156,7 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
 
 def _mourn(terminal: Terminal, rank: Outcome, left: Sequence[Outcome]) -> None:
     """Say that a rank has died, and which ranks go on."""
-    others = f"{RANKS.name(other.number for other in left)} go{'es'[: 2 * (len(left) == 1)]} on"
-    fate = f"{RANKS.name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
-    terminal.note(f"{fate}; {others if left else 'the other ranks had ended before'}")
+    terminal.note(farewell(rank, left, RANKS.name))
 
 
 def _see_survivors(options: argparse.Namespace, several: str, size: int, refuse: Refuse) -> None:

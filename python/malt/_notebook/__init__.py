@@ -32,7 +32,8 @@ ranks that wait for each other. Launching, ending and interrupting would still b
   on: after a cell that failed, all ranks call allgather until they are in step, and syncs that the
   failure interrupted are dropped (_settle).
 
-* The death of one rank. All ranks are ended. The next cell starts new ones and says so.
+* The death of one rank. All ranks are ended. The next cell starts new ones and says so. With
+  --on-death continue the others go on, and with -o the place of a rank that died has a `PeerError`.
 
 * Between cells nothing reads from the ranks: the kernel has no thread of MALT.
 """

@@ -94,14 +94,14 @@ class Round:
         self.answers: dict[int, Any] = {}
         self.stopped = self.killed = False
         self._team, self._button = team, button
-        self._waiting = set(range(team.size))
+        self._waiting = set(team.present)
         self._interrupt_at: float | None = None
         self._children_at: float | None = None
         self._tell_at: float | None = None
         self._told = False
 
     def run(self, kind: str, content: Any = None) -> None:
-        """Send the request and return when all have answered, a rank has ended, or `killed`."""
+        """Send the request and return when all have answered or died, `Team.broken`, or `killed`."""
         team, job = self._team, self._team.job
         team.hear = self._hear
         job.watch(self._button.fileno(), self._stop)
@@ -124,9 +124,8 @@ class Round:
             job.forget(self._button.fileno())
 
     def _deadline(self) -> float | None:
-        return min(
-            (at for at in (self._interrupt_at, self._children_at, self._tell_at) if at is not None), default=None
-        )
+        times = (self._interrupt_at, self._children_at, self._tell_at, self._team.overdue)
+        return min((at for at in times if at is not None), default=None)
 
     def _over(self) -> bool:
         return not self._waiting or self._team.broken or self.killed
@@ -138,6 +137,9 @@ class Round:
             failed = isinstance(content, dict) and content["error"]
             if failed and not self.stopped and self._interrupt_at is None and self._tell_at is None:
                 self._interrupt_at = time.monotonic() + GRACE
+            return
+        if kind == "died":
+            self._waiting.discard(number)
             return
         count, shown = content
         if kind == "display":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import atexit
+import os
 import sys
 import uuid
 from typing import Any
 
 from malt._ranks import machine
+from malt._ranks.run import death
 
 from ._cell import Round, StopButton
 from ._errors import CellError, CellSyntaxError, Interrupted, RankDiedError
@@ -33,6 +35,7 @@ class Magics:
         self._shell = shell
         self._team: Team | None = None
         self._size: int | None = None  # of the last team
+        self._on_death: str | None = None  # of the last team
         self._lost = ""  # why the last one is gone, until that has been said
 
     # ------------------------------------------------------------------- commands
@@ -45,8 +48,8 @@ class Magics:
         self._check_syntax(cell or "")
         with StopButton() as button:
             values = pack(self._shell.user_ns, options.input)
-            team = self._running(options.ranks, button)
-            show = shown(options.show, team.size)
+            team = self._running(options.ranks, options.on_death, button)
+            show = shown(options.show, team.size, min(team.present))
             request = {
                 "source": cell if (cell or "").startswith("%%") else f"# %%malt {line}\n{cell}",  # lines as in the cell
                 "count": self._count(),
@@ -75,7 +78,7 @@ class Magics:
                 print(f"malt: {_ranks(self._size)} ended")
                 return
             self._lost = ""
-            team = self._start(options.ranks or self._chosen(None), button)
+            team = self._start(options.ranks or self._chosen(None), options.on_death, button)
             print(f"malt: {_ranks(team.size, 'new ')}" + ("; their variables are gone" if before else ""))
 
     def close(self, mute: bool = False) -> None:
@@ -87,11 +90,11 @@ class Magics:
 
     # ------------------------------------------------------------------ the ranks
 
-    def _running(self, size: int | None, button: StopButton) -> Team:
+    def _running(self, size: int | None, on_death: str | None, button: StopButton) -> Team:
         """Return the ranks; start them if there are none."""
         team = self._team
         if team is None:
-            team = self._start(self._chosen(size), button)
+            team = self._start(self._chosen(size), on_death, button)
             if self._lost:
                 print(f"malt: {_ranks(team.size, 'new ')}, without variables: {self._lost}", file=sys.stderr)
                 self._lost = ""
@@ -99,6 +102,11 @@ class Magics:
             raise CellError(
                 f"%%malt: -n {size}, but {_ranks(team.size)} are running",
                 do=f"Leave -n out to use them. %malt restart -n {size} starts others.",
+            )
+        elif on_death not in (None, (running := team.on_death or os.environ.get("MALT_ON_DEATH") or "stop")):
+            raise CellError(
+                f"%%malt: --on-death {on_death}, but {_ranks(team.size)} run with --on-death {running}",
+                do=f"Leave it out to use them. %malt restart --on-death {on_death} starts others.",
             )
         elif team.look():
             raise self._died(team, "since the last cell; this cell has not been run")
@@ -112,9 +120,10 @@ class Magics:
             print(f"malt: {_ranks(found)}, one for each core of this machine; -n sets another number")
         return found
 
-    def _start(self, size: int, button: StopButton) -> Team:
+    def _start(self, size: int, on_death: str | None, button: StopButton) -> Team:
+        on_death = on_death or self._on_death
         try:
-            team = Team(size, Screen(self._shell, size))
+            team = Team(size, Screen(self._shell, size), on_death)
         except OSError as error:
             raise CellError(
                 f"%%malt: {_ranks(size)} could not be started", str(error), "Start fewer, or raise ulimit -n or -u."
@@ -133,7 +142,7 @@ class Magics:
         if size != self._size:
             for note in machine.crowding(size, {}):
                 print(f"malt: {note}", file=sys.stderr)
-        self._size = size
+        self._size, self._on_death = size, on_death
         self._team = team
         return team
 
@@ -177,9 +186,13 @@ class Magics:
             raise interrupted(ran.answers)
         if failed:
             raise raised(failed, team.size)
-        values = [ran.answers[rank]["values"] for rank in range(team.size)]
         for name in request["wanted"]:
-            self._shell.user_ns[name] = [load(name, rank, value[name]) for rank, value in enumerate(values)]
+            self._shell.user_ns[name] = [
+                load(name, rank.number, ran.answers[rank.number]["values"][name])
+                if rank.number in ran.answers
+                else death(rank)
+                for rank in team.job.ranks
+            ]
 
     def _settle(self, team: Team, ran: Round, button: StopButton) -> None:
         """Bring ranks that a failed cell left at different places in step again."""

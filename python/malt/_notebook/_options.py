@@ -7,20 +7,22 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from malt._cli.options import Parser, UsageError, nearest, ranks
+from malt._cli.options import Parser, UsageError, nearest, on_death, ranks
 
 from ._errors import CellError
 
 CELL = """\
 Runs a cell on all ranks; the first cell starts them. Variables stay from cell to
 cell. Each line that a rank prints begins with its number. An exception on one
-rank interrupts the others. The stop button interrupts all ranks."""
+rank interrupts the others. The stop button interrupts all ranks. If a rank dies, all
+are ended, unless they were started with --on-death continue."""
 
 CELL_EXAMPLES = """\
   %%malt -n 4                    on four ranks
   %%malt                         on the ranks that run, or else on one for each core
   %%malt -i rate data -o loss    send two variables; get a list of the ranks' losses
   %%malt --show all              figures and results of all ranks, not only of rank 0
+  %%malt -n 4 --on-death continue    if a rank dies, the cell and later ones go on without it
 """
 
 LINE = "Shows, restarts or ends the ranks that %%malt has started."
@@ -36,7 +38,8 @@ ACTIONS = ("status", "restart", "stop")
 
 
 def _cell_parser() -> Parser:
-    made = Parser("", "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS]", CELL, CELL_EXAMPLES)
+    usage = "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS] [--on-death WHAT]"
+    made = Parser("", usage, CELL, CELL_EXAMPLES)
     made.prog = "%%malt"
     made.add_argument(
         "-n",
@@ -50,21 +53,31 @@ def _cell_parser() -> Parser:
     made.add_argument("-o", "--output", **names, help="variables of the ranks to send to the notebook: a list, by rank")
     made.add_argument(
         "--show",
-        default="0",
         metavar="RANKS",
-        help="ranks whose results and figures are shown: 0 (default), 0,2 or all",
+        help="ranks whose results and figures are shown, such as 0,2 or all; default: the lowest",
     )
+    _add_on_death(made)
     return made
 
 
 def _line_parser() -> Parser:
-    made = Parser("", "%%malt status | restart [-n RANKS] | stop", LINE, LINE_EXAMPLES)
+    made = Parser("", "%%malt status | restart [-n RANKS] [--on-death WHAT] | stop", LINE, LINE_EXAMPLES)
     made.prog = "%malt"
     made.add_argument("action", metavar="status | restart | stop")
     made.add_argument(
         "-n", "--ranks", type=ranks, metavar="RANKS", help="how many ranks; as many as before, by default"
     )
+    _add_on_death(made)
     return made
+
+
+def _add_on_death(parser: Parser) -> None:
+    parser.add_argument(
+        "--on-death",
+        type=on_death,
+        metavar="WHAT",
+        help="effect of a rank's death: stop ends all, with continue the others go on; default: as before, or stop",
+    )
 
 
 def cell_options(line: str) -> argparse.Namespace | None:
@@ -84,6 +97,8 @@ def line_options(line: str) -> argparse.Namespace | None:
         raise CellError(f"%malt: {options.action!r} is not known", nearest(options.action, ACTIONS))
     if options.ranks is not None and options.action != "restart":
         raise CellError(f"%malt: -n {options.ranks} goes with restart, not with {options.action}")
+    if options.on_death is not None and options.action != "restart":
+        raise CellError(f"%malt: --on-death {options.on_death} goes with restart, not with {options.action}")
     return options
 
 
@@ -109,8 +124,10 @@ def _names(option: str, words: Iterable[str]) -> list[str]:
     return names
 
 
-def shown(text: str, size: int) -> list[int]:
-    """Return the ranks that ``--show`` names."""
+def shown(text: str | None, size: int, first: int) -> list[int]:
+    """Return the ranks that ``--show`` names; by default the first that there is."""
+    if text is None:
+        return [first]
     if text == "all":
         return list(range(size))
     try:

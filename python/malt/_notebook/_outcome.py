@@ -25,13 +25,13 @@ def raised(failed: Mapping[int, tuple[str, str, str, list[str]]], size: int) -> 
     first = min(causes) if len({error[:2] for error in causes.values()}) == 1 else next(iter(causes))
     name, text, _, trace = causes[first]
     same = [rank for rank, error in causes.items() if error[:2] == (name, text)]
-    shown = [f"On {_named(same, size)}:", *trace]
+    shown = [f"On {named(same, size)}:", *trace]
     for rank in sorted(set(causes) - set(same)):
         other = causes[rank]
         shown.append(f"On rank {rank}: {other[0]}: {other[1]}" + (f"  ({other[2]})" if other[2] else ""))
     stopped = {rank: error for rank, error in failed.items() if rank not in causes}
     shown += _places(stopped, "interrupted because of that")
-    return RankError(f"{_named(same, size)}: {name}: {text}", first, shown)
+    return RankError(f"{named(same, size)}: {name}: {text}", first, shown)
 
 
 def interrupted(answers: Mapping[int, Any]) -> Interrupted:
@@ -52,7 +52,8 @@ def _places(errors: Mapping[int, tuple[str, str, str, list[str]]], what: str) ->
     return [f"rank {', '.join(map(str, ranks))} {place}" for place, ranks in places.items()]
 
 
-def _named(ranks: list[int], size: int) -> str:
+def named(ranks: list[int], size: int) -> str:
+    """Return how ranks are called, such as ``ranks 0, 2``."""
     if len(ranks) == size and size > 1:
         return f"all {size} ranks"
     return f"rank{'s'[: len(ranks) != 1]} {', '.join(map(str, sorted(ranks)))}"

@@ -17,6 +17,9 @@ def table(team: Team) -> str:
         "rank      pid      memory  processor time",
     ]
     for rank in team.job.ranks:
+        if rank.died is not None:
+            lines.append(f"{rank.number:4} {rank.pid:8} {rank.fate()} after {rank.lived:.1f} s")
+            continue
         memory, seconds = usage(rank.pid)
         lines.append(f"{rank.number:4} {rank.pid:8} {memory / 2**20:7.0f} MiB {seconds:13.1f} s")
     return "\n".join(lines)

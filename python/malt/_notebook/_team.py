@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from malt._ranks.launch import Job, job_environment
 from malt._ranks.processes import members
-from malt._ranks.rank import Outcome
+from malt._ranks.rank import Outcome, farewell
 from malt._ranks.room import see_room
 from malt._ranks.run import calling
 
 from ._channel import Channel, pair, send
+from ._outcome import named
 from ._show import Screen
 
 CLOSE = 2.0
@@ -38,25 +40,30 @@ class Team:
         How many.
     screen : Screen
         Shows their output.
+    on_death : {"stop", "continue"}, optional
+        What a rank's death does; by default what MALT_ON_DEATH says.
 
     Attributes
     ----------
     hear : callable
-        Called with (rank, kind, content) for the messages of the ranks.
+        Called with (rank, kind, content) for the messages of the ranks; the kind is ``died`` where
+        a rank has died and the others go on.
     """
 
-    def __init__(self, size: int, screen: Screen) -> None:
+    def __init__(self, size: int, screen: Screen, on_death: str | None = None) -> None:
         see_room(size, more=1)
         self.size = size
         self.screen = screen
+        self.on_death = on_death
         self.since = time.time()
         self.cells = 0
         self.hear: Callable[[int, str, Any], None] = lambda *_: None
         self.job = Job(screen)
+        self.job.mourn = self._mourn
         self._channels: dict[int, Channel] = {}
-        self._silent: set[int] = set()  # have hung up
+        self._silent: dict[int, float] = {}  # have hung up, and when
         self._pid = os.getpid()
-        env = job_environment(size)
+        env = job_environment(size, on_death)
         try:
             for number in range(size):
                 self._start(number, {**env, "MALT_RANK": str(number)})
@@ -77,7 +84,7 @@ class Team:
     def _receive(self, number: int) -> None:
         message = self._channels[number].receive()
         if message is None:
-            self._silent.add(number)
+            self._silent[number] = time.monotonic()
             self.job.forget(self._channels[number].fileno())
             return
         self.job.drain(self.job.ranks[number])  # it was printed before
@@ -110,24 +117,43 @@ class Team:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGINT)
 
+    def _mourn(self, rank: Outcome, left: Sequence[Outcome]) -> None:
+        """Say that a rank has died, and that the others go on."""
+        print(f"malt: {farewell(rank, left, lambda numbers: named(numbers, self.size))}", file=sys.stderr)
+        self.hear(rank.number, "died", None)
+
+    @property
+    def present(self) -> list[int]:
+        """The ranks that have not died."""
+        return [rank.number for rank in self.job.ranks if rank.died is None]
+
     @property
     def broken(self) -> bool:
-        """Whether a rank has ended."""
-        return bool(self._silent) or any(rank.status is not None for rank in self.job.ranks)
+        """Whether a rank has ended, and the others do not go on."""
+        overdue = self.overdue
+        return any(rank.status is not None and rank.died is None for rank in self.job.ranks) or (
+            overdue is not None and overdue <= time.monotonic()
+        )
+
+    @property
+    def overdue(self) -> float | None:
+        """When a rank that has hung up must have ended, in time.monotonic(); None where none has."""
+        running = {rank.number for rank in self.job.ranks if rank.status is None}
+        return min((at + FOLLOW for number, at in self._silent.items() if number in running), default=None)
 
     def look(self) -> bool:
         """Return `broken`, as it is now."""
-        for rank in self.job.ranks:
-            rank.look()
+        self.job.judge()
         return self.broken
 
     def bury(self) -> tuple[Outcome, str]:
         """End all ranks because one has ended; return that one, and a sentence about it."""
         ranks = self.job.ranks
-        self.job.wait(time.monotonic() + FOLLOW, lambda: any(rank.status is not None for rank in ranks))
+        self.job.wait(time.monotonic() + FOLLOW, lambda: self.broken)
         first = self.job.first_failure()
         if first is None:
-            ended = [rank for rank in ranks if rank.status is not None or rank.number in self._silent]
+            ended = [rank for rank in ranks if rank.died is None]
+            ended = [rank for rank in ended if rank.status is not None or rank.number in self._silent]
             first = min(ended, key=lambda rank: (not rank.status, rank.number))
         fate = first.fate() if first.status is not None else "has closed its connection to the notebook"
         if first.status == -signal.SIGKILL:

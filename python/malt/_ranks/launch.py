@@ -63,13 +63,14 @@ def program_environment(size: int) -> dict[str, str]:
     return env
 
 
-def job_environment(size: int) -> dict[str, str]:
+def job_environment(size: int, on_death: str | None = None) -> dict[str, str]:
     """Return the environment of the ranks of a new job on this machine, less what is each rank's own.
 
     That is MALT_RANK. The name of the job cannot be guessed,
     and the token is what keeps strangers out of it.
     """
-    return program_environment(size) | meeting(size, f"local:{os.urandom(16).hex()}", os.urandom(16).hex())
+    told = {} if on_death is None else {"MALT_ON_DEATH": on_death}
+    return program_environment(size) | meeting(size, f"local:{os.urandom(16).hex()}", os.urandom(16).hex()) | told
 
 
 def meeting(size: int, store: str, token: str, together: str = "") -> dict[str, str]:
@@ -374,6 +375,7 @@ class Job:
                 continue
             if self._can_be_spared(rank):
                 rank.died, rank.lived = now, now - self._begun
+                self._signal(rank, signal.SIGTERM)  # its children, which nobody needs any more
                 self.mourn(rank, [other for other in self.ranks if other.status is None])
                 continue
             if rank.failed is None:
@@ -411,8 +413,11 @@ class Job:
     def signal(self, number: int, group: bool = True) -> None:
         """Send a signal to the ranks, and (group) to their children as well."""
         for rank in self.ranks:
-            if rank.lost or (not group and rank.status is not None):
-                continue
+            if group or rank.status is None:
+                self._signal(rank, number, group)
+
+    def _signal(self, rank: Rank, number: int, group: bool = True) -> None:
+        if not rank.lost:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 (os.killpg if group else os.kill)(rank.pid, number)
 

@@ -7,11 +7,12 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, NoReturn, TypeVar
+from typing import IO, Any, Literal, NoReturn, TypeVar, get_args, overload
 
 from .. import _errors, _lib
 from .._guide import lines
-from .._options import misspelt, spelled, whole
+from .._options import choose, misspelt, spelled, whole
+from ..typing import OnDeath
 from . import child
 from .launch import Job, job_environment
 from .output import Display
@@ -25,15 +26,41 @@ __all__ = ["run"]
 T = TypeVar("T")
 
 
-@spelled
+@overload
 def run(
     fn: Callable[..., T],
     n: int,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    *,
+    on_death: Literal["stop"] | None = None,
+) -> list[T]: ...
+
+
+@overload
+def run(
+    fn: Callable[..., T],
+    n: int,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    *,
+    on_death: Literal["continue"],
+) -> list[T | _errors.PeerError]: ...
+
+
+@spelled
+def run(
+    fn: Callable[..., Any],
+    n: int,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    *,
+    on_death: OnDeath | None = None,
     **unknown: NoReturn,
-) -> list[T]:
+) -> list[Any]:
     """Call a function on n new ranks and return what it returns, in rank order.
 
     The ranks are new processes and form their own job; the calling process is not a rank.
@@ -51,11 +78,15 @@ def run(
     timeout : float, optional
         Limit of the whole call, in seconds; by default there is none. (Each wait inside
         the ranks has the timeout of the job, ``MALT_TIMEOUT``.)
+    on_death : {"stop", "continue"}, optional
+        What a rank's death does, as ``malt run --on-death``; by default what ``MALT_ON_DEATH``
+        says, or else ``"stop"``.
 
     Returns
     -------
     list
-        The n return values, in rank order.
+        The n return values, in rank order. With ``on_death="continue"``, the place of a rank that
+        was killed has the `PeerError` that says so.
 
     Raises
     ------
@@ -63,7 +94,8 @@ def run(
         The exception of the rank that failed first, with that rank's traceback as a
         note. The other ranks are stopped.
     PeerError
-        A rank was killed, or ended without returning; ``.rank`` says which.
+        A rank was killed, and the others could not go on, or one ended without returning;
+        ``.rank`` says which.
     TimeoutError
         The time is up; the ranks have been stopped.
     TypeError, ValueError
@@ -98,11 +130,13 @@ def run(
             )
         )
     size = checked(fn, n)
+    if on_death is not None:
+        choose("on_death", on_death, get_args(OnDeath))
     see_room(size, more=1)
     limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
     with scratch() as file:
         _write(file, fn, tuple(args), dict(kwargs or {}))
-        return _call(file.fileno(), size, limit, timeout)
+        return _call(file.fileno(), size, limit, timeout, on_death)
 
 
 def checked(fn: object, n: object) -> int:
@@ -198,9 +232,9 @@ def unpacked(data: bytes | None) -> tuple[bool, Any] | None:
     return message
 
 
-def _call(call: int, size: int, limit: float | None, timeout: float | None) -> list[Any]:
+def _call(call: int, size: int, limit: float | None, timeout: float | None, on_death: OnDeath | None) -> list[Any]:
     display = Display(size, _show)
-    env = job_environment(size)
+    env = job_environment(size, on_death)
     results: list[Result] = []
     try:
         with Job(display) as job:
@@ -223,13 +257,24 @@ def _call(call: int, size: int, limit: float | None, timeout: float | None) -> l
         words = display.last_words(failed.number, again=True)
         raise_failure(failed, messages[failed.number], words.decode(errors="replace"), messages)
     if not in_time:
-        late = [str(rank.number) for rank in job.ranks if rank.status]
+        late = [str(rank.number) for rank in job.ranks if rank.status and rank.died is None]
         raise _errors.TimeoutError(
             lines(
                 f"malt.run did not end within {timeout} s", f"rank {', '.join(late)} had not returned and was stopped"
             )
         )
-    return list(map(returned, range(size), messages))
+    return [_result(rank, message) for rank, message in zip(job.ranks, messages, strict=True)]
+
+
+def _result(rank: Outcome, message: tuple[bool, Any] | None) -> Any:
+    """Return what a rank returned; of one that died before that, the error that says so."""
+    return death(rank) if rank.died is not None and message is None else returned(rank.number, message)
+
+
+def death(rank: Outcome) -> _errors.PeerError:
+    """Return what stands in the place of the value of a rank that died."""
+    why = f"it {rank.fate()} after {rank.lived:.1f} s"
+    return _errors.PeerError(lines(f"rank {rank.number} is dead: {why}"), rank.number, "ended", why)
 
 
 def returned(rank: int, message: tuple[bool, Any] | None) -> Any:

@@ -1,0 +1,407 @@
+"""``malt run --on-death continue``: what the launcher does and says when ranks die and the others go on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import jobs
+import pytest
+from launching import launched, run, script, wait_for_end
+
+import malt
+
+GO_ON = ("-q", "--on-death", "continue")
+
+# A rank that is to end does so in its tenth step, when all have joined.
+STEPS = """
+import numpy as np
+import malt
+v = malt.Vector(np.zeros(100))
+for step in range(30):
+    if step == 10 and r in (1,): {end}
+    v.array += 1
+    v.sync()
+print("done", malt.alive(), v.array[0], flush=True)
+"""
+
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No name in /dev/shm and no file; `launched` looks for processes."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield
+    assert os.listdir(tmp_path / "tmp") == []
+    assert [name for name in os.listdir("/dev/shm") if "malt" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("end", "fate"),
+    [
+        (KILL, "was killed by SIGKILL"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+        ("os.abort()", "was killed by SIGABRT"),
+        ("signal.signal(15, signal.SIG_DFL); os.kill(os.getpid(), 15)", "was killed by SIGTERM"),
+    ],
+    ids=["kill", "segv", "abort", "term"],
+)
+def test_the_others_go_on_without_a_rank_that_a_signal_ended(tmp_path: Path, end: str, fate: str) -> None:
+    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end=end)))
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == [f"[{r}] done [0, 2] 30.0" for r in (0, 2)]
+    assert re.search(rf"^malt run: rank 1 {fate} after \d+\.\d s; ranks 0 and 2 go on$", done.err, re.M), done.err
+    assert done.err.count("DeathWarning: rank 1 has died") == 2  # one for each that goes on
+
+
+def test_a_shell_that_says_that_its_program_was_killed(tmp_path: Path) -> None:
+    path = script(tmp_path, STEPS.format(end=KILL))
+    done = run(*GO_ON, "-n", "3", "--", "sh", "-c", f"{sys.executable} {path}; exit $?")
+    assert done.process.returncode == 0, done.err
+    assert re.search(r"^malt run: rank 1 ended with exit code 137 after .* s; ranks 0 and 2 go on$", done.err, re.M)
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "last"),
+    [
+        ("sys.exit(3)", 3, "rank 1 ended with exit code 3"),
+        ("time.sleep(0); os._exit(3)", 3, "rank 1 ended with exit code 3"),
+        ("raise ValueError('mine')", 1, "rank 1 failed with ValueError"),
+        ("malt._lib.abort(ValueError('mine')); os._exit(7)", 7, "rank 1 ended with exit code 7"),
+    ],
+    ids=["exit", "_exit", "raise", "abort"],
+)
+def test_an_error_of_its_own_stops_the_job(tmp_path: Path, end: str, code: int, last: str) -> None:
+    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end=end) + "\nsignal.pause()"))
+    assert done.process.returncode == code, done.err
+    assert f"malt run: {last}" in done.err
+    assert " on" not in [line.rsplit(";")[-1][-3:] for line in done.err.splitlines() if line.startswith("malt run")]
+
+
+def test_a_rank_that_ends_early_is_no_death(tmp_path: Path) -> None:
+    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end="sys.exit(0)")))
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == [f"[{r}] done [0, 1, 2] 30.0" for r in (0, 2)]
+    assert not done.err
+
+
+def test_rank_0_is_a_rank_like_others(tmp_path: Path) -> None:
+    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.replace("r in (1,)", "r == 0").format(end=KILL)))
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == [f"[{r}] done [1, 2] 30.0" for r in (1, 2)]
+    assert "malt run: rank 0 died, and with it all that only rank 0 prints or saves: use malt.first()" in done.err
+
+
+def test_all_but_one_and_the_last_one_is_first(tmp_path: Path) -> None:
+    path = script(tmp_path, STEPS.replace("r in (1,)", "r != 2").format(end=KILL) + "print(malt.first(), flush=True)")
+    done = run(*GO_ON, "-n", "4", path)
+    assert done.process.returncode == 0, done.err
+    assert done.out.splitlines() == ["[2] done [2] 30.0", "[2] True"]
+    assert "rank 2 goes on" in done.err
+
+
+def test_all_of_them(tmp_path: Path) -> None:
+    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.replace("r in (1,)", "True").format(end=KILL)))
+    assert done.process.returncode == 128 + signal.SIGKILL
+    assert "malt run: no rank is left, and the job needs 1" in done.err
+    assert re.match(r"malt run: ranks? \d.* was killed by SIGKILL \(by ", done.err.splitlines()[-1])
+    assert "stopped" not in done.err
+
+
+def test_too_few_ranks_are_left(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.barrier()
+        print("ready", r, os.getpid(), flush=True)
+        while True: malt.barrier()
+        """,
+    )
+    with launched(*GO_ON, "--min-ranks", "2", "-n", "3", path) as job:
+        pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 3)}
+        os.kill(pids[2], signal.SIGKILL)
+        job.wait_for("rank 2 was killed by SIGKILL after .*; ranks 0 and 1 go on", stream=2)
+        os.kill(pids[0], signal.SIGKILL)
+        assert job.finish() == 128 + signal.SIGKILL
+        assert "malt run: 1 rank is left, and the job needs 2" in job.err
+        assert job.err.splitlines()[-1].startswith("malt run: rank 0 was killed by SIGKILL")
+        assert "PeerError: malt: rank 0 is dead" in job.err
+
+
+@pytest.mark.parametrize("on_death", ["stop", "continue"])
+def test_a_death_before_all_have_met_ends_the_job(tmp_path: Path, on_death: str) -> None:
+    """The others would wait for the time of MALT_TIMEOUT for a rank that cannot come."""
+    path = script(tmp_path, f"if r == 1: {KILL}\nimport malt\nmalt.barrier()")
+    done = run("-q", "--on-death", on_death, "-n", "3", path)
+    assert done.process.returncode == 128 + signal.SIGKILL
+    said = "malt run: rank 1 was killed before all ranks had joined the job: that ends it" in done.err
+    assert said == (on_death == "continue")
+    assert "rank 1 was killed by SIGKILL" in done.err.splitlines()[-1]
+    assert "go on" not in done.err
+
+
+def test_a_death_in_a_program_that_does_not_join_ends_the_job() -> None:
+    done = run(*GO_ON, "-n", "2", "--", "sh", "-c", "[ $MALT_RANK = 1 ] && kill -9 $$; exec sleep 1000")
+    assert done.process.returncode == 128 + signal.SIGKILL
+
+
+def test_a_death_after_the_rank_has_left_is_noted_only(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        f"""
+        import malt
+        malt.barrier()
+        if r == 1:
+            from malt._malt import lib
+            lib.malt_finalize()
+            {KILL}
+        """,
+    )
+    done = run(*GO_ON, "-n", "2", path)
+    assert done.process.returncode == 0, done.err
+    assert "rank 1 was killed by SIGKILL" in done.err
+
+
+WAIT = """
+import malt
+malt.init()
+print("ready", r, os.getpid(), flush=True)
+while True: malt.barrier()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_malt_run_ends_a_job_with_deaths(tmp_path: Path, number: signal.Signals) -> None:
+    with launched(*GO_ON, "-n", "3", script(tmp_path, WAIT)) as job:
+        pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 3)}
+        os.kill(pids[1], signal.SIGKILL)
+        job.wait_for("ranks 0 and 2 go on", stream=2)
+        job.signal(number)
+        assert job.finish() == 128 + number
+        assert "is left" not in job.err
+
+
+def test_a_death_does_not_hide_that_the_others_finished_on_demand(tmp_path: Path) -> None:
+    path = script(tmp_path, "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + WAIT)
+    with launched(*GO_ON, "-n", "2", path) as job:
+        pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 2)}
+        os.kill(pids[0], signal.SIGKILL)
+        job.wait_for("rank 1 goes on", stream=2)
+        job.signal(signal.SIGTERM)
+        assert job.finish() == 0
+
+
+def test_a_killed_launcher_takes_the_survivors(tmp_path: Path) -> None:
+    with launched(*GO_ON, "-n", "3", script(tmp_path, WAIT)) as job:
+        pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 3)}
+        os.kill(pids[1], signal.SIGKILL)
+        job.wait_for("ranks 0 and 2 go on", stream=2)
+        job.signal(signal.SIGKILL)
+        assert all(wait_for_end(pid) for pid in pids.values())
+
+
+def test_children_of_a_rank_end_when_it_dies(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) if r == 1 else None
+        malt.barrier()
+        print("ready", r, os.getpid(), child.pid if child else 0, flush=True)
+        while not os.path.exists("/proc/self/nowhere"): malt.barrier()
+        """,
+    )
+    with launched(*GO_ON, "-n", "2", path) as job:
+        pids = {int(r): (int(pid), int(child)) for r, pid, child in job.wait_for(r"ready (\d) (\d+) (\d+)", 2)}
+        os.kill(pids[1][0], signal.SIGKILL)
+        assert wait_for_end(pids[1][1])
+        assert not wait_for_end(pids[0][0], 0)
+        job.signal(signal.SIGTERM)
+        job.finish()
+
+
+def test_a_stopped_rank_is_waited_for_and_can_be_expelled(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.barrier()
+        if r == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        try:
+            malt.barrier(timeout=0.5)
+        except malt.TimeoutError as error:
+            assert "rank 1" in str(error)
+            if malt.first():
+                malt.expel(1)
+        malt.barrier()
+        print("done", malt.alive(), flush=True)
+        """,
+    )
+    done = run(*GO_ON, "-n", "2", path)
+    assert done.process.returncode == 0, done.err
+    assert done.out == "[0] done [0]\n"
+    assert "malt run: rank 1 was killed by SIGKILL" in done.err
+
+
+def test_ranks_that_say_different_things(tmp_path: Path) -> None:
+    path = script(tmp_path, "import malt\nmalt.init(on_death='continue' if r else 'stop')")
+    done = run("-q", "-n", "2", path)
+    assert done.process.returncode == 1
+    assert "MismatchError" in done.err
+    assert "rank 0: malt.init()" in done.err
+    assert "rank 1: malt.init(on_death=continue, min_ranks=1)" in done.err
+
+
+@pytest.mark.parametrize("way", ["variable", "argument"])
+def test_malt_run_hears_from_the_ranks_that_they_go_on(tmp_path: Path, way: str) -> None:
+    head = "import malt\nmalt.init(on_death='continue')\n" if way == "argument" else ""
+    env = {"MALT_ON_DEATH": "continue"} if way == "variable" else {}
+    done = run("-q", "-n", "3", script(tmp_path, head + STEPS.format(end=KILL)), env=env)
+    assert done.process.returncode == 0, done.err
+    assert "ranks 0 and 2 go on" in done.err
+
+
+def test_the_option_comes_before_the_variable(tmp_path: Path) -> None:
+    path = script(tmp_path, STEPS.format(end=KILL))
+    done = run("-q", "--on-death", "stop", "-n", "3", path, env={"MALT_ON_DEATH": "continue"})
+    assert done.process.returncode == 128 + signal.SIGKILL
+
+
+def test_without_malt_run() -> None:
+    with jobs.Job(
+        3,
+        """
+        malt.barrier()
+        print("ready")
+        if r == 1: signal.pause()
+        malt.barrier()
+        print(malt.alive())
+        """,
+        env={"MALT_ON_DEATH": "continue"},
+    ) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("ready")
+        job.ranks[1].signal(signal.SIGKILL)
+        assert [rank.process.returncode for rank in job.finish()] == [0, -9, 0]
+        assert job.ranks[0].out.text == job.ranks[2].out.text == "ready\n[0, 2]\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "said"),
+    [
+        (["--on-death", "continu"], {}, "--on-death: 'continu' is not known\nDid you mean 'continue'?"),
+        (["--on-death", "continue", "--min-ranks", "0"], {}, "--min-ranks: '0' is not a number of ranks"),
+        (["--min-ranks", "2"], {}, "--min-ranks 2 goes with --on-death continue\notherwise the first death ends"),
+        (["--on-death", "continue", "--min-ranks", "3"], {}, "--min-ranks 3, and the job has 2 ranks\nPass a number"),
+        (
+            ["--on-death", "continue", "--nodes", "2", "--node-rank", "0", "--store", "localhost:29999"],
+            {"MALT_TOKEN": "0123456789abcdef"},
+            "--on-death continue is for ranks that are all on one machine\n2 of the 4 ranks are on other machines\n",
+        ),
+    ],
+)
+def test_options_that_cannot_be(options: list[str], env: dict[str, str], said: str) -> None:
+    done = run("-n", "2", *options, "--", "true", env=env)
+    assert done.process.returncode == 2
+    assert f"malt run: {said}" in done.err
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_several_hosts_are_refused_at_once(way: str) -> None:
+    options, env = (["--on-death", "continue"], {}) if way == "option" else ([], {"MALT_ON_DEATH": "continue"})
+    done = run("-H", "a:2,b:2", *options, "--", "true", env=env)
+    assert done.process.returncode == 2
+    given = "--on-death continue" if way == "option" else "MALT_ON_DEATH=continue"
+    assert done.err.startswith(
+        f"malt run: {given} is for ranks that are all on one machine\nthey are on a, b\nLeave it out: a death then ends"
+    )
+
+
+def test_a_host_by_ssh_goes_on(tmp_path: Path) -> None:
+    path = script(tmp_path, STEPS.format(end=KILL))
+    done = run(*GO_ON, "--summary", "-H", "localhost:3", path)
+    assert done.process.returncode == 0, done.err
+    assert re.search(r"rank 1 on host localhost was killed by SIGKILL after .* s; ranks 0 and 2 go on", done.err)
+    assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d\.\d{3}, rank 2 \+\d\.\d{3}$", done.err, re.M), done.err
+
+
+def test_misspelt_variable(tmp_path: Path) -> None:
+    done = run("-q", "-n", "2", script(tmp_path, "import malt\nmalt.init()"), env={"MALT_ON_DEATH": "contnue"})
+    assert done.process.returncode == 1
+    assert 'MALT_ON_DEATH "contnue" is not known' in done.err
+    assert 'Did you mean "continue"?' in done.err
+
+
+def test_the_summary_tells_of_deaths(tmp_path: Path) -> None:
+    done = run(*GO_ON, "--summary", "-n", "3", script(tmp_path, STEPS.format(end=KILL)))
+    assert done.process.returncode == 0, done.err
+    assert re.search(r"^ +1 +died$", done.err, re.M), done.err
+    assert "malt run: deaths, and when the other ranks went on, in seconds:" in done.err
+    assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d\.\d{3}, rank 2 \+\d\.\d{3}$", done.err, re.M), done.err
+
+
+def test_many_jobs_with_deaths_at_any_moment(tmp_path: Path) -> None:
+    """Two jobs at once, of which each loses a rank in or between its steps."""
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.init()
+        print("ready", r, os.getpid(), flush=True)
+        for step in range(200): malt.allreduce(1.0, "sum")
+        while malt.generation() == 1: malt.confirm()
+        print("done", malt.alive(), flush=True)
+        """,
+    )
+    for turn in range(2):
+        with launched(*GO_ON, "-n", "3", path) as one, launched(*GO_ON, "-n", "2", path) as other:
+            for job, size in ((one, 3), (other, 2)):
+                pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", size)}
+                os.kill(pids[turn % size], signal.SIGKILL)
+            for job, size in ((one, 3), (other, 2)):
+                assert job.finish() == 0, job.err
+                left = [r for r in range(size) if r != turn % size]
+                assert sorted(re.findall(r"\[(\d)\] done", job.out)) == [str(r) for r in left], (job.out, job.err)
+
+
+# ------------------------------------------------------------------ malt.run
+
+
+def part(who: int) -> list[int]:
+    """Kill a rank, and return those that are left."""
+    malt.barrier()
+    if malt.rank() == who:
+        os.kill(os.getpid(), signal.SIGKILL)
+    malt.barrier()
+    return malt.alive()
+
+
+def test_malt_run_returns_what_the_survivors_return() -> None:
+    zero, one, two = malt.run(part, 3, (1,), on_death="continue")
+    assert zero == two == [0, 2]
+    assert isinstance(one, malt.PeerError)
+    assert (one.rank, one.kind) == (1, "ended")
+    assert re.fullmatch(r"malt: rank 1 is dead: it was killed by SIGKILL after \d+\.\d s", str(one))
+
+
+def test_malt_run_stops_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(malt.PeerError, match="rank 1"):
+        malt.run(part, 2, (1,))
+    monkeypatch.setenv("MALT_ON_DEATH", "continue")
+    assert malt.run(part, 2, (1,))[0] == [0]
+    with pytest.raises(malt.PeerError, match="rank 1"):
+        malt.run(part, 2, (1,), on_death="stop")
+
+
+def test_malt_run_knows_two_words() -> None:
+    with pytest.raises(ValueError, match=r"on_death='go on'\nexpected one of stop, continue"):
+        malt.run(part, 2, (1,), on_death="go on")  # type: ignore[call-overload]
