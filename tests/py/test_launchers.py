@@ -235,6 +235,25 @@ def test_what_to_do_where_ranks_cannot_find_each_other(env: Mapping[str, str], s
     assert all(part in str(error.value) for part in said), error.value
 
 
+@pytest.mark.parametrize("env", [TORCHRUN, TORCHRUN_NODES])
+def test_torchrun_does_not_let_ranks_go_on(env: Mapping[str, str]) -> None:
+    found = _launchers.described(env)
+    assert found is not None
+    with pytest.raises(malt.UnsupportedError) as error:
+        _launchers.joining(found, env, 1.0, "continue")
+    what, where, do = str(error.value).splitlines()
+    assert what == "malt: on_death=continue is not possible under torchrun"
+    assert where == "torchrun ends all ranks when one ends with an error"
+    assert "malt run --on-death continue" in do
+
+
+@pytest.mark.parametrize("env", [OPEN_MPI, SRUN_NODE])
+def test_other_launchers_let_ranks_go_on(env: Mapping[str, str]) -> None:
+    found = _launchers.described(env)
+    assert found is not None
+    assert _launchers.joining(found, env, 1.0, "continue") == joining(env)
+
+
 # ------------------------------------------------------------------ what a channel carries
 
 

@@ -146,7 +146,8 @@ def _join(told: dict[str, object]) -> None:
     if not told.keys() & {"rank", "size"}:
         started = _launchers.described(os.environ)
         if started is not None:
-            told = {**_launchers.joining(started, os.environ, _job_timeout(told.get("timeout"))), **told}
+            on_death = told.get("on_death") or os.environ.get("MALT_ON_DEATH")
+            told = {**_launchers.joining(started, os.environ, _job_timeout(told.get("timeout")), on_death), **told}
     launched = bool(told.keys() - {"timeout", "transport", "on_death", "min_ranks"}) or any(
         os.environ.get(name) for name in identity.RANK_VARIABLES
     )

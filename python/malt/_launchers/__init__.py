@@ -56,7 +56,7 @@ def described(env: Mapping[str, str]) -> Started | None:
     return next((found for launcher in _LAUNCHERS if (found := launcher.started(env))), None)
 
 
-def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, str]:
+def joining(rank: Started, env: Mapping[str, str], seconds: float, on_death: object = None) -> dict[str, str]:
     """Return the options of `malt.init` with which a rank joins its job.
 
     Parameters
@@ -67,12 +67,23 @@ def joining(rank: Started, env: Mapping[str, str], seconds: float) -> dict[str, 
         The environment; MALT_STORE and MALT_TOKEN in it come first.
     seconds : float
         Time that the others may take to come.
+    on_death : object, optional
+        As of `malt.init`.
 
     Raises
     ------
     UnsupportedError
-        The ranks cannot find each other; says what to set.
+        The ranks cannot find each other, and it says what to set; or the launcher does not let the
+        others go on when a rank dies.
     """
+    if on_death == "continue" and rank.ends:
+        raise UnsupportedError(
+            lines(
+                f"on_death=continue is not possible under {rank.by}",
+                rank.ends,
+                "Start the ranks with `malt run --on-death continue`, or leave it out.",
+            )
+        )
     if rank.size == 0:
         raise UnsupportedError(
             lines(

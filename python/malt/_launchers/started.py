@@ -27,6 +27,8 @@ class Started(NamedTuple):
     """Where rank 0 is to listen, if all know that without a word."""
     hand: str = ""
     """How a user hands a variable to all ranks."""
+    ends: str = ""
+    """Why the others cannot go on when a rank dies; empty: they can, maybe with an option of the launcher."""
 
 
 def number(env: Mapping[str, str], name: str) -> int:

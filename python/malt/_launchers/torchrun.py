@@ -33,4 +33,5 @@ def started(env: Mapping[str, str]) -> Started | None:
         # Without it, MASTER_PORT is kept free for rank 0's torch.distributed.
         channel="torchstore" if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else "",
         hand="before torchrun, the same on each node",
+        ends="torchrun ends all ranks when one ends with an error",
     )

@@ -1,0 +1,114 @@
+"""Survivors under other launchers: the option that each of them needs, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from launching import LONG
+from net.slurm import Slurm
+from net.ssh import Ssh
+from net.starting import mpirun
+
+from malt._sim import Host, Network
+
+JOB = """\
+import os, signal, sys
+import malt
+malt.barrier()
+if malt.rank() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+while malt.generation() == 1:
+    malt.confirm()
+total = malt.allreduce(float(malt.rank()), "sum")
+with open(f"done-{malt.rank()}", "w") as file:  # a launcher may lose what is printed
+    file.write(f"{malt.alive()} {total}")
+"""
+
+ALL_GO_ON = {"done-0": "[0, 2] 2.0", "done-2": "[0, 2] 2.0"}
+
+PLACES = ["h0", "h0", "h0"]
+
+# Says that the program was killed, and is not killed itself.
+SHELL = ["sh", "-c", '"$@"; exit $?', "sh"]
+
+
+def done(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.glob("done-*")}
+
+
+def start(host: Host, argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[int, str]:
+    """Run a command that starts ranks; return its exit code, and what it wrote."""
+    (folder / "job.py").write_text(JOB)
+    env = {**os.environ, "MALT_ON_DEATH": "continue", **env}
+    job = host.start(argv, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    out, _ = job.communicate(timeout=LONG)
+    return job.returncode, out
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shell", "go_on"),
+    [
+        ("openmpi", ["--enable-recovery"], [], True),
+        ("openmpi", [], [], False),
+        ("mpich-4", ["-disable-auto-cleanup"], SHELL, True),
+        ("mpich-5", ["-disable-auto-cleanup"], SHELL, True),
+        # Hydra kills all if a signal has ended one, whatever the option.
+        ("mpich-5", ["-disable-auto-cleanup"], [], False),
+    ],
+)
+def test_mpi(name: str, options: list[str], shell: list[str], go_on: bool, ssh: Ssh, tmp_path: Path) -> None:
+    with Network(1) as net:
+        (program, *argv), env = mpirun(name, ssh(net.hosts), tmp_path, PLACES)
+        handed = ["-x", "MALT_ON_DEATH"] if name == "openmpi" else []
+        command = [program, *options, *argv, *handed, *shell, sys.executable, "job.py"]
+        code, out = start(net.hosts[0], command, tmp_path, env)
+    if go_on:
+        assert done(tmp_path) == ALL_GO_ON, out
+    else:
+        assert code != 0, out
+
+
+def test_srun(tmp_path: Path) -> None:
+    with Network(1) as net, Slurm(net.hosts, tmp_path) as slurm:
+        for options, go_on in (([], True), (["-K"], False)):
+            command = slurm.command("srun", "-n", "3", *options, sys.executable, "job.py")
+            code, out = start(net.hosts[0], command, tmp_path, slurm.env)
+            assert code != 0, out  # srun's is that of the rank that died
+            if go_on:
+                assert done(tmp_path) == ALL_GO_ON, out + slurm.logs()
+            for path in tmp_path.glob("done-*"):
+                path.unlink()
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch: make torch")
+def test_torchrun(tmp_path: Path) -> None:
+    with Network(1) as net:
+        options = ["--nproc-per-node", "3", "--master-port", "29500", "--monitor-interval", "0.1"]
+        command = [sys.executable, "-m", "torch.distributed.run", *options, "job.py"]
+        code, out = start(net.hosts[0], command, tmp_path, {"OMP_NUM_THREADS": "1"})
+    assert code == 1
+    assert "malt.UnsupportedError: malt: on_death=continue is not possible under torchrun" in out
+    assert done(tmp_path) == {}
+
+
+def test_ranks_of_several_hosts_are_refused_at_the_start(tmp_path: Path) -> None:
+    """As the pods of an indexed job are."""
+    (tmp_path / "job.py").write_text(JOB)
+    with Network(2) as net:
+        pods = []
+        for host in net.hosts:
+            who = {"HOSTNAME": f"train-{host.number}", "JOB_COMPLETION_INDEX": str(host.number), "MALT_SIZE": "2"}
+            told = {"MALT_STORE": "h0:29500", "MALT_TOKEN": "0123456789abcdef", "MALT_ON_DEATH": "continue"}
+            argv, env = [sys.executable, "job.py"], {**os.environ, **who, **told}
+            pods.append(host.start(argv, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True))
+        said = [pod.communicate(timeout=LONG)[1] for pod in pods]
+    assert [pod.returncode for pod in pods] == [1, 1]
+    for err in said:
+        assert "malt.UnsupportedError: malt: on_death=continue is for the ranks of one machine" in err
+        assert "Leave it out" in err
