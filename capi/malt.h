@@ -74,7 +74,18 @@
  * malt_local_rank and malt_generation, which return the parent's values, and
  * the functions under "the library". This does not concern children that only
  * exec. A rank that is killed, or ends without malt_finalize, leaves nothing
- * behind; other ranks that wait for it get MALT_EPEER.
+ * behind; other ranks that wait for it get MALT_EPEER, or go on (see Deaths).
+ *
+ * Deaths. By default the death of a rank ends the job: calls of the other ranks return
+ * MALT_EPEER. With on_death=continue they go on, as long as min_ranks are left. Ranks
+ * keep their numbers. The first call that notices the death repairs the graph of each
+ * vector among the ranks that are left, and calls the function of malt_on_death. What
+ * the dead rank had scattered is folded. A collective call counts it if all of its data
+ * was there; otherwise the call is made without it. A call that needs the dead rank
+ * itself returns MALT_EPEER: a broadcast from it, a scatter to it. The job still ends if
+ * a rank dies before malt_init has returned on all, calls malt_abort, or ends with a
+ * status other than 0 after malt_finalize_at_exit. A rank that is stopped is waited
+ * for: malt_expel ends it.
  *
  * Signals. MALT handles only the signals that its runtime needs: SIGURG, and
  * SIGSEGV, SIGBUS and SIGFPE for its own faults. Other faults, and such signals
@@ -272,16 +283,17 @@ int64_t malt_generation(void);
 
 /* The ranks that take part, ascending: all, unless on_death=continue and some have died.
  * Stores at most cap of them, and their number in n. They change in calls alone, and
- * with them malt_generation. */
+ * with them malt_generation. What one rank does, such as saving, the first of them does. */
 malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n);
 
 /* Returns when this rank is known to take part still: before results are written, where
- * the others may have gone on without it. */
+ * the others may have gone on without it. The codes of malt_barrier. */
 malt_status malt_confirm(int64_t timeout_ms);
 
 /* Kills the process of a rank that hangs (SIGKILL). Nothing does so by itself: a rank
- * that is stopped or slow is waited for. Only on the machine of the rank.
- * MALT_EINVAL, MALT_EUNSUPPORTED, MALT_EIO. */
+ * that is stopped or slow is waited for. The next call without it notices, as of any
+ * death. Only on the machine of the rank.
+ * MALT_EINVAL (no other rank), MALT_EUNSUPPORTED, MALT_EIO. */
 malt_status malt_expel(int32_t rank);
 
 /* Sets a callback: with on_death=continue the call that notices a death calls news, once
@@ -315,10 +327,10 @@ malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char
 malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op, int64_t timeout_ms);
 
 /* Gives every rank the bytes of every rank, which may differ in length. Fetch them,
- * your own included, with malt_received; those of malt_alive. call and with are for a call that is built
- * on this one: its name for messages, such as "sum_of_squares", and its arguments,
- * on which the ranks must agree. Both may be NULL. MALT_ENOMEM and the codes of
- * malt_barrier. */
+ * your own included, with malt_received; ranks that have died have sent nothing (see
+ * malt_alive). call and with are for a call that is built on this one: its name for
+ * messages, such as "sum_of_squares", and its arguments, on which the ranks must agree.
+ * Both may be NULL. MALT_ENOMEM and the codes of malt_barrier. */
 malt_status malt_allgather(const void *data, uint64_t bytes, const char *call, const char *with, int64_t timeout_ms);
 
 /* Gives every rank the bytes of root; the other ranks' data and bytes are ignored.

@@ -373,6 +373,16 @@ def test_many_jobs_with_deaths_at_any_moment(tmp_path: Path) -> None:
                 assert sorted(re.findall(r"\[(\d)\] done", job.out)) == [str(r) for r in left], (job.out, job.err)
 
 
+def test_the_guide_names_tests_that_there_are() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs/concepts/failures.md").read_text()
+    named = set(re.findall(r"`(test_\w+|Test\w+)`", page))
+    assert len(named) > 30
+    sources = [*(root / "tests").rglob("*.py"), *root.glob("[a-z]*/**/*_test.go")]
+    there = {name for path in sources for name in re.findall(r"^(?:def|func) (\w+)\(", path.read_text(), re.M)}
+    assert named <= there, named - there
+
+
 # ------------------------------------------------------------------ malt.run
 
 

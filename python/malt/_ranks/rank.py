@@ -66,7 +66,7 @@ class Outcome:
 
 
 def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]], str]) -> str:
-    """Return a sentence about a rank that died, and those that go on; ``name`` returns how ranks are called."""
+    """Return a sentence about a rank that died, and the ranks that go on; ``name`` returns how ranks are called."""
     others = f"{name([other.number for other in left])} go{'es' if len(left) == 1 else ''} on"
     fate = f"{name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
     return f"{fate}; {others if left else 'the other ranks had ended before'}"

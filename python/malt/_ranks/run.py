@@ -272,7 +272,7 @@ def _result(rank: Outcome, message: tuple[bool, Any] | None) -> Any:
 
 
 def death(rank: Outcome) -> _errors.PeerError:
-    """Return what stands in the place of the value of a rank that died."""
+    """Return the error that takes the place of the value of a rank that died."""
     why = f"it {rank.fate()} after {rank.lived:.1f} s"
     return _errors.PeerError(lines(f"rank {rank.number} is dead: {why}"), rank.number, "ended", why)
 
