@@ -21,7 +21,7 @@ def calls() -> dict[str, Callable[[], object]]:
         "epoch\nDid you mean epochs?": lambda: malt.deal([1, 2], epoch=2),
         "n_feature\nDid you mean n_features?": lambda: malt.load("x.svm", n_feature=3),
         "time_out\nDid you mean timeout?": lambda: malt.run(max, 2, time_out=3),
-        "x\nit is one of fn, n, args, kwargs, timeout": lambda: malt.run(max, 2, x=1),
+        "x\nit is one of fn, n, args, kwargs, timeout, on_death": lambda: malt.run(max, 2, x=1),
     }
 
 
