@@ -252,6 +252,30 @@ def test_a_stopped_rank_is_waited_for_and_can_be_expelled(tmp_path: Path) -> Non
     assert "malt run: rank 1 was killed by SIGKILL" in done.err
 
 
+def test_a_sync_that_timed_out_is_finished_without_the_expelled_rank(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import numpy as np
+        import malt
+        v = malt.Vector(np.full(3, float(r)), start="own")
+        malt.barrier()
+        if r == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        try:
+            v.sync(timeout=0.5)
+        except malt.TimeoutError:
+            if malt.first():
+                malt.expel(1)
+            v.gather()
+        print("done", malt.alive(), v.array[0], flush=True)
+        """,
+    )
+    done = run(*GO_ON, "-n", "3", path)
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == [f"[{r}] done [0, 2] 1.0" for r in (0, 2)]
+
+
 def test_ranks_that_say_different_things(tmp_path: Path) -> None:
     path = script(tmp_path, "import malt\nmalt.init(on_death='continue' if r else 'stop')")
     done = run("-q", "-n", "2", path)

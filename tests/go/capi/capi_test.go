@@ -3,6 +3,7 @@ package capi
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestForkCoversHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exempt := []string{"malt_abi_version", "malt_version", "malt_errmsg", "malt_error", "malt_look_up", "malt_on_long_wait", "malt_rank", "malt_size", "malt_local_rank", "malt_generation"}
+	exempt := []string{"malt_abi_version", "malt_version", "malt_errmsg", "malt_error", "malt_look_up", "malt_on_long_wait", "malt_on_death", "malt_rank", "malt_size", "malt_local_rank", "malt_generation"}
 	for _, name := range declared(t) {
 		if !slices.Contains(exempt, name) && !strings.Contains(string(text), "REFUSED("+name+"(") {
 			t.Errorf("fork.c does not call %s", name)
@@ -81,6 +82,36 @@ func TestTimeouts(t *testing.T) {
 		c.ExtraFiles = []*os.File{r, w} // 3 and 4 in the rank
 		c.Env = append(c.Env, "PIPE_IN=3", "PIPE_OUT=4")
 	}).wait(t)
+}
+
+// TestSurvivors: a program in C goes on after deaths, and says to its launcher that it does.
+func TestSurvivors(t *testing.T) {
+	p := compile(t, source("survive.c"))
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var end syscall.Stat_t
+	if err := syscall.Fstat(int(w.Fd()), &end); err != nil {
+		t.Fatal(err)
+	}
+	j := launch(t, 3, p, nil, func(_ int, c *exec.Cmd) {
+		c.ExtraFiles = []*os.File{w} // 3 in the rank
+		c.Env = append(c.Env, fmt.Sprintf("MALT_REPORT=3:%d", end.Ino))
+	})
+	w.Close()
+	for rank, c := range j.ranks {
+		_ = c.Wait()
+		how := c.ProcessState.Sys().(syscall.WaitStatus)
+		if rank == 0 && how != 0 || rank > 0 && how.Signal() != syscall.SIGKILL {
+			t.Errorf("rank %d: %v\n%s", rank, c.ProcessState, j.out[rank].String())
+		}
+	}
+	said, err := io.ReadAll(r)
+	if err != nil || string(said) != strings.Repeat("{\"survives\": 1}\n", 3) {
+		t.Errorf("the launcher hears %q (%v)", said, err)
+	}
 }
 
 // TestSentFaults: Go's own handlers would print all stacks, wait ten seconds for
