@@ -73,6 +73,7 @@ func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_stat
 		}
 		why = &rdma.PeerError{Rank: int(because.rank), Kind: rdma.Death(because.death), Err: errors.New(s)}
 	}
+	reportAborted()
 	w.Abort(why)
 	return C.MALT_OK
 }

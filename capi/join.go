@@ -60,7 +60,7 @@ func join(options string, timeoutMs int64) error {
 		return j.err
 	}
 	publish(j.world)
-	tellLauncher(j.config)
+	reportJoined(j.config)
 	return nil
 }
 

@@ -2,32 +2,49 @@ package main
 
 import (
 	"fmt"
+	"sync/atomic"
 	"syscall"
 
 	"malt/libmalt"
 )
 
-// reportVariable is how a launcher hands a rank the writing end of a pipe, as fd:inode:
-// python/malt/_ranks/report.py has what is said there.
-const reportVariable = "MALT_REPORT"
+// A launcher hands a rank the writing end of a pipe, as MALT_REPORT=fd:inode:
+// python/malt/_ranks/report.py has what is said there. The inode is compared, because the
+// program, or one between the launcher and the rank, may have opened something else under that
+// number.
+type report struct {
+	fd    int
+	inode uint64
+}
 
-// tellLauncher says that this rank has joined a job that goes on after a death, as long as so many
+// surviving is where a rank of a job that goes on after a death reports; nil: nowhere.
+var surviving atomic.Pointer[report]
+
+// reportJoined says that this rank has joined a job that goes on after a death, as long as so many
 // ranks are left. Until all ranks have said so, a death ends the job.
-//
-// The inode is compared, because a program between the launcher and the rank may have opened
-// something else under that number.
-func tellLauncher(c libmalt.Config) {
-	var fd int
-	var inode uint64
+func reportJoined(c libmalt.Config) {
+	surviving.Store(nil)
 	if !c.Continue {
 		return
 	}
-	if n, _ := fmt.Sscanf(getenv(reportVariable), "%d:%d", &fd, &inode); n != 2 {
-		return
+	var r report
+	if n, _ := fmt.Sscanf(getenv("MALT_REPORT"), "%d:%d", &r.fd, &r.inode); n == 2 {
+		surviving.Store(&r) // now: Python takes it out of the environment
+		r.survives(max(1, c.MinRanks))
 	}
-	var found syscall.Stat_t
-	if syscall.Fstat(fd, &found) != nil || found.Mode&syscall.S_IFMT != syscall.S_IFIFO || found.Ino != inode {
-		return
+}
+
+// reportAborted says, before the other ranks hear of it, that the end of this rank will be
+// that of the job, however its process ends.
+func reportAborted() {
+	if r := surviving.Load(); r != nil {
+		r.survives(0)
 	}
-	_, _ = syscall.Write(fd, fmt.Appendf(nil, "{\"survives\": %d}\n", max(1, c.MinRanks)))
+}
+
+func (r *report) survives(least int) {
+	var s syscall.Stat_t
+	if syscall.Fstat(r.fd, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFIFO && s.Ino == r.inode {
+		_, _ = syscall.Write(r.fd, fmt.Appendf(nil, "{\"survives\": %d}\n", least))
+	}
 }

@@ -72,11 +72,13 @@ def test_a_shell_that_says_that_its_program_was_killed(tmp_path: Path) -> None:
     ("end", "code", "last"),
     [
         ("sys.exit(3)", 3, "rank 1 ended with exit code 3"),
+        ("sys.exit(137)", 137, "rank 1 ended with exit code 137"),  # not of a shell
+        ("malt._lib.abort(ValueError('mine')); os.abort()", 134, "rank 1 was killed by SIGABRT"),
         ("time.sleep(0); os._exit(3)", 3, "rank 1 ended with exit code 3"),
         ("raise ValueError('mine')", 1, "rank 1 failed with ValueError"),
         ("malt._lib.abort(ValueError('mine')); os._exit(7)", 7, "rank 1 ended with exit code 7"),
     ],
-    ids=["exit", "_exit", "raise", "abort"],
+    ids=["exit", "exit 137", "abort, SIGABRT", "_exit", "raise", "abort"],
 )
 def test_an_error_of_its_own_stops_the_job(tmp_path: Path, end: str, code: int, last: str) -> None:
     done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end=end) + "\nsignal.pause()"))

@@ -221,7 +221,7 @@ def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     """Say why a death has ended a job that goes on after others; empty where that is not so."""
     failed = job.first_failure()
     goes_on = job.least or (options.on_death or os.environ.get("MALT_ON_DEATH")) == "continue"
-    if failed is None or not failed.killed or job.asked or not goes_on:
+    if failed is None or not failed.killed or failed.least == 0 or job.asked or not goes_on:
         return ""
     left = sum(rank.died is None and not (rank.killed and rank.failed is not None) for rank in job.outcomes)
     if job.least <= left:

@@ -386,14 +386,14 @@ class Job:
     def _can_be_spared(self, rank: Rank) -> bool:
         """Tell whether the others go on without a rank that has ended: all that still run have said so."""
         left = [other for other in self.ranks if not other.status]
-        ready = all(other.least for other in left if other.status is None)
+        ready = all(other.least for other in [rank, *left] if other.status != 0)
         ending = self.asked or self.stopped is not None or self._stop_at is not None
         return rank.killed and not ending and ready and 0 < self.least <= len(left)
 
     @property
     def least(self) -> int:
         """With how many ranks the job goes on, as the ranks have said when they joined; 0: a death ends it."""
-        return max((rank.least for rank in self.outcomes), default=0)
+        return max((rank.least or 0 for rank in self.outcomes), default=0)
 
     def _stop_soon(self) -> None:
         """Stop the job, unless all ranks end before; the first failure counts."""

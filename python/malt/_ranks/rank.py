@@ -26,8 +26,8 @@ class Outcome:
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
-        self.least = 0
-        """It has joined a job that goes on after a death while so many ranks are left (``report``); 0: it has not."""
+        self.least: int | None = None
+        """With how many ranks its job goes on after a death, once it has joined (``report``); 0: not after its own."""
         self.died: float | None = None
         """When it was killed, in time.monotonic(), if the others go on without it."""
         self.lived = 0.0
