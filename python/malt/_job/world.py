@@ -103,6 +103,11 @@ def init(
         this rank; or this is a child process of a rank.
     TimeoutError
         Some ranks have not arrived; the message names them.
+    MismatchError
+        The ranks differ in ``on_death`` or ``min_ranks``.
+    UnsupportedError
+        ``on_death="continue"`` with ranks on several machines, or under torchrun, which ends all ranks
+        at the first death.
     """
     told: dict[str, object] = {
         name: value

@@ -82,6 +82,7 @@ def parts(rows: F32, labels: npt.NDArray[np.int64], names: list[str]) -> None:
     malt.load("train.svm", order="block", format="svmlight", frame="polars")
     function: Callable[[], int] = malt.rank
     assert_type(malt.run(function, 2), list[int])
+    assert_type(malt.run(function, 2, on_death="continue"), list[int | malt.PeerError])
 
 
 def others(model: Any, estimator: Any) -> None:
