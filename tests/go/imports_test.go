@@ -35,7 +35,8 @@ rdma/internal/ends     rdma rdma/internal/mem rdma/box
 rdma/internal/dial    rdma/internal/mem
 rdma/internal/handshake internal/say rdma rdma/internal/mem
 rdma/box               internal/say rdma rdma/internal/mem
-rdma/rendezvous        internal/say rdma rdma/internal/mem
+rdma/vote              internal/say rdma
+rdma/rendezvous        internal/say rdma rdma/internal/mem rdma/vote
 rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake internal/say rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
