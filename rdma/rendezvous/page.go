@@ -22,26 +22,29 @@ const MaxSize = 4096
 //	   0 +----------------------------------------------------------+
 //	     | magic   version and size                                 | the first member, before it hands the page out
 //	  64 +----------------------------------------------------------+
-//	     | view: who takes part (view.go)                           | the first member, before it hands the page out
+//	     | view: who takes part (view.go)   vote (votes.go)         | the first member, before it hands the page out
 //	 128 +----------------------------------------------------------+ member 0
 //	     | pid   start time   state                                 | +0
 //	     | claim   (room for heartbeat and step)                    | +64
 //	     | doorbells 0 … 7, a line each                             | +128
 //	     | why it aborts: rank and kind, length and text            | +640
 //	     | two sets of ranks that it has proposed                   | +2048
-//	3200 +----------------------------------------------------------+ member 1
+//	     | the hosts that belong to them                            | +3072
+//	     | two records of what its host has accepted (votes.go)     | +4096
+//	6400 +----------------------------------------------------------+ member 1
 //	     | …                                                        |
 type page []byte
 
 const (
 	pageMagic   = 0x313045474150_4d // "MPAGE01"
-	pageVersion = 3
+	pageVersion = 4
 
 	offMagic   = 0
 	offSize    = 8
 	offView    = 64
+	offVote    = 72
 	offMembers = 128
-	perMember  = 3072
+	perMember  = 6272
 
 	// Within a member's record. What all look at often, what its owner writes
 	// often, and each doorbell have a cache line of their own.
@@ -54,6 +57,10 @@ const (
 	maxReason = offSets - offReason - 16
 	offSets   = 2048
 	setBytes  = MaxSize / 8
+
+	offElectors = offSets + 2*setBytes
+	offRecords  = offElectors + 2*setBytes
+	recordBytes = 64 + 2*setBytes
 )
 
 // States of a member, in the order in which they may follow each other. left,

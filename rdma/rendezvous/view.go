@@ -1,10 +1,11 @@
 package rendezvous
 
 import (
-	"math/bits"
+	"slices"
 
 	"malt/rdma"
 	"malt/rdma/internal/mem"
+	"malt/rdma/vote"
 )
 
 // The view is who takes part. One word of the page names it:
@@ -40,70 +41,70 @@ func (p page) set(rank, which, i int) *mem.Word {
 	return p.member(rank, offSets+which*setBytes+8*i)
 }
 
-// bitmap is a set of ranks.
-type bitmap []uint64
-
-func newBitmap(size int) bitmap { return make(bitmap, (size+63)/64) }
-
-func (b bitmap) has(rank int) bool { return b[rank/64]>>(rank%64)&1 != 0 }
-func (b bitmap) add(rank int)      { b[rank/64] |= 1 << (rank % 64) }
-func (b bitmap) remove(rank int)   { b[rank/64] &^= 1 << (rank % 64) }
-
-func (b bitmap) count() (n int) {
-	for _, w := range b {
-		n += bits.OnesCount64(w)
-	}
-	return n
+// electors is word i of the hosts of the view in one of a rank's sets, where there are
+// several. Written with the set.
+func (p page) electors(rank, which, i int) *mem.Word {
+	return p.member(rank, offElectors+which*setBytes+8*i)
 }
 
-// members copies the set of ranks that v names into b; false where the view has changed.
-func (p page) members(v uint64, b bitmap, all []int) bool {
-	clear(b)
+// members copies what v names into m; false where the view has changed. all are the ranks
+// of the first.
+func (p page) members(v uint64, m vote.Members, all []int) bool {
+	clear(m.Ranks)
 	if v>>viewBits == 1 {
 		for _, rank := range all {
-			b.add(rank)
+			m.Ranks.Add(rank)
 		}
 		return true
 	}
 	rank, which := int(v>>1&(1<<(viewBits-1)-1)), int(v&1)
-	for i := range b {
-		b[i] = p.set(rank, which, i).Load()
+	for i := range m.Ranks {
+		m.Ranks[i] = p.set(rank, which, i).Load()
+	}
+	for i := range m.Hosts {
+		m.Hosts[i] = p.electors(rank, which, i).Load()
 	}
 	return p.view().Load() == v
 }
 
 // look copies the view.
-func (p page) look(b bitmap, all []int) (v uint64) {
+func (p page) look(m vote.Members, all []int) (v uint64) {
 	for {
-		if v = p.view().Load(); p.members(v, b, all) {
+		if v = p.view().Load(); p.members(v, m, all) {
 			return v
 		}
 	}
 }
 
+// install makes m the view of that generation, from a set of rank that v does not name;
+// false where the view is not v any more. Only one goroutine of a rank at a time.
+func (p page) install(v uint64, rank int, generation uint64, m vote.Members) bool {
+	which := 0
+	if v&(1<<viewBits-1) == uint64(rank)<<1 {
+		which = 1
+	}
+	for i, w := range m.Ranks {
+		p.set(rank, which, i).Store(w)
+	}
+	for i, w := range m.Hosts {
+		p.electors(rank, which, i).Store(w)
+	}
+	return p.view().CompareAndSwap(v, generation<<viewBits|uint64(rank)<<1|uint64(which))
+}
+
 // propose makes the view one without the members that are dead, unless fewer than least
-// would be left. Only one goroutine of a rank at a time.
+// would be left. It is for jobs on one host, where nobody has to be asked.
 func (p page) propose(rank int, all []int, least int) {
-	b := newBitmap(all[len(all)-1] + 1)
+	m := vote.Members{Ranks: vote.NewSet(all[len(all)-1] + 1)}
 	for {
-		v := p.look(b, all)
-		before := b.count()
+		v := p.look(m, all)
+		before := m.Ranks.Count()
 		for _, r := range all {
 			if p.state(r).Load() == dead {
-				b.remove(r)
+				m.Ranks.Remove(r)
 			}
 		}
-		if n := b.count(); n == before || n < least {
-			return
-		}
-		which := 0
-		if v&(1<<viewBits-1) == uint64(rank)<<1 {
-			which = 1
-		}
-		for i, w := range b {
-			p.set(rank, which, i).Store(w)
-		}
-		if p.view().CompareAndSwap(v, (v>>viewBits+1)<<viewBits|uint64(rank)<<1|uint64(which)) {
+		if n := m.Ranks.Count(); n == before || n < least || p.install(v, rank, v>>viewBits+1, m) {
 			return
 		}
 	}
@@ -124,13 +125,9 @@ func (h *Host) View() rdma.View {
 	if known != nil && known.Generation == h.page.view().Load()>>viewBits {
 		return *known
 	}
-	b := newBitmap(h.cfg.Size)
-	seen := &rdma.View{Generation: h.page.look(b, h.members) >> viewBits}
-	for rank := range h.cfg.Size {
-		if b.has(rank) {
-			seen.Ranks = append(seen.Ranks, rank)
-		}
-	}
+	m := vote.Members{Ranks: vote.NewSet(h.cfg.Size)}
+	seen := &rdma.View{Generation: h.page.look(m, h.members) >> viewBits}
+	seen.Ranks = slices.AppendSeq(seen.Ranks, m.Ranks.All())
 	h.known.Store(seen)
 	return *seen
 }

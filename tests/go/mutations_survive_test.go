@@ -4,26 +4,28 @@ package tests
 var ofSurvivors = []mutation{
 	{
 		line: "view: the set of ranks is written after the word that names it",
-		in:   "rdma/rendezvous.page.propose",
+		in:   "rdma/rendezvous.page.install",
 		old: `
-			for $i, $w := range $b {
+			for $i, $w := range $m.Ranks {
 				$p.set($rank, $which, $i).Store($w)
 			}
-			if $p.view().CompareAndSwap($v, ($v>>viewBits+1)<<viewBits|uint64($rank)<<1|uint64($which)) {
-				return
-			}`,
+			for $i, $w := range $m.Hosts {
+				$p.electors($rank, $which, $i).Store($w)
+			}
+			return $p.view().CompareAndSwap($v, $generation<<viewBits|uint64($rank)<<1|uint64($which))`,
 		new: `
-			if $p.view().CompareAndSwap($v, ($v>>viewBits+1)<<viewBits|uint64($rank)<<1|uint64($which)) {
-				for $i, $w := range $b {
+			swapped := $p.view().CompareAndSwap($v, $generation<<viewBits|uint64($rank)<<1|uint64($which))
+			if swapped {
+				for $i, $w := range $m.Ranks {
 					$p.set($rank, $which, $i).Store($w)
 				}
-				return
-			}`,
+			}
+			return swapped`,
 		caught: "TestExploreView/two_watchers", how: "two views of generation",
 	},
 	{
 		line:   "view: the set that the word names is filled again",
-		in:     "rdma/rendezvous.page.propose",
+		in:     "rdma/rendezvous.page.install",
 		old:    "$which = 1",
 		new:    "",
 		caught: "TestExploreView/one_watcher", how: "two views of generation",
