@@ -79,9 +79,11 @@ func (x *Exec) Go(name string, body func(*Thread)) *Thread {
 // Immune keeps t from being killed.
 func (t *Thread) Immune() *Thread { t.immune = true; return t }
 
-// Daemon says that the case is over without t: t need not come to its end, and
-// is not killed.
-func (t *Thread) Daemon() *Thread { t.immune, t.daemon = true, true; return t }
+// Endless says that the case is over without t: t need not come to its end.
+func (t *Thread) Endless() *Thread { t.daemon = true; return t }
+
+// Daemon is Endless, and is not killed.
+func (t *Thread) Daemon() *Thread { return t.Endless().Immune() }
 
 // Done tells whether t has come to its end.
 func (t *Thread) Done() bool { return t.seen(t.status == done) }
