@@ -131,6 +131,9 @@ func nameVotes(word func([]byte, string), p page, ranks int) {
 	word(p[offVote:], "vote")
 	for rank := range ranks {
 		for which := range 2 {
+			set := offMembers + rank*perMember + which*setBytes
+			word(p[set+offSets:], fmt.Sprintf("ranks in set %d of rank %d", which, rank))
+			word(p[set+offElectors:], fmt.Sprintf("hosts of set %d of rank %d", which, rank))
 			at := offMembers + rank*perMember + offRecords + which*recordBytes
 			word(p[at:], fmt.Sprintf("ballot in record %d of rank %d", which, rank))
 			word(p[at+8*recordHosts:], fmt.Sprintf("hosts in record %d of rank %d", which, rank))
