@@ -16,7 +16,7 @@ import (
 // hosts that are each one value.
 
 // speech is a case: what each rank of a host is asked, in order. Ballots belong to other
-// hosts.
+// hosts. With "next", the rank learns the view, and accepts that ballot on the next one.
 type speech struct {
 	asked [][]string // of ranks: "prepare 1", "accept 2", of ballots that count from 1
 	looks int        // how often one more rank looks
@@ -89,6 +89,10 @@ func (c speech) setup(x *explore.Exec) {
 					t.Fail("%q: %v", ask, err)
 				}
 				b += base
+				if kind == "next" {
+					onNext(t, o, b, see)
+					continue
+				}
 				if kind == "accept" {
 					if m, ok := o.Answer(message(vote.Accept, b), see, b.Host(two.Hosts)); ok && m.Verdict == vote.Yes {
 						accepted(b).Store(1)
@@ -114,7 +118,10 @@ func (c speech) setup(x *explore.Exec) {
 		for n := range c.looks {
 			t.At("look", n, last)
 			a, _, ok := o.Look(2)
-			if !ok || a.Promised < last.Promised || a.Accepted < last.Accepted || a.Accepted > a.Promised {
+			if !ok {
+				break // the host votes on the next view
+			}
+			if a.Promised < last.Promised || a.Accepted < last.Accepted || a.Accepted > a.Promised {
 				t.Fail("%+v after %+v", a, last)
 			}
 			if a.Accepted != 0 && !a.Members.Equals(proposed(a.Accepted)) {
@@ -123,6 +130,20 @@ func (c speech) setup(x *explore.Exec) {
 			last = a
 		}
 	})
+}
+
+// onNext has the only rank that knows of it vote on generation 3, where nothing has been
+// promised yet.
+func onNext(t *explore.Thread, o vote.Voter, b vote.Ballot, see vote.Sight) {
+	o.Learn(vote.View{Generation: 2, Members: two.Everyone()})
+	m := message(vote.Accept, b)
+	m.Generation = 3
+	if answer, ok := o.Answer(m, see, b.Host(two.Hosts)); !ok || answer.Verdict != vote.Yes {
+		t.Fail("ballot %d on the next view is refused: %+v", b-base, answer)
+	}
+	if a, _, ok := o.Look(3); !ok || a.Accepted != b {
+		t.Fail("ballot %d on the next view is lost: %+v", b-base, a)
+	}
 }
 
 // nameVotes names the words of a page for traces.
@@ -153,6 +174,7 @@ func TestExploreVoteWord(t *testing.T) {
 		{"accepted under two ballots", false, 1, speech{asked: [][]string{{"accept 1", "accept 2"}, {"prepare 3"}}, looks: 1}},
 		{"a promise between", false, 1, speech{asked: [][]string{{"prepare 2"}, {"accept 1"}}, looks: 1}},
 		{"promised twice", false, 0, speech{asked: [][]string{{"accept 1", "accept 2", "accept 3"}, {"prepare 1"}}, looks: 1}},
+		{"the next generation", false, 1, speech{asked: [][]string{{"next 1"}, {"prepare 3"}}, looks: 1}},
 		{"two accept", true, 2, speech{asked: [][]string{{"accept 1", "accept 3"}, {"prepare 2", "accept 2"}}, looks: 2}},
 		{"three ranks", true, 2, speech{asked: [][]string{{"accept 1", "accept 3"}, {"prepare 2"}, {"accept 2"}}, looks: 1}},
 	} {

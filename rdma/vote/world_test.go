@@ -29,7 +29,9 @@ type game struct {
 	kills       int
 	lies        int   // refusals that come from a firewall: a host that lives is taken for dead
 	asks        []int // how many questions each host may ask
+	late        bool  // answers stay on their way, also those that are not to be heeded any more
 	ends        bool
+	restless    bool     // hosts propose without a suspect, as after the death of a rank of theirs
 	cuts        [][2]int // pairs that may be cut, and perhaps heal
 	heals       bool
 	rankless    bool // the last host has no rank
@@ -343,7 +345,7 @@ func (g *game) propose(s world, h int, emit func(what, h, a int, failure bool, w
 		if g.ends {
 			p := it.proposal
 			under := p != nil && p.View.Generation == it.view.Generation
-			if set > 0 || !under && it.see.Suspects(it.view).Empty() || under && !p.Beaten() && !p.Stale(it.see) {
+			if set > 0 || !under && !g.restless && it.see.Suspects(it.view).Empty() || under && !p.Beaten() && !p.Stale(it.see) {
 				return
 			}
 		} else {
@@ -555,6 +557,8 @@ func (g *game) idle(w *world, s sent) bool {
 		return true
 	case Promise, Accepted:
 		switch {
+		case g.late && m.Verdict == Yes:
+			return w.host[s.to].dead
 		case p == nil || m.Verdict == Heard || p.Ballot != m.Ballot && p.View.Generation+1 == m.Generation:
 			return true
 		case m.Verdict == No: // else a host takes another ballot whenever it likes
