@@ -37,6 +37,13 @@
 // that could go on has to stop for another; waits and deaths do not count. Most
 // faults need one or two preemptions.
 //
+// # Rules without memory
+//
+// Values runs rules that are pure functions through every state. There a state is one value,
+// with all messages on their way, and the search goes breadth first, so that a failure comes
+// with a shortest trace. Values.Ends checks that a good end stays within reach without any
+// further failure: a dead end, or a ring without an exit, is a fault.
+//
 // # Caveats
 //
 // Memory is sequentially consistent, as Go's atomics are, or with Options.Buffered
@@ -53,9 +60,9 @@
 //
 // # Checks of the protocols
 //
-// The code of the boxes, of the doorbell and of gathers, scatters and collectives
+// The code of the boxes, of the doorbell, of votes and of gathers, scatters and collectives
 // runs through *every* interleaving of small cases, with a death at every step: go
-// test -tags explore -run TestExplore -v ./rdma/box ./rdma/rendezvous ./libmalt.
+// test -tags explore -run TestExplore -v ./rdma/box ./rdma/rendezvous ./rdma/vote ./libmalt.
 // Under that tag each access to a mem.Word and each futex call is one turn of the
 // scheduler, which tries all orders. A failure comes with the turns that lead to it.
 // Go's atomics are sequentially consistent; on x86 each store is an exchange. The

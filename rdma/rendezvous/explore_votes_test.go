@@ -16,7 +16,8 @@ import (
 // hosts that are each one value.
 
 // speech is a case: what each rank of a host is asked, in order. Ballots belong to other
-// hosts. With "next", the rank learns the view, and accepts that ballot on the next one.
+// hosts. With "next", the rank learns the view, and accepts that ballot on the next one;
+// with "take", it takes a ballot.
 type speech struct {
 	asked [][]string // of ranks: "prepare 1", "accept 2", of ballots that count from 1
 	looks int        // how often one more rank looks
@@ -89,8 +90,14 @@ func (c speech) setup(x *explore.Exec) {
 					t.Fail("%q: %v", ask, err)
 				}
 				b += base
-				if kind == "next" {
+				switch kind {
+				case "next":
 					onNext(t, o, b, see)
+					continue
+				case "take":
+					if p, ok := o.Propose(see, nil); !ok || accepted(base+vote.Ballot(p.Ballot/4)).Add(1) > 1 {
+						t.Fail("ballot %d is owned twice", p.Ballot)
+					}
 					continue
 				}
 				if kind == "accept" {
@@ -175,6 +182,7 @@ func TestExploreVoteWord(t *testing.T) {
 		{"a promise between", false, 1, speech{asked: [][]string{{"prepare 2"}, {"accept 1"}}, looks: 1}},
 		{"promised twice", false, 0, speech{asked: [][]string{{"accept 1", "accept 2", "accept 3"}, {"prepare 1"}}, looks: 1}},
 		{"the next generation", false, 1, speech{asked: [][]string{{"next 1"}, {"prepare 3"}}, looks: 1}},
+		{"two take a ballot", false, 1, speech{asked: [][]string{{"take 0", "take 0"}, {"take 0"}}}},
 		{"two accept", true, 2, speech{asked: [][]string{{"accept 1", "accept 3"}, {"prepare 2", "accept 2"}}, looks: 2}},
 		{"three ranks", true, 2, speech{asked: [][]string{{"accept 1", "accept 3"}, {"prepare 2"}, {"accept 2"}}, looks: 1}},
 	} {

@@ -24,7 +24,7 @@ func TestExploreVotes(t *testing.T) {
 		{"refusals that lie", false, game{hosts: 3, ballots: []int{1, 1, 0}, suspects: [][]int{{0b010}, {0b001}, {}}, generations: 2, lies: 2}},
 		{"one is left", false, game{hosts: 3, ballots: []int{1, 0, 1}, suspects: [][]int{{0b100}, {}, {0b011}}, generations: 2, kills: 2}},
 		{"late answers", false, game{hosts: 2, ballots: []int{2, 1}, generations: 3, kills: 1, late: true}},
-		{"three ballots", false, game{hosts: 3, ballots: []int{2, 1, 0}, suspects: [][]int{{0b100, 0b010}, {0b001}, {}}, generations: 2}},
+		{"three ballots", false, game{hosts: 3, ballots: []int{2, 1, 0}, suspects: [][]int{{0b100, 0b010}, {0b001}, {}}, generations: 2, late: true}},
 		{"three ballots of three hosts", true, game{hosts: 3, ballots: []int{1, 1, 1}, suspects: [][]int{{0b100}, {0b001}, {0b010}}, generations: 2, kills: 1}},
 		{"four hosts", true, game{hosts: 4, ballots: []int{1, 1, 0, 0}, suspects: [][]int{{0b1100}, {0b0001}, {}, {}}, generations: 2, kills: 2}},
 		{"five hosts", true, game{hosts: 5, ballots: []int{1, 1, 0, 0, 0}, suspects: [][]int{{0b11000}, {0b00001}, {}, {}, {}}, generations: 2}},

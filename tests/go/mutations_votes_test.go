@@ -12,8 +12,8 @@ var ofVotes = []mutation{
 	{
 		line:   "votes: more than half of the hosts that are not dead",
 		in:     "rdma/vote.Quorum",
-		old:    "$hosts.Count()",
-		new:    "$hosts.Less($dead).Count()",
+		old:    "$twice > $all",
+		new:    "$twice > hosts.Less(dead).Count()",
 		caught: "TestExploreVotes/one_is_left", how: "two views of generation",
 	},
 	{
@@ -56,14 +56,14 @@ var ofVotes = []mutation{
 		in:     "rdma/vote.Proposal.Heed",
 		old:    "$m.Generation != $p.View.Generation+1",
 		new:    "false",
-		caught: "TestExploreVotes/late_answers", how: "two views of generation",
+		caught: "TestExploreVotes/late_answers", how: "have promised",
 	},
 	{
 		line:   "votes: answers to another ballot count",
 		in:     "rdma/vote.Proposal.Heed",
 		old:    "$m.Ballot != $p.Ballot",
 		new:    "false",
-		caught: "TestExploreVotes/late_answers", how: "two views of generation",
+		caught: "TestExploreVotes/three_ballots", how: "two views of generation",
 	},
 	{
 		line:   "votes: a host takes a ballot that it has promised",
@@ -126,7 +126,7 @@ var ofVotes = []mutation{
 		in:     "rdma/vote.Voter.Propose",
 		old:    "$o.Swap($at, $a)",
 		new:    "($o.Swap($at, $a) || true)",
-		caught: "TestExploreVotesInPages/three_hosts,_a_death", big: true, pkg: "rdma/rendezvous", how: "two views of generation",
+		caught: "TestExploreVoteWord/two_take_a_ballot", pkg: "rdma/rendezvous", how: "is owned twice",
 	},
 	{
 		line:   "vote word: a store in place of the swap",
