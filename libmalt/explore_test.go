@@ -137,7 +137,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		}
 	}
 	for _, a := range all {
-		a.b.Explored(m.Mode)
+		a.b.Explored(m.Mode, p.own(survive) > 0)
 	}
 	for r, a := range all {
 		_, spec, receivers := a.b.Box()

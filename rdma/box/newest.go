@@ -30,6 +30,9 @@ package box
 func (w *Writer) freeSlot() int {
 	w.look++
 	for r := range w.layout.Readers {
+		if w.forgotten[r] {
+			continue
+		}
 		for _, s := range w.own[r] {
 			if s != 0 {
 				w.busy[s-1] = w.look
@@ -52,7 +55,7 @@ func (w *Writer) freeSlot() int {
 func (w *Writer) publishNewest(parity int) {
 	word := w.seq<<slotBits | uint64(w.slot)
 	for r := range w.layout.Readers {
-		if w.member[r] == w.seq {
+		if w.member[r] == w.seq && !w.forgotten[r] {
 			w.note(r)
 			w.own[r][parity] = uint32(w.slot) + 1
 			w.control.latest(r, parity).Store(word)
