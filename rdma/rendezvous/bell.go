@@ -95,10 +95,17 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 		if step() {
 			return nil
 		}
+		watches := h.exits != nil && h.least.Load() > 0
+		if watches {
+			h.exits.sleep()
+		}
 		if sleeper != nil {
 			sleeper.Sleep(mem.Low(bell), uint32(asleep))
 		} else {
 			mem.FutexWait(bell, asleep, p.Sleep)
+		}
+		if watches {
+			h.exits.awake()
 		}
 		if bell.Load() == asleep {
 			silent.Store(asleep)
