@@ -9,7 +9,7 @@ package box
 //	  for r not in R, served: last[r] = seq
 //	  view = v; ring every reader
 //	  before commit n, for r in R, not served: begun[r] = v:at, at < n, ack[r] >= last[r]:
-//	    first[r] = n
+//	    served; first[r] = n; head = n
 //	reader, in view v:
 //	  the sender sends to it: begun = v:seen
 //	  gather n: head >= n: first <= n, and n <= last or last < first: as in queue.go
@@ -35,7 +35,10 @@ package box
 // in a slot for it; nor the reader for a sender of which it has passed the head.
 
 // edge is what a reader is served with: updates behind from, up to to.
-type edge struct{ from, to uint64 }
+type edge struct {
+	from, to uint64
+	told     bool // first says so: there was a commit
+}
 
 const open = ^uint64(0) // edge.to
 
@@ -70,7 +73,7 @@ func (w *Writer) settle(view uint64, to []int) {
 	}
 	for r := range w.edges {
 		switch {
-		case w.view == 0:
+		case w.view == 0, w.Served(r) && !w.edges[r].told && !keep[r]:
 			w.edges[r] = edge{}
 		case w.Served(r) && !keep[r]:
 			w.edges[r].to = w.seq
@@ -88,9 +91,18 @@ func (w *Writer) begin(r int) bool {
 	if begun>>seqBits != w.view || begun&(1<<seqBits-1) > w.seq || w.control.ack(r).Load() < w.edges[r].to {
 		return false
 	}
-	w.edges[r] = edge{w.seq, open}
-	w.control.first(r).Store(w.seq + 1)
+	w.edges[r] = edge{from: w.seq, to: open}
 	return true
+}
+
+// tell says which edges begin with the commit under way.
+func (w *Writer) tell() {
+	for r := range w.edges {
+		if e := &w.edges[r]; e.to == open && !e.told {
+			e.told = true
+			w.control.first(r).Store(w.seq)
+		}
+	}
 }
 
 // Forget does without reader r, which is dead: what it has not released, and what it has

@@ -66,6 +66,7 @@ func (w *Writer) unlock() {
 // publishQueue marks the readers that the update is not meant for, and appends
 // it.
 func (w *Writer) publishQueue() {
+	w.tell()
 	for i := range w.layout.maskWords() {
 		var not uint64
 		for r := 64 * i; r < min(64*i+64, w.layout.Readers); r++ {

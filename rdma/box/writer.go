@@ -62,7 +62,7 @@ func NewWriter(ctl []byte, l Layout, h Header, bell uint64, env WriterEnv) *Writ
 		backed:    make([]int, l.Slots),
 	}
 	for r := range w.edges {
-		w.edges[r].to = open
+		w.edges[r] = edge{to: open, told: true}
 	}
 	w.control.senderBell().Store(bell)
 	return w
