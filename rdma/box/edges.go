@@ -147,6 +147,12 @@ func (r *Reader) Level(seq uint64) {
 	}
 }
 
+// skip returns update n as one that is not for this reader.
+func (r *Reader) skip(n uint64) (h Header, mine, ok bool, err error) {
+	r.seen = n
+	return Header{Seq: n}, false, true, nil
+}
+
 // served tells whether update n, which is there, is on the edge. first and last are looked at
 // after head: what they say of n was stored before that.
 func (r *Reader) served(n uint64) bool {

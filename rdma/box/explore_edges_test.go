@@ -20,6 +20,7 @@ type edges struct {
 	graphs         [][]string // by view: the receivers of each rank, as digits
 	kills          int
 	preemptions    int
+	falls          int // rank 0 sends no more after so many updates, and gathers on; 0: never
 }
 
 // peer is a rank of a case.
@@ -86,29 +87,9 @@ func (p *peer) at(label string, n uint64) {
 func (p *peer) run() {
 	last := uint64(p.c.updates)
 	for n := uint64(1); n <= last; n++ {
-		p.rs.wait(p.t, p.me, func() bool {
-			p.at("scatter", n)
-			p.adopt()
-			b, err := p.w.w.Begin()
-			if err != nil {
-				p.t.Fail("%v", err)
-			}
-			return b != nil
-		})
-		var to []int
-		set := byte(0)
-		p.w.w.Serve(p.gen, p.receivers())
-		for _, r := range p.receivers() {
-			if p.w.w.Served(r) {
-				to = append(to, r)
-				if r >= p.me {
-					r++
-				}
-				set |= 1 << r
-			}
+		if p.me != 0 || p.c.falls == 0 || n <= uint64(p.c.falls) {
+			p.scatter(n)
 		}
-		p.w.write(p.t, n, to, false)
-		*p.sent(p.me, n) = set
 		clear(p.has)
 		p.rs.wait(p.t, p.me, func() bool {
 			p.at("gather", n)
@@ -132,6 +113,33 @@ func (p *peer) run() {
 			r.Close()
 		}
 	}
+}
+
+// scatter sends update n.
+func (p *peer) scatter(n uint64) {
+	p.rs.wait(p.t, p.me, func() bool {
+		p.at("scatter", n)
+		p.adopt()
+		b, err := p.w.w.Begin()
+		if err != nil {
+			p.t.Fail("%v", err)
+		}
+		return b != nil
+	})
+	var to []int
+	set := byte(0)
+	p.w.w.Serve(p.gen, p.receivers())
+	for _, r := range p.receivers() {
+		if p.w.w.Served(r) {
+			to = append(to, r)
+			if r >= p.me {
+				r++
+			}
+			set |= 1 << r
+		}
+	}
+	p.w.write(p.t, n, to, false)
+	*p.sent(p.me, n) = set
 }
 
 // gather takes update n of each sender, and tells whether that is all.
@@ -256,6 +264,8 @@ func TestExploreEdges(t *testing.T) {
 		{"begins against another", false, edges{depth: 1, updates: 3, graphs: [][]string{{"1", ""}, {"1", "0"}}, preemptions: 2}},
 		{"turns round", false, edges{depth: 1, updates: 3, graphs: [][]string{{"1", ""}, {"", "0"}}, preemptions: 2}},
 		{"ends and begins", false, edges{depth: 1, updates: 3, graphs: [][]string{{"1", ""}, {"", ""}, {"1", ""}}, preemptions: 2}},
+		{"ends, begins and ends", true, edges{depth: 1, updates: 4, graphs: [][]string{{"1", ""}, {"", ""}, {"1", ""}, {"", ""}}, preemptions: 3}},
+		{"one that sends no more", false, edges{depth: 1, updates: 3, graphs: [][]string{{"1", ""}, {"", "0"}}, preemptions: 2, falls: 1}},
 		{"depth 2", false, edges{depth: 2, updates: 4, graphs: [][]string{{"", ""}, {"1", ""}, {"", ""}}, preemptions: 2}},
 		{"a death", false, edges{depth: 1, updates: 2, graphs: [][]string{{"1", ""}, {"", "0"}}, kills: 1, preemptions: 1}},
 		{"three ranks", true, edges{depth: 1, updates: 2, graphs: [][]string{{"1", "2", "0"}, {"2", "0", "1"}}, preemptions: 1}},

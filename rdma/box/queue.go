@@ -91,8 +91,7 @@ func (r *Reader) nextQueue() (h Header, mine, ok bool, err error) {
 		return Header{}, false, false, nil
 	}
 	if r.counts && !r.served(next) {
-		r.seen = next
-		return Header{Seq: next}, false, true, nil
+		return r.skip(next)
 	}
 	s := int((next - 1) % uint64(r.layout.Slots))
 	if h, err = r.open(s, next); err != nil {

@@ -14,7 +14,7 @@ import (
 // It does not know which of the others it waits for in the end, so it looks at all, some at
 // a time.
 const (
-	lookAfter = 2 * time.Millisecond // of sleep
+	lookAfter = 2 * time.Millisecond // of a wait
 	lookEvery = 5 * time.Millisecond
 	lookAt    = 16 // processes in one look
 )
@@ -23,7 +23,7 @@ const (
 // so that those which end soon do not set it each time.
 type exits struct {
 	h      *Host
-	sleeps atomic.Int64 // calls that sleep
+	sleeps atomic.Int64 // calls that sleep, or have in this wait
 	due    atomic.Int64 // when to look, since began
 	set    atomic.Bool  // the timer is, or fire runs
 	began  time.Time
@@ -41,7 +41,7 @@ func newExits(h *Host) *exits {
 	return e
 }
 
-// sleep says that a call goes to sleep, awake that it has woken up.
+// sleep says that a call is about to sleep for the first time, awake that its wait is over.
 func (e *exits) sleep() {
 	if e.sleeps.Add(1) == 1 {
 		e.due.Store(int64(time.Since(e.began) + lookAfter))
