@@ -239,6 +239,49 @@ func TestNewEdgesCarry(t *testing.T) {
 	}
 }
 
+// TestNewEdgesOfQueues is TestNewEdgesCarry where both ends have to begin: rank 3 has begun
+// before rank 1, which needs what ranks 0 and 3 sent before, comes to its third update.
+func TestNewEdgesOfQueues(t *testing.T) {
+	for _, consistency := range []string{"notify-ack", "notify-ack:2"} {
+		for _, sparse := range []string{"", " sparse=model"} {
+			t.Run(consistency+sparse, func(t *testing.T) {
+				survivors(t, 4, 1, func(ctx context.Context, w *libmalt.World) error {
+					v, err := vector(ctx, w, 10, "graph=ring fold=replace consistency="+consistency+sparse)
+					if err != nil {
+						return err
+					}
+					r := w.Rank()
+					step := 0
+					sync := func(times int) (err error) {
+						for range times {
+							step++
+							fill(v.Bytes(), float32(10*step+r))
+							if _, err = v.Sync(ctx, 1); err != nil {
+								break
+							}
+						}
+						return err
+					}
+					if err := sync(5); err != nil {
+						return err
+					}
+					if r == 2 {
+						return errKilled
+					}
+					if err := sync(7); err != nil {
+						return err
+					}
+					before := map[int]int{0: 3, 1: 0, 3: 1}[r]
+					if x, err := constant(v.Bytes()); err != nil || x != float32(10*step+before) {
+						return fmt.Errorf("rank %d has %v (%v), want that of rank %d", r, x, err, before)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
 // TestTooFewSurvivors: with fewer ranks than asked for, and where a rank ends by an error
 // of its own, the job ends as without on_death=continue.
 func TestTooFewSurvivors(t *testing.T) {

@@ -117,7 +117,7 @@ var ofSurvivors = []mutation{
 		in:     "rdma/box.Writer.settle",
 		old:    "$w.Served($r) && !$w.edges[$r].told && !$keep[$r]",
 		new:    "false",
-		caught: "TestExploreEdges/ends,_begins_and_ends", big: true, how: "expected",
+		caught: "TestEdges/one_of_which_nothing_was_sent", how: "expected update 2",
 	},
 	{
 		line:   "edges: the end is not told",
@@ -167,5 +167,33 @@ var ofSurvivors = []mutation{
 		old:    "$r.counts && !$r.served($next)",
 		new:    "false",
 		caught: "TestExploreEdges/begins", how: "corrupt",
+	},
+	{
+		line:   "edges: a rank does not say that it reads what a new sender sends",
+		in:     "libmalt/boxes.Boxes.repair",
+		old:    "$s.queue.Begin($view.Generation)",
+		new:    "",
+		caught: "TestNewEdgesOfQueues/notify-ack", how: "survive_test.go",
+	},
+	{
+		line:   "edges: a box does not know the new view",
+		in:     "libmalt/boxes.Boxes.repair",
+		old:    "$b.serve(true)",
+		new:    "",
+		caught: "TestNewEdgesOfQueues/notify-ack", how: "want that of rank",
+	},
+	{
+		line:   "edges: gathers before an edge are not counted",
+		in:     "libmalt/boxes.Boxes.folded",
+		old:    "$b.pass()",
+		new:    "",
+		caught: "TestNewEdgesOfQueues/notify-ack", how: "timed out",
+	},
+	{
+		line:   "what a dead rank has pinned is not free",
+		in:     "rdma/box.Writer.freeSlot",
+		old:    "if $w.forgotten[$r] { continue }",
+		new:    "",
+		caught: "TestForget/newest", how: "are in use",
 	},
 }
