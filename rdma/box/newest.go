@@ -23,6 +23,9 @@ package box
 // lock-step), k are pinned, whether their readers live or died there, and one
 // more was reserved.
 //
+// What a dead reader has pinned, or is named, is free once the sender goes on without it
+// (Forget): it will not read again.
+//
 // A reader that stops anywhere holds back one slot and nobody else; a sender
 // that stops or dies anywhere leaves every latest naming a complete slot.
 
