@@ -14,6 +14,7 @@ import (
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/route/shared"
+	"malt/libmalt/rule"
 	"malt/rdma"
 )
 
@@ -136,6 +137,37 @@ func same(all []*actor, report func(string, ...any)) {
 	}
 }
 
+// edged tells whether the object travels in queues that ranks may come to read, and cease to,
+// in a play of syncs alone: the update of each clock is then folded at that clock.
+func (a *actor) edged() bool {
+	return a.play.own(survive) > 0 && a.s.mode.Load().Rule.Kind == rule.NotifyAck
+}
+
+// sent enters for whom the update of clock was.
+func (a *actor) sent(clock uint64) {
+	set := byte(0)
+	for _, r := range a.b.Served() {
+		set |= 1 << r
+	}
+	a.log[entryBytes*(16*a.w.job.Rank+int(clock))+1] = set
+}
+
+// kept holds what was sent on the edges of queues against what was folded: all of it, by
+// each rank that lives and has come to that clock.
+func kept(all []*actor, report func(string, ...any)) {
+	for _, from := range all {
+		for _, to := range all {
+			for clock := range uint64(16) {
+				sent := from.log[entryBytes*(16*from.w.job.Rank+int(clock))+1]
+				folded := *to.entry(to.w.job.Rank, clock)
+				if !to.t.Dead() && folded != 0 && sent>>to.w.job.Rank&1 != 0 && folded>>from.w.job.Rank&1 == 0 {
+					report("rank %d has sent its update of clock %d to rank %d, which has folded %#b there", from.w.job.Rank, clock, to.w.job.Rank, folded)
+				}
+			}
+		}
+	}
+}
+
 func TestExploreSurvivors(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -148,6 +180,9 @@ func TestExploreSurvivors(t *testing.T) {
 		{"ssp", false, play{"consistency=ssp:0 survive=1", []string{"ss", "ss"}, 1, false, nil}},
 		{"async", true, play{"consistency=async survive=1", []string{"ss", "ss"}, 1, false, nil}},
 		{"notify-ack", false, play{"consistency=notify-ack survive=1", []string{"ss", "ss"}, 1, false, nil}},
+		{"notify-ack, a new edge", false, play{"consistency=notify-ack graph=ring survive=1 preemptions=1", []string{"s", "", "s"}, 1, false, nil}},
+		{"notify-ack, a new edge for long", true, play{"consistency=notify-ack graph=ring survive=1 preemptions=1", []string{"ss", "", "ss"}, 1, false, nil}},
+		{"notify-ack, any death on a ring", true, play{"consistency=notify-ack graph=ring survive=1 preemptions=1", []string{"s", "s", "s"}, 1, false, nil}},
 		{"sparse", false, play{"consistency=bsp sparse=model survive=1", []string{"ss", "ss"}, 1, false, nil}},
 		{"barriers", false, play{"consistency=bsp survive=1", []string{"bb", "bb"}, 1, false, nil}},
 		{"sum", true, play{"consistency=bsp survive=1 preemptions=2", []string{"d", "d", "d"}, 1, false, nil}},

@@ -137,7 +137,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		}
 	}
 	for _, a := range all {
-		a.b.Explored(m.Mode)
+		a.b.Explored(m.Mode, p.own(survive) > 0)
 	}
 	for r, a := range all {
 		_, spec, receivers := a.b.Box()
@@ -188,6 +188,9 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	}
 	if p.own(survive) > 0 && p.inPlace() {
 		x.Final(func(report func(string, ...any)) { same(all, report) })
+	}
+	if all[0].edged() {
+		x.Final(func(report func(string, ...any)) { kept(all, report) })
 	}
 	if p.reduces() {
 		x.Final(func(report func(string, ...any)) { alike(all, report) })
@@ -314,6 +317,9 @@ func (a *actor) scatter(ctx context.Context, to []int) error {
 		weight = weightOf(a.w.job.Rank, clock)
 	}
 	_, err := a.b.Send(ctx, len(a.s.Data), nil, to, weight)
+	if err == nil && a.edged() {
+		a.sent(clock)
+	}
 	return err
 }
 
@@ -329,7 +335,7 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 		return err
 	}
 	for r := range a.w.job.Size {
-		if r != a.w.job.Rank && !slices.ContainsFunc(updates, func(u Update) bool { return u.Rank == r }) {
+		if r != a.w.job.Rank && !a.edged() && !slices.ContainsFunc(updates, func(u Update) bool { return u.Rank == r }) {
 			a.missed(r)
 		}
 	}
@@ -397,7 +403,10 @@ func (a *actor) judge(clock uint64, u Update) {
 			a.t.Fail("at clock %d with slack %d, clock %d of rank %d is folded", clock, m.N, u.Clock, u.Rank)
 		}
 	case rule.NotifyAck:
-		if u.Clock != a.last[u.Rank]+1 && !strings.ContainsAny(a.play.scripts[a.w.job.Rank], "bBg") {
+		if a.edged() && u.Clock != clock {
+			a.t.Fail("at clock %d, clock %d of rank %d is folded", clock, u.Clock, u.Rank)
+		}
+		if !a.edged() && u.Clock != a.last[u.Rank]+1 && !strings.ContainsAny(a.play.scripts[a.w.job.Rank], "bBg") {
 			a.t.Fail("clock %d of rank %d is folded next after its clock %d", u.Clock, u.Rank, a.last[u.Rank])
 		}
 	}

@@ -1,12 +1,15 @@
 package libmalt_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -236,6 +239,49 @@ func TestNewEdgesCarry(t *testing.T) {
 	}
 }
 
+// TestNewEdgesOfQueues is TestNewEdgesCarry where both ends have to begin: rank 3 has begun
+// before rank 1, which needs what ranks 0 and 3 sent before, comes to its third update.
+func TestNewEdgesOfQueues(t *testing.T) {
+	for _, consistency := range []string{"notify-ack", "notify-ack:2"} {
+		for _, sparse := range []string{"", " sparse=model"} {
+			t.Run(consistency+sparse, func(t *testing.T) {
+				survivors(t, 4, 1, func(ctx context.Context, w *libmalt.World) error {
+					v, err := vector(ctx, w, 10, "graph=ring fold=replace consistency="+consistency+sparse)
+					if err != nil {
+						return err
+					}
+					r := w.Rank()
+					step := 0
+					sync := func(times int) (err error) {
+						for range times {
+							step++
+							fill(v.Bytes(), float32(10*step+r))
+							if _, err = v.Sync(ctx, 1); err != nil {
+								break
+							}
+						}
+						return err
+					}
+					if err := sync(5); err != nil {
+						return err
+					}
+					if r == 2 {
+						return errKilled
+					}
+					if err := sync(7); err != nil {
+						return err
+					}
+					before := map[int]int{0: 3, 1: 0, 3: 1}[r]
+					if x, err := constant(v.Bytes()); err != nil || x != float32(10*step+before) {
+						return fmt.Errorf("rank %d has %v (%v), want that of rank %d", r, x, err, before)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
 // TestTooFewSurvivors: with fewer ranks than asked for, and where a rank ends by an error
 // of its own, the job ends as without on_death=continue.
 func TestTooFewSurvivors(t *testing.T) {
@@ -252,4 +298,127 @@ func TestTooFewSurvivors(t *testing.T) {
 		}
 		return wantDeath(w.Barrier(ctx), 1)
 	})
+}
+
+// TestG2EdgesOfQueues kills ranks one after the other while the others go on in notify-ack:
+// on each edge between two that live, old or new, each update is folded once, at the clock
+// at which it was sent, with what it held; in the end on all edges of the repaired graph.
+func TestG2EdgesOfQueues(t *testing.T) {
+	const steps, rows = 90, 6
+	for seed := range uint64(48) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		n := 2 + int(seed)%7
+		graph := []string{"ring", "halton", "random:1", "lists", "chord"}[seed%5]
+		if graph == "lists" {
+			graph = around(n)
+		}
+		options := fmt.Sprintf("graph=%s consistency=notify-ack:%d", graph, 1+seed%3)
+		if seed%4 == 3 {
+			options += " sparse=model"
+		}
+		dies := make([]int, n) // before which step; 0: not
+		for _, r := range rnd.Perm(n)[:rnd.IntN(n)] {
+			dies[r] = 1 + rnd.IntN(steps/3)
+		}
+		before := rnd.IntN(2) == 0 // it has not sent in that step
+		edges := make([][]libmalt.Edge, n)
+		t.Run(fmt.Sprintf("%d ranks %s seed %d", n, options, seed), func(t *testing.T) {
+			survivors(t, n, 1, func(ctx context.Context, w *libmalt.World) error {
+				r := w.Rank()
+				v, err := vector(ctx, w, rows, options)
+				if err != nil {
+					return err
+				}
+				last, has, want := make([]uint64, n), make([][]byte, n), make([]byte, 4*rows)
+				for o := range has {
+					has[o] = make([]byte, 4*rows)
+				}
+				for step := 1; step <= steps; step++ {
+					if dies[r] == step && before {
+						return errKilled
+					}
+					for row := range rows {
+						putRow(v.Bytes(), row, r, step)
+					}
+					if _, err := v.Scatter(ctx, nil, 1); err != nil {
+						return err
+					}
+					if dies[r] == step {
+						return errKilled
+					}
+					var from []int
+					updates, err := v.Begin(ctx)
+					if err != nil {
+						return err
+					}
+					for _, u := range updates {
+						if u.Clock != uint64(step) || last[u.Rank] >= u.Clock {
+							return fmt.Errorf("step %d: rank %d sent clock %d after clock %d", step, u.Rank, u.Clock, last[u.Rank])
+						}
+						last[u.Rank] = u.Clock
+						learn(has[u.Rank], u)
+						for row := range rows {
+							putRow(want, row, u.Rank, step)
+						}
+						if !bytes.Equal(has[u.Rank], want) {
+							return fmt.Errorf("step %d: of rank %d this one has %v, want %v", step, u.Rank, has[u.Rank], want)
+						}
+						from = append(from, u.Rank)
+					}
+					if err := v.End(true); err != nil {
+						return err
+					}
+					senders := slices.Sorted(slices.Values(v.Senders()))
+					if step == steps && !slices.Equal(from, senders) {
+						return fmt.Errorf("at the end rank %d folds what ranks %v sent, and its senders are %v", r, from, senders)
+					}
+				}
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				s, err := v.Stats()
+				edges[r] = s.Edges
+				return err
+			})
+			for from, sent := range edges {
+				for to, got := range edges {
+					if sent != nil && got != nil && sent[to].SentMessages != got[from].FoldedMessages {
+						t.Errorf("rank %d has sent %d updates to rank %d, which has folded %d", from, sent[to].SentMessages, to, got[from].FoldedMessages)
+					}
+				}
+			}
+		})
+	}
+}
+
+// putRow gives row what rank sends in it at that step: a row changes at every sixth.
+func putRow(b []byte, row, rank, step int) {
+	changed := 0
+	if step > row {
+		changed = 100*(step-(step-1-row)%6) + rank
+	}
+	binary.LittleEndian.PutUint32(b[4*row:], math.Float32bits(float32(changed)))
+}
+
+// learn adds the rows of u to what is known of its sender.
+func learn(b []byte, u libmalt.Update) {
+	if u.Rows == nil {
+		copy(b, u.Data)
+	}
+	for i, row := range u.Rows {
+		copy(b[4*row:4*row+4], u.Data[4*i:])
+	}
+}
+
+// around is a graph of lists: a ring, with a second receiver for every other rank.
+func around(n int) string {
+	var lists []string
+	for r := range n {
+		list := fmt.Sprint((r + 1) % n)
+		if r%2 == 0 && n > 3 {
+			list += fmt.Sprint(",", (r+n-2)%n)
+		}
+		lists = append(lists, list)
+	}
+	return "lists:" + strings.Join(lists, "/")
 }

@@ -44,3 +44,36 @@ type Viewed interface {
 	// Expel ends the process of another rank of this machine, as a hang has to be.
 	Expel(rank int) error
 }
+
+// ViewedOutbox is an Outbox of a Viewed transport.
+type ViewedOutbox interface {
+	Outbox
+	// Serve makes the readers in to, in the view of that generation, those of a queue:
+	// nothing more is for the others, and Begin waits only until they have released what
+	// was. It returns how many of them the next Commit can be for: a reader has begun to
+	// read in the same view (ViewedInbox), and has not passed that update. The caller asks
+	// before the first Commit, in each view, and again as long as it is not all.
+	Serve(generation uint64, to []int) int
+	// Served tells whether reader is one that the next Commit can be for.
+	Served(reader int) bool
+	// Forget does without reader, which is dead: what it was reading is free.
+	Forget(reader int)
+}
+
+// ViewedInbox is an Inbox of a Viewed transport. The reader of a queue whose sender calls
+// Serve counts the updates of that sender, whether it reads them or not: the n-th gather is
+// for the n-th update.
+type ViewedInbox interface {
+	Inbox
+	// Begin says that this rank is a receiver in the view of that generation: Next has
+	// every update now, though what is not for this rank without Data.
+	Begin(generation uint64)
+	// Over tells, where this rank is none, whether all that was sent to it has been had.
+	// If not, the next update is to be waited for: the sender may be committing it. If
+	// so, Next is not called until Begin is again.
+	Over(generation uint64) bool
+	// Pass counts an update that is not waited for; with there only one that is there.
+	Pass(there bool)
+	// Level counts all updates up to seq, as far as there are any, and no others.
+	Level(seq uint64)
+}

@@ -20,8 +20,15 @@ type channel struct {
 	view      rdma.View     // whose ranks the next four are about: see repair
 	graph     *graphs.Graph // the mode's, among them
 	receivers []int         // all that may ever be sent to, in the graph's order
-	some      bool          // the box has other readers, too
-	sources   []source      // what is heard from others, in the order of ranks
+	senders   []int
+	some      bool     // the box has other readers, too
+	readers   []int    // all of them
+	sources   []source // what is heard from others, in the order of ranks
+
+	// Of a queue in a job that goes on when ranks die: its edges begin and end.
+	edged  bool
+	edges  rdma.ViewedOutbox // is out
+	served []int             // receivers that the next update is for: see serve
 
 	// In bsp all need the clock of each rank, and must see the same: in one word, so
 	// that they agree on how far a rank was when it died. It is in the rank's box, or
@@ -41,10 +48,12 @@ type source struct {
 	has   bool
 	edge  *core.Edge
 
-	read   uint64 // seq of the update that was folded last
-	folded uint64 // through this channel
-	lost   uint64 // edge.Overwritten before this channel
-	sends  bool   // in the graph; else it may come to, when others have died
+	read   uint64           // seq of the update that was folded last
+	folded uint64           // through this channel
+	lost   uint64           // edge.Overwritten before this channel
+	sends  bool             // in the graph; else it may come to, when others have died
+	reads  bool             // of a queue: it sends, or what it has sent is not all folded
+	queue  rdma.ViewedInbox // is inbox, where the sender has edges
 }
 
 // release gives the held update back.
@@ -74,7 +83,6 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 	t, rank, size := b.Job.T, b.Job.Rank, b.Job.Size
 	c := &channel{
 		mode: m, name: b.BoxName(), everyone: m.Everyone(size),
-		view: rdma.Everyone(size), graph: m.Graph, receivers: m.Graph.AllReceivers(rank),
 		spec: rdma.Spec{Bytes: b.Codec.Most(), Mode: m.Rule.Boxes(), About: core.Brief(about), Partial: b.Codec.Row() > 0},
 	}
 	var others []int
@@ -83,27 +91,31 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 			others = append(others, r)
 		}
 	}
-	readers := c.receivers
-	if b.widens(c) {
-		readers = others
+	c.edged = b.Job.Survives() && c.spec.Mode.Depth() > 0
+	c.among(b.Job.Adopt(), rank)
+	c.readers = c.receivers
+	if b.Job.Survives() {
+		c.readers = others
 	}
-	c.some = len(readers) > len(c.receivers)
-	var err error
-	if len(readers) > 0 {
-		if c.out, err = t.Publish(context.Background(), c.name, c.spec, readers); err != nil {
+	c.some = len(c.readers) > len(c.receivers)
+	if len(c.readers) > 0 {
+		out, err := t.Publish(context.Background(), c.name, c.spec, c.readers)
+		if err != nil {
 			return nil, err
 		}
+		c.connect(out)
 	}
 	if c.spec.Mode != rdma.ByClock {
 		return c, nil
 	}
 	c.clocks = make([]rdma.Inbox, size)
 	for _, r := range others {
-		if !b.widens(c) && len(m.Graph.AllReceivers(r)) < size-1 {
+		if !b.Job.Survives() && len(m.Graph.AllReceivers(r)) < size-1 {
 			c.partial = append(c.partial, r)
 		}
 	}
-	if len(readers) < len(others) {
+	if len(c.readers) < len(others) {
+		var err error
 		if c.clock, err = t.Publish(context.Background(), c.clockName(), clockSpec, others); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
@@ -116,21 +128,38 @@ var clockSpec = rdma.Spec{Mode: rdma.Queue(1), About: "clock"}
 
 func (c *channel) clockName() string { return c.name + "/clock" }
 
-// widens tells whether each rank of the channel can be heard by each other one, so that
-// the graph can change when ranks die.
-func (b *Boxes) widens(c *channel) bool { return b.Job.Survives() && c.spec.Mode.Depth() == 0 }
+// connect makes out the box of c, which serves the receivers.
+func (c *channel) connect(out rdma.Outbox) {
+	c.out = out
+	if c.edged && out != nil {
+		c.edges = out.(rdma.ViewedOutbox)
+		c.edges.Serve(c.view.Generation, c.receivers)
+	}
+}
+
+// hear makes an inbox a source.
+func (c *channel) hear(in rdma.Inbox) {
+	sends := slices.Contains(c.senders, in.From())
+	s := source{rank: in.From(), inbox: in, sends: sends, reads: sends}
+	if c.edged {
+		s.queue = in.(rdma.ViewedInbox)
+		if sends {
+			s.queue.Begin(c.view.Generation)
+		}
+	}
+	c.sources = append(c.sources, s)
+}
 
 // join connects the channel to those of the other ranks. It blocks until they
 // have published theirs.
 func (b *Boxes) join(ctx context.Context, c *channel) error {
-	senders := slices.Sorted(slices.Values(c.graph.AllSenders(b.Job.Rank)))
-	from := senders
-	if b.widens(c) {
+	from := slices.Sorted(slices.Values(c.senders))
+	if b.Job.Survives() {
 		from = slices.DeleteFunc(slices.Clone(c.view.Ranks), func(r int) bool { return r == b.Job.Rank })
 	}
 	inboxes, err := b.subscribe(ctx, c.name, c.spec, from)
 	for _, in := range inboxes {
-		c.sources = append(c.sources, source{rank: in.From(), inbox: in, sends: slices.Contains(senders, in.From())})
+		c.hear(in)
 		if c.clocks != nil && !slices.Contains(c.partial, in.From()) {
 			c.clocks[in.From()] = in
 		}
@@ -172,12 +201,14 @@ func (c *channel) open(edges []core.Edge) {
 func (c *channel) skip(heads []uint64) {
 	for i := range c.sources {
 		s := &c.sources[i]
-		switch heads[s.rank] {
-		case 0:
-		case core.AllSeen:
+		switch head := heads[s.rank]; {
+		case s.queue != nil:
+			s.queue.Level(head)
+		case head == 0:
+		case head == core.AllSeen:
 			s.inbox.Return()
 		default:
-			s.inbox.Release(heads[s.rank])
+			s.inbox.Release(head)
 		}
 		if s.has && s.held.Seq <= heads[s.rank] {
 			s.held, s.has = rdma.Update{}, false

@@ -74,6 +74,7 @@ func (b *Boxes) folded() {
 		}
 		src.release()
 	}
+	b.pass()
 	b.bury()
 	if b.owedAt > 0 {
 		b.averaged()
@@ -309,7 +310,10 @@ func (o *gathering) drain() (took bool, err error) {
 	o.missed, o.lost = o.missed[:0], o.lost[:0]
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
-		if !src.has {
+		if src.reads && !src.sends && !src.has && b.ch.view.Has(src.rank) {
+			src.reads = !src.queue.Over(b.ch.view.Generation)
+		}
+		if src.reads && !src.has {
 			// All before Next: what was sent before the rank went is not lost.
 			_, gone := src.inbox.Clock()
 			standing, death := b.Job.Standing(src.rank, gone)

@@ -11,7 +11,15 @@ import (
 // update finds it in a box that it has already: ranks that are to survive others publish
 // for all. What the dead rank had sent is still folded.
 //
-// A queue keeps its edges, less those of the dead rank.
+// In a queue both ends of an edge have to agree where it begins or ends: package box says
+// how. A gather waits for a new sender as for any other. One that sends no more it waits for
+// until that has said so.
+
+// among makes the channel one among the ranks of view.
+func (c *channel) among(view rdma.View, rank int) {
+	c.view, c.graph = view, c.mode.Graph.Among(view.Ranks)
+	c.receivers, c.senders = c.graph.AllReceivers(rank), c.graph.AllSenders(rank)
+}
 
 // repair makes the channel one among the ranks of the present view.
 func (b *Boxes) repair() {
@@ -19,19 +27,59 @@ func (b *Boxes) repair() {
 	if c == nil || view.Generation == c.view.Generation {
 		return
 	}
-	before := c.receivers
-	c.view, c.some, c.graph = view, true, c.mode.Graph.Among(view.Ranks)
-	if b.widens(c) {
-		c.receivers = c.graph.AllReceivers(b.Job.Rank)
-	} else {
-		c.receivers = slices.DeleteFunc(slices.Clone(before), func(r int) bool { return !view.Has(r) })
-	}
-	if slices.ContainsFunc(c.receivers, func(r int) bool { return !slices.Contains(before, r) }) {
+	before, old := c.receivers, c.view
+	c.among(view, b.Job.Rank)
+	c.some = true
+	if c.edges == nil && slices.ContainsFunc(c.receivers, func(r int) bool { return !slices.Contains(before, r) }) {
 		b.Codec.Widened()
 	}
-	senders := c.graph.AllSenders(b.Job.Rank)
+	b.forget(old)
+	b.serve(true)
 	for i := range c.sources {
-		c.sources[i].sends = slices.Contains(senders, c.sources[i].rank)
+		s := &c.sources[i]
+		s.sends = slices.Contains(c.senders, s.rank)
+		if s.queue != nil && s.sends {
+			s.reads = true
+			s.queue.Begin(view.Generation)
+		}
+	}
+}
+
+// forget frees what ranks that have died since the view old were reading.
+func (b *Boxes) forget(old rdma.View) {
+	out, ok := b.ch.out.(rdma.ViewedOutbox)
+	for _, r := range old.Ranks {
+		if ok && !b.ch.view.Has(r) {
+			out.Forget(r)
+		}
+	}
+}
+
+// serve begins edges to receivers that have begun to read, of a queue. changed: there is
+// a view that the box does not know.
+func (b *Boxes) serve(changed bool) {
+	c := b.ch
+	if c.edges == nil || !changed && len(c.served) == len(c.receivers) {
+		return
+	}
+	if n := c.edges.Serve(c.view.Generation, c.receivers); n == len(c.served) && !changed {
+		return
+	}
+	before := c.served
+	c.served = slices.DeleteFunc(slices.Clone(c.receivers), func(r int) bool { return !c.edges.Served(r) })
+	if b.Head.Load() > 0 && slices.ContainsFunc(c.served, func(r int) bool { return !slices.Contains(before, r) }) {
+		b.Codec.Widened()
+	}
+}
+
+// pass counts what came from ranks that do not send to this one, after a gather: as often as
+// it would have taken an update of theirs.
+func (b *Boxes) pass() {
+	for i := range b.ch.sources {
+		if s := &b.ch.sources[i]; s.queue != nil && !s.reads {
+			away, _ := b.Job.IsAway(s.rank)
+			s.queue.Pass(away)
+		}
 	}
 }
 
@@ -49,7 +97,7 @@ func (b *Boxes) bury() {
 		switch clock, _ := s.inbox.Clock(); {
 		case c.spec.Mode == rdma.ByClock && clock > b.Clock():
 			return false
-		case c.spec.Mode.Depth() > 0 && !slices.Contains(b.gathering.lost, s.rank):
+		case c.spec.Mode.Depth() > 0 && s.reads && !slices.Contains(b.gathering.lost, s.rank):
 			return false
 		}
 		if c.spec.Mode == rdma.Newest {

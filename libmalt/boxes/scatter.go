@@ -31,6 +31,7 @@ type scattering struct {
 	b         *Boxes
 	n         int
 	to        []int // nil: all
+	named     bool  // to is not all receivers
 	weight    float64
 	receivers int
 	late      []int
@@ -55,7 +56,8 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 // address finds out whom the scatter is for.
 func (o *scattering) address(to []int) error {
 	b := o.b
-	if to == nil && !b.ch.graph.Varies() {
+	o.named = to != nil || b.ch.graph.Varies()
+	if !o.named {
 		o.receivers = len(b.ch.receivers)
 		if b.ch.some {
 			o.to = b.ch.receivers
@@ -125,6 +127,7 @@ func (o *scattering) advance() (bool, error) {
 	if b.ch.everyone {
 		b.Route.Scatters(clock)
 	}
+	b.serve(false)
 	if out != nil {
 		slot, err := out.Begin()
 		for ; slot == nil && err == nil; slot, err = out.Begin() {
@@ -139,9 +142,12 @@ func (o *scattering) advance() (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if b.ch.edges != nil {
+			o.narrow()
+		}
 		start := time.Now()
 		stamp := rdma.Stamp{Clock: clock, Weight: o.weight}
-		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.receivers, Out: out, Queue: b.queues()}
+		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.sentTo(), Out: out, Queue: b.queues()}
 		if m.To == nil {
 			m.To = m.Readers
 		}
@@ -169,6 +175,26 @@ func (o *scattering) advance() (bool, error) {
 	b.Counts.Scatters++
 	o.count()
 	return true, nil
+}
+
+// narrow leaves out whom a queue does not serve: ranks to which an edge has not begun yet,
+// or has ended since the call began.
+func (o *scattering) narrow() {
+	served := o.b.ch.served
+	if !o.named {
+		o.to = served
+	} else {
+		o.to = slices.DeleteFunc(o.to, func(r int) bool { return !slices.Contains(served, r) })
+	}
+	o.receivers = len(o.to)
+}
+
+// sentTo are the ranks that get updates.
+func (c *channel) sentTo() []int {
+	if c.edges != nil {
+		return c.served
+	}
+	return c.receivers
 }
 
 // unaware are the receivers that do not know yet that this rank takes part again,
@@ -201,7 +227,7 @@ func (o *scattering) makeRoom() error {
 	b := o.b
 	o.late = o.late[:0]
 	oldest := b.Head.Load() + 1 - b.ch.mode.Rule.N
-	for _, r := range b.ch.receivers {
+	for _, r := range b.ch.readers {
 		if b.ch.out.Acked(r) >= oldest {
 			continue
 		}

@@ -17,6 +17,7 @@ const (
 	offLeft       = 72
 	offHead       = 80
 	offSenderBell = 88
+	offView       = 96
 
 	offReaders  = 128 // then one record per reader
 	readerBytes = 128
@@ -24,9 +25,12 @@ const (
 	// Within a reader's record. Sender and reader write a cache line each.
 	offLatest     = 0 // two words
 	offPublished  = 16
+	offFirst      = 24
+	offLast       = 32
 	offPin        = 64
 	offAck        = 72
 	offReaderBell = 80
+	offBegun      = 88
 )
 
 const (
@@ -55,6 +59,29 @@ func (c control) head() *mem.Word { return mem.WordAt(c, offHead) }
 // senderBell is the doorbell that ackers ring. Written before the box is
 // announced, never again.
 func (c control) senderBell() *mem.Word { return mem.WordAt(c, offSenderBell) }
+
+// view is the generation of the view in which the sender is, of a queue with edges
+// (edges.go). Written by the sender after last. Dies before it: it is dead, and its last
+// update is the one in head.
+func (c control) view() *mem.Word { return mem.WordAt(c, offView) }
+
+// first and last are the updates with which the newest edge to reader r began and ended; it
+// has not ended where last is less. Written by the sender: first before head of that update,
+// last before view. Dies after first: it has not sent the update.
+func (c control) first(r int) *mem.Word {
+	return mem.WordAt(c, offReaders+r*readerBytes+offFirst)
+}
+
+func (c control) last(r int) *mem.Word {
+	return mem.WordAt(c, offReaders+r*readerBytes+offLast)
+}
+
+// begun is generation<<48 | seq: in the view of which generation reader r reads, and which
+// updates are behind it. Written by r when it goes over to the view. Dies after it: the
+// sender does not wait for a dead reader.
+func (c control) begun(r int) *mem.Word {
+	return mem.WordAt(c, offReaders+r*readerBytes+offBegun)
+}
 
 // latest is seq<<16 | slot of the newest update for reader r (in lock-step: of
 // that parity of the clock). Written by the sender after the slot was filled.

@@ -24,10 +24,10 @@
 //	      | magic   digest of Spec   readers   slots                  | maker and size;
 //	      | bytes   depth   generation:member   sender's rank         | compared, never trusted
 //	   64 +-----------------------------------------------------------+
-//	      | clock   left   head   bell of the sender                  | written by the sender
+//	      | clock   left   head   bell of the sender   view           | written by the sender
 //	  128 +-----------------------------------------------------------+ reader 0
-//	      | latest[0]   latest[1]   published                         | written by the sender
-//	  192 | pin   ack   bell of the reader                            | written by reader 0
+//	      | latest[0]   latest[1]   published   first   last          | written by the sender
+//	  192 | pin   ack   bell of the reader   begun                    | written by reader 0
 //	  256 +-----------------------------------------------------------+ reader 1
 //	      | …                                                         |
 //	      +-----------------------------------------------------------+ queue mode only
@@ -42,8 +42,9 @@
 //	      | payload …                                                 |
 //	      +-----------------------------------------------------------+
 //
-// The protocol is described beside the code of each step: newest.go, queue.go, and
-// control.go for the words of both modes.
+// The protocol is described beside the code of each step: newest.go, queue.go,
+// edges.go for readers of a queue that come and go, and control.go for the words of both
+// modes.
 //
 // # Caveats
 //

@@ -12,7 +12,7 @@ type Inbox struct {
 	r   *Reader
 }
 
-var _ rdma.Inbox = (*Inbox)(nil)
+var _ rdma.ViewedInbox = (*Inbox)(nil)
 
 // NewInbox attaches to a box that its sender has announced: e.Layout is computed
 // from this rank's own Spec, which must have been compared with the sender's,
@@ -91,6 +91,18 @@ func (i *Inbox) Clock() (uint64, error) { return i.r.Clock() }
 
 // Published implements rdma.Inbox.
 func (i *Inbox) Published() uint64 { return i.r.Published() }
+
+// Begin implements rdma.ViewedInbox.
+func (i *Inbox) Begin(generation uint64) { i.r.Begin(generation) }
+
+// Over implements rdma.ViewedInbox.
+func (i *Inbox) Over(generation uint64) bool { return i.r.Over(generation) }
+
+// Pass implements rdma.ViewedInbox.
+func (i *Inbox) Pass(there bool) { i.r.Pass(there) }
+
+// Level implements rdma.ViewedInbox.
+func (i *Inbox) Level(seq uint64) { i.r.Level(seq) }
 
 // Close implements rdma.Inbox. Closing twice does no harm.
 func (i *Inbox) Close() error {

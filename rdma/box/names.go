@@ -12,11 +12,15 @@ func (l Layout) Names(control []byte, slot func(int) []byte, prefix string, word
 	name(offLeft, "left")
 	name(offHead, "head")
 	name(offSenderBell, "sender's bell")
+	name(offView, "view")
 	for r := range l.Readers {
 		at := offReaders + r*readerBytes
 		name(at+offLatest, "latest[%d]", r)
 		name(at+offLatest+8, "odd latest[%d]", r)
 		name(at+offPublished, "published[%d]", r)
+		name(at+offFirst, "first[%d]", r)
+		name(at+offLast, "last[%d]", r)
+		name(at+offBegun, "begun[%d]", r)
 		name(at+offPin, "pin[%d]", r)
 		name(at+offAck, "ack[%d]", r)
 		name(at+offReaderBell, "bell of reader %d", r)

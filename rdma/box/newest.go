@@ -23,6 +23,9 @@ package box
 // lock-step), k are pinned, whether their readers live or died there, and one
 // more was reserved.
 //
+// What a dead reader has pinned, or is named, is free once the sender goes on without it
+// (Forget): it will not read again.
+//
 // A reader that stops anywhere holds back one slot and nobody else; a sender
 // that stops or dies anywhere leaves every latest naming a complete slot.
 
@@ -30,6 +33,9 @@ package box
 func (w *Writer) freeSlot() int {
 	w.look++
 	for r := range w.layout.Readers {
+		if w.forgotten[r] {
+			continue
+		}
 		for _, s := range w.own[r] {
 			if s != 0 {
 				w.busy[s-1] = w.look
@@ -52,7 +58,7 @@ func (w *Writer) freeSlot() int {
 func (w *Writer) publishNewest(parity int) {
 	word := w.seq<<slotBits | uint64(w.slot)
 	for r := range w.layout.Readers {
-		if w.member[r] == w.seq {
+		if w.member[r] == w.seq && !w.forgotten[r] {
 			w.note(r)
 			w.own[r][parity] = uint32(w.slot) + 1
 			w.control.latest(r, parity).Store(word)

@@ -18,7 +18,7 @@ type Outbox struct {
 	commits uint64
 }
 
-var _ rdma.Outbox = (*Outbox)(nil)
+var _ rdma.ViewedOutbox = (*Outbox)(nil)
 
 // NewOutbox makes the sending end of a box in fresh memory. readers are ranks,
 // without repeats; the place of a rank in it is that reader's index at NewInbox.
@@ -134,6 +134,33 @@ func (o *Outbox) Acked(reader int) uint64 {
 func (o *Outbox) Excuse(reader int) {
 	if r, ok := o.number[reader]; ok {
 		o.w.Excuse(r)
+	}
+}
+
+// Serve implements rdma.ViewedOutbox.
+func (o *Outbox) Serve(generation uint64, to []int) int {
+	if o.w.closed {
+		return 0
+	}
+	o.to = o.to[:0]
+	for _, rank := range to {
+		if r, ok := o.number[rank]; ok {
+			o.to = append(o.to, r)
+		}
+	}
+	return o.w.Serve(generation, o.to)
+}
+
+// Served implements rdma.ViewedOutbox.
+func (o *Outbox) Served(reader int) bool {
+	r, ok := o.number[reader]
+	return ok && !o.w.closed && o.w.Served(r)
+}
+
+// Forget implements rdma.ViewedOutbox.
+func (o *Outbox) Forget(reader int) {
+	if r, ok := o.number[reader]; ok {
+		o.w.Forget(r)
 	}
 }
 

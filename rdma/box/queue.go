@@ -13,7 +13,8 @@ package box
 // Inbox.Clock, which looks at the peer's state and then at left, and then Next,
 // which looks at head; so what Next does not find after an error of Clock will
 // never be there, and what was published before the sender left or died is
-// found.
+// found. The readers are those on whose edge the update is, which without others are all:
+// edges.go.
 //
 // Ack comes after the last use: sooner would let the sender write into what is
 // being read. A reader that stops holds the sender up, which is what notify-ack
@@ -27,9 +28,9 @@ func (w *Writer) ringFree() bool {
 	if next <= d {
 		return true
 	}
-	for r := range w.layout.Readers {
-		need := next - d
-		if w.excused[r] < need && w.control.ack(r).Load() < need && !w.env.Gone(r) {
+	for r, e := range w.edges {
+		need := min(next-d, e.to) // of an edge that has ended, what was sent on it
+		if e.from < need && w.excused[r] < need && w.control.ack(r).Load() < need && !w.env.Gone(r) {
 			return false
 		}
 	}
@@ -65,10 +66,11 @@ func (w *Writer) unlock() {
 // publishQueue marks the readers that the update is not meant for, and appends
 // it.
 func (w *Writer) publishQueue() {
+	w.tell()
 	for i := range w.layout.maskWords() {
 		var not uint64
 		for r := 64 * i; r < min(64*i+64, w.layout.Readers); r++ {
-			if w.member[r] == w.seq {
+			if w.member[r] == w.seq && w.Served(r) {
 				w.note(r)
 			} else {
 				not |= 1 << (r % 64)
@@ -87,6 +89,9 @@ func (r *Reader) nextQueue() (h Header, mine, ok bool, err error) {
 	next := max(r.seen, r.control.ack(r.me).Load()) + 1
 	if r.control.head().Load() < next {
 		return Header{}, false, false, nil
+	}
+	if r.counts && !r.served(next) {
+		return r.skip(next)
 	}
 	s := int((next - 1) % uint64(r.layout.Slots))
 	if h, err = r.open(s, next); err != nil {

@@ -12,6 +12,8 @@ type Reader struct {
 	want    Header // what every slot must say
 	ahead   bool   // End.Replica
 
+	counts  bool   // it keeps count of updates that are not for it: edges.go
+	reads   bool   // then: it is not without an edge
 	seen    uint64 // seq of the newest update that was returned or skipped
 	acked   uint64 // what the ack word holds, in newest mode
 	held    uint64 // seq of the update that the pin protects, or 0

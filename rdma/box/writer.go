@@ -26,6 +26,9 @@ type Writer struct {
 	published []uint64
 	excused   []uint64 // seq up to which a reader counts as having released
 	returned  []bool   // it has come back since: relay_queue.go
+	edges     []edge   // what each is served with, of a queue: edges.go
+	view      uint64   // generation in which that is so; 0: they are all served
+	forgotten []bool   // it is dead
 	lost      uint64   // seq up to which slots of a queue have been used again
 	member    []uint64 // member[r] == seq: the commit under way is meant for r
 	busy      []uint64 // busy[s] == look: slot s was found used in that look
@@ -52,9 +55,14 @@ func NewWriter(ctl []byte, l Layout, h Header, bell uint64, env WriterEnv) *Writ
 		published: make([]uint64, l.Readers),
 		excused:   make([]uint64, l.Readers),
 		returned:  make([]bool, l.Readers),
+		edges:     make([]edge, l.Readers),
+		forgotten: make([]bool, l.Readers),
 		member:    make([]uint64, l.Readers),
 		busy:      make([]uint64, l.Slots),
 		backed:    make([]int, l.Slots),
+	}
+	for r := range w.edges {
+		w.edges[r] = edge{to: open, told: true}
 	}
 	w.control.senderBell().Store(bell)
 	return w
@@ -173,8 +181,15 @@ func (w *Writer) note(r int) {
 	w.control.published(r).Store(w.published[r])
 }
 
-// Acked is the seq up to which reader r has released.
-func (w *Writer) Acked(r int) uint64 { return w.control.ack(r).Load() }
+// Acked is the seq up to which reader r has released; the largest where it gets nothing
+// more.
+func (w *Writer) Acked(r int) uint64 {
+	ack, e := w.control.ack(r).Load(), w.edges[r]
+	if ack >= e.to {
+		return released
+	}
+	return max(ack, e.from)
+}
 
 // Excuse counts everything committed so far as released by reader r, unless that
 // has returned since the last time.

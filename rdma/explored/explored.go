@@ -154,12 +154,12 @@ func (j *Job) Box(sender int, spec rdma.Spec, readers []int) (rdma.Outbox, []rdm
 // inbox makes what is read from a slot part of the reader's past: it is plain
 // memory.
 type inbox struct {
-	rdma.Inbox
+	rdma.ViewedInbox
 	observe func(rdma.Update)
 }
 
 func (i *inbox) Next() (rdma.Update, bool, error) {
-	u, ok, err := i.Inbox.Next()
+	u, ok, err := i.ViewedInbox.Next()
 	if ok {
 		i.observe(u)
 	}
@@ -167,7 +167,7 @@ func (i *inbox) Next() (rdma.Update, bool, error) {
 }
 
 func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
-	u, ok, err := i.Inbox.At(clock)
+	u, ok, err := i.ViewedInbox.At(clock)
 	if ok {
 		i.observe(u)
 	}

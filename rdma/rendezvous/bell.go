@@ -72,6 +72,7 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	silent := &h.silent[i]
 	sleeper, _ := ctx.(rdma.Sleeper)
 	var stop func() bool
+	watches := false // for processes that are ending
 	for looks := 0; ; looks++ {
 		if looks >= mostLooks || silent.Load() == bell.Load() {
 			if step() {
@@ -84,6 +85,11 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 		if stop == nil && sleeper == nil {
 			stop = context.AfterFunc(ctx, func() { h.Ring(h.BellID(i)) })
 			defer stop()
+		}
+		if !watches && h.exits != nil && h.least.Load() > 0 {
+			watches = true
+			h.exits.sleep()
+			defer h.exits.awake()
 		}
 		asleep := bell.Or(1) | 1
 		switch { // after the bit: who closes, and the end of ctx, rings afterwards

@@ -19,7 +19,7 @@ import (
 // What is watched is the process itself, by a descriptor opened when the rank
 // arrived and compared with its start time: never a number that the kernel may
 // give to somebody else. Ranks in this process cannot end without us and are not
-// watched.
+// watched. A rank that waits looks for itself, too: exits.go.
 type deaths struct {
 	h     *Host
 	event *mem.Event
@@ -36,6 +36,7 @@ func (h *Host) watchDeaths() error {
 		return err
 	}
 	h.deaths = &deaths{h: h, event: e, procs: make([]*mem.Process, h.cfg.Size)}
+	h.exits = newExits(h)
 	h.serving.Go(h.deaths.run)
 	return nil
 }

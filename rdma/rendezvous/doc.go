@@ -21,7 +21,9 @@
 //
 // # Caveats
 //
-// Only the kernel (deaths.go), or the rank itself (Abort), declares a process dead.
+// Only the kernel (deaths.go), or the rank itself (Abort), declares a process dead. Where
+// the job goes on, a rank that waits does not wait for the kernel to free the memory of the
+// dead one: all threads of that are ending, and none will store again (exits.go).
 // The end of a connection does not, because a forked child can hold one open. A
 // stopped process is alive.
 //

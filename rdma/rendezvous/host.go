@@ -28,6 +28,7 @@ type Host struct {
 
 	regions regions
 	deaths  *deaths
+	exits   *exits
 
 	least     atomic.Int64              // ranks with which the job goes on; 0: it ends with the first death
 	proposing sync.Mutex                // page.propose

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	fleet.Main(m, map[string]fleet.Role{"member": member, "holder": holder})
+	fleet.Main(m, map[string]fleet.Role{"member": member, "holder": holder, "mourner": mourner})
 }
 
 func config(r *fleet.Rank) Config {

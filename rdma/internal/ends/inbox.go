@@ -17,7 +17,7 @@ type Inbox struct {
 	published uint64 // when it was closed
 }
 
-var _ rdma.Inbox = (*Inbox)(nil)
+var _ rdma.ViewedInbox = (*Inbox)(nil)
 
 // From implements rdma.Inbox.
 func (i *Inbox) From() int { return i.Box.From() }
@@ -56,6 +56,40 @@ func (i *Inbox) Return() {
 
 // Returned implements rdma.Inbox.
 func (i *Inbox) Returned() bool { return i.Box.Returned() }
+
+// Begin implements rdma.ViewedInbox.
+func (i *Inbox) Begin(generation uint64) {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	if !i.Closed {
+		i.Box.Begin(generation)
+	}
+}
+
+// Over implements rdma.ViewedInbox.
+func (i *Inbox) Over(generation uint64) bool {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	return i.Closed || i.Box.Over(generation)
+}
+
+// Pass implements rdma.ViewedInbox.
+func (i *Inbox) Pass(there bool) {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	if !i.Closed {
+		i.Box.Pass(there)
+	}
+}
+
+// Level implements rdma.ViewedInbox.
+func (i *Inbox) Level(seq uint64) {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	if !i.Closed {
+		i.Box.Level(seq)
+	}
+}
 
 // Clock implements rdma.Inbox.
 func (i *Inbox) Clock() (uint64, error) {

@@ -15,7 +15,7 @@ type Outbox struct {
 	Box *box.Outbox
 }
 
-var _ rdma.Outbox = (*Outbox)(nil)
+var _ rdma.ViewedOutbox = (*Outbox)(nil)
 
 // Begin implements rdma.Outbox.
 func (o *Outbox) Begin() ([]byte, error) {
@@ -57,6 +57,27 @@ func (o *Outbox) Excuse(reader int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Box.Excuse(reader)
+}
+
+// Serve implements rdma.ViewedOutbox.
+func (o *Outbox) Serve(generation uint64, to []int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Box.Serve(generation, to)
+}
+
+// Served implements rdma.ViewedOutbox.
+func (o *Outbox) Served(reader int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Box.Served(reader)
+}
+
+// Forget implements rdma.ViewedOutbox.
+func (o *Outbox) Forget(reader int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Box.Forget(reader)
 }
 
 // Close implements rdma.Outbox.
