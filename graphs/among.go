@@ -42,6 +42,16 @@ func (g *Graph) Among(ranks []int) *Graph {
 	return n
 }
 
+// Less is g without the edges of ranks that are not among these. No other edge comes.
+func (g *Graph) Less(ranks []int) *Graph {
+	if len(ranks) == g.size {
+		return g
+	}
+	n := *g
+	n.only = slices.Clone(ranks)
+	return &n
+}
+
 // remade is a graph of that name for size ranks.
 func (g *Graph) remade(name, arg string, size int) *Graph {
 	n, err := Parse(g.spec, size)

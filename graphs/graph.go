@@ -25,6 +25,7 @@ type Graph struct {
 	offsets []int // flat: rank n sends to (n + offset) mod size
 	onePeer bool  // flat, and each clock uses one of the offsets
 	ranks   []int // flat, among these ranks (Among): rank ranks[n] has place n; nil: all
+	only    []int // these ranks have edges (Less); nil: all
 
 	receivers, senders [][]int // otherwise; nil in a flat graph
 }
@@ -124,20 +125,25 @@ func (g *Graph) neighbours(rank int, offsets []int, direction int) []int {
 		}
 		places = len(g.ranks)
 	}
+	var out []int
 	switch {
-	case rank < 0 || rank >= g.size:
+	case rank < 0 || rank >= g.size || g.only != nil && !slices.Contains(g.only, rank):
 		return nil
 	case g.receivers != nil && direction > 0:
-		return slices.Clone(g.receivers[rank])
+		out = slices.Clone(g.receivers[rank])
 	case g.receivers != nil:
-		return slices.Clone(g.senders[rank])
-	}
-	out := make([]int, len(offsets))
-	for i, o := range offsets {
-		out[i] = (place + direction*o + places) % places
-		if g.ranks != nil {
-			out[i] = g.ranks[out[i]]
+		out = slices.Clone(g.senders[rank])
+	default:
+		out = make([]int, len(offsets))
+		for i, o := range offsets {
+			out[i] = (place + direction*o + places) % places
+			if g.ranks != nil {
+				out[i] = g.ranks[out[i]]
+			}
 		}
+	}
+	if g.only != nil {
+		out = slices.DeleteFunc(out, func(r int) bool { return !slices.Contains(g.only, r) })
 	}
 	return out
 }

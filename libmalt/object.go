@@ -111,7 +111,7 @@ func (o *Object) Receivers() []int { return o.graph().Receivers(o.Job.Rank, o.Cl
 func (o *Object) Senders() []int { return o.graph().Senders(o.Job.Rank, max(o.Clock(), 1)) }
 
 // graph is that of the ranks that take part.
-func (o *Object) graph() *graphs.Graph { return o.mode.Load().Graph.Among(o.Job.View().Ranks) }
+func (o *Object) graph() *graphs.Graph { return o.mode.Load().Among(o.Job.View()) }
 
 // maxName is how many bytes a name has at most.
 const maxName = 200

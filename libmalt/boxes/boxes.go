@@ -53,6 +53,15 @@ type Mode struct {
 	Even  bool // a gather fails where it would go on without a rank
 }
 
+// Among is the graph among the ranks of a view. A queue keeps its edges, less those of ranks
+// that are gone: a new reader could not tell which messages to wait for.
+func (m Mode) Among(v rdma.View) *graphs.Graph {
+	if m.Rule.Boxes().Depth() > 0 {
+		return m.Graph.Less(v.Ranks)
+	}
+	return m.Graph.Among(v.Ranks)
+}
+
 // Everyone tells whether all ranks send to all others, in lock-step.
 func (m Mode) Everyone(size int) bool {
 	if m.Rule.Boxes() != rdma.ByClock || m.Graph.Varies() {
@@ -129,6 +138,7 @@ func (b *Boxes) CatchUp() {
 	queue := b.queues()
 	if queue || l.Seen {
 		b.ch.skip(l.Heads)
+		b.forget(l.Among)
 		b.void = queue && b.unfolds > 0 && !l.Seen
 		b.back = queue && l.Back
 		b.unfolds, b.owedAt = 0, 0

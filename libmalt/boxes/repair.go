@@ -13,19 +13,16 @@ import (
 //
 // A queue keeps its edges, less those of the dead rank.
 
-// repair makes the channel one among the ranks of the present view.
+// repair makes the channel one among the ranks of the view that the job has: its calls
+// adopt one, and the end of a collective call leaves it at that call's own.
 func (b *Boxes) repair() {
-	view, c := b.Job.Adopt(), b.ch
+	view, c := b.Job.View(), b.ch
 	if c == nil || view.Generation == c.view.Generation {
 		return
 	}
 	before := c.receivers
-	c.view, c.some, c.graph = view, true, c.mode.Graph.Among(view.Ranks)
-	if b.widens(c) {
-		c.receivers = c.graph.AllReceivers(b.Job.Rank)
-	} else {
-		c.receivers = slices.DeleteFunc(slices.Clone(before), func(r int) bool { return !view.Has(r) })
-	}
+	c.view, c.some, c.graph = view, true, c.mode.Among(view)
+	c.receivers = c.graph.AllReceivers(b.Job.Rank)
 	if slices.ContainsFunc(c.receivers, func(r int) bool { return !slices.Contains(before, r) }) {
 		b.Codec.Widened()
 	}
@@ -42,7 +39,7 @@ func (b *Boxes) bury() {
 	if len(c.view.Ranks) == b.Job.Size {
 		return
 	}
-	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
+	c.drop(func(s source) bool {
 		if c.view.Has(s.rank) {
 			return false
 		}
@@ -50,6 +47,25 @@ func (b *Boxes) bury() {
 		case c.spec.Mode == rdma.ByClock && clock > b.Clock():
 			return false
 		case c.spec.Mode.Depth() > 0 && !slices.Contains(b.gathering.lost, s.rank):
+			return false
+		}
+		return true
+	})
+}
+
+// forget closes the boxes of the ranks that were not in a collective call after which
+// all counts as seen. What they had sent last is not folded then: of a queue they may
+// have reused slots which this rank had not read, while it was in the call. nil: all were.
+func (b *Boxes) forget(among []int) {
+	if among != nil && len(among) < b.Job.Size {
+		b.ch.drop(func(s source) bool { return !slices.Contains(among, s.rank) })
+	}
+}
+
+// drop closes the boxes of dead ranks.
+func (c *channel) drop(which func(source) bool) {
+	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
+		if !which(s) {
 			return false
 		}
 		if c.spec.Mode == rdma.Newest {

@@ -31,6 +31,7 @@ type scattering struct {
 	b         *Boxes
 	n         int
 	to        []int // nil: all
+	named     bool  // by the caller
 	weight    float64
 	receivers int
 	late      []int
@@ -45,7 +46,7 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 		return say.Errorf(core.ErrState, "%s: %d scatters without a gather, and %s allows %d", b.Called("scatter"), b.unfolds+1, b.ch.mode.Rule, b.unfolds).
 			In(b.Called("scatter")).Try("Call gather() first, or sync(), which does both.")
 	}
-	o.b, o.n, o.to, o.weight, o.late = b, n, nil, weight, o.late[:0]
+	o.b, o.n, o.named, o.weight, o.late = b, n, to != nil, weight, o.late[:0]
 	if err := o.address(to); err != nil {
 		return err
 	}
@@ -55,6 +56,7 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 // address finds out whom the scatter is for.
 func (o *scattering) address(to []int) error {
 	b := o.b
+	o.to = nil
 	if to == nil && !b.ch.graph.Varies() {
 		o.receivers = len(b.ch.receivers)
 		if b.ch.some {
@@ -112,7 +114,9 @@ func (o *scattering) advance() (bool, error) {
 		}
 		defer b.Job.LeaveQueue()
 	}
-	b.CatchUp()
+	if err := o.adopt(); err != nil {
+		return false, err
+	}
 	if o.late = b.Route.Writers(o.late[:0]); len(o.late) > 0 {
 		o.blocked()
 		return false, nil
@@ -169,6 +173,27 @@ func (o *scattering) advance() (bool, error) {
 	b.Counts.Scatters++
 	o.count()
 	return true, nil
+}
+
+// adopt goes over to the newest view. The receivers that the caller has named are of the
+// one that it knew: they get the update also where the graph has changed since.
+func (o *scattering) adopt() error {
+	b := o.b
+	before := b.ch.view.Generation
+	b.Job.Adopt()
+	b.CatchUp()
+	if b.ch.view.Generation == before {
+		return nil
+	}
+	if !o.named {
+		return o.address(nil)
+	}
+	for _, r := range o.to {
+		if dead := core.DeathIn(b.Job.T.State(r)); dead != nil && !b.ch.view.Has(r) {
+			return dead.During(b.Called("scatter"))
+		}
+	}
+	return nil
 }
 
 // unaware are the receivers that do not know yet that this rank takes part again,

@@ -36,6 +36,7 @@ type Job struct {
 	small   int           // data up to this length travels with its header
 	scratch []byte        // for results that must not be half written
 	touched []*Member     // objects that the end of a collective call levels
+	met     uint64        // generation of the view of the last collective call
 
 	mu      sync.Mutex
 	objects []*Member // open, in the order of creation and of ids; appended to, else replaced

@@ -27,7 +27,8 @@ type Object interface {
 	Runs() []reduce.Run
 
 	Clock() uint64
-	// CatchUp carries out what a collective call of another goroutine has asked for.
+	// CatchUp goes over to the newest view, and carries out what a collective call of
+	// another goroutine has asked for.
 	CatchUp()
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
@@ -64,8 +65,12 @@ func (c Carried) Called(method string) string { return c.M.Called(method) }
 func (c Carried) Array() []byte               { return c.M.Data }
 func (c Carried) Runs() []reduce.Run          { return c.Layout }
 func (c Carried) Clock() uint64               { return c.M.Clock() }
-func (c Carried) CatchUp()                    { c.M.Body.CatchUp() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
+
+func (c Carried) CatchUp() {
+	c.M.Job.Adopt()
+	c.M.Body.CatchUp()
+}
 
 func (c Carried) Missing(rank int, gone error) (bool, error) {
 	standing, death := c.M.Job.Standing(rank, gone)
