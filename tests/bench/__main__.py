@@ -49,8 +49,8 @@ def main() -> int:
     file = options.out / "results.json"
     file.write_text(json.dumps({"machine": state, "turns": options.turns, "rows": record}, indent=1) + "\n")
     (options.out / "table.md").write_text(table.markdown(found, verdicts))
-    if options.deaths:
-        print(deaths.write([result for result in found if result.row.op == "kill-sync"], options.out))
+    if kills := [result for result in found if result.row.op == "kill-sync"]:
+        print(deaths.write(kills, options.out))
     pictures = plots.draw(found, options.out)
     print(f"{file}, table.md, and {len(pictures)} pictures beside it")
     return 0

@@ -81,7 +81,7 @@ def _times(span: Span | None) -> str:
 
 def size_text(size: int) -> str:
     """Return a number of bytes."""
-    for name, one in (("MB", 1 << 20), ("KB", 1 << 10)):
+    for name, one in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if size >= one:
             return f"{size / one:.3g} {name}"
     return f"{size} B" if size else "-"

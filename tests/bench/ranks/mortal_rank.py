@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import mmap
 import time
 import warnings
 
@@ -11,6 +12,16 @@ import numpy as np
 import malt
 
 from .mortal_page import DONE, END, KILLS, READY, TIME, words
+
+
+def hold(size: int) -> mmap.mmap | None:
+    """Return memory in pages of 4 KB, which the kernel gives back one by one."""
+    if not size:
+        return None
+    held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    held.madvise(mmap.MADV_NOHUGEPAGE)
+    np.frombuffer(held, np.uint8)[:: mmap.PAGESIZE] = 1
+    return held
 
 
 def main() -> None:
@@ -24,7 +35,7 @@ def main() -> None:
     warnings.simplefilter("ignore", malt.DeathWarning)
     page, own = words(options.page, malt.size())
     mine = own[malt.rank()]
-    held = np.ones(options.hold, np.uint8)
+    held = hold(options.hold)
     v = malt.Vector(np.ones(max(1, options.size // 4), np.float32), consistency=options.consistency)
     v.sync()
     mine[READY] = 1
