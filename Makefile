@@ -34,7 +34,7 @@ help: ## this list
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
 	@echo "  TESTS='-k shard'   arguments for pytest, files  SOAK=$(SOAK)      length of the soak run"
 	@echo "  WORKERS=2          processes that pytest uses; none with TESTS"
-	@echo "  BENCH='--rows average'  rows by a word of their title; --turns 5, --cores 0,1 and others: BENCH=--help"
+	@echo "  BENCH='--rows average'  rows by a word of their title; --turns 5, --deaths 100 and others: BENCH=--help"
 
 # ---- set-up
 
@@ -118,8 +118,9 @@ fuzz: ## every fuzz target for FUZZTIME, two at a time
 	case "$$status $$out" in 0*|*"Failing input"*) break;; *"    context deadline exceeded"*) ;; *) break;; esac; done; \
 	echo "$$1 $$2"; echo "$$out" | tail -n $$([ $$status = 0 ] && echo 3 || echo 200); exit $$status' fuzz
 
-soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, on one host and on several, then every fuzz target
+soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, also such that the others survive, and on several hosts; then every fuzz target
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./tests/go/processes
+	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoakSurvivors$$' ./tests/go/processes
 	MALT_SOAK=$(SOAK) $(ON_HOSTS) -timeout 0 -run '^TestSoakOnHosts$$'
 	$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAK)
 

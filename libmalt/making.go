@@ -64,7 +64,7 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		}
 		m.start(what, mode, err)
 		m.done = func() {
-			s.way.Use(m.part.Ranks())
+			s.way.Use(m.part.View())
 			s.Open = true
 			w.job.Enlist(&s.Member)
 		}
@@ -109,7 +109,7 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 			m := &making{w: s.w, s: s}
 			m.start(what, mode, nil)
 			m.done = func() {
-				s.way.Use(m.part.Ranks())
+				s.way.Use(m.part.View())
 				s.mode.Store(&mode)
 			}
 			return m, nil

@@ -33,11 +33,11 @@ type way interface {
 	// Memory is the mapping that begins with the object's; nil: it needs none.
 	Memory() []byte
 	// Publish makes what the others read, in that mode; it does not wait. Join connects
-	// this rank with theirs, and blocks. Then all Use it, the ranks that have joined; or
-	// Abandon it, and the object if it is new.
+	// this rank with theirs, and blocks. Then all Use it, the ranks of the view in
+	// which they have joined; or Abandon it, and the object if it is new.
 	Publish(m boxes.Mode, about string) error
 	Join(ctx context.Context) error
-	Use(ranks []int)
+	Use(view rdma.View)
 	Abandon()
 	// Settled says that all ranks have the present values.
 	Settled()

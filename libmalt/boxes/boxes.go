@@ -66,14 +66,16 @@ func (m Mode) Everyone(size int) bool {
 	return true
 }
 
-// Use makes the channel that has been joined that of the object. What was unseen in an
+// Use makes the channel that has been joined, by the ranks of view, that of the object. What was unseen in an
 // earlier one counts as seen.
-func (b *Boxes) Use(ranks []int) {
+func (b *Boxes) Use(view rdma.View) {
 	c := b.next
 	b.next = nil
+	c.agree(view, b.Job.Rank)
 	if b.ch == nil {
-		b.Route.Among(ranks)
+		b.Route.Among(view.Ranks)
 		b.ch, b.weight = c, 1
+		b.forget(rdma.Everyone(b.Job.Size))
 		c.open(b.Counts.Edges)
 		b.Codec.Settled()
 		return
@@ -82,6 +84,7 @@ func (b *Boxes) Use(ranks []int) {
 	b.countOverwritten(true)
 	_ = b.ch.close() // nothing is lost: this rank has left it
 	b.ch = c
+	b.forget(rdma.Everyone(b.Job.Size))
 	c.open(b.Counts.Edges)
 	b.Codec.Renewed()
 	b.Head.Store(0)
@@ -130,6 +133,7 @@ func (b *Boxes) CatchUp() {
 	queue := b.queues()
 	if queue || l.Seen {
 		b.ch.skip(l.Heads)
+		b.leave(l.Among)
 		b.void = queue && b.unfolds > 0 && !l.Seen
 		b.back = queue && l.Back
 		b.unfolds, b.owedAt = 0, 0

@@ -97,7 +97,6 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 	if b.Job.Survives() {
 		c.readers = others
 	}
-	c.some = len(c.readers) > len(c.receivers)
 	if len(c.readers) > 0 {
 		out, err := t.Publish(context.Background(), c.name, c.spec, c.readers)
 		if err != nil {
@@ -128,26 +127,39 @@ var clockSpec = rdma.Spec{Mode: rdma.Queue(1), About: "clock"}
 
 func (c *channel) clockName() string { return c.name + "/clock" }
 
-// connect makes out the box of c, which serves the receivers.
+// connect makes out the box of c.
 func (c *channel) connect(out rdma.Outbox) {
 	c.out = out
 	if c.edged && out != nil {
 		c.edges = out.(rdma.ViewedOutbox)
-		c.edges.Serve(c.view.Generation, c.receivers)
 	}
 }
 
 // hear makes an inbox a source.
 func (c *channel) hear(in rdma.Inbox) {
-	sends := slices.Contains(c.senders, in.From())
-	s := source{rank: in.From(), inbox: in, sends: sends, reads: sends}
+	s := source{rank: in.From(), inbox: in}
 	if c.edged {
 		s.queue = in.(rdma.ViewedInbox)
-		if sends {
-			s.queue.Begin(c.view.Generation)
-		}
 	}
 	c.sources = append(c.sources, s)
+}
+
+// agree makes the channel one among the ranks of view, which all that have made it have
+// agreed on: its edges are there from the first update on.
+func (c *channel) agree(view rdma.View, rank int) {
+	c.among(view, rank)
+	c.some, c.served = len(c.readers) > len(c.receivers), c.receivers
+	if c.edges != nil {
+		c.edges.Serve(view.Generation, c.receivers)
+	}
+	for i := range c.sources {
+		s := &c.sources[i]
+		s.sends = slices.Contains(c.senders, s.rank)
+		s.reads = s.sends
+		if s.queue != nil && s.sends {
+			s.queue.Begin(view.Generation)
+		}
+	}
 }
 
 // join connects the channel to those of the other ranks. It blocks until they

@@ -36,10 +36,14 @@ func (b *Boxes) Of(runs []reduce.Run) { b.runs = runs }
 // Box is the box of b, and its readers. Connect gives it, Hear what comes from rank.
 func (b *Boxes) Box() (rdma.Outbox, rdma.Spec, []int) { return b.ch.out, b.ch.spec, b.ch.readers }
 
-func (b *Boxes) Connect(out rdma.Outbox) { b.ch.connect(out) }
+func (b *Boxes) Connect(out rdma.Outbox) {
+	b.ch.connect(out)
+	b.ch.agree(b.ch.view, b.Job.Rank)
+}
 
 func (b *Boxes) Hear(rank int, in rdma.Inbox) {
 	b.ch.hear(in)
+	b.ch.agree(b.ch.view, b.Job.Rank)
 	b.ch.sources[len(b.ch.sources)-1].edge = &b.Counts.Edges[rank]
 	if b.ch.clocks != nil {
 		b.ch.clocks[rank] = in

@@ -119,6 +119,7 @@ func (o *gathering) Step() (bool, error) {
 			return false, err
 		}
 	}
+	b.Job.Adopt()
 	b.CatchUp()
 	err := o.receive()
 	if err == nil && len(o.late) == 0 {

@@ -21,9 +21,10 @@ func (c *channel) among(view rdma.View, rank int) {
 	c.receivers, c.senders = c.graph.AllReceivers(rank), c.graph.AllSenders(rank)
 }
 
-// repair makes the channel one among the ranks of the present view.
+// repair makes the channel one among the ranks of the view that the job has: its calls
+// adopt one, and the end of a collective call leaves it at that call's own.
 func (b *Boxes) repair() {
-	view, c := b.Job.Adopt(), b.ch
+	view, c := b.Job.View(), b.ch
 	if c == nil || view.Generation == c.view.Generation {
 		return
 	}
@@ -90,7 +91,7 @@ func (b *Boxes) bury() {
 	if len(c.view.Ranks) == b.Job.Size {
 		return
 	}
-	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
+	c.drop(func(s source) bool {
 		if c.view.Has(s.rank) {
 			return false
 		}
@@ -98,6 +99,25 @@ func (b *Boxes) bury() {
 		case c.spec.Mode == rdma.ByClock && clock > b.Clock():
 			return false
 		case c.spec.Mode.Depth() > 0 && s.reads && !slices.Contains(b.gathering.lost, s.rank):
+			return false
+		}
+		return true
+	})
+}
+
+// leave closes the boxes of the ranks that were not in a collective call after which
+// all counts as seen. What they had sent last is not folded then: of a queue they may
+// have reused slots which this rank had not read, while it was in the call. nil: all were.
+func (b *Boxes) leave(among []int) {
+	if among != nil && len(among) < b.Job.Size {
+		b.ch.drop(func(s source) bool { return !slices.Contains(among, s.rank) })
+	}
+}
+
+// drop closes the boxes of dead ranks.
+func (c *channel) drop(which func(source) bool) {
+	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
+		if !which(s) {
 			return false
 		}
 		if c.spec.Mode == rdma.Newest {

@@ -31,7 +31,8 @@ type scattering struct {
 	b         *Boxes
 	n         int
 	to        []int // nil: all
-	named     bool  // to is not all receivers
+	named     bool  // by the caller
+	some      bool  // to is not all receivers
 	weight    float64
 	receivers int
 	late      []int
@@ -46,7 +47,7 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 		return say.Errorf(core.ErrState, "%s: %d scatters without a gather, and %s allows %d", b.Called("scatter"), b.unfolds+1, b.ch.mode.Rule, b.unfolds).
 			In(b.Called("scatter")).Try("Call gather() first, or sync(), which does both.")
 	}
-	o.b, o.n, o.to, o.weight, o.late = b, n, nil, weight, o.late[:0]
+	o.b, o.n, o.named, o.weight, o.late = b, n, to != nil, weight, o.late[:0]
 	if err := o.address(to); err != nil {
 		return err
 	}
@@ -56,8 +57,8 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 // address finds out whom the scatter is for.
 func (o *scattering) address(to []int) error {
 	b := o.b
-	o.named = to != nil || b.ch.graph.Varies()
-	if !o.named {
+	o.to, o.some = nil, to != nil || b.ch.graph.Varies()
+	if !o.some {
 		o.receivers = len(b.ch.receivers)
 		if b.ch.some {
 			o.to = b.ch.receivers
@@ -114,7 +115,9 @@ func (o *scattering) advance() (bool, error) {
 		}
 		defer b.Job.LeaveQueue()
 	}
-	b.CatchUp()
+	if err := o.adopt(); err != nil {
+		return false, err
+	}
 	if o.late = b.Route.Writers(o.late[:0]); len(o.late) > 0 {
 		o.blocked()
 		return false, nil
@@ -181,7 +184,7 @@ func (o *scattering) advance() (bool, error) {
 // or has ended since the call began.
 func (o *scattering) narrow() {
 	served := o.b.ch.served
-	if !o.named {
+	if !o.some {
 		o.to = served
 	} else {
 		o.to = slices.DeleteFunc(o.to, func(r int) bool { return !slices.Contains(served, r) })
@@ -195,6 +198,27 @@ func (c *channel) sentTo() []int {
 		return c.served
 	}
 	return c.receivers
+}
+
+// adopt goes over to the newest view. The receivers that the caller has named are of the
+// one that it knew: they get the update also where the graph has changed since.
+func (o *scattering) adopt() error {
+	b := o.b
+	before := b.ch.view.Generation
+	b.Job.Adopt()
+	b.CatchUp()
+	if b.ch.view.Generation == before {
+		return nil
+	}
+	if !o.named {
+		return o.address(nil)
+	}
+	for _, r := range o.to {
+		if dead := core.DeathIn(b.Job.T.State(r)); dead != nil && !b.ch.view.Has(r) {
+			return dead.During(b.Called("scatter"))
+		}
+	}
+	return nil
 }
 
 // unaware are the receivers that do not know yet that this rank takes part again,

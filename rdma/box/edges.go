@@ -48,7 +48,8 @@ const seqBits = 64 - slotBits
 // Serve makes the readers in to those of the queue, in the view of that generation, from the
 // next commit on, and returns how many of them that is for: the others have not begun to read
 // in that view, or are behind it already. It is to be called before the first commit, in
-// each view, and again before a commit that may serve more.
+// each view, and again before a commit that may serve more. The readers of the first call
+// are served from the first update on: both ends have agreed on them.
 func (w *Writer) Serve(view uint64, to []int) (served int) {
 	if view != w.view {
 		w.settle(view, to)
@@ -73,6 +74,8 @@ func (w *Writer) settle(view uint64, to []int) {
 	}
 	for r := range w.edges {
 		switch {
+		case w.view == 0 && keep[r]:
+			w.edges[r] = edge{to: open}
 		case w.view == 0, w.Served(r) && !w.edges[r].told && !keep[r]:
 			w.edges[r] = edge{}
 		case w.Served(r) && !keep[r]:

@@ -28,26 +28,34 @@ func TestEdges(t *testing.T) {
 	one := []int{1}
 	for name, test := range map[string]func(r *rig){
 		"not before the reader has begun": func(r *rig) {
-			r.wantServed(1, one, 0)
+			r.wantServed(1, nobody, 0)
+			r.wantServed(2, one, 0)
 			r.send(1, 1)
 			r.send(2, 1) // nobody is waited for
-			r.in[0].Begin(1)
-			r.wantServed(1, one, 1)
+			r.in[0].Begin(2)
+			r.wantServed(2, one, 1)
 			r.send(3, 1)
 			r.wantNone(0, 1)
 			r.wantNone(0, 2)
 			r.want(0, 3)
 		},
 		"not what the reader has passed": func(r *rig) {
-			r.wantServed(1, one, 0)
+			r.wantServed(1, nobody, 0)
+			r.wantServed(2, one, 0)
 			r.in[0].Pass(false)
 			r.in[0].Pass(true) // it is not there
-			r.in[0].Begin(1)
-			r.wantServed(1, one, 0)
+			r.in[0].Begin(2)
+			r.wantServed(2, one, 0)
 			r.send(1, 1)
-			r.wantServed(1, one, 1)
+			r.wantServed(2, one, 1)
 			r.send(2, 1)
 			r.want(0, 2)
+		},
+		"from the first update on": func(r *rig) {
+			r.wantServed(1, one, 1)
+			r.send(1, 1)
+			r.in[0].Begin(1)
+			r.want(0, 1)
 		},
 		"an end": func(r *rig) {
 			r.wantServed(1, nobody, 0)
@@ -89,14 +97,15 @@ func TestEdges(t *testing.T) {
 			r.wantNone(0, 2)
 		},
 		"a level": func(r *rig) {
-			r.wantServed(1, one, 0)
+			r.wantServed(1, nobody, 0)
+			r.wantServed(2, one, 0)
 			for range 5 {
 				r.in[0].Pass(false)
 			}
 			r.send(1, 1)
 			r.in[0].Level(1)
-			r.in[0].Begin(1)
-			r.wantServed(1, one, 1)
+			r.in[0].Begin(2)
+			r.wantServed(2, one, 1)
 			r.send(2, 1)
 			r.want(0, 2)
 			r.in[0].Level(released)

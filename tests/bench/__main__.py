@@ -11,14 +11,14 @@ from typing import Any
 
 from malt._sim import SimError, isolate
 
-from . import machine, plots, processes, table
+from . import deaths, machine, plots, processes, table
 from .environments import BUILD
 from .net import rows as net
 from .net.hosts import hosts
 from .net.systems import systems as over_network
 from .numbers import summary
 from .rows import Row, rows, tiny
-from .systems import alone, peers
+from .systems import alone, mortal, peers
 from .turns import Result, measure
 from .verdict import MISSED, NOISY, Verdict, judge, too_noisy
 
@@ -49,6 +49,8 @@ def main() -> int:
     file = options.out / "results.json"
     file.write_text(json.dumps({"machine": state, "turns": options.turns, "rows": record}, indent=1) + "\n")
     (options.out / "table.md").write_text(table.markdown(found, verdicts))
+    if kills := [result for result in found if result.row.op == "kill-sync"]:
+        print(deaths.write(kills, options.out))
     pictures = plots.draw(found, options.out)
     print(f"{file}, table.md, and {len(pictures)} pictures beside it")
     return 0
@@ -61,6 +63,13 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--compare", action="store_true", help="also measure Open MPI, MPICH, gloo and multiprocessing")
     made.add_argument(
         "--net", action="store_true", help="measure over a simulated network instead, beside iperf3 and gloo"
+    )
+    made.add_argument(
+        "--deaths",
+        type=int,
+        default=0,
+        metavar="JOBS",
+        help="measure on_death=continue instead: its cost, and how soon ranks go on after a kill, in so many jobs",
     )
     made.add_argument("--tiny", action="store_true", help="one small row of each operation: shows that it works")
     made.add_argument("--rows", default="", metavar="WORD", help="only rows whose title has this word in it")
@@ -85,6 +94,12 @@ def _measured(options: argparse.Namespace, cores: int) -> list[Result]:
             measure(chosen, over_network(there.addresses), options.turns, cores, say, there.suit, there.enter)
         if not options.rows:
             say(processes.go_tcp(options.turns))
+        return found
+    if options.deaths:
+        cost, jobs = deaths.tiny() if options.tiny else (deaths.cost(cores), deaths.jobs())
+        measure([row for row in cost if options.rows in row.title], mortal(), options.turns, cores, say)
+        for job in (job for job in jobs if options.rows in job.title):
+            deaths.kill(job, options.deaths, say)
         return found
     chosen = [row for row in (tiny(cores) if options.tiny else rows(cores)) if options.rows in row.title]
     systems = alone() + (peers() if options.compare else [])

@@ -45,12 +45,23 @@ def _rank(name: str) -> Command:
     return [sys.executable, "-m", f"bench.ranks.{name}_rank"]
 
 
-def _malt(ranks: int) -> list[tuple[Command, Environment]]:
-    from malt._ranks.launch import job_environment
+MORTAL_OPS = AVERAGES | {"scatter", "gather", "sync-graph"}
+"""What is compared with and without ``on_death=continue``."""
 
-    job = job_environment(ranks)
-    command = _rank("malt")
-    return [(command, {**job, "MALT_RANK": str(r)}) for r in range(ranks)]
+
+def on_death(what: str) -> Callable[[int], list[tuple[Command, Environment]]]:
+    """Return how to start MALT's ranks, which then stop at a death, or continue."""
+
+    def start(ranks: int) -> list[tuple[Command, Environment]]:
+        from malt._ranks.launch import job_environment
+
+        job = job_environment(ranks) | {"MALT_ON_DEATH": what}
+        return [(_rank("malt"), {**job, "MALT_RANK": str(r)}) for r in range(ranks)]
+
+    return start
+
+
+_malt = on_death("stop")
 
 
 def _openmpi(*settings: str) -> Callable[[int], list[tuple[Command, Environment]]]:
@@ -100,6 +111,11 @@ def alone() -> list[System]:
         }
     )
     return [System("malt", _malt, AVERAGES | {"scatter", "gather"} | own), System("limit", _limit, frozenset(moved))]
+
+
+def mortal() -> list[System]:
+    """MALT as it is, and with ``on_death=continue``, which stands in the place of a peer."""
+    return [System("malt", _malt, MORTAL_OPS), System("continue", on_death("continue"), MORTAL_OPS)]
 
 
 def peers() -> list[System]:

@@ -21,7 +21,7 @@ HEAD = (
 def line(result: Result, verdict: Verdict) -> str:
     """Return a row's line, and one more for each contender that has no values."""
     row, samples = result.row, result.samples
-    head = f"{row.title:34} {row.ranks:5} {_size(row.size):>8}  "
+    head = f"{row.title:34} {row.ranks:5} {size_text(row.size):>8}  "
     if "malt" in samples:
         head += " ".join(f"{amount(x, row.unit):>9}" for x in summary(samples["malt"])) + "  "
     else:
@@ -48,7 +48,7 @@ def markdown(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
         cells = [
             row.title,
             str(row.ranks),
-            _size(row.size),
+            size_text(row.size),
             *(amount(summary(samples[name]).median, row.unit) if samples.get(name) else "" for name in OWN),
             _times(verdict.to_limit),
             "; ".join(
@@ -71,7 +71,7 @@ def detail(results: Sequence[Result]) -> str:
         for name, values in result.samples.items():
             if name not in OWN:
                 cells = " ".join(f"{amount(x, row.unit):>9}" for x in summary(values))
-                lines.append(f"{row.title:34} {row.ranks:5} {_size(row.size):>8}  {name:16} {cells}")
+                lines.append(f"{row.title:34} {row.ranks:5} {size_text(row.size):>8}  {name:16} {cells}")
     return "\n".join(lines) if len(lines) > 1 else ""
 
 
@@ -79,8 +79,9 @@ def _times(span: Span | None) -> str:
     return f"{span.middle:.2f}" if span else "-"
 
 
-def _size(size: int) -> str:
-    for name, one in (("MB", 1 << 20), ("KB", 1 << 10)):
+def size_text(size: int) -> str:
+    """Return a number of bytes."""
+    for name, one in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if size >= one:
             return f"{size / one:.3g} {name}"
     return f"{size} B" if size else "-"

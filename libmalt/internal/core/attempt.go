@@ -85,5 +85,6 @@ func (c *Collective) exhaust() (err error) {
 	return nil
 }
 
-// Ranks are those of this attempt.
-func (c *Collective) Ranks() []int { return c.view.Ranks }
+// View is that of this attempt, Ranks are its ranks.
+func (c *Collective) View() rdma.View { return c.view }
+func (c *Collective) Ranks() []int    { return c.view.Ranks }

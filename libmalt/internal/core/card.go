@@ -26,6 +26,7 @@ func (c *Collective) Alike(card []byte) bool {
 }
 
 func (c *Collective) Hear(ranks []int, cards func(rank int) []byte, same bool) {
+	c.among = ranks
 	for _, r := range ranks {
 		if !same {
 			if _, _, objects, _, err := parseHeader(cards(r)); err == nil {

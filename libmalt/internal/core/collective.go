@@ -62,6 +62,7 @@ type Collective struct {
 
 	n     uint64
 	view  rdma.View // of this attempt: see attempt.go
+	among []int     // whose data a route has folded, instead of the view's
 	part  uint16
 	last  bool    // no part follows
 	op    string  // what must be the same on all ranks
@@ -92,9 +93,13 @@ func (j *Job) Collective(op string, about *Member, data []byte, s Sink) *Collect
 
 // Again is Job.Collective in the memory of c, a call that is over.
 func (c *Collective) Again(j *Job, op string, about *Member, data []byte, s Sink) *Collective {
+	return c.begin(j, j.Adopt(), op, about, data, s)
+}
+
+func (c *Collective) begin(j *Job, v rdma.View, op string, about *Member, data []byte, s Sink) *Collective {
 	clear(c.from)
 	*c = Collective{
-		Job: j, Data: data, n: j.calls.Load() + 1, view: j.Adopt(), last: true, op: Brief(op), about: about, sink: s, sent: -1,
+		Job: j, Data: data, n: j.calls.Load() + 1, view: v, last: true, op: Brief(op), about: about, sink: s, sent: -1,
 		from: c.from, late: c.late[:0], fault: j.Rank, own: c.own[:0],
 	}
 	return c
@@ -103,10 +108,10 @@ func (c *Collective) Again(j *Job, op string, about *Member, data []byte, s Sink
 // InParts says that another part follows this one.
 func (c *Collective) InParts() { c.last = false }
 
-// Next is the part that follows.
+// Next is the part that follows, in the same view.
 func (c *Collective) Next(data []byte, s Sink, last bool) *Collective {
-	n := c.Job.Collective(c.op, nil, data, s)
-	n.begun, n.view, n.part, n.last = true, c.view, c.part+1, last
+	n := (&Collective{from: make([]arrival, c.Job.Size)}).begin(c.Job, c.view, c.op, nil, data, s)
+	n.begun, n.part, n.last = true, c.part+1, last
 	return n
 }
 
@@ -371,6 +376,18 @@ func (c *Collective) look() error {
 // gather after a barrier finds what was scattered before it.
 func (c *Collective) End() {
 	c.Job.calls.Store(c.n)
+	ranks := c.view.Ranks
+	if c.among != nil {
+		ranks = c.among
+	}
+	if len(ranks) != c.Job.met {
+		// A rank that is gone since the last call may have reused slots of any queue: it
+		// did not have to wait for this one, which was in the call.
+		c.Job.met = len(ranks)
+		for _, s := range c.Job.open() {
+			c.Job.touch(s)
+		}
+	}
 	c.Job.enter(c.view)
 	if c.about != nil {
 		c.Job.touch(c.about)
@@ -379,7 +396,7 @@ func (c *Collective) End() {
 		s.touched = false
 		if !s.gone.Load() {
 			l := s.stood()
-			l.Seen = s == c.about
+			l.Seen, l.Among = s == c.about, ranks
 			s.levelTo(l)
 		}
 	}
@@ -443,6 +460,7 @@ type Level struct {
 	Heads []uint64 // by rank: the last seq that it has sent; AllSeen if it has closed the object
 	Seen  bool     // what was sent up to there counts as seen
 	Back  bool     // this rank has given the call up
+	Among []int    // the ranks of the call: what others have left counts as all that they have sent; nil: not known
 }
 
 const AllSeen = math.MaxUint64

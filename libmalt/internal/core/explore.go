@@ -22,7 +22,7 @@ func (j *Job) Split() { j.small = 0 }
 func (j *Job) Hear(rank int, in rdma.Inbox) { j.in[rank].inbox = in }
 
 func (j *Job) State() []any {
-	state := []any{j.calls.Load(), j.away, j.out, j.view.Load()}
+	state := []any{j.calls.Load(), j.away, j.out, j.view.Load(), j.met}
 	for i := range j.in {
 		in := &j.in[i]
 		state = append(state, in.has, in.next.Seq, in.inbox, in.heard, in.part, in.view)

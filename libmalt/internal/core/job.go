@@ -36,6 +36,7 @@ type Job struct {
 	small   int           // data up to this length travels with its header
 	scratch []byte        // for results that must not be half written
 	touched []*Member     // objects that the end of a collective call levels
+	met     int           // how many ranks were in the last collective call
 
 	mu      sync.Mutex
 	objects []*Member // open, in the order of creation and of ids; appended to, else replaced
@@ -87,7 +88,7 @@ func NewJob(ctx context.Context, t rdma.Transport) (*Job, error) {
 }
 
 func newJob(rank, size int) *Job {
-	j := &Job{Rank: rank, Size: size, small: withHeader, in: make([]stream, size), memory: map[*byte]*memory{}}
+	j := &Job{Rank: rank, Size: size, small: withHeader, met: size, in: make([]stream, size), memory: map[*byte]*memory{}}
 	j.enter(rdma.Everyone(size))
 	j.Failures = NewFailures(rank, &j.Gate)
 	return j

@@ -27,7 +27,8 @@ type Object interface {
 	Runs() []reduce.Run
 
 	Clock() uint64
-	// CatchUp carries out what a collective call of another goroutine has asked for.
+	// CatchUp goes over to the newest view, and carries out what a collective call of
+	// another goroutine has asked for.
 	CatchUp()
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
@@ -68,13 +69,17 @@ func (c Carried) Called(method string) string { return c.M.Called(method) }
 func (c Carried) Array() []byte               { return c.M.Data }
 func (c Carried) Runs() []reduce.Run          { return c.Layout }
 func (c Carried) Clock() uint64               { return c.M.Clock() }
-func (c Carried) CatchUp()                    { c.M.Body.CatchUp() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
 
 func (c Carried) Survives() bool { return c.M.Job.Survives() }
 
 func (c Carried) Lost(rank int) bool {
 	return c.M.Job.Survives() && DeathIn(c.M.Job.T.State(rank)) != nil && c.M.Job.without(rank)
+}
+
+func (c Carried) CatchUp() {
+	c.M.Job.Adopt()
+	c.M.Body.CatchUp()
 }
 
 func (c Carried) Missing(rank int, gone error) (bool, error) {
@@ -97,8 +102,8 @@ type Call interface {
 	// that is longer than most bytes. Unread says that no rank has read the news.
 	Card(b []byte, most int) []byte
 	Unread()
-	// Alike tells whether card is of this call; Hear takes down the news of these
-	// ranks' cards. same: each is the card of this rank.
+	// Alike tells whether card is of this call; Hear takes down the news of the cards
+	// of these ranks, which are those of the call. same: each is the card of this rank.
 	Alike(card []byte) bool
 	Hear(ranks []int, cards func(rank int) []byte, same bool)
 

@@ -25,6 +25,7 @@ type object struct {
 
 func (o *object) Rank() int                               { return o.t.Rank() }
 func (o *object) Size() int                               { return o.t.Size() }
+func (o *object) View() rdma.View                         { return o.t.(rdma.Viewed).View() }
 func (o *object) Transport() rdma.Transport               { return o.t }
 func (o *object) BoxName() string                         { return "w" }
 func (o *object) Runs() []reduce.Run                      { return o.runs }

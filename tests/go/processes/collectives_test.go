@@ -28,11 +28,17 @@ const (
 	vectorBroadcast
 	configure // to the next phase's graph and mode
 	churn     // another vector is made, used and closed
+	churnSync // the use of it, in the notes of survivors
 )
 
-var collectiveNames = [...]string{"barrier", "allreduce", "allgather", "broadcast", "allreduce of the vector", "broadcast of the vector", "configure", "churn"}
+var collectiveNames = [...]string{"barrier", "allreduce", "allgather", "broadcast", "allreduce of the vector", "broadcast of the vector", "configure", "churn", "sync of a new vector"}
 
 func (c collective) String() string { return collectiveNames[c.kind] }
+
+// renews tells whether the call gives the object new values or new boxes.
+func (c collective) renews() bool {
+	return c.kind == configure || c.kind == vectorAllReduce || c.kind == vectorBroadcast
+}
 
 func (p *plan) pickCollective(rnd *rand.Rand) collective {
 	c := collective{
@@ -147,8 +153,17 @@ func (c collective) checkReduced(data []byte, size, ranks int, of func(rank int)
 }
 
 func reduced(op string, ranks int, of func(rank int) float64) float64 {
-	x := of(0)
-	for r := 1; r < ranks; r++ {
+	all := make([]int, ranks)
+	for r := range all {
+		all[r] = r
+	}
+	return reducedOf(op, all, of)
+}
+
+// reducedOf is that of the values of these ranks.
+func reducedOf(op string, ranks []int, of func(rank int) float64) float64 {
+	x := of(ranks[0])
+	for _, r := range ranks[1:] {
 		switch y := of(r); op {
 		case "min":
 			x = min(x, y)
@@ -159,7 +174,7 @@ func reduced(op string, ranks int, of func(rank int) float64) float64 {
 		}
 	}
 	if op == "mean" {
-		x /= float64(ranks)
+		x /= float64(len(ranks))
 	}
 	return x
 }

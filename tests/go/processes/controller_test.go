@@ -172,7 +172,7 @@ func (c *controller) waitUntil(r int, what func() bool) bool {
 }
 
 func (c *controller) kill(d death) {
-	if c.await(d.rank, d.after) {
+	if c.await(d.of, d.after) {
 		c.job.ranks[d.rank].kill()
 	}
 }

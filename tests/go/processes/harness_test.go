@@ -20,8 +20,8 @@ import (
 
 func TestPlansArePure(t *testing.T) {
 	seen := map[string]bool{}
-	for n := range uint64(400) {
-		l := lot{n / 2, n%2 == 1}
+	for n := range uint64(600) {
+		l := lot{n / 3, n%3 == 1, n%3 == 2}
 		a, b := newPlan(l), newPlan(l)
 		if !reflect.DeepEqual(a, b) {
 			t.Fatalf("%v gives two plans:\n%v\n%v", l, a, b)
@@ -38,8 +38,8 @@ func TestPlansArePure(t *testing.T) {
 // scatter names receivers only. In bsp and notify-ack a scatter is not further
 // ahead of the gathers than allowed, no gather ahead of the scatters.
 func TestPlansAreFair(t *testing.T) {
-	for n := range uint64(600) {
-		l := lot{n / 2, n%2 == 1}
+	for n := range uint64(900) {
+		l := lot{n / 3, n%3 == 1, n%3 == 2}
 		p := newPlan(l)
 		for i := range p.phases {
 			ph := &p.phases[i]

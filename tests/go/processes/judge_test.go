@@ -20,7 +20,7 @@ func (c *controller) judge() error {
 		}
 		switch {
 		case c.fell(r):
-			c.tally.add(map[string]string{"kill": "kills", "exit": "exits without leaving", "abort": "aborts"}[c.deathOf(r).how], 1)
+			c.tally.add(map[string]string{"kill": "kills", "exit": "exits without leaving", "abort": "aborts", "inside": "kills inside a call"}[c.deathOf(r).how], 1)
 		case v == nil:
 			errs = append(errs, fmt.Errorf("rank %d ended without a report", r))
 		default:
@@ -29,7 +29,19 @@ func (c *controller) judge() error {
 			}
 		}
 	}
+	if c.Survive {
+		errs = append(errs, c.judgeSurvivors())
+	}
 	return errors.Join(errs...)
+}
+
+// judgeSurvivors looks through what all ranks have noted.
+func (c *controller) judgeSurvivors() error {
+	logs, fell := make([][]event, c.ranks), make([]bool, c.ranks)
+	for r := range logs {
+		logs[r], fell[r] = c.job.page.book(r, c.ranks).events(), c.fell(r)
+	}
+	return judgeSurvivors(c.plan, logs, fell, c.tally)
 }
 
 // fell tells whether a rank has been killed, or has ended itself as planned.
@@ -45,9 +57,12 @@ func (c *controller) judgeEnd(p *process) error {
 }
 
 func (c *controller) judgeVerdict(r int, v *verdict) error {
+	if c.Survive && v.Outcome != fine {
+		return fmt.Errorf("%s", v.Text)
+	}
 	switch v.Outcome {
 	case fine:
-		if c.mustNotice() {
+		if !c.Survive && c.mustNotice() {
 			return errors.New("has not noticed the death")
 		}
 		return nil

@@ -7,9 +7,13 @@
 // environment, and a rank runs the program named there instead of the tests.
 // The tests' side of a job is in job_test.go, the ranks' side in rank_test.go.
 //
-//	go test ./tests/go/processes                       # 200 schedules
+// Of a job that goes on when ranks die each rank writes notes into memory of the test, and
+// the test judges what the survivors did, with the notes of the dead: survivor_test.go is
+// the ranks' side of that, survive_judge_test.go the judge.
+//
+//	go test ./tests/go/processes                       # 200 schedules, and 200 that ranks survive
 //	MALT_SOAK=10m go test -timeout 0 -v -run Soak ./tests/go/processes
-//	MALT_SEED=17 go test -v -run Replay ./tests/go/processes
+//	MALT_SEED=17 go test -v -run 'Replay$' ./tests/go/processes
 //
 // Hosts come from tests/net/beside.py, which make test-net puts beside these tests;
 // what needs them is skipped without.

@@ -15,6 +15,7 @@ import (
 type object struct {
 	arrays []libmalt.Array // nil: a segment
 	bytes  int             // of the segment
+	sparse string          // of a vector of one array, "model" or "gradient"
 }
 
 // pickObject is one of so many bytes at most.
@@ -60,6 +61,9 @@ func (o object) String() string {
 	for _, a := range o.arrays {
 		text += fmt.Sprintf(" %s[%d]", a.DType, a.Count)
 	}
+	if o.sparse != "" {
+		text += fmt.Sprintf(" in rows of %d, sparse=%s", o.arrays[0].Row, o.sparse)
+	}
 	return text
 }
 
@@ -91,6 +95,9 @@ func (o object) hold(ctx context.Context, w *libmalt.World, options string) (*he
 			return nil, err
 		}
 		return &held{o, nil, &s.Object, s}, nil
+	}
+	if o.sparse != "" {
+		options += " sparse=" + o.sparse
 	}
 	v, err := w.NewVector(ctx, o.arrays, "", options)
 	if err != nil {

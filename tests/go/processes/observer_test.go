@@ -44,9 +44,12 @@ func (p *plan) observe(me, i int, before *observer) *observer {
 // where they may be overwritten, unless a collective call gave the object new
 // values or new boxes.
 func (ph *planPhase) leavesUnseen() bool {
-	return ph.overwrites() && !slices.ContainsFunc(ph.then, func(c collective) bool {
-		return c.kind == configure || c.kind == vectorAllReduce || c.kind == vectorBroadcast
-	})
+	return ph.overwrites() && !ph.renews()
+}
+
+// renews tells whether one of these calls ends the phase.
+func (ph *planPhase) renews() bool {
+	return slices.ContainsFunc(ph.then, func(c collective) bool { return c.renews() })
 }
 
 // overwrites tells whether a newer update may take the place of one unseen.

@@ -10,7 +10,8 @@ import (
 )
 
 // page is memory that the test and all ranks map: by it the test sees how far a
-// rank is, also one that is stopped or dead, without the rank's help.
+// rank is, also one that is stopped or dead, without the rank's help. Behind the words
+// are the ranks' logbooks.
 type page []byte
 
 // word is one number of a rank on the page. All but those that say so
@@ -62,7 +63,7 @@ func newPage(n int) (page, *os.File, error) {
 		return nil, nil, err
 	}
 	f := os.NewFile(uintptr(fd), "progress")
-	if err := f.Truncate(int64(n * int(words) * line)); err != nil {
+	if err := f.Truncate(int64(n * (int(words)*line + bookBytes))); err != nil {
 		f.Close()
 		return nil, nil, err
 	}

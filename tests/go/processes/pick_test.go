@@ -16,6 +16,9 @@ var (
 
 // newPlan draws a plan.
 func newPlan(l lot) *plan {
+	if l.Survive {
+		return newSurvival(l)
+	}
 	rnd := rand.New(rand.NewPCG(l.Seed, 0))
 	p := &plan{lot: l, ranks: pick(rnd, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8), bytes: 48 << 20, rounds: 60}
 	p.order = rnd.Perm(p.ranks)
@@ -209,6 +212,7 @@ func (ph *planPhase) pickSubsets(rnd *rand.Rand, rank int, base uint64) {
 // pickDeath: mostly a kill at a moment given by what the rank has done.
 func (p *plan) pickDeath(rnd *rand.Rand) death {
 	d := death{rank: rnd.IntN(p.ranks), how: pick(rnd, "kill", "kill", "kill", "kill", "exit", "abort")}
+	d.of = d.rank
 	if d.how != "kill" {
 		d.after.value = rnd.IntN(60)
 		return d

@@ -40,8 +40,9 @@ type plan struct {
 
 // lot is what a plan is drawn by.
 type lot struct {
-	Seed  uint64
-	Hosts bool // several, on a network
+	Seed    uint64
+	Hosts   bool // several, on a network
+	Survive bool // ranks die, and the others go on
 }
 
 // planPhase is a time in which ranks exchange updates in one way.
@@ -109,8 +110,9 @@ type moment struct {
 // death is the end of a rank that does not leave.
 type death struct {
 	rank  int
-	how   string // "kill": by the test at after. "exit", "abort": by itself after after.value scatters
-	after moment
+	how   string // "kill": by the test at after. "exit", "abort": by itself after after.value scatters. "inside": see killInside
+	after moment // in the rank's own life, or where others go on perhaps in that of
+	of    int    // another, as do several deaths at once
 }
 
 // early deaths come before the rank has joined: who waits for it may only learn
@@ -204,6 +206,9 @@ func (ph *planPhase) inLockstep(base, clock uint64) bool {
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d ranks, %s", p.Seed, p.ranks, p.object)
+	if p.Survive {
+		b.WriteString(", on_death=continue")
+	}
 	if p.impatient {
 		b.WriteString(", impatient")
 	}
@@ -233,7 +238,7 @@ func (p *plan) String() string {
 		fmt.Fprintf(&b, "\n  another rank %d comes at %s, token %v", i.rank, i.after, i.token)
 	}
 	for _, d := range p.deaths {
-		fmt.Fprintf(&b, "\n  rank %d dies (%s) at %s", d.rank, d.how, d.after)
+		fmt.Fprintf(&b, "\n  rank %d dies (%s) at %s of rank %d", d.rank, d.how, d.after, d.of)
 	}
 	if p.weather != nil {
 		b.WriteString(p.weather.String())

@@ -63,10 +63,15 @@ func runSchedule(r *rank) error {
 		return err
 	}
 	r.set(stage, joining)
+	r.Config.Continue = l.Survive
 	err = x.join()
 	if err == nil {
 		r.set(stage, joined)
-		err = x.follow()
+		if l.Survive {
+			err = newSurvivor(x).follow()
+		} else {
+			err = x.follow()
+		}
 	}
 	r.set(stage, finished)
 	v := x.judge(err)

@@ -17,15 +17,20 @@ func replay(l lot) string {
 	if l.Hosts {
 		return fmt.Sprintf(`MALT_SEED=%d go test -count=1 -v -exec "$PWD/.venv/bin/python $PWD/tests/net/beside.py" -run ReplayOnHosts ./tests/go/processes`, l.Seed)
 	}
-	return fmt.Sprintf("MALT_SEED=%d go test -count=1 -v -run Replay ./tests/go/processes", l.Seed)
+	which := "Replay$"
+	if l.Survive {
+		which = "ReplaySurvivors"
+	}
+	return fmt.Sprintf("MALT_SEED=%d go test -count=1 -v -run %s ./tests/go/processes", l.Seed, which)
 }
 
 // campaign runs schedules, several at a time.
 type campaign struct {
-	t     *testing.T
-	hosts []*host // none: on this machine
-	mu    sync.Mutex
-	tally tally
+	t       *testing.T
+	hosts   []*host // none: on this machine
+	survive bool
+	mu      sync.Mutex
+	tally   tally
 }
 
 // run takes seeds from next until it has no more. Several ranks per core make
@@ -46,7 +51,7 @@ func (c *campaign) run(next func() (uint64, bool)) {
 			if !ok {
 				return
 			}
-			l := lot{seed, len(hosts) > 0}
+			l := lot{seed, len(hosts) > 0, c.survive}
 			tally, err := runPlan(l, hosts)
 			c.book(l, tally, err)
 		}
@@ -110,6 +115,19 @@ func (c *campaign) runFirst(n uint64) {
 	c.t.Log(c)
 }
 
+// TestSurvivors runs 200 in which up to all ranks but one die, and the others go on: G8, and
+// G2, G3, G6 and G7 as before.
+func TestSurvivors(t *testing.T) {
+	schedules := uint64(200)
+	if testing.Short() || raceDetector {
+		schedules = 20
+	}
+	(&campaign{t: t, survive: true}).runFirst(schedules)
+}
+
+// TestSoakSurvivors runs such schedules for as long as MALT_SOAK says.
+func TestSoakSurvivors(t *testing.T) { (&campaign{t: t, survive: true}).soak() }
+
 // TestSoak runs schedules for as long as MALT_SOAK says.
 func TestSoak(t *testing.T) { (&campaign{t: t}).soak() }
 
@@ -148,12 +166,15 @@ func (c *campaign) soak() {
 }
 
 // TestReplay runs the schedule of one seed.
-func TestReplay(t *testing.T) { runAgain(t, nil) }
+func TestReplay(t *testing.T) { runAgain(t, nil, false) }
+
+// TestReplaySurvivors does so where ranks survive others.
+func TestReplaySurvivors(t *testing.T) { runAgain(t, nil, true) }
 
 // TestReplayOnHosts does so on hosts.
-func TestReplayOnHosts(t *testing.T) { runAgain(t, hostsFor(t)) }
+func TestReplayOnHosts(t *testing.T) { runAgain(t, hostsFor(t), false) }
 
-func runAgain(t *testing.T, hosts []*host) {
+func runAgain(t *testing.T, hosts []*host, survive bool) {
 	text := os.Getenv("MALT_SEED")
 	if text == "" {
 		t.Skip("MALT_SEED is not set: it is for a schedule that has failed")
@@ -162,7 +183,7 @@ func runAgain(t *testing.T, hosts []*host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := lot{seed, len(hosts) > 0}
+	l := lot{seed, len(hosts) > 0, survive}
 	t.Log(newPlan(l))
 	tally, err := runPlan(l, hosts)
 	if err != nil {

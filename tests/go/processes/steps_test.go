@@ -9,18 +9,26 @@ import (
 	"malt/libmalt"
 )
 
-// do is one step of the plan.
-func (x *runner) do(o op) error {
+// between is what a rank does before each step.
+func (x *runner) between(o op) error {
 	for until := now() + o.pause; now() < until; {
 		runtime.Gosched() // the user's computing
 	}
-	if d := x.plan.deathOf(x.me()); d != nil && d.how != "kill" && x.page.at(x.me(), scatters).Load() >= int64(d.after.value) {
+	if d := x.plan.deathOf(x.me()); d != nil && (d.how == "exit" || d.how == "abort") && x.page.at(x.me(), scatters).Load() >= int64(d.after.value) {
 		x.die(d.how)
 	}
 	if x.noise != nil && x.rnd.IntN(4) == 0 {
 		if err := x.noise.use(x.me()); err != nil {
 			return fmt.Errorf("second vector: %w", err)
 		}
+	}
+	return nil
+}
+
+// do is one step of the plan.
+func (x *runner) do(o op) error {
+	if err := x.between(o); err != nil {
+		return err
 	}
 	switch o.kind {
 	case scatter:

@@ -1,0 +1,160 @@
+"""How soon the others go on after a rank was killed, and what it costs to be able to where none is.
+
+A job of a row begins with all its ranks. One after the other is killed, at a random moment, until one is left: so
+each number of ranks gets one sample from each job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .numbers import quantile
+from .ranks.mortal_page import DONE, END, KILLS, READY, TIME, words
+from .rows import KB, MB, Row, Target, rows
+from .systems import MORTAL_OPS, base_environment, on_death
+from .table import size_text
+from .team import JOIN
+from .turns import Result, free, room
+from .units import amount
+
+RANKS = 8
+"""Of a job when it begins."""
+
+MODES = ("bsp", "ssp:3", "async", "notify-ack")
+
+PAUSE = 0.02
+"""Seconds from one kill to the next, at most."""
+
+GO_ON = 30.0
+"""Seconds after which a job that does not go on is given up."""
+
+
+def cost(cores: int) -> list[Row]:
+    """Rows that jobs with ``on_death=stop`` and ``continue`` run in turns, while nobody dies."""
+    return [replace(row, target=Target()) for row in rows(cores) if row.op in MORTAL_OPS]
+
+
+def jobs() -> list[Row]:
+    """Jobs of which ranks are killed. The more memory a process has, the longer its end takes the kernel."""
+    made = [_row(mode, RANKS, size) for mode in MODES for size in (KB, 64 * MB)]
+    return made + [_row("bsp", 4, KB, hold) for hold in (256 * MB, 1024 * MB)]
+
+
+def tiny() -> tuple[list[Row], list[Row]]:
+    """One small row of each mode, and one of the cost."""
+    return [Row("average (sync)", "sync", 2, KB)], [_row(mode, 3, KB) for mode in MODES]
+
+
+def _row(mode: str, ranks: int, size: int, hold: int = 0) -> Row:
+    more = f", {size_text(hold)} each" if hold else ""
+    options = {"consistency": mode, "hold": hold}
+    return Row(f"kill -> sync, {mode}{more}", "kill-sync", ranks, size, Target(), options, "none", once=True)
+
+
+def kill(row: Row, times: int, say: Callable[[Result], None]) -> None:
+    """Run so many jobs of a row; say one result for each number of ranks before a kill."""
+    found = {n: Result(replace(row, ranks=n)) for n in range(2, row.ranks + 1)}
+    if (needs := room(row) + row.ranks * row.options["hold"]) > free():
+        for result in found.values():
+            result.left_out["malt"] = f"would need about {needs >> 20} MB of memory, {free() >> 20} MB may be taken"
+        times = 0
+    for _ in range(times):
+        try:
+            with _Job(row) as job:
+                for ranks, seconds in job.kills():
+                    found[ranks].samples.setdefault("malt", []).append(seconds)
+        except JobError as error:  # what the others have gone on to do counts
+            for result in found.values():
+                result.left_out["malt"] = str(error)
+    for ranks in sorted(found):
+        say(found[ranks])
+
+
+class JobError(Exception):
+    """A job did not start, or did not go on."""
+
+
+class _Job:
+    """The processes of one job, as a context manager: leaving it ends them."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._folder = tempfile.TemporaryDirectory(prefix="bench-")
+        file = Path(self._folder.name) / "page"
+        file.write_bytes(bytes(8 * 8 * (row.ranks + 1)))
+        self._page, self._own = words(str(file), row.ranks)
+        self._errors = (Path(self._folder.name) / "errors").open("wb+")
+        command = [sys.executable, "-m", "bench.ranks.mortal_rank", str(file), "--size", str(row.size)]
+        command += ["--hold", str(row.options["hold"]), "--consistency", row.options["consistency"]]
+        self._processes = {
+            rank: subprocess.Popen(
+                command,
+                env={**base_environment(), **env, "PYTHONPATH": base_environment()["PYTHONPATH"]},
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+            )
+            for rank, (_, env) in enumerate(on_death("continue")(row.ranks))
+        }
+
+    def __enter__(self) -> _Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._page[END] = 1
+        for process in self._processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GO_ON)
+            process.kill()
+            process.wait()
+        self._errors.close()
+        self._folder.cleanup()
+
+    def kills(self) -> Iterator[tuple[int, float]]:
+        """Kill all ranks but one; yield how many there were, and seconds until the last of the others had synced."""
+        self._wait("start", READY, 1, JOIN)
+        while (ranks := len(self._processes)) > 1:
+            time.sleep(random.uniform(0, PAUSE))
+            victim = self._processes.pop(random.choice(list(self._processes)))
+            start = time.monotonic_ns()
+            victim.kill()
+            self._page[KILLS] += 1
+            self._wait("go on", DONE, int(self._page[KILLS]), GO_ON)
+            yield ranks, max(int(self._own[rank][TIME]) - start for rank in self._processes) * 1e-9
+            victim.wait()
+
+    def _wait(self, what: str, word: int, value: int, limit: float) -> None:
+        end = time.monotonic() + limit
+        while any(self._own[rank][word] < value for rank in self._processes):
+            ended = [rank for rank, process in self._processes.items() if process.poll() is not None]
+            if ended or time.monotonic() > end:
+                self._errors.seek(0)
+                said = self._errors.read()[-400:].decode(errors="replace").strip()
+                raise JobError(f"did not {what}: ranks {ended} have ended; {said}")
+            time.sleep(0.001)  # whoever looks more often takes a core
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """Return the table of kills."""
+    lines = ["| | ranks | size | kills | p50 | p99 | most |", "| --- " * 7 + "|"]
+    for result in results:
+        if values := result.samples.get("malt"):
+            times = (amount(x, "s") for x in (quantile(values, 0.5), quantile(values, 0.99), max(values)))
+            cells = [result.row.title, str(result.row.ranks), size_text(result.row.size), str(len(values)), *times]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def write(results: Sequence[Result], folder: Path) -> str:
+    """Write the table to deaths.md, and return it."""
+    text = markdown(results)
+    (folder / "deaths.md").write_text(text)
+    return text
