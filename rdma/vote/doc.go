@@ -9,7 +9,7 @@
 //	p, ok := o.Propose(see, nil)                       // a rank that misses somebody
 //	send(p.Prepare(see.Lasted))                        // to all hosts of the view but the suspects
 //	p.Heed(m, from)                                    // for each promise
-//	if p.Ready(see.Dead) { send(p.Accept()) }          // to the own host as well
+//	if p.Ready(see.Dead) { send(p.Accept()) }          // to its own host as well
 //	p.Heed(m, from)                                    // for each acceptance
 //	if v, ok := p.Decided(see.Dead); ok { o.Learn(v); tell(v) }
 //
@@ -72,7 +72,7 @@
 //
 // Rules that fail: a casting vote for the lowest host, together with the rule for the dead,
 // lets both sides go on, one after the other. So do half of the hosts without certainty, and
-// a majority of those that are not dead. tests/go/mutations_votes_test.go shows each.
+// a majority of the hosts that live. tests/go/mutations_votes_test.go shows each.
 //
 // # Whom to leave out
 //

@@ -93,8 +93,8 @@ var ofAverages = []mutation{
 	{
 		line:   "in place: a rank that has gone does not decide",
 		in:     "libmalt/route/shared.Route.choose",
-		old:    "$dead != nil || !$r.o.Lost($rank)",
-		new:    "$dead != nil && false",
+		old:    "$r.o.Missing($rank, $gone)",
+		new:    "func() (bool, error) { _, _ = $r.o.Missing($rank, $gone); return true, nil }()",
 		caught: "TestExploreInPlace/uneven", how: "waits for ever",
 	},
 	{

@@ -119,7 +119,7 @@ var ofAllReduces = []mutation{
 			if $o.state == committed {
 				$o.r.leftAt = $o.Number()
 			}`,
-		caught: "TestExploreReducing/given_up,_then_a_gather", how: "waits for ever",
+		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims 1 blocks",
 	},
 	{
 		line:   "allreduce in place: folds after another has given it up",

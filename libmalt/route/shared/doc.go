@@ -34,7 +34,7 @@
 //
 // # Deaths
 //
-// Where the job goes on, the decision waits for those that live. A rank that had arrived
+// Where the job goes on, the decision waits for the ranks that live. A rank that had arrived
 // when it died counts: its step says so, and is final once its death is known. So all
 // derive from the words, after the decision, whose arrays are folded (pass.go). The spans
 // are cut among those ranks, and another rank folds what a dead one has not (mend.go). No
