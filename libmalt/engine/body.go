@@ -8,7 +8,6 @@ import (
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
-	"malt/rdma"
 )
 
 // Body is the body of an object that an engine carries.
@@ -38,7 +37,7 @@ func (b *Body) Publish(boxes.Mode, string) error {
 
 func (b *Body) Join(ctx context.Context) error { return b.Engine.Join(ctx) }
 
-func (b *Body) Use(rdma.View) {
+func (b *Body) Use(core.View) {
 	b.used = true
 	b.Engine.Settled()
 }

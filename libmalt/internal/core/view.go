@@ -5,6 +5,9 @@ import (
 	"malt/rdma"
 )
 
+// View is a set of ranks, and its number.
+type View = rdma.View
+
 // View is who takes part, as far as this rank has noticed: it changes in calls alone.
 func (j *Job) View() rdma.View { return *j.view.Load() }
 
