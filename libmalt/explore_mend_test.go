@@ -34,6 +34,7 @@ func (b *bare) Size() int                               { return b.size }
 func (b *bare) View() rdma.View                         { return b.tr.View() }
 func (b *bare) Runs() []reduce.Run                      { return []reduce.Run{{Type: reduce.Float64, Bytes: len(b.data)}} }
 func (b *bare) Clock() uint64                           { return 0 }
+func (b *bare) Adopt()                                  {}
 func (b *bare) CatchUp()                                {}
 func (b *bare) Folded(time.Duration)                    {}
 func (b *bare) Heard(int) (uint64, error)               { return 0, nil }

@@ -25,8 +25,8 @@ func (c *Collective) Alike(card []byte) bool {
 	return err == nil && op == c.op && total == uint64(len(c.Data))
 }
 
-func (c *Collective) Hear(ranks []int, cards func(rank int) []byte, same bool) {
-	c.among = ranks
+func (c *Collective) Hear(ranks []int, view View, cards func(rank int) []byte, same bool) {
+	c.among, c.view = ranks, view
 	for _, r := range ranks {
 		if !same {
 			if _, _, objects, _, err := parseHeader(cards(r)); err == nil {

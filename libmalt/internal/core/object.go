@@ -33,9 +33,11 @@ type Object interface {
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
 	// Survives tells whether the job goes on when ranks die; Lost, whether it goes on
-	// without that rank, which is dead: what it has stored stays.
+	// without that rank, which is dead: what it has stored stays. Adopt goes over to the
+	// newest View.
 	Survives() bool
 	Lost(rank int) bool
+	Adopt()
 
 	// Folded adds to the time that folds have taken.
 	Folded(time.Duration)
@@ -74,11 +76,13 @@ func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
 func (c Carried) Survives() bool { return c.M.Job.Survives() }
 
 func (c Carried) Lost(rank int) bool {
-	return c.M.Job.Survives() && DeathIn(c.M.Job.T.State(rank)) != nil && c.M.Job.without(rank)
+	return c.M.Job.Survives() && DeathIn(c.M.Job.T.State(rank)) != nil && LeftOut(c.M.Job.T, rank)
 }
 
+func (c Carried) Adopt() { c.M.Job.Adopt() }
+
 func (c Carried) CatchUp() {
-	c.M.Job.Adopt()
+	c.Adopt()
 	c.M.Body.CatchUp()
 }
 
@@ -102,10 +106,13 @@ type Call interface {
 	// that is longer than most bytes. Unread says that no rank has read the news.
 	Card(b []byte, most int) []byte
 	Unread()
+	// View is the one in which this rank makes the call.
+	View() View
 	// Alike tells whether card is of this call; Hear takes down the news of the cards
-	// of these ranks, which are those of the call. same: each is the card of this rank.
+	// of these ranks, which are those of the call, and that it is of view. same: each is
+	// the card of this rank.
 	Alike(card []byte) bool
-	Hear(ranks []int, cards func(rank int) []byte, same bool)
+	Hear(ranks []int, view View, cards func(rank int) []byte, same bool)
 
 	// Elsewhere tells whether one of these ranks makes another call instead; Lost,
 	// whether the call cannot come about, or another rank has sent messages.

@@ -83,6 +83,9 @@ func (o *allReduce) arrive() {
 	}
 	o.card = card
 	o.r.showCard(o.card)
+	if o.r.o.Survives() {
+		o.r.showView(o.View())
+	}
 	o.r.shared.Set(wordCalled, o.Number())
 }
 
@@ -124,13 +127,16 @@ func (o *allReduce) alike() bool {
 	return true
 }
 
-// hear reads the cards.
+// hear reads the cards, and the view.
 func (o *allReduce) hear() {
-	ranks, same := o.r.calls.ranks, true
+	ranks, same, view := o.r.calls.ranks, true, o.View()
+	if o.r.o.Survives() {
+		view = o.r.newestView(ranks)
+	}
 	for _, rank := range ranks {
 		same = same && string(o.r.cardOf(rank)) == string(o.card)
 	}
-	o.Hear(ranks, o.cards, same)
+	o.Hear(ranks, view, o.cards, same)
 }
 
 // decideAndFold decides, unless that is done, and after a commit reads the cards and folds:

@@ -19,7 +19,7 @@ func (r *Route) foldBlock(p *pass, lo int) {
 	reduce.FoldRuns(p.op, r.o.Runs(), lo, result, r.srcs, p.weighting(), 0)
 	done, _ := r.shared.Get(r.rank, wordDone)
 	for _, array := range r.srcs {
-		copy(array, result)
+		reduce.Copy(array, result)
 		r.shared.Put(wordDone, done) // a turn
 	}
 }

@@ -15,7 +15,7 @@ func init() { cardBytes = 96 }
 // Layout is the memory that an array of so many bytes takes, the number of words, and
 // which of them claims blocks.
 func Layout(array int) (bytes, wordsOf, claims int) {
-	return spareAt(array) + core.BlockBytes, words, wordDone
+	return spareAt(array) + core.BlockBytes + viewBytes(1), words, wordDone
 }
 
 // On is a route of all ranks in existing memory.

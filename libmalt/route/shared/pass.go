@@ -38,8 +38,8 @@ func (p *pass) begin(r *Route, op reduce.Op, number uint64) {
 		for _, rank := range r.all {
 			if at, _ := r.shared.Get(rank, word); at >= least {
 				p.arrived = append(p.arrived, rank)
-			} else if r.o.View().Has(rank) {
-				r.o.Lost(rank) // which the rank that decided knew, and this one's View does now
+			} else if !call && r.o.View().Has(rank) {
+				r.o.Adopt() // the rank that decided knew that it is dead
 			}
 		}
 		p.ranks = p.arrived

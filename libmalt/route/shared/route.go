@@ -31,12 +31,12 @@ type Route struct {
 
 var _ core.Route = (*Route)(nil)
 
-// New makes the memory of an array of so many bytes, of its card, and of a spare block
-// where the job goes on when ranks die.
+// New makes the memory of an array of so many bytes, of its card, and, where the job goes
+// on when ranks die, of a spare block and a view.
 func New(o core.Boxed, bytes int) (*Route, error) {
 	room := spareAt(bytes)
 	if o.Survives() {
-		room += core.BlockBytes
+		room += core.BlockBytes + viewBytes(o.Size())
 	}
 	m, err := o.Transport().Share(o.BoxName(), room, words)
 	if err != nil {

@@ -34,6 +34,7 @@ func (o *object) CatchUp()                                {}
 func (o *object) Folded(time.Duration)                    {}
 func (o *object) Heard(int) (uint64, error)               { return 0, nil }
 func (o *object) Missing(rank int, _ error) (bool, error) { return !o.Lost(rank), nil }
+func (o *object) Adopt()                                  {}
 func (o *object) Survives() bool                          { return true }
 func (o *object) Lost(rank int) bool                      { return !o.t.(rdma.Viewed).View().Has(rank) }
 

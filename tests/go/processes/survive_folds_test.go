@@ -12,7 +12,7 @@ import (
 func (w *witness) judgeFold(e *event, ph *planPhase) error {
 	must, may, from := w.due(e, ph)
 	for s := range w.ranks {
-		if ph.queues() && s != w.me && w.isNew(s, ph) && len(w.turns[[2]int{s, int(e.Phase)}]) > 0 {
+		if ph.queues() && s != w.me && w.isNew(s, w.me, e, ph) && len(w.turns[[2]int{s, int(e.Phase)}]) > 0 {
 			w.judgeBlind(e)
 			return nil
 		}

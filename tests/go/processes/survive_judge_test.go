@@ -19,6 +19,7 @@ type inquest struct {
 	turns   map[[2]int][]*event  // by sender and phase: the same, in order
 	arrived map[landing]bool     // whether a scatter in which its rank died came about
 	bits    map[agreement]uint64 // the result of a step
+	views   map[uint64]uint64    // members, by generation
 	tally   tally
 }
 
@@ -39,7 +40,14 @@ type agreement struct {
 func judgeSurvivors(p *plan, logs [][]event, fell []bool, t tally) error {
 	q := &inquest{
 		plan: p, logs: logs, fell: fell, turns: map[[2]int][]*event{},
-		arrived: map[landing]bool{}, bits: map[agreement]uint64{}, tally: t,
+		arrived: map[landing]bool{}, bits: map[agreement]uint64{}, views: map[uint64]uint64{}, tally: t,
+	}
+	for _, log := range logs {
+		for i := range log {
+			if log[i].Generation > 0 {
+				q.views[log[i].Generation] = log[i].Members
+			}
+		}
 	}
 	for r := range logs {
 		q.sends = append(q.sends, map[uint64]*event{})

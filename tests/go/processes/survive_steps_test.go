@@ -116,7 +116,7 @@ func (w *witness) judgeExact(e *event, ph *planPhase) error {
 	must, may, from := w.due(e, ph)
 	for s := range w.ranks {
 		clock := e.Folded[s]
-		if ph.queues() && w.isNew(s, ph) {
+		if ph.queues() && w.isNew(s, w.me, e, ph) {
 			if clock != 0 {
 				if err := w.judgeNext(s, e, ph); err != nil {
 					return err
@@ -145,10 +145,24 @@ func (w *witness) judgeExact(e *event, ph *planPhase) error {
 	return nil
 }
 
-// isNew tells whether this rank did not hear from a sender before others died. It is not
-// known at which gather of a queue that begins.
-func (w *witness) isNew(s int, ph *planPhase) bool {
-	return !slices.Contains(ph.graph.AllSenders(w.me), s)
+// isNew tells whether in some view, up to that of e, a rank does not send to another: then the
+// edge between them has begun with a death, or has ended and may begin again. It is not known
+// with which update of a queue.
+func (q *inquest) isNew(from, to int, e *event, ph *planPhase) bool {
+	if !slices.Contains(ph.graph.AllReceivers(from), to) {
+		return true
+	}
+	for generation := uint64(2); generation <= e.Generation; generation++ {
+		members, noted := q.views[generation]
+		switch {
+		case !noted: // no rank has come out of a call with it
+			return ph.graph.String() != "all"
+		case !has(members, from) || !has(members, to):
+		case !slices.Contains(ph.graph.Among(ranksOf(members)).AllReceivers(from), to):
+			return true
+		}
+	}
+	return false
 }
 
 // judgeNext: of such a sender nothing is left out between two updates.
@@ -259,7 +273,7 @@ func (w *witness) judgeAhead(e *event, ph *planPhase) error {
 	}
 	n := slices.Index(w.turns[[2]int{w.me, int(e.Phase)}], e) + 1
 	for _, r := range ranksOf(e.To) {
-		if n <= int(ph.mode.N) || w.fell[r] || w.elsewhere(r, e) {
+		if n <= int(ph.mode.N) || w.fell[r] || w.elsewhere(r, e) || w.isNew(w.me, r, e, ph) {
 			continue
 		}
 		turn := 0
