@@ -289,7 +289,7 @@ ALIVE = """
         try:
             wrong()
         except malt.MismatchError as e:
-            assert "malt.deal" in str(e) and "10 items" in str(e), e
+            assert "malt.deal" in str(e) and " items" in str(e), e
         else:
             raise AssertionError
     try:

@@ -69,7 +69,7 @@ def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]],
     """Return a sentence about a rank that died, and the ranks that go on; ``name`` returns how ranks are called."""
     others = f"{name([other.number for other in left])} go{'es' if len(left) == 1 else ''} on"
     fate = f"{name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
-    return f"{fate}; {others if left else 'the other ranks had ended before'}"
+    return f"{fate}; {others if left else 'the other ranks have ended'}"
 
 
 def first_failure(ranks: Sequence[R]) -> R | None:
