@@ -82,10 +82,10 @@ func (o *allReduce) arrive() {
 		return
 	}
 	o.card = card
-	o.r.showCard(o.card)
 	if o.r.o.Survives() {
 		o.r.showView(o.View())
 	}
+	o.r.showCard(o.card)
 	o.r.shared.Set(wordCalled, o.Number())
 }
 
