@@ -283,7 +283,7 @@ int64_t malt_generation(void);
 
 /* The ranks that take part, ascending: all, unless on_death=continue and some have died.
  * Stores at most cap of them, and their number in n. They change in calls alone, and
- * with them malt_generation. What one rank does, such as saving, the first of them does. */
+ * with them malt_generation. The first of them does what one rank is to do, such as saving. */
 malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n);
 
 /* Returns when this rank is known to take part still: before results are written, where

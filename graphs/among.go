@@ -9,13 +9,13 @@ import (
 // Among is g among those of its ranks that are left, ascending: the others neither send nor
 // receive.
 //
-// A named graph is made anew for so many ranks and laid over their order, so that all still
+// A named graph is made again for so many ranks and laid over their order, so that all still
 // weigh the same and each can reach each other: random takes fewer receivers where there are
 // not so many, and what cannot be made for that number, or would fall apart, becomes chord.
 //
-// In a graph of lists the neighbours of each rank that is gone, those who sent to it or
-// received from it, close a ring over the gap, in ascending order, where an edge is missing.
-// So who could reach each other still can, and no rank gets more than one receiver and one
+// In a graph of lists the neighbours of each rank that is gone, its senders and
+// receivers, close a ring over the gap, in ascending order, where an edge is missing.
+// So ranks that could reach each other still can, and no rank gets more than one receiver and one
 // sender for each that is gone.
 func (g *Graph) Among(ranks []int) *Graph {
 	if len(ranks) == g.size {

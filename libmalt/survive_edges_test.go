@@ -57,7 +57,7 @@ func TestWhatTheDeadLeftCountsAsSeen(t *testing.T) {
 }
 
 // TestDeathOfOneThatRanAhead: while others are in a barrier a rank goes on without their
-// acknowledgements. What it leaves in its queue then is not what they had not read.
+// acknowledgements. So the updates in its queue then are not those that they had yet to read.
 func TestDeathOfOneThatRanAhead(t *testing.T) {
 	survivors(t, 3, 1, func(ctx context.Context, w *libmalt.World) error {
 		v, err := vector(ctx, w, 10, "consistency=notify-ack")

@@ -25,6 +25,11 @@ func (v View) Has(rank int) bool {
 	return in
 }
 
+// Others are the ranks but rank.
+func (v View) Others(rank int) []int {
+	return slices.DeleteFunc(slices.Clone(v.Ranks), func(r int) bool { return r == rank })
+}
+
 // Part is which of the equal parts of something rank has, and how many there are.
 func (v View) Part(rank int) (part, of int) {
 	part, _ = slices.BinarySearch(v.Ranks, rank)

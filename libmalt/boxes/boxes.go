@@ -66,8 +66,8 @@ func (m Mode) Everyone(size int) bool {
 	return true
 }
 
-// Use makes the channel that has been joined, by the ranks of view, that of the object. What was unseen in an
-// earlier one counts as seen.
+// Use makes the channel that the ranks of view have joined that of the object. Updates that
+// were unseen in an earlier one count as seen.
 func (b *Boxes) Use(view rdma.View) {
 	c := b.next
 	b.next = nil

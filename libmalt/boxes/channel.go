@@ -17,7 +17,7 @@ type channel struct {
 	name      string
 	spec      rdma.Spec
 	out       rdma.Outbox   // nil without receivers
-	view      rdma.View     // whose ranks the next four are about: see repair
+	view      rdma.View     // whose ranks the next three are about: see repair
 	graph     *graphs.Graph // the mode's, among them
 	receivers []int         // all that may ever be sent to, in the graph's order
 	senders   []int
@@ -85,12 +85,7 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 		mode: m, name: b.BoxName(), everyone: m.Everyone(size),
 		spec: rdma.Spec{Bytes: b.Codec.Most(), Mode: m.Rule.Boxes(), About: core.Brief(about), Partial: b.Codec.Row() > 0},
 	}
-	var others []int
-	for r := range size {
-		if r != rank {
-			others = append(others, r)
-		}
-	}
+	others := rdma.Everyone(size).Others(rank)
 	c.edged = b.Job.Survives() && c.spec.Mode.Depth() > 0
 	c.among(b.Job.Adopt(), rank)
 	c.readers = c.receivers
@@ -167,7 +162,7 @@ func (c *channel) agree(view rdma.View, rank int) {
 func (b *Boxes) join(ctx context.Context, c *channel) error {
 	from := slices.Sorted(slices.Values(c.senders))
 	if b.Job.Survives() {
-		from = slices.DeleteFunc(slices.Clone(c.view.Ranks), func(r int) bool { return r == b.Job.Rank })
+		from = c.view.Others(b.Job.Rank)
 	}
 	inboxes, err := b.subscribe(ctx, c.name, c.spec, from)
 	for _, in := range inboxes {

@@ -3,8 +3,6 @@
 package boxes
 
 import (
-	"slices"
-
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -22,7 +20,7 @@ func (b *Boxes) Explored(m Mode, survives bool) {
 	c.among(rdma.Everyone(b.Job.Size), b.Job.Rank)
 	c.edged, c.readers = survives && c.spec.Mode.Depth() > 0, c.receivers
 	if c.edged {
-		c.readers = slices.DeleteFunc(slices.Clone(c.view.Ranks), func(r int) bool { return r == b.Job.Rank })
+		c.readers = c.view.Others(b.Job.Rank)
 	}
 	if c.spec.Mode == rdma.ByClock {
 		c.clocks = make([]rdma.Inbox, b.Job.Size) // on `all`: those of the senders

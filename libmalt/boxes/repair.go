@@ -7,13 +7,13 @@ import (
 )
 
 // When a rank has died and the others go on, each repairs the graph by itself, at its next
-// call: it sends to the receivers of the graph among the ranks that are left. Who gets an
-// update finds it in a box that it has already: ranks that are to survive others publish
-// for all. What the dead rank had sent is still folded.
+// call: it sends to the receivers of the graph among the ranks that are left. A new
+// receiver finds the update in a box that it has already: ranks that are to survive others
+// publish for all. Updates that the dead rank had sent are still folded.
 //
 // In a queue both ends of an edge have to agree where it begins or ends: package box says
-// how. A gather waits for a new sender as for any other. One that sends no more it waits for
-// until that has said so.
+// how. A gather waits for a new sender as for any other, and for one that sends no more until
+// that has said so.
 
 // among makes the channel one among the ranks of view.
 func (c *channel) among(view rdma.View, rank int) {
@@ -106,7 +106,7 @@ func (b *Boxes) bury() {
 }
 
 // leave closes the boxes of the ranks that were not in a collective call after which
-// all counts as seen. What they had sent last is not folded then: of a queue they may
+// all counts as seen. Their last updates are not folded then: of a queue they may
 // have reused slots which this rank had not read, while it was in the call. nil: all were.
 func (b *Boxes) leave(among []int) {
 	if among != nil && len(among) < b.Job.Size {

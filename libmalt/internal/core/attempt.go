@@ -8,19 +8,19 @@ import (
 )
 
 // A collective call is made among the ranks of a view. Where one of them dies, and has not
-// sent all of its data, the call begins anew without it, as another attempt, in the view
+// sent all of its data, the call begins again without it, as another attempt, in the view
 // that there is then. Each message has the number of its
 // attempt, in Stamp.Age.
 //
 // An attempt comes about if all of its ranks have sent all of their data in it. Nobody
-// stores to what a dead rank has left, so all who look at it after its death find the same:
+// stores to what a dead rank has left, so all ranks that look at it after its death find the same:
 // all of its data, and it has taken part, or not, and then nobody completes the attempt. A
-// rank that meets a message of a later attempt follows: who sent that needs the data of
+// rank that meets a message of a later attempt follows: its sender needs the data of
 // this rank there, and does not send its own here, unless the attempt cannot come about.
 // So no two ranks complete different attempts of a call.
 //
-// What a rank has told of its objects must be known to all alike: who goes on without a
-// rank has read all that it had sent.
+// All ranks must know the same of each other's objects: before they go on without a rank,
+// they have read all that it had sent.
 
 // errAttempt says that the attempt under way cannot come about, or another is.
 var errAttempt = errors.New("another attempt")
@@ -41,8 +41,8 @@ func (c *Collective) attempts() (bool, error) {
 	}
 }
 
-// Refresh begins this part of the call anew if the view has changed since it began: what
-// this rank has of those that are gone may not be what others have.
+// Refresh begins this part of the call again if the view has changed since it began: this
+// rank may have other data of the ranks that are gone than others have.
 func (c *Collective) Refresh() error {
 	if c.Job.views == nil || c.Job.views.View().Generation == c.view.Generation {
 		return nil
@@ -50,7 +50,7 @@ func (c *Collective) Refresh() error {
 	return c.retry()
 }
 
-// retry begins this part of the call anew, in the present view.
+// retry begins this part of the call again, in the present view.
 func (c *Collective) retry() error {
 	was := c.view
 	if c.view = c.Job.views.View(); c.view.Generation == was.Generation {

@@ -4,7 +4,7 @@ package shared
 // which goes on where the dead one stopped, in its words, and says in the end that its
 // span is folded: the others wait for that as before. An heir that dies has an heir, too.
 //
-// Who finds the rank dead becomes the heir, by a swap of wordHeir, which the dead rank has:
+// The rank that finds it dead becomes the heir, by a swap of wordHeir, which the dead rank has:
 //
 //	pass number<<16 | heir
 //
