@@ -57,15 +57,19 @@ func (a *actor) root(ctx context.Context) error {
 // took books who has taken part in a call: this rank's view says the same, and has all
 // who live.
 func (a *actor) took(set byte) {
-	view := byte(0)
-	for _, r := range a.w.Alive() {
-		view |= 1 << r
-	}
-	if set != view {
+	if view := a.view(); set != view {
 		a.t.Fail("ranks %#b have taken part, and the view has %#b", set, view)
 	}
 	a.included(set)
 	a.fold(firstCall+a.w.job.Calls(), set)
+}
+
+// view is who takes part, as this rank sees it.
+func (a *actor) view() (set byte) {
+	for _, r := range a.w.Alive() {
+		set |= 1 << r
+	}
+	return set
 }
 
 // averaged judges a sync in place: who has taken part, all who live among them, is the
@@ -92,7 +96,8 @@ func (a *actor) averaged(clock uint64) {
 	a.fold(clock, set|inPlaceBit)
 }
 
-// summed judges an allreduce of sums.
+// summed judges an allreduce of sums. All who are in the view afterwards have taken part;
+// one that has died meanwhile may have, too. Each rank has the same view.
 func (a *actor) summed(call uint64) error {
 	got, err := uniform(a.s.Data)
 	if err != nil {
@@ -106,8 +111,11 @@ func (a *actor) summed(call uint64) error {
 			}
 		}
 		if want == got {
+			if view := a.view(); view&^set != 0 {
+				a.t.Fail("ranks %#b have taken part in call %d, and the view has %#b", set, call, view)
+			}
 			a.included(set)
-			a.fold(firstCall+call, set)
+			a.fold(firstCall+call, set|a.view()<<4)
 			return nil
 		}
 	}

@@ -158,6 +158,20 @@ var ofSurvivors = []mutation{
 		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 1 blocks",
 	},
 	{
+		line:   "in place: after an allreduce a rank has the view in which it began it",
+		in:     "libmalt/route/shared.allReduce.hear",
+		old:    "$view = $o.r.decidersView()",
+		new:    "",
+		caught: "TestExploreSurvivors/allreduce_in_place", how: "and the view has",
+	},
+	{
+		line:   "in place: the rank that decides on an allreduce shows the view in which it began it",
+		in:     "libmalt/route/shared.Route.showView",
+		old:    "$room, $v := $r.viewRoom($r.rank), $r.o.Transport().(rdma.Viewed).View()",
+		new:    "$room, $v := $r.viewRoom($r.rank), $r.o.View()",
+		caught: "TestExploreSurvivors/allreduce_in_place", how: "and the view has",
+	},
+	{
 		line:   "edges: first comes after the update that it is about",
 		in:     "rdma/box.Writer.publishQueue",
 		old:    "$w.tell()",

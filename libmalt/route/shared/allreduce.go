@@ -82,9 +82,6 @@ func (o *allReduce) arrive() {
 		return
 	}
 	o.card = card
-	if o.r.o.Survives() {
-		o.r.showView(o.View())
-	}
 	o.r.showCard(o.card)
 	o.r.shared.Set(wordCalled, o.Number())
 }
@@ -127,11 +124,11 @@ func (o *allReduce) alike() bool {
 	return true
 }
 
-// hear reads the cards, and the view.
+// hear reads the cards, and the view of the rank that has decided.
 func (o *allReduce) hear() {
 	ranks, same, view := o.r.calls.ranks, true, o.View()
 	if o.r.o.Survives() {
-		view = o.r.newestView(ranks)
+		view = o.r.decidersView()
 	}
 	for _, rank := range ranks {
 		same = same && string(o.r.cardOf(rank)) == string(o.card)
@@ -143,6 +140,9 @@ func (o *allReduce) hear() {
 // other ranks wait for that.
 func (o *allReduce) decideAndFold(want state) {
 	if o.state == pending {
+		if want == committed && o.r.o.Survives() {
+			o.r.showView()
+		}
 		if o.state = o.r.decide(wordMeeting, o.Number(), want); o.state == committed {
 			o.r.calls.begin(o.r, o.op, ofCall|o.Number())
 			o.hear()

@@ -16,7 +16,7 @@ const (
 	wordDecision = (1 + iota) * core.LineWords // of home
 	wordCalled                                 // the last call in which it has arrived
 	wordReduced                                // the last call for which it has folded its span
-	wordMeeting                                // as wordDecision
+	wordMeeting                                // as wordDecision, with the rank that decided
 	wordHeir                                   // of a rank that has died: see mend.go
 	words
 )
@@ -43,13 +43,17 @@ const (
 	aborted         // by boxes, or by messages
 )
 
+// decider is the first bit of a word that decides which tells who has, where the job goes
+// on when ranks die.
+const decider = 48
+
 // decision is the state at clock in that word, and the word.
 func (r *Route) decision(word int, clock uint64) (state, uint64) {
 	d, _ := r.shared.Get(r.home(), word)
-	switch {
-	case d < 2*clock:
+	switch at := d & (1<<decider - 1); {
+	case at < 2*clock:
 		return pending, d
-	case d == 2*clock:
+	case at == 2*clock:
 		return committed, d
 	}
 	return aborted, d
@@ -66,6 +70,9 @@ func (r *Route) decide(word int, clock uint64, want state) state {
 		decided := 2 * clock
 		if want == aborted {
 			decided++
+		}
+		if r.o.Survives() {
+			decided |= uint64(r.rank) << decider
 		}
 		r.shared.Swap(r.home(), word, d, decided)
 	}
