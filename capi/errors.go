@@ -41,6 +41,7 @@ var kinds = []struct {
 	{errNotInit, C.MALT_EINIT},
 	{libmalt.ErrInvalid, C.MALT_EINVAL},
 	{rdma.ErrConfig, C.MALT_EINVAL},
+	{rdma.ErrExpelled, C.MALT_EEXPELLED},
 	{libmalt.ErrMismatch, C.MALT_EMISMATCH},
 	{libmalt.ErrNoMemory, C.MALT_ENOMEM},
 	{libmalt.ErrBusy, C.MALT_EBUSY},

@@ -33,7 +33,7 @@ func statuses(t *testing.T) map[string]int {
 			found[name] = value
 		}
 	}
-	if len(found) != 16 {
+	if len(found) != 17 {
 		t.Fatalf("found %d codes in malt.h: %v", len(found), found)
 	}
 	return found
@@ -62,6 +62,7 @@ func TestCodes(t *testing.T) {
 		{rdma.ErrLeft, "ELEFT"},
 		{libmalt.ErrMismatch, "EMISMATCH"},
 		{&rdma.MismatchError{Name: "w"}, "EMISMATCH"},
+		{rdma.ErrExpelled, "EEXPELLED"},
 		{rdma.ErrConfig, "EINVAL"},
 		{rdma.ErrNoMemory, "ENOMEM"},
 		{rdma.ErrNotSupported, "EUNSUPPORTED"},

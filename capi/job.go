@@ -120,13 +120,11 @@ func maltGoAlive(p *C.int32_t, capacity C.uint32_t, n *C.uint32_t) (status C.mal
 }
 
 //export maltGoConfirm
-func maltGoConfirm(C.int64_t) (status C.malt_status) {
+func maltGoConfirm(timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	w, err := job()
-	if err == nil {
-		w.Confirm()
-	}
-	return fail(err)
+	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+		return w.Confirm(ctx)
+	}))
 }
 
 //export maltGoExpel

@@ -153,7 +153,8 @@ enum {
 	MALT_EFORK = -12,       /* this process is a forked child of a rank */
 	MALT_ECANCELLED = -13,  /* malt_finalize has ended malt_init */
 	MALT_EIO = -14,         /* the system refused a request; the message names it */
-	MALT_EINTERNAL = -15    /* a defect of MALT */
+	MALT_EINTERNAL = -15,   /* a defect of MALT */
+	MALT_EEXPELLED = -16    /* the others have gone on without this rank, or it is on the smaller side of a cut: final */
 };
 
 /* Element types. */
@@ -287,7 +288,8 @@ int64_t malt_generation(void);
 malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n);
 
 /* Returns when this rank is known to take part still: before results are written, where
- * the others may have gone on without it. The codes of malt_barrier. */
+ * the others may have gone on without it. Where ranks are on several hosts it asks them.
+ * The codes of malt_barrier. */
 malt_status malt_confirm(int64_t timeout_ms);
 
 /* Kills the process of a rank that hangs (SIGKILL). Nothing does so by itself: a rank

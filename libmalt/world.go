@@ -65,9 +65,9 @@ func (w *World) Alive() []int { return slices.Clone(w.job.View().Ranks) }
 // notices. It is set before any call that may.
 func (w *World) OnDeath(f func(v rdma.View, dead *rdma.PeerError)) { w.job.OnDeath = f }
 
-// Confirm returns when this rank is known to take part still: among the ranks of one
-// machine each that can ask does.
-func (w *World) Confirm() { w.job.Adopt() }
+// Confirm returns when this rank is known to take part still: when it was called the others
+// had not gone on without it. Among the ranks of one machine each that can ask takes part.
+func (w *World) Confirm(ctx context.Context) error { return w.job.Confirm(ctx) }
 
 // Expel kills the process of a rank that hangs.
 func (w *World) Expel(rank int) error {

@@ -23,6 +23,9 @@ var (
 	ErrCorrupt = errors.New("corrupt update")
 	// ErrRankTaken: another live process already is this rank.
 	ErrRankTaken = errors.New("rank is taken")
+	// ErrExpelled: this rank takes part no longer. The others have gone on without it, or have
+	// it on the smaller side of a cut. Final.
+	ErrExpelled = errors.New("the others have gone on without this rank")
 	// ErrConfig: what this process was told about its job cannot be so, or is not
 	// what the other ranks were told: rank, size, store, token, transport.
 	ErrConfig = errors.New("wrong configuration")

@@ -1,6 +1,9 @@
 package rdma
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // View is the set of ranks that take part, and its number, which grows when the set
 // changes. Ranks keep their numbers: what each has mapped stays where it is, and a smaller
@@ -46,6 +49,12 @@ type Viewed interface {
 	// that it is dead is not among them, unless too few are left, or it has said so itself
 	// (Abort): such a death ends the job.
 	View() View
+	// Out is nil while this rank may take part, and rdma.ErrExpelled, with the reason, once
+	// the others have gone on without it. On one machine a rank that can ask takes part.
+	Out() error
+	// Confirm returns nil when the others had not gone on without this rank when it was
+	// called. It asks them where they are on several hosts.
+	Confirm(ctx context.Context) error
 	// Expel ends the process of another rank of this machine, as a hang has to be.
 	Expel(rank int) error
 }

@@ -301,6 +301,9 @@ func (t *Transport) View() rdma.View {
 
 func (t *Transport) Survive(int) {}
 
+func (t *Transport) Out() error                    { return nil }
+func (t *Transport) Confirm(context.Context) error { return nil }
+
 func (t *Transport) Expel(int) error { return rdma.ErrNotSupported }
 
 func (t *Transport) Unmap([]byte) error { return nil }

@@ -67,9 +67,12 @@ func (t *Transport) Rank() int    { return t.host.Rank() }
 func (t *Transport) Size() int    { return t.host.Size() }
 func (t *Transport) Near() []int  { return t.host.Members() }
 
-// Survive and View implement rdma.Viewed.
+// Survive and what follows implement rdma.Viewed.
 func (t *Transport) Survive(least int) { t.host.Survive(least) }
 func (t *Transport) View() rdma.View   { return t.host.View() }
+
+func (t *Transport) Out() error                    { return nil }
+func (t *Transport) Confirm(context.Context) error { return nil }
 
 func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }
 

@@ -21,8 +21,9 @@ import (
 
 // Failures are what makes this rank dead to the others when it leaves.
 type Failures struct {
-	rank int
-	job  *Gate // of the collective calls
+	rank  int
+	job   *Gate       // of the collective calls
+	views rdma.Viewed // of a job that goes on when ranks die
 
 	mu     sync.Mutex
 	failed *rdma.PeerError  // the first that a call has returned
@@ -32,6 +33,14 @@ type Failures struct {
 // NewFailures is for a rank with that gate of the collective calls.
 func NewFailures(rank int, job *Gate) *Failures {
 	return &Failures{rank: rank, job: job, late: map[*Gate]string{}}
+}
+
+// out is the error of op where the others have gone on without this rank.
+func (f *Failures) out(op Stepper) error {
+	if f.views == nil {
+		return nil
+	}
+	return out(f.views, op)
 }
 
 // book notes how a call behind g that may have waited has ended.

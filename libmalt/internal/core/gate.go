@@ -69,6 +69,9 @@ func (g *Gate) Run(ctx context.Context, m *Marks, f *Failures, owner fmt.Stringe
 		}
 	}()
 	op, err := begin()
+	if err == nil {
+		err = f.out(op)
+	}
 	if err != nil {
 		return err
 	}

@@ -337,7 +337,7 @@ func (j *Job) IsAway(rank int) (bool, error) {
 
 // Standing is what is known of a rank that a call lacks, and the death of one that is dead.
 // gone is a box's word on it: a rank that has closed the object, or ended, is away, unless
-// it died.
+// it died. Whether it is dead to the job is the transport's to say.
 func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 	away := gone != nil
 	if !away {
@@ -350,6 +350,8 @@ func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 	switch {
 	case dead != nil && j.without(rank):
 		return rule.Lost, nil
+	case dead != nil && j.T.State(rank) == nil:
+		return rule.Present, nil // it is being decided who takes part
 	case dead != nil:
 		return rule.Dead, dead
 	case away || gone != nil:

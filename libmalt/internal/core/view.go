@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+
 	"malt/internal/say"
 	"malt/rdma"
 )
@@ -61,7 +63,7 @@ func (j *Job) Survive(least int) error {
 		return say.Errorf(ErrUnsupported, "on_death=continue is for the ranks of one machine").Try("Leave it out: a death ends the job.")
 	}
 	views.Survive(least)
-	j.views = views
+	j.views, j.Failures.views = views, views
 	return nil
 }
 
@@ -72,6 +74,31 @@ func (j *Job) Expel(rank int) error {
 		return say.Errorf(ErrUnsupported, "malt.expel is for the ranks of one machine").Try("Kill the process on its own machine.")
 	}
 	return views.Expel(rank)
+}
+
+// out is the error of op where the others have gone on without this rank.
+func out(t rdma.Transport, op Stepper) error {
+	views, ok := t.(rdma.Viewed)
+	if !ok {
+		return nil
+	}
+	err := views.Out()
+	if err == nil {
+		return nil
+	}
+	said := say.Of(err)
+	return said.In(op.Name())
+}
+
+// Confirm returns when this rank is known to take part still.
+func (j *Job) Confirm(ctx context.Context) error {
+	if j.views != nil {
+		if err := j.views.Confirm(ctx); err != nil {
+			return err
+		}
+	}
+	j.Adopt()
+	return nil
 }
 
 // Survives tells whether it does.

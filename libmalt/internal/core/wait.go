@@ -92,6 +92,10 @@ func advance(t rdma.Transport, op Stepper) (done bool, err error) {
 	if done || err != nil {
 		return done, blame(t, op, err)
 	}
+	if out := out(t, op); out != nil {
+		op.GiveUp()
+		return false, out
+	}
 	dead := Death(t)
 	if dead == nil {
 		return false, nil
@@ -106,11 +110,16 @@ func advance(t rdma.Transport, op Stepper) (done bool, err error) {
 }
 
 // blame is err, of op; where that says that a rank has left, and one has died, the
-// death.
+// death. To a rank without which the others have gone on all of them are gone.
 func blame(t rdma.Transport, op Stepper, err error) error {
-	dead := DeathIn(err)
-	if errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft) {
+	dead, left := DeathIn(err), errors.Is(err, ErrLeft) || errors.Is(err, rdma.ErrLeft)
+	if left {
 		dead = Death(t)
+	}
+	if dead != nil || left {
+		if out := out(t, op); out != nil {
+			return out
+		}
 	}
 	if dead != nil {
 		return dead.During(op.Name())

@@ -56,6 +56,7 @@ def _kinds() -> dict[int, type[Exception]]:
         lib.MALT_EFORK: _errors.StateError,
         lib.MALT_ECANCELLED: _errors.StateError,
         lib.MALT_EIO: _errors.HostError,
+        lib.MALT_EEXPELLED: _errors.ExpelledError,
     }
 
 

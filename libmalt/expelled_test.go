@@ -1,0 +1,74 @@
+package libmalt_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"malt/internal/say"
+	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/inmem"
+)
+
+// expellable is a rank that its job may go on without, though it lives.
+type expellable struct {
+	rdma.Viewed
+	out atomic.Bool
+}
+
+func (e *expellable) Out() error {
+	if e.out.Load() {
+		return say.Errorf(rdma.ErrExpelled, "the others have gone on without this rank")
+	}
+	return nil
+}
+
+func (e *expellable) Confirm(context.Context) error { return e.Out() }
+
+// TestExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds.
+func TestExpelledRankGoesNoFurther(t *testing.T) {
+	ctx := background(t)
+	ranks := inmem.New(2)
+	t.Cleanup(func() { _ = ranks[1].Close() })
+	e := &expellable{Viewed: ranks[0].(rdma.Viewed)}
+	made := make(chan error)
+	go func() {
+		w, err := libmalt.NewWorld(ctx, ranks[1], libmalt.Config{Continue: true})
+		if err == nil {
+			_, err = vector(ctx, w, 10, "consistency=async")
+		}
+		made <- err
+	}()
+	w, err := libmalt.NewWorld(ctx, e, libmalt.Config{Continue: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := vector(ctx, w, 10, "consistency=async")
+	if err := errors.Join(err, <-made); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Sync(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Confirm(ctx); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error)
+	go func() { waits <- w.Barrier(ctx) }()
+	e.out.Store(true)
+	e.Wake()
+	if err := <-waits; !errors.Is(err, rdma.ErrExpelled) {
+		t.Errorf("a barrier that waits ends with %v", err)
+	}
+	if _, err := v.Sync(ctx, 1); !errors.Is(err, rdma.ErrExpelled) {
+		t.Errorf("v.sync ends with %v", err)
+	}
+	if _, err := v.Scatter(ctx, nil, 1); !errors.Is(err, rdma.ErrExpelled) {
+		t.Errorf("v.scatter ends with %v", err)
+	}
+	if err := w.Confirm(ctx); !errors.Is(err, rdma.ErrExpelled) {
+		t.Errorf("confirm ends with %v", err)
+	}
+}
