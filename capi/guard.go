@@ -36,6 +36,9 @@ func fail(err error) C.malt_status {
 	// The goroutine of a call from C is locked to the caller's thread, so the C
 	// side finds the right thread's buffer.
 	i := infoOf(err)
+	if i.code == C.MALT_EEXPELLED {
+		reportExpelled()
+	}
 	more := ""
 	if i.Topic != "" {
 		more = "More: malt explain " + i.Topic

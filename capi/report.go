@@ -34,6 +34,14 @@ func reportJoined(c libmalt.Config) {
 	}
 }
 
+// reportExpelled says that the others have gone on without this rank, so that its end, however
+// it comes, is not that of the job.
+func reportExpelled() {
+	if r := surviving.Load(); r != nil {
+		r.say("{\"expelled\": true}\n")
+	}
+}
+
 // reportAborted says, before the other ranks hear of it, that the end of this rank will be
 // that of the job, however its process ends.
 func reportAborted() {
@@ -42,9 +50,11 @@ func reportAborted() {
 	}
 }
 
-func (r *report) survives(least int) {
+func (r *report) survives(least int) { r.say("{\"survives\": %d}\n", least) }
+
+func (r *report) say(format string, values ...any) {
 	var s syscall.Stat_t
 	if syscall.Fstat(r.fd, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFIFO && s.Ino == r.inode {
-		_, _ = syscall.Write(r.fd, fmt.Appendf(nil, "{\"survives\": %d}\n", least))
+		_, _ = syscall.Write(r.fd, fmt.Appendf(nil, format, values...))
 	}
 }

@@ -331,11 +331,6 @@ def test_without_malt_run() -> None:
         (["--on-death", "continue", "--min-ranks", "0"], {}, "--min-ranks: '0' is not a number of ranks"),
         (["--min-ranks", "2"], {}, "--min-ranks 2 goes with --on-death continue\notherwise the first death ends"),
         (["--on-death", "continue", "--min-ranks", "3"], {}, "--min-ranks 3, and the job has 2 ranks\nPass a number"),
-        (
-            ["--on-death", "continue", "--nodes", "2", "--node-rank", "0", "--store", "localhost:29999"],
-            {"MALT_TOKEN": "0123456789abcdef"},
-            "--on-death continue is for ranks that are all on one machine\n2 of the 4 ranks are on other machines\n",
-        ),
     ],
 )
 def test_options_that_cannot_be(options: list[str], env: dict[str, str], said: str) -> None:
@@ -344,23 +339,74 @@ def test_options_that_cannot_be(options: list[str], env: dict[str, str], said: s
     assert f"malt run: {said}" in done.err
 
 
-@pytest.mark.parametrize("way", ["option", "variable"])
-def test_several_hosts_are_refused_at_once(way: str) -> None:
-    options, env = (["--on-death", "continue"], {}) if way == "option" else ([], {"MALT_ON_DEATH": "continue"})
-    done = run("-H", "a:2,b:2", *options, "--", "true", env=env)
-    assert done.process.returncode == 2
-    given = "--on-death continue" if way == "option" else "MALT_ON_DEATH=continue"
-    assert done.err.startswith(
-        f"malt run: {given} is for ranks that are all on one machine\nthey are on a, b\nLeave it out: a death then ends"
-    )
-
-
 def test_a_host_by_ssh_goes_on(tmp_path: Path) -> None:
     path = script(tmp_path, STEPS.format(end=KILL))
     done = run(*GO_ON, "--summary", "-H", "localhost:3", path)
     assert done.process.returncode == 0, done.err
     assert re.search(rf"rank 1 on host localhost was killed by SIGKILL after .* s; {GO}", done.err)
     assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d\.\d{3}, rank 2 \+\d\.\d{3}$", done.err, re.M), done.err
+
+
+TWO = "localhost:1,127.0.0.1:2"  # two hosts to malt run, and one to the ranks
+
+
+def test_the_only_rank_of_a_host_is_killed(tmp_path: Path) -> None:
+    path = script(tmp_path, STEPS.format(end=KILL))
+    done = run(*GO_ON, "-q", "--summary", "-H", "localhost:1,127.0.0.1:1,127.0.0.1:1", path)
+    assert done.process.returncode == 0, done.err
+    assert re.search(rf"rank 1 on host 127.0.0.1 was killed by SIGKILL after .* s; {GO}", done.err)
+    found = re.search(r"^ +1 +\d+\.\d\d  rank 0 \+(\d\.\d{3}), rank 2 \+(\d\.\d{3})$", done.err, re.M)
+    assert found, done.err
+    assert max(map(float, found.groups())) < 5
+
+
+def test_too_few_ranks_on_all_hosts(tmp_path: Path) -> None:
+    path = script(tmp_path, STEPS.format(end=KILL))
+    done = run(*GO_ON, "-q", "--min-ranks", "3", "-H", TWO, path)
+    assert done.process.returncode == 128 + signal.SIGKILL
+    assert "2 ranks are left, and the job needs 3" in done.err
+
+
+def test_a_host_whose_connection_ends_is_done_without(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.init()
+        malt.barrier()
+        if r == 2: os.kill(os.getppid(), signal.SIGKILL)  # what serves malt run on its host, and so all ranks there
+        while len(malt.alive()) > 1: malt.barrier()
+        print(malt.alive())
+        """,
+    )
+    done = run(*GO_ON, "-q", "-H", TWO, path)
+    assert done.process.returncode == 0, done.err
+    assert done.out == "[0] [0]\n"
+    for rank in 1, 2:
+        assert re.search(rf"rank {rank} is lost: the connection to host 127.0.0.1 has ended after .* s; ", done.err)
+
+
+@pytest.mark.parametrize("hosts", [["-n", "3"], ["-H", TWO]])
+def test_an_expelled_rank_does_not_end_the_job(tmp_path: Path, hosts: list[str]) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.init()
+        from malt._ranks.report import reporter
+        malt.barrier()
+        if r == 2:
+            reporter._say({"expelled": True})  # as the library does
+            reporter.failed(malt.ExpelledError("the others have gone on without this rank"))
+            os._exit(1)
+        while malt.generation() == 1: malt.barrier()
+        print(malt.alive())
+        """,
+    )
+    done = run(*GO_ON, "-q", *hosts, path)
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == ["[0] [0, 1]", "[1] [0, 1]"]
+    assert re.search(r"rank 2 (on host 127.0.0.1 )?failed with ExpelledError after .* s; ranks 0 and 1 go on", done.err)
 
 
 def test_misspelt_variable(tmp_path: Path) -> None:

@@ -83,12 +83,12 @@ class Agent(Job):
         self._connection.show(1, frame(stream, rank, data))  # also that there is no more
 
     def _say(self, **message: Any) -> None:
-        self._connection.show(1, said(**message))
+        self._connection.show(1, said(clock=time.monotonic(), **message))
 
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
         for rank in self.ranks:
-            fields = ("status", "failure", "words", "summary", "least", "died", "lived")
+            fields = ("status", "failure", "words", "summary", "least", "expelled", "died", "lived")
             news = {name: getattr(rank, name) for name in fields} | {"failed": rank.failed is not None}
             if news != self._news.get(rank.number):
                 self._news[rank.number] = news
@@ -126,6 +126,7 @@ class Agent(Job):
         if found is not None:
             _refuse(*found.lines())
         self._env, self._place = program_environment(count), place
+        self.elsewhere = place["size"] - count
         store = ""
         try:
             if place["first"] == 0:
@@ -166,6 +167,10 @@ class _RemoteRank(Outcome):
         if self.lost:
             return f"is lost: the connection to host {self.host} has ended"
         return f"on host {self.host} {super().fate()}"
+
+    @property
+    def killed(self) -> bool:
+        return self.lost or super().killed
 
 
 class Hosts(Programs):
@@ -215,6 +220,8 @@ class Hosts(Programs):
         self._started = False
         self._left: dict[int, list[int]] = {}
         """Of each host that is done, the ranks whose children had outlived them."""
+        self._later: dict[int, float] = {}
+        """By how much this machine's clock is ahead of that of each host: as far as the fastest message tells."""
 
     # ------------------------------------------------------------------ what the agents say
 
@@ -225,6 +232,8 @@ class Hosts(Programs):
 
     def heard(self, program: Program, message: dict[str, Any]) -> None:
         """Take what an agent says."""
+        later = time.monotonic() - message["clock"]
+        self._later[program.number] = min(later, self._later.get(program.number, later))
         if "ready" in message:
             self._ready += 1
             self._store = message["store"] or self._store
@@ -238,7 +247,7 @@ class Hosts(Programs):
                     self._note(f"traffic between hosts {self._encryption()}")
                 self._tell("begin", store=self._store)
         elif "rank" in message:
-            self._news(self.outcomes[message["rank"]], message)
+            self._news(self.outcomes[message["rank"]], message, self._later[program.number])
         elif "left" in message:
             self._left[program.number] = message["left"]
             program.hang_up()
@@ -251,17 +260,24 @@ class Hosts(Programs):
             return f"is encrypted where an address is not private: {', '.join(self._public)}"
         return "is not encrypted, since all addresses are private (--encrypt changes that)"
 
-    def _news(self, rank: _RemoteRank, news: Mapping[str, Any]) -> None:
+    def _news(self, rank: _RemoteRank, news: Mapping[str, Any], later: float) -> None:
         rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
-        rank.least, rank.lived = news["least"], news["lived"]
+        rank.least, rank.expelled, rank.later = news["least"], news["expelled"], later
         if rank.died is None and news["died"] is not None:
-            rank.died = news["died"]
-            self.mourn(rank, [other for other in self.outcomes if other.status is None])
+            self._ended_early(rank, news["died"] + later, news["lived"])
         if rank.words is None and news["words"] is not None:
             rank.words = news["words"]
             self._failures.heard(rank)
         if news["failed"]:
             self._failed(rank)
+
+    def _ended_early(self, rank: _RemoteRank, died: float, lived: float) -> None:
+        """Do without a rank, or stop the others, too."""
+        if not self._can_be_spared(rank):
+            self._failed(rank)
+            return
+        rank.died, rank.lived = died, lived
+        self.mourn(rank, [other for other in self.outcomes if other.status is None])
 
     def _failed(self, rank: _RemoteRank) -> None:
         """Note that a rank has failed; the first failure stops the job."""
@@ -286,8 +302,8 @@ class Hosts(Programs):
             if rank.status is None and self.stopped is not None:
                 rank.status = -signal.SIGKILL
             elif rank.status is None:
-                rank.status, rank.lost = 255, True
-                self._failed(rank)
+                rank.status, rank.lost, now = 255, True, time.monotonic()
+                self._ended_early(rank, now, now - self._begun)
 
     # ------------------------------------------------------------------ what a launcher does
 

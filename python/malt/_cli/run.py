@@ -105,8 +105,7 @@ def main(arguments: Sequence[str]) -> int:
             "the number of ranks is missing", do=f"Pass -n {machine.cores()}: one for each core of this machine."
         )
     part = nodes.part(options, parse.error)
-    several = f"{part.size - len(part.numbers)} of the {part.size} ranks are on other machines"
-    _see_survivors(options, several if part.size > len(part.numbers) else "", part.size, parse.error)
+    _see_survivors(options, part.size, parse.error)
     see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
     with contextlib.ExitStack() as opened:
@@ -148,6 +147,7 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
         job.mourn = partial(_mourn, terminal)
+        job.elsewhere = part.size - len(part.numbers)
         for rank in part.numbers:
             job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
 
@@ -159,17 +159,11 @@ def _mourn(terminal: Terminal, rank: Outcome, left: Sequence[Outcome]) -> None:
     terminal.note(farewell(rank, left, RANKS.name))
 
 
-def _see_survivors(options: argparse.Namespace, several: str, size: int, refuse: Refuse) -> None:
-    """Refuse what the options for deaths cannot do; ``several`` says which machines there are, if not one."""
-    told = {**os.environ, **settings(options)}
-    given = "MALT_ON_DEATH=continue" if options.on_death is None else "--on-death continue"
-    goes_on = told.get("MALT_ON_DEATH") == "continue"
-    if goes_on and several:
-        do = "Leave it out: a death then ends the job."
-        refuse(f"{given} is for ranks that are all on one machine", several, do)
+def _see_survivors(options: argparse.Namespace, size: int, refuse: Refuse) -> None:
+    """Refuse a number of ranks without which no job of so many can go on."""
     if options.min_ranks is None:
         return
-    if not goes_on:
+    if {**os.environ, **settings(options)}.get("MALT_ON_DEATH") != "continue":
         refuse(
             f"--min-ranks {options.min_ranks} goes with --on-death continue", "otherwise the first death ends the job"
         )
@@ -180,8 +174,7 @@ def _see_survivors(options: argparse.Namespace, several: str, size: int, refuse:
 def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Refuse) -> int:
     task, places = hosts.task(options, program, refuse), hosts.named(options, refuse)
     size = sum(host.ranks for host in places)
-    several = f"they are on {', '.join(host.name for host in places)}"
-    _see_survivors(options, several if len(places) > 1 else "", size, refuse)
+    _see_survivors(options, size, refuse)
     _settle()
 
     def gather(failures: Failures, terminal: Terminal) -> Hosts:
@@ -224,6 +217,7 @@ def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     if failed is None or not failed.killed or failed.least == 0 or job.asked or not goes_on:
         return ""
     left = sum(rank.died is None and not (rank.killed and rank.failed is not None) for rank in job.outcomes)
+    left += job.elsewhere
     if job.least <= left:
         return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"
     return f"{left or 'no'} rank{'s'[: left > 1]} {'are' if left > 1 else 'is'} left, and the job needs {job.least}"

@@ -50,9 +50,9 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
 
 
 def _noticed(other: Outcome, rank: Outcome) -> Iterator[float]:
-    """Yield when a rank noticed the death of another, if it did."""
+    """Yield when a rank noticed the death of another, if it did, by our clock."""
     with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-        yield float((other.summary or {})["deaths"][str(rank.number)])
+        yield float((other.summary or {})["deaths"][str(rank.number)]) + other.later
 
 
 def _row(summary: dict[str, Any] | None, without: str) -> tuple[str, ...]:

@@ -108,12 +108,14 @@ class Job:
         self.ranks: list[Rank] = []
         self.outcomes: Sequence[Outcome] = self.ranks
         """What has become of the ranks, wherever they run: others than these processes, where these lead to hosts."""
+        self.elsewhere = 0
+        """How many ranks of the job others have started, who look after them."""
         self.asked = False
         """The user has asked the ranks to end: once one has, the others get longer to."""
         self.stopped: float | None = None
         """When the job was stopped: what ends after that ends because of it."""
         self.mourn: Callable[[Outcome, list[Outcome]], None] = lambda *_: None
-        """Called with a rank that was killed, where the others go on, and with those of them that still run."""
+        """Called with a rank that has ended, where the others go on, and with those of them that still run."""
         self._begun = time.monotonic()
         self._output = output
         self._preexec = preexec
@@ -383,12 +385,12 @@ class Job:
             if self.stopped is None:
                 self._stop_soon()
 
-    def _can_be_spared(self, rank: Rank) -> bool:
+    def _can_be_spared(self, rank: Outcome) -> bool:
         """Tell whether the others go on without a rank that has ended: all that still run have said so."""
-        left = [other for other in self.ranks if not other.status]
+        left = [other for other in self.outcomes if not other.status]
         ready = all(other.least for other in [rank, *left] if other.status != 0)
         ending = self.asked or self.stopped is not None or self._stop_at is not None
-        return rank.killed and not ending and ready and 0 < self.least <= len(left)
+        return rank.spared and not ending and ready and 0 < self.least <= len(left) + self.elsewhere
 
     @property
     def least(self) -> int:

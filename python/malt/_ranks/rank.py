@@ -28,8 +28,12 @@ class Outcome:
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
         self.least: int | None = None
         """With how many ranks its job goes on after a death, once it has joined (``report``); 0: not after its own."""
+        self.expelled = False
+        """It has said that the others have gone on without it."""
         self.died: float | None = None
-        """When it was killed, in time.monotonic(), if the others go on without it."""
+        """When it ended, in time.monotonic(), if the others go on without it."""
+        self.later = 0.0
+        """By how much our clock is ahead of that of its machine."""
         self.lived = 0.0
         """How many seconds that was after the job's start."""
         self.failure: dict[str, Any] | None = None
@@ -49,8 +53,13 @@ class Outcome:
         return self.status if self.status >= 0 else 128 - self.status
 
     @property
+    def spared(self) -> bool:
+        """Whether others may go on without it: it was killed, or they had already done so."""
+        return self.killed or (self.expelled and self.status is not None)
+
+    @property
     def killed(self) -> bool:
-        """Whether a signal has ended it, also as a shell says so, and no error of its own: others may go on."""
+        """Whether a signal has ended it, also as a shell says so, and no error of its own."""
         crashes = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
         return self.failure is None and self.status is not None and (self.status < 0 or self.status - 128 in crashes)
 
@@ -139,11 +148,15 @@ class Rank(Outcome):
                 if "words" in said:
                     self.words = _words(**said["words"])
                 at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": bool(said["peer"])}
-                if self.failed is None and (stopped is None or at < stopped):
+                if self.expelled:
+                    self.failure = failure
+                elif self.failed is None and (stopped is None or at < stopped):
                     self.failed, self.failure = at, failure
                     return True
             elif "survives" in said:
                 self.least = int(said["survives"])
+            elif "expelled" in said:
+                self.expelled = True
             elif "summary" in said:
                 self.summary = dict(said["summary"])
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):

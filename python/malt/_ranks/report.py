@@ -17,6 +17,8 @@ The rank writes lines of JSON to it:
     The rank has joined a job that goes on after a death, as long as so many ranks are
     left; 0: it has called malt_abort, so that its end is that of the job. The library says this
     (capi/report.go), since the launcher needs it of every program.
+``{"expelled": true}``
+    The others have gone on without this rank, so its end is not that of the job. The library says this, too.
 ``{"summary": {"wall": 9.1, "scatter": 0.3, "fold": 0.8, "wait": 1.2, "collective": 0.1, "waited": {"2": 1.1}, …}}``
     At the end, in seconds, for ``malt run --summary``. ``waited`` holds the
     time in which a rank was among those waited for; ``deaths`` when, in time.monotonic(), this rank
