@@ -87,7 +87,9 @@ def test_what_is_encrypted_is_said(public: Sequence[str], encrypt: str | None, s
     hosts = Hosts(places, options, {"env": env}, failures, notes.append)
     for program, addresses in zip(hosts.programs, ([], public), strict=True):
         assert notes == []
-        hosts.heard(program, {"ready": True, "store": "h:1", "notes": [], "public": addresses})
+        hosts.heard(
+            program, {"clock": time.monotonic(), "ready": True, "store": "h:1", "notes": [], "public": addresses}
+        )
     assert notes == [f"traffic between hosts {said}"]
 
 
