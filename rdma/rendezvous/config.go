@@ -17,8 +17,15 @@ type Config struct {
 	// Members are the ranks of the job that are on this machine, ascending; nil:
 	// all. The others are strangers to the Host.
 	Members []int
-	// Elsewhere is what State says of a rank that is no member; nil: nothing.
+	// Elsewhere is what is known of a rank that is no member, as State says it; nil: nothing.
 	Elsewhere func(rank int) error
+	// Hosts is the host of each rank, from 0, in a job on several that can go on when ranks
+	// die. Then the hosts decide who takes part (Host.Ballots). nil: this machine has all
+	// ranks, or the first death ends the job.
+	Hosts []int
+	// Said tells whether what Elsewhere says of a rank is its own last word. With Hosts it is
+	// needed.
+	Said func(rank int) bool
 }
 
 const scheme = "local:"
@@ -38,11 +45,39 @@ func (c *Config) job() (string, error) {
 		len(slices.Compact(slices.Clone(m))) != len(m) || m[0] < 0 || m[len(m)-1] >= c.Size) {
 		return "", say.Errorf(rdma.ErrConfig, "members %v: expected ranks below %d, in ascending order, with rank %d", m, c.Size, c.Rank)
 	}
+	if len(c.members()) == c.Size {
+		c.Hosts = nil // who takes part is decided here
+	}
+	if c.Hosts != nil {
+		if err := c.checkHosts(); err != nil {
+			return "", err
+		}
+	}
 	id, ok := strings.CutPrefix(c.Store, scheme)
 	if !ok || len(id) < 1 || len(id) > 64 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
 		return "", say.Errorf(rdma.ErrConfig, "store %.60q: expected local: and 1 to 64 hexadecimal digits", c.Store).Try("Write, for example, local:5eed.")
 	}
 	return id, nil
+}
+
+// checkHosts fails unless the members are the ranks of one of the hosts.
+func (c *Config) checkHosts() error {
+	var here []int
+	for rank, host := range c.Hosts {
+		if host < 0 || host >= c.Size {
+			return say.Errorf(rdma.ErrConfig, "rank %d on host %d: expected 0 to %d", rank, host, c.Size-1)
+		}
+		if c.Rank < len(c.Hosts) && host == c.Hosts[c.Rank] {
+			here = append(here, rank)
+		}
+	}
+	if c.Said == nil || c.Elsewhere == nil {
+		return say.Errorf(rdma.ErrConfig, "hosts %v, and nobody to ask about ranks elsewhere", c.Hosts)
+	}
+	if len(c.Hosts) != c.Size || !slices.Equal(here, c.members()) {
+		return say.Errorf(rdma.ErrConfig, "hosts %v for %d ranks: expected the host of each, and members %v on that of rank %d", c.Hosts, c.Size, c.members(), c.Rank)
+	}
+	return nil
 }
 
 // members are those that meet on this machine; the first keeps the control page.

@@ -78,6 +78,9 @@ func (d *deaths) publish(rank int) {
 	d.h.change(rank, dead)
 	d.h.leaveOut(rank)
 	d.h.ringRank(d.h.cfg.Rank)
+	if wake := d.h.wake.Load(); wake != nil {
+		(*wake)()
+	}
 	d.h.sweep()
 }
 

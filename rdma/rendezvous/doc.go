@@ -25,7 +25,8 @@
 // the job goes on, a rank that waits does not wait for the kernel to free the memory of the
 // dead one: all threads of that are ending, and none will store again (exits.go).
 // The end of a connection does not, because a forked child can hold one open. A
-// stopped process is alive.
+// stopped process is alive. In a job on several hosts that goes on, State tells of a death
+// once the hosts have decided on a view without the rank (ballots.go).
 //
 // Ranks must be able to see each other as processes and as sockets: in the same
 // network and process namespaces, such as in one container.

@@ -32,7 +32,9 @@ type Host struct {
 
 	least     atomic.Int64              // ranks with which the job goes on; 0: it ends with the first death
 	proposing sync.Mutex                // page.propose
-	known     atomic.Pointer[rdma.View] // the last that View has made
+	known     atomic.Pointer[rdma.View] // the last that latest has made
+	enough    atomic.Pointer[rdma.View] // the last of these that had enough ranks
+	wake      atomic.Pointer[func()]    // tells of a death, where hosts decide; see Ballots
 
 	// silent is, for each bell of this rank, its value | 1 when a sleep last ended
 	// without a ring, or with the one at the end of the call's time.
@@ -68,13 +70,15 @@ func (h *Host) State(rank int) error {
 	}
 	defer h.guard.Exit()
 	if h.cfg.Elsewhere != nil && !h.member(rank) {
-		return h.cfg.Elsewhere(rank)
+		return h.elsewhere(rank)
 	}
 	switch h.page.state(rank).Load() {
 	case left:
 		return rdma.ErrLeft
 	case dead:
-		h.leaveOut(rank)
+		if h.leaveOut(rank); h.undecided(rank) {
+			return nil
+		}
 		return &rdma.PeerError{Rank: rank, Kind: rdma.Ended, Err: fmt.Errorf("its process %d has ended without leaving", h.page.pid(rank).Load())}
 	case aborted:
 		return h.page.reason(rank).Heard(rank, h.cfg.Rank, h.cfg.Size)

@@ -26,6 +26,8 @@ import (
 //
 // Who looks for a death and finds one that the view does not know proposes itself
 // (Host.State): it does not matter if the rank that noticed is killed before it has.
+//
+// On several hosts the hosts decide (ballots.go).
 
 const (
 	viewBits  = 16 // of the rank and its set
@@ -115,27 +117,54 @@ func (p page) propose(rank int, all []int, least int) {
 func (h *Host) Survive(least int) { h.least.Store(int64(max(least, 1))) }
 
 // View is who takes part. A rank that State says is dead is not among them, unless the
-// job ends because of its death.
+// job ends because of its death: of views with fewer ranks than Survive asks for, it is the
+// one before.
 func (h *Host) View() rdma.View {
 	if !h.guard.Enter() {
 		return rdma.View{}
 	}
 	defer h.guard.Exit()
-	known := h.known.Load()
-	if known != nil && known.Generation == h.page.view().Load()>>viewBits {
-		return *known
+	v := h.latest()
+	if h.suffices(v) {
+		return *v
 	}
-	m := vote.Members{Ranks: vote.NewSet(h.cfg.Size)}
-	seen := &rdma.View{Generation: h.page.look(m, h.members) >> viewBits}
-	seen.Ranks = slices.AppendSeq(seen.Ranks, m.Ranks.All())
-	h.known.Store(seen)
-	return *seen
+	if before := h.enough.Load(); before != nil {
+		return *before
+	}
+	return rdma.Everyone(h.cfg.Size)
 }
 
-// leaveOut has the view know that rank is dead. The caller has entered the guard.
+// latest is the view of the page. The caller has entered the guard.
+func (h *Host) latest() *rdma.View {
+	known := h.known.Load()
+	if known != nil && known.Generation == h.page.view().Load()>>viewBits {
+		return known
+	}
+	all := h.members
+	if h.cfg.Hosts != nil {
+		all = rdma.Everyone(h.cfg.Size).Ranks
+	}
+	m := vote.Members{Ranks: vote.NewSet(h.cfg.Size)}
+	seen := &rdma.View{Generation: h.page.look(m, all) >> viewBits}
+	seen.Ranks = slices.AppendSeq(seen.Ranks, m.Ranks.All())
+	h.known.Store(seen)
+	if h.suffices(seen) {
+		h.enough.Store(seen)
+	}
+	return seen
+}
+
+// suffices tells whether the job goes on with such a view. On one host no other one is
+// made.
+func (h *Host) suffices(v *rdma.View) bool {
+	return h.cfg.Hosts == nil || len(v.Ranks) >= int(h.least.Load())
+}
+
+// leaveOut has the view know that rank is dead, where nobody else has to be asked. The caller
+// has entered the guard.
 func (h *Host) leaveOut(rank int) {
 	least := int(h.least.Load())
-	if least == 0 || !h.View().Has(rank) {
+	if least == 0 || h.cfg.Hosts != nil || !h.latest().Has(rank) {
 		return
 	}
 	h.proposing.Lock()

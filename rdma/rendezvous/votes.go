@@ -49,6 +49,7 @@ type votes struct {
 	page page
 	rank int
 	job  vote.Job
+	news func() // after it has made another view the page's; nil: nothing
 }
 
 // View is what the page says, of the whole job.
@@ -69,12 +70,20 @@ func (s *votes) none() vote.Members {
 	return vote.Members{Hosts: vote.NewSet(s.job.Hosts), Ranks: vote.NewSet(len(s.job.Of))}
 }
 
-// Learn makes a decided view the page's. It does not matter which rank does: all have the
-// same one.
+// Learn makes a decided view the page's, and lets everybody know. It does not matter which
+// rank does: all have the same one. One that is killed in between is itself noticed by every
+// other, each of which rings its own bells; one that is stopped there leaves the sleepers to
+// those that look now and then.
 func (s *votes) Learn(v vote.View) {
 	for {
 		now := s.page.view().Load()
-		if now>>viewBits >= v.Generation || s.page.install(now, s.rank, v.Generation, v.Members) {
+		if now>>viewBits >= v.Generation {
+			return
+		}
+		if s.page.install(now, s.rank, v.Generation, v.Members) {
+			if s.news != nil {
+				s.news()
+			}
 			return
 		}
 	}

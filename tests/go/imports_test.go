@@ -36,15 +36,16 @@ rdma/internal/dial    rdma/internal/mem
 rdma/internal/handshake internal/say rdma rdma/internal/mem
 rdma/box               internal/say rdma rdma/internal/mem
 rdma/vote              internal/say rdma
+rdma/membership        internal/say rdma rdma/vote
 rdma/rendezvous        internal/say rdma rdma/internal/mem rdma/vote
 rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake internal/say rdma/rendezvous
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
-rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/rendezvous
+rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/membership rdma/rendezvous
 rdma/wire              rdma/internal/mem rdma/internal/handshake
-rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire
+rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire rdma/vote
 rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/wire
-rdma/mixed             rdma rdma/box rdma/internal/bell
-rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/remote rdma/tcp rdma/mixed
+rdma/mixed             internal/say rdma rdma/box rdma/internal/bell rdma/membership rdma/vote
+rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote
 rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/wiretest          rdma/internal/mem rdma/internal/handshake rdma/wire

@@ -170,4 +170,108 @@ var ofVotes = []mutation{
 		new:    "true",
 		caught: "TestExploreVoteWord/the_next_generation", how: "is lost",
 	},
+	{
+		line:   "ballots: a rank that makes a view the page's rings nobody",
+		in:     "rdma/rendezvous.votes.Learn",
+		old:    "$s.news()",
+		new:    "",
+		caught: "TestExploreBallots/one_learns", how: "sleeps for ever",
+	},
+	{
+		line: "ballots: it rings first",
+		in:   "rdma/rendezvous.votes.Learn",
+		old: `
+			if $s.page.install($now, $s.rank, $v.Generation, $v.Members) {
+				if $s.news != nil { $s.news() }
+				return
+			}`,
+		new: `
+			if $s.news != nil { $s.news() }
+			if $s.page.install($now, $s.rank, $v.Generation, $v.Members) { return }`,
+		caught: "TestExploreBallots/one_learns", how: "sleeps for ever",
+	},
+	{
+		line:   "ballots: a death is told before the hosts have decided",
+		in:     "rdma/rendezvous.Host.undecided",
+		old:    "return $h.cfg.Hosts != nil && $h.least.Load() > 0 && $h.latest().Has($rank)",
+		new:    "return false",
+		caught: "TestExploreBallots/one_learns", how: "is known to be dead",
+	},
+	{
+		line:   "ballots: the job goes on with too few ranks",
+		in:     "rdma/rendezvous.Host.suffices",
+		old:    "len($v.Ranks) >= int($h.least.Load())",
+		new:    "true",
+		caught: "TestExploreBallots/too_few_are_left", how: "ranks are needed",
+	},
+	{
+		line:   "members: a frame is sent once",
+		in:     "rdma/membership.Members.propose",
+		old:    "$now.Sub($t.sent) >= tick",
+		new:    "false",
+		caught: "TestFramesAreRepeated/kind_20", how: "not within",
+	},
+	{
+		line:   "members: a host that has promised does not ask what became of it",
+		in:     "rdma/membership.Members.propose",
+		old:    "$m.stirred = $a.Promised != 0 || !$m.lost.And($v.Hosts).Empty()",
+		new:    "",
+		caught: "TestDecisionIsLost", how: "so does the third",
+	},
+	{
+		line:   "members: what was accepted is left to its proposer",
+		in:     "rdma/membership.Members.reason",
+		old:    "$accepted != 0",
+		new:    "false",
+		caught: "TestAcceptedIsFinished", how: "finished: not within",
+	},
+	{
+		line:   "members: a proposal begins where nothing can be decided",
+		in:     "rdma/membership.Members.propose",
+		old:    "!vote.Quorum($v.Hosts, $v.Hosts.Less($suspects), $m.see.Dead)",
+		new:    "false",
+		caught: "TestTwoHostsAreSilent", how: "for nothing",
+	},
+	{
+		line:   "members: the wait does not grow with the attempts",
+		in:     "rdma/membership.Members.wait",
+		old:    "$wait * time.Duration(1+$m.turn.tries)",
+		new:    "$wait",
+		caught: "TestSlowNetwork", how: "not within",
+	},
+	{
+		line:   "members: a rank does not wait for those before it",
+		in:     "rdma/membership.Members.wait",
+		old:    "return $wait * time.Duration(1+$m.turn.tries)",
+		new:    "return 0",
+		caught: "TestSlowNetwork", how: "not within",
+	},
+	{
+		line:   "members: a host that is dead to the proposer is not doubted",
+		in:     "rdma/membership.Members.look",
+		old:    "$dead.Or($doubted)",
+		new:    "$doubted",
+		caught: "TestRefusalThatLies", how: "decided: not within",
+	},
+	{
+		line:   "members: a host whose ranks have left is missed",
+		in:     "rdma/membership.Members.judge",
+		old:    "return left",
+		new:    "return ended",
+		caught: "TestHostLeaves", how: "generation 2",
+	},
+	{
+		line:   "members: a rank that has left is waited for",
+		in:     "rdma/membership.Members.judge",
+		old:    "$m.net.Left($rank)",
+		new:    "false",
+		caught: "TestHostLeaves", how: "goes on: not within",
+	},
+	{
+		line:   "confirm: a call is answered by a question from before it",
+		in:     "rdma/membership.Members.ask",
+		old:    "$i.q, $i.sent = nil, time.Time{}",
+		new:    "",
+		caught: "TestConfirmAsksAnew", how: "is confirmed",
+	},
 }
