@@ -33,22 +33,53 @@ type Config struct {
 	// of life; 0 is 5 s, and less than 2 s is refused: the kernel asks an idle
 	// host once a second, so its last sign may be a second older than what has
 	// happened. A process that is stopped gives signs: its kernel does.
+	//
+	// With Survives, 0 is 0.5 s, and 0.2 s is enough: from Survive on no connection is
+	// idle. Before that, 2 s hold all the same.
 	Unreachable time.Duration
+
+	// Survives says that Survive will be called.
+	Survives bool
+
+	doubt time.Duration // from Survive on, a peer that has not answered for so long is doubted
 }
 
-const defaultUnreachable = 5 * time.Second
+// WhereSurvived is what Config.Unreachable is by default, with Survives.
+const WhereSurvived = 500 * time.Millisecond
+
+const (
+	defaultUnreachable = 5 * time.Second
+	leastUnreachable   = 2 * time.Second
+	leastWhereSurvived = 200 * time.Millisecond
+)
 
 // silence is for how long a host may give no sign, so that it is told in time.
 func (c *Config) silence() time.Duration { return c.Unreachable - c.Unreachable/20 }
 
+// look is the time between two looks at a link.
+func (c *Config) look() time.Duration {
+	if c.Survives {
+		return c.doubt / 16
+	}
+	return c.Unreachable / 20
+}
+
 func (c *Config) check() error {
+	usual, least := defaultUnreachable, leastUnreachable
+	if c.Survives {
+		usual, least = WhereSurvived, leastWhereSurvived
+	}
 	switch {
 	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
 		return say.Errorf(rdma.ErrConfig, "rank %d of %d: ranks are numbered from 0", c.Rank, c.Size)
 	case c.Unreachable == 0:
-		c.Unreachable = defaultUnreachable
-	case c.Unreachable < 2*time.Second:
-		return say.Errorf(rdma.ErrConfig, "a host counts as unreachable after %v: expected 2 s or more", c.Unreachable)
+		c.Unreachable = usual
+	case c.Unreachable < least:
+		return say.Errorf(rdma.ErrConfig, "a host counts as unreachable after %v: expected %g s or more", c.Unreachable, least.Seconds())
+	}
+	if c.Survives {
+		c.doubt = c.Unreachable * 4 / 5
+		c.Unreachable = max(c.Unreachable, leastUnreachable)
 	}
 	return nil
 }

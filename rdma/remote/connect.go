@@ -16,7 +16,8 @@ import (
 // The end with the higher rank dials. A connection that has ended says nothing
 // about the peer by itself. It is made again; but where nobody listens any more
 // at an address at which the peer did, its process is gone. Where nothing
-// answers at all, its host is away, and after Config.Unreachable its rank dead.
+// answers at all, its host is away, and after Config.Unreachable its rank dead,
+// though from Survive on it is dialled until it is heard or left out.
 // Where somebody accepts and says nothing, it is stopped or slow, and waited
 // for.
 const (
@@ -91,6 +92,10 @@ func (l *link) judge(err error, first bool, given, took time.Duration) error {
 	case errors.As(err, &refused):
 		if first {
 			return err
+		}
+		if m := l.rank.survivors(); m != nil && refused.Verdict == handshake.Expelled {
+			m.Expelled(l.peer)
+			return l.dead(rdma.Unreachable, errGoneOn)
 		}
 		return l.dead(rdma.Ended, fmt.Errorf("it does not let this rank reconnect: %w", err))
 	case first && !l.rank.cfg.Listening:
@@ -182,13 +187,18 @@ func (unreachableError) Temporary() bool { return true }
 
 // guard closes c when the host at its other end falls silent, or has been since before;
 // a process that is stopped does not answer for as long as it likes. The result ends the
-// guard and tells whether it has closed c.
+// guard and tells whether it has closed c. From Survive on what was before does not end an
+// attempt, and every sign counts.
 func (l *link) guard(c *conn) (away func() bool) {
 	stop, silent := make(chan struct{}), make(chan bool, 1)
 	limit := l.rank.cfg.silence()
+	survives := l.rank.survivors() != nil
 	l.mu.Lock()
 	before := l.silence
 	l.mu.Unlock()
+	if survives {
+		before = 0
+	}
 	go func() {
 		tick := time.NewTicker(limit / 20)
 		defer tick.Stop()
@@ -206,7 +216,7 @@ func (l *link) guard(c *conn) (away func() bool) {
 				c.Close()
 				silent <- true
 				return
-			case before > 0 && !s.Unacked && said > 0:
+			case (before > 0 || survives && s.Silence < l.suspicious()) && !s.Unacked && said > 0:
 				before = 0
 				l.note(nil, 0)
 			}
@@ -261,6 +271,9 @@ func (l *link) await(pause time.Duration) *conn {
 func (r *rank) permit(from int, incarnation uint64) handshake.Verdict {
 	if from >= len(r.links) || r.links[from] == nil {
 		return handshake.NoSuchRank
+	}
+	if m := r.survivors(); m != nil && !m.Has(from) {
+		return handshake.Expelled
 	}
 	v := r.links[from].permit(incarnation)
 	if v == handshake.Accepted && from < r.cfg.Rank {

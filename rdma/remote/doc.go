@@ -18,6 +18,7 @@
 //
 //	link.go connect.go reach.go leave.go missing.go  one peer: its connections, and whether it is alive
 //	hearsay.go                                       deaths that others have found
+//	survive.go votes.go                              jobs that go on when a rank dies
 //	session.go send*.go eager.go land*.go input.go frame.go conn.go tables.go  the traffic of a connection
 //	outbox.go inbox.go words.go shared.go  the caller's objects, and the code that carries them
 //
@@ -29,7 +30,7 @@
 //	session.turn, input.turn                  one of them; if an end is locked, only by TryLock
 //	publication.using (box.End.Lock), rank.mu one of them
 //	link.mu
-//	conn.mu, and the locks of a Wire, ends.Set, lease and later
+//	conn.mu, and the locks of a Wire, ends.Set, lease, later and votes
 //
 // # Caveats
 //

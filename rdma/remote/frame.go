@@ -7,6 +7,7 @@ import (
 	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/vote"
 )
 
 // A frame is a header of 16 bytes, little-endian, and a body; docs/developers/wire.md has
@@ -39,7 +40,9 @@ const (
 	ask            // id is words of the sender of the frame: has what was set so far landed? the body numbers the question
 	heard          // id is words of the receiver of the frame: it has
 	dead           // the sender of the frame has found rank id dead; arg is the kind of death; the body says how
-	kinds          // how many there are
+
+	beat  = kind(vote.Last) + 1 // nothing, for the peer's kernel to acknowledge; between dead and it are the kinds of package vote
+	kinds = beat + 1            // how many there are
 )
 
 const (
@@ -81,11 +84,23 @@ func (h *header) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, h.arg)
 }
 
-// limits of the body by kind, and the flags that may be set.
-var limits = [kinds]struct {
+// limit of the body, and the flags that may be set.
+type limit struct {
 	least, most uint32
 	flags       uint8
-}{
+}
+
+// limitOf a kind of frame.
+func limitOf(k kind) limit {
+	if k.votes() {
+		least, most := vote.Limits(vote.Kind(k))
+		return limit{least, most, 0}
+	}
+	return limits[k]
+}
+
+// limits by kind, but for those of votes.
+var limits = [kinds]limit{
 	announce:  {20, 20 + 2*maxName, flagLockstep | flagPartial},
 	subscribe: {16, 16, 0},
 	resume:    {0, 0, 0},
@@ -105,6 +120,7 @@ var limits = [kinds]struct {
 	ask:       {8, 8, 0},
 	heard:     {8, 8, 0},
 	dead:      {0, maxName, 0},
+	beat:      {0, 0, 0},
 }
 
 // decodeHeader checks everything that can be known without the box.
@@ -118,11 +134,13 @@ func decodeHeader(b []byte) (header, error) {
 	if h.kind == 0 || h.kind >= kinds || b[2] != 0 || b[3] != 0 {
 		return h, malformed("a frame begins with % x", b[:4])
 	}
-	switch l := limits[h.kind]; {
+	switch l := limitOf(h.kind); {
 	case h.length < l.least || h.length > l.most:
 		return h, malformed("a frame of kind %d with %d bytes; expected %d to %d", h.kind, h.length, l.least, l.most)
 	case h.flags&^l.flags != 0:
 		return h, malformed("a frame of kind %d with flags %#x; expected some of %#x", h.kind, h.flags, l.flags)
+	case h.kind.votes() && h.id != 0:
+		return h, malformed("a vote of kind %d with id %d; expected 0", h.kind, h.id)
 	}
 	return h, nil
 }

@@ -17,6 +17,7 @@ import (
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/bell"
+	"malt/rdma/vote"
 	"malt/rdma/wire"
 )
 
@@ -267,10 +268,15 @@ func FuzzFrames(f *testing.F) {
 	f.Add(appendAnnounce(appendFrame(appendFrame(nil, resume, 0, 0, 0), subscribe, 0, 1, 0, 0, 0), 3, "name", rdma.Spec{Bytes: 5, About: "about"}))
 	f.Add(appendFrame(append(appendFrame(nil, makeWords, 0, 3, 2), appendFrame(nil, setWords, flagQuiet, 3, 0, 1, 2)...), closed, 0, 1, final, 1, 1))
 	f.Add(append((&header{kind: aborted, length: 3}).append(nil), "why"...))
+	for k := kind(vote.First); k <= beat; k++ {
+		h := header{kind: k, length: limitOf(k).least}
+		f.Add(append(h.append(nil), make([]byte, h.length)...))
+	}
 	ends()
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, l, in, ends := alone(t)
+		r, l, in, ends := alone(t)
 		defer ends()
+		newTransport(r, r.bells, nil).Survive(&members{job: &vote.Job{Hosts: 2, Of: []int{0, 1}}})
 		if err := l.feed(b); err == nil {
 			t.Error("landing ended without a reason")
 		}
@@ -319,7 +325,7 @@ func TestWireIsWrittenDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile(`(?m)^\| (\d+) \| [a-z]+ \| (?:owner|reader|both) \| .* \| ([\d,]+)(?: … ([\d,]+))? \|$`).FindAllStringSubmatch(string(text), -1)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| [a-z]+ \| (?:owner|reader|both|proposer|host|any host|asker) \| .* \| ([\d,]+)(?: … ([\d,]+))? \|$`).FindAllStringSubmatch(string(text), -1)
 	if len(rows) != int(kinds)-1 {
 		t.Fatalf("%d kinds of frames are written down, there are %d", len(rows), kinds-1)
 	}
@@ -327,13 +333,18 @@ func TestWireIsWrittenDown(t *testing.T) {
 		n, _ := strconv.Atoi(strings.ReplaceAll(s, ",", ""))
 		return uint32(n)
 	}
-	for i, row := range rows {
+	seen := map[string]bool{}
+	for _, row := range rows {
+		seen[row[1]] = true
 		least, most := number(row[2]), number(row[2])
 		if row[3] != "" {
 			most = number(row[3])
 		}
-		if l := limits[i+1]; row[1] != strconv.Itoa(i+1) || l.least != least || l.most != most {
-			t.Errorf("%q; expected kind %d with %d to %d bytes", row[0], i+1, l.least, l.most)
+		if l := limitOf(kind(number(row[1]))); l.least != least || l.most != most {
+			t.Errorf("%q; expected %d to %d bytes", row[0], l.least, l.most)
 		}
+	}
+	if len(seen) != len(rows) {
+		t.Errorf("only %d kinds are among the %d that are written down", len(seen), len(rows))
 	}
 }

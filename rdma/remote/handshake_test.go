@@ -105,11 +105,12 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	for what, change := range map[string]func(c *config){
-		"no token":    func(c *config) { c.Token = nil },
-		"rank 2 of 2": func(c *config) { c.Rank = 2 },
-		"2 s or more": func(c *config) { c.Unreachable = time.Second },
-		"no address":  func(c *config) { c.Peers = make([][]string, 2) },
-		"no listener": func(c *config) { c.Listeners = nil },
+		"no token":      func(c *config) { c.Token = nil },
+		"rank 2 of 2":   func(c *config) { c.Rank = 2 },
+		"2 s or more":   func(c *config) { c.Unreachable = time.Second },
+		"0.2 s or more": func(c *config) { c.Survives, c.Unreachable = true, 100*time.Millisecond },
+		"no address":    func(c *config) { c.Peers = make([][]string, 2) },
+		"no listener":   func(c *config) { c.Listeners = nil },
 	} {
 		configs := configure(t, 2)
 		configs[0].Encrypt = handshake.Never

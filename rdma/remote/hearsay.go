@@ -21,6 +21,8 @@ import (
 //
 // Only what a rank has found out is told: that nobody listens any more, or that a host
 // is silent. A rank that ends because of something tells all others itself.
+//
+// None of this holds from Survive on: there the hosts vote.
 
 // obituary is the news of a death that this rank has found out.
 type obituary struct {
@@ -31,7 +33,7 @@ type obituary struct {
 // spread has the death told to all who are connected, once over each connection.
 func (r *rank) spread(rank int, end error) {
 	var dead *rdma.PeerError
-	if !errors.As(end, &dead) || dead.Rank != rank || dead.Kind != rdma.Unreachable && !gone(end) || errors.As(end, new(*rdma.ApartError)) {
+	if r.survivors() != nil || !errors.As(end, &dead) || dead.Rank != rank || dead.Kind != rdma.Unreachable && !gone(end) || errors.As(end, new(*rdma.ApartError)) {
 		return
 	}
 	r.mu.Lock()
@@ -53,6 +55,9 @@ func (r *rank) known() []obituary {
 
 // obituaries sends what has not been told over this connection.
 func (s *session) obituaries() {
+	if s.link.rank.survivors() != nil {
+		return
+	}
 	known := s.link.rank.known()
 	for ; s.buried < len(known); s.buried++ {
 		o := known[s.buried]
@@ -84,7 +89,7 @@ func (l *link) landDead(h header, b []byte) error {
 	why := errors.New(string(b))
 	r.watching.Go(func() {
 		// What the rank has sent counts, and if it ends by itself that says more.
-		if l.sleep(grace); l.ctx.Err() != nil {
+		if l.sleep(grace); l.ctx.Err() != nil || r.survivors() != nil {
 			return
 		}
 		switch of := r.links[rank]; {

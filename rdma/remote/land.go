@@ -112,6 +112,9 @@ func (s *session) landFrame(h header) error {
 	if err != nil {
 		return err
 	}
+	if h.kind.votes() {
+		return l.landVote(h, b)
+	}
 	switch h.kind {
 	case announce:
 		return l.landAnnounce(h, b)
@@ -129,6 +132,8 @@ func (s *session) landFrame(h header) error {
 		return nil
 	case dead:
 		return l.landDead(h, b)
+	case beat:
+		return nil
 	case left:
 		return errPeerLeft
 	default: // aborted

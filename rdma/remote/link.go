@@ -34,8 +34,11 @@ type link struct {
 	leaving  atomic.Bool
 	probing  atomic.Bool // somebody dials, since nothing is heard of the peer
 	aborting atomic.Pointer[rdma.PeerError]
-	// The peer counts as dead by what others say (hearsay.go), once the link has ended.
+	// The peer counts as dead by what others say (hearsay.go), or since it is left out
+	// (survive.go), once the link has ended.
 	condemned atomic.Pointer[rdma.PeerError]
+	parting   atomic.Bool // only what was posted is still sent, since the peer is left out
+	lastWord  atomic.Bool // the link ends by what the peer has said
 
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the
 	// sender goes through; whenever one changes, version does.
@@ -184,18 +187,19 @@ func (l *link) serve(s *session) (end error) {
 		c.Close()
 	}
 	over := l.finishConn(c, errors.Join(landed, posted))
+	l.lastWord.Store(left || errors.As(landed, &dead))
 	switch {
 	case left:
 		return rdma.ErrLeft
-	case errors.As(landed, &dead):
+	case dead != nil:
 		return landed
+	case over:
+		return errClosing
 	case errors.Is(posted, errPosted):
 		if l.aborting.Load() == nil && !ended(landed) {
 			l.said = true
 			return nil // once more: the peer would take this rank for dead
 		}
-		return errClosing
-	case over:
 		return errClosing
 	case errors.Is(landed, rdma.ErrCorrupt) || errors.Is(posted, rdma.ErrCorrupt):
 		if l.malformed++; l.malformed >= tooMalformed {
@@ -221,7 +225,7 @@ func (l *link) finishConn(c *conn, why error) bool {
 	// The end of a connection comes also from a host to which the way is cut: in doubt
 	// only an attempt that is answered counts.
 	l.session.Store(nil)
-	if l.why = why; fromPeer(why) && l.silence < l.suspicious() {
+	if l.why = why; fromPeer(why) && l.silence < l.wary() {
 		l.silence = 0
 	} else {
 		l.add(time.Since(l.counted), l.rank.cfg.Unreachable*3/10)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,10 @@ func TestMain(m *testing.M) { fleet.Main(m, map[string]fleet.Role{"worker": work
 //	newest   scatters and gathers, and waits for nobody
 //	bsp      waits for every rank's word at each step, and then finds its update
 //	queue    waits for every reader's release, and for every sender's update
+//	idle     does nothing
+//
+// With a third argument the job goes on when a rank dies, and each rank counts how often
+// it doubts another one.
 func work(r *fleet.Rank) error {
 	l, err := net.Listen("tcp", r.Args[1]+":0")
 	if err != nil {
@@ -37,7 +42,11 @@ func work(r *fleet.Rank) error {
 		peers = append(peers, []string{address})
 	}
 	before := fleet.Holdings()
-	t, err := Open(context.Background(), Config{Rank: r.Rank, Size: r.Size, Unreachable: patient},
+	c := Config{Rank: r.Rank, Size: r.Size, Unreachable: patient}
+	if len(r.Args) > 2 {
+		c.Survives, c.Unreachable = true, 0
+	}
+	t, err := Open(context.Background(), c,
 		tcp.New(TCP{Job: r.Store, Token: []byte("token"), Listeners: []net.Listener{l}, Peers: peers}))
 	if err != nil {
 		return err
@@ -45,6 +54,12 @@ func work(r *fleet.Rank) error {
 	w := &worker{Rank: r, t: t, mode: r.Args[0], last: make([]uint64, r.Size)}
 	if err = w.open(); err != nil {
 		return err
+	}
+	if c.Survives {
+		t.Survive(&members{})
+		ended := make(chan struct{})
+		defer close(ended)
+		go w.doubt(t, ended)
 	}
 	r.Say("ready")
 	for err == nil {
@@ -81,6 +96,28 @@ type worker struct {
 	words rdma.Words
 	clock uint64
 	last  []uint64 // newest clock got, by rank
+
+	doubts atomic.Int64
+}
+
+// doubt counts how often another rank is doubted.
+func (w *worker) doubt(t *Transport, ended <-chan struct{}) {
+	doubted := make([]bool, w.Size)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		for peer, was := range doubted {
+			doubted[peer] = t.Doubted(peer) && t.State(peer) == nil
+			if doubted[peer] && !was {
+				w.doubts.Add(1)
+			}
+		}
+	}
 }
 
 func (w *worker) open() (err error) {
@@ -113,13 +150,24 @@ func (w *worker) wait(f func() (bool, error)) error {
 }
 
 func (w *worker) step() error {
-	switch line, ok := w.Heard(); {
+	line, ok := "", true
+	if w.mode == "idle" {
+		line = w.Hear()
+	} else {
+		line, ok = w.Heard()
+	}
+	switch {
 	case ok && line == "finish":
 		return errFinish
 	case ok && line == "clock":
 		w.Say("clock %d", w.clock)
+	case ok && line == "doubts":
+		w.Say("doubts %d", w.doubts.Load())
 	}
 	w.clock++
+	if w.mode == "idle" {
+		return nil
+	}
 	err := w.wait(func() (bool, error) {
 		for _, in := range w.ins {
 			if err := alive(w.t.State(in.From())); err != nil {
@@ -188,9 +236,9 @@ func (w *worker) gather(in rdma.Inbox) (done bool, err error) {
 }
 
 // workers starts n ranks at work.
-func workers(t *testing.T, n int, mode, host string) []*fleet.Process {
+func workers(t *testing.T, n int, mode, host string, more ...string) []*fleet.Process {
 	t.Helper()
-	f := fleet.Start(t, "worker", n, mode, host)
+	f := fleet.Start(t, "worker", n, append([]string{mode, host}, more...)...)
 	addresses := make([]string, n)
 	for i, p := range f {
 		addresses[i] = p.Expect("at")
@@ -283,6 +331,33 @@ func TestG4StoppedIsNotDead(t *testing.T) {
 			}
 			f[1].Signal(syscall.SIGCONT)
 			for c := clockOf(t, f[1]); clockOf(t, f[1]) < c+10; {
+			}
+			leave(t, f)
+		})
+	}
+}
+
+// A rank that SIGSTOP holds is not doubted, whether it is idle or has room for nothing, since
+// its kernel answers; and for the time in which it could hear nothing, it doubts nobody.
+func TestStoppedIsNotDoubted(t *testing.T) {
+	for _, mode := range []string{"newest", "queue", "idle"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			f := workers(t, 3, mode, "127.0.0.1", "survive")
+			for range 2 {
+				f[1].Signal(syscall.SIGSTOP)
+				if line, ok := f[0].Line(patient); ok {
+					t.Errorf("rank 0 said %q", line)
+				}
+				f[1].Signal(syscall.SIGCONT)
+				for c := clockOf(t, f[1]); clockOf(t, f[1]) < c+10; {
+				}
+			}
+			for rank, p := range f {
+				p.Tell("doubts")
+				if n := p.Expect("doubts"); n != "0" {
+					t.Errorf("rank %d has doubted others %s times", rank, n)
+				}
 			}
 			leave(t, f)
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"malt/rdma/internal/dial"
+	"malt/rdma/internal/mem"
 )
 
 // Whether a peer's host is there is the kernels' to say, not the processes':
@@ -24,33 +25,52 @@ import (
 
 // watch looks after all links.
 func (r *rank) watch() {
-	tick := time.NewTicker(r.cfg.Unreachable / 20)
+	tick := time.NewTicker(r.cfg.look())
 	defer tick.Stop()
-	for {
+	for at := time.Now(); ; {
 		select {
 		case <-r.unwatch:
 			return
 		case <-tick.C:
 		}
-		for _, l := range r.peers {
-			c := l.current()
-			if c == nil {
-				continue
-			}
-			s, ok := c.state()
-			switch {
-			case !ok || s.Ended:
-			case s.Silence < l.suspicious():
-				l.note(c, s.Silence)
-			case l.probing.CompareAndSwap(false, true):
-				// Of one that is silent for much longer nobody has looked when that began.
-				l.note(c, min(s.Silence, l.suspicious()+r.cfg.Unreachable/10))
-				r.watching.Go(func() {
-					defer l.probing.Store(false)
-					l.doubt(c)
-				})
-			}
+		passed := time.Since(at)
+		at = at.Add(passed)
+		if r.survivors() != nil && !r.doubting.Load() {
+			r.beginDoubting()
+			continue
 		}
+		for _, l := range r.peers {
+			l.look(passed)
+		}
+	}
+}
+
+// look is watch's, some time after the last.
+func (l *link) look(passed time.Duration) {
+	r, c := l.rank, l.current()
+	var s mem.Socket
+	ok := false
+	if c != nil {
+		s, ok = c.state()
+		ok = ok && !s.Ended
+	}
+	if ok && s.Silence < l.wary() {
+		l.note(c, s.Silence)
+		return
+	}
+	probe := ok && l.probing.CompareAndSwap(false, true)
+	switch {
+	case r.doubting.Load():
+		l.count(c, passed)
+	case probe:
+		// Of one that is silent for much longer nobody has looked when that began.
+		l.note(c, min(s.Silence, l.suspicious()+r.cfg.Unreachable/10))
+	}
+	if probe {
+		r.watching.Go(func() {
+			defer l.probing.Store(false)
+			l.doubt(c)
+		})
 	}
 }
 
@@ -58,6 +78,15 @@ func (r *rank) watch() {
 // does not ask a second time is no sign.
 func (l *link) suspicious() time.Duration {
 	return max(l.rank.cfg.Unreachable*2/5, 1200*time.Millisecond)
+}
+
+// wary is the silence from which on somebody dials: less from Survive on, since something
+// is under way over every connection.
+func (l *link) wary() time.Duration {
+	if l.rank.doubting.Load() {
+		return max(l.rank.cfg.doubt/2, 2*beatEvery)
+	}
+	return l.suspicious()
 }
 
 // note sets for how long nothing has been heard of the host, if over is the
@@ -86,6 +115,9 @@ func (l *link) unheard(over *conn, how error, given, took time.Duration) bool {
 	if dial.NoWay(how) != "" {
 		l.noWay = how
 	}
+	if l.rank.survivors() != nil {
+		return false // look counts
+	}
 	l.add(took, given+time.Duration(len(l.addresses()))*dial.Apart+limit/20)
 	return l.silence >= limit
 }
@@ -104,6 +136,9 @@ func (l *link) patience() time.Duration {
 	limit := l.rank.cfg.silence()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.rank.survivors() != nil {
+		return limit / 5
+	}
 	return max(min(limit/5, limit-l.silence), time.Millisecond)
 }
 
@@ -122,7 +157,7 @@ func fromPeer(err error) bool {
 // however long the peer is stopped.
 func (l *link) doubt(c *conn) {
 	began := time.Now()
-	for c.silentFor(l.suspicious()) {
+	for c.silentFor(l.wary()) {
 		given := l.patience()
 		probe, err := l.knock(given)
 		took := time.Since(began) // with the pause before: without a route it fails at once
@@ -131,7 +166,7 @@ func (l *link) doubt(c *conn) {
 		case err == nil:
 			l.note(c, 0)
 			if l.heed(c, probe) {
-				l.note(c, l.suspicious())
+				l.note(c, l.wary())
 			} else if c.lost(l.suspicious()) {
 				c.Reset() // it will be made again
 				return
@@ -179,7 +214,8 @@ func (l *link) knock(given time.Duration) (*conn, error) {
 }
 
 // heed waits while the peer's kernel acknowledges the probe and not c, unless that is
-// lost. It tells whether the probe has fallen silent, too.
+// lost. It tells whether the probe has fallen silent, too: from Survive on the kernel is
+// asked as often as over c.
 func (l *link) heed(c, probe *conn) (silent bool) {
 	ended := make(chan struct{})
 	go func() { // the peer has closed it: then it runs
@@ -187,11 +223,19 @@ func (l *link) heed(c, probe *conn) (silent bool) {
 		close(ended)
 	}()
 	defer func() { probe.Close(); <-ended }()
-	tick := time.NewTicker(l.rank.cfg.Unreachable / 20)
+	period, survives := l.rank.cfg.Unreachable/20, l.rank.doubting.Load()
+	if survives {
+		period = beatEvery
+	}
+	tick := time.NewTicker(period)
 	defer tick.Stop()
-	for c.silentFor(l.suspicious()) && !c.lost(l.suspicious()) {
-		if probe.silentFor(l.suspicious()) {
+	for c.silentFor(l.wary()) && !c.lost(l.suspicious()) {
+		if probe.silentFor(l.wary()) {
 			return true
+		}
+		if survives {
+			l.note(c, 0)
+			probe.Knock()
 		}
 		select {
 		case <-ended:

@@ -356,18 +356,20 @@ func TestCutOneWay(t *testing.T) {
 // detour is a Wire that leads elsewhere from a moment on.
 type detour struct {
 	wire.Wire
-	to atomic.Pointer[TCP]
+	to    atomic.Pointer[TCP]
+	dials atomic.Int64
 }
 
 func (d *detour) Dial(ctx context.Context, peer int, given, apart time.Duration) (wire.Conn, error) {
+	d.dials.Add(1)
 	if to := d.to.Load(); to != nil {
 		return tcp.New(*to).Dial(ctx, peer, given, apart)
 	}
 	return d.Wire.Dial(ctx, peer, given, apart)
 }
 
-// mute has the kernel drop what comes for c.
-func mute(t *testing.T, c *conn) {
+// mute has the kernel drop what comes for c, until hear is called.
+func mute(t *testing.T, c *conn) (hear func()) {
 	t.Helper()
 	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
 	raw, err := c.Conn.(syscall.Conn).SyscallConn()
@@ -380,5 +382,12 @@ func mute(t *testing.T, c *conn) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	return func() {
+		_ = raw.Control(func(fd uintptr) { // nothing where c is closed by now
+			if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

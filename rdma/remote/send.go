@@ -69,7 +69,7 @@ func (s *session) send() error {
 
 func (s *session) round() error {
 	l := s.link
-	leaving, why := l.leaving.Load(), l.aborting.Load() // before the look
+	leaving, why, parting := l.leaving.Load(), l.aborting.Load(), l.parting.Load() // before the look
 	resumed := s.resumed.Load()
 	if err := s.control(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *session) round() error {
 			return err
 		}
 	}
-	if resumed {
+	if resumed && !parting {
 		s.survey()
 		if err := s.bring(); err != nil {
 			return err
@@ -93,6 +93,7 @@ func (s *session) round() error {
 	switch {
 	case why != nil:
 		s.out = appendAborted(s.out, why)
+	case parting:
 	case leaving && s.allClosed():
 		s.frame(left, 0, 0, 0)
 	default:
@@ -133,9 +134,10 @@ func (s *session) remove(from func(l *link)) {
 	l.version.Add(1)
 }
 
-// control sends whatever may overtake updates: news of boxes and words, and
+// control sends whatever may overtake updates: votes, news of boxes and words, and
 // acks.
 func (s *session) control() error {
+	s.sendVotes()
 	s.refresh()
 	for _, p := range s.replicas {
 		switch {

@@ -22,6 +22,9 @@ type session struct {
 
 	posted, landed atomic.Uint64 // frames
 
+	votes votes
+	pulse pulse // of the goroutine that beats
+
 	// What follows is of the goroutine whose turn it is: the sending one, or one
 	// that has something small to send (eager.go).
 	turn      sync.Mutex

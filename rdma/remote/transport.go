@@ -29,6 +29,8 @@ type rank struct {
 	ins   ends.Sources
 
 	found    atomic.Pointer[[]obituary] // deaths, to be told
+	members  atomic.Pointer[Members]    // from Survive on
+	doubting atomic.Bool                // links count silence as they do from Survive on
 	failed   chan *link                 // those that will never have a connection
 	unwatch  chan struct{}
 	watching sync.WaitGroup

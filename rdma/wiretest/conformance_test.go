@@ -11,6 +11,7 @@ import (
 	"malt/rdma"
 	"malt/rdma/rdmatest"
 	"malt/rdma/remote"
+	"malt/rdma/vote"
 )
 
 const patience = 60 * time.Second
@@ -38,16 +39,26 @@ func (s settled) Settle() {
 	}
 }
 
-func open(t *testing.T, n int, net *Net) []rdma.Transport {
+// all takes part, whatever is decided.
+type all struct{}
+
+func (all) Land(int, vote.Kind, uint32, []byte) error { return nil }
+func (all) Has(int) bool                              { return true }
+func (all) Expelled(int)                              {}
+
+func open(t *testing.T, n int, net *Net, survives bool) []rdma.Transport {
 	t.Helper()
-	ts, all, errs := make([]rdma.Transport, n), make([]rdmatest.Framer, n), make([]error, n)
+	ts, ranked, errs := make([]rdma.Transport, n), make([]rdmatest.Framer, n), make([]error, n)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var ranks sync.WaitGroup
 	for rank := range n {
 		ranks.Go(func() {
-			made, err := remote.Open(ctx, remote.Config{Rank: rank, Size: n, Generation: 1}, net.Wire(rank))
-			ts[rank], all[rank], errs[rank] = settled{made, all, net}, made, err
+			made, err := remote.Open(ctx, remote.Config{Rank: rank, Size: n, Generation: 1, Survives: survives}, net.Wire(rank))
+			if err == nil && survives {
+				made.Survive(all{})
+			}
+			ts[rank], ranked[rank], errs[rank] = settled{made, ranked, net}, made, err
 		})
 	}
 	ranks.Wait()
@@ -58,14 +69,15 @@ func open(t *testing.T, n int, net *Net) []rdma.Transport {
 }
 
 // Replication needs no more of a network than a wire.Wire says, and makes up for every
-// connection that is lost, whichever end sees that first. Every other network is inline.
+// connection that is lost, whichever end sees that first. Every other network is inline, and
+// on every other two the job goes on when a rank dies.
 func TestConformance(t *testing.T) {
 	seed := rand.Uint64()
 	var nets []*Net
 	rdmatest.Run(t, func(t *testing.T, n int) []rdma.Transport {
 		net := New(n, seed+uint64(len(nets)), (seed+uint64(len(nets)))%2 == 0)
 		nets = append(nets, net)
-		return open(t, n, net)
+		return open(t, n, net, len(nets)/2%2 == 0)
 	})
 	lost, after := 0, 0
 	for _, net := range nets {

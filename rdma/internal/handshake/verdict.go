@@ -22,6 +22,7 @@ const (
 	OtherGeneration
 	OtherProcess
 	OtherEncryption
+	Expelled
 )
 
 func (v Verdict) String() string {
@@ -42,6 +43,8 @@ func (v Verdict) String() string {
 		return "another process is, or was, that rank"
 	case OtherEncryption:
 		return "only one of the two encrypts what it sends"
+	case Expelled:
+		return "the others have gone on without this rank"
 	}
 	return fmt.Sprintf("verdict %d, which this version does not know", uint32(v))
 }
