@@ -7,8 +7,9 @@
 The program finds in ``MALT_TEST_HOSTS`` the number of a descriptor: a socket, on
 which the first line is a list of the hosts, as JSON, each with its name, its address
 and the options of `nsenter` that lead a program to it. After that each line of the
-program's, ``["loss", 3, 0.05]``, changes something of a host, and is answered with
-a line: null, or what went wrong. Where there can be no hosts the program runs
+program's, ``["loss", 3, 0.05]``, changes something of a host, or lets something
+happen to hosts and links, ``["apply", "cut:h0->h1"]`` (see ``malt._sim.events``), and
+is answered with a line: null, or what went wrong. Where there can be no hosts the program runs
 without the variable; ``--required`` makes it a failure.
 """
 
@@ -28,10 +29,11 @@ from malt._sim import Host, Network, SimError, isolate
 VARIABLE = "MALT_TEST_HOSTS"
 
 
-def calm(host: Host) -> None:
+def calm(net: Network, number: int) -> None:
     """Make a host's cable as good as new, and let go of connections that nobody holds any more."""
+    host = net.hosts[number]
     cable = host.cable
-    cable.restore()
+    net.apply(f"heal:{host.name}")
     for name, usual in (("rate", None), ("loss", 0.0), ("delay", 0.0)):
         if getattr(cable, name) != usual:
             setattr(cable, name, usual)
@@ -39,17 +41,16 @@ def calm(host: Host) -> None:
 
 
 CHANGES: dict[str, Callable[..., Any]] = {
-    "cut": lambda host: host.cable.cut(),
-    "restore": lambda host: host.cable.restore(),
-    "rate": lambda host, bits: setattr(host.cable, "rate", bits),
-    "loss": lambda host, part: setattr(host.cable, "loss", part),
-    "delay": lambda host, seconds: setattr(host.cable, "delay", seconds),
-    "reset": lambda host: host.reset(),
+    "apply": lambda net, event: net.apply(event),
+    "rate": lambda net, number, bits: setattr(net.hosts[number].cable, "rate", bits),
+    "loss": lambda net, number, part: setattr(net.hosts[number].cable, "loss", part),
+    "delay": lambda net, number, seconds: setattr(net.hosts[number].cable, "delay", seconds),
+    "reset": lambda net, number: net.hosts[number].reset(),
     "calm": calm,
 }
 
 
-def serve(hosts: list[Host], line: socket.socket) -> None:
+def serve(net: Network, line: socket.socket) -> None:
     """Change what the program asks for, until it has ended."""
     with line.makefile("rw", encoding="utf-8") as asked:
 
@@ -57,11 +58,11 @@ def serve(hosts: list[Host], line: socket.socket) -> None:
             asked.write(json.dumps(value) + "\n")
             asked.flush()
 
-        answer([{"name": host.name, "address": host.address, "enter": entrance(host)} for host in hosts])
+        answer([{"name": host.name, "address": host.address, "enter": entrance(host)} for host in net.hosts])
         for request in asked:
-            change, number, *how = json.loads(request)
+            change, *what = json.loads(request)
             try:
-                CHANGES[change](hosts[number], *how)
+                CHANGES[change](net, *what)
             except SimError as error:
                 answer(str(error))
             else:
@@ -91,7 +92,7 @@ def main() -> int:
             environment = {**os.environ, VARIABLE: str(there.fileno())}
             program = subprocess.Popen(told.program, env=environment, pass_fds=[there.fileno()])
             there.close()
-            serve(net.hosts, here)
+            serve(net, here)
             return program.wait()
 
 

@@ -92,7 +92,7 @@ def test_all_agree_where_an_idle_connection_is_cut_one_way() -> None:
         assert [rank.hear() for rank in ranks] == ["up"] * 4
         for rank in ranks[:3]:
             rank.tell("wait for rank 3")
-        net.hosts[1].cable.cut(net.hosts[2].cable)  # what rank 2 sends is lost, what rank 1 sends is not
+        net.apply("cut:h2->h1")  # what rank 2 sends is lost, what rank 1 sends is not
         began = time.monotonic()
         heard = [rank.hear() for rank in ranks[:3]]
         assert max(at for at, *_ in heard) < began + LIMIT + SLACK, heard

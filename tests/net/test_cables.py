@@ -240,14 +240,14 @@ def test_a_cut_cable_carries_nothing_until_it_is_whole_again() -> None:
         flood.hear()
         client.tell("one")
         assert [client.hear(), client.hear()] == ["sent", "one"]
-        a.cable.cut()
+        net.apply("cut=unplug:h0")
         sent, received = b.cable.traffic().sent, a.cable.traffic().received
         client.tell("two")
         assert client.hear() == "sent"
         while b.cable.traffic().sent < sent + 100_000:
             time.sleep(0.01)
         assert a.cable.traffic().received == received
-        a.cable.restore()
+        net.apply("heal:h0")
         assert client.hear() == "two"
 
 

@@ -81,7 +81,7 @@ def test_a_host_that_falls_silent_ends_the_job_and_there_the_ranks(ssh: Ssh, tmp
         assert job.stdout is not None
         for _ in range(2):
             assert "up" in job.stdout.readline()
-        net.hosts[2].cable.cut()
+        net.apply("cut=unplug:h2")
         _, err = job.communicate(timeout=LONG)
         assert job.returncode == 255
         assert "rank 1 is lost: the connection to host h2 has ended" in err

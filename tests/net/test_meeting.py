@@ -119,7 +119,7 @@ def test_host_that_is_cut_off_while_it_waits_is_named() -> None:
         ranks = [rank(started, net.hosts[n], n, 3, "h0:29500", unreachable=limits[n]) for n in range(2)]
         while not connections(net.hosts[0]):  # rank 2 never comes
             pass
-        net.hosts[1].cable.cut()
+        net.apply("cut=unplug:h1")
         for number, (r, limit) in enumerate(zip(ranks, ["5s", "6s"], strict=True)):
             kind, text = r.hear()
             assert kind == "PeerError"

@@ -98,6 +98,61 @@ def test_the_first_failure_ends_all_and_is_the_exit_code() -> None:
     assert "malt sim: host h1 ended with exit code 7; the other 2 were stopped" in done.stderr
 
 
+WAIT = """\
+import os, signal, sys, time
+me = os.environ["MALT_SIM_HOST"]
+if me == sys.argv[1]:
+    os.fork()
+    signal.pause()
+time.sleep(float(sys.argv[2]))
+sys.exit(int(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_host_that_is_powered_off_is_no_failure(code: int) -> None:
+    late = ["--at", "900s:cut:h0", "--at", "1000s:off:h2"]
+    events = [*late, "--at", "0.5s:off:h1", "--at", "100ms:cut=reject:h0->h2", "--at", "200ms:heal:h0-h2"]
+    done = sim("--hosts", "3", *events, "--", sys.executable, "-c", WAIT, "1", "1", str(code))
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.splitlines()
+    assert [line.partition(" s: ")[2] for line in lines[:3]] == [
+        "packets from h0 to h2 are rejected by a firewall",
+        "packets between h0 and h2 pass again",
+        "host h1 is powered off",
+    ]
+    assert float(lines[2].split()[3]) >= 0.5
+    if code:
+        assert lines[3].partition("; ")[0].endswith(" ended with exit code 3")
+    else:
+        assert lines[3].startswith("malt sim: the programs ended after ")
+        assert lines[3].endswith(" s, before 900s:cut:h0, 1000s:off:h2")
+    assert len(lines) == 4
+
+
+JOB = """\
+import malt
+malt.barrier()
+try:
+    while True:
+        malt.barrier()
+except malt.PeerError as error:
+    print(error.rank, error.kind, flush=True)
+"""
+
+
+def test_ranks_of_a_host_that_is_powered_off_are_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    monkeypatch.setenv("MALT_UNREACHABLE", "2")
+    done = sim("--hosts", "2", "-n", "2", "--at", "4s:off:h1", str(tmp_path / "job.py"))
+    assert done.returncode == 0, done.stderr
+    assert sorted(line.split()[0] + line.split()[2] for line in done.stdout.splitlines()) == [
+        "[0]unreachable",
+        "[1]unreachable",
+    ]
+    assert "host h1 is powered off, with ranks 2 and 3\n" in done.stderr
+
+
 @pytest.fixture
 def traced(tmp_path: Path) -> Iterator[dict[str, str]]:
     """An environment; after the test no process has it, and of what was made with it nothing is left."""
@@ -127,6 +182,8 @@ def traces() -> set[str]:
 @pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL", "SIGKILL inside", "SIGKILL middle"])
 def test_nothing_is_left(end: str, traced: dict[str, str]) -> None:
     cables = ["--rate", "1Gbit", "--delay", "1ms", "--loss", "1%"]
+    for event in ("0s:cut=reject:h0->h1", "0s:cut=blackhole:h1->h0", "0s:cut:h0", "1000s:heal:h0"):
+        cables += ["--at", event]
     started = subprocess.Popen(
         [MALT, "sim", "--hosts", "2", *cables, "--", sys.executable, "-c", STAYING],
         env=traced,
@@ -149,6 +206,23 @@ def test_nothing_is_left(end: str, traced: dict[str, str]) -> None:
     assert time.monotonic() - start < SOON
     number = signal.Signals[name]
     assert started.returncode == (-number if (number, which) == (signal.SIGKILL, "") else 128 + number), err
+
+
+def test_nothing_is_left_after_an_event_that_fails(traced: dict[str, str]) -> None:
+    """And after a host that is powered off, with what would stay."""
+    spoil = '[ $MALT_SIM_HOST = 1 ] && ip link del eth0; exec $0 -c "$1"'
+    events = ["--at", "0.5s:off:h0", "--at", "3s:cut=unplug:h1"]
+    done = subprocess.run(
+        [MALT, "sim", "--hosts", "2", *events, "--", "sh", "-c", spoil, sys.executable, STAYING],
+        env=traced,
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "malt sim: --at 3s:cut=unplug:h1 failed\n" in done.stderr
+    assert 'Cannot find device "p1"' in done.stderr
 
 
 def in_terminal(argv: list[str], env: dict[str, str]) -> tuple[subprocess.Popen[bytes], int]:
@@ -232,7 +306,9 @@ def test_an_ordinary_user_needs_no_root() -> None:
         shutil.copytree(Path(malt.__file__).parent, f"{folder}/malt", ignore=shutil.ignore_patterns("*.so"))
         user = ["setpriv", "--reuid", "12345", "--regid", "12346", "--clear-groups", "--no-new-privs"]
         cables = ["--hosts", "2", "--rate", "1Gbit", "--loss", "1%"]
-        script = "echo $(id -u) $(id -g) $(hostname) $(grep CapEff /proc/self/status)"
+        for event in ("0s:cut:h0->h1", "0s:cut=reject:h0", "0s:cut=blackhole:h1->h0", "2s:off:h1"):
+            cables += ["--at", event]
+        script = "echo $(id -u) $(id -g) $(hostname) $(grep CapEff /proc/self/status); sleep ${MALT_SIM_HOST}00"
         done = subprocess.run(
             [*user, python, "-m", "malt", "sim", *cables, "--", "sh", "-c", script],
             env={"PYTHONPATH": folder, "PATH": "/usr/bin:/bin", "HOME": folder},

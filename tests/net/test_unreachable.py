@@ -38,30 +38,13 @@ os._exit(0)
 Cut = Callable[[Host, Host], None]
 
 
-def dropped(a: Host, b: Host) -> None:
-    a.cable.cut(b.cable)
-    b.cable.cut(a.cable)
-
-
-def dropped_one_way(a: Host, b: Host) -> None:
-    b.cable.cut(a.cable)
-
-
-def unplugged(a: Host, b: Host) -> None:
-    b.cable.cut()
-
-
 def interface_down(a: Host, b: Host) -> None:
     b.administer("ip", "link set eth0 down")
 
 
-def address_gone(a: Host, b: Host) -> None:
-    b.administer("ip", "address flush dev eth0")
-
-
-def route(kind: str, both: bool = True) -> Cut:
+def route(kind: str) -> Cut:
     def cut(a: Host, b: Host) -> None:
-        for host, other in [(a, b), (b, a)][: 1 + both]:
+        for host, other in [(a, b), (b, a)]:
             lines = [f"route add {kind} {other.address}/32", f"route add {kind} {other.address6}/128"]
             host.administer("ip", *lines)
 
@@ -109,7 +92,8 @@ def only_new(at: int) -> Cut:
 class Away(NamedTuple):
     """One way to become unreachable, and what both ends say of it."""
 
-    cut: Cut
+    cut: Cut | str
+    """An event of the network, of hosts a and b, if it is a text."""
     says: str = ""
     at_one_end: bool = False
     """Only the first says it."""
@@ -119,23 +103,23 @@ class Away(NamedTuple):
 
 
 AWAY = {
-    "dropped": Away(dropped, "it is off, or the network is cut"),
-    "dropped, with the default limit": Away(dropped, "it is off, or the network is cut", limit=5),
-    "dropped one way": Away(dropped_one_way),
-    "unplugged": Away(unplugged),
+    "dropped": Away("cut:{a}-{b}", "it is off, or the network is cut"),
+    "dropped, with the default limit": Away("cut:{a}-{b}", "it is off, or the network is cut", limit=5),
+    "dropped one way": Away("cut:{a}->{b}"),
+    "unplugged": Away("cut=unplug:{b}"),
     "interface down": Away(interface_down),
-    "address gone": Away(address_gone),
+    "address gone": Away("cut=address:{b}"),
     "no route": Away(route("throw"), "this host has no route to it"),
     "unreachable route": Away(route("unreachable"), "no route leads to it"),
-    "blackhole route": Away(route("blackhole"), "a route of this host discards packets to it"),
-    "blackhole route at one end": Away(route("blackhole", both=False), "discards packets to it", True),
+    "blackhole route": Away("cut=blackhole:{a}-{b}", "a route of this host discards packets to it"),
+    "blackhole route at one end": Away("cut=blackhole:{a}->{b}", "discards packets to it", True),
     "prohibit route": Away(route("prohibit"), "a route or a firewall of this host forbids"),
     "neighbour lost": Away(neighbour_lost),
-    "rejected": Away(rejected("icmpx type port-unreachable"), "a firewall rejects connections to it"),
+    "rejected": Away("cut=reject:{a}-{b}", "a firewall rejects connections to it"),
     "rejected by an administrator": Away(rejected("icmpx type admin-prohibited"), "no route leads to it"),
     "only new connections come to the first": Away(only_new(0)),
     "only new connections come to the second": Away(only_new(1)),
-    "rejected at one end": Away(rejected("icmpx type port-unreachable", both=False)),
+    "rejected at one end": Away("cut=reject:{a}->{b}"),
     "reset at one end": Away(
         rejected("tcp reset", both=False), "or a firewall resets connections to it", True, kind="ended"
     ),
@@ -174,7 +158,10 @@ def tried(ways: Mapping[str, Away]) -> dict[str, list[str]]:
         for pair, job, away in zip(pairs, jobs, ways.values(), strict=True):
             for rank in job:
                 rank.tell("go")
-            away.cut(*pair)
+            if isinstance(away.cut, str):
+                net.apply(away.cut.format(a=pair[0].name, b=pair[1].name))
+            else:
+                away.cut(*pair)
             cuts.append(time.clock_gettime(time.CLOCK_MONOTONIC))
         found = {
             name: known(job, pair, cut, away)

@@ -36,6 +36,26 @@ from malt._sim import kernel, programs
         (["--hosts", "2", "--delay", "61s", "--", "true"], ["'61s' is not a time", "up to 60s"]),
         (["--hosts", "2", "--loss", "0.01", "--", "true"], ["--loss", "'0.01' is not a part", "5%"]),
         (["--hosts", "2", "--loss", "101%", "--", "true"], ["'101%' is not a part"]),
+        (["--hosts", "2", "--at", "2:off:h1", "--", "true"], ["--at: '2' is not a time", "such as 2s:off:h1"]),
+        (["--hosts", "2", "--at", "off:h1", "--", "true"], ["--at: 'off' is not a time"]),
+        (["--hosts", "2", "--at", "2s", "--", "true"], ["--at: '2s' is not an event"]),
+        (["--hosts", "2", "--at", "2s:kill:h1", "--", "true"], ["--at: 'kill:h1' is not an event", "such as off:h1"]),
+        (
+            ["--hosts", "2", "--at", "2s:off:h2", "--", "true"],
+            ["2s:off:h2: there is no host h2\nthe hosts are h0"],
+        ),
+        (
+            ["--hosts", "2", "--at", "3s:heal:h0-h1", "--at", "4s:cut:h0", "--", "true"],
+            ["--at 3s:heal:h0-h1: that changes nothing", "nothing left to heal"],
+        ),
+        (
+            ["--hosts", "2", "--at", "3s:cut:h0->h1", "--at", "2s:cut:h0-h1", "--", "true"],
+            ["--at 3s:cut:h0->h1: that changes nothing", "nothing left to cut"],
+        ),
+        (
+            ["--hosts", "3", "--at", "3s:heal:h0-h1", "--at", "2000ms:off:h1", "--", "true"],
+            ["--at 3s:heal:h0-h1: host h1 is off at that time"],
+        ),
     ],
 )
 def test_a_wrong_command_line_says_what_to_do(
@@ -65,12 +85,19 @@ def test_quantities(option: str, text: str, value: float) -> None:
     assert getattr(sim.parser().parse([f"--{option}", text]), option) == pytest.approx(value)
 
 
+def test_events_come_in_the_order_of_their_times() -> None:
+    given = ["--at", "1s:heal:h0", "--at", "2ms:cut:h0", "--at", "1s:off:h0"]
+    plan = sim._plan(sim.parser().parse(given).at, 2, pytest.fail)
+    assert [moment.text for moment in plan] == ["2ms:cut:h0", "1s:heal:h0", "1s:off:h0"]
+
+
 def test_help_shows_the_examples_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["sim", "--help"])
     shown = capsys.readouterr().out
     assert "malt sim --hosts 2 --loss 1% -- python measure.py" in shown
     assert "such as 1%\n" in shown
+    assert "--at '2s:cut:h0->h2'" in shown
 
 
 @pytest.fixture
@@ -88,6 +115,23 @@ def test_a_missing_program_is_named_with_its_package(
     err = capsys.readouterr().err
     assert "needs the program ip" in err
     assert "apt install iproute2" in err
+
+
+def test_a_firewall_is_asked_for_only_where_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def found(name: str) -> str:
+        asked.append(name)
+        raise programs.SimError(f"a simulated network needs the program {name}")
+
+    monkeypatch.setattr(programs, "found", found)
+    monkeypatch.setattr("malt._sim.isolation.found", found)
+    for event in ("1s:cut:h1", "1s:cut=reject:h1"):
+        assert main(["sim", "--hosts", "2", "--at", event, "--", "true"]) == 2
+    assert asked == ["ip", "nft"]
+    assert "needs the program nft" in capsys.readouterr().err
 
 
 def test_a_machine_that_refuses_namespaces_says_what_helps(

@@ -22,7 +22,6 @@ from malt._cli.wrap import columns
 from malt._ranks import machine
 from malt._ranks.launch import Job, job_environment, meeting
 from malt._ranks.output import Display
-from malt._ranks.rank import Outcome, farewell
 
 RANKS = Kind("malt run", "rank")
 
@@ -146,17 +145,11 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
         env = _environment(options, part)
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
-        job.mourn = partial(_mourn, terminal)
         job.elsewhere = part.size - len(part.numbers)
         for rank in part.numbers:
             job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
 
     return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
-
-
-def _mourn(terminal: Terminal, rank: Outcome, left: Sequence[Outcome]) -> None:
-    """Say that a rank has died, and which ranks go on."""
-    terminal.note(farewell(rank, left, RANKS.name))
 
 
 def _see_survivors(options: argparse.Namespace, size: int, refuse: Refuse) -> None:
@@ -180,8 +173,7 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
     def gather(failures: Failures, terminal: Terminal) -> Hosts:
         return Hosts(places, options, task, failures, (lambda _: None) if options.quiet else terminal.note)
 
-    def start(there: Hosts, terminal: Terminal) -> None:
-        there.mourn = partial(_mourn, terminal)
+    def start(there: Hosts, _: Terminal) -> None:
         there.connect()
 
     with contextlib.ExitStack() as opened:

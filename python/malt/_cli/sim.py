@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from malt import _sim
 from malt._cli import target
-from malt._cli.options import Parser, UsageError, ranks, see_room, unfit, whole
+from malt._cli.options import Parser, Refuse, UsageError, ranks, see_room, unfit, whole
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
 from malt._ranks.launch import Job, meeting, program_environment
 from malt._ranks.room import MOST
+from malt._sim import events, programs
 from malt._sim import network as networks
 from malt._sim.host import variables
 
@@ -27,7 +31,8 @@ TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 PARTS = {"%": 0.01}
 
 USAGE = (
-    "malt sim --hosts HOSTS [-n RANKS] [--rate RATE] [--delay TIME] [--loss PART] SCRIPT.py | -- PROGRAM  [arguments]"
+    "malt sim --hosts HOSTS [-n RANKS] [--rate RATE] [--delay TIME] [--loss PART] [--at TIME:EVENT] "
+    "SCRIPT.py | -- PROGRAM  [arguments]"
 )
 
 STORE = "h0:29500"
@@ -44,6 +49,13 @@ These variables tell the program where it runs: MALT_SIM_HOST (0, 1, ...),
 MALT_SIM_HOSTS (the number of hosts), MALT_SIM_NAMES (h0,h1,...) and MALT_SIM_ADDRESSES
 (10.0.0.1,10.0.1.1,...; the hosts have IPv6 addresses, too).
 
+--at TIME:EVENT lets something happen so long after the start of the programs. off:h1 powers
+host h1 off: no packet enters or leaves it any more, its processes are killed, and that
+counts as no failure. cut:h0-h1 drops all packets between two hosts, cut:h0->h1 (in quotes)
+those from h0 to h1 only, and cut:h1 those between h1 and all others. cut=reject,
+cut=blackhole, cut=unplug and cut=address cut by a firewall that says so, by a route, by
+the host's cable and by the loss of its address. heal:h0-h1 makes whole what was cut.
+
 Output is shown with the rank, or the host, in front of each line. If one fails, all are
 stopped, and its exit code is returned. Nothing of the network or the programs remains,
 even if this command is killed. Needs Linux and iproute2, and root only if ordinary users
@@ -56,6 +68,8 @@ EXAMPLES = """\
   malt sim --hosts 4 --rate 1Gbit -- sh -c 'torchrun --nnodes 4 \\
       --node-rank $MALT_SIM_HOST --master-addr h0 train.py'
   malt sim --hosts 2 --loss 1% -- python measure.py
+  malt sim --hosts 3 --at 2s:off:h1 train.py
+  malt sim --hosts 3 --at '2s:cut:h0->h2' --at '3s:heal:h0->h2' train.py
 """
 
 
@@ -73,7 +87,54 @@ def parser() -> Parser:
     made.add_argument(
         "--loss", type=_loss, default=0.0, metavar="PART", help="share of the packets that are lost, such as 1%%"
     )
+    made.add_argument(
+        "--at",
+        type=_moment,
+        action="append",
+        default=[],
+        metavar="TIME:EVENT",
+        help="what happens while the programs run, such as 2s:off:h1; can be given several times",
+    )
     return made
+
+
+class _Moment(NamedTuple):
+    """An event of the command line."""
+
+    seconds: float
+    """After the start of the programs."""
+    event: events.Event
+    text: str
+
+
+def _moment(text: str) -> _Moment:
+    after, _, event = text.partition(":")
+    seconds = _quantity(after, TIMES, "time", "us, ms or s", "2s:off:h1", 0, 1e6)
+    try:
+        return _Moment(seconds, events.parse(event or text), text)
+    except _sim.SimError as error:
+        raise unfit(str(error)) from None
+
+
+def _plan(moments: Iterable[_Moment], hosts: int, refuse: Refuse) -> list[_Moment]:
+    """Return events in their order, or refuse one that cannot happen after the others."""
+    plan = sorted(moments, key=lambda moment: moment.seconds)
+    cuts: frozenset[events.Cut] = frozenset()
+    off: set[int] = set()
+    for _, event, text in plan:
+        try:
+            after = event.outcome(cuts, hosts)
+        except _sim.SimError as error:
+            refuse(f"--at {text}: {error}")
+        gone = off.intersection(event.hosts)
+        if gone:
+            refuse(f"--at {text}: host h{gone.pop()} is off at that time", "it stays off once it is")
+        if event.what == "off":
+            off.update(event.hosts)
+        elif after == cuts:
+            refuse(f"--at {text}: that changes nothing", f"there is nothing left to {event.what} at that time")
+        cuts = after
+    return plan
 
 
 def _hosts(text: str) -> int:
@@ -128,38 +189,56 @@ def main(arguments: Sequence[str]) -> int:
     each = options.ranks or 1
     if as_ranks and each * options.hosts > MOST:
         parse.error(f"{each * options.hosts} ranks are too many", f"a job has at most {MOST}")
+    plan = _plan(options.at, options.hosts, parse.error)
     see_room("malt sim", argv, each * options.hosts)
     keep_standard_descriptors()
     try:
+        if any(moment.event.way == "reject" for moment in plan):
+            programs.found("nft")
         _sim.isolate()
         network = _sim.Network(options.hosts, rate=options.rate, loss=options.loss, delay=options.delay)
     except _sim.SimError as error:
         raise UsageError("malt sim", str(error)) from None
     # The network is not taken down here: that comes with the end of this process.
-    return _run_ranks(network, argv, each) if as_ranks else _run_programs(network, argv)
+    return _run(network, argv, each if as_ranks else None, plan)
 
 
-def _run_ranks(network: _sim.Network, argv: Sequence[str], each: int) -> int:
-    """Run a script as the ranks of a job, so many on each host."""
-    hosts = network.hosts
+def _run(network: _sim.Network, argv: Sequence[str], ranks: int | None, plan: Sequence[_Moment]) -> int:
+    """Run a script as the ranks of a job, so many on each host, or a program once on each."""
+    hosts, each = network.hosts, ranks or 1
     size = each * len(hosts)
-    env = program_environment(size) | meeting(size, STORE, os.urandom(16).hex())
+    env = program_environment(size)
+    if ranks is not None:
+        env |= meeting(size, STORE, os.urandom(16).hex())
 
     def start(job: Job, _: Terminal) -> None:
-        for rank in range(size):
-            host = hosts[rank // each]
-            own = {"MALT_RANK": str(rank), **variables(hosts, host.number)}
-            job.start(argv, env | own, enter=host.enter)
+        for number in range(size):
+            host = hosts[number // each]
+            own = {} if ranks is None else {"MALT_RANK": str(number)}
+            job.start(argv, {**env, **own, **variables(hosts, host.number)}, enter=host.enter)
 
-    return supervise(RANKS, argv[0], size, here, start)
+    kind = HOSTS if ranks is None else RANKS
+    return supervise(kind, argv[0], size, here, start, attend=partial(_attend, network, plan, kind))
 
 
-def _run_programs(network: _sim.Network, argv: Sequence[str]) -> int:
-    hosts = network.hosts
-    env = program_environment(len(hosts))
-
-    def start(job: Job, _: Terminal) -> None:
-        for host in hosts:
-            job.start(argv, {**env, **variables(hosts, host.number)}, enter=host.enter)
-
-    return supervise(HOSTS, argv[0], len(hosts), here, start)
+def _attend(network: _sim.Network, plan: Sequence[_Moment], kind: Kind, job: Job, terminal: Terminal) -> None:
+    """Let the events happen at their times, as long as programs run."""
+    each = len(job.ranks) // len(network.hosts)
+    begun = time.monotonic()
+    for number, (seconds, event, text) in enumerate(plan):
+        if job.wait(begun + seconds) or job.stopped is not None:
+            if job.first_failure() is None:
+                late = ", ".join(moment.text for moment in plan[number:])
+                terminal.note(f"the programs ended after {time.monotonic() - begun:.1f} s, before {late}")
+            return
+        said = str(event)
+        if event.what == "off":
+            there = job.ranks[event.hosts[0] * each :][:each]
+            job.lose(there)
+            if kind is RANKS:
+                said += f", with {kind.name(rank.number for rank in there)}"
+        try:
+            network.apply(event)
+        except _sim.SimError as error:
+            raise UsageError("malt sim", f"--at {text} failed", str(error)) from None
+        terminal.note(f"after {time.monotonic() - begun:.1f} s: {said}")

@@ -16,7 +16,7 @@ from malt._cli.terminal import Terminal, colours
 from malt._ranks import parent, room
 from malt._ranks.launch import Job
 from malt._ranks.output import Display
-from malt._ranks.rank import Outcome
+from malt._ranks.rank import Outcome, farewell
 
 C = TypeVar("C", bound=Job)
 
@@ -67,6 +67,7 @@ def supervise(
     start: Callable[[C, Terminal], None],
     finish: Callable[[C, Terminal, Display], None] = lambda *_: None,
     logs: Mapping[int, BinaryIO] | None = None,
+    attend: Callable[[C, Terminal], None] = lambda *_: None,
 ) -> int:
     """Start processes, show what they write, hand signals on to them, and say how they ended.
 
@@ -87,6 +88,8 @@ def supervise(
         Called when all have ended.
     logs : mapping of files, optional
         See `Display`.
+    attend : callable, optional
+        Called when they have started; waits for them as long as it has something to do meanwhile.
 
     Returns
     -------
@@ -99,11 +102,13 @@ def supervise(
     oom_kills = room.oom_kills()
     with gather(failures, terminal) as job:
         terminal.job = job
+        job.mourn = lambda rank, left: terminal.note(farewell(rank, left, kind.name))
         signals = Signals(job, terminal, f"{kind.noun}s")
         try:
             start(job, terminal)
         except OSError as error:
             raise UsageError(kind.command, *not_started(kind.noun, program, len(job.ranks), size, error)) from None
+        attend(job, terminal)
         job.wait()
         terminal.detach()
         left = job.close()

@@ -376,7 +376,7 @@ class Job:
             if not rank.status or rank.died is not None:
                 continue
             if self._can_be_spared(rank):
-                rank.died, rank.lived = now, now - self._begun
+                self._lose(rank)
                 self._signal(rank, signal.SIGTERM)  # its children, which nobody needs any more
                 self.mourn(rank, [other for other in self.ranks if other.status is None])
                 continue
@@ -384,6 +384,17 @@ class Job:
                 rank.failed = now
             if self.stopped is None:
                 self._stop_soon()
+
+    def lose(self, ranks: Iterable[Rank]) -> None:
+        """Count it as no failure that ranks are about to be killed with their host; what has ended before counts."""
+        self.judge()
+        for rank in ranks:
+            if rank.status is None:
+                self._lose(rank)
+
+    def _lose(self, rank: Rank) -> None:
+        rank.died = time.monotonic()
+        rank.lived = rank.died - self._begun
 
     def _can_be_spared(self, rank: Outcome) -> bool:
         """Tell whether the others go on without a rank that has ended: all that still run have said so."""

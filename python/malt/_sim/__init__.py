@@ -2,7 +2,7 @@ r"""Hosts of a simulated network on this machine: what ``malt sim`` and ``tests/
 
 A host is a network namespace, with a host name, a ``/etc/hosts``, shared memory
 and a boot id of its own. Its cable, a pair of veth devices, leads to a bridge, the
-switch. Rate (tbf), loss (a filter) and a cut cable are the kernel's own; delay is a
+switch. Rate (tbf), loss and cuts (filters) are the kernel's own; delay is a
 program of ours (``wire``), since many kernels come without netem.
 
 ::

@@ -1,4 +1,4 @@
-"""What leads from a host to the switch: how fast it is, what gets lost, how long it takes, whether it is cut."""
+"""What leads from a host to the switch: how fast it is, what gets lost, how long it takes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ _DROP = "4,32 0 0 4294963256,37 0 1 {limit},6 0 0 4294967295,6 0 0 2"
 def mac(number: int) -> str:
     """Return the Ethernet address of a host."""
     return f"02:00:00:00:00:{number:02x}"
-
-
-# The same for packets from an Ethernet address, of which bytes 2 to 5 are compared.
-_DROP_FROM = "4,32 0 0 8,21 0 1 {mac},6 0 0 2,6 0 0 4294967295"
 
 
 class Traffic(NamedTuple):
@@ -152,32 +148,6 @@ class Cable:
     def _filter(self, do: str, order: int, *what: str) -> None:
         what = ("protocol", "all", *what) if what else ()
         call("tc", "filter", do, "dev", self.port, "ingress", "pref", str(order), *what)
-
-    def cut(self, source: Cable | None = None) -> None:
-        """Cut it: nothing passes, and the host's end sees that (no carrier).
-
-        Parameters
-        ----------
-        source : Cable, optional
-            Drop only what comes from the host at this cable, without a sign to either of them.
-            The other direction, and all other hosts, are not affected.
-        """
-        if source is None:
-            call("ip", "link", "set", self.port, "down")
-        else:
-            program = _DROP_FROM.format(mac=int(mac(source.number).replace(":", "")[-8:], 16))
-            self._from("add", source, "bpf", "bytecode", program, "direct-action")
-
-    def restore(self, source: Cable | None = None) -> None:
-        """Make whole again what `cut` has cut with the same argument."""
-        if source is None:
-            call("ip", "link", "set", self.port, "up")
-        else:
-            self._from("del", source)
-
-    def _from(self, do: str, source: Cable, *what: str) -> None:
-        what = ("protocol", "all", *what) if what else ()
-        call("tc", "filter", do, "dev", self.port, "egress", "pref", str(source.number + 1), *what)
 
     # ------------------------------------------------------------------ what has passed
 

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import product
 from typing import Any
 
@@ -67,24 +67,32 @@ class Host:
         self._user = kernel.own_user()
         self._namespaces = _namespaces(self.name, count)
         self.cable = Cable(number, self._enter, delay)
-        """What leads to the switch: rate, loss, delay, cut and restore."""
+        """What leads to the switch: rate, loss and delay."""
 
     @property
     def namespaces(self) -> Mapping[str, str]:
         """The paths of its namespaces, by kind, as long as it is open."""
         return {kind: f"/proc/{os.getpid()}/fd/{fd}" for kind, fd in zip(_KINDS, self._namespaces, strict=True)}
 
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Its addresses, by protocol: ``ip``, and ``ip6`` where the machine has that."""
+        return {"ip": self.address, **({"ip6": self.address6} if os.path.exists("/proc/net/if_inet6") else {})}
+
+    def addressed(self, do: str) -> list[str]:
+        """Return what `ip` has to do on the host to ``add`` its addresses, or to ``del`` them."""
+        lines = [f"address {do} {self.address}/16 dev {HOST_END}"]
+        if "ip6" in self.addresses:
+            # Without the second in which the host would ask whether another has the address.
+            lines.append(f"address {do} {self.address6}/64 dev {HOST_END}{' nodad' if do == 'add' else ''}")
+        return lines
+
     def connect(self) -> None:
         """Give its end of the cable, which has been laid, its addresses."""
-        lines = ["link set lo up", f"address add {self.address}/16 dev {HOST_END}", f"link set {HOST_END} up"]
-        kinds = [address]
-        if os.path.exists("/proc/net/if_inet6"):
-            # Without the second in which the host would ask whether another has the address.
-            lines.append(f"address add {self.address6}/64 dev {HOST_END} nodad")
-            kinds.append(address6)
+        lines = ["link set lo up", *self.addressed("add"), f"link set {HOST_END} up"]
         if self.count > ASKING:
             others = [number for number in range(self.count) if number != self.number]
-            for kind, other in product(kinds, others):
+            for kind, other in product((address, address6)[: len(self.addresses)], others):
                 lines.append(f"neighbour add {kind(other)} lladdr {mac(other)} nud permanent dev {HOST_END}")
         batch("ip", lines, enter=self._enter)
 
@@ -130,6 +138,16 @@ class Host:
         """Reset all TCP connections of the host: both ends get an error. Returns how many there were."""
         closed = call("ss", "--no-header", "--tcp", "--kill", "state", "connected", enter=self._enter)
         return len(closed.splitlines())
+
+    def kill(self) -> None:
+        """Kill all of its processes, also such as another program has brought here."""
+        own = {os.readlink(path) for path in self.namespaces.values()}
+        killed: set[int] = set()
+        while new := _processes(own) - killed:  # until none of them has forked meanwhile
+            for pid in new:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            killed |= new
 
     def close(self) -> None:
         """Let go of it; it ends with its last process."""
@@ -185,6 +203,16 @@ def _replace(path: str, text: str) -> None:
     os.chmod(other, 0o644)
     kernel.mount(other, path, None, kernel.MS_BIND)
     os.unlink(other)
+
+
+def _processes(namespaces: Set[str]) -> set[int]:
+    """Return the processes that are in one of these namespaces."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has ended
+            if namespaces & {os.readlink(f"/proc/{pid}/ns/{kind}") for kind in _KINDS}:
+                found.add(int(pid))
+    return found
 
 
 def _hosts(count: int) -> str:

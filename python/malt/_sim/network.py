@@ -6,7 +6,9 @@ import socket
 from contextlib import ExitStack, suppress
 
 from malt._sim.cable import SWITCH
+from malt._sim.cuts import change
 from malt._sim.delay import Delay
+from malt._sim.events import Cut, Event, parse
 from malt._sim.host import Host
 from malt._sim.programs import SimError, batch
 
@@ -38,7 +40,7 @@ class Network:
     >>> with Network(2, rate=1e9, delay=0.005) as net:  # doctest: +SKIP
     ...     net.hosts[0].start(["python", "server.py"])
     ...     net.hosts[1].start(["python", "client.py", net.hosts[0].name])
-    ...     net.hosts[1].cable.cut()
+    ...     net.apply("cut:h0-h1")
     """
 
     def __init__(self, hosts: int, *, rate: float | None = None, loss: float = 0.0, delay: float = 0.0) -> None:
@@ -48,6 +50,7 @@ class Network:
             raise SimError("this process is in a network that is in use", do="Call malt._sim.isolate() first.")
         self.hosts: list[Host] = []
         self._delay: Delay | None = None
+        self._cuts: frozenset[Cut] = frozenset()
         with ExitStack() as unfinished:
             unfinished.callback(self.close)
             self._make(hosts)
@@ -80,6 +83,20 @@ class Network:
         if self._delay is None:
             self._delay = Delay(len(self.hosts))
         return self._delay
+
+    def apply(self, event: Event | str) -> None:
+        """Let something happen to hosts or links, now, such as ``cut:h0-h1``; `events` has the words for it.
+
+        To cut what is cut already, or heal what is whole, does nothing. A host that was powered off can be
+        healed: it is on again, without processes.
+        """
+        if isinstance(event, str):
+            event = parse(event)
+        cuts = event.outcome(self._cuts, len(self.hosts))
+        change(self.hosts, made=cuts - self._cuts, healed=self._cuts - cuts)
+        self._cuts = cuts
+        if event.what == "off":  # the cable first: its kernel says no goodbye for its processes
+            self.hosts[event.hosts[0]].kill()
 
     def __enter__(self) -> Network:
         return self

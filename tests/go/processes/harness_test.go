@@ -1,12 +1,14 @@
 package processes
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -198,6 +200,33 @@ func TestLeftoversOnHostsAreFound(t *testing.T) {
 	find(hosts[1], "left")
 	if b, err := hosts[1].command("rm", "/dev/shm/left").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, b)
+	}
+}
+
+// TestOnHostsThatArePoweredOff: all ranks there are killed, without a word to the
+// others, and after calm the host is as new.
+func TestOnHostsThatArePoweredOff(t *testing.T) {
+	hosts := hostsFor(t)[:2]
+	at := site{hosts: hosts, places: []int{0, 1, 1}, transport: "auto"}
+	for range 2 {
+		x := newTrialAt(t, 3, claim{Graph: "all", Mode: "bsp", Elements: 10}, at)
+		x.until("all are at work", func() bool { return x.others(-1, func(r int) bool { return x.word(r, gathers) > 0 }) })
+		if err := hosts[0].wires.apply("off:" + hosts[1].Name); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range x.ranks[1:] {
+			<-p.ended
+			if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL {
+				t.Errorf("rank %d: %v", p.rank, p.cmd.ProcessState)
+			}
+		}
+		if x.ranks[0].hasEnded() {
+			t.Errorf("rank 0 has heard of it: %s", &x.ranks[0].output)
+		}
+		x.killAll()
+		if err := errors.Join(x.leftovers(), calm(hosts)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -67,14 +67,21 @@ func hostsFor(t *testing.T) []*host {
 	return all
 }
 
-// change asks for one: cut, restore, reset, calm, or loss, delay, rate with a
+// change asks for a change of a host: reset, calm, or loss, delay, rate with a
 // value.
 func (h *host) change(what string, value ...any) error {
-	request, err := json.Marshal(append([]any{what, h.number}, value...))
+	return h.wires.ask(append([]any{what, h.number}, value...)...)
+}
+
+// apply lets something happen to hosts and links, in the words of malt sim --at:
+// cut:h0->h1, heal:h0->h1, off:h1.
+func (w *wires) apply(event string) error { return w.ask("apply", event) }
+
+func (w *wires) ask(what ...any) error {
+	request, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
-	w := h.wires
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := w.conn.Write(append(request, '\n')); err != nil {
@@ -85,7 +92,7 @@ func (h *host) change(what string, value ...any) error {
 		return err
 	}
 	if failed != nil {
-		return fmt.Errorf("%s of host %s: %s", what, h.Name, *failed)
+		return fmt.Errorf("%s: %s", request, *failed)
 	}
 	return nil
 }

@@ -225,14 +225,14 @@ func (c *controller) befall(f fault) error {
 	}
 	if f.lasts == 0 {
 		c.parted.Store(int64(now()))
-		return h.change("cut")
+		return h.wires.apply("cut=unplug:" + h.Name)
 	}
-	if err := h.change("cut"); err != nil {
+	if err := h.wires.apply("cut=unplug:" + h.Name); err != nil {
 		return err
 	}
 	select {
 	case <-time.After(f.lasts):
 	case <-c.done:
 	}
-	return h.change("restore")
+	return h.wires.apply("heal:" + h.Name)
 }
