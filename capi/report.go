@@ -35,9 +35,9 @@ func reportJoined(c libmalt.Config) {
 }
 
 // reportExpelled says that the others have gone on without this rank, so that its end, however
-// it comes, is not that of the job.
+// it comes, is not that of the job. It is the last that is said.
 func reportExpelled() {
-	if r := surviving.Load(); r != nil {
+	if r := surviving.Swap(nil); r != nil {
 		r.say("{\"expelled\": true}\n")
 	}
 }

@@ -42,8 +42,9 @@ type Config struct {
 	// seems to hang.
 	Timeout time.Duration
 	// Unreachable is for how long another machine may give no sign of life before its
-	// ranks are dead; 0: 5 s. Too short, and a cable that was pulled out for a moment
-	// ends the job.
+	// Unreachable is for how long another machine may give no sign of life before its
+	// ranks are dead; 0: 5 s, with Continue 0.5 s. Too short, and a cable that was pulled out
+	// for a moment ends the job, or the others go on without that machine.
 	Unreachable time.Duration
 	// Continue has the job go on when a rank dies, while at least MinRanks (0: one) are left;
 	// otherwise a death ends it. All ranks say the same.
@@ -160,8 +161,8 @@ func (c *Config) set(name, key, value string) (err error) {
 		c.Timeout = time.Duration(s * float64(time.Second))
 	case "unreachable":
 		s, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(s >= 2) || s > 1e9 {
-			return say.Errorf(ErrInvalid, "%s=%.40s: expected 2 or more seconds, since MALT asks an idle machine once a second", name, value)
+		if err != nil || !(s >= 0.2) || s > 1e9 {
+			return say.Errorf(ErrInvalid, "%s=%.40s: expected 2 or more seconds, or with on_death=continue 0.2 or more", name, value)
 		}
 		c.Unreachable = time.Duration(s * float64(time.Second))
 	}
@@ -186,6 +187,10 @@ func (c Config) validate() error {
 	if c.Size > 1 && c.Store == "" {
 		return say.Errorf(ErrInvalid, "rank %d of %d has no store at which to meet the others", c.Rank, c.Size).
 			Try("Start the program with `malt run -n %d`, or set MALT_STORE.", c.Size)
+	}
+	if c.Unreachable > 0 && c.Unreachable < 2*time.Second && !c.Continue {
+		return say.Errorf(ErrInvalid, "unreachable=%g: expected 2 or more seconds, since MALT asks an idle machine once a second", c.Unreachable.Seconds()).
+			Try("Take 2 or more. With on_death=continue 0.2 are enough.")
 	}
 	if c.MinRanks > c.Size {
 		return say.Errorf(ErrInvalid, "min_ranks=%d, and the job has %d ranks", c.MinRanks, c.Size).Try("Take a number from 1 to %d.", c.Size)
@@ -244,7 +249,7 @@ func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Version: c.Version, Transport: c.Transport,
+		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Survives: c.Continue, Version: c.Version, Transport: c.Transport,
 		Report: c.Report,
 	}
 }

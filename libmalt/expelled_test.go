@@ -3,8 +3,11 @@ package libmalt_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"malt/internal/say"
 	"malt/libmalt"
@@ -15,7 +18,7 @@ import (
 // expellable is a rank that its job may go on without, though it lives.
 type expellable struct {
 	rdma.Viewed
-	out atomic.Bool
+	out, stuck atomic.Bool
 }
 
 func (e *expellable) Out() error {
@@ -25,9 +28,17 @@ func (e *expellable) Out() error {
 	return nil
 }
 
+func (e *expellable) Stuck() error {
+	if e.stuck.Load() {
+		return say.Errorf(rdma.ErrExpelled, "").At("host 1 (rank 1) cannot be reached").Try("Look after the network.")
+	}
+	return nil
+}
+
 func (e *expellable) Confirm(context.Context) error { return e.Out() }
 
-// TestExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds.
+// TestExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds. A
+// wait whose time is up while it cannot be decided who takes part says so.
 func TestExpelledRankGoesNoFurther(t *testing.T) {
 	ctx := background(t)
 	ranks := inmem.New(2)
@@ -55,6 +66,13 @@ func TestExpelledRankGoesNoFurther(t *testing.T) {
 	if err := w.Confirm(ctx); err != nil {
 		t.Fatal(err)
 	}
+	e.stuck.Store(true)
+	short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer stop()
+	if err := w.Barrier(short); !errors.Is(err, rdma.ErrExpelled) || !strings.Contains(fmt.Sprint(err), "timed out\nhost 1 (rank 1) cannot be reached") {
+		t.Errorf("while votes are missing a barrier ends with %v", err)
+	}
+	e.stuck.Store(false)
 	waits := make(chan error)
 	go func() { waits <- w.Barrier(ctx) }()
 	e.out.Store(true)

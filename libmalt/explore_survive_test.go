@@ -125,7 +125,7 @@ func (a *actor) summed(call uint64) error {
 // included holds that all who live have taken part.
 func (a *actor) included(set byte) {
 	for r, b := range a.all {
-		if set>>r&1 == 0 && !b.t.Dead() {
+		if set>>r&1 == 0 && !b.out() {
 			a.t.Fail("rank %d lives, and has not taken part (%#b)", r, set)
 		}
 	}
@@ -136,7 +136,7 @@ func same(all []*actor, report func(string, ...any)) {
 	var first *actor
 	for _, a := range all {
 		switch {
-		case a.t.Dead():
+		case a.out():
 		case first == nil:
 			first = a
 		case !bytes.Equal(a.s.Data, first.s.Data):

@@ -53,6 +53,9 @@ const (
 	preemptions = "preemptions=" // at most, see explore.Options
 	survive     = "survive="     // 1: the job goes on when a rank dies; see explore_survive_test.go
 	split       = "split="       // 1: data of collective calls is sent behind its header
+	apart       = "apart="       // the host of each rank, a digit, if there are several: see explore_settle_test.go
+	dies        = "dies="        // 1 + the rank that may die; 0: all may
+	cut         = "cut="         // 1 + the rank that is left out alive
 )
 
 // own is what the play says itself under a key, or 0.
@@ -68,7 +71,7 @@ func (p *play) own(key string) (value int) {
 // ofObject are the options that are not the play's own.
 func (p *play) ofObject() string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
-		return slices.ContainsFunc([]string{lines, preemptions, survive, split}, func(own string) bool { return strings.HasPrefix(option, own) })
+		return slices.ContainsFunc([]string{lines, preemptions, survive, split, apart, dies, cut}, func(own string) bool { return strings.HasPrefix(option, own) })
 	}), " ")
 }
 
@@ -92,7 +95,8 @@ type actor struct {
 	mine float64  // what its array holds since it gave an allreduce up
 	has  [][]byte // by rank: its rows as they were folded last, of a sparse object
 
-	levels []uint64 // its clock after each allreduce, broadcast and barrier
+	levels []uint64   // its clock after each allreduce, broadcast and barrier
+	done   rdma.Words // who has done all, on several hosts: see stay
 }
 
 const entryBytes = 8
@@ -104,11 +108,15 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if p.own(survive) > 0 {
 		job.Survive()
 	}
+	if hosts := p.own(apart); hosts > 0 {
+		job.Apart(digits(hosts))
+	}
 	marks := job.Words("mark", core.MarkCount)
 	log := x.Memory(entryBytes * 16 * n)
 	all := make([]*actor, n)
 	for r := range all {
 		w := &World{job: core.Explored(r, n), timeout: 1}
+		w.job.Room = room
 		v := &Vector{Object: Object{w: w}}
 		own := m
 		v.mode.Store(&own)
@@ -166,19 +174,28 @@ func (p *play) cast(x *explore.Exec, m mode) {
 			all[to].w.job.Hear(r, in[i])
 		}
 	}
+	if p.own(apart) > 0 {
+		p.settle(job, all)
+	}
 	for r, a := range all {
 		a.t = job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
 			a.tr, a.w.job.T, a.w.job.Marks = tr, tr, core.NewMarks(tr, marks[r])
 			if p.own(survive) > 0 {
-				if err := a.w.job.Survive(1); err != nil {
+				if err := a.w.job.Survive(context.Background(), 1); err != nil {
 					t.Fail("%v", err)
 				}
 			}
 			a.perform(p.scripts[r])
 		})
+		if dies := p.own(dies); dies > 0 && dies != 1+r {
+			a.t.Immune()
+		}
 	}
 	if p.kills > 0 {
 		job.Kernel()
+	}
+	if rank := p.own(cut) - 1; rank >= 0 {
+		job.Cut(rank)
 	}
 	if p.inPlace() && p.host == nil {
 		x.Always(func(report func(string, ...any)) { claims(all, report) })
@@ -269,12 +286,17 @@ func (a *actor) perform(script string) {
 		}
 		var dead *rdma.PeerError
 		switch {
+		case errors.Is(err, rdma.ErrExpelled) && a.play.own(cut) == 1+a.w.job.Rank:
+			return
 		case errors.As(err, &dead) && a.play.kills > 0 && a.play.own(survive) == 0:
 			_ = a.w.Close()
 			return
 		case err != nil:
 			a.t.Fail("%q at %d: %v", script, i, err)
 		}
+	}
+	if a.done != nil && !a.stay(ctx) {
+		return
 	}
 	a.at("leave")
 	if err := a.w.Close(); err != nil {
@@ -457,7 +479,7 @@ func agree(all []*actor, report func(string, ...any)) {
 		for _, a := range all {
 			set := *a.entry(a.w.job.Rank, clock)
 			switch {
-			case set == 0 || a.t.Dead():
+			case set == 0 || a.out():
 			case first == nil:
 				first = a
 			case set != *a.entry(first.w.job.Rank, clock):

@@ -19,6 +19,9 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		s.kind, s.Kind = newVector, "vector"
 	}
 	mode, err := w.checked(name, options, s.kind)
+	if err == nil {
+		err = w.lasts(mode)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,6 +94,15 @@ func (w *World) checked(name, options string, of takers) (mode, error) {
 	return m, err
 }
 
+// lasts fails for a mode that cannot go on when ranks die, where this job does.
+func (w *World) lasts(m mode) error {
+	if !w.job.Settles() || m.Lasts(w.job.Size) {
+		return nil
+	}
+	return say.Errorf(ErrUnsupported, "%s on graph %s cannot go on when ranks die, in a job on several hosts", m.Rule, m.Graph).
+		Try("Take graph=all, another consistency, or on_death=stop.")
+}
+
 // Configure changes what options name: graph, allow_disconnected, consistency
 // and, of a vector, fold. Collective; what was unseen counts as seen. On an
 // error s is as it was.
@@ -101,6 +113,9 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 	}
 	return s.Alone(func() error {
 		mode, err := s.mode.Load().with(options, s.Job.Size, of)
+		if err == nil {
+			err = s.w.lasts(mode)
+		}
 		if err != nil {
 			return err
 		}
@@ -129,6 +144,7 @@ type making struct {
 	told   *keep            // by the first part
 	joined chan error
 	stop   context.CancelFunc
+	found  *rdma.PeerError // a death, in connecting, on which the transport had yet to decide
 
 	failure error  // of this rank, told to all
 	done    func() // when all has succeeded
@@ -218,6 +234,10 @@ func (m *making) join() (bool, error) {
 		err := m.s.way.Join(context.Background())
 		return err == nil, err
 	}
+	if m.found != nil && m.w.job.Undecided(m.found) {
+		return false, m.part.Look()
+	}
+	m.found = nil
 	if m.joined == nil {
 		var ctx context.Context
 		ctx, m.stop = context.WithCancel(context.Background())
@@ -232,6 +252,10 @@ func (m *making) join() (bool, error) {
 		m.stop()
 		m.joined = nil
 		var dead *rdma.PeerError
+		if errors.As(err, &dead) && (m.w.job.Undecided(dead) || core.LeftOut(m.w.job.T, dead.Rank)) {
+			m.found = dead // connects again, once that is decided
+			return false, m.part.Look()
+		}
 		if errors.Is(err, rdma.ErrLeft) || errors.As(err, &dead) {
 			err = core.FirstOf(m.part.Look(), err) // in the words of the call
 		}

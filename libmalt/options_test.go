@@ -83,7 +83,7 @@ func TestConfigFromEnv(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"rank=-1": "from 0 to", "rank=x": "whole number", "size=0": "from 1 to", "size=99999": "from 1 to", "store_fd=0": "at least 1", "store_fd=socket": "whole number", "store_fd=5,": "by commas",
-		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=1": "2 or more", "unreachable=NaN": "2 or more", "token=fifteen-letters": "16 or more", "rnak=1": `Did you mean "rank"?`,
+		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=0.1": "2 or more", "unreachable=NaN": "2 or more", "token=fifteen-letters": "16 or more", "rnak=1": `Did you mean "rank"?`,
 	} {
 		c := Config{Size: 1}
 		if err := c.Set(in); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
@@ -92,6 +92,12 @@ func TestConfigRefuses(t *testing.T) {
 	}
 	if err := (Config{Rank: 3, Size: 3, Store: "local:ab"}).validate(); !errors.Is(err, ErrInvalid) {
 		t.Errorf("rank 3 of 3: %v", err)
+	}
+	if err := (Config{Size: 1, Unreachable: time.Second}).validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "2 or more") {
+		t.Errorf("unreachable=1 where a death ends the job: %v", err)
+	}
+	if err := (Config{Size: 1, Unreachable: time.Second, Continue: true}).validate(); err != nil {
+		t.Errorf("unreachable=1 where it does not: %v", err)
 	}
 	if err := (Config{Rank: 1, Size: 3}).validate(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "malt run -n 3") {
 		t.Errorf("no store: %v", err)

@@ -18,25 +18,43 @@ func (k *keep) Begin(c *core.Collective) error {
 	return nil
 }
 
-// expect makes room in the heap, where the kernel would kill for what is not
-// there.
-func (k *keep) Expect(rank int, total uint64) error {
+// room is memory in the heap, where the kernel would kill for what is not there.
+func room(rank int, total uint64) ([]byte, error) {
 	if total > core.ChunkBytes {
 		if free, limit := auto.FreeMemory(); total > free {
-			return say.Errorf(ErrNoMemory, "rank %d sends %d bytes, and %d are free within %s", rank, total, free, limit).More("out-of-memory")
+			return nil, say.Errorf(ErrNoMemory, "rank %d sends %d bytes, and %d are free within %s", rank, total, free, limit).More("out-of-memory")
 		}
 	}
-	k.parts[rank] = make([]byte, 0, total)
-	return nil
+	return make([]byte, total), nil
 }
 
-func (k *keep) Chunk(c *core.Collective, rank, _ int, b []byte) bool {
-	k.parts[rank] = append(k.parts[rank], b...)
+func (k *keep) Expect(rank int, total uint64) (err error) {
+	k.parts[rank], err = room(rank, total)
+	return err
+}
+
+func (k *keep) Chunk(c *core.Collective, rank, off int, b []byte) bool {
+	reduce.Copy(k.parts[rank][off:], b)
 	c.Taken(rank, len(b))
 	return true
 }
 
 func (k *keep) Finish(c *core.Collective) { k.parts[c.Job.Rank] = append([]byte{}, c.Data...) }
+
+func (k *keep) Result() [][]byte { return k.parts }
+
+func (k *keep) Give(c *core.Collective, ranks []int, lengths []uint64) (_ [][]byte, err error) {
+	k.parts = make([][]byte, c.Job.Size)
+	for _, r := range ranks {
+		if len(lengths) != len(k.parts) {
+			return nil, say.Errorf(rdma.ErrCorrupt, "the result of %s has %d parts, expected %d", c.Name(), len(lengths), len(k.parts))
+		}
+		if k.parts[r], err = room(r, lengths[r]); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(k.parts), nil
+}
 
 // combine folds the ranks' data chunk by chunk, in the order of ranks, so that
 // all ranks compute the same bits. dst is written when all is there: at an
@@ -99,6 +117,34 @@ func (m *combine) Finish(*core.Collective) {
 	}
 }
 
+func (m *combine) Result() [][]byte { return one(m.scratch) }
+
+func (m *combine) Give(c *core.Collective, _ []int, lengths []uint64) (_ [][]byte, err error) {
+	if m.scratch, err = given(c, len(m.dst), lengths); err != nil {
+		return nil, err
+	}
+	return one(m.scratch), nil
+}
+
+// one is the pieces of a result that is in scratch memory.
+func one(scratch []byte) [][]byte {
+	if scratch == nil {
+		return nil
+	}
+	return [][]byte{scratch}
+}
+
+// given is scratch memory for a result that another rank gives; nil: it has none.
+func given(c *core.Collective, want int, lengths []uint64) ([]byte, error) {
+	switch {
+	case len(lengths) == 0:
+		return nil, nil
+	case len(lengths) > 1 || lengths[0] != uint64(want):
+		return nil, say.Errorf(rdma.ErrCorrupt, "the result of %s has the lengths %d, expected %d", c.Name(), lengths, want)
+	}
+	return c.Job.Scratch(want)
+}
+
 // fill copies root's data, or of an object being made those of the lowest rank that takes
 // part. dst is written when all is there, unless nobody has it yet.
 type fill struct {
@@ -114,7 +160,11 @@ func (f *fill) Begin(c *core.Collective) (err error) {
 	c.Data, f.scratch = nil, nil
 	switch {
 	case c.Job.Rank == f.root:
-		c.Data = f.dst
+		if c.Data = f.dst; c.Job.Settles() { // others may ask for it when dst has changed
+			if f.scratch, err = c.Job.Scratch(len(f.dst)); err == nil {
+				reduce.Copy(f.scratch, f.dst)
+			}
+		}
 	case f.fresh && !c.Job.Survives():
 		f.scratch = f.dst
 	default: // the root may die before all is there
@@ -141,4 +191,16 @@ func (f *fill) Finish(c *core.Collective) {
 	if slices.Contains(c.Ranks(), f.root) && c.Job.Rank != f.root && (!f.fresh || c.Job.Survives()) {
 		reduce.Copy(f.dst, f.scratch)
 	}
+}
+
+func (f *fill) Result() [][]byte { return one(f.scratch) }
+
+func (f *fill) Give(c *core.Collective, ranks []int, lengths []uint64) (_ [][]byte, err error) {
+	if f.fresh {
+		f.root = ranks[0]
+	}
+	if f.scratch, err = given(c, len(f.dst), lengths); err != nil {
+		return nil, err
+	}
+	return one(f.scratch), nil
 }

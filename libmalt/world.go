@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/rdma"
+	"malt/rdma/auto"
 )
 
 // World is this rank's membership in a job. Its calls that wait serve one
@@ -28,6 +30,13 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 		if w.job, err = core.NewJob(ctx, t); err != nil {
 			return err
 		}
+		w.job.Room = room
+		if c.Continue && len(t.Near()) < t.Size() {
+			w.job.Linger = lingering + 2*cmp.Or(c.Unreachable, auto.WhereSurvived)
+			if err := w.job.PublishSettling(ctx); err != nil {
+				return err
+			}
+		}
 		hosts := [][]byte{core.TellHost(t)}
 		if t.Size() > 1 { // nobody leaves before everybody has joined
 			if hosts, err = w.collect(ctx, core.OpOf("malt.init", c.onDeath(), nil), hosts[0]); err != nil {
@@ -35,7 +44,7 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			}
 		}
 		if w.job.Hosts, err = core.HostsOf(hosts, t.Near()); err == nil && c.Continue {
-			err = w.job.Survive(c.MinRanks)
+			err = w.job.Survive(ctx, c.MinRanks)
 		}
 		return err
 	}()
@@ -47,6 +56,10 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	}
 	return w, nil
 }
+
+// lingering is more than a death between hosts, or a host that falls silent, takes to be settled,
+// without the time after which hosts are silent.
+const lingering = time.Second
 
 // Rank is this process's number, 0 … Size()-1.
 func (w *World) Rank() int { return w.job.Rank }

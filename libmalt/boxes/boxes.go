@@ -55,7 +55,15 @@ type Mode struct {
 
 // Everyone tells whether all ranks send to all others, in lock-step.
 func (m Mode) Everyone(size int) bool {
-	if m.Rule.Boxes() != rdma.ByClock || m.Graph.Varies() {
+	return m.Rule.Boxes() == rdma.ByClock && m.toAll(size)
+}
+
+// Lasts tells whether objects of this mode can go on, among ranks of several hosts, when ranks
+// die. Queues between hosts cannot have new edges, so all ranks have to send to all.
+func (m Mode) Lasts(size int) bool { return m.Rule.Boxes().Depth() == 0 || m.toAll(size) }
+
+func (m Mode) toAll(size int) bool {
+	if m.Graph.Varies() {
 		return false
 	}
 	for r := range size {

@@ -25,7 +25,8 @@ type channel struct {
 	readers   []int    // all of them
 	sources   []source // what is heard from others, in the order of ranks
 
-	// Of a queue in a job that goes on when ranks die: its edges begin and end.
+	// Of a queue in a job that goes on when ranks die: its edges begin and end. Between hosts
+	// they only end: see Lasts.
 	edged  bool
 	edges  rdma.ViewedOutbox // is out
 	served []int             // receivers that the next update is for: see serve
@@ -49,6 +50,8 @@ type source struct {
 	edge  *core.Edge
 
 	read   uint64           // seq of the update that was folded last
+	taken  uint64           // clock of the update that was taken last, to be folded
+	graph  *graphs.Graph    // the last one that the rank was in, once it is left out
 	folded uint64           // through this channel
 	lost   uint64           // edge.Overwritten before this channel
 	sends  bool             // in the graph; else it may come to, when others have died
@@ -86,7 +89,7 @@ func (b *Boxes) publish(m Mode, about string) (*channel, error) {
 		spec: rdma.Spec{Bytes: b.Codec.Most(), Mode: m.Rule.Boxes(), About: core.Brief(about), Partial: b.Codec.Row() > 0},
 	}
 	others := rdma.Everyone(size).Others(rank)
-	c.edged = b.Job.Survives() && c.spec.Mode.Depth() > 0
+	c.edged = b.Job.Survives() && c.spec.Mode.Depth() > 0 && !b.Job.Settles()
 	c.among(b.Job.Adopt(), rank)
 	c.readers = c.receivers
 	if b.Job.Survives() {

@@ -67,7 +67,7 @@ func (b *Boxes) State() []any {
 	state := append(b.Member.State(), b.unfolds, b.void, b.back, b.owedAt, b.ch.view)
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
-		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.reads, src.inbox)
+		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.graph != nil, src.reads, src.inbox)
 	}
 	if b.Route != (core.BoxesOnly{}) {
 		state = append(state, b.syncing.stage)

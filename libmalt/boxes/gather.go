@@ -57,6 +57,7 @@ func (b *Boxes) End(folded bool) error {
 	clear(b.updates)
 	b.updates = b.updates[:0]
 	b.Gate.Leave()
+	b.Job.Freed()
 	return nil
 }
 
@@ -119,10 +120,11 @@ func (o *gathering) Step() (bool, error) {
 			return false, err
 		}
 	}
-	b.Job.Adopt()
-	b.CatchUp()
-	err := o.receive()
-	if err == nil && len(o.late) == 0 {
+	settled, err := o.adopt()
+	if err == nil && settled {
+		err = o.receive()
+	}
+	if err == nil && settled && len(o.late) == 0 {
 		err = o.uneven()
 	}
 	if queue && (err != nil || len(o.late) > 0) {
@@ -132,7 +134,7 @@ func (o *gathering) Step() (bool, error) {
 		o.GiveUp()
 		return false, err
 	}
-	if len(o.late) > 0 {
+	if len(o.late) > 0 || !settled {
 		b.Job.Marks.Note(core.InGather, b.ID, b.Clock())
 		o.watch.Blocked(b.Member, o.late)
 		return false, nil
@@ -169,6 +171,9 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 	}
 	standing, death := o.b.Job.Standing(rank, gone)
 	verdict := rule.About(standing)
+	if standing == rule.Lost && o.b.settles() && o.b.ch.view.Has(rank) {
+		verdict = rule.Wait // until this rank is settled in the view without it
+	}
 	if verdict == rule.Wait {
 		o.late = append(o.late, rank)
 	} else if verdict == rule.Fail || standing == rule.Lost || o.b.ch.mode.Even {
@@ -221,7 +226,11 @@ func (o *gathering) lockstep() error {
 		if in == nil { // this rank's own, or that of one which died and is behind
 			continue
 		}
-		if err := o.behind(r, in.Clock); err != nil {
+		look := in.Clock
+		if b.settles() && !b.ch.view.Has(r) {
+			look = func() (uint64, error) { return b.counts(r), b.Job.T.State(r) }
+		}
+		if err := o.behind(r, look); err != nil {
 			return err
 		}
 	}
@@ -238,6 +247,9 @@ func (o *gathering) lockstep() error {
 		}
 		if src.has {
 			o.drop(src) // a collective has raised the clock since
+		}
+		if src.held, src.has = b.given(src); src.has {
+			continue
 		}
 		var err error
 		if src.held, src.has, err = src.inbox.At(b.Clock()); err != nil {
@@ -350,6 +362,7 @@ func (o *gathering) collect() {
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
 		if src.has && src.held.Data != nil {
+			src.taken = src.held.Clock
 			b.updates = append(b.updates, codec.Update{
 				Data: src.held.Data, Rank: src.rank, Clock: src.held.Clock,
 				Age: b.age(src.held.Clock), Weight: src.held.Weight,

@@ -28,7 +28,7 @@ func (b *Boxes) repair() {
 	if c == nil || view.Generation == c.view.Generation {
 		return
 	}
-	before, old := c.receivers, c.view
+	before, old, graph := c.receivers, c.view, c.graph
 	c.among(view, b.Job.Rank)
 	c.some = true
 	if c.edges == nil && slices.ContainsFunc(c.receivers, func(r int) bool { return !slices.Contains(before, r) }) {
@@ -39,6 +39,9 @@ func (b *Boxes) repair() {
 	for i := range c.sources {
 		s := &c.sources[i]
 		s.sends = slices.Contains(c.senders, s.rank)
+		if old.Has(s.rank) && !view.Has(s.rank) {
+			s.graph = graph
+		}
 		if s.queue != nil && s.sends {
 			s.reads = true
 			s.queue.Begin(view.Generation)
@@ -96,6 +99,8 @@ func (b *Boxes) bury() {
 			return false
 		}
 		switch clock, _ := s.inbox.Clock(); {
+		case b.settles():
+			return b.Over(s.rank, b.Clock())
 		case c.spec.Mode == rdma.ByClock && clock > b.Clock():
 			return false
 		case c.spec.Mode.Depth() > 0 && s.reads && !slices.Contains(b.gathering.lost, s.rank):

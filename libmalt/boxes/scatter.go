@@ -158,7 +158,9 @@ func (o *scattering) advance() (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		o.n, stamp.Kind = n, uint16(kind)
+		if o.n, stamp.Kind = n, uint16(kind); o.named && b.settles() {
+			stamp.Age = named
+		}
 		if err := out.Commit(o.n, stamp, o.to); err != nil {
 			return false, err
 		}
@@ -207,6 +209,9 @@ func (o *scattering) adopt() error {
 	before := b.ch.view.Generation
 	b.Job.Adopt()
 	b.CatchUp()
+	if err := b.Job.Help(b.Member); err != nil {
+		return err
+	}
 	if b.ch.view.Generation == before {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"malt/rdma"
 	"malt/rdma/inmem"
 	"malt/rdma/internal/handshake"
+	"malt/rdma/remote"
 	"malt/rdma/rendezvous"
 	"malt/rdma/shm"
 )
@@ -34,14 +35,19 @@ type Config struct {
 	// Unreachable is for how long another host may give no sign of life before its
 	// ranks are dead; 0: as tcp says.
 	Unreachable time.Duration
-	Version     string // of MALT, the same on all ranks
-	Host        string // the machine, for tests of several on one; "": as the kernel says
-	Transport   string // one of Names, or "auto"; "" is auto
+	// Survives says that the job may go on when ranks die. All ranks say the same.
+	Survives  bool
+	Version   string // of MALT, the same on all ranks
+	Host      string // the machine, for tests of several on one; "": as the kernel says
+	Transport string // one of Names, or "auto"; "" is auto
 
 	// Report, if not nil, is told now and then which ranks have not come to
 	// host:port yet, as far as this one knows, what stands in the way, and what to do.
 	Report func(absent []int, detail, do string)
 }
+
+// WhereSurvived is Config.Unreachable by default where the job may go on when ranks die.
+const WhereSurvived = remote.WhereSurvived
 
 // Encryption says which connections between hosts are encrypted: those of which an
 // end has an address that is not private, all, or none.

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"malt/rdma/rendezvous/meeting"
 	"malt/rdma/shm"
 	"malt/rdma/tcp"
+	"malt/rdma/vote"
 )
 
 // met is what a rank knows once all have met at host:port.
@@ -66,15 +68,28 @@ func openHosts(ctx context.Context, c Config) (rdma.Transport, error) {
 	if m.alone {
 		return opened(m.tcp(ctx, nil))
 	}
-	return mixed.Open(func(elsewhere func(int) error) (mixed.Near, error) {
+	return mixed.Open(m.voting(), func(elsewhere mixed.Elsewhere) (mixed.Near, error) {
 		near := m.rendezvous()
-		near.Members, near.Elsewhere = m.table.Near(), elsewhere
+		near.Members, near.Elsewhere = m.table.Near(), elsewhere.State
+		if m.Survives {
+			near.Hosts, near.Said = m.table.Hosts, elsewhere.Said
+		}
 		t, err := shm.Open(ctx, *near)
 		if err != nil {
 			m.close()
 		}
 		return t, err
 	}, func(near mixed.Near) (mixed.Far, error) { return m.tcp(ctx, near) })
+}
+
+// voting is how the hosts decide who takes part; nil: a death ends the job.
+func (m *met) voting() *mixed.Voting {
+	if !m.Survives {
+		return nil
+	}
+	return &mixed.Voting{
+		Job: vote.Job{Hosts: 1 + slices.Max(m.table.Hosts), Of: m.table.Hosts}, Unreachable: cmp.Or(m.Unreachable, remote.WhereSurvived),
+	}
 }
 
 // openTCP is tcp between all ranks, also of one host.
@@ -137,7 +152,7 @@ func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
 // tcp connects this rank with all others but near ones, with which it has a doorbell; nil:
 // there are none.
 func (m *met) tcp(ctx context.Context, near mixed.Near) (*remote.Transport, error) {
-	c := remote.Config{Rank: m.Rank, Size: m.Size, Generation: m.table.Generation, Listening: true, Unreachable: m.Unreachable}
+	c := remote.Config{Rank: m.Rank, Size: m.Size, Generation: m.table.Generation, Listening: true, Unreachable: m.Unreachable, Survives: m.Survives && near != nil}
 	if near != nil {
 		c.Near, c.Bell = near.Near(), near
 	}

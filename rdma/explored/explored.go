@@ -21,6 +21,7 @@ type Job struct {
 	words    []byte // for each rank its bell and its state, and the view: generation<<32 | ranks
 	survive  bool   // the job goes on when ranks die
 	ranks    []*Transport
+	hosts    []int // of each rank; nil: all are on one
 }
 
 // States of a rank.
@@ -140,13 +141,20 @@ func (j *Job) Box(sender int, spec rdma.Spec, readers []int) (rdma.Outbox, []rdm
 	if err != nil {
 		return nil, nil, err
 	}
+	far := j.links(sender, spec)
 	inboxes := make([]rdma.Inbox, len(readers))
 	for i, rank := range readers {
 		in, err := box.NewInbox(end(rank), i)
 		if err != nil {
 			return nil, nil, err
 		}
-		inboxes[i] = &inbox{in, func(u rdma.Update) { j.ranks[rank].thread.Observe(u.Stamp, string(u.Data)) }}
+		own := &inbox{in, func(u rdma.Update) { j.ranks[rank].thread.Observe(u.Stamp, string(u.Data)) }}
+		if inboxes[i] = own; far != nil && j.hosts[rank] != j.hosts[sender] {
+			inboxes[i] = far.inbox(own, rank)
+		}
+	}
+	if far != nil {
+		return &farOutbox{out, far.sends}, inboxes, nil
 	}
 	return out, inboxes, nil
 }
@@ -218,10 +226,12 @@ func (t *Transport) Name() string { return "explored" }
 func (t *Transport) Rank() int    { return t.rank }
 func (t *Transport) Size() int    { return len(t.job.ranks) }
 
-// Near is all ranks.
+// Near is all ranks, or those of the same host.
 func (t *Transport) Near() (ranks []int) {
 	for r := range t.job.ranks {
-		ranks = append(ranks, r)
+		if t.job.hosts == nil || t.job.hosts[r] == t.job.hosts[t.rank] {
+			ranks = append(ranks, r)
+		}
 	}
 	return ranks
 }
@@ -257,6 +267,9 @@ func (t *Transport) listen(ctx context.Context, step func() bool) error {
 		if step() {
 			return nil
 		}
+		if t.knows(t) {
+			return rdma.ErrExpelled
+		}
 		if p, ok := ctx.(*Patience); ok && t.thread.Choose(2) == 1 {
 			p.over = true
 			return ctx.Err()
@@ -270,11 +283,14 @@ func (t *Transport) Wake() { t.job.ringOwn(t.rank) }
 func (t *Transport) State(peer int) error {
 	switch t.job.state(peer).Load() {
 	case left:
+		if t.knows(t.job.ranks[peer]) {
+			return killed(peer)
+		}
 		return rdma.ErrLeft
 	case dead:
 		return killed(peer)
 	}
-	if t.job.survive && t.job.view().Load()>>peer&1 == 0 {
+	if t.job.survive && !t.knows(t) && t.job.view().Load()>>peer&1 == 0 {
 		return killed(peer)
 	}
 	return nil
@@ -286,7 +302,7 @@ func killed(rank int) error {
 
 // View implements rdma.Viewed. Survive of the job is what counts.
 func (t *Transport) View() rdma.View {
-	if !t.job.survive {
+	if !t.job.survive || t.knows(t) {
 		return rdma.Everyone(len(t.job.ranks))
 	}
 	word := t.job.view().Load()
@@ -302,6 +318,7 @@ func (t *Transport) View() rdma.View {
 func (t *Transport) Survive(int) {}
 
 func (t *Transport) Out() error                    { return nil }
+func (t *Transport) Stuck() error                  { return nil }
 func (t *Transport) Confirm(context.Context) error { return nil }
 
 func (t *Transport) Expel(int) error { return rdma.ErrNotSupported }

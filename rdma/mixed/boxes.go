@@ -3,6 +3,7 @@ package mixed
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"malt/rdma"
 )
@@ -55,26 +56,41 @@ func (t *transport) dead(ranks []int) error {
 }
 
 // Subscribe takes the boxes of far senders last, without waiting: what fails or
-// is given up has taken nothing, unless a far sender goes in that moment.
+// is given up has taken nothing. If a far sender goes in that moment, those of near ones are
+// kept for the next call of the same name: a box can be taken once, and the job may go on.
 func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
 	near, far := t.split(senders)
 	if err := t.far.Await(ctx, name, s, far, func() error { return t.dead(near) }); err != nil {
 		return nil, err
 	}
-	here, err := t.near.Subscribe(ctx, name, s, near)
-	if err != nil {
-		return nil, err
+	t.mu.Lock()
+	here := t.taken[name]
+	delete(t.taken, name)
+	t.mu.Unlock()
+	if here == nil {
+		var err error
+		if here, err = t.near.Subscribe(ctx, name, s, near); err != nil {
+			return nil, err
+		}
 	}
 	there, err := t.far.Subscribe(ctx, name, s, far)
 	if err != nil {
-		for _, in := range here {
-			err = errors.Join(err, in.Close())
-		}
+		t.mu.Lock()
+		t.taken[name] = here
+		t.mu.Unlock()
 		return nil, err
 	}
 	from := make(map[int]rdma.Inbox, len(senders))
 	for _, in := range append(here, there...) {
 		from[in.From()] = in
+	}
+	for _, in := range here {
+		if !slices.Contains(senders, in.From()) { // it has died since
+			err = errors.Join(err, in.Close())
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	all := make([]rdma.Inbox, len(senders))
 	for i, r := range senders {

@@ -44,9 +44,9 @@ func open(t testing.TB, host ...int) []rdma.Transport {
 	var wg sync.WaitGroup
 	for rank, h := range host {
 		wg.Go(func() {
-			all[rank], errs[rank] = Open(
-				func(elsewhere func(int) error) (Near, error) {
-					return shm.Open(ctx, rendezvous.Config{Rank: rank, Size: len(host), Store: job, Token: "secret", Members: near[h], Elsewhere: elsewhere})
+			all[rank], errs[rank] = Open(nil,
+				func(elsewhere Elsewhere) (Near, error) {
+					return shm.Open(ctx, rendezvous.Config{Rank: rank, Size: len(host), Store: job, Token: "secret", Members: near[h], Elsewhere: elsewhere.State})
 				},
 				func(n Near) (Far, error) {
 					return remote.Open(ctx, remote.Config{Rank: rank, Size: len(host), Generation: 1, Near: near[h], Bell: n},

@@ -9,55 +9,79 @@ import (
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/bell"
+	"malt/rdma/membership"
+	"malt/rdma/vote"
 )
 
 // Near is the half that connects the ranks of one machine.
 type Near interface {
-	half
+	rdma.Viewed
+	rdma.Connected
 	bell.Doorbell
 	// PublishBeyond is Publish, also for readers that are far.
 	PublishBeyond(name string, s rdma.Spec, near, far []int, by box.Relayer) (rdma.Outbox, error)
 	// CloseEnds closes what is open, and does not leave.
 	CloseEnds() error
+	// Ballots is the page of this host. wake is called when a rank is found dead.
+	Ballots(wake func()) membership.Home
 }
 
 // Far is the half that connects machines.
 type Far interface {
-	half
+	rdma.Transport
+	rdma.Connected
 	box.Relayer
 	Reaches(rank int) bool // it is on another machine
 	// Await returns when Subscribe would not wait, or with the error of hopeless.
 	Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error
 	// SubAt is Sub with a doorbell of the other half.
 	SubAt(bell.Doorbell) (rdma.Transport, error)
-}
 
-type half interface {
-	rdma.Transport
-	rdma.Connected
+	// What follows is for a job that goes on when ranks die: see package remote.
+	Survive(members interface {
+		Land(peer int, k vote.Kind, arg uint32, body []byte) error
+		Has(rank int) bool
+		Expelled(peer int)
+	})
+	Post(peer int, k vote.Kind, arg uint32, body []byte)
+	Doubted(peer int) bool
+	Gone(peer int) bool
+	Said(peer int) bool // its end is its own last word
+	Review()
 }
 
 // transport is one rank, or a sub of it, which waits at the doorbell of its near half.
 type transport struct {
-	near Near
-	far  Far
+	near  Near
+	far   Far
+	isSub bool
 
 	mu    sync.Mutex
-	words map[string]*words // whose halves did not both come about (yet), by name
+	words map[string]*words       // whose halves did not both come about (yet), by name
+	taken map[string][]rdma.Inbox // from near ranks, where those from far ones could not be, by name
 }
 
 var _ rdma.Transport = (*transport)(nil)
 
-// Open joins this rank with those of its machine, and then connects it with all others.
-// The near half asks elsewhere for the state of a far rank.
-func Open(near func(elsewhere func(rank int) error) (Near, error), far func(near Near) (Far, error)) (rdma.Transport, error) {
+// Elsewhere is what the near half asks about far ranks.
+type Elsewhere struct {
+	State func(rank int) error
+	Said  func(rank int) bool // State is its own last word
+}
+
+// Open joins this rank with those of its machine, and then connects it with all others. With
+// voting the job can go on when ranks die.
+func Open(voting *Voting, near func(Elsewhere) (Near, error), far func(near Near) (Far, error)) (rdma.Transport, error) {
 	// Until both halves are there nobody asks for the state of a far rank.
 	var beyond atomic.Pointer[Far]
-	here, err := near(func(rank int) error {
-		if t := beyond.Load(); t != nil {
-			return (*t).State(rank)
-		}
-		return nil
+	here, err := near(Elsewhere{
+		State: func(rank int) error {
+			if t := beyond.Load(); t != nil {
+				return (*t).State(rank)
+			}
+			return nil
+		},
+		Said: func(rank int) bool { return (*beyond.Load()).Said(rank) },
 	})
 	if err != nil {
 		return nil, err
@@ -68,11 +92,15 @@ func Open(near func(elsewhere func(rank int) error) (Near, error), far func(near
 		return nil, errors.Join(err, here.Close())
 	}
 	beyond.Store(&there)
-	return join(here, there), nil
+	t := join(here, there)
+	if voting != nil {
+		return &surviving{t, *voting, new(atomic.Pointer[membership.Members])}, nil
+	}
+	return t, nil
 }
 
 func join(near Near, far Far) *transport {
-	return &transport{near: near, far: far, words: map[string]*words{}}
+	return &transport{near: near, far: far, words: map[string]*words{}, taken: map[string][]rdma.Inbox{}}
 }
 
 func (t *transport) Name() string { return t.near.Name() + "+" + t.far.Name() }
@@ -119,6 +147,14 @@ func (t *transport) Traffic(peer int) rdma.Traffic {
 }
 
 func (t *transport) Sub() (rdma.Transport, error) {
+	s, err := t.sub()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (t *transport) sub() (*transport, error) {
 	near, err := t.near.Sub()
 	if err != nil {
 		return nil, err
@@ -127,7 +163,9 @@ func (t *transport) Sub() (rdma.Transport, error) {
 	if err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
-	return join(near.(Near), far.(Far)), nil
+	s := join(near.(Near), far.(Far))
+	s.isSub = true
+	return s, nil
 }
 
 // Close closes what is open in both halves before it leaves by either: who sees

@@ -10,6 +10,7 @@ import (
 	"malt/rdma"
 	"malt/rdma/box"
 	"malt/rdma/internal/ends"
+	"malt/rdma/membership"
 	"malt/rdma/rendezvous"
 )
 
@@ -72,9 +73,14 @@ func (t *Transport) Survive(least int) { t.host.Survive(least) }
 func (t *Transport) View() rdma.View   { return t.host.View() }
 
 func (t *Transport) Out() error                    { return nil }
+func (t *Transport) Stuck() error                  { return nil }
 func (t *Transport) Confirm(context.Context) error { return nil }
 
 func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }
+
+// Ballots is the page of this machine, where the ranks of a job are on several
+// (rendezvous.Config.Hosts). wake is called when one of this machine is found dead.
+func (t *Transport) Ballots(wake func()) membership.Home { return t.host.Ballots(wake) }
 
 func (t *Transport) State(peer int) error { return t.host.State(peer) }
 

@@ -81,7 +81,7 @@ var ofSurvivors = []mutation{
 	},
 	{
 		line:   "a rank does not follow to a later attempt",
-		in:     "libmalt/internal/core.Collective.retry",
+		in:     "libmalt/internal/core.Collective.again",
 		old:    "$c.sent, $c.ready = -1, false",
 		new:    "$c.ready = false",
 		caught: "TestExploreSurvivors/sum_of_several_messages", big: true, how: "waits for ever",

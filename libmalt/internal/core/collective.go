@@ -2,6 +2,7 @@ package core
 
 import (
 	"math"
+	"slices"
 
 	"malt/internal/say"
 	"malt/libmalt/reduce"
@@ -52,6 +53,11 @@ type Sink interface {
 	Chunk(c *Collective, rank, off int, b []byte) bool
 	// Finish is called once when everything has come.
 	Finish(c *Collective)
+	// Result is what Finish has made of it, the same on all ranks, in pieces. They stay as
+	// they are until the next call has finished: see settling. Give makes room for the pieces
+	// of another rank's Result, of a call among these ranks; then Finish is called.
+	Result() [][]byte
+	Give(c *Collective, ranks []int, lengths []uint64) ([][]byte, error)
 }
 
 // Collective is one collective call, or one part of it. As a Call it goes by the route of
@@ -76,6 +82,7 @@ type Collective struct {
 	fault int             // the rank that made it fail: this one, until another was seen to
 	died  *rdma.PeerError // that rank's death, if it is dead
 	own   []news          // on its card
+	told  []heard         // what its end has levelled, where survivors settle
 }
 
 // arrival is how far one rank's data has come.
@@ -122,16 +129,18 @@ func (c *Collective) Last() bool { return c.last }
 func (c *Collective) Got(rank int) int { return c.from[rank].got }
 
 func (c *Collective) Step() (bool, error) {
-	done, err := c.attempts()
+	done, err := c.attempts(c.advance)
 	switch {
 	case err != nil:
 		err = c.explain(err)
 		c.Fail(err)
+		c.quit()
 	case done:
 		c.sink.Finish(c)
 		if c.last {
 			c.End()
 		}
+		c.keep()
 	}
 	return done, err
 }
@@ -139,19 +148,8 @@ func (c *Collective) Step() (bool, error) {
 // Enter has the others know that this rank is in the call. It has to wait until
 // nobody writes into the array that it is about.
 func (c *Collective) Enter() (bool, error) {
-	if !c.begun {
-		if err := c.Job.startAway(CallOf(c.op), c.n, c.about); err != nil {
-			return false, err
-		}
-		c.begun = true
-		// Who has given it up may have sent since, and this rank may have folded
-		// that: so it is not where all are before the call.
-		if err := c.checkReaders(); err != nil {
-			return false, err
-		}
-		if err := c.exhaust(); err != nil {
-			return false, err
-		}
+	if err := c.arrive(); err != nil {
+		return false, err
 	}
 	if c.late = c.late[:0]; c.about != nil {
 		if c.late = c.about.Body.Writers(c.late); len(c.late) > 0 {
@@ -159,6 +157,23 @@ func (c *Collective) Enter() (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// arrive has the others know that this rank is in the call.
+func (c *Collective) arrive() error {
+	if c.begun {
+		return nil
+	}
+	if err := c.Job.startAway(CallOf(c.op), c.n, c.about); err != nil {
+		return err
+	}
+	c.begun = true
+	// Who has given it up may have sent since, and this rank may have folded
+	// that: so it is not where all are before the call.
+	if err := c.checkReaders(); err != nil {
+		return err
+	}
+	return c.exhaust()
 }
 
 // advance sends and receives what can be.
@@ -323,6 +338,8 @@ func (c *Collective) peek(rank int) (bool, error) {
 			return false, c.gone(rank, c.Job.T.State(rank))
 		case s.next.Kind == kindReason:
 			return false, c.ReadReason(rank, s.next.Data)
+		case s.next.Age > c.attempt() && c.Job.Settles():
+			return false, nil // this rank hears of that view soon
 		case s.next.Age > c.attempt():
 			return false, errAttempt
 		case s.next.Kind != c.part:
@@ -337,15 +354,8 @@ func (c *Collective) peek(rank int) (bool, error) {
 // the ranks that have yet to send for this part. One that has come and is gone
 // again has taken its memory along.
 func (c *Collective) Look() error {
-	for {
-		err := c.look()
-		if err != errAttempt {
-			return err
-		}
-		if err := c.retry(); err != nil { // nothing has been sent in this part
-			return err
-		}
-	}
+	_, err := c.attempts(func() (bool, error) { return false, c.look() }) // nothing has been sent in this part
+	return err
 }
 
 func (c *Collective) look() error {
@@ -392,10 +402,17 @@ func (c *Collective) End() {
 	if c.about != nil {
 		c.Job.touch(c.about)
 	}
+	var among []int
+	if c.Job.Settles() {
+		among = ranks
+	}
 	for _, s := range c.Job.touched {
 		s.touched = false
+		if c.Job.Settles() {
+			c.told = append(c.told, heard{s.ID, slices.Clone(s.told)})
+		}
 		if !s.gone.Load() {
-			l := s.stood()
+			l := s.stood(among)
 			l.Seen, l.Among = s == c.about, ranks
 			s.levelTo(l)
 		}
@@ -413,6 +430,7 @@ func (c *Collective) End() {
 // before each. So what may be overwritten counts as seen (Inbox.Return, after the
 // mark is taken back, which is an exchange), and what is behind it is waited for.
 func (c *Collective) GiveUp() {
+	c.quit()
 	c.Job.Marks.Set(MarkAway, 0)
 	for _, s := range c.Job.open() {
 		l := c.Job.unread()
@@ -424,6 +442,7 @@ func (c *Collective) GiveUp() {
 	c.Job.calls.Store(c.n)
 	c.Job.stopAway()
 	c.Job.Marks.Note(InCompute, 0, 0)
+	c.Job.Freed()
 }
 
 func (c *Collective) Name() string { return CallOf(c.op) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"malt/internal/say"
 	"malt/libmalt/progress"
@@ -22,8 +23,10 @@ type Job struct {
 	views rdma.Viewed // T, once the job is to go on when ranks die; nil: it is not
 	// OnDeath is called for each rank that the job goes on without, from the call that
 	// notices.
-	OnDeath  func(v rdma.View, dead *rdma.PeerError)
-	Hosts    Hosts // set by the first collective call
+	OnDeath func(v rdma.View, dead *rdma.PeerError)
+	Hosts   Hosts // set by the first collective call
+	// Room is memory in the heap for so many bytes from rank, or ErrNoMemory.
+	Room     func(rank int, bytes uint64) ([]byte, error)
 	Marks    *Marks
 	Failures *Failures
 	Progress *progress.Loop
@@ -34,9 +37,16 @@ type Job struct {
 	in      []stream      // by rank; own entry unused
 	calls   atomic.Uint64 // collectives completed or given up
 	small   int           // data up to this length travels with its header
-	scratch []byte        // for results that must not be half written
+	scratch [2][]byte     // for results that must not be half written; see Scratch
+	spare   int           // which of them the next result goes to
 	touched []*Member     // objects that the end of a collective call levels
 	met     int           // how many ranks were in the last collective call
+
+	// Linger is for how long a rank that is done waits for the others to be, before it leaves.
+	Linger time.Duration
+
+	settling    *settling   // nil: on one host, and where a death ends the job
+	settlingOut rdma.Outbox // its queue to the others
 
 	mu      sync.Mutex
 	objects []*Member // open, in the order of creation and of ids; appended to, else replaced
@@ -126,6 +136,11 @@ func (j *Job) Close() error {
 			return err
 		}
 	}
+	why := j.Failures.Reason()
+	if s := j.settling; s != nil && why == nil && !j.closed {
+		j.Marks.Set(MarkAway, Ended)
+		j.linger()
+	}
 	j.mu.Lock()
 	closed := j.closed
 	j.closed, j.objects = true, nil
@@ -133,7 +148,10 @@ func (j *Job) Close() error {
 	if closed {
 		return nil
 	}
-	if why := j.Failures.Reason(); why != nil {
+	if s := j.settling; why == nil && s != nil && s.unfinished() {
+		why = rdma.HasFailed(j.Rank, "it has left while the others were waiting for what it had of a dead rank")
+	}
+	if why != nil {
 		j.Abort(why) // before anything that others could take for an end in good order
 	}
 	j.Marks.Set(MarkAway, Ended)
@@ -142,10 +160,35 @@ func (j *Job) Close() error {
 		err = FirstOf(err, m.shut())
 		m.Gate.Leave()
 	}
-	if j.scratch != nil {
-		err = FirstOf(err, j.T.Unmap(j.scratch))
+	for _, b := range j.scratch {
+		if b != nil {
+			err = FirstOf(err, j.T.Unmap(b))
+		}
 	}
 	return FirstOf(err, j.T.Close())
+}
+
+// linger waits until the others are done, too, or are gone, where hosts decide who takes part:
+// without this one they may be too few to decide on a death in their last call, or lack what it
+// has of that. It does not wait for longer than that takes, nor do they for this rank.
+func (j *Job) linger() {
+	s := j.settling
+	s.mu.Lock()
+	s.leaves = true
+	s.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.Background(), j.Linger)
+	defer stop()
+	_ = j.T.Wait(ctx, func() bool {
+		if j.Help(nil) != nil {
+			return true
+		}
+		for r := range j.Size {
+			if away, _ := j.Marks.Get(r, MarkAway); r != j.Rank && away != Ended && j.T.State(r) == nil {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Run is Gate.Run for the calls of the job.
@@ -164,21 +207,24 @@ func (j *Job) Run(ctx context.Context, op string, begin func() (Stepper, error))
 // Calls is the number of the last collective call, completed or given up.
 func (j *Job) Calls() uint64 { return j.calls.Load() }
 
-// Scratch is memory for a result of n bytes, kept for the next call.
+// Scratch is memory for a result of n bytes, kept for the next call. Where survivors settle
+// there are two in turn: each rank keeps the result of its last call until the next one has
+// completed.
 func (j *Job) Scratch(n int) ([]byte, error) {
-	if n > len(j.scratch) {
+	scratch := &j.scratch[j.spare]
+	if n > len(*scratch) {
 		b, err := j.T.Map(n)
 		if err != nil {
 			return nil, err
 		}
-		if j.scratch != nil {
-			if err := j.T.Unmap(j.scratch); err != nil {
+		if *scratch != nil {
+			if err := j.T.Unmap(*scratch); err != nil {
 				return nil, err
 			}
 		}
-		j.scratch = b
+		*scratch = b
 	}
-	return j.scratch[:n], nil
+	return (*scratch)[:n], nil
 }
 
 // Alloc gives m memory: b, or a mapping of its own of at least one byte, since an empty
@@ -350,14 +396,20 @@ func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 	switch {
 	case dead != nil && j.without(rank):
 		return rule.Lost, nil
-	case dead != nil && j.T.State(rank) == nil:
-		return rule.Present, nil // it is being decided who takes part
+	case dead != nil && j.Undecided(dead):
+		return rule.Present, nil
 	case dead != nil:
 		return rule.Dead, dead
 	case away || gone != nil:
 		return rule.Away, nil
 	}
 	return rule.Present, nil
+}
+
+// Undecided tells whether the hosts have yet to decide that the job goes on without a rank
+// that has been found dead. Calls wait for it until then.
+func (j *Job) Undecided(dead *rdma.PeerError) bool {
+	return j.views != nil && j.T.State(dead.Rank) == nil
 }
 
 // FirstOf is the error worth telling when cleaning up may fail as well.

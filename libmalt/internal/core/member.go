@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -34,6 +35,14 @@ type Member struct {
 	touched bool                  // in Job.touched
 	gone    atomic.Bool           // no longer in Job.objects
 	level   atomic.Pointer[Level] // to be carried out, put there by a collective
+	alone   atomic.Bool           // a call of the job works on it: see Alone
+
+	// Under settling.mu, as to ranks that are left out:
+	stands struct { // where this rank was when it froze in the view of that generation
+		generation uint64
+		of         []Stand
+	}
+	counted map[int]counted // by rank
 }
 
 // Body is the part of an object that says how it travels.
@@ -87,6 +96,7 @@ func (m *Member) SetClock(clock uint64) { m.clock.Store(clock) }
 // Run is Gate.Run for the calls of m. With hold, a call that succeeds leaves the
 // gate closed behind it.
 func (m *Member) Run(ctx context.Context, hold bool, op Stepper, check func() error) error {
+	defer m.Job.Freed()
 	return m.Gate.Run(ctx, m.Job.Marks, m.Job.Failures, m, hold, func() (Stepper, error) {
 		if !m.Open {
 			return nil, m.wasClosed()
@@ -101,11 +111,14 @@ func (m *Member) Alone(work func() error) error {
 	if err := m.Gate.Enter(m); err != nil {
 		return err
 	}
+	defer m.Job.Freed()
 	defer m.Gate.Leave()
 	if !m.Open {
 		return m.wasClosed()
 	}
 	defer m.Body.CatchUp()
+	m.alone.Store(true)
+	defer m.alone.Store(false)
 	return work()
 }
 
@@ -119,11 +132,14 @@ func (m *Member) Changed() {
 	}
 }
 
-// stood is the level of m by what the ranks have told last.
-func (m *Member) stood() *Level {
+// stood is the level of m by what the ranks have told last: its clock is the largest of those
+// among these; nil: all. What a dead rank has told last reaches some hosts only.
+func (m *Member) stood(among []int) *Level {
 	l := &Level{Heads: make([]uint64, len(m.told))}
 	for r, at := range m.told {
-		l.Clock, l.Heads[r] = max(l.Clock, at.clock), at.head
+		if l.Heads[r] = at.head; among == nil || slices.Contains(among, r) {
+			l.Clock = max(l.Clock, at.clock)
+		}
 	}
 	return l
 }

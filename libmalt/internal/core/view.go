@@ -56,14 +56,19 @@ func (j *Job) tell(old, v rdma.View) {
 	}
 }
 
-// Survive has the job go on when ranks die, as long as least are left.
-func (j *Job) Survive(least int) error {
+// Survive has the job go on when ranks die, as long as least are left. On several hosts it waits
+// for the other ranks: all have to settle then.
+func (j *Job) Survive(ctx context.Context, least int) error {
 	views, ok := j.T.(rdma.Viewed)
-	if !ok || len(j.T.Near()) < j.Size {
-		return say.Errorf(ErrUnsupported, "on_death=continue is for the ranks of one machine").Try("Leave it out: a death ends the job.")
+	if !ok {
+		return say.Errorf(ErrUnsupported, "on_death=continue needs shared memory on each machine, which transport %s does without", j.T.Name()).
+			Try("Take transport=auto, or leave it out: a death ends the job.")
 	}
 	views.Survive(least)
 	j.views, j.Failures.views = views, views
+	if j.settlingOut != nil {
+		return j.joinSettling(ctx)
+	}
 	return nil
 }
 

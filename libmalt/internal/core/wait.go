@@ -18,11 +18,19 @@ type Timeout struct {
 func (t *Timeout) Error() string   { return t.Said.Error() }
 func (t *Timeout) Unwrap() []error { return []error{t.Said, t.Cause} }
 
-// expired makes the error of a wait whose time is up.
-func expired(w Wait) *Timeout {
-	return &Timeout{&say.Error{
+// expired makes the error of a wait whose time is up. Where it cannot be decided who takes
+// part, the wait was for that: this rank may be on the smaller side of a cut.
+func expired(t rdma.Transport, w Wait) *Timeout {
+	said := &say.Error{
 		Kind: ErrTimeout, Call: w.Call, What: w.Call + " timed out", Where: "waited for " + w.Whom, Do: w.Do, Topic: w.More,
-	}, context.DeadlineExceeded}
+	}
+	if views, ok := t.(rdma.Viewed); ok {
+		if stuck := views.Stuck(); stuck != nil {
+			of := say.Of(stuck)
+			said.Kind, said.Where, said.Do, said.Topic = of.Kind, of.Where, of.Do, of.Topic
+		}
+	}
+	return &Timeout{said, context.DeadlineExceeded}
 }
 
 // waiter runs the calls of a gate, one at a time. It keeps the memory of a wait for the
@@ -49,7 +57,7 @@ func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
 		if done, err := w.wait(ctx, m, op); done || err != nil {
 			return err
 		}
-		out := expired(op.Waiting())
+		out := expired(m.t, op.Waiting())
 		if p, ok := ctx.(Patient); !ok || !p.GoOn(out) {
 			out.Cause = cmp.Or(ctx.Err(), out.Cause)
 			op.GiveUp()

@@ -1,0 +1,103 @@
+//go:build explore
+
+package libmalt
+
+import (
+	"context"
+	"testing"
+
+	"malt/rdma"
+	"malt/rdma/explored"
+)
+
+// Survivors on several hosts, in every interleaving: of what a dead rank has sent, each host
+// has another part.
+
+// digits are those of a number, the first one first.
+func digits(n int) (all []int) {
+	for ; n > 0; n /= 10 {
+		all = append([]int{n % 10}, all...)
+	}
+	return all
+}
+
+// settle gives the actors their queues for settling.
+func (p *play) settle(job *explored.Job, all []*actor) {
+	outs, ins := make([]rdma.Outbox, len(all)), make([][]rdma.Inbox, len(all))
+	for r := range all {
+		ins[r] = make([]rdma.Inbox, len(all))
+	}
+	for r := range all {
+		others := rdma.Everyone(len(all)).Others(r)
+		out, in, err := job.Box(r, rdma.Spec{Bytes: 160, Mode: rdma.Queue(1)}, others)
+		if err != nil {
+			panic(err)
+		}
+		outs[r] = out
+		for i, to := range others {
+			ins[to][r] = in[i]
+		}
+	}
+	done := job.Words("done", 1)
+	for r, a := range all {
+		a.w.job.ConnectSettling(outs[r], ins[r])
+		a.done = done[r]
+	}
+}
+
+// stay is a call of which only the settling matters, until all who take part make it: a rank
+// that leaves takes along what others may need. false: this rank has been left out.
+func (a *actor) stay(ctx context.Context) bool {
+	a.done.Set(0, 1)
+	a.tr.Local = func() []any { return append(a.local(), "stay") }
+	err := a.tr.Wait(ctx, func() bool {
+		if _, generation, err := a.w.job.Settled(nil); err != nil || generation == 0 {
+			return err != nil
+		}
+		for _, r := range a.w.job.Adopt().Ranks {
+			if done, _ := a.done.Get(r, 0); done == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil && !a.out() {
+		a.t.Fail("staying: %v", err)
+	}
+	return err == nil
+}
+
+// out tells whether a is dead, or left out.
+func (a *actor) out() bool {
+	return a.t.Dead() || a.tr != nil && a.play.own(apart) > 0 && a.tr.Expelled()
+}
+
+func TestExploreSettling(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		large bool
+		play
+	}{
+		{"bsp", false, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"s", "s", "p"}, 1, false, nil}},
+		{"bsp, a whole sync", true, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"s", "s", "s"}, 1, false, nil}},
+		{"bsp, two steps", true, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"ss", "ss", "p"}, 1, false, nil}},
+		{"sum", false, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"d", "d", "d"}, 1, false, nil}},
+		{"sum of several messages", true, play{"consistency=bsp survive=1 apart=123 dies=3 split=1 preemptions=1", []string{"d", "d", "d"}, 1, false, nil}},
+		{"sums", true, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"dd", "dd", "dd"}, 1, false, nil}},
+		{"broadcast", true, play{"consistency=bsp survive=1 apart=123 dies=1 split=1 preemptions=1", []string{"D", "D", "D"}, 1, false, nil}},
+		{"news of the dead", true, play{"consistency=ssp:0 survive=1 apart=123 dies=3 preemptions=1", []string{"b", "b", "pb"}, 1, false, nil}},
+		{"two on a host", true, play{"consistency=bsp survive=1 apart=122 dies=3 preemptions=1", []string{"d", "d", "d"}, 1, false, nil}},
+		{"left out alive", true, play{"consistency=bsp survive=1 apart=123 cut=3 preemptions=1", []string{"d", "d", "d"}, 0, false, nil}},
+		{"bsp, left out alive", true, play{"consistency=bsp survive=1 apart=123 cut=3 preemptions=1", []string{"s", "s", "s"}, 0, false, nil}},
+		{"sum, two deaths", true, play{"consistency=bsp survive=1 apart=123 preemptions=1", []string{"d", "d", "d"}, 2, false, nil}},
+		{"bsp, two deaths", true, play{"consistency=bsp survive=1 apart=123 preemptions=1", []string{"s", "s", "s"}, 2, false, nil}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.large && !large {
+				t.Skip("MALT_EXPLORE=big runs this")
+			}
+			t.Parallel()
+			c.play.run(t)
+		})
+	}
+}

@@ -1,0 +1,180 @@
+package libmalt_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"malt/libmalt"
+	"malt/libmalt/reduce"
+	"malt/rdma"
+	"malt/rdma/inmem"
+)
+
+// lone is a rank that is alone on its host.
+type lone struct{ rdma.Viewed }
+
+func (a lone) Near() []int { return []int{a.Rank()} }
+
+// settlers runs a job on as many hosts as ranks, that goes on as long as one lives. A body that
+// returns errKilled has ended as a killed process does.
+func settlers(t *testing.T, n int, body func(ctx context.Context, w *libmalt.World) error) {
+	t.Helper()
+	ctx := background(t)
+	var all sync.WaitGroup
+	for r, tr := range inmem.New(n) {
+		all.Go(func() {
+			w, err := libmalt.NewWorld(ctx, lone{tr.(rdma.Viewed)}, libmalt.Config{Continue: true})
+			if err == nil {
+				err = body(ctx, w)
+			}
+			if err == errKilled {
+				inmem.Kill(tr)
+				return
+			}
+			if err == nil {
+				err = w.Close()
+			}
+			if err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestG8SettlersAgree kills up to all but one of the ranks, on several hosts, between any two
+// calls: all who live have the same array after each sync and each broadcast, and the same sum
+// after each allreduce, in which each rank is a bit.
+func TestG8SettlersAgree(t *testing.T) {
+	const steps = 12
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 9))
+		n := []int{2, 3, 5, 8}[seed%4]
+		dies := make([]int, n) // at which of its calls; not in the last two, after which ranks leave
+		for _, r := range rnd.Perm(n)[:rnd.IntN(n)] {
+			dies[r] = 1 + rnd.IntN(4*(steps-2))
+		}
+		var mu sync.Mutex
+		first := map[string][]byte{}
+		agree := func(rank int, what string, b []byte) error {
+			if dies[rank] > 0 {
+				return nil // it may have completed what nobody who lives has
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if old, ok := first[what]; ok && !bytes.Equal(old, b) {
+				return fmt.Errorf("seed %d: %s: rank %d has %v, another one %v", seed, what, rank, b[:8], old[:8])
+			}
+			first[what] = slices.Clone(b)
+			return nil
+		}
+		settlers(t, n, func(ctx context.Context, w *libmalt.World) error {
+			r, calls := w.Rank(), 0
+			dead := func() bool { calls++; return calls == dies[r] }
+			v, err := vector(ctx, w, 100, "")
+			if err != nil {
+				return err
+			}
+			for step := range steps {
+				if dead() {
+					return errKilled
+				}
+				fill(v.Bytes(), float32(step*100)+float32(r))
+				if _, err := v.Scatter(ctx, nil, 1); err != nil {
+					return err
+				}
+				if dead() {
+					return errKilled
+				}
+				if _, err := v.Gather(ctx, ""); err != nil {
+					return fmt.Errorf("step %d: %w", step, err)
+				}
+				if err := agree(r, fmt.Sprint("step ", step), v.Bytes()); err != nil {
+					return err
+				}
+				if dead() {
+					return errKilled
+				}
+				sum := binary.LittleEndian.AppendUint64(nil, math.Float64bits(float64(uint64(1)<<r)))
+				if err := w.AllReduce(ctx, sum, reduce.Float64, "sum"); err != nil {
+					return fmt.Errorf("sum %d: %w", step, err)
+				}
+				if err := agree(r, fmt.Sprint("sum ", step), sum); err != nil {
+					return err
+				}
+				if dead() {
+					return errKilled
+				}
+				fill(v.Bytes(), float32(1000*step+r))
+				if err := v.Broadcast(ctx, slices.Index(dies, 0)); err != nil {
+					return fmt.Errorf("broadcast %d: %w", step, err)
+				}
+				if err := agree(r, fmt.Sprint("broadcast ", step), v.Bytes()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// TestSettlersOnGoroutines syncs two vectors, and makes collective calls, on three goroutines
+// of each rank while one dies.
+func TestSettlersOnGoroutines(t *testing.T) {
+	const n, steps = 3, 40
+	for dies := range 8 {
+		settlers(t, n, func(ctx context.Context, w *libmalt.World) error {
+			vs := make([]*libmalt.Vector, 2)
+			for i := range vs {
+				var err error
+				if vs[i], err = vector(ctx, w, 100, ""); err != nil {
+					return err
+				}
+			}
+			killed := w.Rank() == dies%n
+			errs := make(chan error, 3)
+			for i, v := range vs {
+				go func() {
+					for step := range steps {
+						if killed && step == 5*dies+i {
+							errs <- errKilled
+							return
+						}
+						if _, err := v.Sync(ctx, 1); err != nil {
+							errs <- fmt.Errorf("vector %d, step %d: %w", i, step, err)
+							return
+						}
+					}
+					errs <- nil
+				}()
+			}
+			go func() {
+				for step := range steps {
+					if killed && step == 3*dies {
+						errs <- errKilled
+						return
+					}
+					if err := w.Barrier(ctx); err != nil {
+						errs <- fmt.Errorf("barrier %d: %w", step, err)
+						return
+					}
+				}
+				errs <- nil
+			}()
+			var err error
+			for range cap(errs) { // also of the rank that dies: after that nothing of it runs
+				if e := <-errs; e != nil && err == nil {
+					err = e
+				}
+			}
+			return err
+		})
+	}
+}

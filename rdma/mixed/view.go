@@ -1,0 +1,115 @@
+package mixed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"malt/internal/say"
+	"malt/rdma"
+	"malt/rdma/membership"
+	"malt/rdma/vote"
+)
+
+// Voting is what the hosts of a job need to decide who takes part, when a rank dies.
+type Voting struct {
+	Job         vote.Job
+	Unreachable time.Duration // for how long a host may be silent that others hear
+}
+
+// surviving is a transport of a job that can go on when ranks die: the hosts decide who takes
+// part (package membership). The near half has what this host has promised, accepted and
+// learned. The far half carries the votes. Each tells of the deaths that it finds.
+type surviving struct {
+	*transport
+	voting  Voting
+	members *atomic.Pointer[membership.Members] // from Survive on; also of the subs
+}
+
+var _ rdma.Viewed = (*surviving)(nil)
+
+// Survive implements rdma.Viewed. It is called once.
+func (t *surviving) Survive(least int) {
+	var m *membership.Members
+	home := t.near.Ballots(func() { m.Wake() })
+	m = membership.New(membership.Config{Job: t.voting.Job, Rank: t.Rank(), Unreachable: t.voting.Unreachable}, home, others{t.near, t.far})
+	t.members.Store(m)
+	t.near.Survive(least)
+	t.far.Survive(m)
+	m.Start()
+}
+
+// View implements rdma.Viewed.
+func (t *surviving) View() rdma.View { return t.near.View() }
+
+// Out implements rdma.Viewed.
+func (t *surviving) Out() error {
+	if m := t.members.Load(); m != nil {
+		return m.Out()
+	}
+	return nil
+}
+
+// Stuck implements rdma.Viewed.
+func (t *surviving) Stuck() error {
+	m := t.members.Load()
+	if m == nil {
+		return nil
+	}
+	if l := m.Lack(); l == nil || l.Votes >= l.Needed {
+		return nil
+	}
+	return say.Errorf(rdma.ErrExpelled, "it cannot be decided who goes on").At("%s", m.Missing()).
+		Try("This rank may be on the smaller side of a cut. Look after the network and those hosts.")
+}
+
+// Confirm implements rdma.Viewed.
+func (t *surviving) Confirm(ctx context.Context) error {
+	if m := t.members.Load(); m != nil {
+		return m.Confirm(ctx)
+	}
+	return nil
+}
+
+// Expel implements rdma.Viewed.
+func (t *surviving) Expel(rank int) error {
+	if t.far.Reaches(rank) {
+		return fmt.Errorf("rank %d is on another host: %w", rank, rdma.ErrNotSupported)
+	}
+	return t.near.Expel(rank)
+}
+
+func (t *surviving) Sub() (rdma.Transport, error) {
+	s, err := t.sub()
+	if err != nil {
+		return nil, err
+	}
+	return &surviving{s, t.voting, t.members}, nil
+}
+
+// Close has this rank vote no more before others can take it to have left.
+func (t *surviving) Close() error {
+	if m := t.members.Load(); m != nil && !t.isSub {
+		m.Close()
+	}
+	return t.transport.Close()
+}
+
+// others is what membership needs to know of other hosts.
+type others struct {
+	near Near
+	far  Far
+}
+
+func (n others) Post(peer int, k vote.Kind, arg uint32, body []byte) { n.far.Post(peer, k, arg, body) }
+func (n others) Doubted(peer int) bool                               { return n.far.Doubted(peer) }
+func (n others) Gone(peer int) bool                                  { return n.far.Gone(peer) }
+func (n others) Left(peer int) bool                                  { return errors.Is(n.far.State(peer), rdma.ErrLeft) }
+
+// Review also has the waits of this rank look again.
+func (n others) Review() {
+	n.far.Review()
+	n.near.RingBells()
+}
