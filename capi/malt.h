@@ -77,7 +77,9 @@
  * behind; other ranks that wait for it get MALT_EPEER, or go on (see Deaths).
  *
  * Deaths. By default the death of a rank ends the job: calls of the other ranks return
- * MALT_EPEER. With on_death=continue they go on, as long as min_ranks are left. Ranks
+ * MALT_EPEER. With on_death=continue they go on, as long as min_ranks are left. On
+ * several machines these vote; a rank without which the others go on, or that is on the
+ * smaller side of a cut, gets MALT_EEXPELLED. Ranks
  * keep their numbers. The first call that notices the death repairs the graph of each
  * vector among the ranks that are left, and calls the function of malt_on_death. What
  * the dead rank had scattered is folded. A collective call counts it if all of its data
@@ -228,7 +230,7 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *                 in front, all others. By default MALT finds out.
  *     unreachable= seconds without an answer after which the ranks of another host
  *                 count as dead: 2 or more, by default 5; until all ranks have met,
- *                 at least 5
+ *                 at least 5. With on_death=continue 0.2 or more, by default 0.5
  *     together=   the first and the last of the ranks that this rank's launcher
  *                 starts ("4-7"); ranks of launchers that overlap in another way
  *                 do not meet
@@ -237,7 +239,7 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *     encrypt=    1: encrypt connections between hosts; 0: do not. By default MALT
  *                 encrypts where an address is not private, loopback or link-local
  *     on_death=   stop: a rank's death ends the job; continue: the others go on. The
- *                 same on all ranks, which are on one machine               [stop]
+ *                 same on all ranks; on several machines these vote         [stop]
  *     min_ranks=  with fewer ranks the job ends all the same                   [1]
  *     transport=  auto  shm  tcp  inmem
  * If neither options nor the environment has any of these, the job is this process

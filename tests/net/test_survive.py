@@ -96,18 +96,31 @@ def test_torchrun(tmp_path: Path) -> None:
     assert done(tmp_path) == {}
 
 
-def test_ranks_of_several_hosts_are_refused_at_the_start(tmp_path: Path) -> None:
-    """As the pods of an indexed job are."""
+def test_ranks_of_several_hosts_without_shared_memory_are_refused(tmp_path: Path) -> None:
+    """As those are that have chosen transport tcp."""
     (tmp_path / "job.py").write_text(JOB)
     with Network(2) as net:
         pods = []
         for host in net.hosts:
-            who = {"HOSTNAME": f"train-{host.number}", "JOB_COMPLETION_INDEX": str(host.number), "MALT_SIZE": "2"}
+            who = {"MALT_RANK": str(host.number), "MALT_SIZE": "2", "MALT_TRANSPORT": "tcp"}
             told = {"MALT_STORE": "h0:29500", "MALT_TOKEN": "0123456789abcdef", "MALT_ON_DEATH": "continue"}
             argv, env = [sys.executable, "job.py"], {**os.environ, **who, **told}
             pods.append(host.start(argv, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True))
         said = [pod.communicate(timeout=LONG)[1] for pod in pods]
     assert [pod.returncode for pod in pods] == [1, 1]
     for err in said:
-        assert "malt.UnsupportedError: malt: on_death=continue is for the ranks of one machine" in err
-        assert "Leave it out" in err
+        assert "malt.UnsupportedError: malt: on_death=continue needs shared memory on each machine" in err
+
+
+def test_pods_of_an_indexed_job(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    with Network(3) as net:
+        pods = []
+        for host in net.hosts:
+            who = {"HOSTNAME": f"train-{host.number}", "JOB_COMPLETION_INDEX": str(host.number), "MALT_SIZE": "3"}
+            told = {"MALT_STORE": "h0:29500", "MALT_TOKEN": "0123456789abcdef", "MALT_ON_DEATH": "continue"}
+            argv, env = [sys.executable, "job.py"], {**os.environ, **who, **told}
+            pods.append(host.start(argv, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True))
+        said = [pod.communicate(timeout=LONG)[1] for pod in pods]
+    assert [pod.returncode for pod in pods] == [0, -9, 0], said
+    assert done(tmp_path) == ALL_GO_ON

@@ -106,8 +106,8 @@ def init(
     MismatchError
         The ranks differ in ``on_death`` or ``min_ranks``.
     UnsupportedError
-        ``on_death="continue"`` with ranks on several machines, or under torchrun, which ends all ranks
-        at the first death.
+        ``on_death="continue"`` under torchrun, which ends all ranks at the first death, or on several
+        machines with ``transport="tcp"``.
     """
     told: dict[str, object] = {
         name: value
@@ -330,7 +330,8 @@ def first() -> bool:
 def confirm(timeout: float | None = None) -> None:
     """Return when this rank is known to take part still. Call it before results are written.
 
-    Where the ranks are on one machine, each that can ask takes part.
+    Where the ranks are on one machine, each that can ask takes part. Where they are on several, it asks the other
+    machines: when it was called, nobody had gone on without this rank.
 
     Parameters
     ----------

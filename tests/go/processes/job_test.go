@@ -70,6 +70,7 @@ func (j *job) config(rank int) libmalt.Config {
 		if j.encrypt {
 			c.Encrypt = auto.EncryptAlways
 		}
+		c.Unreachable = unreachable
 	}
 	return c
 }

@@ -14,14 +14,14 @@ import (
 
 // replay is the command that runs one schedule again.
 func replay(l lot) string {
-	if l.Hosts {
-		return fmt.Sprintf(`MALT_SEED=%d go test -count=1 -v -exec "$PWD/.venv/bin/python $PWD/tests/net/beside.py" -run ReplayOnHosts ./tests/go/processes`, l.Seed)
-	}
-	which := "Replay$"
+	which, on := "Replay", ""
 	if l.Survive {
-		which = "ReplaySurvivors"
+		which += "Survivors"
 	}
-	return fmt.Sprintf("MALT_SEED=%d go test -count=1 -v -run %s ./tests/go/processes", l.Seed, which)
+	if l.Hosts {
+		which, on = which+"OnHosts", `-exec "$PWD/.venv/bin/python $PWD/tests/net/beside.py" `
+	}
+	return fmt.Sprintf("MALT_SEED=%d go test -count=1 -v %s-run %s$ ./tests/go/processes", l.Seed, on, which)
 }
 
 // campaign runs schedules, several at a time.
@@ -125,6 +125,16 @@ func TestSurvivors(t *testing.T) {
 	(&campaign{t: t, survive: true}).runFirst(schedules)
 }
 
+// TestSurvivorsOnHosts runs 40 such schedules between simulated hosts.
+func TestSurvivorsOnHosts(t *testing.T) {
+	(&campaign{t: t, hosts: hostsFor(t), survive: true}).runFirst(40)
+}
+
+// TestSoakSurvivorsOnHosts runs them for as long as MALT_SOAK says.
+func TestSoakSurvivorsOnHosts(t *testing.T) {
+	(&campaign{t: t, hosts: hostsFor(t), survive: true}).soak()
+}
+
 // TestSoakSurvivors runs such schedules for as long as MALT_SOAK says.
 func TestSoakSurvivors(t *testing.T) { (&campaign{t: t, survive: true}).soak() }
 
@@ -170,6 +180,9 @@ func TestReplay(t *testing.T) { runAgain(t, nil, false) }
 
 // TestReplaySurvivors does so where ranks survive others.
 func TestReplaySurvivors(t *testing.T) { runAgain(t, nil, true) }
+
+// TestReplaySurvivorsOnHosts does so on hosts.
+func TestReplaySurvivorsOnHosts(t *testing.T) { runAgain(t, hostsFor(t), true) }
 
 // TestReplayOnHosts does so on hosts.
 func TestReplayOnHosts(t *testing.T) { runAgain(t, hostsFor(t), false) }

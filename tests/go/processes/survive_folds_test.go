@@ -85,7 +85,7 @@ func (w *witness) fits(e *event, senders uint64, from []*event) bool {
 		weights = nil
 	}
 	for i, dt := range w.types() {
-		if dt != 0 && e.Result.Values[i] != simulated(op, dt, operands, weights) {
+		if dt != 0 && !w.agree(e.Result.Values[i], simulated(op, dt, operands, weights)) {
 			return false
 		}
 	}

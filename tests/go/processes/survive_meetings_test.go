@@ -27,7 +27,9 @@ func (q *inquest) judgeCalls() error {
 					m.began |= 1 << r
 					if e.Ended != 0 {
 						m.returned |= 1 << r
-						m.one = e
+						if m.one == nil || !q.fell[r] {
+							m.one = e
+						}
 					}
 				}
 			}
@@ -52,6 +54,13 @@ func (q *inquest) judgeCall(m meeting) error {
 			m.among = m.returned // in some elements the dead count
 		}
 	}
+	if q.weather != nil { // what came to one that died then is nobody's matter
+		for _, r := range ranksOf(m.returned &^ m.among) {
+			if q.fell[r] {
+				m.returned &^= 1 << r
+			}
+		}
+	}
 	if m.returned&^m.among != 0 || m.among&^m.began != 0 {
 		return fmt.Errorf("among ranks %v; %v have begun it, and %v have returned", ranksOf(m.among), ranksOf(m.began), ranksOf(m.returned))
 	}
@@ -73,6 +82,9 @@ func (q *inquest) judgeCall(m meeting) error {
 			if err := q.judgeLevel(m, e.Clock); err != nil {
 				return fmt.Errorf("rank %d: %w", r, err)
 			}
+		}
+		if q.weather != nil && q.fell[r] {
+			continue // as above, and in a sync what it has folded, too
 		}
 		if err := q.judgeResult(m, r); err != nil {
 			return fmt.Errorf("rank %d: %w", r, err)

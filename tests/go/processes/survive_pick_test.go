@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"malt/graphs"
 	"malt/libmalt"
 )
 
@@ -14,6 +15,10 @@ func newSurvival(l lot) *plan {
 	rnd := rand.New(rand.NewPCG(l.Seed, 3))
 	p := &plan{lot: l, ranks: pick(rnd, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8), bytes: 24 << 20, rounds: 50}
 	p.order = rnd.Perm(p.ranks)
+	if l.Hosts {
+		p.pickWeather(rnd)
+		p.transport = "auto" // others have no page for votes
+	}
 	p.object = pickObject(rnd, p.bytes/(p.ranks*(p.ranks+3)))
 	if rnd.IntN(4) == 0 {
 		p.object = pickSparse(rnd)
@@ -24,18 +29,31 @@ func newSurvival(l lot) *plan {
 		p.threads = append(p.threads, pick(rnd, 1, 2, 4, 4))
 	}
 	p.end = pick(rnd, together, together, together, apart, shut)
+	if l.Hosts { // hosts whose ranks have left have no vote
+		p.end = together
+	}
 	p.pickDeaths(rnd)
+	if l.Hosts {
+		p.leaveVotes()
+	}
 	last := 1 + rnd.IntN(3)
 	for i := 1; i <= last; i++ {
 		p.phases = append(p.phases, p.pickPhase(rnd))
 		ph := &p.phases[i-1]
+		if l.Hosts && ph.queues() { // between hosts they have no new edges
+			ph.graph, _ = graphs.Parse("all", p.ranks)
+		}
 		if i > 1 && (ph.graph.String() != p.phases[i-2].graph.String() || ph.mode != p.phases[i-2].mode) {
 			then := &p.phases[i-2].then
 			*then = slices.Insert(*then, rnd.IntN(len(*then)+1), collective{kind: configure})
 		}
 		if i < last || p.end == together {
 			for range 1 + rnd.IntN(3) {
-				ph.then = append(ph.then, p.pickCollective(rnd))
+				c := p.pickCollective(rnd)
+				if l.Hosts { // rank 0 sends its values once to each other rank
+					c.bytes = min(c.bytes, 300_000)
+				}
+				ph.then = append(ph.then, c)
 			}
 		}
 	}
@@ -49,6 +67,31 @@ func newSurvival(l lot) *plan {
 		p.pokes = rnd.IntN(200)
 	}
 	return p
+}
+
+// leaveVotes lets ranks live, so that no more than half of the hosts die: at once they would
+// leave too few votes.
+func (p *plan) leaveVotes() {
+	living := make([]int, p.hosts)
+	for _, h := range p.places {
+		living[h]++
+	}
+	dead := 0
+	p.deaths = slices.DeleteFunc(p.deaths, func(d death) bool {
+		h := p.places[d.rank]
+		if living[h] == 1 && dead == p.hosts/2 {
+			return true
+		}
+		if living[h]--; living[h] == 0 {
+			dead++
+		}
+		return false
+	})
+	for i := range p.deaths { // in the life of a rank that dies, too, or of none
+		if p.deathOf(p.deaths[i].of) == nil {
+			p.deaths[i].of = p.deaths[i].rank
+		}
+	}
 }
 
 // settle has the ranks agree on all values of a model before what is unread counts as

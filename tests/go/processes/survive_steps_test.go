@@ -78,13 +78,23 @@ func (w *witness) due(e *event, ph *planPhase) (must, may uint64, from []*event)
 			continue
 		}
 		from[s] = sent
-		if sent.Exact && w.certain(sent, e) {
+		if sent.Exact && w.certain(sent, e) && !w.perhaps(s, ph) {
 			must |= 1 << s
 		} else {
 			may |= 1 << s
 		}
 	}
 	return must, may, from
+}
+
+// far tells whether two ranks are on different hosts. What one has sent comes to the other
+// later, and if it dies meanwhile perhaps never.
+func (p *plan) far(a, b int) bool { return p.weather != nil && p.places[a] != p.places[b] }
+
+// perhaps tells whether an update of a rank that died may not count, though it was sent: on
+// several hosts. In lock-step it counts for all readers if one had folded it, or for none.
+func (w *witness) perhaps(s int, ph *planPhase) bool {
+	return w.fell[s] && w.weather != nil && (!ph.queues() || w.far(s, w.me))
 }
 
 // certain tells whether sent has come about before e. A rank that dies may be a phase
@@ -225,7 +235,7 @@ func (w *witness) judgeNewest(e *event, ph *planPhase) error {
 			}
 		}
 		for clock, sent := range w.sends[s] {
-			if s != w.me && sent.Ended != 0 && sent.Ended < e.Began && sent.Began > w.blind && sent.Exact && has(sent.To, w.me) &&
+			if s != w.me && !w.far(s, w.me) && sent.Ended != 0 && sent.Ended < e.Began && sent.Began > w.blind && sent.Exact && has(sent.To, w.me) &&
 				clock > w.last[s] && ph.mode.Takes(e.Clock, clock) && !w.seenBetween(sent.Phase, e.Phase) {
 				return fmt.Errorf("G2: clock %d of rank %d had been sent, and clock %d is the last folded", clock, s, w.last[s])
 			}

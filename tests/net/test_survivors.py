@@ -1,0 +1,157 @@
+"""Jobs on several hosts that go on when a rank or a host dies, or the network is cut: who does, and who does not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from launching import LONG
+
+MALT = Path(sys.executable).with_name("malt")
+
+JOB = """\
+import os, signal, sys, time
+import malt, numpy as np
+mode, victim, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+malt.init(timeout=5)
+r = malt.rank()
+v = malt.Vector(np.zeros(1000), consistency=mode)
+end, step, longest = time.monotonic() + seconds, 0, 0.0
+try:
+    while True:
+        step += 1
+        v.array[:] = step * (r + 1)
+        if (r, step) == (victim, 50):
+            os.kill(os.getpid(), signal.SIGKILL)
+        begun = time.monotonic()
+        v.sync()
+        longest = max(longest, time.monotonic() - begun)
+        time.sleep(0.005)
+        if step % 20 == 0 and malt.allreduce(float(time.monotonic() > end), "max"):
+            break
+    v.allreduce()
+    malt.confirm()
+    print("done", malt.alive(), step, float(v.array[0]), f"{longest:.3f}", flush=True)
+except malt.Error as error:
+    print(type(error).__name__, *str(error).splitlines(), sep="|", flush=True)
+    sys.exit(1)
+"""
+
+
+def job(
+    folder: Path, mode: str, *options: str, victim: int = -1, seconds: float = 1.5, **env: str
+) -> tuple[int, dict[str, str], str]:
+    """Run it on simulated hosts; return the exit code, the last line of each rank, and the errors."""
+    (folder / "job.py").write_text(JOB)
+    command = [MALT, "sim", *options, "job.py", mode, str(victim), str(seconds)]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "MALT_ON_DEATH": "continue", **env},
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    return done.returncode, dict(re.findall(r"^\[(\d+)\] (.*)$", done.stdout, re.M)), done.stderr
+
+
+def same(said: dict[str, str], alive: list[int]) -> float:
+    """See that these ranks have gone on, to the same model; return the longest time of a sync."""
+    assert sorted(map(int, said)) == alive, said
+    words = [line.rpartition(" ") for line in said.values()]
+    assert len({most for most, _, _ in words}) == 1, said
+    assert words[0][0].startswith(f"done {alive} "), said
+    return max(float(longest) for _, _, longest in words)
+
+
+@pytest.mark.parametrize("mode", ["bsp", "async", "ssp:2", "notify-ack"])
+def test_a_process_on_another_host_dies(mode: str, tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, mode, "--hosts", "3", victim=1)
+    assert code == 0, errors
+    assert same(said, [0, 2]) < 3
+    assert "rank 1 was killed by SIGKILL after" in errors
+    assert "ranks 0 and 2 go on" in errors
+
+
+def test_one_of_two_ranks_of_a_host_dies(tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "2", "-n", "2", victim=0)
+    assert code == 0, errors
+    same(said, [1, 2, 3])
+
+
+def test_one_of_two_hosts_crashes(tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "2", victim=0)
+    assert code == 0, errors
+    same(said, [1])
+
+
+@pytest.mark.parametrize("host", [0, 1])
+def test_a_host_of_three_is_powered_off(host: int, tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "3", "--at", f"2s:off:h{host}", seconds=4)
+    assert code == 0, errors
+    assert same(said, [r for r in range(3) if r != host]) < 4
+
+
+def test_a_host_that_was_cut_off_is_expelled_when_the_cut_heals(tmp_path: Path) -> None:
+    events = ["--at", "2s:cut:h1", "--at", "4s:heal:h1"]
+    code, said, errors = job(tmp_path, "ssp:2", "--hosts", "3", *events, seconds=5)
+    assert code == 0, errors
+    expelled = said.pop("1").split("|")
+    assert expelled[:2] == ["ExpelledError", "malt: the others have gone on without this rank"]
+    same(said, [0, 2])
+
+
+def test_the_smaller_side_of_a_cut_goes_no_further(tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "3", "--at", "2s:cut:h1", seconds=4)
+    assert code == 0, errors
+    kind, _, where, do = said.pop("1").split("|")
+    assert kind == "ExpelledError"
+    assert where.endswith("cannot be reached; 1 of 3 hosts can vote, and a decision takes 2")
+    assert "smaller side of a cut" in do
+    same(said, [0, 2])
+
+
+def test_neither_of_two_hosts_goes_on_after_a_silence(tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "2", "--at", "2s:cut:h1", seconds=4)
+    assert code == 1, errors
+    for rank, other in ("0", 1), ("1", 0):
+        kind, _, where, _ = said[rank].split("|")
+        assert kind == "ExpelledError"
+        assert where.startswith(f"host {other} (rank {other}) cannot be reached; 1 of 2 hosts can vote")
+
+
+@pytest.mark.parametrize("cut", ["cut:h1->h2", "cut=reject:h1->h2", "cut=blackhole:h1-h2"])
+def test_of_two_hosts_that_cannot_talk_the_higher_one_goes(cut: str, tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "3", "--at", f"2s:{cut}", seconds=5)
+    assert code == 0, errors
+    assert said.pop("2").startswith("ExpelledError|")
+    same(said, [0, 1])
+
+
+def test_a_short_cut_changes_nothing(tmp_path: Path) -> None:
+    events = ["--at", "2s:cut:h1", "--at", "2.5s:heal:h1"]
+    code, said, errors = job(tmp_path, "bsp", "--hosts", "3", *events, seconds=4, MALT_UNREACHABLE="5")
+    assert code == 0, errors
+    same(said, [0, 1, 2])
+
+
+def test_queues_between_hosts_need_the_graph_all(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(
+        "import malt\nimport numpy as np\nmalt.Vector(np.zeros(1), graph='ring', consistency='notify-ack')"
+    )
+    done = subprocess.run(
+        [MALT, "sim", "--hosts", "3", "ring.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MALT_ON_DEATH": "continue"},
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "UnsupportedError: malt: notify-ack:1 on graph ring cannot go on when ranks die" in done.stderr
