@@ -22,8 +22,8 @@
 //	 |    frames again every 50 ms, until the view is decided, another rank    |
 //	 +---- has a higher ballot, or the suspects are others ------------------- +
 //
-// There are three reasons: a host of the view is dead or silent; a rank of the own host has
-// died; the own host has accepted a view and does not learn that it was decided, because its
+// There are three reasons: a host of the view is dead or silent; a rank of its host has
+// died; its host has accepted a view and does not learn that it was decided, because its
 // proposer may be dead, or stopped. A death on another host is for its own ranks to notice.
 // Where the hosts that are left could decide nothing, no rank proposes.
 //
