@@ -96,11 +96,11 @@ func groups(parts [][]int, most int) string {
 
 // quote shows a piece of somebody's text, cut where it stops to be of use.
 func quote(text string) string {
-	const most = 40
+	const most, shown = 40, 60 // escapes are longer than what they stand for
 	if len(text) > most {
-		return strconv.Quote(text[:most]) + "..."
+		return say.Brief(strconv.Quote(text[:most]), shown) + "..."
 	}
-	return strconv.Quote(text)
+	return say.Brief(strconv.Quote(text), shown)
 }
 
 func count(n int, noun string) string {
