@@ -14,7 +14,6 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/reduce"
 	"malt/rdma"
-	"malt/rdma/inmem"
 )
 
 // lone is a rank that is alone on its host.
@@ -26,27 +25,7 @@ func (a lone) Near() []int { return []int{a.Rank()} }
 // returns errKilled has ended as a killed process does.
 func settlers(t *testing.T, n int, body func(ctx context.Context, w *libmalt.World) error) {
 	t.Helper()
-	ctx := background(t)
-	var all sync.WaitGroup
-	for r, tr := range inmem.New(n) {
-		all.Go(func() {
-			w, err := libmalt.NewWorld(ctx, lone{tr.(rdma.Viewed)}, libmalt.Config{Continue: true})
-			if err == nil {
-				err = body(ctx, w)
-			}
-			if err == errKilled {
-				inmem.Kill(tr)
-				return
-			}
-			if err == nil {
-				err = w.Close()
-			}
-			if err != nil {
-				t.Errorf("rank %d: %v", r, err)
-			}
-		})
-	}
-	all.Wait()
+	survivorsOn(t, n, 1, func(tr rdma.Transport) rdma.Transport { return lone{tr.(rdma.Viewed)} }, body)
 }
 
 // TestG8SettlersAgree kills up to all but one of the ranks, on several hosts, between any two

@@ -10,7 +10,7 @@ import (
 	"malt/rdma"
 )
 
-// Several hosts. What a rank sends to another host comes there through a copy for each reader.
+// Several hosts. An update for another host comes there through a copy for each reader.
 // While the view has the rank, a reader that looks later stands for a copy that lags. Of a rank
 // that is left out, each reader has a part of what it sent, in each box another one: no less
 // than the reader has seen, and no more than was sent when it looks next. What the rank sends

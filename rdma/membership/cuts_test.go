@@ -181,7 +181,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// What hosts have told before a call of Confirm does not count for it.
+// Answers of hosts from before a call of Confirm do not count for it.
 func TestConfirmAsksAnew(t *testing.T) {
 	simulate(t, 1, []int{1, 1, 1}, func(w *world) {
 		if err := w.confirm(2, time.Second); err != nil {

@@ -28,13 +28,13 @@ func (m *Members) look(now time.Time) {
 		}
 	}
 	m.see.Dead, m.see.Doubted, m.lost = dead, doubted, lost
-	// What is dead to this rank may go on being heard by another one for a while.
+	// A host that is dead to this rank may go on being heard by another one for a while.
 	m.doubts.Look(now, dead.Or(doubted))
 	m.see.Lasted = m.doubts.Lasted(m.see.Suspects(v))
 	m.lack.Store(m.lacking(v))
 }
 
-// What a host can be to this rank.
+// The states of a host, to this rank.
 const (
 	heard  = iota // one of its ranks is, or it has none
 	silent        // none of those that have not ended is

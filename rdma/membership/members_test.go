@@ -33,7 +33,7 @@ func TestCorruptFrames(t *testing.T) {
 	})
 }
 
-// What an idle rank pays is 20 of these a second.
+// An idle rank pays for 20 of these a second.
 func BenchmarkIdle(b *testing.B) {
 	for _, hosts := range []int{2, 16, 128} {
 		b.Run(fmt.Sprint(hosts, " hosts of 8"), func(b *testing.B) {

@@ -55,6 +55,23 @@ func (t *transport) dead(ranks []int) error {
 	return nil
 }
 
+// takeAgain is what the last call of that name has kept, of these senders. It closes boxes
+// that their senders have closed since: there may be others of the same name.
+func (t *transport) takeAgain(name string, senders []int) (kept []rdma.Inbox, err error) {
+	t.mu.Lock()
+	all := t.taken[name]
+	delete(t.taken, name)
+	t.mu.Unlock()
+	for _, in := range all {
+		if _, gone := in.Clock(); gone == nil && slices.Contains(senders, in.From()) {
+			kept = append(kept, in)
+		} else {
+			err = errors.Join(err, in.Close())
+		}
+	}
+	return kept, err
+}
+
 // Subscribe takes the boxes of far senders last, without waiting: what fails or
 // is given up has taken nothing. If a far sender goes in that moment, those of near ones are
 // kept for the next call of the same name: a box can be taken once, and the job may go on.
@@ -63,17 +80,18 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	if err := t.far.Await(ctx, name, s, far, func() error { return t.dead(near) }); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	here := t.taken[name]
-	delete(t.taken, name)
-	t.mu.Unlock()
-	if here == nil {
-		var err error
-		if here, err = t.near.Subscribe(ctx, name, s, near); err != nil {
-			return nil, err
-		}
+	here, err := t.takeAgain(name, near)
+	if err != nil {
+		return nil, err
 	}
-	there, err := t.far.Subscribe(ctx, name, s, far)
+	more, err := t.near.Subscribe(ctx, name, s, slices.DeleteFunc(near, func(r int) bool {
+		return slices.ContainsFunc(here, func(in rdma.Inbox) bool { return in.From() == r })
+	}))
+	here = append(here, more...)
+	var there []rdma.Inbox
+	if err == nil {
+		there, err = t.far.Subscribe(ctx, name, s, far)
+	}
 	if err != nil {
 		t.mu.Lock()
 		t.taken[name] = here
@@ -83,14 +101,6 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	from := make(map[int]rdma.Inbox, len(senders))
 	for _, in := range append(here, there...) {
 		from[in.From()] = in
-	}
-	for _, in := range here {
-		if !slices.Contains(senders, in.From()) { // it has died since
-			err = errors.Join(err, in.Close())
-		}
-	}
-	if err != nil {
-		return nil, err
 	}
 	all := make([]rdma.Inbox, len(senders))
 	for i, r := range senders {

@@ -37,7 +37,7 @@ type Far interface {
 	// SubAt is Sub with a doorbell of the other half.
 	SubAt(bell.Doorbell) (rdma.Transport, error)
 
-	// What follows is for a job that goes on when ranks die: see package remote.
+	// The rest is for a job that goes on when ranks die: see package remote.
 	Survive(members interface {
 		Land(peer int, k vote.Kind, arg uint32, body []byte) error
 		Has(rank int) bool
@@ -52,9 +52,8 @@ type Far interface {
 
 // transport is one rank, or a sub of it, which waits at the doorbell of its near half.
 type transport struct {
-	near  Near
-	far   Far
-	isSub bool
+	near Near
+	far  Far
 
 	mu    sync.Mutex
 	words map[string]*words       // whose halves did not both come about (yet), by name
@@ -94,7 +93,7 @@ func Open(voting *Voting, near func(Elsewhere) (Near, error), far func(near Near
 	beyond.Store(&there)
 	t := join(here, there)
 	if voting != nil {
-		return &surviving{t, *voting, new(atomic.Pointer[membership.Members])}, nil
+		return &surviving{transport: t, voting: voting, members: new(atomic.Pointer[membership.Members])}, nil
 	}
 	return t, nil
 }
@@ -163,9 +162,7 @@ func (t *transport) sub() (*transport, error) {
 	if err != nil {
 		return nil, errors.Join(err, near.Close())
 	}
-	s := join(near.(Near), far.(Far))
-	s.isSub = true
-	return s, nil
+	return join(near.(Near), far.(Far)), nil
 }
 
 // Close closes what is open in both halves before it leaves by either: who sees

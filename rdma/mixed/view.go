@@ -3,7 +3,6 @@ package mixed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +23,7 @@ type Voting struct {
 // learned. The far half carries the votes. Each tells of the deaths that it finds.
 type surviving struct {
 	*transport
-	voting  Voting
+	voting  *Voting                             // nil for a sub
 	members *atomic.Pointer[membership.Members] // from Survive on; also of the subs
 }
 
@@ -76,7 +75,7 @@ func (t *surviving) Confirm(ctx context.Context) error {
 // Expel implements rdma.Viewed.
 func (t *surviving) Expel(rank int) error {
 	if t.far.Reaches(rank) {
-		return fmt.Errorf("rank %d is on another host: %w", rank, rdma.ErrNotSupported)
+		return say.Errorf(rdma.ErrNotSupported, "rank %d is on another host", rank).Try("Kill its process there.")
 	}
 	return t.near.Expel(rank)
 }
@@ -86,12 +85,12 @@ func (t *surviving) Sub() (rdma.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &surviving{s, t.voting, t.members}, nil
+	return &surviving{transport: s, members: t.members}, nil
 }
 
 // Close has this rank vote no more before others can take it to have left.
 func (t *surviving) Close() error {
-	if m := t.members.Load(); m != nil && !t.isSub {
+	if m := t.members.Load(); m != nil && t.voting != nil {
 		m.Close()
 	}
 	return t.transport.Close()

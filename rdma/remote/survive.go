@@ -147,8 +147,8 @@ func (t *Transport) Said(peer int) bool {
 	return l != nil && t.state(peer) != nil && l.lastWord.Load()
 }
 
-// Review ends the links with those peers that are not in the view any more. What was posted
-// to them still goes out if they take it. State tells their end once the link has ended. A
+// Review ends the links with those peers that are not in the view any more. Votes posted
+// to them still go out if they take them. State tells their end once the link has ended. A
 // rank that dials later is refused, and told why.
 func (t *Transport) Review() {
 	members := t.survivors()

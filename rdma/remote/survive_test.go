@@ -121,7 +121,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// What is posted arrives both ways as it was, in order; also while a large update is under
+// Votes arrive both ways as they were posted, in order; also while a large update is under
 // way, which it overtakes.
 func TestVotesArrive(t *testing.T) {
 	const large, rounds, kinds = 64 << 20, 10, int(vote.Last - vote.First + 1)
@@ -243,7 +243,7 @@ func TestVotesBeforeSurvive(t *testing.T) {
 	}
 }
 
-// What others say of deaths is neither passed on nor believed once the job goes on.
+// News of deaths from others are neither passed on nor believed once the job goes on.
 func TestNoNewsOfDeaths(t *testing.T) {
 	r, l, _, ends := alone(t)
 	defer ends()
@@ -553,7 +553,7 @@ func TestRefusedIsGone(t *testing.T) {
 	}
 }
 
-// What a rank says itself is believed: that it has left, and that it gives up.
+// A rank is believed when it says of itself that it has left, or gives up.
 func TestOwnLastWord(t *testing.T) {
 	all, _ := surviving(t, 3, nil)
 	if err := all[2].Close(); err != nil {
@@ -571,7 +571,7 @@ func TestOwnLastWord(t *testing.T) {
 	closeAll(t, all[:2])
 }
 
-// Who is left out gets what was posted to it, and then its connections end. It is refused
+// A rank that is left out gets the votes posted to it, and then its connections end. It is refused
 // from then on, and told why, whether it dials or is dialled. What it has published stays,
 // and the others go on without it.
 func TestLeftOut(t *testing.T) {

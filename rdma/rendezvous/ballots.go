@@ -59,8 +59,8 @@ func (h *Host) undecided(rank int) bool {
 	return h.cfg.Hosts != nil && h.least.Load() > 0 && h.latest().Has(rank)
 }
 
-// elsewhere is State of a rank that is no member. What it has said itself, and that it has
-// left, is told at once; what others find out of it once the hosts have decided. Then it
+// elsewhere is State of a rank that is no member. Its own last word, and that it has
+// left, are told at once; what others find out of it once the hosts have decided. Then it
 // is out, whatever is known of it. The caller has entered the guard.
 func (h *Host) elsewhere(rank int) error {
 	err := h.cfg.Elsewhere(rank)

@@ -93,10 +93,7 @@ func (c *Collective) again(v rdma.View) {
 // exhaust reads what the ranks that this attempt does without had sent: on one host all find
 // the same.
 func (c *Collective) exhaust() (err error) {
-	if c.Job.Settles() {
-		return nil
-	}
-	if len(c.view.Ranks) == c.Job.Size {
+	if c.Job.Settles() || len(c.view.Ranks) == c.Job.Size {
 		return nil
 	}
 	for r := range c.Job.in {

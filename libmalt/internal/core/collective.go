@@ -168,8 +168,8 @@ func (c *Collective) arrive() error {
 		return err
 	}
 	c.begun = true
-	// Who has given it up may have sent since, and this rank may have folded
-	// that: so it is not where all are before the call.
+	// A rank that has given it up may have sent since, and this one may have folded that: so
+	// it is not where all are before the call.
 	if err := c.checkReaders(); err != nil {
 		return err
 	}

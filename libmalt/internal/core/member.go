@@ -133,7 +133,7 @@ func (m *Member) Changed() {
 }
 
 // stood is the level of m by what the ranks have told last: its clock is the largest of those
-// among these; nil: all. What a dead rank has told last reaches some hosts only.
+// among these; nil: all. The last news of a dead rank reach some hosts only.
 func (m *Member) stood(among []int) *Level {
 	l := &Level{Heads: make([]uint64, len(m.told))}
 	for r, at := range m.told {

@@ -34,7 +34,7 @@ func (o *outcome) number() uint64 {
 // at is the number of the call and of the part: it grows from one to the next.
 func (c *Collective) at() uint64 { return c.n<<16 | uint64(c.part) }
 
-// number is at; 0: there is no call.
+// number is at, and 0 where there is no call.
 func (c *Collective) number() uint64 {
 	if c == nil {
 		return 0
@@ -64,8 +64,8 @@ func (c *Collective) settled() (done, on bool, err error) {
 	return false, true, nil
 }
 
-// follow completes the call as another member has. What the ranks that go on have told of
-// objects is in their queues; what the others had told, in the outcome.
+// follow completes the call as another member has. News of objects are in the queues of the
+// ranks that go on, and in the outcome for the others.
 func (c *Collective) follow(o *outcome) (done bool, err error) {
 	s := c.Job.settling
 	c.late = c.late[:0]

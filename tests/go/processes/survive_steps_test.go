@@ -87,7 +87,7 @@ func (w *witness) due(e *event, ph *planPhase) (must, may uint64, from []*event)
 	return must, may, from
 }
 
-// far tells whether two ranks are on different hosts. What one has sent comes to the other
+// far tells whether two ranks are on different hosts. An update of one comes to the other
 // later, and if it dies meanwhile perhaps never.
 func (p *plan) far(a, b int) bool { return p.weather != nil && p.places[a] != p.places[b] }
 
