@@ -84,12 +84,17 @@ func (l *Relay) Next() (h Header, payload []byte, mine, ok bool, err error) {
 }
 
 // pending is the oldest latest word that was not passed on, and is wanted; 0: none.
-// In lock-step the one of the other parity is of the next clock, and comes behind it.
+// In lock-step the one of the other parity is of the next clock, and comes behind it. It may
+// have been stored between the looks at the two, so they are looked at again until none is
+// older.
 func (l *Relay) pending() (parity int, word uint64) {
 	sent := l.Sent()
-	for p := range l.end.Layout.parities() {
-		if w := l.r.control.latest(l.r.me, p).Load(); w>>slotBits > sent && (word == 0 || w < word) {
-			parity, word = p, w
+	for older := true; older; {
+		older = false
+		for p := range l.end.Layout.parities() {
+			if w := l.r.control.latest(l.r.me, p).Load(); w>>slotBits > sent && (word == 0 || w < word) {
+				parity, word, older = p, w, true
+			}
 		}
 	}
 	return parity, word

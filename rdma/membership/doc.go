@@ -5,7 +5,7 @@
 //	m := membership.New(membership.Config{Job: job, Rank: rank, Unreachable: d}, page, net)
 //	m.Start()
 //	err = m.Land(peer, kind, arg, body) // each frame from another host
-//	m.Wake()                            // a rank of this host has died
+//	m.Wake()                            // something may have changed
 //	v := m.View()                       // who takes part
 //	err = m.Confirm(ctx)                // this rank does
 //	err = m.Out()                       // rdma.ErrExpelled once it does not

@@ -24,6 +24,8 @@ type home struct {
 func (h home) Enter() bool { h.p.step(); return true }
 func (h home) Exit()       {}
 
+func (h home) OnDeath(wake func()) { h.p.onDeath = wake }
+
 func (h home) View() vote.View {
 	h.p.step()
 	h.w.mu.Lock()

@@ -23,6 +23,8 @@ type Home interface {
 	// Living are the ranks of this host of which it is not known that their process has
 	// ended: as on one host, those that have left in good order, too.
 	Living() vote.Set
+	// OnDeath has wake called whenever the process of one of them is found to have ended.
+	OnDeath(wake func())
 	// Enter keeps the home from being closed until Exit; false once it is.
 	Enter() bool
 	Exit()
@@ -102,7 +104,10 @@ func New(c Config, home Home, net Net) *Members {
 }
 
 // Start has it look, answer and propose.
-func (m *Members) Start() { m.runs.Go(m.run) }
+func (m *Members) Start() {
+	m.home.OnDeath(m.Wake)
+	m.runs.Go(m.run)
+}
 
 // Close ends that, before the transport leaves: a rank that others take to have left
 // does not vote.
@@ -111,7 +116,7 @@ func (m *Members) Close() {
 	m.runs.Wait()
 }
 
-// Wake says that something may have changed: a rank of this host has died.
+// Wake says that something may have changed, as a death does.
 func (m *Members) Wake() {
 	select {
 	case m.wake <- struct{}{}:

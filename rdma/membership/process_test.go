@@ -7,21 +7,22 @@ import (
 
 // process is a rank.
 type process struct {
-	w      *world
-	rank   int
-	host   int
-	m      *Members
-	alive  bool
-	since  time.Time // of its death
-	off    bool      // its host is, too: nobody refuses for it
-	left   bool
-	cont   chan struct{} // not nil: stopped until it is closed
-	steps  int           // what it has done to its page and the network
-	at     int           // before that step, happens
-	then   func(*process)
-	gone   map[int]bool // ranks that it knows to be
-	closed []bool       // links, by peer
-	held   []func()     // what landed while it was stopped
+	w       *world
+	rank    int
+	host    int
+	m       *Members
+	onDeath func() // m looks
+	alive   bool
+	since   time.Time // of its death
+	off     bool      // its host is, too: nobody refuses for it
+	left    bool
+	cont    chan struct{} // not nil: stopped until it is closed
+	steps   int           // what it has done to its page and the network
+	at      int           // before that step, happens
+	then    func(*process)
+	gone    map[int]bool // ranks that it knows to be
+	closed  []bool       // links, by peer
+	held    []func()     // what landed while it was stopped
 }
 
 // after has something happen to a rank before it does so many steps more.
@@ -78,7 +79,7 @@ func (p *process) kill() {
 	}
 	for _, o := range p.w.ranks {
 		if o.host == p.host {
-			o.m.Wake()
+			o.onDeath()
 		}
 	}
 }

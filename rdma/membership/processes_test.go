@@ -138,8 +138,7 @@ func member(r *fleet.Rank) error {
 	}
 	d.host = h
 	h.Survive(1)
-	wake := func() { d.m.Wake() }
-	d.m = New(Config{Job: d.job, Rank: r.Rank, Unreachable: unreachable}, h.Ballots(wake), d)
+	d.m = New(Config{Job: d.job, Rank: r.Rank, Unreachable: unreachable}, h.Ballots(), d)
 	var served sync.WaitGroup
 	served.Go(d.serve)
 	r.Say("joined")

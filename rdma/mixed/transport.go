@@ -22,8 +22,8 @@ type Near interface {
 	PublishBeyond(name string, s rdma.Spec, near, far []int, by box.Relayer) (rdma.Outbox, error)
 	// CloseEnds closes what is open, and does not leave.
 	CloseEnds() error
-	// Ballots is the page of this host. wake is called when a rank is found dead.
-	Ballots(wake func()) membership.Home
+	// Ballots is the page of this host.
+	Ballots() membership.Home
 }
 
 // Far is the half that connects machines.

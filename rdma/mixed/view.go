@@ -31,9 +31,7 @@ var _ rdma.Viewed = (*surviving)(nil)
 
 // Survive implements rdma.Viewed. It is called once.
 func (t *surviving) Survive(least int) {
-	var m *membership.Members
-	home := t.near.Ballots(func() { m.Wake() })
-	m = membership.New(membership.Config{Job: t.voting.Job, Rank: t.Rank(), Unreachable: t.voting.Unreachable}, home, others{t.near, t.far})
+	m := membership.New(membership.Config{Job: t.voting.Job, Rank: t.Rank(), Unreachable: t.voting.Unreachable}, t.near.Ballots(), others{t.near, t.far})
 	t.members.Store(m)
 	t.near.Survive(least)
 	t.far.Survive(m)

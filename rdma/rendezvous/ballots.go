@@ -14,10 +14,8 @@ type Ballots struct {
 	h *Host
 }
 
-// Ballots is for a job on several hosts (Config.Hosts). wake is called when this rank finds
-// another one of this machine dead; it must not block.
-func (h *Host) Ballots(wake func()) *Ballots {
-	h.wake.Store(&wake)
+// Ballots is for a job on several hosts (Config.Hosts).
+func (h *Host) Ballots() *Ballots {
 	b := &Ballots{votes{page: h.page, rank: h.cfg.Rank, job: h.votesOf()}, h}
 	b.news = func() {
 		for _, r := range h.members {
@@ -35,6 +33,10 @@ func (h *Host) votesOf() vote.Job {
 	}
 	return job
 }
+
+// OnDeath has wake called when this rank finds another one of this machine dead; it must
+// not block.
+func (b *Ballots) OnDeath(wake func()) { b.h.onDeath.Store(&wake) }
 
 // Enter keeps the page mapped until Exit; false once the Host is closed. The other methods
 // are for those that have entered.

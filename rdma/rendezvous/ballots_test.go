@@ -39,7 +39,8 @@ func TestStatesOnHosts(t *testing.T) {
 	hosts := apart(t, &far, &said)
 	h := hosts[0]
 	woken := 0
-	b := h.Ballots(func() { woken++ })
+	b := h.Ballots()
+	b.OnDeath(func() { woken++ })
 	if v := h.View(); v.Generation != 1 || !slices.Equal(v.Ranks, []int{0, 1, 2, 3, 4}) {
 		t.Errorf("the first view is %v", v)
 	}

@@ -78,7 +78,7 @@ func (d *deaths) publish(rank int) {
 	d.h.change(rank, dead)
 	d.h.leaveOut(rank)
 	d.h.ringRank(d.h.cfg.Rank)
-	if wake := d.h.wake.Load(); wake != nil {
+	if wake := d.h.onDeath.Load(); wake != nil {
 		(*wake)()
 	}
 	d.h.sweep()

@@ -52,7 +52,7 @@ func (c learners) setup(x *explore.Exec) {
 
 	var threads []*explore.Thread
 	for i := range c.count {
-		b := host(2 + i).Ballots(func() {})
+		b := host(2 + i).Ballots()
 		threads = append(threads, x.Go(fmt.Sprint("learner ", i), func(t *explore.Thread) {
 			b.Learn(next)
 			t.At("learned")

@@ -79,8 +79,8 @@ func (t *Transport) Confirm(context.Context) error { return nil }
 func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }
 
 // Ballots is the page of this machine, where the ranks of a job are on several
-// (rendezvous.Config.Hosts). wake is called when one of this machine is found dead.
-func (t *Transport) Ballots(wake func()) membership.Home { return t.host.Ballots(wake) }
+// (rendezvous.Config.Hosts).
+func (t *Transport) Ballots() membership.Home { return t.host.Ballots() }
 
 func (t *Transport) State(peer int) error { return t.host.State(peer) }
 

@@ -163,6 +163,13 @@ var ofBoxes = []mutation{
 		caught: "TestExploreRelay/lock-step", how: "update 2 after 0",
 	},
 	{
+		line:   "the words of two updates in lock-step are looked at once",
+		in:     "rdma/box.Relay.pending",
+		old:    "$parity, $word, $older = $p, $w, true",
+		new:    "$parity, $word, $older = $p, $w, false",
+		caught: "TestExploreRelay/lock-step", how: "update 5 after 3",
+	},
+	{
 		line: "what is passed on is given back too early",
 		in:   "rdma/box.Relay.Next",
 		old:  "$l.sent = $w >> slotBits",
