@@ -49,7 +49,7 @@ def main() -> int:
     file = options.out / "results.json"
     file.write_text(json.dumps({"machine": state, "turns": options.turns, "rows": record}, indent=1) + "\n")
     (options.out / "table.md").write_text(table.markdown(found, verdicts))
-    if kills := [result for result in found if result.row.op == "kill-sync"]:
+    if kills := [result for result in found if result.row.op in deaths.OPS]:
         print(deaths.write(kills, options.out))
     pictures = plots.draw(found, options.out)
     print(f"{file}, table.md, and {len(pictures)} pictures beside it")
@@ -69,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="JOBS",
-        help="measure on_death=continue instead: its cost, and how soon ranks go on after a kill, in so many jobs",
+        help="measure on_death=continue instead: its cost, and how soon ranks go on after a kill, in so many jobs; "
+        "with --net, after a kill and after a host is powered off",
     )
     made.add_argument("--tiny", action="store_true", help="one small row of each operation: shows that it works")
     made.add_argument("--rows", default="", metavar="WORD", help="only rows whose title has this word in it")
@@ -87,6 +88,12 @@ def _measured(options: argparse.Namespace, cores: int) -> list[Result]:
         known = {each.row.key: each.samples for each in found}
         print(table.line(result, judge(result.row, result.samples, known)), flush=True)
 
+    if options.net and options.deaths:
+        with hosts(deaths.HOSTS) as there:
+            for job in deaths.tiny_over_network() if options.tiny else deaths.jobs_over_network():
+                if options.rows in job.title:
+                    deaths.kill(job, options.deaths, say, there)
+        return found
     if options.net:
         wanted = net.tiny() if options.tiny else net.rows()
         with hosts(max(row.ranks for row in wanted)) as there:

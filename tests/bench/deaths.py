@@ -1,7 +1,8 @@
 """How soon the others go on after a rank was killed, and what it costs to be able to where none is.
 
 A job of a row begins with all its ranks. One after the other is killed, at a random moment, until one is left: so
-each number of ranks gets one sample from each job.
+each number of ranks gets one sample from each job. Over a network the ranks are on several hosts. There other jobs have
+one host powered off, and are a sample each.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from malt._ranks.launch import job_environment
+
+from .net.hosts import Hosts
+from .net.systems import meet
 from .numbers import quantile
 from .ranks.mortal_page import DONE, END, KILLS, READY, TIME, words
 from .rows import KB, MB, Row, Target, rows
-from .systems import MORTAL_OPS, base_environment, on_death
+from .systems import MORTAL_OPS, base_environment
 from .table import size_text
 from .team import JOIN
 from .turns import Result, free, room
@@ -29,6 +34,12 @@ RANKS = 8
 """Of a job when it begins."""
 
 MODES = ("bsp", "ssp:3", "async", "notify-ack")
+
+HOSTS = 3
+"""Of a job over a network. With one of them gone the others are more than half."""
+
+OPS = ("kill-sync", "off-sync")
+"""A process is killed; a host is powered off."""
 
 PAUSE = 0.02
 """Seconds from one kill to the next, at most."""
@@ -48,27 +59,37 @@ def jobs() -> list[Row]:
     return made + [_row("bsp", 4, KB, hold) for hold in (256 * MB, 1024 * MB)]
 
 
+def jobs_over_network() -> list[Row]:
+    """Jobs of which ranks are killed, or a host. Those with large vectors have one rank per host."""
+    return [_row(mode, n, size, op=op) for op in OPS for mode in MODES for n, size in ((6, KB), (HOSTS, 64 * MB))]
+
+
 def tiny() -> tuple[list[Row], list[Row]]:
     """One small row of each mode, and one of the cost."""
     return [Row("average (sync)", "sync", 2, KB)], [_row(mode, 3, KB) for mode in MODES]
 
 
-def _row(mode: str, ranks: int, size: int, hold: int = 0) -> Row:
+def tiny_over_network() -> list[Row]:
+    """One small row of each kind of death."""
+    return [_row("bsp", HOSTS, KB, op=op) for op in OPS]
+
+
+def _row(mode: str, ranks: int, size: int, hold: int = 0, op: str = "kill-sync") -> Row:
     more = f", {size_text(hold)} each" if hold else ""
     options = {"consistency": mode, "hold": hold}
-    return Row(f"kill -> sync, {mode}{more}", "kill-sync", ranks, size, Target(), options, "none", once=True)
+    return Row(f"{op.replace('-', ' -> ')}, {mode}{more}", op, ranks, size, Target(), options, "none", once=True)
 
 
-def kill(row: Row, times: int, say: Callable[[Result], None]) -> None:
+def kill(row: Row, times: int, say: Callable[[Result], None], hosts: Hosts | None = None) -> None:
     """Run so many jobs of a row; say one result for each number of ranks before a kill."""
-    found = {n: Result(replace(row, ranks=n)) for n in range(2, row.ranks + 1)}
+    found = {n: Result(replace(row, ranks=n)) for n in range(2 if row.op == "kill-sync" else row.ranks, row.ranks + 1)}
     if (needs := room(row) + row.ranks * row.options["hold"]) > free():
         for result in found.values():
             result.left_out["malt"] = f"would need about {needs >> 20} MB of memory, {free() >> 20} MB may be taken"
         times = 0
     for _ in range(times):
         try:
-            with _Job(row) as job:
+            with _Job(row, hosts) as job:
                 for ranks, seconds in job.kills():
                     found[ranks].samples.setdefault("malt", []).append(seconds)
         except JobError as error:  # what the others have gone on to do counts
@@ -85,8 +106,9 @@ class JobError(Exception):
 class _Job:
     """The processes of one job, as a context manager: leaving it ends them."""
 
-    def __init__(self, row: Row) -> None:
-        self._row = row
+    def __init__(self, row: Row, hosts: Hosts | None) -> None:
+        self._row, self._hosts = row, hosts
+        self._off: int | None = None  # the host that is
         self._folder = tempfile.TemporaryDirectory(prefix="bench-")
         file = Path(self._folder.name) / "page"
         file.write_bytes(bytes(8 * 8 * (row.ranks + 1)))
@@ -94,15 +116,18 @@ class _Job:
         self._errors = (Path(self._folder.name) / "errors").open("wb+")
         command = [sys.executable, "-m", "bench.ranks.mortal_rank", str(file), "--size", str(row.size)]
         command += ["--hold", str(row.options["hold"]), "--consistency", row.options["consistency"]]
+        job = meet(row.ranks, hosts.addresses) if hosts else job_environment(row.ranks)
+        path = {"PYTHONPATH": base_environment()["PYTHONPATH"]}
         self._processes = {
             rank: subprocess.Popen(
                 command,
-                env={**base_environment(), **env, "PYTHONPATH": base_environment()["PYTHONPATH"]},
+                env={**base_environment(), **job, **path, "MALT_ON_DEATH": "continue", "MALT_RANK": str(rank)},
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
                 stderr=self._errors,
+                preexec_fn=hosts.enter[self._host(rank)] if hosts else None,
             )
-            for rank, (_, env) in enumerate(on_death("continue")(row.ranks))
+            for rank in range(row.ranks)
         }
 
     def __enter__(self) -> _Job:
@@ -110,6 +135,8 @@ class _Job:
 
     def __exit__(self, *_: object) -> None:
         self._page[END] = 1
+        if self._off is not None and self._hosts:
+            self._hosts.network.apply(f"heal:h{self._off}")
         for process in self._processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GO_ON)
@@ -119,17 +146,33 @@ class _Job:
         self._folder.cleanup()
 
     def kills(self) -> Iterator[tuple[int, float]]:
-        """Kill all ranks but one; yield how many there were, and seconds until the last of the others had synced."""
+        """Kill all ranks but one, or one host; yield how many there were, and when the last of the others had synced.
+
+        That is in seconds since the kill.
+        """
         self._wait("start", READY, 1, JOIN)
-        while (ranks := len(self._processes)) > 1:
+        while (ranks := len(self._processes)) > 1 and self._off is None:
             time.sleep(random.uniform(0, PAUSE))
-            victim = self._processes.pop(random.choice(list(self._processes)))
             start = time.monotonic_ns()
-            victim.kill()
+            victims = self._power_off(self._hosts) if self._hosts and self._row.op == "off-sync" else [self._kill()]
             self._page[KILLS] += 1
             self._wait("go on", DONE, int(self._page[KILLS]), GO_ON)
             yield ranks, max(int(self._own[rank][TIME]) - start for rank in self._processes) * 1e-9
-            victim.wait()
+            for victim in victims:
+                victim.wait()
+
+    def _kill(self) -> subprocess.Popen[bytes]:
+        victim = self._processes.pop(random.choice(list(self._processes)))
+        victim.kill()
+        return victim
+
+    def _power_off(self, hosts: Hosts) -> list[subprocess.Popen[bytes]]:
+        self._off = random.randrange(HOSTS)
+        hosts.network.apply(f"off:h{self._off}")
+        return [self._processes.pop(rank) for rank in list(self._processes) if self._host(rank) == self._off]
+
+    def _host(self, rank: int) -> int:
+        return rank * HOSTS // self._row.ranks
 
     def _wait(self, what: str, word: int, value: int, limit: float) -> None:
         end = time.monotonic() + limit

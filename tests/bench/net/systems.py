@@ -21,8 +21,7 @@ def systems(addresses: Sequence[str]) -> list[System]:
     """Return MALT, the bare socket, iperf3 and gloo, for hosts of these addresses; without those that are missing."""
 
     def malt(ranks: int) -> list[tuple[Command, Environment]]:
-        store = f"{addresses[0]}:{next(PORTS)}"
-        job = program_environment(ranks) | meeting(ranks, store, os.urandom(16).hex())
+        job = meet(ranks, addresses)
         return [(_rank("malt"), {**job, "MALT_RANK": str(r)}) for r in range(ranks)]
 
     def other(name: str, **more: str) -> System:
@@ -39,6 +38,12 @@ def systems(addresses: Sequence[str]) -> list[System]:
     if has_torch():
         found.append(other("gloo"))
     return found
+
+
+def meet(ranks: int, addresses: Sequence[str]) -> Environment:
+    """Return the environment of the ranks of a new job of MALT on these hosts, less what is each rank's own."""
+    store = f"{addresses[0]}:{next(PORTS)}"
+    return program_environment(ranks) | meeting(ranks, store, os.urandom(16).hex())
 
 
 def _rank(name: str) -> Command:
