@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,13 +26,14 @@ func config(r *fleet.Rank) Config {
 
 // member joins and does what it is told, one word a line.
 func member(r *fleet.Rank) error {
-	var before []string
 	for range 2 { // what Go itself keeps open is there after the first time
-		before = fleet.Holdings()
 		if h, err := Join(context.Background(), Config{Size: 1, Store: r.Store + "ff"}); err == nil {
 			h.Close()
 		}
 	}
+	spare := lowest(3) // those below are open for good
+	defer spare.close()
+	before := fleet.Holdings()
 	h, err := Join(context.Background(), config(r))
 	if err != nil {
 		r.Say("failed %v", err)
@@ -72,7 +72,7 @@ func member(r *fleet.Rank) error {
 			r.Say("announce %v", err)
 		case "starve": // fetches with room for no descriptor, for one, for three
 			for _, room := range []int{0, 1, 3} {
-				err := starved(room, func() error {
+				err := spare.starved(room, func() error {
 					from := (r.Rank + r.Size - 1) % r.Size
 					return h.Fetch(context.Background(), 0, Policy{}, "something", []int{from}, func(int, Region) error { return nil })
 				})
@@ -94,32 +94,45 @@ func member(r *fleet.Rank) error {
 	}
 }
 
-// starved runs f while this process can open that many descriptors and no more.
-func starved(room int, f func() error) error {
-	highest := 0
-	entries, err := os.ReadDir("/proc/self/fd")
-	for _, e := range entries {
-		if fd, _ := strconv.Atoi(e.Name()); fd > highest {
-			highest = fd
+// spares are descriptors, of nothing.
+type spares []int
+
+// lowest takes the lowest that are free.
+func lowest(n int) (s spares) {
+	for range n {
+		fd, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			panic(err)
 		}
+		s = append(s, fd)
 	}
-	for fd := range highest { // no gaps below
-		if _, _, missing := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0); missing != 0 {
-			_ = syscall.Dup2(0, fd)
-			defer syscall.Close(fd)
-		}
+	return s
+}
+
+func (s spares) close() {
+	for _, fd := range s {
+		_ = syscall.Close(fd)
 	}
-	if _, _, missing := syscall.Syscall(syscall.SYS_FCNTL, uintptr(highest), syscall.F_GETFD, 0); missing != 0 {
-		highest-- // it was the folder itself
-	}
+}
+
+// starved runs f while this process can open that many of them and no other, whatever is
+// closed meanwhile.
+func (s spares) starved(room int, f func() error) error {
 	var limit syscall.Rlimit
-	err = errors.Join(err, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
 	less := limit
-	less.Cur = uint64(highest + 1 + room)
-	if err = errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &less)); err != nil {
+	less.Cur = uint64(s[0])
+	if room > 0 {
+		less.Cur = uint64(s[room-1] + 1)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &less); err != nil {
 		return err
 	}
 	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	s[:room].close()
+	defer func() { copy(s, lowest(room)) }()
 	return f()
 }
 
