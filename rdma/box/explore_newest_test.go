@@ -54,7 +54,7 @@ func (c newest) setup() func(x *explore.Exec) {
 			x.Go(fmt.Sprint("reader ", i), func(t *explore.Thread) {
 				for last := uint64(0); ; {
 					t.At("read", r, last)
-					t.Await(func() bool { return r.latest(newestOf)>>slotBits > last || writer.Done() || writer.Dead() })
+					over := writer.Done() || writer.Dead()
 					h, b, ok, err := r.Next()
 					switch {
 					case err != nil:
@@ -65,6 +65,8 @@ func (c newest) setup() func(x *explore.Exec) {
 						check(t, h, b)
 						last = h.Seq
 						r.Release(h.Seq)
+					case !over: // it looks also when there is nothing new
+						t.Await(func() bool { return r.latest(newestOf)>>slotBits > last || writer.Done() || writer.Dead() })
 					case writer.Done() && last != uint64(meant[8*i]):
 						t.Fail("the last update seen is %d, not %d", last, meant[8*i])
 					default:
@@ -124,6 +126,53 @@ func TestExploreNewest(t *testing.T) {
 			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup())
 		})
 	}
+}
+
+// In lock-step who sees a clock has the update of that clock, also where the sender is one
+// ahead, and where the reader has asked for it before it was there.
+func TestExploreAt(t *testing.T) {
+	const clocks = 7
+	spec := rdma.Spec{Mode: rdma.ByClock}
+	l := layoutOf(spec, 1)
+	must(t, explore.Options{Kills: 1}, func(x *explore.Exec) {
+		s := newSmall(x, l, env{})
+		folded := mem.WordAt(x.Memory(8), 0)
+		var reader *explore.Thread
+		writer := x.Go("writer", func(t *explore.Thread) {
+			for n := uint64(1); n <= clocks; n++ {
+				t.At("write", s.writer())
+				t.Await(func() bool { return folded.Load()+2 >= n || reader.Dead() })
+				s.write(t, n, []int{0}, true)
+			}
+		})
+		reader = x.Go("reader", func(t *explore.Thread) {
+			r := s.rs[0]
+			at := func(clock uint64) bool {
+				h, b, ok, _, err := r.At(clock)
+				switch {
+				case err != nil:
+					t.Fail("%v", err)
+				case ok && h.Clock != clock:
+					t.Fail("clock %d in place of %d", h.Clock, clock)
+				case ok:
+					check(t, h, b)
+				}
+				return ok
+			}
+			for c := uint64(1); c <= clocks; c++ {
+				t.At("fold", r, c)
+				at(c)
+				t.Await(func() bool { return r.control.clock().Load() >= c || writer.Dead() })
+				if !at(c) {
+					if writer.Dead() {
+						return
+					}
+					t.Fail("nothing of clock %d", c)
+				}
+				folded.Store(c)
+			}
+		})
+	})
 }
 
 // Fewer slots do not do: readers pin distinct old ones.
