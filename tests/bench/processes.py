@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shutil
@@ -11,16 +10,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from .environments import MissingError, run
 from .rows import Row, Target
-from .turns import Result
+from .systems import AGAIN
+from .turns import Plan, Result
 
 SCRIPT = "import numpy as np\nimport malt\nmalt.Vector(np.zeros(4, np.float32))\n"
 
 
-def starts(turns: int) -> list[Result]:
+def starts(plan: Plan) -> list[Result]:
     """Importing MALT after numpy; a job of 4 over 4 plain interpreters at once."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.py"
@@ -29,26 +30,27 @@ def starts(turns: int) -> list[Result]:
         return [
             _in_turns(
                 Row("import malt, after numpy", "start-import", 1, 0, Target(most=5e-3), baseline="none"),
-                {"malt": _import},
-                turns,
+                dict.fromkeys(("malt", AGAIN), _import),
+                plan,
             ),
             _in_turns(
                 Row("malt run -n 4, over 4 x numpy", "start-run", 4, 0, Target(over=0.3), baseline="4 x numpy"),
                 {
-                    "malt": lambda: _together([job]),
+                    **dict.fromkeys(("malt", AGAIN), lambda: _together([job])),
                     "limit": lambda: _together([[sys.executable, "-c", "import numpy"]] * 4),
                 },
-                turns,
+                plan,
             ),
         ]
 
 
-def _in_turns(row: Row, contenders: dict[str, Callable[[], float]], turns: int) -> Result:
+def _in_turns(row: Row, contenders: dict[str, Callable[[], float]], plan: Plan) -> Result:
     for measured in contenders.values():
         measured()  # files that are read for the first time
     result = Result(row)
-    for _, (name, measured) in itertools.product(range(turns), contenders.items()):
-        result.samples.setdefault(name, []).append(measured())
+    for _ in range(plan.starts):
+        for name in plan.shuffled(contenders):
+            result.add(name, [contenders[name]() for _ in range(plan.turns)])
     return result
 
 
@@ -67,36 +69,36 @@ def _together(commands: list[list[str]]) -> float:
     return time.perf_counter() - start
 
 
-def go(turns: int) -> Result:
+def go(plan: Plan) -> Result:
     """Put -> seen in Go: half of there and back over shm."""
     row = Row("put -> seen, in Go", "put-seen-go", 2, 64, Target(most=300e-9), baseline="none")
-    return _go(row, turns, "./rdma/shm", {"malt": "RoundTrip"})
+    return _go(row, plan, "./rdma/shm", {"malt": "RoundTrip", AGAIN: "RoundTrip"})
 
 
-def go_tcp(turns: int) -> Result:
+def go_tcp(plan: Plan) -> Result:
     """Put -> seen in Go over TCP within a process, beside half of there and back of as many bytes."""
     row = Row("put -> seen, in Go, one process", "put-seen-go-tcp", 2, 64, Target(limit=1.3))
-    return _go(row, turns, "./rdma/remote", {"malt": "RoundTrip", "limit": "BarePingPong"})
+    names = {"malt": "RoundTrip", AGAIN: "RoundTrip", "limit": "BarePingPong"}
+    return _go(row, plan, "./rdma/remote", names)
 
 
-def _go(row: Row, turns: int, package: str, names: dict[str, str]) -> Result:
+def _go(row: Row, plan: Plan, package: str, names: dict[str, str]) -> Result:
     """Run benchmarks in turns; a way is half of what they take."""
-    result = Result(row)
     tool = shutil.which(os.environ.get("GO", "go"))
     if tool is None:
-        result.left_out["malt"] = "there is no Go compiler"
-        return result
+        return Result(row, left_out={"malt": "there is no Go compiler"})
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/bench"
         try:
             run([tool, "test", "-c", "-o", program, package], "the benchmarks cannot be compiled")
         except MissingError as error:
-            result.left_out["malt"] = str(error)
-            return result
-        for _, (part, name) in itertools.product(range(turns), names.items()):
+            return Result(row, left_out={"malt": str(error)})
+
+        def measured(name: str) -> float:
             command = [program, "-test.run=^$", f"-test.bench=^Benchmark{name}$", "-test.benchtime=20ms"]
             said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             found = re.search(r"\s([\d.]+) ns/op", said)
             assert found is not None, said
-            result.samples.setdefault(part, []).append(float(found[1]) * 1e-9 / 2)
-    return result
+            return float(found[1]) * 1e-9 / 2
+
+        return _in_turns(row, {part: partial(measured, name) for part, name in names.items()}, plan)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .environments import environment, has_torch, limit_library
+from .environments import environment, limit_library
 
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
+AGAIN = "malt again"
+"""MALT a second time: the two differ by noise alone."""
+
 Command = list[str]
 Environment = dict[str, str]
+Start = Callable[[int], list[tuple[Command, Environment]]]
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class System:
     """A contender, in one of its settings."""
 
     name: str
-    start: Callable[[int], list[tuple[Command, Environment]]]
+    start: Start
     """Commands, each with what it adds to the environment, for so many ranks."""
     ops: frozenset[str] = frozenset()
     """Operations that it has; none means all."""
@@ -37,7 +41,7 @@ class System:
         return not self.ops or op in self.ops
 
 
-AVERAGES = frozenset({"sync", "allreduce", "write-sync"})
+AVERAGES = frozenset({"sync", "allreduce", "write-sync", "skew"})
 MPI_OPS = AVERAGES | {"scatter", "put-seen"}
 
 
@@ -45,11 +49,11 @@ def _rank(name: str) -> Command:
     return [sys.executable, "-m", f"bench.ranks.{name}_rank"]
 
 
-MORTAL_OPS = AVERAGES | {"scatter", "gather", "sync-graph"}
+MORTAL_OPS = AVERAGES - {"skew"} | {"scatter", "gather", "sync-graph", "write-graph"}
 """What is compared with and without ``on_death=continue``."""
 
 
-def on_death(what: str) -> Callable[[int], list[tuple[Command, Environment]]]:
+def on_death(what: str) -> Start:
     """Return how to start MALT's ranks, which then stop at a death, or continue."""
 
     def start(ranks: int) -> list[tuple[Command, Environment]]:
@@ -64,26 +68,26 @@ def on_death(what: str) -> Callable[[int], list[tuple[Command, Environment]]]:
 _malt = on_death("stop")
 
 
-def _openmpi(*settings: str) -> Callable[[int], list[tuple[Command, Environment]]]:
+def _mpi(name: str, launcher: str, *settings: str, rank: str = "mpi", **more: str) -> Start:
+    """Return how to start the ranks of the MPI in an environment of that name."""
+
     def start(ranks: int) -> list[tuple[Command, Environment]]:
-        folder = environment("openmpi")
-        command = [str(folder / "bin/mpirun"), "--oversubscribe", *settings, "-n", str(ranks), *_python(folder)]
-        return [(command, AS_ROOT)]
+        folder = environment(name) / "bin"
+        program = [str(folder / "python"), "-m", f"bench.ranks.{rank}_rank"]
+        env = {
+            "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}",  # Intel's launcher looks for its parts there
+            "MPI4PY_RC_THREADS": "0",  # mpi4py asks for locks, which cost each call, and MPICH its release_gather
+            **more,
+        }
+        return [([str(folder / launcher), *settings, "-n", str(ranks), *program], env)]
 
     return start
 
 
-def _mpich(ranks: int) -> list[tuple[Command, Environment]]:
-    folder = environment("mpich")
-    return [([str(folder / "bin/mpiexec"), "-n", str(ranks), *_python(folder)], {})]
-
-
-def _python(folder: Path) -> Command:
-    return [str(folder / "bin/python"), "-m", "bench.ranks.mpi_rank"]
-
-
-def _gloo(ranks: int) -> list[tuple[Command, Environment]]:
-    return [(_rank("gloo"), {"BENCH_RANK": str(r)}) for r in range(ranks)]
+def _openmpi(bind: str, **options: str) -> Start:
+    """Return how to start Open MPI with options of its components."""
+    chosen = [part for name, value in options.items() for part in ("--mca", name, value)]
+    return _mpi("openmpi", "mpirun", "--oversubscribe", "--bind-to", bind, *chosen, **AS_ROOT)
 
 
 def _hand(_: int) -> list[tuple[Command, Environment]]:
@@ -96,7 +100,7 @@ def _limit(_: int) -> list[tuple[Command, Environment]]:
 
 def alone() -> list[System]:
     """MALT, and the limit."""
-    moved = AVERAGES | {"scatter", "gather", "copy", "read"}
+    moved = AVERAGES | {"scatter", "gather", "write-graph", "copy", "read"}
     own = frozenset(
         {
             "gather-own-fold",
@@ -104,13 +108,15 @@ def alone() -> list[System]:
             "gather-idle",
             "sync-idle",
             "sync-graph",
+            "write-graph",
             "put-seen",
             "stopped",
             "sparse",
             "memory",
         }
     )
-    return [System("malt", _malt, AVERAGES | {"scatter", "gather"} | own), System("limit", _limit, frozenset(moved))]
+    malt = System("malt", _malt, AVERAGES | {"scatter", "gather"} | own)
+    return [malt, replace(malt, name=AGAIN), System("limit", _limit, frozenset(moved))]
 
 
 def mortal() -> list[System]:
@@ -119,19 +125,44 @@ def mortal() -> list[System]:
 
 
 def peers() -> list[System]:
-    """The others, each in the settings that could be its best: the table takes the best."""
-    plain = ("--mca", "pml", "ob1", "--mca", "osc", "^ucx")
+    """The others, each in the settings that could be its best: the table takes the best.
+
+    gloo is not among them: its place is between hosts. Neither are xhc, acoll and XPMEM, which the wheel of Open MPI
+    lacks.
+    """
+    ob1 = {"pml": "ob1", "osc": "^ucx"}
+    forced = {"coll": "^han", "coll_tuned_use_dynamic_rules": "1"}
+    shared = {"I_MPI_FABRICS": "shm"}
     made = [
-        System("openmpi", _openmpi("--bind-to", "none"), MPI_OPS, most=16),
-        System("openmpi ob1", _openmpi("--bind-to", "none", *plain), MPI_OPS, most=16),
-        System("openmpi bound", _openmpi("--bind-to", "core"), MPI_OPS, bound=True),
-        System("openmpi bound ob1", _openmpi("--bind-to", "core", *plain), MPI_OPS, bound=True),
-        System("mpich", _mpich, MPI_OPS, most=16, names="mpich_shm_*"),
+        System("openmpi", _openmpi("none", **ob1), MPI_OPS, most=16),
+        System("openmpi ucx", _openmpi("none"), MPI_OPS, most=16),
+        System("openmpi bound", _openmpi("core", **ob1), MPI_OPS, bound=True),
+        System("openmpi bound ucx", _openmpi("core"), MPI_OPS, bound=True),
+        System("openmpi sm", _openmpi("core", **ob1, coll_sm_priority="90"), AVERAGES, bound=True),
+        System("mpich", _mpi("mpich", "mpiexec"), MPI_OPS, most=16, names="mpich_shm_*"),
+        System("mpich bound", _mpich("auto"), MPI_OPS, bound=True, names="mpich_shm_*"),
+        System("mpich release_gather", _mpich("release_gather"), AVERAGES, bound=True, names="mpich_shm_*"),
+        System("intel mpi", _mpi("intelmpi", "mpirun", **shared), MPI_OPS, bound=True),
+        System(
+            "intel mpi unbound",
+            _mpi("intelmpi", "mpirun", **shared, I_MPI_PIN="0", I_MPI_WAIT_MODE="1"),
+            MPI_OPS,
+            most=16,
+        ),
+        System("window intel mpi", _mpi("intelmpi", "mpirun", rank="window", **shared), AVERAGES, bound=True),
+        System("window mpich", _mpich("auto", rank="window"), AVERAGES, bound=True, names="mpich_shm_*"),
         System("by hand", _hand, AVERAGES | {"scatter"}, most=16),
     ]
-    if has_torch():
-        made.append(System("gloo", _gloo, AVERAGES | {"put-seen"}, most=16))
+    for number, name in (("3", "doubling"), ("4", "ring"), ("6", "rabenseifner")):
+        start = _openmpi("core", **ob1, **forced, coll_tuned_allreduce_algorithm=number)
+        made.append(System(f"openmpi {name}", start, AVERAGES, bound=True))
     return made
+
+
+def _mpich(algorithm: str, rank: str = "mpi") -> Start:
+    """Return how to start MPICH bound to cores, and its algorithm for averages in shared memory."""
+    chosen = {"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": algorithm, "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0"}
+    return _mpi("mpich", "mpiexec", "-bind-to", "core", rank=rank, **chosen)
 
 
 def base_environment() -> Environment:

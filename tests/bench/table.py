@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
-from .numbers import Span, summary
+from .numbers import Span, factor, summary
 from .turns import Result
 from .units import amount
-from .verdict import MISSED, NOISY, OWN, Verdict
+from .verdict import MISSED, NOISY, OWN, Verdict, totals
 
 MARKS = {MISSED: "<<<", NOISY: "?"}
 UNDECIDED = {MISSED: "missed", NOISY: "undecided"}
 
 HEAD = (
     f"{'':34} {'ranks':>5} {'size':>8}  {'median':>9} {'min':>9} {'p90':>9}  "
-    f"{'limit':>9} {'x limit':>8}  {'best peer':>24} {'x faster':>8}  verdict"
+    f"{'limit':>9} {'x limit':>8}  {'best peer':>24} {'x faster':>8} {'A/A':>6}  verdict"
 )
 
 
@@ -28,7 +29,8 @@ def line(result: Result, verdict: Verdict) -> str:
         head += f"{'-':>9} " * 3 + " "
     base = amount(summary(samples["limit"]).median, row.unit) if samples.get("limit") else "-"
     peer = f"{verdict.peer} {amount(summary(samples[verdict.peer]).median, row.unit)}" if verdict.peer else "-"
-    head += f"{base:>9} {_times(verdict.to_limit):>8}  {peer:>24} {_times(verdict.to_peer):>8}  {words(verdict)}"
+    head += f"{base:>9} {_times(verdict.to_limit):>8}  {peer:>24} {_times(verdict.to_peer):>8} "
+    head += f"{_noise(verdict.to_itself):>6}  {words(verdict)}"
     without = [f"    without {name}: {' '.join(why.split())[:150]}" for name, why in result.left_out.items()]
     return "\n".join([head, *without])
 
@@ -40,8 +42,9 @@ def words(verdict: Verdict) -> str:
 
 
 def markdown(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
-    """Return the table for a page: medians, which peers could not be measured, and what became of each demand."""
-    lines = ["| | ranks | size | MALT | limit | x limit | best peer | x faster | asked | |", "| --- " * 10 + "|"]
+    """Return totals and the table for a page: medians, peers that could not be measured, and what became of demands."""
+    head = "| | ranks | size | MALT | limit | x limit | best peer | x faster | A/A | asked | |"
+    lines = [f"{totals(verdicts)}.", "", head, "| --- " * 11 + "|"]
     for result, verdict in zip(results, verdicts, strict=True):
         row, samples = result.row, result.samples
         peer = verdict.peer
@@ -49,13 +52,17 @@ def markdown(results: Sequence[Result], verdicts: Sequence[Verdict]) -> str:
             row.title,
             str(row.ranks),
             size_text(row.size),
-            *(amount(summary(samples[name]).median, row.unit) if samples.get(name) else "" for name in OWN),
+            *(
+                amount(summary(samples[name]).median, row.unit) if samples.get(name) else ""
+                for name in ("malt", "limit")
+            ),
             _times(verdict.to_limit),
             "; ".join(
                 ([f"{peer} {amount(summary(samples[peer]).median, row.unit)}"] if peer else [])
                 + [f"without {name}" for name in result.left_out if name not in OWN]
             ),
             _times(verdict.to_peer),
+            _noise(verdict.to_itself),
             ", ".join(verdict.demands),
             ", ".join(UNDECIDED.get(word, word) for word in verdict.demands.values()),
         ]
@@ -77,6 +84,25 @@ def detail(results: Sequence[Result]) -> str:
 
 def _times(span: Span | None) -> str:
     return f"{span.middle:.2f}" if span else "-"
+
+
+def _noise(span: Span | None) -> str:
+    return f"{factor(span.middle, 1) - 1:.1%}" if span else "-"
+
+
+def sizes(results: Sequence[Result]) -> str:
+    """Return the table of sizes as others have it: times, and the bandwidths of nccl-tests' all-reduce."""
+    lines = ["| size | ranks | | min | median | max | algbw GB/s | busbw GB/s |", "| --- " * 8 + "|"]
+    for result in results:
+        row = result.row
+        for name, starts in result.turns.items():
+            times = [time for turns in starts for time in turns]
+            algorithm = row.size / median(times) / 1e9
+            bus = algorithm * 2 * (row.ranks - 1) / row.ranks
+            cells = [size_text(row.size), str(row.ranks), name]
+            cells += [amount(time, row.unit) for time in (min(times), median(times), max(times))]
+            lines.append("| " + " | ".join([*cells, f"{algorithm:.3g}", f"{bus:.3g}"]) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def size_text(size: int) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .environments import MissingError
+from .numbers import after_last
 from .systems import System, base_environment
 
 JOIN = 60.0
@@ -111,9 +112,12 @@ class Team:
     def turn(self, part: str, calls: int, warm: int = 0) -> float:
         """Let all ranks do so many calls; return the time of one, as the slowest that counts has it.
 
-        Before come `warm` calls that do not count, without a pause in between.
+        Of ranks that note begin and end it is the time from the last arrival on. Before come `warm` calls that do not
+        count, without a pause in between.
         """
         times = [answer["seconds"] for answer in self._order(do="round", part=part, calls=calls, warm=warm)]
+        if isinstance(times[0], list):
+            return after_last(times)
         return float(max(t for t in times if t is not None))
 
     def drop(self) -> None:

@@ -15,7 +15,19 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_every_operation_is_measured(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench", "--net", "--tiny", "--turns", "2", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench",
+        "--net",
+        "--tiny",
+        "--starts",
+        "1",
+        "--turns",
+        "2",
+        "--out",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {row["key"]: row for row in json.loads((tmp_path / "results.json").read_text())["rows"]}
@@ -23,7 +35,8 @@ def test_every_operation_is_measured(tmp_path: Path) -> None:
     for key, row in found.items():
         assert row["left_out"] == {}, key
         assert "malt" in row["samples"], key
-        assert all(len(v) == 2 and all(0 < x < math.inf for x in v) for v in row["samples"].values()), key
+        assert all(len(v) == 1 and 0 < v[0] < math.inf for v in row["samples"].values()), key
+        assert all(len(v) == 1 and len(v[0]) == 2 for v in row["turns"].values()), key
         assert row["title"] in done.stdout
 
 

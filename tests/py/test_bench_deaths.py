@@ -16,7 +16,20 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_kills_are_measured(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench", "--tiny", "--deaths", "2", "--turns", "1", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench",
+        "--tiny",
+        "--deaths",
+        "2",
+        "--starts",
+        "1",
+        "--turns",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "results.json").read_text())["rows"]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from bench import numbers, plots, rows, table
 from bench.rows import Row, Target
 from bench.turns import Result
-from bench.verdict import MET, MISSED, NOISY, UNKNOWN, judge, too_noisy
+from bench.verdict import MET, MISSED, NOISY, UNKNOWN, judge, too_noisy, totals
+
+PROCESSES = ("start-import", "start-run", "put-seen-go")
+"""Rows that are whole processes."""
 
 GRAPHS = ["all", "ring", "chord", "halton", "halton-paper", "random:3", "hypercube", "star", "one-peer"]
 
@@ -22,12 +27,74 @@ def test_summary_and_quantiles():
     assert numbers.quantile([0.0, 10.0], 0.25) == 2.5
 
 
-def test_ratios_are_taken_turn_by_turn():
-    # Each turn was disturbed as a whole, so nothing of that is in the ratios.
+def test_ratios_are_taken_start_by_start():
+    # Each start was disturbed as a whole, so nothing of that is in the ratios.
     assert numbers.ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0]) == (2.0, 2.0, 2.0)
-    assert numbers.difference([3.0, 30.0, 7.0], [1.0, 28.0, 5.0]) == (2.0, 2.0, 2.0)
     with pytest.raises(ValueError, match="longer"):
         numbers.ratio([1.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 7, 8, 10, 11, 15, 20])
+def test_the_median_is_within_the_span_in_nine_cases_of_ten(count):
+    """Of all ways in which so many values can lie above and below the median, which are equally likely."""
+    span = numbers.span([float(place) for place in range(count)])
+    assert (span.low + span.high) / 2 == span.middle == (count - 1) / 2
+
+    def beside(rank):
+        return 2 * sum(math.comb(count, below) for below in range(rank + 1)) / 2**count
+
+    assert beside(int(span.low)) <= 0.1 or span.low == 0
+    assert beside(int(span.low) + 1) > 0.1
+
+
+def test_time_after_the_last_arrival():
+    first, late = [(0.0, 7.0), (10.0, 12.5), (20.0, 29.0)], [(5.0, 6.0), (10.0, 13.0), (27.0, 28.0)]
+    assert numbers.after_last([first, late]) == 2.0
+    assert numbers.after_last([late]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("again", "limit", "word"),
+    [
+        ([1.0, 1.0], 1.3, MET),
+        ([1.25, 1.25], 1.3, MET),
+        ([1.4, 1.4], 1.3, NOISY),  # the two differ more than the figure does from the bound
+        ([0.7, 0.7], 1.3, NOISY),
+        ([0.7, 0.7], 0.9, NOISY),
+        ([0.7, 0.7], 0.5, MISSED),
+        ([], 1.3, MET),
+    ],
+)
+def test_a_difference_of_malt_from_itself_leaves_smaller_ones_undecided(again, limit, word):
+    samples = {"malt": [1.0, 1.0], "limit": [1.0, 1.0], "malt again": again}
+    verdict = judge(row(limit=limit), samples, {})
+    assert verdict.word == word
+    assert verdict.peer == ""
+    assert (verdict.to_itself and verdict.to_itself.middle) == (again[0] if again else None)
+
+
+def test_a_difference_of_malt_from_itself_counts_for_every_demand():
+    samples = {"malt": [1.0], "malt again": [1.2], "limit": [0.5], "mpich": [1.1]}
+    other = {row().key: {"malt": [1.0]}}
+    asked = {"peer": 1, "limit": 2.1, "most": 1.1, "over": 0.6, "after": (row().key, 1.1, "that")}
+    assert set(judge(row(**asked), samples, other).demands.values()) == {NOISY}
+    assert set(judge(row(**asked), {**samples, "malt again": [1.01]}, other).demands.values()) == {MET}
+
+
+def test_totals():
+    met, missed = (judge(row(most=most), {"malt": [1.0]}, {}) for most in (2.0, 0.5))
+    asked = [met, met, missed, judge(row(most=1.0), {}, {}), judge(row(), {"malt": [1.0]}, {})]
+    assert totals(asked) == "4 rows with targets: 2 met, 1 missed, 0 undecided, 1 not measured"
+
+
+def test_table_of_sizes_has_bandwidths_of_nccl_tests():
+    """https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md: bus is algorithm times 2(n-1)/n."""
+    result = Result(Row("an average", "write-sync", 4, 1 << 20))
+    for turns in ([1e-3, 2e-3, 2e-3], [2e-3, 4e-3, 2e-3]):
+        result.add("malt", turns)
+    assert result.samples == {"malt": [2e-3, 2e-3]}
+    expected = "| 1 MB | 4 | malt | 1 ms | 2 ms | 4 ms | 0.524 | 0.786 |"
+    assert table.sizes([result]).splitlines()[-1] == expected
 
 
 @pytest.mark.parametrize(
@@ -50,16 +117,17 @@ def test_best_peer_is_the_one_with_the_least_median():
 def test_demands_in_the_rows_own_unit_and_after_another_row():
     first = {"malt": [1e-6, 1e-6]}
     key = row().key
+    after = (key, 2.5, "one rank per core")
     own = {"malt": [2e-6, 2e-6], "limit": [1.5e-6, 1.5e-6]}
-    assert judge(row(most=3e-6, over=1e-6, after=(key, 2.5)), own, {key: first}).demands == {
+    assert judge(row(most=3e-6, over=1e-6, after=after), own, {key: first}).demands == {
         "<= 3 us": MET,
         "<= 1 us over": MET,
         "<= 2.5x one rank per core": MET,
     }
     assert judge(row(most=1e-6), own, {}).word == MISSED
     assert judge(row(over=0.1e-6), own, {}).word == MISSED
-    assert judge(row(after=(key, 1.5)), own, {key: first}).word == MISSED
-    assert judge(row(after=(key, 1.5)), own, {}).word == UNKNOWN
+    assert judge(row(after=(key, 1.5, "one")), own, {key: first}).word == MISSED
+    assert judge(row(after=(key, 1.5, "one")), own, {}).word == UNKNOWN
 
 
 def test_noise():
@@ -78,7 +146,7 @@ def test_noise():
     [
         ([50.0, 2.0, 90.0, 800.0], [6.0, 6.1, 6.2, 6.0], MET),  # a slow peer may do what it likes
         ([50.0, 2.0, 90.0, 800.0], [3.0, 3.1, 3.2, 3.0], MISSED),
-        ([50.0, 50.0, 50.0, 50.0], [6.0, 60.0, 6.0, 6.0], MET),  # one turn of four
+        ([50.0, 50.0, 50.0, 50.0], [6.0, 60.0, 6.0, 6.0], MET),  # on one side of the bound in all starts
         ([50.0, 50.0, 50.0, 50.0], [6.0, 4.0, 6.0, 4.0], NOISY),
     ],
 )
@@ -99,7 +167,7 @@ def test_only_noise_of_what_is_compared_leaves_a_row_undecided(slow, best, word)
     ],
 )
 def test_after_another_row_the_noise_of_both_counts(first, own, word):
-    assert judge(row(after=(row().key, 3)), {"malt": own}, {row().key: {"malt": first}}).word == word
+    assert judge(row(after=(row().key, 3, "one")), {"malt": own}, {row().key: {"malt": first}}).word == word
 
 
 def test_table_marks_what_misses_and_says_why_something_is_missing():
@@ -118,10 +186,11 @@ def test_table_for_a_page():
     result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, {"gloo": "a rank has ended"})
     nothing = Result(row(limit=1.3), {}, {"malt": "would need too much"})
     text = table.markdown([result, nothing], [judge(each.row, each.samples, {}) for each in (result, nothing)])
-    head, _, full, empty = text.splitlines()
-    assert {line.count("|") for line in (head, full, empty)} == {11}
-    assert "| 1 MB | 1 ms |  |  | mpich 2 ms; without gloo | 2.00 | >= 5x peer | missed |" in full
-    assert "|  |  |  |  |  | <= 1.3x limit | not measured |" in empty
+    first, _, head, _, full, empty = text.splitlines()
+    assert first == "2 rows with targets: 0 met, 1 missed, 0 undecided, 1 not measured."
+    assert {line.count("|") for line in (head, full, empty)} == {12}
+    assert "| 1 MB | 1 ms |  |  | mpich 2 ms; without gloo | 2.00 |  | >= 5x peer | missed |" in full
+    assert "|  |  |  |  |  |  | <= 1.3x limit | not measured |" in empty
 
 
 def test_curves_need_two_points():
@@ -130,17 +199,23 @@ def test_curves_need_two_points():
     assert by_size == {("sync", "4 ranks"): {"malt": [(8, 1.0), (16, 1.0)]}}
 
 
-@pytest.mark.parametrize("cores", [1, 2, 4, 8])
+@pytest.mark.parametrize("cores", [1, 2, 4, 8, 16, 64])
 def test_rows(cores):
     made = rows.rows(cores)
     keys = {r.key for r in made}
+    asked_of = [r for r in made if r.target != Target()]
+    assert len(asked_of) + len(PROCESSES) <= 25
+    assert not {"sync", "allreduce", "sync-graph"} & {r.op for r in asked_of}  # of arrays that nobody writes
+    assert {r.options["consistency"] for r in asked_of if r.op == "write-graph"} == {"ssp:3", "async"}
     assert {r.target.after[0] for r in made if r.target.after} <= keys
     asked = {(r.op, r.ranks, r.size) for r in made}
     assert {("scatter", k + 1, 64 << 20) for k in (1, 3, 7, 15)} <= asked
     assert {("gather", k + 1, 64 << 10) for k in (1, 3, 7)} <= asked
-    assert {("sync", n, 1 << 20) for n in (cores, 2 * cores)} <= asked
+    assert {("write-sync", n, 1 << 20) for n in (cores, 2 * cores)} <= asked
+    assert {r.options["late"] for r in made if r.op == "skew"} == {0, 50e-6, 500e-6, 3000e-6}
     graphs = {
         name: {r.ranks for r in made if r.options.get("graph") == name and r.op == "sync-graph"} for name in GRAPHS
     }
     assert all(ranks == {cores, 16, 32} for ranks in graphs.values()), graphs
-    assert {r.op for r in rows.tiny(cores)} == {r.op for r in made}
+    assert {r.op for r in rows.tiny(made, cores)} == {r.op for r in made}
+    assert [r.size for r in rows.sizes(cores)] == [4**power for power in range(1, 15)]

@@ -11,7 +11,7 @@ import pytest
 from bench import environments, team
 from bench.rows import Row
 from bench.systems import System
-from bench.turns import measure
+from bench.turns import Plan, measure
 
 
 def test_a_peer_that_cannot_be_installed_is_left_out_and_the_rest_goes_on(
@@ -30,7 +30,7 @@ def test_a_peer_that_cannot_be_installed_is_left_out_and_the_rest_goes_on(
         return [([str(environments.environment("mpich") / "bin/mpiexec")], {})] * ranks
 
     wanted = [Row("average", "sync", ranks, 1024) for ranks in (2, 4)]
-    found = measure(wanted, [System("mpich", start)], 1, 4, lambda _: None)
+    found = measure(wanted, [System("mpich", start)], Plan(2, 1), 4, lambda _: None)
     assert [result.row for result in found] == wanted
     for result in found:
         assert result.samples == {}
@@ -49,7 +49,8 @@ def test_of_a_command_that_fails_the_last_words_are_told() -> None:
 
 def test_a_program_that_is_not_there_is_left_out() -> None:
     row = Row("average", "sync", 2, 1024)
-    (result,) = measure([row], [System("peer", lambda n: [(["/no/such/program"], {})] * n)], 1, 4, lambda _: None)
+    peer = System("peer", lambda n: [(["/no/such/program"], {})] * n)
+    (result,) = measure([row], [peer], Plan(1, 1), 4, lambda _: None)
     assert "No such file" in result.left_out["peer"]
 
 
@@ -75,3 +76,22 @@ serve(Hangs())
         assert all(process.poll() is not None for process in ranks._processes)
         with pytest.raises(team.TeamError, match="no answer"):
             ranks.turn("peer", 1)
+
+
+def test_only_the_last_rank_is_late() -> None:
+    rank = """
+import os
+from bench.ranks.serve import serve
+
+class Late:
+    rank = int(os.environ["RANK"])
+    barrier = drop = lambda self: None
+    prepare = lambda self, op, size, late: lambda calls: late
+
+serve(Late())
+"""
+    three = System("peer", lambda n: [([sys.executable, "-c", rank], {"RANK": str(r)}) for r in range(n)])
+    with team.Team(three, 3, 0) as ranks:
+        ranks.prepare("peer", "skew", 64, {"late": 0.5})
+        answers = ranks._order(do="round", part="peer", calls=1, warm=0)
+    assert sorted(answer["seconds"] for answer in answers) == [0, 0, 0.5]

@@ -5,12 +5,17 @@ from __future__ import annotations
 import ctypes
 import shutil
 import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from bench import environments, turns
-from bench.rows import Row
+from bench.ranks.clock import skewed
+from bench.rows import Row, Target
+from bench.systems import System
+from bench.team import TeamError
+from bench.turns import Plan
 
 
 class Ranks:
@@ -32,6 +37,25 @@ def test_a_turn_gives_each_rank_its_time_and_late_ranks_do_not_count(ranks: int,
     assert warm == min(2 * calls, ranks)
 
 
+@pytest.mark.parametrize(("late", "calls"), [(0.0, 1000), (500e-6, 57), (3000e-6, 10)])
+def test_calls_with_a_late_rank_take_its_time_too(late: float, calls: int) -> None:
+    row = Row("", "skew", 2, 1024, options={"late": late})
+    assert turns._calls(row, "malt", Ranks(1e-6), cores=4) == (calls, 2)  # type: ignore[arg-type]
+
+
+def test_a_call_begins_when_the_lateness_is_over() -> None:
+    clock = iter([0.0, 5.0, 9.0, 10.0])  # until 10 the rank is late
+
+    def call() -> None:
+        assert next(clock, None) is None  # it has been for as long as that
+
+    array = np.ones(4, np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bench.ranks.clock.time.monotonic", lambda: next(clock, 12.0))
+        assert skewed(array, call, late=10.0)(1) == [(10.0, 12.0)]
+    assert list(array) == [1.0] * 4
+
+
 def test_what_measures_itself_is_called_once() -> None:
     row = Row("", "stopped", 8, 4096, once=True)
     assert turns._calls(row, "malt", Ranks(1.0), cores=4) == (1, 0)  # type: ignore[arg-type]
@@ -39,6 +63,74 @@ def test_what_measures_itself_is_called_once() -> None:
 
 def test_what_is_slow_is_not_warmed_up_for_long() -> None:
     assert turns._calls(Row("", "sync", 16, 64), "by hand", Ranks(2.0), cores=4) == (4, 8)  # type: ignore[arg-type]
+
+
+class Started:
+    """Ranks of a contender: a turn of the n-th start takes n times as long as one of the first."""
+
+    log: ClassVar[list[str]] = []
+
+    def __init__(self, system: System, *_: object) -> None:
+        self.name = system.name
+        self.log.append(self.name)
+        self.start = self.log.count(self.name)
+        if system.name == "never":
+            raise TeamError("did not start")
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.append(f"-{self.name}")
+
+    def prepare(self, *_: object) -> None:
+        pass
+
+    drop = prepare
+
+    def turn(self, part: str, calls: int, warm: int = 0) -> float:
+        if self.name == "once" and self.start == 2:
+            raise TeamError("a rank has ended")
+        self.log.append(f"{self.name} {calls}")
+        return self.start * 1e-3
+
+
+def test_each_start_is_one_sample_and_a_contender_that_fails_in_one_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "Team", Started)
+    monkeypatch.setattr(Started, "log", [])
+    systems = [System(name, lambda _: []) for name in ("malt", "malt again", "peer", "once", "never")]
+    asked, free = Row("", "sync", 2, 1024, Target(peer=1)), Row("", "sync", 2, 2048)
+    found = turns.measure([asked, free], systems, Plan(starts=6, turns=3, seed=1), 2, lambda _: None)
+    assert [result.row for result in found] == [asked, free]
+    values = [start * 1e-3 for start in range(1, 7)]
+    for result, names in zip(found, ({"malt", "malt again", "peer"}, {"malt", "peer"}), strict=True):
+        assert result.samples == dict.fromkeys(names, values)
+        assert result.turns == {name: [[value] * 3 for value in values] for name in names}
+        assert result.left_out == {"once": "a rank has ended", "never": "did not start"}
+
+    log = Started.log
+    assert {name: log.count(name) for name in ("malt", "malt again", "peer", "once", "never")} == {
+        "malt": 6,
+        "malt again": 6,
+        "peer": 6,
+        "once": 2,
+        "never": 1,
+    }
+    begins = [name for name in log if name in ("malt", "peer")]
+    orders = {tuple(begins[i : i + 2]) for i in range(0, 12, 2)}
+    assert orders == {("malt", "peer"), ("peer", "malt")}
+    first, later = log[: log.index("-malt")], log[log.index("-malt") :]
+    assert first.count("malt 1") == 2  # it is found out how many calls a turn has: for each row, once
+    assert later.count("malt 1") == 0
+
+
+def test_the_order_is_that_of_the_seed() -> None:
+    first, same, other = (Plan(5, 3, seed) for seed in (1, 1, 2))
+    orders = [[plan.shuffled("abcdef") for _ in range(5)] for plan in (first, same, other)]
+    assert orders[0] == orders[1] != orders[2]
+    assert len({tuple(order) for order in orders[0]}) > 1
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +168,22 @@ def test_the_limit_of_a_gather_folds_what_others_have_just_written(limit: ctypes
     theirs = _addresses(spare)
     _together(limit, 3, lambda at, all_, rank: limit.gather(at, all_, theirs, rank, *map(_n, (3, count, 1))), arrays)
     np.testing.assert_array_equal(arrays, np.repeat([[4], [6], [6]], count, axis=1))
+
+
+@pytest.mark.parametrize("senders", [[1, 2], [2], []])
+@pytest.mark.parametrize("count", COUNTS)
+def test_the_limit_of_a_sync_writes_its_array_copies_it_and_folds_the_slots(
+    limit: ctypes.CDLL, count: int, senders: list[int]
+) -> None:
+    arrays = np.random.default_rng(count).integers(0, 99, (4, count)).astype(np.float32)  # the slots, and its array
+    slots = arrays.copy()
+    own, slot = (ctypes.c_void_p(arrays[row].ctypes.data) for row in (3, 0))
+    theirs = _addresses(arrays[senders[0] :] if senders else arrays)
+    limit.exchange(own, slot, theirs, *map(_n, (len(senders), count)), ctypes.c_float(5), _n(2))
+    once = (slots[3] + 5 + slots[senders].sum(axis=0)) / (len(senders) + 1)
+    np.testing.assert_allclose(arrays[0], once + 5, rtol=1e-6)
+    np.testing.assert_allclose(arrays[3], (once + 5 + slots[senders].sum(axis=0)) / (len(senders) + 1), rtol=1e-6)
+    np.testing.assert_array_equal(arrays[1:3], slots[1:3])
 
 
 @pytest.mark.parametrize("past", [0, 1])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from malt._ranks.launch import meeting, program_environment
 
 from ..environments import has_torch, pingpong
-from ..systems import Command, Environment, System
+from ..systems import AGAIN, Command, Environment, System
 
 PORTS = itertools.count(29500)
 """A job's ranks meet at a port of its own: that of the job before may still be closing."""
@@ -32,7 +32,7 @@ def systems(addresses: Sequence[str]) -> list[System]:
         return System({"bare": "limit", "iperf": "iperf3"}.get(name, name), start, frozenset(ops[name]))
 
     own = frozenset({"stream", "put-seen", "lands", "cpu", "step", "sync"})
-    found = [System("malt", malt, own), other("bare", BENCH_PINGPONG=pingpong())]
+    found = [System("malt", malt, own), System(AGAIN, malt, own), other("bare", BENCH_PINGPONG=pingpong())]
     if shutil.which("iperf3"):
         found.append(other("iperf"))
     if has_torch():

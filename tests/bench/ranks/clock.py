@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .serve import Timed
+from .serve import Seconds, Timed, Times
 
 
-def loop(call: Callable[[], Any], counts: bool = True) -> Timed:
+def loop(call: Callable[[], Any], counts: bool = True) -> Seconds:
     """Return what does `call` again and again, and takes the time of all of them."""
 
     def timed(calls: int) -> float | None:
@@ -34,11 +34,36 @@ def writing(array: Any, call: Callable[[], Any]) -> Callable[[], None]:
     return both
 
 
+def skewed(array: Any, call: Callable[[], Any], late: float) -> Callable[[int], Times]:
+    """Return what notes begin and end of each call, after all of an array is written and so many seconds are over."""
+    nothing = array.dtype.type(0)
+
+    def timed(calls: int) -> Times:
+        times = []
+        for _ in range(calls):
+            np.add(array, nothing, out=array)
+            until = time.monotonic() + late
+            while (begin := time.monotonic()) < until:
+                pass
+            call()
+            times.append((begin, time.monotonic()))
+        return times
+
+    return timed
+
+
+def average(op: str, array: Any, call: Callable[[], Any], late: float) -> Timed:
+    """Return how a call that averages an array is timed."""
+    if op == "skew":
+        return skewed(array, call, late)
+    return loop(writing(array, call) if op == "write-sync" else call)
+
+
 def idle(calls: int) -> None:
     """Do nothing: the rank is only written to."""
 
 
-def staged(stage: Callable[[], Any], call: Callable[[], Any] | None) -> Timed:
+def staged(stage: Callable[[], Any], call: Callable[[], Any] | None) -> Seconds:
     """Return what prepares each call outside of the time, and times `call` alone; None is for ranks that only help."""
 
     def timed(calls: int) -> float | None:

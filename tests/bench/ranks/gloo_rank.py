@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .clock import loop, writing
+from .clock import loop
 from .serve import Timed, UnsupportedError, serve
 
 
@@ -31,9 +31,8 @@ class Gloo:
 
     def prepare(self, op: str, size: int, **_: Any) -> Timed:
         a = torch.zeros(max(1, size // 4))
-        if op in ("sync", "allreduce", "write-sync"):
-            average = partial(dist.all_reduce, a)
-            return loop(writing(a.numpy(), average) if op == "write-sync" else average)
+        if op == "sync":
+            return loop(partial(dist.all_reduce, a))
         if op == "put-seen":
             return self._there_and_back(a)
         raise UnsupportedError(f"gloo has no {op}")

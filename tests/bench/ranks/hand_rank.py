@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .clock import idle, loop, writing
+from .clock import average, idle, loop
 from .serve import Timed, UnsupportedError, serve
 
 FORK = multiprocessing.get_context("fork")
@@ -29,12 +29,12 @@ class Hand:
     def drop(self) -> None:
         pass
 
-    def prepare(self, op: str, size: int, **_: Any) -> Timed:
+    def prepare(self, op: str, size: int, late: float = 0.0, **_: Any) -> Timed:
         count = max(1, size // 4)
         own = np.zeros(count, np.float32)
-        if op in ("sync", "allreduce", "write-sync"):
-            average = partial(self._average, own, self._boxes[0][:count])
-            return loop(writing(own, average) if op == "write-sync" else average)
+        if op in ("sync", "allreduce", "write-sync", "skew"):
+            call = partial(self._average, own, self._boxes[0][:count])
+            return average(op, own, call, late)
         if op == "scatter":
             return loop(partial(self._scatter, own)) if self.rank == 0 else idle
         raise UnsupportedError(f"nobody writes {op} by hand")

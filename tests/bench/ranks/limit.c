@@ -136,6 +136,24 @@ void average(struct place *at, float *const *all, int64_t rank, int64_t ranks, i
 	}
 }
 
+/* A sync through slots, of ranks that do not wait for each other: each adds something to its own array, copies it to
+ * its slot, and folds the slots of the k ranks that send to it into its array. They hold the last updates, or parts of
+ * the next: a protocol makes sure of more. */
+void exchange(float *own, float *slot, float *const *slots, int64_t k, int64_t count, float something, int64_t calls)
+{
+	float *from[k + 1];
+	from[0] = own;
+	memcpy(from + 1, slots, (size_t)k * sizeof *from);
+	for (; calls > 0; calls--) {
+		for (int64_t i = 0; i < count; i++)
+			own[i] += something;
+		memcpy(slot, own, (size_t)count * sizeof *own);
+		AGAIN();
+		fold(&own, 1, from, k + 1, 0, count);
+		AGAIN();
+	}
+}
+
 /* Rank 0 folds all arrays into its own, which the others have just written from their spare ones, and sleep by
  * then. Returns the seconds of a fold. */
 double gather(struct place *at, float *const *all, float *const *spare, int64_t rank, int64_t ranks, int64_t count,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .clock import idle
+from .clock import idle, skewed
 from .serve import Timed, UnsupportedError, serve
 
 FORK = multiprocessing.get_context("fork")
@@ -41,15 +41,23 @@ class Limit:
     def drop(self) -> None:
         pass
 
-    def prepare(self, op: str, size: int, **_: Any) -> Timed:
+    def prepare(self, op: str, size: int, late: float = 0.0, graph: str = "all", **_: Any) -> Timed:
         count, rank = Number(max(1, size // 4)), Number(self.rank)
         for array in self._arrays[self.rank :: len(self._all)]:
             array[: count.value] = 1
         self.barrier()  # what is tried below is not disturbed
         own, other = Address(self._all[self.rank]), Address(self._spare[self.rank])  # no core but this one has them
+        nothing = ctypes.c_float(0)
         if op in ("sync", "allreduce", "write-sync"):
-            write, nothing = Number(op == "write-sync"), ctypes.c_float(0)
+            write = Number(op == "write-sync")
             return _loop(partial(self._c.average, self._meet, self._all, rank, self._ranks, count, write, nothing))
+        if op == "skew":
+            once = partial(self._c.average, self._meet, self._all, rank, self._ranks, count, Number(0), nothing)
+            return skewed(self._arrays[self.rank][: count.value], lambda: once(Number(1)), late)
+        if op == "write-graph":
+            senders = _senders(graph, len(self._all), self.rank)
+            slots = (Address * len(senders))(*(self._spare[sender] for sender in senders))
+            return _loop(partial(self._c.exchange, own, other, slots, Number(len(senders)), count, nothing))
         if op == "gather":
             return lambda calls: self._gather(count, calls)
         if op == "read":
@@ -77,6 +85,12 @@ PLACE = 64
 
 TRIES = 5
 """How often each way to copy is tried, in turns; the fastest tells."""
+
+
+def _senders(graph: str, ranks: int, rank: int) -> list[int]:
+    import malt
+
+    return malt.Graph(graph, ranks).senders(rank)
 
 
 def _loop(function: Callable[[ctypes.c_int64], Any]) -> Callable[[int], float]:

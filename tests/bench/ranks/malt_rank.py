@@ -14,9 +14,9 @@ import numpy as np
 import malt
 
 from . import malt_net
-from .clock import idle, loop, staged, writing
+from .clock import average, idle, loop, staged, writing
 from .malt_memory import held
-from .serve import Timed, serve
+from .serve import Seconds, Timed, serve
 
 SLOTS = 3
 """Updates after which each slot of an edge has been used, and its memory is there."""
@@ -48,8 +48,16 @@ class Malt:
         return self._sync_graph(count, "all")
 
     def _write_sync(self, count: int) -> Timed:
-        v = self._vector(count, consistency="bsp")
+        return self._write_graph(count, "all", "bsp")
+
+    def _write_graph(self, count: int, graph: str, consistency: malt.typing.Consistency) -> Timed:
+        """All ranks write, send and fold."""
+        v = self._vector(count, graph=graph, consistency=consistency)
         return loop(writing(v.array, v.sync))
+
+    def _skew(self, count: int, late: float) -> Timed:
+        v = self._vector(count, consistency="bsp")
+        return average("skew", v.array, v.sync, late)
 
     def _sync_graph(self, count: int, graph: str) -> Timed:
         spec = malt.Graph(graph, malt.size(), allow_disconnected=True)  # as halton-paper is at powers of two
@@ -63,7 +71,7 @@ class Malt:
         v = self._vector(count, consistency="async")
         return loop(v.scatter) if self.rank == 0 else idle
 
-    def _gather(self, count: int, fold: Any = "mean") -> Timed:
+    def _gather(self, count: int, fold: Any = "mean") -> Seconds:
         """Rank 0 folds one new update of each other rank."""
         v = self._vector(count, consistency="async", fold=fold)
 
@@ -210,7 +218,7 @@ class Malt:
         return timed
 
 
-def _halved(timed: Timed) -> Timed:
+def _halved(timed: Seconds) -> Timed:
     def halved(calls: int) -> float | None:
         taken = timed(calls)
         return None if taken is None else taken / 2

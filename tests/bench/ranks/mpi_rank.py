@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
 
-from .clock import idle, loop, writing
+from .clock import average, idle, loop
 from .serve import Timed, UnsupportedError, serve
 
 
@@ -29,13 +29,13 @@ class Mpi:
             self._window.Free()
             self._window = None
 
-    def prepare(self, op: str, size: int, **_: Any) -> Timed:
+    def prepare(self, op: str, size: int, late: float = 0.0, **_: Any) -> Timed:
         a = np.ones(max(1, size // 4), np.float32)
-        if op in ("sync", "allreduce", "write-sync"):
+        if op in ("sync", "allreduce", "write-sync", "skew"):
             # The sum: a mean would cost one more pass. It is of zeros, since sums of sums grow without end.
             a[:] = 0
-            average = partial(self._all.Allreduce, MPI.IN_PLACE, a)
-            return loop(writing(a, average) if op == "write-sync" else average)
+            call = partial(self._all.Allreduce, MPI.IN_PLACE, a)
+            return average(op, a, call, late)
         if op == "scatter":
             return self._puts(a)
         if op == "put-seen":
