@@ -34,7 +34,7 @@ help: ## this list
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
 	@echo "  TESTS='-k shard'   arguments for pytest, files  SOAK=$(SOAK)      length of the soak run"
 	@echo "  WORKERS=2          processes that pytest uses; none with TESTS"
-	@echo "  BENCH='--rows average'  rows by a word of their title; --turns 5, --deaths 100 and others: BENCH=--help"
+	@echo "  BENCH='--rows average'  rows by a word of their title; --starts 2, --sizes, --deaths 100 and others: BENCH=--help"
 
 # ---- set-up
 
@@ -130,7 +130,7 @@ explore: ## every interleaving of cases that take minutes each: about an hour
 bench: $(VENV)/.malt ## how fast MALT is beside this machine's limit: table, JSON and pictures in build/bench
 	cd tests && ../$(PY) -m bench --out ../build/bench/alone $(BENCH)
 
-bench-compare: $(VENV)/.malt ## the same, in turns with Open MPI, MPICH, gloo (`make torch`) and multiprocessing
+bench-compare: $(VENV)/.malt ## the same, in turns with Open MPI, MPICH, Intel MPI and programs by hand
 	cd tests && ../$(PY) -m bench --compare --out ../build/bench/compared $(BENCH)
 
 bench-net: $(VENV)/.malt ## over simulated networks, beside iperf3 (apt install iperf3) and gloo; needs what test-net needs

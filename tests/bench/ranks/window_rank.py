@@ -32,8 +32,8 @@ class Window(Mpi):
     def _average(self, parts: list[Any], mean: Any) -> None:
         """Fold this rank's part of all arrays, and write it to all; no rank begins or leaves before all are here."""
         self._all.Barrier()
-        np.add(parts[0], parts[-1], out=mean)
-        for part in parts[1:-1]:
+        np.add(parts[0], parts[1] if len(parts) > 1 else 0, out=mean)
+        for part in parts[2:]:
             mean += part
         mean *= np.float32(1 / len(parts))
         for part in parts:
