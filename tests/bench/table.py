@@ -20,7 +20,7 @@ HEAD = (
 
 
 def line(result: Result, verdict: Verdict) -> str:
-    """Return a row's line, and one more for each contender that has no values."""
+    """Return a row's line, and one more for each reason why contenders have no values."""
     row, samples = result.row, result.samples
     head = f"{row.title:34} {row.ranks:5} {size_text(row.size):>8}  "
     if "malt" in samples:
@@ -31,7 +31,10 @@ def line(result: Result, verdict: Verdict) -> str:
     peer = f"{verdict.peer} {amount(summary(samples[verdict.peer]).median, row.unit)}" if verdict.peer else "-"
     head += f"{base:>9} {_times(verdict.to_limit):>8}  {peer:>24} {_times(verdict.to_peer):>8} "
     head += f"{_noise(verdict.to_itself):>6}  {words(verdict)}"
-    without = [f"    without {name}: {' '.join(why.split())[:150]}" for name, why in result.left_out.items()]
+    reasons: dict[str, list[str]] = {}
+    for name, why in result.left_out.items():
+        reasons.setdefault(" ".join(why.split())[:150], []).append(name)
+    without = [f"    without {', '.join(names)}: {why}" for why, names in reasons.items()]
     return "\n".join([head, *without])
 
 
@@ -75,11 +78,15 @@ def detail(results: Sequence[Result]) -> str:
     lines = [f"{'':34} {'ranks':>5} {'size':>8}  {'contender':16} {'median':>9} {'min':>9} {'p90':>9}"]
     for result in results:
         row = result.row
-        for name, values in result.samples.items():
+        for name, values in _by_time(result):
             if name not in OWN:
                 cells = " ".join(f"{amount(x, row.unit):>9}" for x in summary(values))
                 lines.append(f"{row.title:34} {row.ranks:5} {size_text(row.size):>8}  {name:16} {cells}")
     return "\n".join(lines) if len(lines) > 1 else ""
+
+
+def _by_time(result: Result) -> list[tuple[str, list[float]]]:
+    return sorted(result.samples.items(), key=lambda item: median(item[1]))
 
 
 def _times(span: Span | None) -> str:
@@ -95,8 +102,8 @@ def sizes(results: Sequence[Result]) -> str:
     lines = ["| size | ranks | | min | median | max | algbw GB/s | busbw GB/s |", "| --- " * 8 + "|"]
     for result in results:
         row = result.row
-        for name, starts in result.turns.items():
-            times = [time for turns in starts for time in turns]
+        for name, _ in _by_time(result):
+            times = [time for turns in result.turns[name] for time in turns]
             algorithm = row.size / median(times) / 1e9
             bus = algorithm * 2 * (row.ranks - 1) / row.ranks
             cells = [size_text(row.size), str(row.ranks), name]

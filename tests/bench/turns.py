@@ -27,6 +27,9 @@ ALONE = 30e-6
 
 T = TypeVar("T")
 
+Contender = tuple[str, Team, str, dict[str, Any]]
+"""Name, ranks, operation and options."""
+
 
 @dataclass
 class Plan:
@@ -143,20 +146,28 @@ class _Measured:
         return use
 
     def start(self, up: dict[str, Team], plan: Plan) -> None:
-        """Measure the turns of one start."""
+        """Measure the turns of one start: one contender after the other where memory does not do for all at once."""
         row, result = self.result.row, self.result
         teams = {name: team for name, team in up.items() if name in self._systems - result.left_out.keys()}
-        if (needs := room(row, len(teams))) > free():
+        contenders = [each for each in _contenders(row, teams) if each[0] not in result.left_out]
+        if (needs := room(row)) > free():
             why = f"would need about {needs >> 20} MB of memory, {free() >> 20} MB may be taken"
             for name in {*teams, "malt"}:
                 result.leave_out(name, why)
-            return
+        elif room(row, len(teams)) > free():
+            for each in plan.shuffled(contenders):
+                self._take_turns([each], plan)
+        else:
+            self._take_turns(contenders, plan)
+        if row.known is not None and len(result.samples.get("malt", ())) > len(result.samples.get("limit", ())):
+            result.add("limit", [row.known] * plan.turns)
+
+    def _take_turns(self, contenders: Sequence[Contender], plan: Plan) -> None:
+        row, result = self.result.row, self.result
         ready: dict[str, Team] = {}
         times: dict[str, list[float]] = {}
         with contextlib.ExitStack() as stack:
-            for name, team, op, options in _contenders(row, teams):
-                if name in result.left_out:
-                    continue
+            for name, team, op, options in contenders:
                 try:
                     stack.callback(_drop, team)
                     team.prepare(name, op, row.size, options)
@@ -176,11 +187,9 @@ class _Measured:
                         del ready[name]
         for name in ready:
             result.add(name, times[name])
-        if row.known is not None and "malt" in ready:
-            result.add("limit", [row.known] * plan.turns)
 
 
-def _contenders(row: Row, teams: dict[str, Team]) -> Iterator[tuple[str, Team, str, dict[str, Any]]]:
+def _contenders(row: Row, teams: dict[str, Team]) -> Iterator[Contender]:
     """Yield name, ranks, operation and options: of those that have it, and of the baseline, which MALT's ranks do."""
     for name, team in teams.items():
         if name != "limit" or row.baseline == "limit":

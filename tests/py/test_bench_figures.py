@@ -92,9 +92,12 @@ def test_table_of_sizes_has_bandwidths_of_nccl_tests():
     result = Result(Row("an average", "write-sync", 4, 1 << 20))
     for turns in ([1e-3, 2e-3, 2e-3], [2e-3, 4e-3, 2e-3]):
         result.add("malt", turns)
-    assert result.samples == {"malt": [2e-3, 2e-3]}
-    expected = "| 1 MB | 4 | malt | 1 ms | 2 ms | 4 ms | 0.524 | 0.786 |"
-    assert table.sizes([result]).splitlines()[-1] == expected
+    result.add("limit", [1e-3])
+    assert result.samples == {"malt": [2e-3, 2e-3], "limit": [1e-3]}
+    assert table.sizes([result]).splitlines()[-2:] == [
+        "| 1 MB | 4 | limit | 1 ms | 1 ms | 1 ms | 1.05 | 1.57 |",
+        "| 1 MB | 4 | malt | 1 ms | 2 ms | 4 ms | 0.524 | 0.786 |",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,12 +174,13 @@ def test_after_another_row_the_noise_of_both_counts(first, own, word):
 
 
 def test_table_marks_what_misses_and_says_why_something_is_missing():
-    result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, {"gloo": "a rank\nhas ended"})
+    left_out = {"gloo": "a rank\nhas ended", "nccl": "a rank has ended", "by hand": "no answer"}
+    result = Result(row(peer=5), {"malt": [1e-3] * 3, "mpich": [2e-3] * 3}, left_out)
     text = table.line(result, judge(result.row, result.samples, {}))
     assert "1 MB" in text
     assert "mpich 2 ms" in text
     assert "<<< >= 5x peer: MISSED" in text
-    assert text.endswith("\n    without gloo: a rank has ended")
+    assert text.endswith("\n    without gloo, nccl: a rank has ended\n    without by hand: no answer")
     assert "mpich" in table.detail([result])
     nothing = Result(row(limit=1.3), {}, {"malt": "would need too much"})
     assert "not measured" in table.line(nothing, judge(nothing.row, {}, {}))

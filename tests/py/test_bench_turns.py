@@ -126,6 +126,28 @@ def test_each_start_is_one_sample_and_a_contender_that_fails_in_one_is_left_out(
     assert later.count("malt 1") == 0
 
 
+@pytest.mark.parametrize(
+    ("free", "turns_of"),
+    [(10 << 20, [2]), (6 << 20, [1, 1]), (5 << 20, [])],
+)
+def test_where_memory_is_short_contenders_come_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, free: int, turns_of: list[int]
+) -> None:
+    monkeypatch.setattr(turns, "Team", Started)
+    monkeypatch.setattr(turns, "free", lambda: free)
+    monkeypatch.setattr(Started, "log", [])
+    at_once: list[int] = []
+    together = turns._Measured._take_turns
+    monkeypatch.setattr(
+        turns._Measured, "_take_turns", lambda self, some, plan: at_once.append(len(some)) or together(self, some, plan)
+    )
+    systems = [System(name, lambda _: []) for name in ("malt", "peer")]
+    (result,) = turns.measure([Row("", "sync", 1, 1 << 20)], systems, Plan(1, 1), 2, lambda _: None)
+    assert at_once == turns_of
+    assert result.samples.keys() == ({"malt", "peer"} if turns_of else set())
+    assert result.left_out.keys() == (set() if turns_of else {"malt", "peer"})
+
+
 def test_the_order_is_that_of_the_seed() -> None:
     first, same, other = (Plan(5, 3, seed) for seed in (1, 1, 2))
     orders = [[plan.shuffled("abcdef") for _ in range(5)] for plan in (first, same, other)]
