@@ -44,17 +44,19 @@ func (c *constants) check(v *libmalt.Vector) error {
 }
 
 // TestAcrossBytes: between hosts pass 2(H-1)/H times the array per host and sync, and
-// no box of the vector is used; each rank of a host sends its part.
+// no box of the vector is used; each rank of a host sends its part. In a job that goes on when
+// ranks die it is the same.
 func TestAcrossBytes(t *testing.T) {
 	const syncs, lines = 5, 210 // every number of hosts and ranks here divides it
-	for _, host := range exchanged {
-		t.Run(fmt.Sprint(host), func(t *testing.T) {
+	for i, host := range slices.Concat(exchanged, exchanged) {
+		goesOn := i >= len(exchanged)
+		t.Run(fmt.Sprint(host, goesOn), func(t *testing.T) {
 			hosts := map[int]int{}
 			for _, h := range host {
 				hosts[h]++
 			}
 			sent := make([]map[int]uint64, len(host)) // by rank, to each host
-			check(t, run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {
+			body := func(ctx context.Context, w *libmalt.World) error {
 				n := 16 * 24 * lines
 				v, err := vector(ctx, w, n, "start=own")
 				if err != nil {
@@ -94,7 +96,12 @@ func TestAcrossBytes(t *testing.T) {
 					}
 				}
 				return errors.Join(err, w.Barrier(ctx))
-			}))
+			}
+			if goesOn {
+				survivorsOn(t, inmem.NewHosts(host...), 1, func(tr rdma.Transport) rdma.Transport { return tr }, body)
+			} else {
+				check(t, run(background(t), inmem.NewHosts(host...), body))
+			}
 			const all = 4 * 16 * 24 * lines
 			for h, ranks := range hosts {
 				total, inside := uint64(0), uint64(0)

@@ -101,7 +101,7 @@ func (a *actor) average(ctx context.Context, letter rune) error {
 			return err
 		}
 	}
-	if at, byRoute := a.routed(); byRoute && a.play.own(survive) > 0 {
+	if at, byRoute := a.routed(); byRoute && a.play.own(survive) > 0 && a.play.host == nil {
 		if at == a.s.Clock() {
 			a.averaged(at)
 		}
@@ -111,14 +111,17 @@ func (a *actor) average(ctx context.Context, letter rune) error {
 	if err != nil {
 		a.t.Fail("at clock %d rank %d %v", a.s.Clock(), a.w.job.Rank, err)
 	}
+	if a.play.own(survive) > 0 && !a.out() {
+		a.included(set)
+	}
 	at, byRoute := a.routed()
-	if byRoute {
+	if byRoute && at == a.s.Clock() {
 		if all := byte(1)<<a.w.job.Size - 1; set != all {
 			a.t.Fail("at clock %d rank %d has the mean of the set %#b, in place", a.s.Clock(), a.w.job.Rank, set)
 		}
 		set |= inPlaceBit
 	}
-	if at == a.s.Clock() {
+	if at == a.s.Clock() || a.play.own(survive) > 0 { // after a death no sync begins on the route
 		a.fold(a.s.Clock(), set)
 	}
 	return nil

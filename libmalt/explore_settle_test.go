@@ -91,6 +91,13 @@ func TestExploreSettling(t *testing.T) {
 		{"bsp, left out alive", true, play{"consistency=bsp survive=1 apart=123 cut=3 preemptions=1", []string{"s", "s", "s"}, 0, false, nil}},
 		{"sum, two deaths", true, play{"consistency=bsp survive=1 apart=123 preemptions=1", []string{"d", "d", "d"}, 2, false, nil}},
 		{"bsp, two deaths", true, play{"consistency=bsp survive=1 apart=123 preemptions=1", []string{"s", "s", "s"}, 2, false, nil}},
+		{"exchange of two", false, play{"survive=1 apart=12 preemptions=2", []string{"i", "i"}, 1, false, []int{0, 1}}},
+		{"exchanges of two", false, play{"survive=1 apart=12 preemptions=2", []string{"ii", "ii"}, 1, false, []int{0, 1}}},
+		{"exchange within a host", true, play{"survive=1 apart=112 dies=3 preemptions=1", []string{"i", "i", "i"}, 1, false, []int{0, 0, 1}}},
+		{"exchange, one of two dies", true, play{"survive=1 apart=112 dies=2 preemptions=1", []string{"i", "i", "i"}, 1, false, []int{0, 0, 1}}},
+		{"exchange of three", true, play{"survive=1 apart=123 dies=3 preemptions=1", []string{"i", "i", "i"}, 1, false, []int{0, 1, 2}}},
+		{"exchange, left out alive", true, play{"survive=1 apart=12 cut=2 preemptions=2", []string{"i", "i"}, 0, false, []int{0, 1}}},
+		{"exchange, given up", true, play{"survive=1 apart=12 preemptions=2", []string{"x", "i"}, 1, false, []int{0, 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

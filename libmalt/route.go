@@ -44,10 +44,9 @@ func near(v *Vector) bool {
 	return inStep(v) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size
 }
 
-// several tells whether the ranks are on several hosts. In a job that goes on when ranks die
-// vectors use boxes there: survivors settle on what boxes hold, and not yet on exchanges.
+// several tells whether the ranks are on several hosts.
 func several(v *Vector) bool {
-	return inStep(v) && len(v.Job.Hosts.Ranks) > 1 && !v.Job.Survives()
+	return inStep(v) && len(v.Job.Hosts.Ranks) > 1
 }
 
 // travel chooses the way of o, which is part of v unless that is nil, for so many bytes in

@@ -14,6 +14,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/reduce"
 	"malt/rdma"
+	"malt/rdma/inmem"
 )
 
 // lone is a rank that is alone on its host.
@@ -25,7 +26,7 @@ func (a lone) Near() []int { return []int{a.Rank()} }
 // returns errKilled has ended as a killed process does.
 func settlers(t *testing.T, n int, body func(ctx context.Context, w *libmalt.World) error) {
 	t.Helper()
-	survivorsOn(t, n, 1, func(tr rdma.Transport) rdma.Transport { return lone{tr.(rdma.Viewed)} }, body)
+	survivorsOn(t, inmem.New(n), 1, func(tr rdma.Transport) rdma.Transport { return lone{tr.(rdma.Viewed)} }, body)
 }
 
 // TestG8SettlersAgree kills up to all but one of the ranks, on several hosts, between any two

@@ -24,15 +24,15 @@ var errKilled = errors.New("killed by the test")
 // errKilled has ended as a killed process does.
 func survivors(t *testing.T, n, least int, body func(ctx context.Context, w *libmalt.World) error) {
 	t.Helper()
-	survivorsOn(t, n, least, func(tr rdma.Transport) rdma.Transport { return tr }, body)
+	survivorsOn(t, inmem.New(n), least, func(tr rdma.Transport) rdma.Transport { return tr }, body)
 }
 
-// survivorsOn does so on transports made of those of one machine.
-func survivorsOn(t *testing.T, n, least int, on func(rdma.Transport) rdma.Transport, body func(ctx context.Context, w *libmalt.World) error) {
+// survivorsOn does so on transports made of these, of package inmem.
+func survivorsOn(t *testing.T, ts []rdma.Transport, least int, on func(rdma.Transport) rdma.Transport, body func(ctx context.Context, w *libmalt.World) error) {
 	t.Helper()
 	ctx := background(t)
 	var all sync.WaitGroup
-	for r, tr := range inmem.New(n) {
+	for r, tr := range ts {
 		all.Go(func() {
 			w, err := libmalt.NewWorld(ctx, on(tr), libmalt.Config{Continue: true, MinRanks: least})
 			if err == nil {

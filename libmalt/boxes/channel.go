@@ -39,6 +39,7 @@ type channel struct {
 	clocks  []rdma.Inbox // by rank, from whichever box; the own is nil
 
 	everyone bool // all send to all, in lock-step
+	joined   bool // connected to those of the others: each box can be taken once
 }
 
 // source is one in-neighbour.
@@ -73,13 +74,19 @@ func (b *Boxes) Publish(m Mode, about string) (err error) {
 }
 
 // Join connects the channel to those of the other ranks. It blocks until they have
-// published theirs. What the route needs comes with the first.
+// published theirs. What the route needs comes with the first. It may be called again after an
+// error.
 func (b *Boxes) Join(ctx context.Context) error {
-	err := b.join(ctx, b.next)
-	if err == nil && b.ch == nil {
-		err = b.Route.Join(ctx)
+	if !b.next.joined {
+		if err := b.join(ctx, b.next); err != nil {
+			return err
+		}
+		b.next.joined = true
 	}
-	return err
+	if b.ch == nil {
+		return b.Route.Join(ctx)
+	}
+	return nil
 }
 
 func (b *Boxes) publish(m Mode, about string) (*channel, error) {

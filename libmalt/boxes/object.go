@@ -31,6 +31,18 @@ func (c carried) InBox(clock, but uint64) (bool, error) {
 	return false, nil
 }
 
+func (c carried) Settled() (late []int, generation uint64, err error) {
+	if !c.b.settles() {
+		return nil, c.View().Generation, nil
+	}
+	return c.b.Job.Settled(c.b.Member)
+}
+
+func (c carried) Given(clock uint64) (rdma.Update, bool) {
+	counted, u := c.b.Counted(c.b.Job.RouteRank())
+	return u, counted == clock && u.Clock == clock
+}
+
 func (c carried) Put(stamp rdma.Stamp) error {
 	b, err := c.b.ch.out.Begin()
 	if err != nil {

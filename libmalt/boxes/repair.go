@@ -94,6 +94,9 @@ func (b *Boxes) bury() {
 	if len(c.view.Ranks) == b.Job.Size {
 		return
 	}
+	if b.settles() {
+		b.Over(b.Job.RouteRank(), b.Clock())
+	}
 	c.drop(func(s source) bool {
 		if c.view.Has(s.rank) {
 			return false

@@ -27,6 +27,9 @@ func (b *Boxes) source(rank int) *source {
 
 // Stand implements core.Lockstep.
 func (b *Boxes) Stand(rank int) (at core.Stand, ok bool) {
+	if rank == b.Job.RouteRank() {
+		return b.Route.Stand()
+	}
 	s := b.source(rank)
 	if s == nil {
 		return at, false
@@ -50,6 +53,8 @@ func (b *Boxes) Stand(rank int) (at core.Stand, ok bool) {
 func (b *Boxes) Held(rank int, clock uint64) (rdma.Update, bool) {
 	s := b.source(rank)
 	switch {
+	case rank == b.Job.RouteRank():
+		return b.Route.Held(clock)
 	case s == nil:
 		return rdma.Update{}, false
 	case s.has && s.held.Clock == clock:

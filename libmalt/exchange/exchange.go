@@ -58,7 +58,7 @@ type owned struct {
 type sum struct {
 	span
 	out  rdma.Outbox
-	data []byte // in the outbox; nil before the first chunk
+	data []byte // in the outbox; until the first chunk that of the exchange before
 }
 
 // source is another host's part of a segment.
@@ -249,9 +249,6 @@ func (x *Exchange) Begin(number uint64, stamp rdma.Stamp) {
 	x.number, x.stamp = number, stamp
 	for _, o := range x.own {
 		o.at, o.sent = 0, 0
-		for i := range o.sums {
-			o.sums[i].data = nil
-		}
 	}
 	for _, o := range x.others {
 		o.at = 0
@@ -285,8 +282,8 @@ func (x *Exchange) Complete() bool {
 	return x.Finished()
 }
 
-// Each calls f with every sum, once it is Complete. The bytes are valid until the
-// exchange after this one begins.
+// Each calls f with every sum, once it is Complete. The bytes are valid until a sum of the
+// exchange after this one is: then all ranks of all hosts have begun that one.
 func (x *Exchange) Each(f func(off int, sum []byte, weight float64)) {
 	for _, o := range x.own {
 		for _, s := range o.sums {

@@ -66,7 +66,7 @@ func (x *Exchange) add(o *owned, w Work) (bool, error) {
 		if !there || err != nil {
 			return false, err
 		}
-		if s.data == nil {
+		if o.at == s.lo {
 			b, err := s.out.Begin()
 			if err != nil {
 				return false, err

@@ -299,23 +299,23 @@ func (l *link) permit(incarnation uint64) handshake.Verdict {
 }
 
 // offer hands over a connection that the peer made. That it made one means that
-// it has given up the last.
+// it has given up the last. A connection closes once nobody lands from it, which takes rank.mu,
+// and mu is taken under that: so it closes when mu is free.
 func (l *link) offer(c *conn) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ctx.Err() != nil {
-		c.Close()
-		return
+	over := []*conn{c}
+	if l.ctx.Err() == nil {
+		over = []*conn{l.incoming, l.current()}
+		l.incoming = c
+		select {
+		case l.arrived <- struct{}{}:
+		default:
+		}
 	}
-	if l.incoming != nil {
-		l.incoming.Close()
-	}
-	l.incoming = c
-	if c := l.current(); c != nil {
-		c.Close()
-	}
-	select {
-	case l.arrived <- struct{}{}:
-	default:
+	l.mu.Unlock()
+	for _, c := range over {
+		if c != nil {
+			c.Close()
+		}
 	}
 }

@@ -53,6 +53,12 @@ type Boxed interface {
 	InBox(clock, but uint64) (bool, error)
 	// Put copies the array into this rank's box and commits it.
 	Put(rdma.Stamp) error
+
+	// Settled is asked before each step of a sync: the generation of the view in which this
+	// rank is settled. 0: it is not; late are the ranks to wait for. Given is the result at
+	// clock, if a member has it: in a view after the first all ranks take that, or boxes.
+	Settled() (late []int, generation uint64, err error)
+	Given(clock uint64) (rdma.Update, bool)
 }
 
 // Carried is a member as an Object.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"malt/libmalt/reduce"
+	"malt/rdma"
 )
 
 // Route carries the syncs of one vector without its boxes. In each sync it may fall
@@ -45,6 +46,11 @@ type Route interface {
 	// this rank has given a call up.
 	Writers(late []int) []int
 
+	// Stand and Held are for members that settle, as of a Lockstep, about the results of
+	// syncs: the last one that is complete here, and the one that has begun last.
+	Stand() (at Stand, ok bool)
+	Held(clock uint64) (rdma.Update, bool)
+
 	// Moved is how many bytes a sync moves from this rank to another, and as many back.
 	Moved(rank int) int
 }
@@ -77,4 +83,6 @@ func (BoxesOnly) Leave() (Outcome, error)               { return UseBoxes, nil }
 func (BoxesOnly) Scatters(uint64)                       {}
 func (BoxesOnly) AllReduce(Call, reduce.Op) Stepper     { return nil }
 func (BoxesOnly) Writers(late []int) []int              { return late }
+func (BoxesOnly) Stand() (Stand, bool)                  { return Stand{}, false }
+func (BoxesOnly) Held(uint64) (rdma.Update, bool)       { return rdma.Update{}, false }
 func (BoxesOnly) Moved(int) int                         { return 0 }

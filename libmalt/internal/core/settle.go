@@ -30,9 +30,15 @@ import (
 //     took part there. A member that is still in that call gets the result from the lowest
 //     member that has it. If no member has completed the call, all begin it again, as another
 //     attempt (attempt.go), without the ranks that are left out.
+//
 //   - A rank that is left out counts in an object up to the newest clock that some member has
 //     folded. A member that lacks the update of that clock gets it from the lowest member that
 //     has folded it. Later updates are folded by nobody.
+//
+//   - A sync on a route counts as completed if it is at some member: one that is still in it gets
+//     the result from the lowest member that has it. If no member has completed the sync, all
+//     take their boxes instead. To settle, a route is one more rank that is left out (RouteRank),
+//     whose updates are the results.
 //
 // A member is at most one call, and one clock, behind another: the next one needs it. So it is
 // enough that each keeps its last result, and the last update that it has folded, until its
@@ -118,7 +124,8 @@ type item struct {
 
 // Lockstep is a Body whose gathers may be in lock-step. Its gate is locked.
 type Lockstep interface {
-	// Stand tells where this rank is with the updates of rank; false: it reads none.
+	// Stand tells where this rank is with the updates of rank, or of its route; false: it
+	// reads none.
 	Stand(rank int) (Stand, bool)
 	// Held is an update of rank that was folded.
 	Held(rank int, clock uint64) (rdma.Update, bool)
@@ -132,6 +139,9 @@ type Stand struct {
 	Folded uint64 // clock of the update that was folded last
 	Has    bool   // the update for the next gather is here, or there is none for this rank
 }
+
+// RouteRank stands for the route of an object among the ranks that are left out.
+func (j *Job) RouteRank() int { return j.Size }
 
 const standBytes = 4 + 4 + 8 + 8 + 1
 
@@ -335,7 +345,7 @@ func (s *settling) look(m *Member, body Lockstep) bool {
 		m.Body.CatchUp()
 	}
 	m.stands.generation, m.stands.of = s.view.Generation, m.stands.of[:0]
-	for r := range s.job.Size {
+	for r := range s.job.RouteRank() + 1 {
 		if s.view.Has(r) {
 			continue
 		}

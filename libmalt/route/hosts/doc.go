@@ -48,6 +48,18 @@
 // lock-step. A stopped rank holds the others up. A rank that dies fails them, and their
 // arrays are as they were.
 //
+// # Deaths
+//
+// In a job that goes on, a rank that learns of a death takes no further step of its sync until
+// it has settled (package core). A survivor that has the result gives it to the others: all had
+// finished, so the ranks that are left out count. The result lies in its exchange and in the
+// scratch of its host until a sum of the next sync comes, and before that every rank has begun
+// the next sync. If no survivor has the result, all abort. From then on all syncs go through
+// boxes: a new plan among the survivors would need new boxes, which only a collective call can
+// make.
+//
+// Where no rank dies, this costs a look at the view in each step.
+//
 // # Small arrays
 //
 // A small array goes through boxes. This takes one hop, where an exchange takes

@@ -26,8 +26,9 @@ type Route struct {
 	scratch  map[int][]piece // of each rank of this host, if there are several
 	moved    []int           // by rank: bytes that a sync moves to it, and back
 
-	sync  sync
-	adder reduce.Adder
+	sync      sync
+	completed uint64 // clock of the last sync whose result the array has got
+	adder     reduce.Adder
 }
 
 var _ core.Route = (*Route)(nil)
@@ -124,10 +125,18 @@ func (r *Route) scratchBytes() (most int) {
 	return most
 }
 
+// whole tells whether all ranks take part, as far as this one has noticed.
+func (r *Route) whole() bool { return len(r.o.View().Ranks) == r.o.Size() }
+
 func (r *Route) Memory() []byte     { return r.near.Bytes(r.rank) }
 func (r *Route) Moved(rank int) int { return r.moved[rank] }
 
+// Join does without where a rank has died that the job goes on without: then the route is
+// not taken.
 func (r *Route) Join(ctx context.Context) error {
+	if r.o.Adopt(); !r.whole() {
+		return nil
+	}
 	err := r.near.Join(ctx)
 	if err == nil && len(r.lowest) > 0 {
 		r.words, err = r.o.Transport().Words(ctx, r.name+"/done", 1)

@@ -31,8 +31,11 @@ type sync struct {
 	late  []int
 }
 
-// Begin arrives.
+// Begin arrives, unless a rank has died.
 func (r *Route) Begin(clock uint64, op reduce.Op, weight float64) bool {
+	if !r.whole() {
+		return false
+	}
 	o := &r.sync
 	*o = sync{
 		r: r, op: op, weight: weight, clock: clock,
@@ -47,6 +50,11 @@ func (r *Route) Begin(clock uint64, op reduce.Op, weight float64) bool {
 // Step goes on to the result, or to an abort.
 func (r *Route) Step() (core.Outcome, error) {
 	o := &r.sync
+	if !o.copied && !o.aborted {
+		if settled, err := o.settled(); !settled || err != nil {
+			return core.Underway, err
+		}
+	}
 	if !o.copied && !o.aborted {
 		if err := o.advance(); err != nil {
 			return core.Underway, err
@@ -104,6 +112,49 @@ func (o *sync) forsaken() bool {
 		}
 	}
 	return false
+}
+
+// settled tells whether this rank is settled in the newest view. In one after the first the
+// sync ends: this rank takes the result that another one has, or all abort.
+func (o *sync) settled() (bool, error) {
+	r := o.r
+	late, generation, err := r.o.Settled()
+	if err != nil || generation <= 1 {
+		o.late = append(o.late[:0], late...)
+		return generation > 0, err
+	}
+	given, ok := r.o.Given(o.clock)
+	data := r.o.Array()
+	switch {
+	case !ok:
+		o.aborted = true
+		return true, nil
+	case given.Weight > 0 && len(given.Data) != len(data):
+		return false, say.Errorf(rdma.ErrCorrupt, "%s: a rank gave a result of %d bytes, expected %d", r.o.Called("sync"), len(given.Data), len(data))
+	case given.Weight > 0:
+		reduce.Copy(data, given.Data)
+	}
+	o.copied, r.completed = true, o.clock
+	return true, nil
+}
+
+// Stand implements core.Route.
+func (r *Route) Stand() (core.Stand, bool) {
+	return core.Stand{Due: r.sync.clock, Folded: r.completed}, true
+}
+
+// Held implements core.Route: a result lies in the exchange until all ranks have begun the next.
+func (r *Route) Held(clock uint64) (u rdma.Update, ok bool) {
+	if clock != r.completed {
+		return u, false
+	}
+	u.Clock, u.Data = clock, make([]byte, len(r.o.Array()))
+	if !r.result(u.Data) {
+		u.Data = nil
+		return u, true
+	}
+	u.Weight = 1
+	return u, true
 }
 
 // advance goes as far as it can. late are the ranks that it then lacks.
@@ -258,10 +309,15 @@ func (o *sync) fillScratch() {
 
 // copyResult copies the result into the array.
 func (o *sync) copyResult() {
-	r, data := o.r, o.r.o.Array()
 	start := time.Now()
-	o.copied = true
-	folded := false
+	o.copied, o.r.completed = true, o.clock
+	o.r.result(o.r.o.Array())
+	o.r.o.Folded(time.Since(start))
+}
+
+// result copies the result of the last sync that is complete to data; false: all ranks keep
+// their values.
+func (r *Route) result(data []byte) (folded bool) {
 	r.exchange.Each(func(off int, sum []byte, weight float64) {
 		if folded = weight > 0; folded && len(r.ranks) == 1 {
 			reduce.CopyPart(data[off:], sum, len(data))
@@ -275,7 +331,7 @@ func (o *sync) copyResult() {
 			}
 		}
 	}
-	r.o.Folded(time.Since(start))
+	return folded
 }
 
 // publish puts the array into the box, at the clock of this sync. After an abort it is a

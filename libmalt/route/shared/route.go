@@ -11,11 +11,12 @@ import (
 
 // Route is the route of one vector, and its last sync.
 type Route struct {
-	o      core.Boxed
-	rank   int
-	all    []int // among which the vector was made, ascending
-	bytes  int   // of the array
-	shared rdma.Shared
+	core.BoxesOnly // for what it does not need
+	o              core.Boxed
+	rank           int
+	all            []int // among which the vector was made, ascending
+	bytes          int   // of the array
+	shared         rdma.Shared
 
 	op    reduce.Op
 	clock uint64

@@ -107,7 +107,7 @@ func upTo(rnd *rand.Rand, d time.Duration) time.Duration {
 func (p *plan) pickPhase(rnd *rand.Rand) planPhase {
 	ph := planPhase{ops: make([][]op, p.ranks)}
 	ph.mode, _ = rule.Parse(pick(rnd, modeNames...))
-	if rnd.IntN(3) == 0 { // most of its rounds are averages in place
+	if rnd.IntN(3) == 0 || p.exchanges { // most of its rounds are averages in place, or between hosts
 		ph.mode, ph.syncs = rule.Rule{Kind: rule.BSP}, true
 		ph.graph, _ = graphs.Parse("all", p.ranks)
 	}

@@ -28,6 +28,7 @@ type plan struct {
 	chosen    int // the rank that stays, or leaves, at the end
 	stops     [][]stop
 	noise     bool // a second object is used in between
+	exchanges bool // the object is a vector that hosts exchange
 	intruders []intruder
 	pokes     int     // signals without a meaning, which interrupt system calls
 	deaths    []death // of different ranks

@@ -65,7 +65,7 @@ func (w *witness) fits(e *event, senders uint64, from []*event) bool {
 			operands, weights = append(operands, value(r, from[r].Clock)), append(weights, weight(r, from[r].Clock))
 		}
 	}
-	if inPlace && e.Result.Odd > 0 && w.diedAt(e.Clock) {
+	if inPlace && w.weather == nil && e.Result.Odd > 0 && w.diedAt(e.Clock) {
 		// The ranks' arrays were being folded when one died. Its part was folded again, in which
 		// a few elements had the result already.
 		return e.Result.Odd <= 64*int64(w.ranks) && e.Result.Low >= slices.Min(operands) && e.Result.High <= slices.Max(operands)

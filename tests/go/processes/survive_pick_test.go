@@ -23,6 +23,9 @@ func newSurvival(l lot) *plan {
 	if rnd.IntN(4) == 0 {
 		p.object = pickSparse(rnd)
 	}
+	if p.exchanges = l.Hosts && rnd.IntN(3) == 0; p.exchanges { // most layouts of hosts do, of so many bytes
+		p.object = object{arrays: []libmalt.Array{{DType: libmalt.Float32, Count: p.bytes / (p.ranks * (p.ranks + 3)) / 4}}}
+	}
 	p.impatient = rnd.IntN(4) == 0
 	p.noise = rnd.IntN(4) == 0
 	for range p.ranks {

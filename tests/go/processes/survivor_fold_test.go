@@ -57,6 +57,9 @@ func (x *survivor) sync() error {
 	}
 	x.page.at(x.me(), scatters).Add(1)
 	x.tally.add("scatters "+x.ph.mode.String(), 1)
+	if x.shared && x.plan.weather != nil {
+		x.tally.add("syncs of vectors that hosts exchange", 1)
+	}
 	x.folded(e, n)
 	return nil
 }
