@@ -15,6 +15,7 @@ import (
 
 	"malt/internal/say"
 	"malt/libmalt"
+	"malt/rdma"
 	"malt/rdma/rendezvous/meeting"
 )
 
@@ -74,16 +75,39 @@ func enterJoining(options string) (*joining, error) {
 	case pending != nil:
 		return nil, say.Errorf(libmalt.ErrBusy, "another thread is in malt_init")
 	}
+	config, err := configured(options)
+	if err != nil {
+		return nil, err
+	}
+	pending = startJoining(config)
+	return pending, nil
+}
+
+// configured is what the environment and the options say.
+func configured(options string) (libmalt.Config, error) {
 	config, err := libmalt.ConfigFromEnv(getenv)
 	if err == nil {
 		err = config.Set(options)
 	}
-	if err != nil {
-		return nil, err
-	}
 	config.Version = C.GoString(C.malt_version())
-	pending = startJoining(config)
-	return pending, nil
+	return config, err
+}
+
+//export maltGoWitness
+func maltGoWitness(options *C.char) (status C.malt_status) {
+	defer caught(&status)
+	var config libmalt.Config
+	s, err := text(options, "options", maxWord)
+	if err == nil {
+		config, err = configured(s)
+	}
+	if err == nil {
+		err = libmalt.Witness(config, func() { reportJoined(config) })
+	}
+	if errors.Is(err, rdma.ErrExpelled) {
+		reportExpelled()
+	}
+	return fail(err)
 }
 
 func startJoining(c libmalt.Config) *joining {

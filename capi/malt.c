@@ -104,6 +104,12 @@ malt_status malt_init(const char *options, int64_t timeout_ms)
 	return status;
 }
 
+malt_status malt_witness(const char *options)
+{
+	WITH_DESCRIPTORS;
+	return maltGoWitness((char *)options);
+}
+
 malt_status malt_finalize(void)
 {
 	WITH_DESCRIPTORS;

@@ -241,12 +241,13 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *     on_death=   stop: a rank's death ends the job; continue: the others go on. The
  *                 same on all ranks; on several machines these vote         [stop]
  *     min_ranks=  with fewer ranks the job ends all the same                   [1]
+ *     witnesses=  the number of processes in malt_witness, which vote           [0]
  *     transport=  auto  shm  tcp  inmem
  * If neither options nor the environment has any of these, the job is this process
  * alone: rank 0 of 1.
  * Afterwards MALT_RANK and MALT_SIZE in the environment of this process are those
- * of a job of one, and MALT_STORE, MALT_STORE_FD, MALT_TOKEN and MALT_TOGETHER
- * are removed, so that programs that this process starts do not join as ranks.
+ * of a job of one, and MALT_STORE, MALT_STORE_FD, MALT_TOKEN, MALT_TOGETHER and
+ * MALT_WITNESSES are removed, so that programs that this process starts do not join as ranks.
  * (This calls setenv, so no other thread should read the environment meanwhile.)
  * If timeout_ms or the timeout of the job runs out, the message names the ranks that
  * have not arrived.
@@ -254,6 +255,13 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  * MALT_EBUSY (another thread is in it), MALT_EPEER, MALT_EIO, and MALT_ESTATE
  * if another live process is this rank. */
 malt_status malt_init(const char *options, int64_t timeout_ms);
+
+/* Votes for a host without ranks on who goes on after a death, and does nothing else: in a
+ * process of its own, whose rank= is size= or, with more witnesses than one, above that.
+ * The options are those of malt_init; on_death=continue and witnesses= are the same in
+ * all processes of the job. Returns when no rank is left. The codes of malt_init, and
+ * MALT_EEXPELLED if the others have gone on without this host. */
+malt_status malt_witness(const char *options);
 
 /* Leaves the job: closes everything that is open, and tells the other ranks, which
  * no longer wait for this one. Memory from malt_object_data stays valid until

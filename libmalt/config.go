@@ -20,6 +20,9 @@ type Config struct {
 	Rank int
 	// Size is the number of ranks; 1 needs no store and no launcher.
 	Size int
+	// Witnesses is the number of processes besides, with Continue: each votes for a host
+	// without ranks (Witness), and has a number from Size on.
+	Witnesses int
 	// Store is where the ranks meet: "local:" and a job id that no other job on
 	// the machine has, or host:port of rank 0 for those of several machines.
 	Store string
@@ -68,12 +71,12 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "witnesses", "transport"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
 // MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
-// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS and
-// MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS,
+// MALT_WITNESSES and MALT_TRANSPORT. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -94,7 +97,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
 // encrypt, interface, congestion, together, timeout and unreachable (seconds),
-// on_death, min_ranks, transport.
+// on_death, min_ranks, witnesses, transport.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
 }
@@ -151,6 +154,8 @@ func (c *Config) set(name, key, value string) (err error) {
 		c.Continue = value == "continue"
 	case "min_ranks":
 		return whole(&c.MinRanks, 1, maxSize)
+	case "witnesses":
+		return whole(&c.Witnesses, 0, maxSize)
 	case "transport":
 		c.Transport = value
 	case "timeout":
@@ -199,7 +204,35 @@ func (c Config) validate() error {
 		return say.Errorf(ErrInvalid, "min_ranks=%d goes with on_death=continue: without it the first death ends the job", c.MinRanks).
 			Try("Give both, or neither.")
 	}
+	return c.witnessed()
+}
+
+// witnessed fails unless the job can have its witnesses.
+func (c Config) witnessed() error {
+	if c.Witnesses > 0 && (!c.Continue || c.Store == "") {
+		return say.Errorf(ErrInvalid, "witnesses=%d, which vote on who goes on after a death", c.Witnesses).At("on_death=continue or the store is missing").
+			Try("Start the job with `malt run --on-death continue -H a:4,b:4,c:0`.")
+	}
 	return nil
+}
+
+// Witness has this process, number Size or a higher one, vote for a host without ranks, until no
+// rank of the job is left. joined is called when all have met.
+func Witness(c Config, joined func()) error {
+	if c.Rank < c.Size || c.Rank >= c.Size+c.Witnesses {
+		return say.Errorf(ErrInvalid, "process %d is not a witness", c.Rank).At("the job has %d ranks and %d witnesses, which come after the ranks", c.Size, c.Witnesses)
+	}
+	if err := c.witnessed(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	defer cancel()
+	met := false
+	err := auto.Witness(ctx, c.transport(), func() { met = true; joined() })
+	if err != nil && !met && ctx.Err() != nil {
+		return late(ctx, err)
+	}
+	return err
 }
 
 // onDeath is what all ranks must have alike.
@@ -247,7 +280,7 @@ func (c Config) Absent() []int { return auto.Absent(c.transport()) }
 // transport is what the layer below needs of c.
 func (c Config) transport() auto.Config {
 	return auto.Config{
-		Rank: c.Rank, Size: c.Size,
+		Rank: c.Rank, Size: c.Size, Witnesses: c.Witnesses,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
 		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Survives: c.Continue, Version: c.Version, Transport: c.Transport,
 		Report: c.Report,

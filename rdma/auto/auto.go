@@ -25,6 +25,7 @@ import (
 // transport reads what it needs.
 type Config struct {
 	Rank, Size int
+	Witnesses  int        // processes that are no ranks, and vote for hosts without any: their numbers are from Size on
 	Store      string     // where the ranks meet: "local:" and the job's id, or host:port of rank 0
 	StoreFD    []int      // sockets that listen there, for rank 0; none: it makes them
 	Token      string     // the job's secret
@@ -100,9 +101,9 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 // what the hosts of those who meet at an address allow.
 func best(c Config) func(context.Context, Config) (rdma.Transport, error) {
 	switch {
-	case c.Size == 1:
+	case c.Size+c.Witnesses == 1:
 		return openInmem
-	case c.local():
+	case c.local() && c.Witnesses == 0:
 		return openShm
 	}
 	return openHosts
@@ -121,7 +122,7 @@ func Absent(c Config) []int {
 }
 
 func (c Config) rendezvous() *rendezvous.Config {
-	return &rendezvous.Config{Rank: c.Rank, Size: c.Size, Store: c.Store, Token: c.Token}
+	return &rendezvous.Config{Rank: c.Rank, Size: max(c.Size, c.Rank+1), Store: c.Store, Token: c.Token}
 }
 
 func openShm(ctx context.Context, c Config) (rdma.Transport, error) {

@@ -34,7 +34,7 @@ func meet(ctx context.Context, c Config) (*met, error) {
 			Try("Rank 0 listens there; `malt run -H localhost:4` makes one.")
 	}
 	m := meeting.Config{
-		Rank: c.Rank, Size: c.Size, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Together: c.Together, Version: c.Version, Host: c.Host,
+		Rank: c.Rank, Size: c.Size + c.Witnesses, Store: c.Store, StoreFD: c.StoreFD, Token: c.Token, Interface: c.Interface, Together: c.Together, Version: c.Version, Host: c.Host,
 		Encrypt: c.Encrypt, Unreachable: c.Unreachable,
 	}
 	if c.Transport != "tcp" {
@@ -53,7 +53,36 @@ func meet(ctx context.Context, c Config) (*met, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &met{c, table, listeners, m.Alone}, nil
+	made := &met{c, table, listeners, m.Alone}
+	for witness, host := range table.Hosts[c.Size:] {
+		if there := made.on(host); len(there) > 1 {
+			made.close()
+			other := "another witness"
+			if there[0] < c.Size {
+				other = fmt.Sprintf("rank %d", there[0])
+			}
+			return nil, say.Errorf(rdma.ErrConfig, "witness %d is not alone on its host", witness).
+				At("%s is on %s, too", other, table.Names[there[0]]).Try("Start it on a host without ranks: each host has one vote.")
+		}
+	}
+	return made, nil
+}
+
+// Witness joins the job, before ctx ends, and votes there for a host without ranks, until no rank
+// is left. joined is called when all have met. It fails with rdma.ErrExpelled where the others have gone on
+// without this host.
+func Witness(ctx context.Context, c Config, joined func()) error {
+	t, err := openHosts(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	w, ok := t.(interface{ Witness() error })
+	if !ok {
+		return say.Errorf(rdma.ErrNotSupported, "a witness needs shared memory, which %s does without", t.Name())
+	}
+	joined()
+	return w.Witness()
 }
 
 // openHosts is shared memory within each host, and tcp between hosts.
@@ -88,7 +117,7 @@ func (m *met) voting() *mixed.Voting {
 		return nil
 	}
 	return &mixed.Voting{
-		Job: vote.Job{Hosts: 1 + slices.Max(m.table.Hosts), Of: m.table.Hosts}, Unreachable: cmp.Or(m.Unreachable, remote.WhereSurvived),
+		Job: vote.Job{Hosts: 1 + slices.Max(m.table.Hosts), Of: m.table.Hosts, Witnesses: m.Witnesses}, Unreachable: cmp.Or(m.Unreachable, remote.WhereSurvived),
 	}
 }
 
@@ -118,18 +147,23 @@ func openHere(ctx context.Context, c Config) (rdma.Transport, error) {
 func (m *met) hosts() string {
 	var words []string
 	for host := range 1 + slices.Max(m.table.Hosts) {
-		var ranks []int
-		for r, h := range m.table.Hosts {
-			if h == host {
-				ranks = append(ranks, r)
-			}
-		}
+		ranks := m.on(host)
 		words = append(words, fmt.Sprintf("%s on %s", say.Ranks(ranks), m.table.Names[ranks[0]]))
 	}
 	return strings.Join(words, ", ")
 }
 
-func (m *met) oneHost() bool { return len(m.table.Near()) == m.Size }
+// on are the ranks of a host.
+func (m *met) on(host int) (ranks []int) {
+	for r, h := range m.table.Hosts {
+		if h == host {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+func (m *met) oneHost() bool { return len(m.table.Near()) == len(m.table.Hosts) }
 
 // close is for who needs no connections.
 func (m *met) close() {
@@ -152,7 +186,7 @@ func (m *met) shm(ctx context.Context) (rdma.Transport, error) {
 // tcp connects this rank with all others but near ones, with which it has a doorbell; nil:
 // there are none.
 func (m *met) tcp(ctx context.Context, near mixed.Near) (*remote.Transport, error) {
-	c := remote.Config{Rank: m.Rank, Size: m.Size, Generation: m.table.Generation, Listening: true, Unreachable: m.Unreachable, Survives: m.Survives && near != nil}
+	c := remote.Config{Rank: m.Rank, Size: m.Size, Witnesses: m.Witnesses, Generation: m.table.Generation, Listening: true, Unreachable: m.Unreachable, Survives: m.Survives && near != nil}
 	if near != nil {
 		c.Near, c.Bell = near.Near(), near
 	}

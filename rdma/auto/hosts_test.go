@@ -144,3 +144,82 @@ func TestHostsDoNotFit(t *testing.T) {
 		}
 	}
 }
+
+// witnessAt has a witness join, with the number after the ranks, and returns how it ends.
+func witnessAt(c Config, ranks int, host string) <-chan error {
+	ended := make(chan error, 1)
+	c.Rank, c.Size, c.Host = ranks, ranks, host
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		ended <- Witness(ctx, c, func() {})
+	}()
+	return ended
+}
+
+// meetWith is meetAt for ranks of a job that has a witness.
+func meetWith(t *testing.T, c Config, host ...string) ([]rdma.Transport, []error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	all, errs := make([]rdma.Transport, len(host)), make([]error, len(host))
+	var ranks sync.WaitGroup
+	for rank := range host {
+		c := c
+		c.Rank, c.Size, c.Host = rank, len(host), host[rank]
+		ranks.Go(func() { all[rank], errs[rank] = Open(ctx, c) })
+	}
+	ranks.Wait()
+	return all, errs
+}
+
+// A witness is no rank to those that it votes for, and ends with the last of them.
+func TestWitness(t *testing.T) {
+	for _, hosts := range []string{"a b", "a", "a b b"} {
+		c := Config{Store: storeAt(t), Token: "secret", Witnesses: 1, Survives: true}
+		names := strings.Fields(hosts)
+		ended := witnessAt(c, len(names), "c")
+		all, errs := meetWith(t, c, names...)
+		for rank, tr := range all {
+			if errs[rank] != nil {
+				t.Fatalf("rank %d: %v", rank, errs[rank])
+			}
+			v := tr.(rdma.Viewed)
+			v.Survive(1)
+			if tr.Size() != len(names) || !slices.Equal(v.View().Ranks, rdma.Everyone(len(names)).Ranks) {
+				t.Errorf("rank %d of %d sees %v", rank, tr.Size(), v.View())
+			}
+		}
+		exchange(t, all)
+		for _, tr := range all {
+			if err := tr.(rdma.Viewed).Confirm(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		select {
+		case err := <-ended:
+			t.Errorf("the witness has ended before the ranks: %v", err)
+		default:
+		}
+		for _, tr := range all {
+			if err := tr.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("the witness of hosts %s: %v", hosts, err)
+		}
+	}
+}
+
+// A host has one vote: a witness that is not alone there would be another one, or none.
+func TestWitnessIsNotAlone(t *testing.T) {
+	c := Config{Store: storeAt(t), Token: "secret", Witnesses: 1, Survives: true}
+	ended := witnessAt(c, 2, "b")
+	_, errs := meetWith(t, c, "a", "b")
+	for _, err := range append(errs, <-ended) {
+		if err == nil || !strings.Contains(err.Error(), "witness 0 is not alone on its host") || !strings.Contains(err.Error(), "rank 1 is on") {
+			t.Errorf("said: %v", err)
+		}
+	}
+}

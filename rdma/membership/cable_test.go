@@ -75,10 +75,11 @@ func (n cable) Gone(peer int) bool {
 	return n.p.gone[peer]
 }
 
-func (n cable) Left(peer int) bool {
+func (n cable) Left(peer int) (uint64, bool) {
 	n.p.w.mu.Lock()
 	defer n.p.w.mu.Unlock()
-	return n.p.w.ranks[peer].left
+	to := n.p.w.ranks[peer]
+	return to.m.Farewell(), to.left
 }
 
 func (n cable) Review() {

@@ -100,7 +100,7 @@ func (c *calls) settle(m *Members) {
 	c.mu.Lock()
 	c.unanswered = slices.Collect(i.q.View.Hosts.Less(i.answered).All())
 	c.mu.Unlock()
-	if i.q.Confirmed() {
+	if i.q.Confirmed(m.see) {
 		for _, call := range i.calls {
 			call.answer <- nil
 		}

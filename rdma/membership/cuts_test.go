@@ -56,6 +56,24 @@ func TestHostIsSilent(t *testing.T) {
 	}
 }
 
+// With a third vote one of two hosts goes on, and the other one knows what it lacks.
+func TestTwoHostsAndAWitness(t *testing.T) {
+	for _, away := range []int{0, 1} {
+		simulate(t, 1, []int{1, 1, 1}, func(w *world) {
+			w.job.Witnesses = 1
+			for _, p := range w.ranks {
+				p.m.c.Job.Witnesses = 1
+			}
+			w.apart(away)
+			w.until("goes on", 2*time.Second, w.have([]int{1 - away, 2}, 1-away, 2))
+			want := fmt.Sprintf("host %d (rank %d) and host 2 (a witness) cannot be reached; 1 of 3 hosts can vote, and a decision takes 2", 1-away, 1-away)
+			if m := w.ranks[away].m.Missing(); m != want {
+				t.Errorf("rank %d misses %q", away, m)
+			}
+		})
+	}
+}
+
 // Of two hosts neither goes on after a silence.
 func TestTwoHostsAreSilent(t *testing.T) {
 	simulate(t, 1, []int{2, 1}, func(w *world) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"malt/rdma/vote"
 )
 
 // A rank dies on a host that has others: its host tells, and nobody has to be silent.
@@ -81,6 +83,66 @@ func TestHostLeaves(t *testing.T) {
 			t.Log(w.until("goes on", time.Second, w.have([]int{0}, rest...)))
 		})
 	}
+}
+
+// leave has all ranks of a host leave in good order.
+func (w *world) leave(host int) {
+	for _, p := range w.ranks {
+		if p.host == host {
+			p.m.Close()
+			w.mu.Lock()
+			p.left = true
+			w.mu.Unlock()
+		}
+	}
+}
+
+// Hosts that have left are not needed for a decision on the next death, however many they are.
+func TestMostHostsLeave(t *testing.T) {
+	simulate(t, 1, []int{1, 2, 2}, func(w *world) {
+		w.leave(0)
+		w.leave(1)
+		w.ranks[4].kill()
+		w.until("goes on", time.Second, w.have([]int{2}, 3))
+		if err := w.confirm(3, time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A rank is confirmed by the hosts that are left.
+func TestConfirmWithoutThoseThatHaveLeft(t *testing.T) {
+	simulate(t, 1, []int{1, 1, 1}, func(w *world) {
+		w.leave(0)
+		w.leave(1)
+		if err := w.confirm(2, time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A host that has promised something may have taken part in a decision, and its vote is missed
+// when it has left. The error says so, also where only a rank of the own host is dead.
+func TestHostsLeaveAfterAPromise(t *testing.T) {
+	simulate(t, 1, []int{1, 1, 2}, func(w *world) {
+		for host := range 2 {
+			ballot := vote.Ballot(0).After(1-host, 3)
+			asks := vote.Message{Kind: vote.Prepare, Generation: 2, Ballot: ballot, Hosts: vote.SetOf(3, 2), Lasted: 10 * unreachable}
+			if err := w.ranks[host].m.Land(1-host, asks.Kind, 0, w.job.Append(nil, asks)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.until("has promised", time.Second, w.promised)
+		w.leave(0)
+		w.leave(1)
+		w.ranks[3].kill()
+		const want = "host 0 (rank 0) and host 1 (rank 1) left; 1 of 3 hosts can vote, and a decision takes 2"
+		w.until("says what it misses", time.Second, func() bool { return w.ranks[2].m.Missing() == want })
+		time.Sleep(5 * time.Second)
+		if v := w.ranks[2].m.View(); v.Generation != 1 || w.ranks[2].m.Missing() != want {
+			t.Errorf("generation %d, misses %q", v.Generation, w.ranks[2].m.Missing())
+		}
+	})
 }
 
 // A firewall refuses for a host that lives. Where more than half is needed it goes once

@@ -48,7 +48,7 @@ func (m *Members) tell(hosts vote.Set, message vote.Message) {
 	v := m.View()
 	for host := range hosts.All() {
 		for _, rank := range m.on[host] {
-			if host != m.host && v.Ranks.Has(rank) && !m.net.Gone(rank) && !m.net.Left(rank) {
+			if host != m.host && v.Ranks.Has(rank) && !m.net.Gone(rank) {
 				m.post(rank, message)
 			}
 		}

@@ -11,12 +11,15 @@ import (
 func (m *Members) look(now time.Time) {
 	v := m.View()
 	m.see.Living = m.home.Living()
-	dead, doubted, lost := m.see.Dead, vote.NewSet(m.c.Job.Hosts), vote.NewSet(m.c.Job.Hosts)
+	dead, doubted, lost, gone := m.see.Dead, vote.NewSet(m.c.Job.Hosts), vote.NewSet(m.c.Job.Hosts), vote.NewSet(m.c.Job.Hosts)
 	for host := range v.Hosts.All() {
 		if host == m.host {
 			continue
 		}
 		switch m.judge(v, host) {
+		case abstains:
+			gone.Add(host)
+			dead = dead.With(host)
 		case left:
 			dead = dead.With(host)
 		case ended:
@@ -27,7 +30,7 @@ func (m *Members) look(now time.Time) {
 			lost.Add(host)
 		}
 	}
-	m.see.Dead, m.see.Doubted, m.lost = dead, doubted, lost
+	m.see.Dead, m.see.Left, m.see.Doubted, m.lost = dead, gone, doubted, lost
 	// A host that is dead to this rank may go on being heard by another one for a while.
 	m.doubts.Look(now, dead.Or(doubted))
 	m.see.Lasted = m.doubts.Lasted(m.see.Suspects(v))
@@ -36,23 +39,26 @@ func (m *Members) look(now time.Time) {
 
 // The states of a host, to this rank.
 const (
-	heard  = iota // one of its ranks is, or it has none
-	silent        // none of those that have not ended is
-	ended         // all of its ranks have, one of them without leaving
-	left          // all of its ranks have left: it votes no more, and is not missed
+	heard    = iota // one of its ranks is, or it has none
+	silent          // none of those that have not ended is
+	ended           // all of its ranks have, one of them without leaving
+	left            // all of its ranks have left: it votes no more, and is not missed
+	abstains        // so they have, and it has not voted on the next view
 )
 
 // judge is what a host of the view is to this rank.
 func (m *Members) judge(v vote.View, host int) int {
-	ranks, those, died := 0, 0, false // ranks of the view, and those that are there no more
+	ranks, those, died, votes := 0, 0, false, false // ranks of the view, and those that are there no more
 	for _, rank := range m.on[host] {
 		if !v.Ranks.Has(rank) {
 			continue
 		}
 		ranks++
+		farewell, gone := m.net.Left(rank)
 		switch {
-		case m.net.Left(rank):
+		case gone:
 			those++
+			votes = votes || !v.Abstains(farewell)
 		case m.net.Gone(rank):
 			those++
 			died = true
@@ -67,8 +73,10 @@ func (m *Members) judge(v vote.View, host int) int {
 		return silent
 	case died:
 		return ended
+	case votes:
+		return left
 	}
-	return left
+	return abstains
 }
 
 // reason tells whether this rank knows of anything that the next view would be for. accepted

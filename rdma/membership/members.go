@@ -37,7 +37,8 @@ type Net interface {
 	Post(peer int, k vote.Kind, arg uint32, body []byte)
 	Doubted(peer int) bool // nothing that was sent to it is acknowledged
 	Gone(peer int) bool    // its process has ended for certain
-	Left(peer int) bool    // it has left in good order
+	// Left tells whether it has left in good order, and what it said then (Members.Farewell).
+	Left(peer int) (farewell uint64, left bool)
 	// Review says that there is a newer view, or that this rank is out: links with those
 	// that are left out end, and waits of this rank look again.
 	Review()
@@ -68,6 +69,7 @@ type Members struct {
 	out   atomic.Pointer[error]     // final; stored once
 	lack  atomic.Pointer[Lack]      // stored by the goroutine
 	calls calls
+	bye   atomic.Uint64   // stored by Close
 	life  context.Context // ends with Close
 	end   context.CancelFunc
 	runs  sync.WaitGroup
@@ -96,7 +98,7 @@ func New(c Config, home Home, net Net) *Members {
 	for rank, host := range c.Job.Of {
 		m.on[host] = append(m.on[host], rank)
 	}
-	m.see = vote.Sight{Dead: vote.NewSet(c.Job.Hosts), Doubted: vote.NewSet(c.Job.Hosts), Unreachable: c.Unreachable}
+	m.see = vote.Sight{Dead: vote.NewSet(c.Job.Hosts), Left: vote.NewSet(c.Job.Hosts), Doubted: vote.NewSet(c.Job.Hosts), Unreachable: c.Unreachable}
 	m.view.Store(&vote.View{Generation: 1, Members: c.Job.Everyone()})
 	m.known.generation = 1
 	m.life, m.end = context.WithCancel(context.Background())
@@ -114,7 +116,14 @@ func (m *Members) Start() {
 func (m *Members) Close() {
 	m.end()
 	m.runs.Wait()
+	if m.home.Enter() {
+		m.bye.Store(m.voter.Farewell())
+		m.home.Exit()
+	}
 }
+
+// Farewell is what this rank says when it leaves, after Close: see vote.Voter.Farewell.
+func (m *Members) Farewell() uint64 { return m.bye.Load() }
 
 // Wake says that something may have changed, as a death does.
 func (m *Members) Wake() {

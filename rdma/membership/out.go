@@ -37,7 +37,7 @@ func (m *Members) leave(where string, args ...any) {
 	m.out.CompareAndSwap(nil, &err)
 }
 
-// names names hosts with their ranks: "host 1 (ranks 2, 3) and host 4 (rank 9)".
+// names names hosts with their ranks: "host 1 (ranks 2, 3) and host 4 (a witness)".
 func (m *Members) names(hosts []int) string {
 	const most = 8
 	var list []string
@@ -46,7 +46,11 @@ func (m *Members) names(hosts []int) string {
 			list = append(list, fmt.Sprintf("%d more", len(hosts)-n))
 			break
 		}
-		list = append(list, fmt.Sprintf("host %d (%s)", host, say.Ranks(m.on[host])))
+		who := "a witness"
+		if m.on[host][0] < m.c.Job.Ranks() {
+			who = say.Ranks(m.on[host])
+		}
+		list = append(list, fmt.Sprintf("host %d (%s)", host, who))
 	}
 	if n := len(list); n > 1 {
 		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
@@ -56,31 +60,31 @@ func (m *Members) names(hosts []int) string {
 
 // Lack is what stands in the way of the next view.
 type Lack struct {
-	Silent, Ended []int // hosts of the view
-	Hosts         int   // in the view
-	Votes, Needed int   // that this rank can expect, and that a decision takes
+	Silent, Ended, Left []int // hosts of the view
+	Hosts               int   // in the view, that may have voted on the next one
+	Votes, Needed       int   // that this rank can expect, and that a decision takes
 }
 
 func (m *Members) lacking(v vote.View) *Lack {
-	silent, ended := m.see.Doubted, m.see.Dead.And(v.Hosts).And(m.lost)
-	if silent.Empty() && ended.Empty() {
+	if !m.reason(v, 0) {
 		return nil
 	}
-	rest := v.Hosts.Less(m.see.Suspects(v))
+	silent, dead, rest := m.see.Doubted, m.see.Dead.And(v.Hosts), v.Hosts.Less(m.see.Suspects(v))
+	hosts := v.Hosts.Less(m.see.Left).Count()
 	l := &Lack{
-		Silent: slices.Collect(silent.All()), Ended: slices.Collect(ended.All()),
-		Hosts: v.Hosts.Count(), Votes: rest.Count(), Needed: v.Hosts.Count()/2 + 1,
+		Silent: slices.Collect(silent.All()), Ended: slices.Collect(dead.And(m.lost).All()), Left: slices.Collect(dead.Less(m.lost).All()),
+		Hosts: hosts, Votes: rest.Count(), Needed: hosts/2 + 1,
 	}
-	if vote.Quorum(v.Hosts, rest, m.see.Dead) {
+	if vote.Quorum(v.Hosts, rest, m.see) {
 		l.Needed = min(l.Needed, l.Votes)
 	}
 	return l
 }
 
-// Lack is nil where no host is missed.
+// Lack is nil where nothing has to be decided.
 func (m *Members) Lack() *Lack { return m.lack.Load() }
 
-// Missing is Lack for errors of waits; "" where no host is missed.
+// Missing is Lack for errors of waits; "" where nothing has to be decided.
 func (m *Members) Missing() string {
 	l := m.Lack()
 	if l == nil {
@@ -92,6 +96,9 @@ func (m *Members) Missing() string {
 	}
 	if len(l.Ended) > 0 {
 		what = append(what, m.names(l.Ended)+" ended")
+	}
+	if len(l.Left) > 0 {
+		what = append(what, m.names(l.Left)+" left")
 	}
 	return fmt.Sprintf("%s; %d of %d hosts can vote, and a decision takes %d", strings.Join(what, ", "), l.Votes, l.Hosts, l.Needed)
 }

@@ -70,9 +70,9 @@ func (d *datagrams) Doubted(peer int) bool {
 	return since > 0 && time.Now().UnixNano()-since > int64(doubtAfter)
 }
 
-func (d *datagrams) Gone(peer int) bool { return d.gone[peer].Load() }
-func (d *datagrams) Left(int) bool      { return false }
-func (d *datagrams) Review()            { d.host.RingOwn() }
+func (d *datagrams) Gone(peer int) bool      { return d.gone[peer].Load() }
+func (d *datagrams) Left(int) (uint64, bool) { return 0, false }
+func (d *datagrams) Review()                 { d.host.RingOwn() }
 
 // serve lands what comes, and beat finds out who has ended.
 func (d *datagrams) serve() {

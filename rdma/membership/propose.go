@@ -41,7 +41,7 @@ func (m *Members) propose(now time.Time) {
 			return
 		}
 	}
-	if !m.reason(v, a.Accepted) || !vote.Quorum(v.Hosts, v.Hosts.Less(suspects), m.see.Dead) {
+	if !m.reason(v, a.Accepted) || !vote.Quorum(v.Hosts, v.Hosts.Less(suspects), m.see) {
 		t.waits, t.tries = false, 0
 		return
 	}
@@ -104,10 +104,10 @@ func (m *Members) count() {
 	if p == nil {
 		return
 	}
-	if p.Ready(m.see.Dead) {
+	if p.Ready(m.see) {
 		m.send(time.Now())
 	}
-	if v, ok := p.Decided(m.see.Dead); ok {
+	if v, ok := p.Decided(m.see); ok {
 		m.home.Learn(v)
 		m.tell(p.View.Hosts, vote.Message{Kind: vote.Decided, Generation: v.Generation, Members: v.Members})
 		m.follow()

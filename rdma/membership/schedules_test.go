@@ -149,7 +149,7 @@ func (w *world) able(v vote.View) bool {
 			refused.Remove(p.host)
 		}
 	}
-	return vote.Quorum(v.Hosts, live, v.Hosts.Less(live).And(refused))
+	return vote.Quorum(v.Hosts, live, vote.Sight{Dead: v.Hosts.Less(live).And(refused), Left: vote.NewSet(w.job.Hosts)})
 }
 
 // settled tells whether everything is as it has to be in the end.

@@ -75,11 +75,13 @@ func simulate(t *testing.T, seed uint64, hosts []int, f func(w *world)) {
 		w.mu.Lock()
 		w.over = true
 		w.mu.Unlock()
+		var closing sync.WaitGroup // where a rank has died, its goroutine ends in Close
 		for _, p := range w.ranks {
 			p.after(0, nil)
 			p.resume()
-			p.m.Close()
+			closing.Go(p.m.Close)
 		}
+		closing.Wait()
 		for _, fault := range w.faults {
 			t.Error(fault)
 		}

@@ -42,10 +42,12 @@ type Far interface {
 		Land(peer int, k vote.Kind, arg uint32, body []byte) error
 		Has(rank int) bool
 		Expelled(peer int)
+		Farewell() uint64
 	})
 	Post(peer int, k vote.Kind, arg uint32, body []byte)
 	Doubted(peer int) bool
 	Gone(peer int) bool
+	Left(peer int) (farewell uint64, left bool)
 	Said(peer int) bool // its end is its own last word
 	Review()
 }

@@ -1,8 +1,8 @@
 package mixed
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +36,22 @@ func (t *surviving) Survive(least int) {
 	t.near.Survive(least)
 	t.far.Survive(m)
 	m.Start()
+}
+
+// Witness votes for this host, which has no ranks, until none of the job is left, or the others
+// have gone on without this one.
+func (t *surviving) Witness() error {
+	t.Survive(1)
+	m := t.members.Load()
+	err := t.Wait(context.Background(), func() bool {
+		for rank := range t.voting.Job.Ranks() {
+			if m.Out() == nil && m.Has(rank) && !t.far.Gone(rank) {
+				return false
+			}
+		}
+		return true
+	})
+	return cmp.Or(err, m.Out())
 }
 
 // View implements rdma.Viewed.
@@ -103,7 +119,7 @@ type others struct {
 func (n others) Post(peer int, k vote.Kind, arg uint32, body []byte) { n.far.Post(peer, k, arg, body) }
 func (n others) Doubted(peer int) bool                               { return n.far.Doubted(peer) }
 func (n others) Gone(peer int) bool                                  { return n.far.Gone(peer) }
-func (n others) Left(peer int) bool                                  { return errors.Is(n.far.State(peer), rdma.ErrLeft) }
+func (n others) Left(peer int) (uint64, bool)                        { return n.far.Left(peer) }
 
 // Review also has the waits of this rank look again.
 func (n others) Review() {

@@ -14,6 +14,8 @@ import (
 // to know it is not this package's business.
 type Config struct {
 	Rank, Size int
+	// Witnesses have the numbers from Size on, and connections as ranks have, for votes alone.
+	Witnesses int
 
 	// Generation of the membership: a rank of another one is refused.
 	Generation uint32
@@ -70,7 +72,7 @@ func (c *Config) check() error {
 		usual, least = WhereSurvived, leastWhereSurvived
 	}
 	switch {
-	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
+	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.peers():
 		return say.Errorf(rdma.ErrConfig, "rank %d of %d: ranks are numbered from 0", c.Rank, c.Size)
 	case c.Unreachable == 0:
 		c.Unreachable = usual
@@ -84,9 +86,12 @@ func (c *Config) check() error {
 	return nil
 }
 
+// peers is how many can have connections.
+func (c *Config) peers() int { return c.Size + c.Witnesses }
+
 // reaches tells whether there is a connection to rank.
 func (c *Config) reaches(rank int) bool {
-	return rank >= 0 && rank < c.Size && rank != c.Rank && !slices.Contains(c.Near, rank)
+	return rank >= 0 && rank < c.peers() && rank != c.Rank && !slices.Contains(c.Near, rank)
 }
 
 func (c *Config) checkRanks(what string, ranks []int) error {

@@ -35,7 +35,7 @@ const (
 	dropWords      // they were given up before they came about
 	setWords       // new values, from index arg on
 	doneWords      // the receiver of the frame can forget its words id
-	left           // the rank has left in good order; nothing comes behind it
+	left           // the rank has left in good order; nothing comes behind it; arg is its Farewell (Members)
 	aborted        // the rank is as good as dead; id and arg are the rank and the kind of death that it is because of, its own or another's, with the rank that that one does not reach; the body says why
 	ask            // id is words of the sender of the frame: has what was set so far landed? the body numbers the question
 	heard          // id is words of the receiver of the frame: it has

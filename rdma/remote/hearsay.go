@@ -72,15 +72,15 @@ func (s *session) obituaries() {
 // landDead takes in that the peer has found a rank dead.
 func (l *link) landDead(h header, b []byte) error {
 	r := l.rank
-	if h.id >= uint32(r.cfg.Size) || h.arg < uint32(rdma.Ended) || h.arg >= uint32(rdma.Deaths) {
-		return malformed("the death of rank %d of %d, of kind %d", h.id, r.cfg.Size, h.arg)
+	if h.id >= uint32(r.cfg.peers()) || h.arg < uint32(rdma.Ended) || h.arg >= uint32(rdma.Deaths) {
+		return malformed("the death of rank %d of %d, of kind %d", h.id, r.cfg.peers(), h.arg)
 	}
 	rank := int(h.id)
 	if rank == r.cfg.Rank || rank == l.peer {
 		return nil // the peer will say so in a last word
 	}
 	if l.mourned == nil {
-		l.mourned = make([]bool, r.cfg.Size)
+		l.mourned = make([]bool, r.cfg.peers())
 	}
 	if l.mourned[rank] {
 		return nil // one word of each is looked into
@@ -152,8 +152,8 @@ func appendAborted(b []byte, why *rdma.PeerError) []byte {
 func (l *link) landAborted(h header, b []byte) error {
 	c, text := &l.rank.cfg, errors.New(string(b))
 	why := &rdma.PeerError{Rank: int(h.id & math.MaxInt32), Kind: rdma.Death(h.arg), Err: text}
-	if other := int(h.arg >> apartShift); other > 0 && other <= c.Size && other-1 != why.Rank && why.Kind == rdma.Unreachable {
+	if other := int(h.arg >> apartShift); other > 0 && other <= c.peers() && other-1 != why.Rank && why.Kind == rdma.Unreachable {
 		why = rdma.Apart(why.Rank, other-1, fmt.Errorf("rank %d, at %s, says: %w", l.peer, strings.Join(l.addresses(), ", "), text))
 	}
-	return why.Heard(l.peer, c.Rank, c.Size)
+	return why.Heard(l.peer, c.Rank, c.peers())
 }

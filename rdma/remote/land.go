@@ -135,6 +135,7 @@ func (s *session) landFrame(h header) error {
 	case beat:
 		return nil
 	case left:
+		l.farewell.Store(h.arg)
 		return errPeerLeft
 	default: // aborted
 		return l.landAborted(h, b)

@@ -37,8 +37,9 @@ type link struct {
 	// The peer counts as dead by what others say (hearsay.go), or since it is left out
 	// (survive.go), once the link has ended.
 	condemned atomic.Pointer[rdma.PeerError]
-	parting   atomic.Bool // only what was posted is still sent, since the peer is left out
-	lastWord  atomic.Bool // the link ends by what the peer has said
+	parting   atomic.Bool   // only what was posted is still sent, since the peer is left out
+	lastWord  atomic.Bool   // the link ends by what the peer has said
+	farewell  atomic.Uint32 // its, once it has left
 
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the
 	// sender goes through; whenever one changes, version does.
@@ -106,6 +107,9 @@ func (l *link) is(s state) bool {
 func (r *rank) addLink(peer int) *link {
 	l := newLink(r, peer)
 	r.links[peer], r.peers = l, append(r.peers, l)
+	if peer < r.cfg.Size {
+		r.ranks = r.peers
+	}
 	return l
 }
 

@@ -95,7 +95,11 @@ func (s *session) round() error {
 		s.out = appendAborted(s.out, why)
 	case parting:
 	case leaving && s.allClosed():
-		s.frame(left, 0, 0, 0)
+		farewell := uint64(0)
+		if m := l.rank.survivors(); m != nil {
+			farewell = m.Farewell()
+		}
+		s.frame(left, 0, 0, uint32(farewell))
 	default:
 		return s.flush()
 	}

@@ -32,6 +32,8 @@ type Members = interface {
 	// Expelled says that peer has refused this rank, since it is not in the view that peer
 	// knows.
 	Expelled(peer int)
+	// Farewell is what this rank tells with its end, when it leaves: below 1<<32.
+	Farewell() uint64
 }
 
 // beatEvery is how long a connection may carry nothing.
@@ -139,6 +141,14 @@ func (l *link) doubted() bool { return l.silence >= l.rank.cfg.doubt }
 func (t *Transport) Gone(peer int) bool {
 	end := t.state(peer)
 	return errors.Is(end, rdma.ErrLeft) || gone(end)
+}
+
+// Left tells whether peer has left in good order, and its Farewell; 0 before Survive.
+func (t *Transport) Left(peer int) (farewell uint64, left bool) {
+	if !errors.Is(t.state(peer), rdma.ErrLeft) {
+		return 0, false
+	}
+	return uint64(t.links[peer].farewell.Load()), true
 }
 
 // Said tells whether the end of peer, as State has it, is its own last word.

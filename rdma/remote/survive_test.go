@@ -26,7 +26,8 @@ const testDoubt = WhereSurvived * 4 / 5
 
 // members keeps what it is told.
 type members struct {
-	job *vote.Job // refuses votes that cannot be in it; nil: none
+	job      *vote.Job // refuses votes that cannot be in it; nil: none
+	farewell uint64
 
 	mu       sync.Mutex
 	landed   []landed
@@ -65,6 +66,8 @@ func (m *members) Expelled(peer int) {
 	defer m.mu.Unlock()
 	m.expelled = append(m.expelled, peer)
 }
+
+func (m *members) Farewell() uint64 { return m.farewell }
 
 func (m *members) refused() []int {
 	m.mu.Lock()
@@ -176,6 +179,55 @@ func TestVotesArrive(t *testing.T) {
 	if t.Logf("votes have overtaken %d of %d updates", overtaken, rounds); overtaken == 0 {
 		t.Error("votes wait for the update that is under way")
 	}
+	closeAll(t, all)
+}
+
+// A peer is told with what a rank has left, and nothing of one that has not, or has died.
+func TestFarewell(t *testing.T) {
+	all, them := surviving(t, 3, nil)
+	them[0].farewell = 7
+	if n, left := all[1].Left(0); left {
+		t.Errorf("rank 0 has left, with %d, before it has", n)
+	}
+	if err := all[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	all[2].Abort(rdma.HasFailed(2, "it has to"))
+	until(t, "rank 1 knows both ends", func() bool { return all[1].State(0) != nil && all[1].State(2) != nil })
+	if n, left := all[1].Left(0); n != 7 || !left {
+		t.Errorf("rank 0 has left: %v, with %d", left, n)
+	}
+	if n, left := all[1].Left(2); left {
+		t.Errorf("rank 2 has left, with %d", n)
+	}
+	closeAll(t, all[1:])
+}
+
+// Witnesses have connections, for votes alone: the ranks make words without them.
+func TestWitnesses(t *testing.T) {
+	all, them := surviving(t, 3, func(c *config) { c.Size, c.Witnesses = 2, 1 })
+	if all[0].Size() != 2 || all[2].Size() != 2 {
+		t.Fatalf("sizes %d and %d", all[0].Size(), all[2].Size())
+	}
+	made := make(chan error)
+	for rank := range 2 {
+		go func() {
+			w, err := all[rank].Words(t.Context(), "w", 1)
+			if err == nil {
+				w.Set(0, uint64(1+rank))
+				err = all[rank].Wait(t.Context(), func() bool { v, _ := w.Get(1-rank, 0); return v == uint64(2-rank) })
+			}
+			made <- err
+		}()
+	}
+	for range 2 {
+		if err := <-made; err != nil {
+			t.Error(err)
+		}
+	}
+	all[2].Post(1, vote.Ask, 0, make([]byte, 16))
+	all[0].Post(2, vote.Ask, 0, make([]byte, 16))
+	until(t, "the votes land", func() bool { return them[1].count() == 1 && them[2].count() == 1 })
 	closeAll(t, all)
 }
 

@@ -24,6 +24,7 @@ type rank struct {
 	bells bell.Doorbell // the first one, by which all can be rung
 	links []*link       // by peer; nil for this rank itself and near ones
 	peers []*link       // the others
+	ranks []*link       // of these, the ones that are no witnesses
 	ends  []end         // by rank
 	later later
 	ins   ends.Sources
@@ -119,15 +120,15 @@ func newRank(c Config, w wire.Wire) (*rank, error) {
 	}
 	r := &rank{
 		cfg: c, wire: w, near: []int{c.Rank}, meter: box.NewMeter(c.Size),
-		links: make([]*link, c.Size), ends: make([]end, c.Size),
-		failed: make(chan *link, c.Size), unwatch: make(chan struct{}),
+		links: make([]*link, c.peers()), ends: make([]end, c.peers()),
+		failed: make(chan *link, c.peers()), unwatch: make(chan struct{}),
 		outs: map[string]int{}, words: map[string]*words{},
 	}
 	r.later.rank = r
 	if r.bells = c.Bell; r.bells == nil {
 		r.bells = newBell(&bell.Set{})
 	}
-	for peer := range c.Size {
+	for peer := range c.peers() {
 		if c.reaches(peer) {
 			r.addLink(peer)
 			if len(w.Addresses(peer)) == 0 {
@@ -136,7 +137,7 @@ func newRank(c Config, w wire.Wire) (*rank, error) {
 		}
 	}
 	return r, w.Listen(wire.Host{
-		Rank: c.Rank, Size: c.Size, Generation: c.Generation, Permit: r.permit,
+		Rank: c.Rank, Size: c.peers(), Generation: c.Generation, Permit: r.permit,
 		Offer: func(from int, c wire.Conn) { r.links[from].offer(newConn(c)) },
 	})
 }
@@ -184,8 +185,8 @@ func (t *Transport) SubAt(d bell.Doorbell) (rdma.Transport, error) {
 }
 
 func (t *Transport) State(peer int) error {
-	if peer < 0 || peer >= t.Size() {
-		return fmt.Errorf("no rank %d among %d", peer, t.Size())
+	if peer < 0 || peer >= len(t.ends) {
+		return fmt.Errorf("no rank %d among %d", peer, len(t.ends))
 	}
 	return t.state(peer)
 }
@@ -194,7 +195,7 @@ func (t *Transport) State(peer int) error {
 // connections with peer, without the headers of TCP.
 func (t *Transport) Traffic(peer int) rdma.Traffic {
 	c := t.meter.Traffic(peer)
-	if peer >= 0 && peer < t.Size() && t.links[peer] != nil {
+	if peer >= 0 && peer < len(t.links) && t.links[peer] != nil {
 		c.SentWire, c.ReceivedWire = t.links[peer].wireBytes()
 	}
 	return c

@@ -109,7 +109,7 @@ func (t *Transport) resume(name string, n int) (*words, error) {
 		return nil, errors.New("another call of this rank is waiting for that name")
 	}
 	if there && w.n != n {
-		for _, l := range r.peers {
+		for _, l := range r.ranks {
 			l.dropWords(w)
 		}
 		w = nil
@@ -117,7 +117,7 @@ func (t *Transport) resume(name string, n int) (*words, error) {
 	if w == nil {
 		w = &words{rank: r, id: r.newID(), name: name, n: n, lines: make([][]mem.Word, r.cfg.Size), theirs: make([]*remoteWords, r.cfg.Size)}
 		w.lines[r.cfg.Rank] = make([]mem.Word, n)
-		for _, l := range r.peers {
+		for _, l := range r.ranks {
 			l.addWords(w)
 		}
 	}
@@ -131,7 +131,7 @@ func (t *Transport) takeWords(w *words) (missing []int, err error) {
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, l := range r.peers {
+	for _, l := range r.ranks {
 		peer := l.peer
 		p := l.announcedWords(w.name)
 		w.theirs[peer] = p
@@ -168,7 +168,7 @@ func (w *words) Set(i int, v uint64) {
 	w.lines[w.rank.cfg.Rank][i].Swap(v)
 	w.sets.Add(1)
 	w.rank.ring(w.bell.Load())
-	for _, l := range w.rank.peers {
+	for _, l := range w.rank.ranks {
 		l.wordsChanged(w)
 	}
 }

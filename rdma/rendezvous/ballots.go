@@ -46,7 +46,7 @@ func (b *Ballots) Exit()       { b.h.guard.Exit() }
 // Living are the ranks of this machine that are not dead. Those that have left, or have
 // said that they end, stay in the view, as on one host.
 func (b *Ballots) Living() vote.Set {
-	s := vote.NewSet(b.h.cfg.Size)
+	s := vote.NewSet(len(b.job.Of))
 	for _, rank := range b.h.members {
 		if b.page.state(rank).Load() != dead {
 			s.Add(rank)

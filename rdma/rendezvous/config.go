@@ -20,8 +20,9 @@ type Config struct {
 	// Elsewhere is what is known of a rank that is no member, as State says it; nil: nothing.
 	Elsewhere func(rank int) error
 	// Hosts is the host of each rank, from 0, in a job on several that can go on when ranks
-	// die. Then the hosts decide who takes part (Host.Ballots). nil: this machine has all
-	// ranks, or the first death ends the job.
+	// die. Then the hosts decide who takes part (Host.Ballots). After those of the ranks come
+	// those of witnesses, which only vote. nil: this machine has all ranks, or the first death
+	// ends the job.
 	Hosts []int
 	// Said tells whether what Elsewhere says of a rank is its own last word. With Hosts it is
 	// needed.
@@ -45,7 +46,7 @@ func (c *Config) job() (string, error) {
 		len(slices.Compact(slices.Clone(m))) != len(m) || m[0] < 0 || m[len(m)-1] >= c.Size) {
 		return "", say.Errorf(rdma.ErrConfig, "members %v: expected ranks below %d, in ascending order, with rank %d", m, c.Size, c.Rank)
 	}
-	if len(c.members()) == c.Size {
+	if len(c.members()) == max(c.Size, len(c.Hosts)) {
 		c.Hosts = nil // who takes part is decided here
 	}
 	if c.Hosts != nil {
@@ -64,8 +65,8 @@ func (c *Config) job() (string, error) {
 func (c *Config) checkHosts() error {
 	var here []int
 	for rank, host := range c.Hosts {
-		if host < 0 || host >= c.Size {
-			return say.Errorf(rdma.ErrConfig, "rank %d on host %d: expected 0 to %d", rank, host, c.Size-1)
+		if host < 0 || host >= len(c.Hosts) {
+			return say.Errorf(rdma.ErrConfig, "rank %d on host %d: expected 0 to %d", rank, host, len(c.Hosts)-1)
 		}
 		if c.Rank < len(c.Hosts) && host == c.Hosts[c.Rank] {
 			here = append(here, rank)
@@ -74,7 +75,7 @@ func (c *Config) checkHosts() error {
 	if c.Said == nil || c.Elsewhere == nil {
 		return say.Errorf(rdma.ErrConfig, "hosts %v, and nobody to ask about ranks elsewhere", c.Hosts)
 	}
-	if len(c.Hosts) != c.Size || !slices.Equal(here, c.members()) {
+	if len(c.Hosts) < c.Size || !slices.Equal(here, c.members()) {
 		return say.Errorf(rdma.ErrConfig, "hosts %v for %d ranks: expected the host of each, and members %v on that of rank %d", c.Hosts, c.Size, c.members(), c.Rank)
 	}
 	return nil

@@ -247,6 +247,8 @@ func (s *speaker) gone() vote.Set {
 	return dead
 }
 
+func (s *speaker) sight() vote.Sight { return vote.Sight{Dead: s.dead, Left: vote.NewSet(s.job.Hosts)} }
+
 func (s *speaker) mourn() { s.dead = s.gone() }
 
 func (s *speaker) do(n task) {
@@ -283,14 +285,14 @@ func (s *speaker) do(n task) {
 
 // count has the proposal go on as far as it can. The own host accepts like any other.
 func (s *speaker) count() {
-	if s.proposal.Ready(s.dead) {
+	if s.proposal.Ready(s.sight()) {
 		m, _ := s.proposal.Accept()
 		s.send(toAccept, m)
 		if answer, ok := s.o.Answer(m, s.see, s.host); ok {
 			s.proposal.Heed(answer, s.host)
 		}
 	}
-	if v, ok := s.proposal.Decided(s.dead); ok {
+	if v, ok := s.proposal.Decided(s.sight()); ok {
 		s.o.Learn(v)
 		s.send(toLearn, vote.Message{Kind: vote.Decided, Generation: v.Generation, Ballot: s.proposal.Ballot, Members: v.Members})
 	}

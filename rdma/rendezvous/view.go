@@ -147,6 +147,9 @@ func (h *Host) latest() *rdma.View {
 	m := vote.Members{Ranks: vote.NewSet(h.cfg.Size)}
 	seen := &rdma.View{Generation: h.page.look(m, all) >> viewBits}
 	seen.Ranks = slices.AppendSeq(seen.Ranks, m.Ranks.All())
+	if i, _ := slices.BinarySearch(seen.Ranks, h.cfg.Size); i < len(seen.Ranks) {
+		seen.Ranks = seen.Ranks[:i] // the rest are witnesses
+	}
 	h.known.Store(seen)
 	if h.suffices(seen) {
 		h.enough.Store(seen)

@@ -9,9 +9,9 @@
 //	p, ok := o.Propose(see, nil)                       // a rank that misses somebody
 //	send(p.Prepare(see.Lasted))                        // to all hosts of the view but the suspects
 //	p.Heed(m, from)                                    // for each promise
-//	if p.Ready(see.Dead) { send(p.Accept()) }          // to its own host as well
+//	if p.Ready(see) { send(p.Accept()) }               // to its own host as well
 //	p.Heed(m, from)                                    // for each acceptance
-//	if v, ok := p.Decided(see.Dead); ok { o.Learn(v); tell(v) }
+//	if v, ok := p.Decided(see); ok { o.Learn(v); tell(v) }
 //
 // # Views
 //
@@ -69,6 +69,14 @@
 // one would each have to know the other one dead, so neither was there to decide. After a
 // crash one of two hosts goes on alone; after a silence neither does, nor does either half of
 // an even number. A host without ranks can be the vote that is missing.
+//
+// A host of which all ranks have left in good order votes no more, and the others might be too
+// few without it. It is not counted among the hosts, neither for nor against, if none of its
+// ranks has promised anything on the next view up to its end: each says so when it leaves
+// (Farewell), with the view that it knew. A host that has promised counts as dead: it may have
+// accepted a view of which the proposer has told nobody else, or it may have been needed for a
+// promise that another proposer goes by. All quorums lie among the hosts that are never left
+// out of the count, and each is at least half of these.
 //
 // Rules that fail: a casting vote for the lowest host, together with the rule for the dead,
 // lets both sides go on, one after the other. So do half of the hosts without certainty, and

@@ -25,6 +25,10 @@ func TestExploreVotes(t *testing.T) {
 		{"one is left", false, game{hosts: 3, ballots: []int{1, 0, 1}, suspects: [][]int{{0b100}, {}, {0b011}}, generations: 2, kills: 2}},
 		{"late answers", false, game{hosts: 2, ballots: []int{2, 1}, generations: 3, kills: 1, late: true}},
 		{"three ballots", false, game{hosts: 3, ballots: []int{2, 1, 0}, suspects: [][]int{{0b100, 0b010}, {0b001}, {}}, generations: 2, late: true}},
+		{"one leaves", false, game{hosts: 3, ballots: []int{1, 0, 1}, suspects: [][]int{{0b100}, {}, {0b011}}, generations: 2, kills: 1, leaves: []int{0, 1}}},
+		{"two leave", false, game{hosts: 3, ballots: []int{1, 1, 1}, suspects: [][]int{{0}, {0}, {0b011}}, generations: 2, leaves: []int{0, 1}}},
+		{"one leaves, two generations", true, game{hosts: 3, ballots: []int{1, 1, 0}, suspects: pair, generations: 3, kills: 1, leaves: []int{2}}},
+		{"two of five promise and leave", false, game{hosts: 5, ballots: []int{1, 0, 0, 0, 1}, suspects: [][]int{{0b10000}, {}, {}, {}, {0b01001}}, generations: 2, promise: []int{1, 2}}},
 		{"three ballots of three hosts", true, game{hosts: 3, ballots: []int{1, 1, 1}, suspects: [][]int{{0b100}, {0b001}, {0b010}}, generations: 2, kills: 1}},
 		{"four hosts", true, game{hosts: 4, ballots: []int{1, 1, 0, 0}, suspects: [][]int{{0b1100}, {0b0001}, {}, {}}, generations: 2, kills: 2}},
 		{"five hosts", true, game{hosts: 5, ballots: []int{1, 1, 0, 0, 0}, suspects: [][]int{{0b11000}, {0b00001}, {}, {}, {}}, generations: 2}},
@@ -36,6 +40,7 @@ func TestExploreVotes(t *testing.T) {
 func TestExploreConfirm(t *testing.T) {
 	explored(t, []named{
 		{"three hosts", false, game{hosts: 3, ballots: []int{1, 0, 0}, suspects: [][]int{{0b100}, {}, {}}, generations: 2, asks: []int{0, 0, 2}}},
+		{"one leaves", false, game{hosts: 3, ballots: []int{1, 0, 0}, suspects: [][]int{{0b100}, {}, {}}, generations: 2, leaves: []int{0, 1}, asks: []int{0, 0, 2}}},
 		{"five hosts", true, game{hosts: 5, ballots: []int{1, 1, 0, 0, 0}, from: []uint64{1, 2, 0, 0, 0}, suspects: [][]int{{0b11000}, {0b00001}, {}, {}, {}}, generations: 3, asks: []int{1, 0, 0, 0, 0}}},
 		{"two proposers", true, game{hosts: 3, ballots: []int{1, 1, 0}, suspects: pair, generations: 3, kills: 1, asks: []int{1, 1, 1}}},
 	})
@@ -49,6 +54,7 @@ func TestExploreVotesEnd(t *testing.T) {
 		{"three hosts", false, game{hosts: 3, ballots: []int{3, 2, 0}, generations: 2, kills: 1, ends: true}},
 		{"a cut", false, game{hosts: 3, ballots: []int{2, 3, 0}, generations: 2, ends: true, cuts: [][2]int{{0, 1}}}},
 		{"a rank dies", false, game{hosts: 2, ballots: []int{3, 2}, generations: 2, kills: 1, ends: true, restless: true}},
+		{"two leave", false, game{hosts: 3, ballots: []int{0, 0, 3}, generations: 2, leaves: []int{0, 1}, ends: true, restless: true}},
 		{"a cut that heals", true, game{hosts: 3, ballots: []int{3, 3, 0}, generations: 2, ends: true, cuts: [][2]int{{0, 1}}, heals: true}},
 		{"silence", true, game{hosts: 3, ballots: []int{3, 3, 0}, generations: 2, ends: true, cuts: [][2]int{{0, 1}, {0, 2}}}},
 	})

@@ -57,8 +57,8 @@ func (p *Proposal) Heed(m Message, from int) {
 // so: all that are no suspects have promised, so that nobody is left out for being slow,
 // and they are enough. It proposes what one of them may have accepted for a proposer that
 // died: the one under the highest ballot. Else the members are the hosts that promised.
-func (p *Proposal) Ready(dead Set) bool {
-	if p.accepting || !p.View.Hosts.Less(p.Suspects).Within(p.promised) || !Quorum(p.View.Hosts, p.promised, dead) {
+func (p *Proposal) Ready(see Sight) bool {
+	if p.accepting || !p.View.Hosts.Less(p.Suspects).Within(p.promised) || !Quorum(p.View.Hosts, p.promised, see) {
 		return false
 	}
 	p.accepting = true
@@ -70,8 +70,8 @@ func (p *Proposal) Ready(dead Set) bool {
 
 // Decided is the view once enough have accepted it. The host has to learn it before another
 // one is told.
-func (p *Proposal) Decided(dead Set) (View, bool) {
-	return View{p.View.Generation + 1, p.members}, p.accepting && Quorum(p.View.Hosts, p.accepted, dead)
+func (p *Proposal) Decided(see Sight) (View, bool) {
+	return View{p.View.Generation + 1, p.members}, p.accepting && Quorum(p.View.Hosts, p.accepted, see)
 }
 
 // Beaten tells whether another host has a higher ballot: this one may fail, and the host

@@ -26,6 +26,9 @@ func (q *Question) Heed(m Message, from int) {
 }
 
 // Confirmed: when the question was asked, no later view had been decided. For more than
-// half of the hosts had accepted none when they answered, and one of them takes part in any
-// decision.
-func (q *Question) Confirmed() bool { return 2*q.yes.Count() > q.View.Hosts.Count() }
+// half of the hosts that vote had accepted none when they answered, and one of them takes part
+// in any decision: a host that answered had not left before.
+func (q *Question) Confirmed(see Sight) bool {
+	hosts := q.View.Hosts.Less(see.Left)
+	return 2*q.yes.And(hosts).Count() > hosts.Count()
+}

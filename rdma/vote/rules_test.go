@@ -7,22 +7,29 @@ import (
 
 func TestQuorum(t *testing.T) {
 	for _, c := range []struct {
-		hosts     int
-		who, dead []int
-		want      bool
+		hosts           int
+		who, dead, left []int
+		want            bool
 	}{
-		{1, []int{0}, nil, true},
-		{2, []int{0}, nil, false},
-		{2, []int{0}, []int{1}, true},
-		{3, []int{0}, []int{1, 2}, false},
-		{3, []int{0, 2}, nil, true},
-		{4, []int{0, 1}, []int{2}, false},
-		{4, []int{0, 1}, []int{2, 3}, true},
-		{4, []int{0, 1, 3}, nil, true},
-		{130, []int{0, 129}, nil, false},
+		{1, []int{0}, nil, nil, true},
+		{2, []int{0}, nil, nil, false},
+		{2, []int{0}, []int{1}, nil, true},
+		{3, []int{0}, []int{1, 2}, nil, false},
+		{3, []int{0, 2}, nil, nil, true},
+		{4, []int{0, 1}, []int{2}, nil, false},
+		{4, []int{0, 1}, []int{2, 3}, nil, true},
+		{4, []int{0, 1, 3}, nil, nil, true},
+		{130, []int{0, 129}, nil, nil, false},
+		{3, []int{0}, []int{1, 2}, []int{1, 2}, true},
+		{3, []int{0}, []int{1, 2}, []int{1}, true},
+		{3, []int{0}, []int{1}, []int{1}, false},
+		{5, []int{0, 3}, []int{1}, []int{1}, false},
+		{5, []int{0, 1, 3}, []int{1}, []int{1}, false},
+		{5, []int{0, 3}, []int{1, 2}, []int{1, 2}, true},
 	} {
-		if got := Quorum(Everyone(c.hosts), SetOf(c.hosts, c.who...), SetOf(c.hosts, c.dead...)); got != c.want {
-			t.Errorf("%v of %d hosts, with %v dead: %v", c.who, c.hosts, c.dead, got)
+		see := Sight{Dead: SetOf(c.hosts, c.dead...), Left: SetOf(c.hosts, c.left...)}
+		if got := Quorum(Everyone(c.hosts), SetOf(c.hosts, c.who...), see); got != c.want {
+			t.Errorf("%v of %d hosts, with %v dead, and of these %v without a vote: %v", c.who, c.hosts, c.dead, c.left, got)
 		}
 	}
 }
@@ -113,15 +120,16 @@ func TestProposalWaitsForAll(t *testing.T) {
 		View: View{1, Members{Everyone(5), Everyone(5)}}, Ballot: 5, Suspects: SetOf(5, 4),
 		promised: SetOf(5, 0), accepted: NewSet(5), living: SetOf(5, 0),
 	}
+	none := Sight{Dead: NewSet(5), Left: NewSet(5)}
 	for _, from := range []int{1, 2, 3} {
-		if p.Ready(NewSet(5)) {
+		if p.Ready(none) {
 			t.Fatalf("goes on before host %d has promised", from)
 		}
 		promise := Message{Kind: Promise, Generation: 2, Ballot: 5, Living: SetOf(5, from)}
 		p.Heed(promise, from)
 		p.Heed(promise, from)
 	}
-	if !p.Ready(NewSet(5)) {
+	if !p.Ready(none) {
 		t.Fatal("does not go on when all have promised")
 	}
 	if m, _ := p.Accept(); !m.Members.Equals(Members{SetOf(5, 0, 1, 2, 3), SetOf(5, 0, 1, 2, 3)}) {

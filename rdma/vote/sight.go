@@ -6,7 +6,8 @@ import "time"
 // of deaths.
 type Sight struct {
 	Living      Set           // ranks of this host that live
-	Dead        Set           // hosts that are dead for certain; grows only
+	Dead        Set           // hosts that are dead for certain, or have left; grows only
+	Left        Set           // of these, hosts that have left, and abstain on the view voted on (View.Abstains)
 	Doubted     Set           // hosts that acknowledge nothing
 	Lasted      time.Duration // of the shortest of these doubts
 	Unreachable time.Duration // for how long a host may be doubted that others hear

@@ -1,11 +1,15 @@
 package vote
 
-// Job is what does not change: how many hosts there are, and the host of each rank. A host
-// may have no rank, and votes all the same.
+// Job is what does not change: how many hosts there are, and the host of each rank. The last
+// Witnesses of these are no ranks to the job: each votes for a host without any.
 type Job struct {
-	Hosts int
-	Of    []int
+	Hosts     int
+	Of        []int
+	Witnesses int
 }
+
+// Ranks is how many the job has.
+func (j Job) Ranks() int { return len(j.Of) - j.Witnesses }
 
 // Members are the hosts and the ranks of a view. The hosts vote on the next one.
 type Members struct {
@@ -42,10 +46,12 @@ type View struct {
 const MaxGeneration = 1<<24 - 1
 
 // Quorum tells whether who, some of the hosts of a view, may decide on the next one: more
-// than half of them, or exactly half where the proposer knows when it counts that all the
-// others are dead. Two quorums share a host, unless each of them saw the other one dead;
-// and then neither was there to count.
-func Quorum(hosts, who, dead Set) bool {
+// than half of those that have a vote on it, or exactly half where the proposer knows when it
+// counts that all the others are dead. Two quorums share a host, unless each of them saw the
+// other one dead; and then neither was there to count. Hosts that have left without a vote
+// count in neither, whoever knows of it: they have taken part in nothing, and never will.
+func Quorum(hosts, who Set, see Sight) bool {
+	hosts, dead := hosts.Less(see.Left), see.Dead
 	who = who.And(hosts)
 	switch twice, all := 2*who.Count(), hosts.Count(); {
 	case twice > all:
@@ -55,6 +61,10 @@ func Quorum(hosts, who, dead Set) bool {
 	}
 	return false
 }
+
+// Abstains tells whether a rank that has left, and whose last word was that (Voter.Farewell),
+// has voted on no view after v, and never will.
+func (v View) Abstains(farewell uint64) bool { return farewell > 0 && farewell <= v.Generation }
 
 // Ballot numbers a proposal: round × hosts + host, where hosts is the number of hosts of
 // the job, and rounds begin at 1. So a ballot belongs to a host, and 0 is none.

@@ -61,6 +61,17 @@ func (o Voter) Answer(m Message, see Sight, from int) (Message, bool) {
 	}
 }
 
+// Farewell is the last word of a rank that leaves, and speaks for its host no more: the
+// generation of the view that the host knows; 0 if the host has promised something on the
+// next one, and may have taken part in a decision that it does not know.
+func (o Voter) Farewell() uint64 {
+	known := o.View()
+	if a, _, ok := o.Look(known.Generation + 1); !ok || a.Promised != 0 {
+		return 0
+	}
+	return known.Generation
+}
+
 // Propose takes a ballot of this host for this rank, above all that the host has promised
 // and above the one that has beaten the proposal before, which may be nil; false where there
 // is none left, or the host is not in the view. The rank that swaps a ballot in owns it, and

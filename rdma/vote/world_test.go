@@ -27,6 +27,8 @@ type game struct {
 	from        []uint64 // the first view that each proposes to replace; nil: any
 	generations uint64   // the last one that is voted on
 	kills       int
+	leaves      []int // hosts whose ranks may leave in good order
+	promise     []int // hosts that have promised to the last one, and have left
 	lies        int   // refusals that come from a firewall: a host that lives is taken for dead
 	asks        []int // how many questions each host may ask
 	late        bool  // answers stay on their way, also those that are not to be heeded any more
@@ -89,7 +91,9 @@ func (w *world) vow(hosts int, generation uint64, h int) {
 }
 
 type host struct {
-	dead     bool
+	dead     bool // or has left
+	left     bool
+	farewell uint64 // once it has
 	view     View
 	acceptor Acceptor
 	see      Sight
@@ -129,19 +133,26 @@ func (g *game) run() explore.Result {
 		}
 	}
 	g.ids = map[string]uint16{}
-	g.gone = &host{dead: true, see: Sight{Dead: NewSet(g.hosts), Doubted: NewSet(g.hosts)}}
+	g.gone = &host{dead: true, see: Sight{Dead: NewSet(g.hosts), Left: NewSet(g.hosts), Doubted: NewSet(g.hosts)}}
 	start := world{past: &past{}}
 	start.past.decided[0] = g.job.Everyone()
 	for h := range g.hosts {
 		start.host[h] = &host{
 			view: View{1, g.job.Everyone()}, ballots: g.ballots[h],
-			see: Sight{Living: g.job.On(h), Dead: NewSet(g.hosts), Doubted: NewSet(g.hosts)},
+			see: Sight{Living: g.job.On(h), Dead: NewSet(g.hosts), Left: NewSet(g.hosts), Doubted: NewSet(g.hosts)},
 		}
 		if g.asks != nil {
 			start.host[h].asks = g.asks[h]
 		}
 		if g.ends {
 			start.host[h].see.Unreachable = unreachable
+		}
+	}
+	if g.promise != nil {
+		g.propose(start, g.hosts-1, func(_, _, _ int, _ bool, w world) { start = w })
+		for _, h := range g.promise {
+			g.receive(&start, h, g.messages[0])
+			g.leave(&start, h)
 		}
 	}
 	v := explore.Values[world]{Start: start, Key: g.key, Next: g.next, Name: g.name, Bad: func(s world) string { return s.bad }, Limit: g.limit}
@@ -163,6 +174,7 @@ const (
 	heals
 	doubts
 	waits
+	leaves
 )
 
 func (g *game) name(step uint64) string {
@@ -184,6 +196,8 @@ func (g *game) name(step uint64) string {
 		return fmt.Sprintf("hosts %v are cut off from each other", g.cuts[h])
 	case heals:
 		return fmt.Sprintf("hosts %v talk again", g.cuts[h])
+	case leaves:
+		return fmt.Sprintf("host %d leaves, with farewell %d", h, a)
 	case doubts:
 		return fmt.Sprintf("host %d doubts %b", h, a)
 	}
@@ -239,6 +253,10 @@ func (g *game) next(s world, to func(step uint64, failure bool, next world)) {
 			w.kills++
 			w.own(h).dead = true
 			emit(dies, h, 0, true, w)
+		}
+		if slices.Contains(g.leaves, h) {
+			w := s
+			emit(leaves, h, int(g.leave(&w, h)), false, w)
 		}
 		for d := range g.hosts {
 			if d == h || me.see.Dead.Has(d) || !s.host[d].dead && s.lies == g.lies {
@@ -393,7 +411,8 @@ func (g *game) receive(w *world, h int, s sent) (told bool) {
 			me.question = &changed
 			changed.Heed(s.m, s.from)
 			*me.question = changed
-			if me.question.Confirmed() {
+			g.look(w, h, q.View)
+			if me.question.Confirmed(me.see) {
 				if me.tainted {
 					w.bad = fmt.Sprintf("host %d confirms generation %d, and others had gone on without it", h, q.View.Generation)
 				}
@@ -419,17 +438,38 @@ func (g *game) count(w *world, h int) {
 	if p == nil || p.View.Generation < me.view.Generation {
 		return
 	}
+	g.look(w, h, p.View)
 	changed := *p
-	if changed.Ready(me.see.Dead) {
+	if changed.Ready(me.see) {
 		me.proposal = &changed
 		m, _ := changed.Accept()
 		g.send(w, m, h, -1)
 	}
-	if v, ok := changed.Decided(me.see.Dead); ok {
+	if v, ok := changed.Decided(me.see); ok {
 		g.voter(w, h).Learn(v)
 		g.send(w, decided(v), h, -1)
 		g.learned(w, h)
 	}
+}
+
+// look is what host h, its own, makes of the hosts that it knows to have left, as to votes on
+// the view after v.
+func (g *game) look(w *world, h int, v View) {
+	me := w.host[h]
+	me.see.Left = NewSet(g.hosts)
+	for d := range me.see.Dead.All() {
+		if w.host[d].left && v.Abstains(w.host[d].farewell) {
+			me.see.Left.Add(d)
+		}
+	}
+}
+
+// leave has the ranks of host h leave, and returns what they say.
+func (g *game) leave(w *world, h int) uint64 {
+	it := w.own(h)
+	it.farewell = g.voter(w, h).Farewell()
+	it.dead, it.left = true, true
+	return it.farewell
 }
 
 // learned judges the view that host h has come to know.
@@ -499,17 +539,20 @@ func (g *game) end(s world) (reached, must bool) {
 	// Enough hosts can talk, each with each; one has two ballots: the first may be refused.
 	for set := uint64(1); set < 1<<g.hosts; set++ {
 		hosts := Set{set}
-		dead := NewSet(g.hosts)
+		dead, left := NewSet(g.hosts), NewSet(g.hosts)
 		ballots := 0
 		for h := range g.hosts {
 			if s.host[h].dead {
 				dead.Add(h)
 			}
+			if s.host[h].left && last.Abstains(s.host[h].farewell) {
+				left.Add(h)
+			}
 			if hosts.Has(h) {
 				ballots = max(ballots, s.host[h].ballots)
 			}
 		}
-		must = must || hosts.Within(last.Hosts) && fine(hosts) && ballots > 1 && Quorum(last.Hosts, hosts, dead)
+		must = must || hosts.Within(last.Hosts) && fine(hosts) && ballots > 1 && Quorum(last.Hosts, hosts, Sight{Dead: dead, Left: left})
 	}
 	return reached, must
 }
@@ -520,7 +563,9 @@ func (g *game) tidy(w *world) {
 		me := w.host[h]
 		switch p := me.proposal; {
 		case me.dead:
-			w.host[h] = g.gone
+			gone := *g.gone
+			gone.left, gone.farewell = me.left, me.farewell
+			w.host[h] = &gone
 		case p != nil && p.View.Generation < me.view.Generation:
 			w.own(h).proposal = nil
 		}
@@ -601,6 +646,8 @@ func (g *game) key(b []byte, w world) []byte {
 		me := w.host[h]
 		flag(me.dead, me.tainted, me.proposal != nil, me.question != nil, me.proposal != nil && me.proposal.accepting)
 		if me.dead {
+			b = append(b, byte(me.farewell))
+			flag(me.left)
 			continue
 		}
 		b = append(b, byte(me.view.Generation), byte(me.ballots), byte(me.asks), byte(me.long))

@@ -45,6 +45,7 @@ type all struct{}
 func (all) Land(int, vote.Kind, uint32, []byte) error { return nil }
 func (all) Has(int) bool                              { return true }
 func (all) Expelled(int)                              {}
+func (all) Farewell() uint64                          { return 1 }
 
 func open(t *testing.T, n int, net *Net, survives bool) []rdma.Transport {
 	t.Helper()

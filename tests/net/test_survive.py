@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -72,6 +74,62 @@ def test_mpi(name: str, options: list[str], shell: list[str], go_on: bool, ssh: 
         code, out = start(net.hosts[0], [*command, *([] if go_on else ["wait"])], tmp_path, env)
     assert done(tmp_path) == (ALL_GO_ON if go_on else {}), out
     assert go_on or code != 0, out
+
+
+WITNESSED = """\
+import os, signal, sys
+import malt
+malt.barrier()
+print("joined", flush=True)
+if malt.rank() == 0:
+    open("go").close()
+    os.kill(os.getpid(), signal.SIGKILL)
+for generation in range(2, int(sys.argv[1]) + 1):
+    while malt.generation() < generation:
+        malt.confirm()
+    print("generation", generation, flush=True)
+print(malt.size(), malt.alive(), malt.allreduce(1.0, "sum"), flush=True)
+"""
+
+
+def process(*variables: bytes) -> int:
+    """Return the id of the one process that was started with some variables."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended
+            if {*variables} <= {*path.read_bytes().split(b"\0")}:
+                found.append(int(path.parent.name))
+    (one,) = found
+    return one
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_malt_run_starts_a_witness_where_a_host_has_no_ranks(dies: bool, ssh: Ssh, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(WITNESSED)
+    os.mkfifo(tmp_path / "go")
+    with Network(3) as net:
+        malt = str(Path(sys.executable).with_name("malt"))
+        hosts = ["-H", "h0:1,h1:2,h2:0", "--on-death", "continue", "--summary", "-x", f"JOB={tmp_path}"]
+        generation = "3" if dies else "2"
+        argv = [malt, "run", "-q", *hosts, "--ssh", ssh(net.hosts), "job.py", generation]
+        job = net.hosts[0].start(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert job.stdout is not None
+        said = ""
+        for line in job.stdout:
+            said += line
+            if "] joined" in line and said.count("] joined") == 3:
+                (tmp_path / "go").write_text("")  # when rank 0 reads
+            if dies and line == "[1] generation 2\n":
+                os.kill(process(b"MALT_RANK=3", f"JOB={tmp_path}".encode()), signal.SIGKILL)
+        assert job.wait(LONG) == 0, said
+    assert "rank 0 on host h0 was killed by SIGKILL after" in said
+    assert "; ranks 1 and 2 go on" in said
+    assert said.count("] 3 [1, 2] 2.0") == 2, said
+    if dies:
+        assert "witness 0 on host h2 was killed by SIGKILL after" in said
+        assert " died\n" in said
+    else:
+        assert "witness 0  only votes" in said
 
 
 def test_srun(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ MALT = Path(sys.executable).with_name("malt")
 JOB = """\
 import os, signal, sys, time
 import malt, numpy as np
-mode, victim, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+mode, victim, at, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 malt.init(timeout=5)
 r = malt.rank()
 v = malt.Vector(np.zeros(1000), consistency=mode)
@@ -25,7 +25,7 @@ try:
     while True:
         step += 1
         v.array[:] = step * (r + 1)
-        if (r, step) == (victim, 50):
+        if (r, step) == (victim, at):
             os.kill(os.getpid(), signal.SIGKILL)
         begun = time.monotonic()
         v.sync()
@@ -43,11 +43,11 @@ except malt.Error as error:
 
 
 def job(
-    folder: Path, mode: str, *options: str, victim: int = -1, seconds: float = 1.5, **env: str
+    folder: Path, mode: str, *options: str, victim: int = -1, at: int = 50, seconds: float = 1.5, **env: str
 ) -> tuple[int, dict[str, str], str]:
     """Run it on simulated hosts; return the exit code, the last line of each rank, and the errors."""
     (folder / "job.py").write_text(JOB)
-    command = [MALT, "sim", *options, "job.py", mode, str(victim), str(seconds)]
+    command = [MALT, "sim", *options, "job.py", mode, str(victim), str(at), str(seconds)]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -123,6 +123,80 @@ def test_neither_of_two_hosts_goes_on_after_a_silence(tmp_path: Path) -> None:
         kind, _, where, _ = said[rank].split("|")
         assert kind == "ExpelledError"
         assert where.startswith(f"host {other} (rank {other}) cannot be reached; 1 of 2 hosts can vote")
+
+
+THIRD = ["--hosts", "3", "-n", "1,1,0"]
+
+
+@pytest.mark.parametrize("event", ["cut:h0", "cut:h1", "off:h0", "cut:h0-h1"])
+def test_with_a_third_vote_the_other_one_of_two_hosts_goes_on(event: str, tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "bsp", *THIRD, "--at", f"2s:{event}", seconds=4)
+    assert code == 0, errors
+    other = 0 if event in ("cut:h1", "cut:h0-h1") else 1  # of two that cannot talk the higher one goes
+    if event != "off:h0":
+        kind, _, where, _ = said.pop(str(1 - other)).split("|")
+        assert kind == "ExpelledError"
+        if event != "cut:h0-h1":
+            assert where.startswith(
+                f"host {other} (rank {other}) and host 2 (a witness) cannot be reached; 1 of 3 hosts"
+            )
+    assert same(said, [other]) < 4
+
+
+def test_the_witness_dies_and_later_a_process(tmp_path: Path) -> None:
+    code, said, errors = job(
+        tmp_path, "bsp", "--hosts", "3", "-n", "2,1,0", "--at", "2s:off:h2", victim=0, at=400, seconds=5
+    )
+    assert code == 0, errors
+    assert "host h2 is powered off, with witness 0" in errors
+    assert "rank 0 was killed by SIGKILL after" in errors
+    same(said, [1, 2])
+
+
+@pytest.mark.parametrize("event", ["cut:h2", "cut:h2-h0"])
+def test_the_vote_falls_silent_and_the_ranks_go_on(event: str, tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "ssp:2", *THIRD, "--at", f"2s:{event}", seconds=4)
+    assert code == 0, errors
+    same(said, [0, 1])
+
+
+DONE = """\
+import fcntl, os, signal, sys
+import malt, numpy as np
+malt.init(timeout=5)
+locks = [open(f"done-{r}", "w") for r in range(2)]
+if malt.rank() < 2:
+    fcntl.flock(locks[malt.rank()], fcntl.LOCK_EX)  # until it has ended
+v = malt.Vector(np.zeros(1000))
+v.sync()
+if malt.rank() < 2:
+    sys.exit()
+for lock in locks:
+    fcntl.flock(lock, fcntl.LOCK_SH)
+malt.confirm()
+v.sync()
+if malt.rank() == 3:
+    os.kill(os.getpid(), signal.SIGKILL)
+for _ in range(5):
+    v.sync()
+malt.confirm()
+print("done", 3 in malt.alive(), flush=True)
+"""
+
+
+def test_a_process_dies_after_most_hosts_are_done(tmp_path: Path) -> None:
+    (tmp_path / "done.py").write_text(DONE)
+    done = subprocess.run(
+        [MALT, "sim", "--hosts", "3", "-n", "1,1,3", "done.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MALT_ON_DEATH": "continue"},
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[2] done False", "[4] done False"]
 
 
 @pytest.mark.parametrize("cut", ["cut:h1->h2", "cut=reject:h1->h2", "cut=blackhole:h1-h2"])

@@ -279,7 +279,8 @@ def test_what_to_do_about_a_host(errors: str, said: Sequence[str]) -> None:
     ("arguments", "said"),
     [
         (["-H", "a"], ["the number of ranks of a is missing", "a:4"]),
-        (["-H", "a:0"], ["'a:0' gets 0 ranks"]),
+        (["-H", "a:0"], ["no machine has a rank"]),
+        (["-H", "a:2,b:0"], ["a machine with 0 ranks only votes", "Pass --on-death continue"]),
         (["-H", "a:4,,b:4"], ["'' is not a host"]),
         (["--hosts=-oProxyCommand=x:4"], ["'-oProxyCommand=x:4' is not a host"]),
         (["-H", "a:4", "-n", "4,2"], ["Write the numbers with the hosts"]),

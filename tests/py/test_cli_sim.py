@@ -26,6 +26,8 @@ from malt._sim import kernel, programs
         ),
         (["--hosts", "2", "no-such.py"], ["there is no script 'no-such.py'"]),
         (["--hosts", "2", "-n", "0", "train.py"], ["'0' is not a number of ranks"]),
+        (["--hosts", "2", "-n", "2,0", __file__], ["a machine with 0 ranks only votes"]),
+        (["--hosts", "3", "-n", "2,2", __file__], ["-n 2,2 is for 2 hosts\n", "--hosts says 3"]),
         (["--hosts", "2", "-n", "2", "--", "true"], ["-n is for a script\n"]),
         (["--hosts", "2", "--", "no such program"], ["there is no program 'no such program'\nit is neither in PATH"]),
         (["--hosts", "2", "--", "-x"], ["'-x' is not a program\noptions of malt sim come before --"]),

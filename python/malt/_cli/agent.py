@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NoReturn
 
 from malt._cli import target
@@ -25,7 +26,7 @@ from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
 from malt._guide import below
 from malt._ranks import addresses, parent
-from malt._ranks.launch import DEAD, GRACE, Job, meeting, program_environment
+from malt._ranks.launch import DEAD, GRACE, Job, meeting, numbered, program_environment
 from malt._ranks.machine import crowding
 from malt._ranks.rank import Outcome
 from malt._ranks.room import shortage
@@ -112,7 +113,9 @@ class Agent(Job):
         except RefusedError as error:
             self._say(refused=str(error))
 
-    def prepare(self, program: Sequence[str], folder: str, env: Mapping[str, str], **place: Any) -> None:
+    def prepare(
+        self, program: Sequence[str], folder: str, env: Mapping[str, str], numbers: Sequence[int], **place: Any
+    ) -> None:
         """See whether the ranks can be started, and be the host where they meet if rank 0 is one of them."""
         try:
             os.chdir(folder)
@@ -121,15 +124,16 @@ class Agent(Job):
             _refuse(f"its folder {folder!r} cannot be entered", error.strerror or "", do)
         os.environ.update(env)
         self._argv = target.command(program, _refuse, "malt run")
-        count = place["count"]
+        self._numbers = range(*numbers)
+        count = len(self._numbers)
         found = shortage(count, python=self._argv[0] == sys.executable)
         if found is not None:
             _refuse(*found.lines())
         self._env, self._place = program_environment(count), place
-        self.elsewhere = place["size"] - count
+        self.elsewhere = sum(rank not in self._numbers for rank in range(place["size"]))
         store = ""
         try:
-            if place["first"] == 0:
+            if 0 in self._numbers:
                 self._listening, store = addresses.listen()
             all_of_them = addresses.addresses(os.environ.get("MALT_INTERFACE", ""))
         except ValueError as error:
@@ -139,15 +143,15 @@ class Agent(Job):
 
     def begin(self, store: str) -> None:
         """Start the ranks, which meet at store."""
-        first, count = self._place["first"], self._place["count"]
-        env = self._env | meeting(self._place["size"], store, self._place["token"])
+        size = self._place["size"]
+        env = self._env | meeting(size, store, self._place["token"], witnesses=self._place["witnesses"])
         fds = [one.fileno() for one in self._listening]
         try:
-            for rank in range(first, first + count):
+            for rank in self._numbers:
                 own = {"MALT_RANK": str(rank)} | ({} if rank else {"MALT_STORE_FD": ",".join(map(str, fds))})
-                self.start(self._argv, env | own, () if rank else fds, number=rank)
+                self.start(self._argv, env | own, () if rank else fds, number=rank, size=size)
         except OSError as error:
-            _refuse(*not_started("rank", self._argv[0], len(self.ranks), count, error))
+            _refuse(*not_started("rank", self._argv[0], len(self.ranks), len(self._numbers), error))
         for one in self._listening:
             one.close()
 
@@ -203,13 +207,15 @@ class Hosts(Programs):
         note: Callable[[str], None],
     ) -> None:
         super().__init__("malt run", "malt._cli.agent", [host.name for host in hosts], options)
-        self.outcomes: list[_RemoteRank] = []
-        self._there: list[list[_RemoteRank]] = []
-        """The ranks of each host."""
-        for host in hosts:
-            first = len(self.outcomes)
-            self._there.append([_RemoteRank(number, host.name) for number in range(first, first + host.ranks)])
-            self.outcomes += self._there[-1]
+        self._size = sum(host.ranks for host in hosts)
+        numbers = numbered([host.ranks for host in hosts])
+        self._there = [
+            [_RemoteRank(number, host.name) for number in there] for host, there in zip(hosts, numbers, strict=True)
+        ]
+        """The ranks of each host, or its witness."""
+        self.outcomes: list[_RemoteRank] = sorted(chain(*self._there), key=lambda rank: rank.number)
+        for witness, rank in enumerate(self.outcomes[self._size :]):
+            rank.witness = witness
         self._task = task
         self._failures = failures
         self._note = note
@@ -228,7 +234,8 @@ class Hosts(Programs):
     def greeted(self, program: Program) -> None:
         """Have the agent prepare."""
         there = self._there[program.number]
-        program.say("prepare", **self._task, size=len(self.outcomes), first=there[0].number, count=len(there))
+        numbers, witnesses = (there[0].number, there[-1].number + 1), len(self.outcomes) - self._size
+        program.say("prepare", **self._task, size=self._size, witnesses=witnesses, numbers=numbers)
 
     def heard(self, program: Program, message: dict[str, Any]) -> None:
         """Take what an agent says."""
@@ -270,6 +277,7 @@ class Hosts(Programs):
             self._failures.heard(rank)
         if news["failed"]:
             self._failed(rank)
+        self._dismiss()
 
     def _ended_early(self, rank: _RemoteRank, died: float, lived: float) -> None:
         """Do without a rank, or stop the others, too."""
@@ -304,6 +312,7 @@ class Hosts(Programs):
             elif rank.status is None:
                 rank.status, rank.lost, now = 255, True, time.monotonic()
                 self._ended_early(rank, now, now - self._begun)
+        self._dismiss()
 
     # ------------------------------------------------------------------ what a launcher does
 

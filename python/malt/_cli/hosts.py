@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from malt._cli.options import Refuse, refuse_given, settings
+from malt._cli.options import Refuse, refuse_given, see_voters, settings
 from malt._cli.token import long_enough
 from malt._job.identity import INSIDE, RANK_VARIABLES
 from malt._ranks.room import MOST
@@ -23,12 +23,15 @@ class Host(NamedTuple):
     name: str
     """What ssh is told, such as ``user@node1``."""
     ranks: int
+    """0: it has a witness, which votes."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this mode."""
     made = parser.add_argument_group("on several machines, by ssh")
-    made.add_argument("-H", "--hosts", metavar="HOST:RANKS,...", help="the hosts, with the number of ranks of each")
+    made.add_argument(
+        "-H", "--hosts", metavar="HOST:RANKS,...", help="the hosts, with the number of ranks of each; 0: it only votes"
+    )
     made.add_argument("--hostfile", metavar="FILE", help="the same in a file, with lines such as `node1 slots=4`")
     add_ways(made)
     made.add_argument(
@@ -98,6 +101,7 @@ def named(options: argparse.Namespace, refuse: Refuse) -> list[Host]:
     else:
         hosts = from_file(options.hostfile, usual, refuse)
     counts = [host.ranks for host in hosts]
+    see_voters(counts, {**os.environ, **settings(options)}, refuse)
     if usual is not None and usual not in (sum(counts), *counts):
         refuse(
             f"-n {usual}, but the hosts get {sum(counts)} ranks", do="Leave -n out, or change the numbers of the hosts."
@@ -166,6 +170,6 @@ def _host(word: str, slots: str, usual: int | None, refuse: Refuse) -> Host:
         refuse(
             f"the number of ranks of {word} is missing", do=f"Write {word}:4, or -n 4 for each host that has no number."
         )
-    if not str(count).isdecimal() or int(count) < 1:
-        refuse(f"{word!r} gets {count} ranks", where="expected 1 or more")
+    if not str(count).isdecimal():
+        refuse(f"{word!r} gets {count} ranks", where="expected a number")
     return Host(found[1] + found[2].strip("[]"), int(count))

@@ -6,8 +6,9 @@ import argparse
 import os
 from typing import NamedTuple
 
-from malt._cli.options import Refuse, refuse_given, unfit, whole
+from malt._cli.options import Refuse, refuse_given, see_voters, settings, unfit, whole
 from malt._cli.token import long_enough
+from malt._ranks.launch import numbered
 from malt._ranks.room import MOST
 
 _SECRET = (
@@ -27,6 +28,8 @@ class Part(NamedTuple):
     store: str | None = None
     """Where all of them meet; None: on this machine."""
     token: str | None = None
+    witnesses: int = 0
+    """How many machines have no rank, and a vote."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -89,8 +92,8 @@ def part(options: argparse.Namespace, refuse: Refuse) -> Part:
         )
     if sum(counts) > MOST:
         refuse(f"{sum(counts)} ranks on {nodes} machines are too many", f"a job has at most {MOST}")
-    first = sum(counts[:here])
-    return Part(sum(counts), range(first, first + counts[here]), options.store, _token(options, refuse))
+    see_voters(counts, {**os.environ, **settings(options)}, refuse)
+    return Part(sum(counts), numbered(counts)[here], options.store, _token(options, refuse), counts.count(0))
 
 
 def _token(options: argparse.Namespace, refuse: Refuse) -> str:

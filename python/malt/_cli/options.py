@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, get_args
 
 from malt import _options
@@ -104,11 +104,31 @@ def whole(text: str, least: int, most: int, what: str, example: str) -> int:
     return value
 
 
-def ranks(text: str) -> int:
+def ranks(text: str, least: int = 1) -> int:
     """Return a number of ranks that a job can have."""
     if text == "p":  # of -np
         raise unfit("-np is -n here", "expected a number after -n, such as -n 4")
-    return whole(text, 1, MOST, "number of ranks", "-n 4")
+    return whole(text, least, MOST, "number of ranks", "-n 4")
+
+
+def counts(text: str) -> list[int]:
+    """Return the number of ranks, or of those of each machine; 0 there is for one that only votes."""
+    words = text.split(",")
+    return [ranks(word, least=int(len(words) == 1)) for word in words]
+
+
+def see_voters(counts: Sequence[int], env: Mapping[str, str], refuse: Refuse) -> None:
+    """Refuse hosts without ranks where there is nothing to vote on, and a job without any rank."""
+    if 0 not in counts:
+        return
+    if not any(counts):
+        refuse("no machine has a rank", do="Give one a number of ranks above 0.")
+    if env.get("MALT_ON_DEATH") != "continue":
+        refuse(
+            "a machine with 0 ranks only votes on who goes on after a death",
+            "without --on-death continue the first death ends the job",
+            "Pass --on-death continue, or leave that machine out.",
+        )
 
 
 def on_death(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from malt._cli import hosts, nodes, target
 from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
-from malt._cli.options import Parser, Refuse, UsageError, on_death, ranks, see_room, settings, unfit
+from malt._cli.options import Parser, Refuse, UsageError, counts, on_death, ranks, see_room, settings, unfit
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
@@ -48,7 +48,7 @@ def parser() -> Parser:
     """Return the parser of the options that come before the program."""
     made = Parser("run", USAGE, DESCRIPTION, EXAMPLES)
     made.add_argument(
-        "-n", "--ranks", type=_counts, metavar="RANKS", help="number of ranks; with --nodes, on each machine"
+        "-n", "--ranks", type=counts, metavar="RANKS", help="number of ranks; with --nodes, on each machine"
     )
     made.add_argument("--log-dir", metavar="DIR", help="also write each rank's output to a file")
     made.add_argument(
@@ -75,10 +75,6 @@ def parser() -> Parser:
     hosts.add_options(made)
     nodes.add_options(made)
     return made
-
-
-def _counts(text: str) -> list[int]:
-    return [ranks(word) for word in text.split(",")]
 
 
 def _seconds(text: str) -> str:
@@ -136,7 +132,7 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
     env = job_environment(len(part.numbers))
     if part.store and part.token:
         together = f"{part.numbers[0]}-{part.numbers[-1]}"
-        env.update(meeting(part.size, part.store, part.token, together))
+        env.update(meeting(part.size, part.store, part.token, together, part.witnesses))
     return env | settings(options)
 
 
@@ -145,11 +141,12 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
         env = _environment(options, part)
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
-        job.elsewhere = part.size - len(part.numbers)
-        for rank in part.numbers:
-            job.start(argv, {**env, "MALT_RANK": str(rank)}, number=rank)
+        job.elsewhere = sum(rank not in part.numbers for rank in range(part.size))
+        for number in part.numbers:
+            job.start(argv, {**env, "MALT_RANK": str(number)}, number=number, size=part.size)
 
-    return supervise(RANKS, argv[0], part.size, here, start, partial(_finish, options), logs)
+    kind = RANKS._replace(size=part.size)
+    return supervise(kind, argv[0], part.size + part.witnesses, here, start, partial(_finish, options), logs)
 
 
 def _see_survivors(options: argparse.Namespace, size: int, refuse: Refuse) -> None:
@@ -178,7 +175,9 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
 
     with contextlib.ExitStack() as opened:
         logs = _logs(options, nodes.Part(size, range(size)), opened)
-        return supervise(RANKS, program[0], size, gather, start, partial(_finish, options), logs)
+        kind = RANKS._replace(size=size)
+        witnesses = sum(not host.ranks for host in places)
+        return supervise(kind, program[0], size + witnesses, gather, start, partial(_finish, options), logs)
 
 
 def _finish(options: argparse.Namespace, job: Job, terminal: Terminal, display: Display) -> None:
@@ -208,7 +207,8 @@ def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     goes_on = job.least or (options.on_death or os.environ.get("MALT_ON_DEATH")) == "continue"
     if failed is None or not failed.killed or failed.least == 0 or job.asked or not goes_on:
         return ""
-    left = sum(rank.died is None and not (rank.killed and rank.failed is not None) for rank in job.outcomes)
+    ranks = [rank for rank in job.outcomes if rank.witness is None]
+    left = sum(rank.died is None and not (rank.killed and rank.failed is not None) for rank in ranks)
     left += job.elsewhere
     if job.least <= left:
         return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"

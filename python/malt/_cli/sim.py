@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from malt import _sim
 from malt._cli import target
-from malt._cli.options import Parser, Refuse, UsageError, ranks, see_room, unfit, whole
+from malt._cli.options import Parser, Refuse, UsageError, counts, see_room, see_voters, unfit, whole
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._ranks.launch import Job, meeting, program_environment
+from malt._ranks.launch import Job, meeting, numbered, program_environment
 from malt._ranks.room import MOST
 from malt._sim import events, programs
 from malt._sim import network as networks
@@ -35,8 +35,8 @@ USAGE = (
     "SCRIPT.py | -- PROGRAM  [arguments]"
 )
 
-STORE = "h0:29500"
-"""Where the ranks of a script meet: in a network that is new, any port is free."""
+PORT = 29500
+"""At which the ranks of a script meet: in a network that is new, any is free."""
 
 DESCRIPTION = """\
 Simulates a network of hosts on this machine, with the rate, delay and loss that you
@@ -77,7 +77,13 @@ def parser() -> Parser:
     """Return the parser of the options that come before the program."""
     made = Parser("sim", USAGE, DESCRIPTION, EXAMPLES)
     made.add_argument("--hosts", type=_hosts, metavar="HOSTS", help="number of hosts")
-    made.add_argument("-n", "--ranks", type=ranks, metavar="RANKS", help="ranks of the script on each host; default: 1")
+    made.add_argument(
+        "-n",
+        "--ranks",
+        type=counts,
+        metavar="RANKS",
+        help="ranks of the script on each host, or a number for each: 2,2,0; 0: it only votes; default: 1",
+    )
     made.add_argument(
         "--rate", type=_rate, metavar="RATE", help="speed of each host's cable in each direction, such as 1Gbit"
     )
@@ -186,11 +192,17 @@ def main(arguments: Sequence[str]) -> int:
     argv = target.command(program, parse.error, "malt sim --hosts 4")
     if options.hosts is None:
         parse.error("the number of hosts is missing", do="Pass --hosts 4.")
-    each = options.ranks or 1
-    if as_ranks and each * options.hosts > MOST:
-        parse.error(f"{each * options.hosts} ranks are too many", f"a job has at most {MOST}")
+    each = options.ranks or [1]
+    if len(each) == 1:
+        each *= options.hosts
+    if len(each) != options.hosts:
+        parse.error(f"-n {','.join(map(str, each))} is for {len(each)} hosts", f"--hosts says {options.hosts}")
+    if as_ranks and sum(each) > MOST:
+        parse.error(f"{sum(each)} ranks are too many", f"a job has at most {MOST}")
+    see_voters(each, os.environ, parse.error)
     plan = _plan(options.at, options.hosts, parse.error)
-    see_room("malt sim", argv, each * options.hosts)
+    places = numbered(each)
+    see_room("malt sim", argv, sum(map(len, places)))
     keep_standard_descriptors()
     try:
         if any(moment.event.way == "reject" for moment in plan):
@@ -200,30 +212,34 @@ def main(arguments: Sequence[str]) -> int:
     except _sim.SimError as error:
         raise UsageError("malt sim", str(error)) from None
     # The network is not taken down here: that comes with the end of this process.
-    return _run(network, argv, each if as_ranks else None, plan)
+    return _run(network, argv, places, sum(each) if as_ranks else 0, plan)
 
 
-def _run(network: _sim.Network, argv: Sequence[str], ranks: int | None, plan: Sequence[_Moment]) -> int:
-    """Run a script as the ranks of a job, so many on each host, or a program once on each."""
-    hosts, each = network.hosts, ranks or 1
-    size = each * len(hosts)
-    env = program_environment(size)
-    if ranks is not None:
-        env |= meeting(size, STORE, os.urandom(16).hex())
+def _run(
+    network: _sim.Network, argv: Sequence[str], places: Sequence[range], size: int, plan: Sequence[_Moment]
+) -> int:
+    """Run a script as the ranks of a job, with these numbers on each host, or, with size 0, a program once on each."""
+    hosts = network.hosts
+    count = sum(map(len, places))
+    env = program_environment(count)
+    if size:
+        first = next(number for number, there in enumerate(places) if 0 in there)
+        env |= meeting(size, f"h{first}:{PORT}", os.urandom(16).hex(), witnesses=count - size)
 
     def start(job: Job, _: Terminal) -> None:
-        for number in range(size):
-            host = hosts[number // each]
-            own = {} if ranks is None else {"MALT_RANK": str(number)}
-            job.start(argv, {**env, **own, **variables(hosts, host.number)}, enter=host.enter)
+        for host, numbers in zip(hosts, places, strict=True):
+            for number in numbers:
+                own = {**variables(hosts, host.number), **({"MALT_RANK": str(number)} if size else {})}
+                job.start(argv, {**env, **own}, enter=host.enter, number=number, size=size or count)
 
-    kind = HOSTS if ranks is None else RANKS
-    return supervise(kind, argv[0], size, here, start, attend=partial(_attend, network, plan, kind))
+    kind = RANKS._replace(size=size) if size else HOSTS
+    return supervise(kind, argv[0], count, here, start, attend=partial(_attend, network, places, plan, kind))
 
 
-def _attend(network: _sim.Network, plan: Sequence[_Moment], kind: Kind, job: Job, terminal: Terminal) -> None:
+def _attend(
+    network: _sim.Network, places: Sequence[range], plan: Sequence[_Moment], kind: Kind, job: Job, terminal: Terminal
+) -> None:
     """Let the events happen at their times, as long as programs run."""
-    each = len(job.ranks) // len(network.hosts)
     begun = time.monotonic()
     for number, (seconds, event, text) in enumerate(plan):
         if job.wait(begun + seconds) or job.stopped is not None:
@@ -233,9 +249,9 @@ def _attend(network: _sim.Network, plan: Sequence[_Moment], kind: Kind, job: Job
             return
         said = str(event)
         if event.what == "off":
-            there = job.ranks[event.hosts[0] * each :][:each]
+            there = [rank for rank in job.ranks if rank.number in places[event.hosts[0]]]
             job.lose(there)
-            if kind is RANKS:
+            if kind is not HOSTS:
                 said += f", with {kind.name(rank.number for rank in there)}"
         try:
             network.apply(event)

@@ -18,13 +18,23 @@ def table(ranks: Sequence[Outcome], width: int) -> list[str]:
     Compute is what is left of a rank's time: the user's own code. A rank that
     does not use MALT from Python, or was killed, has reported nothing.
     """
-    rows = [(str(rank.number), *_row(rank.summary, "no report" if rank.died is None else "died")) for rank in ranks]
+    rows = [(_name(rank), *_row(rank.summary, _unreported(rank))) for rank in ranks]
     widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
     lines = [
         "  ".join([*(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)), row[-1]]).rstrip()
         for row in [COLUMNS, *rows]
     ]
     return lines if max(map(len, lines)) <= width else list(_narrow(rows, width))
+
+
+def _name(rank: Outcome) -> str:
+    return str(rank.number) if rank.witness is None else f"witness {rank.witness}"
+
+
+def _unreported(rank: Outcome) -> str:
+    if rank.died is not None:
+        return "died"
+    return "no report" if rank.witness is None else "only votes"
 
 
 def _narrow(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
@@ -44,9 +54,10 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
         others = [
             f"rank {other.number} +{max(0.0, when - at):.3f}" for other in ranks for when in _noticed(other, rank)
         ]
-        rows.append((str(rank.number), f"{rank.lived:.2f}", ", ".join(others)))
+        rows.append((_name(rank), f"{rank.lived:.2f}", ", ".join(others)))
     heads = ("rank", "died", "went on")
-    return [f"{a.rjust(len(heads[0]))}  {b.rjust(8)}  {c}".rstrip() for a, b, c in [heads, *rows]] if rows else []
+    width = max(len(row[0]) for row in [heads, *rows])
+    return [f"{a.rjust(width)}  {b.rjust(8)}  {c}".rstrip() for a, b, c in [heads, *rows]] if rows else []
 
 
 def _noticed(other: Outcome, rank: Outcome) -> Iterator[float]:

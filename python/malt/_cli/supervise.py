@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import BinaryIO, NamedTuple, TypeVar
@@ -30,11 +31,18 @@ class Kind(NamedTuple):
     """One of what it starts: ``rank``."""
     letter: str = ""
     """What stands before the number of one."""
+    size: int = sys.maxsize
+    """From this number on they are witnesses."""
 
     def name(self, numbers: Iterable[int]) -> str:
         """Return how some are called, such as ``rank 3``, or ``ranks 0-5 and 7``."""
+        numbers = sorted(numbers)
+        witnesses = [number - self.size for number in numbers if number >= self.size]
+        if witnesses:
+            ranks = [self.name(numbers[: -len(witnesses)])] if len(numbers) > len(witnesses) else []
+            return " and ".join([*ranks, Kind(self.command, "witness").name(witnesses)])
         runs: list[list[int]] = []
-        for number in sorted(numbers):
+        for number in numbers:
             if runs and number == runs[-1][-1] + 1:
                 runs[-1].append(number)
             else:
@@ -44,7 +52,8 @@ class Kind(NamedTuple):
             shown = [f"{self.letter}{number}" for number in run]
             words += [f"{shown[0]}-{shown[-1]}"] if len(run) > 2 else shown
         listed = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-        return f"{self.noun}{'s' if sum(map(len, runs)) > 1 else ''} {listed}"
+        several = "es" if self.noun.endswith("s") else "s"
+        return f"{self.noun}{several if len(numbers) > 1 else ''} {listed}"
 
 
 def keep_standard_descriptors() -> None:
@@ -151,6 +160,7 @@ def _explain(kind: Kind, job: Job, failed: Outcome, failures: Failures, terminal
     others = sum(
         rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None and rank.died is None
         for rank in job.outcomes
+        if rank.witness is None
     )
     sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate()}"
     if failed.status == -signal.SIGKILL and failed.failure is None:

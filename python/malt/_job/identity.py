@@ -18,7 +18,15 @@ from .. import _frames
 
 __all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
 
-RANK_VARIABLES = ("MALT_RANK", "MALT_SIZE", "MALT_STORE", "MALT_STORE_FD", "MALT_TOKEN", "MALT_TOGETHER")
+RANK_VARIABLES = (
+    "MALT_RANK",
+    "MALT_SIZE",
+    "MALT_STORE",
+    "MALT_STORE_FD",
+    "MALT_TOKEN",
+    "MALT_TOGETHER",
+    "MALT_WITNESSES",
+)
 INSIDE = "MALT_INSIDE"
 
 

@@ -26,6 +26,7 @@ from .job import (
     init,
     living,
     who,
+    witness,
 )
 from .loading import alive, forked
 from .memory import Counters, Memory, book_all, book_with
@@ -66,4 +67,5 @@ __all__ = [
     "version",
     "warn",
     "who",
+    "witness",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "init",
     "living",
     "who",
+    "witness",
 ]
 
 
@@ -37,6 +38,11 @@ def init(options: str, job_timeout: float) -> None:
         if lib.malt_size() < 0:
             JOB.wait(lambda ms: int(lib.malt_init(told, ms)), job_timeout)
     place.wanted = lib.malt_size() > 1
+
+
+def witness() -> None:
+    """Vote for a host without ranks, as the environment says, until no rank is left."""
+    check(lib.malt_witness(ffi.NULL))
 
 
 def who() -> tuple[int, int, int, int]:

@@ -23,6 +23,7 @@ import select
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -54,6 +55,26 @@ DEAD = 5.0
 _REPORT, _OUTPUT, _OTHER, _END = range(4)
 
 
+WITNESS = (sys.executable, "-m", "malt._cli.witness")
+"""The program that votes for a host without ranks."""
+
+
+def numbered(counts: Sequence[int]) -> list[range]:
+    """Return the numbers of the processes of each host, of which so many are ranks; one without ranks has a witness.
+
+    Examples
+    --------
+    >>> numbered([2, 0, 1])
+    [range(0, 2), range(3, 4), range(2, 3)]
+    """
+    first, witness = 0, sum(counts)
+    numbers = []
+    for count in counts:
+        numbers.append(range(first, first + count) if count else range(witness, witness + 1))
+        first, witness = first + count, witness + (not count)
+    return numbers
+
+
 def program_environment(size: int) -> dict[str, str]:
     """Return this process's environment, with what suits each of `size` programs that share the machine."""
     env = dict(os.environ)
@@ -73,9 +94,10 @@ def job_environment(size: int, on_death: str | None = None) -> dict[str, str]:
     return program_environment(size) | meeting(size, f"local:{os.urandom(16).hex()}", os.urandom(16).hex()) | told
 
 
-def meeting(size: int, store: str, token: str, together: str = "") -> dict[str, str]:
+def meeting(size: int, store: str, token: str, together: str = "", witnesses: int = 0) -> dict[str, str]:
     """Return the variables that tell ranks how many they are, where they meet, and which of them start together."""
-    return {"MALT_SIZE": str(size), "MALT_STORE": store, "MALT_TOKEN": token, "MALT_TOGETHER": together}
+    told = {"MALT_SIZE": str(size), "MALT_STORE": store, "MALT_TOKEN": token, "MALT_TOGETHER": together}
+    return {**told, "MALT_WITNESSES": str(witnesses)}
 
 
 class Job:
@@ -152,6 +174,7 @@ class Job:
         stdin: int = subprocess.DEVNULL,
         enter: Callable[[], None] | None = None,
         number: int | None = None,
+        size: int = sys.maxsize,
     ) -> Rank:
         """Start the next rank.
 
@@ -164,6 +187,9 @@ class Job:
             the process another user's, who would not be told of a parent's end.
         number : int, optional
             The rank's; by default they are counted, from 0.
+        size : int, optional
+            How many ranks the job has: a number from there on is that of a witness, which does not
+            run `argv`.
 
         Raises
         ------
@@ -172,6 +198,7 @@ class Job:
         """
         if self._guard is None:
             self._start_guard()
+        number = len(self.ranks) if number is None else number
         ours: list[int] = []
         theirs: list[int] = []
 
@@ -187,7 +214,7 @@ class Job:
                 ours.append(reader)
                 theirs.append(writer)
             process = subprocess.Popen(
-                argv,
+                WITNESS if number >= size else argv,
                 env={**env, "MALT_REPORT": _channel(theirs[0])},
                 stdin=stdin,
                 stdout=theirs[1],
@@ -204,7 +231,9 @@ class Job:
         finally:
             for fd in theirs:
                 os.close(fd)
-        return self._add(Rank(len(self.ranks) if number is None else number, process), *ours)
+        rank = Rank(number, process)
+        rank.witness = number - size if number >= size else None
+        return self._add(rank, *ours)
 
     def _add(self, rank: Rank, report: int, out: int, err: int, end: int) -> Rank:
         self.ranks.append(rank)
@@ -358,6 +387,7 @@ class Job:
             self.judge()
         else:
             rank.look()
+        self._dismiss()
         if self._running == 0:
             self._drain_at = time.monotonic() + DRAIN
 
@@ -399,9 +429,16 @@ class Job:
     def _can_be_spared(self, rank: Outcome) -> bool:
         """Tell whether the others go on without a rank that has ended: all that still run have said so."""
         left = [other for other in self.outcomes if not other.status]
-        ready = all(other.least for other in [rank, *left] if other.status != 0)
-        ending = self.asked or self.stopped is not None or self._stop_at is not None
-        return rank.spared and not ending and ready and 0 < self.least <= len(left) + self.elsewhere
+        ready = all(other.least for other in [rank, *left] if other.status != 0 and other.witness is None)
+        ending = rank.witness is None and (self.asked or self.stopped is not None or self._stop_at is not None)
+        ranks = self.elsewhere + sum(other.witness is None for other in left)
+        return rank.spared and not ending and ready and 0 < self.least <= ranks
+
+    def _dismiss(self) -> None:
+        """Give witnesses a moment to end, once no rank runs: they may not see it of a host that is silent."""
+        running = [other for other in self.outcomes if other.status is None]
+        if running and self.stopped is None and not self.elsewhere and all(o.witness is not None for o in running):
+            self._stop_soon()
 
     @property
     def least(self) -> int:

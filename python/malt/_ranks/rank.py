@@ -22,6 +22,8 @@ class Outcome:
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.witness: int | None = None
+        """Its number among the witnesses, which vote and are not ranks; None: it is a rank."""
         self.status: int | None = None
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
@@ -76,6 +78,7 @@ class Outcome:
 
 def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]], str]) -> str:
     """Return a sentence about a rank that died, and the ranks that go on; ``name`` returns how ranks are called."""
+    left = [other for other in left if other.witness is None]
     others = f"{name([other.number for other in left])} go{'es' if len(left) == 1 else ''} on"
     fate = f"{name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
     return f"{fate}; {others if left else 'the other ranks have ended'}"

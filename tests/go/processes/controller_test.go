@@ -35,9 +35,12 @@ func runPlan(l lot, hosts []*host) (tally, error) {
 	p := newPlan(l)
 	at := site{}
 	if l.Hosts {
-		at = site{hosts[:p.hosts], p.places, p.transport, p.encrypt}
+		at = site{hosts[:p.hosts], p.places, p.transport, p.encrypt, p.witness}
 		if err := p.lay(at.hosts); err != nil {
 			return nil, err
+		}
+		if at.witness {
+			at.hosts = hosts[:p.hosts+1]
 		}
 	}
 	j, err := startJob("schedule", p.ranks, l, p.order, at)
@@ -45,6 +48,9 @@ func runPlan(l lot, hosts []*host) (tally, error) {
 		return nil, err
 	}
 	c := &controller{plan: p, job: j, done: make(chan struct{}), held: make([]atomic.Bool, p.ranks), verdicts: make([]*verdict, p.ranks), tally: tally{}}
+	if at.witness {
+		c.tally["schedules with a witness"]++
+	}
 	err = c.run()
 	if err = errors.Join(err, j.end(), calm(at.hosts)); err != nil {
 		err = fmt.Errorf("%v\n%w", p, err)
@@ -107,6 +113,9 @@ func (c *controller) listen() error {
 	}
 	for _, p := range c.job.ranks {
 		<-p.ended
+	}
+	if voter := c.job.voter; voter != nil {
+		<-voter.ended // by itself
 	}
 	return nil
 }

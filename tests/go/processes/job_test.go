@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +29,7 @@ type job struct {
 	page  page
 	file  *os.File // of the page
 	ranks []*process
+	voter *process // on the last host, if that has no rank
 	site
 }
 
@@ -37,12 +39,16 @@ type site struct {
 	places    []int   // by rank: its host
 	transport string
 	encrypt   bool
+	witness   bool // the last host has no rank, and a vote
 }
 
 // hostOf is nil on this machine.
 func (s *site) hostOf(rank int) *host {
 	if len(s.hosts) == 0 {
 		return nil
+	}
+	if rank == len(s.places) {
+		return s.hosts[len(s.hosts)-1]
 	}
 	return s.hosts[s.places[rank]]
 }
@@ -72,6 +78,9 @@ func (j *job) config(rank int) libmalt.Config {
 		}
 		c.Unreachable = unreachable
 	}
+	if j.witness {
+		c.Witnesses = 1
+	}
 	return c
 }
 
@@ -92,6 +101,11 @@ func startJob(program string, n int, args any, order []int, at site) (*job, erro
 	}
 	for _, r := range order {
 		if j.ranks[r], err = j.start(setting{Program: program, Args: text, Config: j.config(r)}); err != nil {
+			return nil, errors.Join(err, j.end())
+		}
+	}
+	if j.witness {
+		if j.voter, err = j.start(setting{Program: "witness", Config: j.config(n)}); err != nil {
 			return nil, errors.Join(err, j.end())
 		}
 	}
@@ -247,7 +261,7 @@ func (j *job) end() error {
 
 // killAll ends all ranks and lets go of what belonged to them.
 func (j *job) killAll() {
-	for _, p := range j.ranks {
+	for _, p := range append(slices.Clone(j.ranks), j.voter) {
 		if p != nil {
 			p.signal(syscall.SIGKILL)
 			<-p.ended

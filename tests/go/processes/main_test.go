@@ -29,6 +29,7 @@ var programs = map[string]func(*rank) error{
 	"schedule": runSchedule,
 	"intruder": runIntruder,
 	"claim":    runClaim,
+	"witness":  runWitness,
 }
 
 func TestMain(m *testing.M) {

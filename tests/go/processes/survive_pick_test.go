@@ -69,6 +69,9 @@ func newSurvival(l lot) *plan {
 	if rnd.IntN(4) == 0 {
 		p.pokes = rnd.IntN(200)
 	}
+	if l.Hosts && p.hosts < mostHosts {
+		p.witness = rnd.IntN(2) == 0
+	}
 	return p
 }
 

@@ -18,6 +18,7 @@ const (
 // like, and what happens to them.
 type weather struct {
 	hosts     int
+	witness   bool  // one host more has a vote
 	places    []int // by rank: its host
 	transport string
 	encrypt   bool
@@ -139,7 +140,7 @@ func (w *weather) promptly() time.Duration {
 
 func (w *weather) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n  transport %s, encrypted %v; ranks on hosts %v", w.transport, w.encrypt, w.places)
+	fmt.Fprintf(&b, "\n  transport %s, encrypted %v; ranks on hosts %v, a witness %v", w.transport, w.encrypt, w.places, w.witness)
 	for h, c := range w.cables {
 		if c != (cable{}) {
 			fmt.Fprintf(&b, "\n  cable of host %d: %s", h, c)
