@@ -299,8 +299,7 @@ func (l *link) permit(incarnation uint64) handshake.Verdict {
 }
 
 // offer hands over a connection that the peer made. That it made one means that
-// it has given up the last. A connection closes once nobody lands from it, which takes rank.mu,
-// and mu is taken under that: so it closes when mu is free.
+// it has given up the last, which closes when mu is free, as in stop.
 func (l *link) offer(c *conn) {
 	l.mu.Lock()
 	over := []*conn{c}

@@ -391,3 +391,43 @@ func TestResetAfterLeaving(t *testing.T) {
 		})
 	}
 }
+
+// A link ends while what has come waits for rank.mu: whoever has that does not wait for the link.
+func TestALinkEndsWhileSomebodyLands(t *testing.T) {
+	for name, end := range map[string]func(*link){"stop": (*link).stop, "part": (*link).part} {
+		t.Run(name, func(t *testing.T) {
+			all := openRanks(t, 2, nil)
+			l, r := all[0].links[1], all[0].rank
+			c := l.current()
+			for ; c == nil; c = l.current() {
+				time.Sleep(time.Millisecond)
+			}
+			r.mu.Lock()
+			_, before := c.Carried()
+			if _, err := all[1].Publish(t.Context(), "box", rdma.Spec{Bytes: 8}, []int{0}); err != nil {
+				t.Fatal(err)
+			}
+			for received := before; received == before; _, received = c.Carried() {
+				time.Sleep(time.Millisecond)
+			}
+			ended, free := make(chan struct{}), make(chan struct{})
+			go func() { end(l); close(ended) }()
+			go func() {
+				for !l.is(stopping) {
+					time.Sleep(time.Millisecond)
+				}
+				close(free)
+			}()
+			select {
+			case <-free:
+			case <-time.After(patience):
+				t.Error("the link is locked")
+			}
+			r.mu.Unlock()
+			<-ended
+			for _, rank := range all {
+				_ = rank.Close()
+			}
+		})
+	}
+}

@@ -262,22 +262,14 @@ func (l *link) current() *conn {
 	return nil
 }
 
-// breakUp ends the connection, if there is one; another one will be made.
-func (l *link) breakUp(why error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.why = why
-	if c := l.current(); c != nil {
-		c.Close()
-	}
-}
-
-// stop ends the link without a word.
+// stop ends the link without a word. A connection closes once nobody lands from it, which takes
+// rank.mu, and mu is taken under that: so it closes when mu is free.
 func (l *link) stop() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.become(stopping)
-	if c := l.current(); c != nil {
+	c := l.current()
+	l.mu.Unlock()
+	if c != nil {
 		c.Reset()
 	}
 }

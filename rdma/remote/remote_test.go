@@ -161,3 +161,14 @@ func TestOpenWithoutOneThatHasEnded(t *testing.T) {
 		}
 	}
 }
+
+// breakUp ends the connection, if there is one; another one will be made.
+func (l *link) breakUp(why error) {
+	l.mu.Lock()
+	l.why = why
+	c := l.current()
+	l.mu.Unlock()
+	if c != nil {
+		c.Close()
+	}
+}

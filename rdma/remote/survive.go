@@ -177,15 +177,16 @@ func (l *link) part() {
 	l.parting.Store(true)
 	l.mu.Lock()
 	l.become(stopping)
-	switch c := l.current(); {
+	c, doubted := l.current(), l.doubted()
+	l.mu.Unlock()
+	switch { // with mu free, as in stop
 	case c == nil:
-	case l.doubted():
+	case doubted:
 		c.Reset()
 	default:
 		over := time.Now().Add(abortPatience)
 		_ = c.SetReadDeadline(over)
 		_ = c.SetWriteDeadline(over)
 	}
-	l.mu.Unlock()
 	l.kick()
 }
