@@ -242,6 +242,18 @@ malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t n
 	return maltGoVectorSync(v, (int64_t *)rows, nrows, weight, timeout_ms, folded);
 }
 
+malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight, int64_t timeout_ms, uint32_t *folded)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorSyncSlack(v, slack, weight, timeout_ms, folded);
+}
+
+malt_status malt_vector_age(malt_handle v, uint64_t *age)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorAge(v, age);
+}
+
 malt_status malt_object_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
 {
 	NOT_IN_CHILD;

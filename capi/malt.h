@@ -113,7 +113,8 @@
  *                   true: accept a graph in which a rank cannot reach
  *                   another                                              [false]
  *     consistency=  bsp  async  ssp:SLACK  notify-ack[:DEPTH]              [bsp]
- *     fold=         mean  mean-received  sum  min  max  replace           [mean]
+ *     fold=         mean  mean-received  sum  min  max  replace
+ *                   sum-changes  mean-changes; see "Changes"              [mean]
  *     uneven=       ok: a gather continues without a rank that is in a
  *                   collective call, has closed the vector or has ended
  *                   error: it fails with MALT_ELEFT; for gradients. Without
@@ -421,6 +422,32 @@ malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_
  * After MALT_EPEER the array may hold parts of the result. */
 malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded);
 
+/* The same, with slack instead of that of ssp:SLACK, or in async with that bound; of any
+ * fold. MALT_EINVAL if slack is more than 65536, MALT_EUNSUPPORTED in bsp and notify-ack. */
+malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight, int64_t timeout_ms, uint32_t *folded);
+
+/* Changes. With fold=sum-changes and fold=mean-changes, with graph=all in bsp, ssp and
+ * async, ranks add up what they have changed: after a sync, a vector is the start values
+ * plus the changes of all ranks that have arrived, each times the weight of its sync.
+ * mean-changes also divides each by the number of ranks that the job began with: a model's
+ * loop takes it at the learning rate of mean. With sum-changes the steps of N ranks add up.
+ *
+ * Each rank sends the total of its changes, so nothing is lost if an update is overwritten.
+ * Own changes are all in; of each rank that is not away, in ssp:S all but those of its
+ * last S syncs. malt_vector_allreduce with the vector's fold makes all ranks the start values
+ * plus all changes, sent or not. After it, as after any malt_vector_allreduce and
+ * malt_vector_broadcast, changes count from the new values on. malt_object_configure
+ * loses none. *folded counts the updates that are new. A rank that is alone keeps its values.
+ *
+ * All ranks must agree on such a fold. There is no other fold for one gather, no function,
+ * no row and no receiver to choose. With on_death=continue on several machines,
+ * malt_vector_new returns MALT_EUNSUPPORTED. On one machine the last total of a dead rank
+ * counts; the changes that it had not sent do not. */
+
+/* The age of a vector of changes: how many clocks of the rank that was farthest behind the last
+ * gather lacked, among ranks that are not away; 0 … S in ssp:S. 0 with other folds. */
+malt_status malt_vector_age(malt_handle v, uint64_t *age);
+
 /* One received update, read-only. */
 typedef struct {
 	const void *data;   /* in the layout of the vector; valid until gather_end */
@@ -490,8 +517,8 @@ malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, u
 
 /* Makes the vector equal on all ranks, in place, whatever graph and consistency.
  * Unseen updates count as seen, and all clocks become the largest. Collective.
- * op: mean, sum, min, max. After an error, parts of the values may already be
- * combined. MALT_EHANDLE and the codes of malt_allreduce. */
+ * op: mean, sum, min, max, or the fold of a vector of changes. After an error, parts of
+ * the values may already be combined. MALT_EHANDLE and the codes of malt_allreduce. */
 malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms);
 malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms);
 

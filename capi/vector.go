@@ -177,6 +177,27 @@ func maltGoVectorSync(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, weight
 	}))
 }
 
+//export maltGoVectorSyncSlack
+func maltGoVectorSyncSlack(h C.malt_handle, slack C.uint64_t, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+		return putFolded(folded)(v.SyncSlack(ctx, float64(weight), uint64(slack)))
+	}))
+}
+
+//export maltGoVectorAge
+func maltGoVectorAge(h C.malt_handle, age *C.uint64_t) (status C.malt_status) {
+	defer caught(&status)
+	o, err := exchanging(h, kindVector)
+	if err == nil {
+		err = required(age, "age")
+	}
+	if err == nil {
+		*age = C.uint64_t(o.vector.Age())
+	}
+	return fail(err)
+}
+
 // putFolded stores the count of a gather where the caller wants it.
 func putFolded(out *C.uint32_t) func(int, error) error {
 	return func(n int, err error) error {

@@ -48,17 +48,14 @@ def main(argv: Sequence[str] | None = None) -> Model:
     model[:, -1] = 0
     users, items, stars = malt.shard(users, items, stars)
 
-    v, known = malt.Vector(model.shape, consistency="notify-ack", fold="sum", sparse="gradient"), model.copy()
+    v = malt.Vector(model, fold="sum-changes", consistency="async")
+    model = v.array
     for done in range(opt.passes):
         for at in range(0, len(stars), BATCH):
-            if at % (50 * BATCH) == 0:
-                v.array[:] = own = model - known  # what this rank has changed
-                v.sync()  # what all have: rows that are zero do not travel, and nothing is lost
-                model += v.array - own
-                known = model.copy()
+            v.sync(every=50)  # what this rank has changed goes out, what the others have comes in
             u, i = users[at : at + BATCH], shift + items[at : at + BATCH]
             step(model, u, i, stars[at : at + BATCH] - predict(model, u, i, mean), 0.01 * 0.95**done)
-    model[:] = malt.allreduce(model)
+    v.allreduce()  # all changes of all ranks
 
     error = np.sqrt(np.mean((test[2] - predict(model, test[0], shift + test[1], mean)) ** 2))
     print(f"RMSE {error:.4f} over {len(test[2])} test ratings")

@@ -41,6 +41,8 @@ func TestAllocations(t *testing.T) {
 		}},
 		{"sync in place", "consistency=bsp", syncOnce},
 		{"sync through boxes", "consistency=bsp graph=ring", syncOnce},
+		{"sync of changes", "fold=sum-changes", syncOnce},
+		{"sync of two types of changes", "fold=mean-changes consistency=async", syncOnce},
 		{"sync of two types in place", "consistency=bsp", syncOnce},
 		{"sync of two types through boxes", "consistency=bsp graph=ring", syncOnce},
 	}

@@ -100,7 +100,7 @@ func (w *World) AllReduceArray(ctx context.Context, data []byte, a Array, op str
 // overRanks is the fold of all ranks' values that is called op.
 func overRanks(what, op string) (reduce.Op, error) {
 	o, err := reduce.ParseOp(op)
-	if err != nil || o == reduce.Replace || o == reduce.MeanReceived {
+	if err != nil || o == reduce.Replace || o == reduce.MeanReceived || o.Changes() {
 		return 0, say.Unknown(ErrInvalid, "op", op, "mean", "sum", "min", "max").In(what)
 	}
 	return o, nil

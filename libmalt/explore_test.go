@@ -17,6 +17,7 @@ import (
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
 	"malt/libmalt/route/hosts"
 	"malt/libmalt/route/shared"
 	"malt/libmalt/rule"
@@ -38,7 +39,7 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go,
-// for d and D explore_survive_test.go.
+// for d and D explore_survive_test.go, for S, T, P, G, h, H, j and A explore_changes_test.go.
 type play struct {
 	options  string // of the object, and the play's own
 	scripts  []string
@@ -95,6 +96,10 @@ type actor struct {
 	mine float64  // what its array holds since it gave an allreduce up
 	has  [][]byte // by rank: its rows as they were folded last, of a sparse object
 
+	made  []uint64 // changes: by number, from 0, its clock when it scattered that
+	upTo  []int    // by rank: how many changes are in its array
+	given [8]int   // by call: how many changes it has given to an allreduce
+
 	levels []uint64   // its clock after each allreduce, broadcast and barrier
 	done   rdma.Words // who has done all, on several hosts: see stay
 }
@@ -123,11 +128,14 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		s := &v.Object
 		s.Kind, s.Data = "segment", make([]byte, 8)
 		s.Number(w.job, 1, "s")
-		b, _ := boxes.New(&s.Member, nil, codec.Dense, spvec.Shape{})
+		b, _ := boxes.New(&s.Member, nil, codec.Dense, spvec.Shape{}, reduce.Mean)
 		s.way, s.Body = b, b
 		w.job.Hosts = p.hosts()
 		if m.sparse != codec.Dense {
 			b.Codec = codec.Explored(&s.Member, twoRows)
+		}
+		if m.fold.Changes() {
+			oneNumber(v, b)
 		}
 		s.Base = &s.Data[0]
 		w.job.Enlist(&s.Member)
@@ -161,7 +169,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgdDrRYyzomMnNQ") }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgdDrRYyzomMnNQhHjA") }) {
 			continue
 		}
 		out, in, err = job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.Data), Mode: rdma.Queue(1)}, others)
@@ -225,6 +233,9 @@ func (a *actor) local() []any {
 	if a.sparse() {
 		state = append(state, a.has, s.Data, explore.Ignore{State: a.b.Codec, Fields: codec.Scratch})
 	}
+	if a.changes() {
+		state = append(state, a.made, a.upTo, a.given, s.Data, explore.Ignore{State: a.b.Codec, Fields: codec.ScratchOfChanges})
+	}
 	out, _, _ := a.b.Box()
 	state = append(state, explore.Ignore{State: out, Fields: []string{"busy", "look", "payload"}})
 	switch r := a.b.Route.(type) {
@@ -261,6 +272,8 @@ func (a *actor) perform(script string) {
 			err = a.average(ctx, step)
 		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n', 'N', 'Q':
 			err = a.reduce(ctx, step)
+		case 'S', 'T', 'P', 'G', 'h', 'H', 'j', 'A':
+			err = a.change(ctx, step)
 		case 'v':
 			err = a.kept()
 		case 'b':

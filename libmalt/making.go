@@ -96,7 +96,13 @@ func (w *World) checked(name, options string, of takers) (mode, error) {
 
 // lasts fails for a mode that cannot go on when ranks die, where this job does.
 func (w *World) lasts(m mode) error {
-	if !w.job.Settles() || m.Lasts(w.job.Size) {
+	switch {
+	case !w.job.Settles():
+		return nil
+	case m.fold.Changes():
+		return say.Errorf(ErrUnsupported, "fold=%s cannot go on when ranks die, in a job on several hosts", m.fold).
+			Try("Take fold=mean, or on_death=stop.")
+	case m.Lasts(w.job.Size):
 		return nil
 	}
 	return say.Errorf(ErrUnsupported, "%s on graph %s cannot go on when ranks die, in a job on several hosts", m.Rule, m.Graph).

@@ -41,6 +41,7 @@ func TestBytesMoved(t *testing.T) {
 		{row: "`gather` of j updates", options: "consistency=async graph=ring", before: scatterOnce, call: gatherOnce},
 		{row: "`sync` on `all`, `bsp`, with `mean`, `sum`, `min` or `max`", options: inPlace, call: syncOnce},
 		{row: "any other `sync`", options: byBoxes, call: syncOnce},
+		{row: "`sync` of changes", options: "fold=sum-changes consistency=bsp", call: syncOnce},
 		{row: "`v.allreduce` on `all`, `bsp`", options: inPlace, call: allReduceOnce},
 		{row: "`malt.allreduce`, any other `v.allreduce`", options: byBoxes, call: allReduceOnce},
 		{row: "`v.broadcast`, the root", options: inPlace, call: broadcastOnce, ranks: "first"},

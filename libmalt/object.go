@@ -39,12 +39,14 @@ type way interface {
 	Join(ctx context.Context) error
 	Use(view rdma.View)
 	Abandon()
-	// Settled says that all ranks have the present values.
-	Settled()
+	// Settled says that all ranks have the present values; with summed, that they have the
+	// sum of what those ranks Share, since the same call.
+	Settled(summed []int)
+	Share() (data []byte, since uint64)
 
 	Send(ctx context.Context, bytes int, rows []int64, to []int, weight float64) (int, error)
 	Gather(ctx context.Context, fold reduce.Op) (int, error)
-	Sync(ctx context.Context, rows []int64, weight float64, fold reduce.Op) (int, error)
+	Sync(ctx context.Context, rows []int64, weight float64, slack int, fold reduce.Op) (int, error)
 	AllReduce(c core.Call, op reduce.Op) core.Stepper // nil: by messages
 
 	// Begin, Whole and End are for folds of the user's.
@@ -52,7 +54,8 @@ type way interface {
 	Whole(i int) ([]byte, error)
 	End(folded bool) error
 
-	Row() int   // bytes of a row; 0 without rows
+	Row() int // bytes of a row; 0 without rows
+	Age() uint64
 	CountLost() // brings what is overwritten up to date
 }
 
@@ -93,7 +96,7 @@ func (o *Object) Stats() (Stats, error) {
 func (o *Object) Describe() string {
 	m := o.mode.Load()
 	text := "name=" + o.Name + " " + m.agreed()
-	if o.kind == newVector {
+	if o.kind == newVector && !m.fold.Changes() {
 		text += " fold=" + m.fold.String()
 	}
 	return text

@@ -148,6 +148,9 @@ func (m mode) with(text string, size int, of takers) (mode, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		err = m.checkFold(old, of)
+	}
 	changed := m.Graph != old.Graph || m.allowDisconnected != old.allowDisconnected
 	if err == nil && changed && !m.allowDisconnected {
 		err = say.As(ErrInvalid, m.Graph.CheckConnected())
@@ -155,8 +158,33 @@ func (m mode) with(text string, size int, of takers) (mode, error) {
 	return m, err
 }
 
-// agreed is the part of m that all ranks must have alike: the fold is each
-// rank's own business.
+// checkFold refuses what does not go with a fold of changes.
+func (m mode) checkFold(old mode, of takers) error {
+	fold := m.fold
+	if of == openVector && fold != old.fold && (fold.Changes() || old.fold.Changes()) {
+		return say.Errorf(ErrInvalid, "fold=%s instead of fold=%s: a vector keeps a fold of changes, or never has one", fold, old.fold).
+			Try("Make another vector with it.")
+	}
+	refused := func(option, why, do string) error {
+		return say.Errorf(ErrInvalid, "fold=%s does not go with %s", fold, option).At("%s", why).Try("%s", do)
+	}
+	switch {
+	case !fold.Changes():
+		return nil
+	case m.Graph.String() != "all":
+		return refused("graph="+m.Graph.String(), "a change travels over one edge only, so all ranks have to send to all", "Take graph=all, or fold=mean, which goes with every graph.")
+	case m.Rule.Kind == rule.NotifyAck:
+		return refused("consistency="+m.Rule.String(), "there no update is overwritten, so sum loses nothing either", "Take consistency=bsp, ssp:2 or async, or fold=sum.")
+	case m.sparse != codec.Dense:
+		return refused("sparse="+m.sparse.String(), "a total of changes is sent as a whole", "Leave sparse out, or take fold=mean or sum.")
+	case m.startOwn:
+		return refused("start=own", "changes are added to values that are the same on all ranks", "Take start=same.")
+	}
+	return nil
+}
+
+// agreed is the part of m that all ranks must have alike: a fold other than that of changes
+// is each rank's own business.
 func (m mode) agreed() string {
 	s := "graph=" + m.Graph.String() + " consistency=" + m.Rule.String()
 	if m.Even {
@@ -167,6 +195,9 @@ func (m mode) agreed() string {
 	}
 	if m.sparse != codec.Dense {
 		s += " sparse=" + m.sparse.String()
+	}
+	if m.fold.Changes() {
+		s += " fold=" + m.fold.String()
 	}
 	return s
 }

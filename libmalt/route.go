@@ -34,9 +34,9 @@ var engines []struct {
 	make func(v *Vector, o core.Object, bytes int) (core.Engine, error)
 }
 
-// inStep tells whether all ranks send whole vectors to all, in lock-step.
+// inStep tells whether all ranks send whole values to all, in lock-step.
 func inStep(v *Vector) bool {
-	return v.mode.Load().sparse == codec.Dense && v.mode.Load().Everyone(v.Job.Size)
+	return v.mode.Load().sparse == codec.Dense && !v.mode.Load().fold.Changes() && v.mode.Load().Everyone(v.Job.Size)
 }
 
 // near tells whether all ranks share memory.
@@ -67,7 +67,7 @@ func (o *Object) travel(v *Vector, rows spvec.Shape, bytes int) error {
 			return nil
 		}
 	}
-	b, err := boxes.New(&o.Member, runs, o.mode.Load().sparse, rows)
+	b, err := boxes.New(&o.Member, runs, o.mode.Load().sparse, rows, o.mode.Load().fold)
 	o.way, o.Body = b, b
 	if err != nil || v == nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/rule"
 	"malt/libmalt/spvec"
 )
 
@@ -21,9 +22,9 @@ type Vector struct {
 	dense  error // why it cannot be sparse
 	inRows bool  // it was said how long rows are
 
-	reductions [reduce.Replace + 1]string // what each allreduce is called, once it was made
-	reduction  *core.Collective           // the last allreduce, which the next one reuses
-	sink       combine                    // where its messages go
+	reductions [reduce.MeanChanges + 1]string // what each allreduce is called, once it was made
+	reduction  *core.Collective               // the last allreduce, which the next one reuses
+	sink       combine                        // where its messages go
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
@@ -114,6 +115,10 @@ func (v *Vector) Gather(ctx context.Context, fold string) (int, error) {
 		if op, err = reduce.ParseOp(fold); err != nil {
 			return 0, say.As(ErrInvalid, err)
 		}
+		if own := v.mode.Load().fold; op != own && (op.Changes() || own.Changes()) {
+			return 0, say.Errorf(ErrInvalid, "%s: fold=%s does not go with this vector, which has fold=%s", v.Called("gather"), op, own).
+				Try("Leave fold= out, or make another vector with it.")
+		}
 	}
 	return v.way.Gather(ctx, op)
 }
@@ -126,18 +131,38 @@ func (v *Vector) Sync(ctx context.Context, weight float64) (int, error) {
 	return v.SyncRows(ctx, nil, weight)
 }
 
+// SyncSlack is Sync with that slack, in place of that of the consistency, in ssp and async.
+func (v *Vector) SyncSlack(ctx context.Context, weight float64, slack uint64) (int, error) {
+	if slack > rule.MaxN {
+		return 0, say.Errorf(ErrInvalid, "slack=%d: expected a number from 0 to %d", slack, rule.MaxN)
+	}
+	return v.way.Sync(ctx, nil, weight, int(slack), v.mode.Load().fold)
+}
+
+// Age is, of a vector of changes, how many clocks of the rank that was farthest behind the
+// last gather lacked, of those that are not away.
+func (v *Vector) Age() uint64 { return v.way.Age() }
+
 // SyncRows is Sync with a scatter of these rows; see ScatterRows.
 func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (int, error) {
-	return v.way.Sync(ctx, rows, weight, v.mode.Load().fold)
+	return v.way.Sync(ctx, rows, weight, -1, v.mode.Load().fold)
 }
 
 // AllReduce makes all replicas equal: the combination of all ranks' values, in
 // place, whatever graph and consistency. What was unseen counts as seen.
-// Collective. op: mean, sum, min, max. After an error parts of the values may be
-// combined already.
+// Collective. op: mean, sum, min, max, or of changes the vector's own fold: all changes
+// of all ranks. After an error parts of the values may be combined already.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.Alone(func() error {
 		o, err := reduce.ParseOp(op)
+		if err == nil && o.Changes() && o == v.mode.Load().fold {
+			share, since := v.way.Share()
+			key := reduction(v.Called("allreduce"), fmt.Sprintf("%s since call %d", describeRuns(v.runs), since), o, &v.Member)
+			if err = v.allReduce(ctx, key, reduce.Sum, share); err == nil {
+				v.way.Settled(v.reduction.Ranks())
+			}
+			return err
+		}
 		if err != nil || v.reductions[o] == "" {
 			what := v.Called("allreduce")
 			if o, err = overRanks(what, op); err != nil {
@@ -145,23 +170,23 @@ func (v *Vector) AllReduce(ctx context.Context, op string) error {
 			}
 			v.reductions[o] = reduction(what, describeRuns(v.runs), o, &v.Member)
 		}
-		if err = v.allReduce(ctx, v.reductions[o], o); err == nil {
-			v.way.Settled()
+		if err = v.allReduce(ctx, v.reductions[o], o, v.Data); err == nil {
+			v.way.Settled(nil)
 		}
 		return err
 	})
 }
 
-// allReduce takes the route, or goes by messages.
-func (v *Vector) allReduce(ctx context.Context, key string, op reduce.Op) error {
+// allReduce takes the route, or goes by messages. share is what this rank adds.
+func (v *Vector) allReduce(ctx context.Context, key string, op reduce.Op, share []byte) error {
 	return v.Job.Run(ctx, key, func() (core.Stepper, error) {
 		v.sink = combine{op: op, runs: v.runs, dst: v.Data}
 		c := v.reduction
 		if c == nil {
-			c = v.Job.Collective(key, &v.Member, v.Data, &v.sink)
+			c = v.Job.Collective(key, &v.Member, share, &v.sink)
 			v.reduction = c
 		} else {
-			c.Again(v.w.job, key, &v.Member, v.Data, &v.sink)
+			c.Again(v.w.job, key, &v.Member, share, &v.sink)
 		}
 		if o := v.way.AllReduce(c, op); o != nil {
 			return o, nil
@@ -184,7 +209,7 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 			err = v.w.rootOf(v.Called("broadcast"), root)
 		}
 		if err == nil {
-			v.way.Settled()
+			v.way.Settled(nil)
 		}
 		return err
 	})

@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"malt/graphs"
@@ -16,9 +17,13 @@ import (
 type Boxes struct {
 	*core.Member
 
-	Codec codec.Codec
-	Route core.Route
-	runs  []reduce.Run // of a vector: its elements
+	Codec  codec.Codec
+	totals codec.Cumulative // is Codec; nil: it is not
+	era    uint64           // call that began it: only totals of the same one are added up
+	old    uint64           // see Age
+	level  uint64           // what all ranks had changed up to here was sent before all met
+	Route  core.Route
+	runs   []reduce.Run // of a vector: its elements
 
 	ch      *channel
 	next    *channel // published, and perhaps not joined yet
@@ -38,9 +43,16 @@ type Boxes struct {
 }
 
 // New is for an object of these elements, or of bytes. Abandon it after an error, too.
-func New(m *core.Member, runs []reduce.Run, kind codec.Kind, rows spvec.Shape) (*Boxes, error) {
-	c, err := codec.New(kind, m, rows)
-	return &Boxes{Member: m, Route: core.BoxesOnly{}, Codec: c, runs: runs}, err
+func New(m *core.Member, runs []reduce.Run, kind codec.Kind, rows spvec.Shape, fold reduce.Op) (*Boxes, error) {
+	b := &Boxes{Member: m, Route: core.BoxesOnly{}, runs: runs}
+	var err error
+	if fold.Changes() {
+		b.Codec, err = codec.NewChanges(m, runs, fold)
+	} else {
+		b.Codec, err = codec.New(kind, m, rows)
+	}
+	b.totals, _ = b.Codec.(codec.Cumulative)
+	return b, err
 }
 
 // Memory is the mapping that begins with the object's, of the route; nil: it needs none.
@@ -85,11 +97,12 @@ func (b *Boxes) Use(view rdma.View) {
 		b.ch, b.weight = c, 1
 		b.forget(rdma.Everyone(b.Job.Size))
 		c.open(b.Counts.Edges)
-		b.Codec.Settled()
+		b.Settled(nil)
 		return
 	}
 	b.CatchUp() // what the ranks agreed on is about the old boxes
 	b.countOverwritten(true)
+	b.keepAll()
 	_ = b.ch.close() // nothing is lost: this rank has left it
 	b.ch = c
 	b.forget(rdma.Everyone(b.Job.Size))
@@ -113,8 +126,23 @@ func (b *Boxes) Abandon() {
 	}
 }
 
-// Settled says that all ranks have the present values.
-func (b *Boxes) Settled() { b.Codec.Settled() }
+// Settled says that all ranks have the present values; with summed, that they have the sum
+// of the shares of those ranks.
+func (b *Boxes) Settled(summed []int) {
+	if b.totals != nil {
+		for i := range b.ch.sources {
+			src := &b.ch.sources[i]
+			if summed != nil && !slices.Contains(summed, src.rank) { // it has died
+				_ = b.total(src) // an error: there is no newer one
+				b.keep(src)
+			} else if src.has {
+				src.release()
+			}
+		}
+		b.era = b.Job.Calls()
+	}
+	b.Codec.Settled(summed)
+}
 
 // AllReduce is the route's.
 func (b *Boxes) AllReduce(c core.Call, op reduce.Op) core.Stepper { return b.Route.AllReduce(c, op) }
@@ -140,7 +168,9 @@ func (b *Boxes) CatchUp() {
 	}
 	queue := b.queues()
 	if queue || l.Seen {
-		b.ch.skip(l.Heads)
+		if b.totals == nil {
+			b.ch.skip(l.Heads)
+		}
 		b.leave(l.Among)
 		b.void = queue && b.unfolds > 0 && !l.Seen
 		b.back = queue && l.Back
@@ -152,6 +182,7 @@ func (b *Boxes) CatchUp() {
 // raise lifts the clock to that of the collective.
 func (b *Boxes) raise(clock uint64) {
 	b.SetClock(max(b.Clock(), clock))
+	b.level = max(b.level, clock)
 	b.ch.arrive(b.Clock())
 }
 

@@ -3,6 +3,7 @@
 package boxes
 
 import (
+	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -30,6 +31,12 @@ func (b *Boxes) Explored(m Mode, survives bool) {
 
 // Of says of what elements b is.
 func (b *Boxes) Of(runs []reduce.Run) { b.runs = runs }
+
+// Uses gives b another codec.
+func (b *Boxes) Uses(c codec.Codec) {
+	b.Codec = c
+	b.totals, _ = c.(codec.Cumulative)
+}
 
 // Box is the box of b, and its readers. Connect gives it, Hear what comes from rank.
 func (b *Boxes) Box() (rdma.Outbox, rdma.Spec, []int) { return b.ch.out, b.ch.spec, b.ch.readers }
@@ -68,6 +75,9 @@ func (b *Boxes) State() []any {
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.graph != nil, src.reads, src.inbox)
+	}
+	if b.totals != nil {
+		state = append(state, b.era, b.syncing.stage)
 	}
 	if b.Route != (core.BoxesOnly{}) {
 		state = append(state, b.syncing.stage)

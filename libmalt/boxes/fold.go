@@ -27,9 +27,10 @@ func (b *Boxes) Gather(ctx context.Context, op reduce.Op) (int, error) {
 }
 
 // Sync is Send to all receivers, then Gather; or goes by the route.
-func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, op reduce.Op) (int, error) {
+// slack is that of this one, in place of the rule's; negative: as the rule says.
+func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, slack int, op reduce.Op) (int, error) {
 	o := &b.syncing
-	if err := b.Run(ctx, true, o, func() error { return o.start(b, rows, weight, op) }); err != nil {
+	if err := b.Run(ctx, true, o, func() error { return o.start(b, rows, weight, slack, op) }); err != nil {
 		return 0, err
 	}
 	if o.stage == onRoute {
@@ -46,6 +47,11 @@ func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, op reduc
 // foldAll folds what Begin has found, and ends that.
 func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 	n := len(b.updates)
+	for _, u := range b.updates {
+		if b.totals != nil && u.Seq <= u.Read {
+			n-- // it is no news
+		}
+	}
 	if b.owedAt > 0 {
 		n = len(b.Job.View().Ranks) - 1 // the route has folded them
 	}
@@ -58,7 +64,8 @@ func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 // the same bits. If all send to all from several hosts the order is that of
 // reduce.Subtotal.
 func (b *Boxes) fold(op reduce.Op, updates []codec.Update) {
-	if len(updates) == 0 || len(b.Data) == 0 {
+	alone := len(updates) == 0 && (b.totals == nil || b.Job.Size == 1)
+	if alone || len(b.Data) == 0 {
 		return
 	}
 	start := time.Now()

@@ -15,6 +15,10 @@ import (
 // Begin waits as the rule says and returns the updates to fold, in the order of ranks. Until
 // End no other call on b is let in. An error needs no End.
 func (b *Boxes) Begin(ctx context.Context) ([]codec.Update, error) {
+	if b.totals != nil {
+		return nil, say.Errorf(core.ErrUnsupported, "%s: a function does not go with the fold of changes", b.Called("gather")).
+			At("the updates are totals, of which the newest counts").Try("Leave fold= out, or make the vector with fold=mean.")
+	}
 	if err := b.gatherRaw(ctx); err != nil {
 		return nil, err
 	}
@@ -68,12 +72,14 @@ func (b *Boxes) folded() {
 		if !src.has {
 			continue
 		}
-		if src.held.Data != nil {
+		if src.held.Data != nil && (b.totals == nil || src.held.Seq > src.read) {
 			src.folded++
 			src.edge.Fold(b.age(src.held.Clock), len(src.held.Data))
 			src.read = src.held.Seq
 		}
-		src.release()
+		if b.totals == nil {
+			src.release()
+		}
 	}
 	b.pass()
 	b.bury()
@@ -93,6 +99,7 @@ func (b *Boxes) age(clock uint64) int64 { return int64(b.Clock() - clock) }
 type gathering struct {
 	b      *Boxes
 	method string // the caller's
+	rule   rule.Rule
 	late   []int
 	missed []int // ranks without which the gather would go on, of an object with uneven=error
 	lost   []int // ranks that died before they came so far, while the job goes on
@@ -108,7 +115,7 @@ func (o *gathering) start(b *Boxes) error {
 		return say.Errorf(core.ErrState, "%s: a collective call, such as barrier, left nothing to gather", b.Called("gather")).
 			In(b.Called("gather")).At("in notify-ack, updates scattered before such a call count as seen after it").Try("Gather before such a call, or scatter again.")
 	}
-	o.b, o.method, o.late, o.missed = b, "gather", o.late[:0], o.missed[:0]
+	o.b, o.method, o.rule, o.late, o.missed = b, "gather", b.ch.mode.Rule, o.late[:0], o.missed[:0]
 	return nil
 }
 
@@ -164,7 +171,7 @@ func (o *gathering) receive() error {
 // for it. What counts for a rank that has died is the clock that death has
 // frozen, not an earlier look at it: or survivors would differ in who took part.
 func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) error {
-	r, own := o.b.ch.mode.Rule, o.b.Clock()
+	r, own := o.rule, o.b.Clock()
 	clock, gone := look()
 	if !r.Waits(own, clock) {
 		return nil
@@ -242,6 +249,12 @@ func (o *gathering) lockstep() error {
 		if src.has && src.held.Clock == b.Clock() {
 			continue // kept by End(false)
 		}
+		if b.totals != nil {
+			if err := b.total(src); err != nil {
+				return err
+			}
+			continue
+		}
 		if slices.Contains(o.lost, src.rank) {
 			continue // it may have reached some of its readers, and not others
 		}
@@ -263,7 +276,7 @@ func (o *gathering) lockstep() error {
 // each one's newest update.
 func (o *gathering) newest() error {
 	b := o.b
-	if b.ch.mode.Rule.WaitsForClocks() {
+	if o.rule.WaitsForClocks() {
 		for i := range b.ch.sources {
 			src := &b.ch.sources[i]
 			if !src.sends {
@@ -279,6 +292,12 @@ func (o *gathering) newest() error {
 	}
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
+		if b.totals != nil {
+			if err := b.total(src); err != nil {
+				return err
+			}
+			continue
+		}
 		u, ok, err := src.inbox.Next()
 		if err != nil {
 			return err
@@ -286,7 +305,7 @@ func (o *gathering) newest() error {
 		if ok {
 			src.held, src.has = u, true
 		}
-		if src.has && !b.ch.mode.Rule.Takes(b.Clock(), src.held.Clock) {
+		if src.has && !o.rule.Takes(b.Clock(), src.held.Clock) {
 			o.drop(src)
 		}
 	}
@@ -358,6 +377,7 @@ func (o *gathering) drain() (took bool, err error) {
 // collect lists the held updates for the fold.
 func (o *gathering) collect() {
 	b := o.b
+	b.aged(o.rule)
 	b.updates = b.updates[:0]
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]

@@ -97,7 +97,7 @@ func (b *Boxes) bury() {
 	if b.settles() {
 		b.Over(b.Job.RouteRank(), b.Clock())
 	}
-	c.drop(func(s source) bool {
+	b.drop(func(s source) bool {
 		if c.view.Has(s.rank) {
 			return false
 		}
@@ -118,16 +118,18 @@ func (b *Boxes) bury() {
 // have reused slots which this rank had not read, while it was in the call. nil: all were.
 func (b *Boxes) leave(among []int) {
 	if among != nil && len(among) < b.Job.Size {
-		b.ch.drop(func(s source) bool { return !slices.Contains(among, s.rank) })
+		b.drop(func(s source) bool { return !slices.Contains(among, s.rank) })
 	}
 }
 
 // drop closes the boxes of dead ranks.
-func (c *channel) drop(which func(source) bool) {
+func (b *Boxes) drop(which func(source) bool) {
+	c := b.ch
 	c.sources = slices.DeleteFunc(c.sources, func(s source) bool {
 		if !which(s) {
 			return false
 		}
+		b.keep(&s)
 		if c.spec.Mode == rdma.Newest {
 			s.countOverwritten(true)
 		}

@@ -47,6 +47,10 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 		return say.Errorf(core.ErrState, "%s: %d scatters without a gather, and %s allows %d", b.Called("scatter"), b.unfolds+1, b.ch.mode.Rule, b.unfolds).
 			In(b.Called("scatter")).Try("Call gather() first, or sync(), which does both.")
 	}
+	if to != nil && b.totals != nil {
+		return say.Errorf(core.ErrUnsupported, "%s: to= does not go with the fold of changes", b.Called("scatter")).
+			At("the sum of changes is that of all ranks").Try("Leave to= out.")
+	}
 	o.b, o.n, o.named, o.weight, o.late = b, n, to != nil, weight, o.late[:0]
 	if err := o.address(to); err != nil {
 		return err
@@ -149,8 +153,8 @@ func (o *scattering) advance() (bool, error) {
 			o.narrow()
 		}
 		start := time.Now()
-		stamp := rdma.Stamp{Clock: clock, Weight: o.weight}
-		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.sentTo(), Out: out, Queue: b.queues()}
+		stamp := rdma.Stamp{Clock: clock, Weight: o.weight, Tag: b.era}
+		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.sentTo(), Out: out, Queue: b.queues(), Weight: o.weight}
 		if m.To == nil {
 			m.To = m.Readers
 		}

@@ -14,6 +14,9 @@ func (b *Boxes) countOverwritten(closing bool) {
 		return
 	}
 	for i := range b.ch.sources {
+		if b.totals != nil && !closing {
+			_ = b.total(&b.ch.sources[i]) // of this era; an error comes again, in the gather
+		}
 		b.ch.sources[i].countOverwritten(closing)
 	}
 }
@@ -24,7 +27,7 @@ func (s *source) countOverwritten(closing bool) {
 		if u, ok, err := s.inbox.Next(); ok && err == nil {
 			s.held, s.has = u, true
 		}
-		if s.has {
+		if s.has && s.held.Seq != s.read {
 			lost--
 		}
 	}

@@ -1,8 +1,11 @@
 package boxes
 
 import (
+	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/rule"
+	"malt/rdma"
 )
 
 // syncing is a sync in progress: on the vector's route, or a scatter and then a
@@ -12,6 +15,7 @@ type syncing struct {
 	stage  int
 	clock  uint64 // of the sync on the route
 	weight float64
+	slack  int  // of this one, in place of the rule's; negative: as the rule says
 	noted  bool // the marks say that this rank waits
 	watch  core.Watch
 }
@@ -23,7 +27,12 @@ const (
 	gathers
 )
 
-func (o *syncing) start(b *Boxes, rows []int64, weight float64, fold reduce.Op) error {
+func (o *syncing) start(b *Boxes, rows []int64, weight float64, slack int, fold reduce.Op) error {
+	if slack >= 0 && b.ch.mode.Rule.Boxes() != rdma.Newest {
+		return say.Errorf(core.ErrUnsupported, "%s: slack=%d does not go with consistency=%s", b.Called("sync"), slack, b.ch.mode.Rule).
+			Try("Leave slack= out, or make the vector with consistency=ssp:2 or async.")
+	}
+	o.slack = slack
 	o.b, o.stage, o.clock, o.weight, o.noted = b, scatters, b.Clock()+1, weight, false
 	// What a scatter refuses is refused by every route, too.
 	err := b.scattering.start(b, len(b.Data), rows, nil, weight)
@@ -105,6 +114,9 @@ func (o *syncing) gather() error {
 	o.stage = gathers
 	err := o.b.gathering.start(o.b)
 	o.b.gathering.method = "sync"
+	if o.slack >= 0 {
+		o.b.gathering.rule = rule.Rule{Kind: rule.SSP, N: uint64(o.slack)}
+	}
 	return err
 }
 

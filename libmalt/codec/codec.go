@@ -27,9 +27,10 @@ type Codec interface {
 	Repeats() bool
 	// Widened says that there is a receiver which has got no message yet.
 	Widened()
-	// Settled says that all ranks have the present values; Renewed, that the boxes are
+	// Settled says that all ranks have the present values; with summed, that these are the
+	// sum of the shares of those ranks: see Cumulative. Renewed says that the boxes are
 	// new, and what was not read in the old ones counts as read.
-	Settled()
+	Settled(summed []int)
 	Renewed()
 
 	// Decode reads the updates of a gather. The other methods are about these, until the
@@ -55,6 +56,7 @@ type Message struct {
 	Readers []int // of the box, To among them
 	Out     rdma.Outbox
 	Queue   bool // nothing is overwritten
+	Weight  float64
 }
 
 // Update is one received payload.
@@ -94,7 +96,7 @@ type dense struct {
 func (d dense) Most() int                            { return len(d.m.Data) }
 func (dense) Row() int                               { return 0 }
 func (dense) Repeats() bool                          { return false }
-func (dense) Settled()                               {}
+func (dense) Settled([]int)                          {}
 func (dense) Widened()                               {}
 func (dense) Renewed()                               {}
 func (dense) Show([]Update)                          {}

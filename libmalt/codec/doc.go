@@ -29,4 +29,13 @@
 //     result of a scatter is an upper bound.
 //   - sparse=gradient has the same result as whole vectors: a missing row is zero,
 //     and messages with most of the rows go as whole vectors.
+//
+// # Changes
+//
+// With a fold of changes a message is the total of what its sender has changed since all
+// had the same values, each change times the weight of its scatter. A newer total holds the older
+// ones, so an update that is overwritten loses nothing, and the newest of each sender counts until
+// a newer one has come: a Cumulative codec, whose updates the boxes keep from gather to gather.
+// Each rank adds up start, totals and what its loop has changed since, in the order of ranks.
+// An era ends where all have the same values again; each message has that of its sender.
 package codec

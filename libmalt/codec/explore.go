@@ -4,6 +4,7 @@ package codec
 
 import (
 	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
 )
 
@@ -11,6 +12,16 @@ import (
 func Explored(m *core.Member, shape spvec.Shape) Codec {
 	return &model{rows: rows{m: m, shape: shape}, shadow: make([]byte, shape.Bytes()), sent: make([]uint64, m.Job.Size)}
 }
+
+// ExploredChanges is that of changes.
+func ExploredChanges(m *core.Member, runs []reduce.Run, op reduce.Op) Codec {
+	p := newChanges(m, runs, op)
+	p.lay(make([]byte, 3*p.bytes()))
+	return p
+}
+
+// ScratchOfChanges is as Scratch.
+var ScratchOfChanges = []string{"dense", "runs", "mapped", "srcs", "room"}
 
 // Scratch are the fields of a codec that are always written before they are read, or that
 // are not its own.

@@ -20,7 +20,7 @@ type model struct {
 
 func (p *model) Repeats() bool { return true }
 
-func (p *model) Settled() {
+func (p *model) Settled([]int) {
 	p.unname()
 	copy(p.shadow, p.m.Data)
 	p.ledger.Clear()

@@ -103,7 +103,7 @@ func (p *rows) Close() error {
 type gradient struct{ rows }
 
 func (p *gradient) Repeats() bool { return false }
-func (p *gradient) Settled()      { p.unname() }
+func (p *gradient) Settled([]int) { p.unname() }
 func (p *gradient) Widened()      {}
 func (p *gradient) Renewed()      {}
 

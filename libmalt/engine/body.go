@@ -48,9 +48,11 @@ func (b *Body) Abandon() {
 	}
 }
 
-func (b *Body) Settled()   { b.Engine.Settled() }
-func (b *Body) Row() int   { return 0 }
-func (b *Body) CountLost() {}
+func (b *Body) Settled([]int)           { b.Engine.Settled() }
+func (b *Body) Share() ([]byte, uint64) { return b.Data, 0 }
+func (b *Body) Age() uint64             { return 0 }
+func (b *Body) Row() int                { return 0 }
+func (b *Body) CountLost()              {}
 
 func (b *Body) Leave() error             { return b.Engine.Close() }
 func (b *Body) Writers(late []int) []int { return b.Engine.Writers(late) }
@@ -90,9 +92,9 @@ func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
 }
 
 // Sync is both.
-func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, _ reduce.Op) (int, error) {
-	if rows != nil {
-		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called("sync")).At("an engine carries it").Try("Leave rows= out.")
+func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, slack int, _ reduce.Op) (int, error) {
+	if rows != nil || slack >= 0 {
+		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= and slack= do not go with this vector", b.Called("sync")).At("an engine carries it").Try("Leave them out.")
 	}
 	err := b.run(ctx, &b.calls.sync, "sync", core.InGather, func(c *call) {
 		c.scatter(weight)

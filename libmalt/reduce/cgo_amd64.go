@@ -5,6 +5,8 @@ package reduce
 // #cgo CFLAGS: -O2 -std=c11 -Wall -Wextra
 // #cgo noescape malt_fold
 // #cgo nocallback malt_fold
+// #cgo noescape malt_change
+// #cgo nocallback malt_change
 // #cgo noescape malt_differ
 // #cgo nocallback malt_differ
 // #include "kernels.h"
@@ -52,6 +54,17 @@ func addresses(to []C.uintptr_t, list [][]byte) []C.uintptr_t {
 		to = append(to, C.uintptr_t(uintptr(unsafe.Pointer(&b[0]))))
 	}
 	return to
+}
+
+// changeC runs the C kernel; of addresses see foldC.
+func changeC(p path, dt DType, dst, base, from, to []byte, weight float64) {
+	var room [4]C.uintptr_t
+	at := addresses(room[:0], [][]byte{dst, base, from, to})
+	C.malt_change(C.int(p), C.int(dt), at[0], at[1], at[2], at[3], C.double(weight), C.size_t(len(dst)))
+	runtime.KeepAlive(dst)
+	runtime.KeepAlive(base)
+	runtime.KeepAlive(from)
+	runtime.KeepAlive(to)
 }
 
 // differC fills mask, of which there is one for each 256 bytes of a.

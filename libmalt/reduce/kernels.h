@@ -25,6 +25,10 @@ int malt_best_path(void);
 void malt_fold(int path, int op, int dtype, const uintptr_t *dst, size_t m, const uintptr_t *src,
                const double *weights, double total, size_t k, size_t bytes);
 
+/* Writes the bytes bytes of base + weight * (to - from) to dst, which may be one of these. */
+void malt_change(int path, int dtype, uintptr_t dst, uintptr_t base, uintptr_t from, uintptr_t to, double weight,
+                 size_t bytes);
+
 /*
  * For every path but MALT_PATH_GO: sets bit i of mask[n] where word 64 * n + i,
  * of 4 bytes, at a is not that at b, or 0 where b is NULL, and clears the others.

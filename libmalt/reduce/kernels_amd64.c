@@ -127,6 +127,21 @@ void malt_fold(int path, int op, int dtype, const uintptr_t *dst, size_t m, cons
 		fold_avx2_f64(op, out, src, weights, total, k, bytes);
 }
 
+void malt_change(int path, int dtype, uintptr_t dst, uintptr_t base, uintptr_t from, uintptr_t to, double weight,
+                 size_t bytes)
+{
+	char *d = (char *)dst;
+	const char *b = (const char *)base, *f = (const char *)from, *t = (const char *)to;
+	if (path == MALT_PATH_AVX512 && dtype == MALT_F32)
+		change_avx512_f32(d, b, f, t, (float)weight, bytes);
+	else if (path == MALT_PATH_AVX512)
+		change_avx512_f64(d, b, f, t, weight, bytes);
+	else if (dtype == MALT_F32)
+		change_avx2_f32(d, b, f, t, (float)weight, bytes);
+	else
+		change_avx2_f64(d, b, f, t, weight, bytes);
+}
+
 /* Bit i: word i of the 8 at a is that at b. */
 __attribute__((target("avx2"))) static inline uint64_t same_of_8(const char *a, const char *b)
 {

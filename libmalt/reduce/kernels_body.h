@@ -265,6 +265,18 @@ TARGET static void FN(fold)(int op, outputs dst, const uintptr_t *src, const dou
 	}
 }
 
+TARGET static void FN(change)(char *dst, const char *base, const char *from, const char *to, T weight, size_t len)
+{
+	const V w = (V){0} + weight;
+	for (size_t i = 0; i < len;) {
+		int whole = len - i >= BYTES;
+		V v = w * (FN(load_some)(to + i, whole) - FN(load_some)(from + i, whole));
+		v = FN(settle)(FN(load_some)(base + i, whole) + v);
+		memcpy(dst + i, &v, whole ? BYTES : sizeof(T));
+		i += whole ? BYTES : sizeof(T);
+	}
+}
+
 #undef FN
 #undef INLINE
 #undef V

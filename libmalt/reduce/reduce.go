@@ -45,17 +45,23 @@ const (
 	Sum
 	Min
 	Max
-	Replace // the last operand
+	Replace     // the last operand
+	SumChanges  // of vectors alone: see package codec
+	MeanChanges // the same, each divided by the number of ranks
 )
 
 var opNames = []string{
 	Mean: "mean", MeanReceived: "mean-received", Sum: "sum", Min: "min", Max: "max", Replace: "replace",
+	SumChanges: "sum-changes", MeanChanges: "mean-changes",
 }
 
 func (o Op) String() string { return nameOf(opNames, int(o), "Op") }
 
 // Weighted tells whether the weights of the operands matter.
 func (o Op) Weighted() bool { return o == Mean || o == MeanReceived }
+
+// Changes tells whether o adds up what the ranks have changed. There is no Fold of these.
+func (o Op) Changes() bool { return o >= SumChanges }
 
 // Names returns the names of all operations.
 func Names() []string { return slices.Clone(opNames[1:]) }

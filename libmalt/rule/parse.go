@@ -28,7 +28,8 @@ type Rule struct {
 	N uint64
 }
 
-const maxN = 1 << 16 // a larger slack or depth is a typing error
+// MaxN is the largest slack or depth: a larger one is a typing error.
+const MaxN = 1 << 16
 
 var names = []string{"bsp", "async", "ssp:2", "notify-ack"}
 
@@ -41,8 +42,8 @@ func Parse(s string) (Rule, error) {
 	var n uint64
 	if hasArg {
 		var err error
-		if n, err = strconv.ParseUint(arg, 10, 64); err != nil || n > maxN {
-			return Rule{}, say.Errorf(nil, "consistency %.40q: expected a whole number from 0 to %d after the colon", s, maxN).Try("Write, for example, ssp:2.")
+		if n, err = strconv.ParseUint(arg, 10, 64); err != nil || n > MaxN {
+			return Rule{}, say.Errorf(nil, "consistency %.40q: expected a whole number from 0 to %d after the colon", s, MaxN).Try("Write, for example, ssp:2.")
 		}
 	}
 	switch name {

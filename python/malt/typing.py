@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 __all__ = [
+    "ChangesName",
     "Consistency",
     "Even",
     "FileFormat",
@@ -51,8 +52,11 @@ Consistency: TypeAlias = Literal[
 ]  # fmt: skip
 """``consistency=``."""
 
-FoldName: TypeAlias = Literal["mean", "mean-received", "sum", "min", "max", "replace"]
+FoldName: TypeAlias = Literal["mean", "mean-received", "sum", "min", "max", "replace", "sum-changes", "mean-changes"]
 """``fold=``, besides functions."""
+
+ChangesName: TypeAlias = Literal["sum-changes", "mean-changes"]
+"""The folds that add up what ranks have changed."""
 
 OnDeath: TypeAlias = Literal["stop", "continue"]
 """``on_death=`` of `malt.init`."""

@@ -53,7 +53,10 @@ def drop_unfinished(timeout: float) -> None:
     for unfinished in list(_objects):
         with contextlib.suppress(Error):  # most of all: it has nothing to gather
             if unfinished.lockstep():
-                unfinished.gather_with(lambda _: None, timeout)
+                if "-changes" in unfinished.describe():
+                    unfinished.gather(timeout)  # it takes no function, and changes are not dropped
+                else:
+                    unfinished.gather_with(lambda _: None, timeout)
 
 
 class Object(Place):
@@ -113,6 +116,9 @@ class Object(Place):
     def sync_rows(self, rows: np.ndarray[Any, Any], weight: float, timeout: float | None) -> int:
         """Sync, sending these rows: a contiguous array of int64."""
         return self._call(lib.malt_vector_sync_rows, (self.handle, *_borrowed(rows), weight), timeout, self._count)
+
+    def sync_slack(self, slack: int, weight: float, timeout: float | None) -> int:
+        return self._call(lib.malt_vector_sync_slack, (self.handle, slack, weight), timeout, self._count)
 
     def gather_by(self, fold: str, timeout: float | None) -> int:
         return self._call(lib.malt_vector_gather, (self.handle, encoded(fold)), timeout, self._count)
@@ -240,6 +246,12 @@ class Object(Place):
         clock = ffi.new("uint64_t *")
         check(lib.malt_object_clock(self.handle, clock))
         return int(clock[0])
+
+    def age(self) -> int:
+        self.must_be_open()
+        age = ffi.new("uint64_t *")
+        check(lib.malt_vector_age(self.handle, age))
+        return int(age[0])
 
     def describe(self) -> str:
         self.must_be_open()

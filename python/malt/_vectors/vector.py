@@ -13,7 +13,7 @@ from .. import _lib
 from .._guide import lines
 from .._job import world
 from .._options import choose, misspelt, spelled
-from ..typing import Consistency, Op, Sparse, Start, Uneven
+from ..typing import ChangesName, Consistency, Op, Sparse, Start, Uneven
 from . import folds
 from .arguments import check_every, number, row_elements
 from .arrays import Array, Spec, assign, specs
@@ -69,9 +69,15 @@ class Vector(Exchange, Generic[Element]):
         no rank waits, and newer updates overwrite older ones. ``ssp:S``: no rank is more
         than S scatters ahead of its senders. ``notify-ack:D``: a rank waits for
         the next update of each of its senders, and is at most D ahead.
-    fold : {"mean", "mean-received", "sum", "min", "max", "replace"} or callable
+    fold : {"mean", "mean-received", "sum", "min", "max", "replace", "sum-changes", "mean-changes"} or callable
         How a rank combines updates with its own values. ``mean`` is weighted by
         the ``weight=`` of the scatters. ``sum`` lacks the updates that were overwritten.
+        ``mean-changes`` and ``sum-changes`` are for ``all`` in ``bsp``, ``ssp`` and
+        ``async``, and lose nothing: after a sync the array is the start values plus what
+        each rank has changed, times the ``weight=`` of its sync; see `age`. A model's loop takes
+        ``mean-changes``, which divides by the number of ranks, at the learning rate of
+        ``mean``. ``sum-changes`` adds the steps of all ranks up: it is for changes that
+        seldom meet, such as rows of a matrix factorisation.
         A function gets ``(own, updates)`` and returns the new value; it may change
         ``own`` in place and return it. ``own`` is `array`, or `arrays` as a tuple;
         ``updates`` is a list of `Update`. The function runs in the calling thread, only if
@@ -342,7 +348,7 @@ class Vector(Exchange, Generic[Element]):
             self._take()
             own = fold is not None or self._own_fold is not None
             count = self._gather(fold, timeout) if own else self._object.gather(timeout)
-            if count:
+            if count or self._cumulative:
                 self._give()
         if self._sent:
             sent, self._sent = self._sent, []
@@ -367,6 +373,7 @@ class Vector(Exchange, Generic[Element]):
         every: int = 1,
         rows: RowsLike | None = None,
         weight: float = 1.0,
+        slack: int | None = None,
         timeout: float | None = None,
         **unknown: NoReturn,
     ) -> int | None:
@@ -382,6 +389,9 @@ class Vector(Exchange, Generic[Element]):
         rows : array of int, mask, or scipy.sparse matrix, optional
             As for `scatter`. The rows of skipped calls are sent, too; if one of these calls
             had no ``rows``, all rows are searched for changes.
+        slack : int, optional
+            In ``ssp`` and ``async``: how many syncs the senders may be behind in this one. By
+            default, as the consistency says.
 
         Returns
         -------
@@ -409,7 +419,9 @@ class Vector(Exchange, Generic[Element]):
             raise misspelt(unknown, self.sync)
         if type(every) is not int or every < 1:
             check_every(every)
-        if self._plain_sync and every == 1 and fold is None and rows is None:
+        if slack is not None:
+            self._check_slack(slack, fold)
+        elif self._plain_sync and every == 1 and fold is None and rows is None:
             count = self._object.sync(weight if type(weight) is float else number(weight), timeout)
             if listeners:
                 self._exchanged(count, marks())
@@ -427,7 +439,9 @@ class Vector(Exchange, Generic[Element]):
         if first:
             self._look_for_changes(synced=True)
         named = None if self._named is None else self._named.take()
-        if fold is None and self._own_fold is None:
+        if slack is not None:
+            count = self._object.sync_slack(slack, weight, timeout)
+        elif fold is None and self._own_fold is None:
             if named is None:
                 count = self._object.sync(weight, timeout)
             else:
@@ -438,7 +452,7 @@ class Vector(Exchange, Generic[Element]):
             else:
                 self._object.scatter(None, timeout, rows=named, weight=weight)
             count = self._gather(fold, timeout)
-        if count:
+        if count or self._cumulative:
             self._give()
         if listeners:
             self._exchanged(count, marks())
@@ -454,6 +468,18 @@ class Vector(Exchange, Generic[Element]):
                 )
             )
         return count
+
+    def _check_slack(self, slack: int, fold: Fold | None) -> None:
+        """Raise unless a sync can have this slack."""
+        if type(slack) is not int or slack < 0:
+            raise ValueError(lines(f"slack={slack!r}", "expected a whole number, at least 0"))
+        if fold is not None or self._own_fold is not None or self._named is not None:
+            raise ValueError(
+                lines(
+                    f"slack={slack} with a function as fold=, with fold= of one sync, or with sparse=",
+                    do="Leave slack= out, and make the vector with consistency='ssp:N'.",
+                )
+            )
 
     def _name(self, rows: RowsLike | None) -> None:
         """Keep what ``rows=`` of a sync names until one communicates."""
@@ -505,7 +531,7 @@ class Vector(Exchange, Generic[Element]):
 
     # -------------------------------------------------------------- together
 
-    def allreduce(self, op: Op = "mean", *, timeout: float | None = None) -> None:
+    def allreduce(self, op: Op | ChangesName | None = None, *, timeout: float | None = None) -> None:
         """Combine the values of all ranks in place; every rank gets the same bits. Collective.
 
         Graph and consistency do not matter. Updates that were not gathered yet count as seen.
@@ -513,8 +539,10 @@ class Vector(Exchange, Generic[Element]):
 
         Parameters
         ----------
-        op : {"mean", "sum", "min", "max"}
-            How to combine, element by element.
+        op : {"mean", "sum", "min", "max"}, optional
+            How to combine, element by element: by default "mean". With the fold
+            ``sum-changes`` or ``mean-changes`` it is by default that fold: the start values plus
+            all changes of all ranks. After any of them, changes count from the new values on.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -533,7 +561,9 @@ class Vector(Exchange, Generic[Element]):
         ...     v.array
         array([0., 1., 2.])
         """
-        if op not in world.OPS:
+        if op is None:
+            op = cast("ChangesName", self.fold) if self._cumulative else "mean"
+        elif op not in world.OPS and not (self._cumulative and op == self.fold):
             choose("op", op, world.OPS)
         if self._mirrored:
             self._take()
@@ -609,8 +639,18 @@ class Vector(Exchange, Generic[Element]):
     def _simplify(self) -> None:
         """Find out which calls are nothing but the library's own, and need not look for more."""
         self._mirrored = type(self)._take is not Vector._take or type(self)._give is not Vector._give
+        self._cumulative = self.fold in get_args(ChangesName)
         self._plain_gather = self._own_fold is None and not self._mirrored
         self._plain_sync = self._plain_gather and self._idle is None and self._named is None
+
+    @property
+    def age(self) -> int:
+        """How many syncs of the rank farthest behind the last gather lacked, with a fold of changes.
+
+        Ranks that are away (in a collective call, or gone) do not count. It is at most S in ``ssp:S``,
+        0 in ``bsp``, and 0 with other folds.
+        """
+        return self._object.age()
 
     @property
     def sparse(self) -> Literal[False] | Sparse:

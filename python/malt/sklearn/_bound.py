@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .._job import world
 from .._vectors import vector
 from .._vectors.arrays import Array
 from .._vectors.folds import Fold
-from ..typing import Op
+from ..typing import ChangesName, Op, Start
 from ._agree import Agreement
 from ._counts import Totals
 from ._state import State, digest
@@ -32,7 +32,8 @@ class Bound(vector.Vector):
         timeout: float | None,
         options: dict[str, Any],
     ) -> None:
-        super().__init__([np.array(a, order="C") for a in values], start="own", **options)
+        start: Start = "same" if agreement.same and options["fold"] in get_args(ChangesName) else "own"
+        super().__init__([np.array(a, order="C") for a in values], start=start, **options)
         self._idle = None  # a model may well stay as it is between two exchanges
         self._state = state
         self._untouched = ""  # digest of a model that was another rank's and has not changed since
@@ -63,10 +64,10 @@ class Bound(vector.Vector):
         fold = "sum of counts" if isinstance(self._state, Totals) else self.fold
         return self._repr(f"{estimator}: {shape}", fold=fold).replace(type(self).__name__, "Vector", 1)
 
-    def combine(self, op: Op, timeout: float | None) -> None:
+    def combine(self, op: Op | None, timeout: float | None) -> None:
         """Combine all ranks' models; what has learnt nothing does not count in a mean."""
         state = self._state
-        if world.size() == 1:
+        if world.size() == 1 or (op is None and self._cumulative):
             self.allreduce(op, timeout=timeout)
         elif isinstance(state, Totals):
             self._take()
@@ -76,6 +77,7 @@ class Bound(vector.Vector):
             self._take()
             counts = digest(self.arrays) != self._untouched if self._untouched else True
             n = sum(world.allgather_in("malt.sklearn.Vector.allreduce", counts, timeout))
+            op = op or "mean"
             if op == "mean" and 0 < n < world.size():
                 for array in self.arrays:
                     array *= 1 / n if counts else 0

@@ -18,7 +18,7 @@ from .._vectors.every import Calls
 from .._vectors.exchange import Exchanged, options
 from .._vectors.folds import Fold
 from .._vectors.graph import GraphLike
-from ..typing import Consistency, Op, Start
+from ..typing import ChangesName, Consistency, Op, Start
 from ._agree import agree
 from ._bound import Bound
 from ._centres import Centres
@@ -55,9 +55,9 @@ class Vector(Exchanged):
         momentum. Messages are then three times, or twice, as large.
     graph, consistency, name
         As for `malt.Vector`.
-    fold : {"mean", "mean-received", "sum", "min", "max", "replace"} or callable
-        As for `malt.Vector`, for weights; ``mean`` by default. Centres do not allow sum, min
-        or max, and counts are always added up.
+    fold : {"mean", "mean-received", "sum", "min", "max", "replace", "sum-changes", "mean-changes"} or callable
+        As for `malt.Vector`, for weights; ``mean`` by default. Centres do not allow sum, min,
+        max or changes, and counts are always added up.
     start : {"same", "own"}, optional
         Whether each rank starts with rank 0's model or with its own. By default with its
         own if all ranks start from the same values (linear models start with zeros;
@@ -153,8 +153,8 @@ class Vector(Exchanged):
         if start is not None:
             choose("start", start, get_args(Start))
         world.init()
-        _lib.check_vector(name, options(graph, consistency))
-        self._start = start
+        _lib.check_vector(name, options(graph, consistency, fold=fold if isinstance(fold, str) else None))
+        self._start = "same" if start is None and fold in get_args(ChangesName) else start
         self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "fold": fold or "mean"}
         self._name = name
         self._vectors: list[Bound | None] = [None] * len(self._states)
@@ -230,15 +230,16 @@ class Vector(Exchanged):
 
     # -------------------------------------------------------------- together
 
-    def allreduce(self, op: Op = "mean", *, timeout: float | None = None) -> None:
+    def allreduce(self, op: Op | None = None, *, timeout: float | None = None) -> None:
         """Combine all ranks' models; every rank gets the same bits. Collective.
 
         A rank whose estimator has had no data does not count in the mean.
 
         Parameters
         ----------
-        op : {"mean", "sum", "min", "max"}
-            For weights. Centres are always averaged, and counts always added up.
+        op : {"mean", "sum", "min", "max"}, optional
+            For weights; by default "mean", or the fold if that is one of changes.
+            Centres are always averaged, and counts always added up.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -249,8 +250,9 @@ class Vector(Exchanged):
         StateError, MismatchError, TimeoutError, PeerError
             As for `sync`.
         """
-        choose("op", op, world.OPS)
-        if op != "mean" and isinstance(self._state, Totals | Centres):
+        if op is not None:
+            choose("op", op, world.OPS)
+        if op not in (None, "mean") and isinstance(self._state, Totals | Centres):
             raise UnsupportedError(lines(f"op={op!r} makes no sense for {self._state.name}", do="Leave it out."))
         for v in self._ready(timeout):
             v.combine(op, timeout)
@@ -371,5 +373,5 @@ class Vector(Exchanged):
             raise UnsupportedError(
                 lines(f"fold={fold!r}", f"the counts of {self._state.name} are always added up", "Leave it out.")
             )
-        if isinstance(self._state, Centres) and fold in ("sum", "min", "max"):
+        if isinstance(self._state, Centres) and fold in ("sum", "min", "max", *get_args(ChangesName)):
             raise UnsupportedError(lines(f"fold={fold!r}", "centres are averaged by their counts", "Leave it out."))

@@ -15,7 +15,7 @@ from .._job import world
 from .._options import choose, misspelt, options_of
 from .._vectors import vector
 from .._vectors.idle import Idle
-from ..typing import Of
+from ..typing import ChangesName, Of
 from ._deal import deal
 from ._model import Model
 
@@ -164,6 +164,14 @@ class Vector(vector.Vector[Any]):
         choose("of", of, get_args(Of))
         self._of = of
         self._model = Model(model, of, buffers)
+        if of == "grads" and options.get("fold") in get_args(ChangesName):
+            raise ValueError(
+                lines(
+                    f"fold={options['fold']!r} with of='grads'",
+                    "gradients are new at each step: their changes mean nothing",
+                    "Leave of= out, or take fold='sum' or 'mean'.",
+                )
+            )
         if of == "grads" and self._model.has_buffers and options.get("fold", "mean") in ("sum", "min", "max"):
             raise ValueError(
                 lines(

@@ -136,6 +136,8 @@ static void one_vector(void)
 	FAILS(MALT_ESTATE, "gather_begin", malt_object_gather_end(v, 1));
 	FAILS(MALT_EINVAL, "fold is NULL", malt_vector_gather_with(v, NULL, NULL, -1, &folded));
 	FAILS(MALT_EINVAL, "clock", malt_object_clock(v, NULL));
+	FAILS(MALT_EINVAL, "age", malt_vector_age(v, NULL));
+	FAILS(MALT_EINVAL, "slack=65537", malt_vector_sync_slack(v, 65537, 1, -1, NULL));
 	CHECK(sent == 0 && folded == 9);
 
 	OK(malt_object_clock(v, &clock));

@@ -26,6 +26,8 @@ static void refused(malt_handle h, const char *words)
 	FAILS(MALT_EHANDLE, words, malt_vector_broadcast(h, 0, -1));
 	FAILS(MALT_EHANDLE, words, malt_object_configure(h, "", -1));
 	FAILS(MALT_EHANDLE, words, malt_object_clock(h, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_age(h, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_sync_slack(h, 1, 1, -1, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_describe(h, NULL, 0, &u64));
 	FAILS(MALT_EHANDLE, words, malt_object_receivers(h, ranks, 4, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_senders(h, ranks, 4, &u32));

@@ -1,0 +1,97 @@
+"""Folds of changes, at any number of ranks: whole numbers in floats, so that sums are exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import malt
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "async"])
+def test_g13_every_change_is_there_after_an_allreduce(r: int, n: int, consistency: str, dtype: type) -> None:
+    with malt.Vector(np.full(1001, 5, dtype), fold="sum-changes", consistency=consistency) as v:
+        for era in range(1, 3):
+            for _ in range(r + 1):  # each rank has its own number of syncs
+                v.array += 2
+                v.sync()
+                assert v.age <= {"bsp": 0, "ssp:2": 2, "async": r + 1}[consistency]
+            v.array += 1
+            v.allreduce()
+            assert set(v.array.tolist()) == {5 + era * (n * (n + 1) + n)}
+        v.array += r
+        v.broadcast(n - 1)
+        v.array += 1
+        v.allreduce()
+        assert set(v.array.tolist()) == {5 + 2 * (n * (n + 1) + n) + (n - 1) + n}
+
+
+def test_several_arrays_change_as_one(r: int, n: int) -> None:
+    with malt.Vector([np.zeros(3, np.float32), np.ones((2, 2))], fold="sum-changes") as v:
+        v.arrays[0][:] += 1
+        v.arrays[1][:] += r
+        v.sync()
+        assert v.arrays[0].tolist() == [n] * 3
+        assert set(v.arrays[1].ravel().tolist()) == {1 + n * (n - 1) // 2}
+        malt.barrier()
+
+
+def test_mean_changes_takes_the_step_of_mean(n: int) -> None:
+    with malt.Vector(np.zeros(4), fold="mean-changes", consistency="ssp:0") as v:
+        for step in range(1, 4):
+            v.array += 1
+            v.sync()
+            malt.barrier()
+            np.testing.assert_allclose(v.array, step, rtol=0, atol=1e-12)
+        assert (v.fold, n) == ("mean-changes", malt.size())
+
+
+def test_g1_alone_changes_leave_the_array_as_it_is(n: int) -> None:
+    if n > 1:
+        pytest.skip("for one rank")
+    values = np.random.default_rng(0).standard_normal(1001).astype(np.float32)
+    with malt.Vector(np.zeros(1001, np.float32), fold="mean-changes", consistency="async") as v:
+        for _ in range(3):
+            v.array += values
+            before = v.array.copy()
+            v.sync(weight=0.3)
+            v.allreduce()
+            assert v.array.tobytes() == before.tobytes()
+
+
+def test_slack_of_one_sync(n: int) -> None:
+    with malt.Vector(3, fold="sum-changes", consistency="async") as v:
+        v.array += 1
+        v.sync(slack=0)  # waits for all
+        assert v.array.tolist() == [n] * 3
+        assert v.age == 0
+        malt.barrier()
+        for wrong in (-1, 1.5, "2"):
+            with pytest.raises(ValueError, match="slack="):
+                v.sync(slack=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="Leave slack= out"):
+            v.sync(lambda own, _: own, slack=1)
+        malt.barrier()
+
+
+def test_what_does_not_go_with_changes(n: int) -> None:
+    for options, words in [
+        ({"graph": "ring"}, "Take graph=all"),
+        ({"consistency": "notify-ack"}, "Take consistency=bsp"),
+        ({"sparse": "model"}, "Leave sparse out"),
+        ({"start": "own"}, "Take start=same"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            malt.Vector(3, fold="sum-changes", **options)  # type: ignore[arg-type]
+    with malt.Vector(3, fold="sum-changes") as v, malt.Vector(3) as plain:
+        with pytest.raises(ValueError, match="op="):
+            plain.allreduce("sum-changes")
+        with pytest.raises(ValueError, match="another vector"):
+            v.configure(fold="mean")
+        if n > 1:
+            v.scatter()
+            with pytest.raises(malt.UnsupportedError, match="fold=mean"):
+                v.gather(lambda own, _: own)
+            v.gather()
+        malt.barrier()
