@@ -29,12 +29,14 @@ type deadline struct {
 	at    time.Time // its end, or when the function of malt_on_long_wait is called
 	done  chan struct{}
 	timer *time.Timer
-	lent  bool // somebody was given what outlives the call: a channel, or a timer
+	drops func() // called before each sleep
+	lent  bool   // somebody was given what outlives the call: a channel, or a timer
 }
 
 var (
 	_ rdma.Sleeper    = (*deadline)(nil)
 	_ libmalt.Patient = (*deadline)(nil)
+	_ libmalt.Drowsy  = (*deadline)(nil)
 )
 
 // deadlines keeps one for the next call, so that calls which need not sleep
@@ -47,7 +49,7 @@ func (p *deadlines) within(timeoutMs int64, jobs time.Duration) *deadline {
 	if d == nil {
 		d = &deadline{}
 	}
-	d.timeout, d.begun, d.done, d.over = timeoutOf(timeoutMs, jobs), time.Time{}, nil, false
+	d.timeout, d.begun, d.done, d.over, d.drops = timeoutOf(timeoutMs, jobs), time.Time{}, nil, false, nil
 	return d
 }
 
@@ -164,9 +166,15 @@ func (d *deadline) AfterFunc(f func()) (stop func() bool) {
 	return time.AfterFunc(left, f).Stop
 }
 
+// OnSleep has f called before each sleep.
+func (d *deadline) OnSleep(f func()) { d.drops = f }
+
 // Sleep sleeps in C. What the caller's function of malt_look_up can end is the
 // time.
 func (d *deadline) Sleep(word *uint32, seen uint32) {
+	if d.drops != nil {
+		d.drops()
+	}
 	if left := d.left(); left > 0 && C.maltc_sleep(unsafe.Pointer(word), C.uint32_t(seen), C.int64_t(left)) != 0 {
 		d.interrupt()
 	}

@@ -14,6 +14,7 @@
 //	args.go      C arguments, checked
 //	deadline.go  timeout_ms to a context that costs nothing until a call sleeps
 //	objects.go   the common part of vectors and segments
+//	trace.go     memory in which other processes see the rank
 //	closed.go    the last message of a process whose descriptors are closed
 //
 // Nothing else in MALT exports to C, and nothing imports this package.

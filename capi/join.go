@@ -54,11 +54,9 @@ func join(options string, timeoutMs int64) error {
 	life.Lock()
 	defer life.Unlock()
 	pending = nil
-	if late != nil {
-		return late
-	}
-	if j.err != nil {
-		return j.err
+	if err := cmp.Or(late, j.err); err != nil {
+		hide()
+		return err
 	}
 	publish(j.world)
 	reportJoined(j.config)
@@ -79,6 +77,7 @@ func enterJoining(options string) (*joining, error) {
 	if err != nil {
 		return nil, err
 	}
+	show(&config)
 	pending = startJoining(config)
 	return pending, nil
 }
@@ -220,6 +219,7 @@ func maltGoFinalize() (status C.malt_status) {
 		return fail(err) // nothing was closed
 	}
 	world.Store(nil)
+	hide()
 	C.maltc_left()
 	objects.each(func(h uint64, o any) {
 		if o, ok := o.(*object); ok && o.world == w {

@@ -128,6 +128,18 @@ malt_status malt_at(const char *place)
 	return maltGoAt((char *)place);
 }
 
+malt_status malt_mark(const char *text)
+{
+	NOT_IN_CHILD;
+	return maltGoMark((char *)text);
+}
+
+malt_status malt_log(const char *name, double value)
+{
+	NOT_IN_CHILD;
+	return maltGoLog((char *)name, value);
+}
+
 malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n)
 {
 	NOT_IN_CHILD;

@@ -243,6 +243,7 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *                 same on all ranks; on several machines these vote         [stop]
  *     min_ranks=  with fewer ranks the job ends all the same                   [1]
  *     witnesses=  the number of processes in malt_witness, which vote           [0]
+ *     events=     how many events each rank keeps for `malt top --events`       [0]
  *     transport=  auto  shm  tcp  inmem
  * If neither options nor the environment has any of these, the job is this process
  * alone: rank 0 of 1.
@@ -355,6 +356,12 @@ malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64
  * for their messages about waits and disagreements. It holds until the next malt_at.
  * place is cut to 160 bytes; NULL or "" removes it. */
 malt_status malt_at(const char *place);
+
+/* Show a text, such as "epoch 3", and a value, to people who watch this rank with
+ * `malt top`. Both are also events, of which the last events= are kept. The text is cut to 88 bytes. `malt top` has a
+ * column for the value named "loss". Neither is sent to other ranks. */
+malt_status malt_mark(const char *text);
+malt_status malt_log(const char *name, double value);
 
 /* The bytes that the last malt_allgather or malt_broadcast received from rank. Valid
  * until the next such call succeeds, or malt_finalize. MALT_EINVAL, MALT_ESTATE (no

@@ -16,6 +16,9 @@ var ErrInterrupted = core.ErrInterrupted
 // Patient is a context that a call asks, when it has ended, whether to go on.
 type Patient = core.Patient
 
+// Drowsy is a context that tells before it sleeps.
+type Drowsy = core.Drowsy
+
 // Barrier waits until every rank is in its barrier.
 func (w *World) Barrier(ctx context.Context) error {
 	_, err := w.collect(ctx, core.OpOf("malt.barrier", "", nil), nil)

@@ -62,6 +62,11 @@ type Config struct {
 	// Transport is "auto", or one of rdma/auto by name.
 	Transport string
 
+	// Events is for how many events the rank has room in its Trace: a reader that comes too
+	// late misses the older ones.
+	Events int
+	// Trace is what others see of this rank; nil: nobody does.
+	Trace *Trace `json:"-"`
 	// Report, if not nil, is told now and then what Join waits for, where the store
 	// is host:port: ranks that have not come, as far as this one knows, and what
 	// stands in the way, and what to do about that, or "". It must not block.
@@ -71,12 +76,12 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "witnesses", "transport"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "witnesses", "transport", "events"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
 // MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
 // MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS,
-// MALT_WITNESSES and MALT_TRANSPORT. Without any of them the job is this process alone.
+// MALT_WITNESSES, MALT_TRANSPORT and MALT_EVENTS. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -97,7 +102,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
 // encrypt, interface, congestion, together, timeout and unreachable (seconds),
-// on_death, min_ranks, witnesses, transport.
+// on_death, min_ranks, witnesses, transport, events.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
 }
@@ -158,6 +163,8 @@ func (c *Config) set(name, key, value string) (err error) {
 		return whole(&c.Witnesses, 0, maxSize)
 	case "transport":
 		c.Transport = value
+	case "events":
+		return whole(&c.Events, 0, maxEvents)
 	case "timeout":
 		s, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(s > 0) || s > 1e9 {
@@ -180,6 +187,9 @@ const leastToken = 16
 // maxSize bounds ranks as a guard against typing errors; boxes have room for
 // more.
 const maxSize = 1024
+
+// maxEvents take 256 MB.
+const maxEvents = 1 << 20
 
 func (c Config) validate() error {
 	if c.Size == 0 {

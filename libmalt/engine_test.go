@@ -176,6 +176,7 @@ type totalsCall struct {
 
 func (c totalsCall) Step() (bool, error) { return c.step() }
 func (c totalsCall) Name() string        { return c.t.o.Called(c.name) }
+func (c totalsCall) Late() []int         { return nil }
 func (c totalsCall) Waiting() core.Wait  { return core.Wait{} }
 func (c totalsCall) GiveUp()             {}
 

@@ -290,6 +290,8 @@ func (m *making) abandon() {
 
 func (m *making) Name() string { return m.part.Name() }
 
+func (m *making) Late() []int { return m.part.Late() }
+
 func (m *making) Waiting() core.Wait {
 	if m.stage == joining && len(m.part.Late()) == 0 {
 		return core.Wait{Call: m.Name(), Whom: "the memory of the other ranks, to map it"}

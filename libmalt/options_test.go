@@ -70,8 +70,8 @@ func TestConfigFromEnv(t *testing.T) {
 		t.Errorf("without variables: %+v, %v", c, err)
 	}
 	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_STORE", "local:ab", "MALT_TOKEN", "sixteen letters!", "MALT_TIMEOUT", "1.5",
-		"MALT_STORE_FD", "7,9", "MALT_INTERFACE", "^docker*", "MALT_TOGETHER", "2-3", "MALT_CONGESTION", "reno", "MALT_UNREACHABLE", "2.5"))
-	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "sixteen letters!", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: []int{7, 9}, Interface: "^docker*", Together: "2-3", Congestion: "reno", Unreachable: 2500 * time.Millisecond}
+		"MALT_STORE_FD", "7,9", "MALT_INTERFACE", "^docker*", "MALT_TOGETHER", "2-3", "MALT_CONGESTION", "reno", "MALT_UNREACHABLE", "2.5", "MALT_EVENTS", "100"))
+	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "sixteen letters!", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: []int{7, 9}, Interface: "^docker*", Together: "2-3", Congestion: "reno", Unreachable: 2500 * time.Millisecond, Events: 100}
 	if err != nil || !reflect.DeepEqual(c, want) || c.validate() != nil {
 		t.Errorf("got %+v, %v; want %+v", c, err, want)
 	}
@@ -83,7 +83,7 @@ func TestConfigFromEnv(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		"rank=-1": "from 0 to", "rank=x": "whole number", "size=0": "from 1 to", "size=99999": "from 1 to", "store_fd=0": "at least 1", "store_fd=socket": "whole number", "store_fd=5,": "by commas",
-		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=0.1": "2 or more", "unreachable=NaN": "2 or more", "token=fifteen-letters": "16 or more", "rnak=1": `Did you mean "rank"?`,
+		"timeout=0": "positive", "timeout=NaN": "positive", "timeout=inf": "positive", "timeout=soon": "positive", "unreachable=0.1": "2 or more", "unreachable=NaN": "2 or more", "events=2000000": "from 0 to", "token=fifteen-letters": "16 or more", "rnak=1": `Did you mean "rank"?`,
 	} {
 		c := Config{Size: 1}
 		if err := c.Set(in); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {

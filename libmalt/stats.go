@@ -8,3 +8,18 @@ type (
 	Stats = core.Stats
 	Edge  = core.Edge
 )
+
+// Trace is what other processes see of a rank: where it is Now, and its last events.
+type (
+	Trace = core.Trace
+	Now   = core.Now
+	Event = core.Event
+)
+
+// NowMagic names the layout of Now.
+const NowMagic = core.NowMagic
+
+// NewTrace is for memory that is zero, and the time by CLOCK_MONOTONIC.
+func NewTrace(now *Now, events []Event, monotonic uint64) *Trace {
+	return core.NewTrace(now, events, monotonic)
+}

@@ -31,6 +31,9 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			return err
 		}
 		w.job.Room = room
+		if c.Trace != nil {
+			w.job.Marks.Trace = c.Trace
+		}
 		if c.Continue && len(t.Near()) < t.Size() {
 			w.job.Linger = lingering + 2*cmp.Or(c.Unreachable, auto.WhereSurvived)
 			if err := w.job.PublishSettling(ctx); err != nil {
@@ -46,6 +49,7 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 		if w.job.Hosts, err = core.HostsOf(hosts, t.Near()); err == nil && c.Continue {
 			err = w.job.Survive(ctx, c.MinRanks)
 		}
+		w.job.Seen()
 		return err
 	}()
 	switch {
@@ -105,6 +109,12 @@ func (w *World) Traffic(peer int) rdma.Traffic { return w.job.T.Traffic(peer) }
 // At tells the other ranks where in its program this rank is. Text that is too
 // long is cut.
 func (w *World) At(place string) { w.job.Marks.At(place) }
+
+// Mark shows a text, such as "epoch 3", to those who watch this rank.
+func (w *World) Mark(text string) { w.job.Marks.Trace.Mark(text) }
+
+// Log shows them a value, such as the loss.
+func (w *World) Log(name string, value float64) { w.job.Marks.Trace.Log(name, value) }
 
 // Abort publishes this rank's own death: every wait of the others for it fails
 // with why, which is rdma.HasFailed, or the death that this rank ends because of.

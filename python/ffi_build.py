@@ -8,7 +8,8 @@ Python adds forms of the calls that training loops make most. They return what t
 others store, or a status below 0. Each has a second form that takes nothing but the
 object, since a call with one argument needs no tuple: its weight is 1, its timeout
 malt_python_patience. Python also adds the functions that malt_look_up,
-malt_on_long_wait and malt_on_death call.
+malt_on_long_wait and malt_on_death call, and the handler of the signal that `malt stack` sends:
+with descriptor -1 the signal is ignored.
 """
 
 from __future__ import annotations
@@ -64,9 +65,54 @@ SHORT = {
     "int64_t malt_python_scatter(malt_handle v)": "return malt_python_scatter_as(v, 1, patience);",
 }
 
+STACKS = """
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct sigaction dumps;
+static int to;
+static pid_t of;
+
+/* faulthandler's handler, then a line behind which nothing more comes; both in the main thread, since
+   no thread can look at the stack of another one that runs. Go needs SA_ONSTACK, which faulthandler
+   leaves out: the thread may be on the small stack of a goroutine. A forked child has the handler,
+   too, and is not the rank. */
+static void dump(int number)
+{
+    static const char end[] = "end\\n";
+    int kept = errno;
+    if (getpid() != of) {
+    } else if (syscall(SYS_gettid) != of) {
+        syscall(SYS_tgkill, of, of, number);
+    } else {
+        dumps.sa_handler(number);
+        if (write(to, end, sizeof end - 1) < 0) { /* there is nobody to tell */
+        }
+    }
+    errno = kept;
+}
+
+static int malt_python_stacks(int number, int fd)
+{
+    struct sigaction a = {.sa_handler = SIG_IGN};
+    if (fd >= 0) {
+        if (sigaction(number, NULL, &dumps) != 0)
+            return -1;
+        to = fd;
+        of = getpid();
+        a.sa_handler = dump;
+        a.sa_flags = SA_ONSTACK | SA_RESTART;
+    }
+    return sigaction(number, &a, NULL);
+}
+"""
+
 ffibuilder = FFI()
 ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
 ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
+ffibuilder.cdef("int malt_python_stacks(int number, int fd);")
 ffibuilder.cdef("""extern "Python" {
     int32_t malt_python_look(void);
     int32_t malt_python_report(int64_t, int64_t);
@@ -74,7 +120,9 @@ ffibuilder.cdef("""extern "Python" {
 }""")
 ffibuilder.set_source(
     "malt._malt",
-    '#include "malt.h"\nstatic int64_t patience;\n'
+    "#define _GNU_SOURCE\n"
+    + STACKS
+    + '#include "malt.h"\nstatic int64_t patience;\n'
     + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items()),
     include_dirs=[str(ROOT / "capi")],
     library_dirs=[str(ROOT / "build")],

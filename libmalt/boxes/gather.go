@@ -38,6 +38,7 @@ func (b *Boxes) gatherRaw(ctx context.Context) error {
 
 // decode has the codec read the updates; where it cannot, the gather has ended.
 func (b *Boxes) decode() error {
+	b.begun = b.Job.Marks.Trace.Begin()
 	err := b.Codec.Decode(b.updates)
 	if err != nil {
 		err = core.FirstOf(err, b.End(true))
@@ -54,6 +55,7 @@ func (b *Boxes) End(folded bool) error {
 	}
 	if folded {
 		b.folded()
+		b.tell()
 	}
 	if b.queues() {
 		b.Job.LeaveQueue()
@@ -63,6 +65,21 @@ func (b *Boxes) End(folded bool) error {
 	b.Gate.Leave()
 	b.Job.Freed()
 	return nil
+}
+
+// tell shows others the age of what was folded.
+func (b *Boxes) tell() {
+	if len(b.updates) == 0 {
+		return
+	}
+	age, from := b.updates[0].Age, []int(nil)
+	for _, u := range b.updates {
+		age = max(age, u.Age)
+		if b.begun != 0 {
+			from = append(from, u.Rank)
+		}
+	}
+	b.Job.Marks.Trace.Folded(b.begun, from, age)
 }
 
 // folded marks all held updates as seen.
@@ -393,6 +410,8 @@ func (o *gathering) collect() {
 }
 
 func (o *gathering) Name() string { return o.b.Called(o.method) }
+
+func (o *gathering) Late() []int { return o.late }
 
 func (o *gathering) Waiting() core.Wait { return o.b.Waiting(o.Name(), o.late) }
 

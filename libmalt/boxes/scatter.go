@@ -287,7 +287,10 @@ func (o *scattering) count() {
 		e.SentMessages++
 		e.SentBytes += uint64(o.n)
 	}
+	o.b.Job.Marks.Trace.Sent(o.n * len(to))
 }
+
+func (o *scattering) Late() []int { return o.late }
 
 func (o *scattering) Name() string { return o.b.Called("scatter") }
 

@@ -129,6 +129,13 @@ func (o *syncing) current() core.Stepper {
 
 func (o *syncing) Name() string { return o.b.Called("sync") }
 
+func (o *syncing) Late() []int {
+	if o.stage != onRoute {
+		return o.current().Late()
+	}
+	return o.b.Route.Late()
+}
+
 func (o *syncing) Waiting() core.Wait {
 	if o.stage != onRoute {
 		w := o.current().Waiting()
@@ -174,12 +181,15 @@ func sameOnAll(op reduce.Op) bool {
 func (b *Boxes) sentTo(clock uint64, weight float64) {
 	b.scattered(clock, weight)
 	b.owedAt = clock
+	sent := 0
 	for _, r := range b.Job.View().Ranks {
 		if r != b.Job.Rank {
 			b.Counts.Edges[r].SentMessages++
 			b.Counts.Edges[r].SentBytes += uint64(b.Route.Moved(r))
+			sent += b.Route.Moved(r)
 		}
 	}
+	b.Job.Marks.Trace.Sent(sent)
 }
 
 // scattered books that this rank has sent what it has at that clock.

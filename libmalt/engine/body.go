@@ -142,12 +142,15 @@ func (c *call) scatter(weight float64) {
 		b.SetClock(max(b.Clock(), clock))
 		b.Changed()
 		b.Counts.Scatters++
+		sent := 0
 		for _, r := range b.Job.View().Ranks {
 			if r != b.Job.Rank {
 				b.Counts.Edges[r].SentMessages++
 				b.Counts.Edges[r].SentBytes += uint64(b.Engine.Moved(r))
+				sent += b.Engine.Moved(r)
 			}
 		}
+		b.Job.Marks.Trace.Sent(sent)
 	}
 }
 
@@ -188,6 +191,8 @@ func (c *call) Step() (bool, error) {
 }
 
 func (c *call) Name() string { return c.b.Called(c.method) }
+
+func (c *call) Late() []int { return c.b.Engine.Late() }
 
 func (c *call) Waiting() core.Wait { return c.b.Waiting(c.Name(), c.b.Engine.Late()) }
 

@@ -34,6 +34,8 @@ from ._job.world import first as first
 from ._job.world import generation as generation
 from ._job.world import init as init
 from ._job.world import local_rank as local_rank
+from ._job.world import log as log
+from ._job.world import mark as mark
 from ._job.world import rank as rank
 from ._job.world import size as size
 from ._ranks.run import run as run

@@ -29,6 +29,8 @@ sim --hosts 2 -n 999 train.py
 sim --hosts 2 --at 2s:cut=saw:h1 -- true
 sim --hosts 2 --at 3s:heal:h0->h1 -- true
 graph --help
+top --help
+stack --help
 graph halton -n 16
 graph halton-paper -n 8 --allow-disconnected
 graph chord -n 32

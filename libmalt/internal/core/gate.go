@@ -68,6 +68,7 @@ func (g *Gate) Run(ctx context.Context, m *Marks, f *Failures, owner fmt.Stringe
 			g.mu.Unlock()
 		}
 	}()
+	begun := m.Trace.Begin()
 	op, err := begin()
 	if err == nil {
 		err = f.out(op)
@@ -77,5 +78,8 @@ func (g *Gate) Run(ctx context.Context, m *Marks, f *Failures, owner fmt.Stringe
 	}
 	err = g.waiter.await(ctx, m, op)
 	f.book(m.t, g, err)
+	if begun != 0 {
+		m.Trace.called(begun, op.Name(), err)
+	}
 	return err
 }

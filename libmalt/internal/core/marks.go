@@ -12,8 +12,8 @@ import (
 type Marks struct {
 	rdma.Words // those of a job have MarkCount
 
+	Trace     *Trace // set before the first call; Now.doing is what is in markWhere
 	t         rdma.Transport
-	noted     atomic.Uint64  // in markWhere
 	greetings atomic.Uint64  // in markGreeting
 	asked     []atomic.Int64 // by rank: when ask asked it, since started; 0: it has answered
 	telling   sync.Mutex     // for At
@@ -22,7 +22,7 @@ type Marks struct {
 
 // NewMarks is the marks of the job of t in w.
 func NewMarks(t rdma.Transport, w rdma.Words) *Marks {
-	return &Marks{Words: w, t: t, asked: askable(t)}
+	return &Marks{Words: w, Trace: NewTrace(new(Now), nil, 0), t: t, asked: askable(t)}
 }
 
 // Words of each rank that all others read. Words that every call reads lie in other cache
@@ -73,7 +73,7 @@ func (m *Marks) Doing(rank int) (activity Activity, id uint32, clock uint64, err
 // Note tells the others, when they look, what this rank is doing.
 func (m *Marks) Note(activity Activity, id uint32, clock uint64) {
 	v := uint64(activity)<<60 | uint64(id&IDMask)<<40 | clock&(1<<40-1)
-	if m.noted.Swap(v) != v { // a call that waits looks many times
+	if m.Trace.doing.Swap(v) != v { // a call that waits looks many times
 		m.Put(markWhere, v)
 	}
 }

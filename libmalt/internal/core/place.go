@@ -35,6 +35,7 @@ func (m *Marks) At(place string) {
 		return // another thread tells its own
 	}
 	defer m.telling.Unlock()
+	m.Trace.place.set(place)
 	count := m.told + 1
 	m.Put(markPlace, count<<lengthBits)
 	var b [maxPlace]byte

@@ -8,6 +8,8 @@ type Stepper interface {
 	// Name is the call as a program writes it; Waiting, what the last step lacked.
 	Name() string
 	Waiting() Wait
+	// Late are the ranks that the last step lacked.
+	Late() []int
 	// GiveUp undoes what others must not wait for. It is called instead of further
 	// steps where the time of the call is up, or a rank has died.
 	GiveUp()

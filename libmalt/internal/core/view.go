@@ -50,8 +50,11 @@ func (j *Job) enter(v rdma.View) {
 // tell is called once for each view that this rank has gone over to.
 func (j *Job) tell(old, v rdma.View) {
 	for _, r := range old.Ranks {
-		if dead := DeathIn(j.T.State(r)); !v.Has(r) && dead != nil && j.OnDeath != nil {
-			j.OnDeath(v, dead)
+		if dead := DeathIn(j.T.State(r)); !v.Has(r) && dead != nil {
+			j.Marks.Trace.died(v, r)
+			if j.OnDeath != nil {
+				j.OnDeath(v, dead)
+			}
 		}
 	}
 }

@@ -42,6 +42,10 @@ type waiter struct {
 	err  error
 	step func() bool // advances op, for Transport.Wait
 	ask  asker
+	late lateness
+	m    *Marks
+	// asleep is called before a sleep, by a Drowsy context.
+	asleep func()
 }
 
 // Patient is a context that a call asks, when it has ended, whether to go on. waits is
@@ -51,14 +55,19 @@ type Patient interface {
 	GoOn(waits error) bool
 }
 
+// Drowsy is a context that calls what it was given before each of its sleeps (rdma.Sleeper).
+type Drowsy interface{ OnSleep(f func()) }
+
 // await runs op to its end, or until ctx ends; then the call is given up.
 func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
 	for {
 		if done, err := w.wait(ctx, m, op); done || err != nil {
+			w.late.end(m.Trace)
 			return err
 		}
 		out := expired(m.t, op.Waiting())
 		if p, ok := ctx.(Patient); !ok || !p.GoOn(out) {
+			w.late.end(m.Trace)
 			out.Cause = cmp.Or(ctx.Err(), out.Cause)
 			op.GiveUp()
 			return out
@@ -76,11 +85,19 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 	if w.step == nil {
 		w.step = func() bool {
 			w.done, w.err = advance(w.t, w.op)
+			if w.late.begun != 0 && !w.done && w.err == nil {
+				w.late.look(w.m.Trace, w.op.Late())
+			}
 			return w.done || w.err != nil
 		}
+		w.asleep = func() { w.late.asleep(w.m.Trace, w.op.Late()) }
 	}
-	w.t, w.op, w.done, w.err = t, op, false, nil
+	w.t, w.m, w.op, w.done, w.err = t, m, op, false, nil
+	w.late.begin(m.Trace)
 	w.ask.arm(ctx, m)
+	if d, ok := ctx.(Drowsy); ok {
+		d.OnSleep(w.asleep)
+	}
 	waitErr := t.Wait(ctx, w.step)
 	w.ask.disarm()
 	w.op = nil

@@ -21,6 +21,8 @@ from malt._cli.wrap import columns, filled, folded
 COMMANDS = {
     "run": "start a program on several ranks",
     "sim": "run a program on several simulated hosts",
+    "top": "show what the ranks of this machine are doing",
+    "stack": "print where in its program each rank is: if it hangs",
     "graph": "print, draw and compare graphs",
     "bench": "measure this machine: bandwidth and latency between ranks",
     "explain": "print a section of the guide, such as one that an error names",

@@ -80,7 +80,12 @@ class Parser(argparse.ArgumentParser):
 
 def settings(options: argparse.Namespace) -> dict[str, str]:
     """Return the variables that options of ``malt run`` stand for."""
-    told = {"MALT_TIMEOUT": options.timeout, "MALT_ON_DEATH": options.on_death, "MALT_MIN_RANKS": options.min_ranks}
+    told = {
+        "MALT_TIMEOUT": options.timeout,
+        "MALT_ON_DEATH": options.on_death,
+        "MALT_MIN_RANKS": options.min_ranks,
+        "MALT_EVENTS": options.events,
+    }
     if options.encrypt:
         told["MALT_ENCRYPT"] = "1"
     return {name: str(value) for name, value in told.items() if value is not None}
@@ -129,6 +134,11 @@ def see_voters(counts: Sequence[int], env: Mapping[str, str], refuse: Refuse) ->
             "without --on-death continue the first death ends the job",
             "Pass --on-death continue, or leave that machine out.",
         )
+
+
+def events(text: str) -> int:
+    """Return for how many events each rank has room."""
+    return whole(text, 0, 1 << 20, "number of events", "--events 10000")
 
 
 def on_death(text: str) -> str:

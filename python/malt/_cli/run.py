@@ -14,7 +14,7 @@ from typing import BinaryIO
 from malt._cli import hosts, nodes, target
 from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
-from malt._cli.options import Parser, Refuse, UsageError, counts, on_death, ranks, see_room, settings, unfit
+from malt._cli.options import Parser, Refuse, UsageError, counts, events, on_death, ranks, see_room, settings, unfit
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
@@ -70,6 +70,12 @@ def parser() -> Parser:
         type=ranks,
         metavar="RANKS",
         help="with --on-death continue: stop the job when fewer are left (MALT_MIN_RANKS); default: 1",
+    )
+    made.add_argument(
+        "--events",
+        type=events,
+        metavar="NUMBER",
+        help="keep the last events of each rank for `malt top --events` (MALT_EVENTS); default: 0",
     )
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
     hosts.add_options(made)

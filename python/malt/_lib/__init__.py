@@ -7,6 +7,7 @@ loading   when the library is loaded, and what becomes of it in forked children
 convert   statuses, texts and structs
 waiting   waits, and who may make one
 job       joining, leaving, collective calls
+stacks    what `malt stack` reads
 memory    mapped memory under arrays
 objects   vectors and segments
 graphs    dataflow graphs; what the library knows about this machine
@@ -25,6 +26,8 @@ from .job import (
     generation,
     init,
     living,
+    log,
+    mark,
     who,
     witness,
 )
@@ -61,6 +64,8 @@ __all__ = [
     "init",
     "inspect",
     "living",
+    "log",
+    "mark",
     "new_segment",
     "new_vector",
     "seconds",

@@ -9,7 +9,7 @@ import numpy as np
 
 from malt._errors import DEATHS, death
 
-from . import place
+from . import place, stacks
 from .convert import DTYPES, check, describe_array, encoded
 from .loading import ffi, lib, mark_ended
 from .waiting import JOB
@@ -25,6 +25,8 @@ __all__ = [
     "generation",
     "init",
     "living",
+    "log",
+    "mark",
     "who",
     "witness",
 ]
@@ -33,6 +35,7 @@ __all__ = [
 def init(options: str, job_timeout: float) -> None:
     """Join, unless an init that Ctrl-C has ended just did; ``job_timeout`` is what a timeout of None means."""
     told = encoded(options or None)
+    stacks.show()
     with JOB.claim():
         JOB.set_timeout(job_timeout)
         if lib.malt_size() < 0:
@@ -72,6 +75,16 @@ def confirm(timeout: float | None) -> None:
 def expel(rank: int) -> None:
     """Kill the process of a rank."""
     check(lib.malt_expel(rank))
+
+
+def mark(text: str) -> None:
+    """Show a text to people who watch this rank."""
+    check(lib.malt_mark(encoded(text)))
+
+
+def log(name: str, value: float) -> None:
+    """Show them a value."""
+    check(lib.malt_log(encoded(name), value))
 
 
 def abort(error: BaseException) -> None:

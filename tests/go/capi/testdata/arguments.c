@@ -20,6 +20,8 @@ static void before_init(void)
 	FAILS(MALT_EINIT, "malt_init", malt_barrier(-1));
 	FAILS(MALT_EINIT, "malt_init", malt_abort("no job", NULL));
 	FAILS(MALT_EINIT, "malt_init", malt_at("a.c:1"));
+	FAILS(MALT_EINIT, "malt_init", malt_mark("x"));
+	FAILS(MALT_EINIT, "malt_init", malt_log("x", 1));
 	FAILS(MALT_EINIT, "malt_init", malt_allgather("x", 1, NULL, NULL, -1));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_new(&a, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINIT, "malt_init", malt_vector_check(NULL, NULL));

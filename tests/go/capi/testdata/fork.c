@@ -25,6 +25,8 @@ static void everything(void)
 	REFUSED(malt_finalize_at_exit());
 	REFUSED(malt_abort("x", NULL));
 	REFUSED(malt_at("x"));
+	REFUSED(malt_mark("x"));
+	REFUSED(malt_log("x", 1));
 	REFUSED(malt_alive(NULL, 0, &u32));
 	REFUSED(malt_confirm(-1));
 	REFUSED(malt_expel(1));

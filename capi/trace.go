@@ -1,0 +1,98 @@
+package main
+
+/*
+#include "malt.h"
+#include "malt_internal.h"
+*/
+import "C"
+
+import (
+	"os"
+	"unsafe"
+
+	"malt/libmalt"
+	"malt/rdma/auto"
+)
+
+// seen is what other processes see of this one; of no bytes: nothing. life guards it.
+var seen struct {
+	memory unsafe.Pointer
+	bytes  C.size_t
+	fd     C.int
+}
+
+// nowBytes is where the events begin.
+const nowBytes = 4096
+
+// show makes this process seen as a rank that is about to join; life is locked. Where the
+// system gives no memory it is not, and joins all the same.
+func show(c *libmalt.Config) {
+	bytes := C.size_t(nowBytes + c.Events*int(unsafe.Sizeof(libmalt.Event{})))
+	p := C.maltc_trace(bytes, &seen.fd)
+	if p == nil {
+		return
+	}
+	seen.memory, seen.bytes = p, bytes
+	listed(0, int32(seen.fd)+1)
+	now, events := (*libmalt.Now)(p), []libmalt.Event(nil)
+	if c.Events > 0 {
+		events = unsafe.Slice((*libmalt.Event)(unsafe.Add(p, nowBytes)), c.Events)
+	}
+	c.Trace = libmalt.NewTrace(now, events, uint64(C.maltc_monotonic()))
+	job := uint32(0)
+	for _, b := range []byte(c.Store) {
+		job = job*16777619 ^ uint32(b)
+	}
+	now.Job.Store(uint64(job))
+	now.Rank.Store(uint64(c.Rank))
+	now.Size.Store(uint64(c.Size))
+	now.Pid.Store(uint64(os.Getpid()))
+	now.Magic.Store(libmalt.NowMagic)
+}
+
+// hide ends that. Nobody may still look, but calls may be under way that write.
+func hide() {
+	if seen.bytes > 0 {
+		listed(int32(seen.fd)+1, 0)
+		C.maltc_trace_end(seen.memory, seen.bytes, seen.fd)
+		seen.bytes = 0
+	}
+}
+
+// listed puts an entry of the descriptors that a forked child closes in the place of another.
+func listed(old, entry int32) {
+	all := auto.Descriptors()
+	for i := range all {
+		if all[i].CompareAndSwap(old, entry) {
+			return
+		}
+	}
+}
+
+//export maltGoMark
+func maltGoMark(words *C.char) (status C.malt_status) {
+	defer caught(&status)
+	s, err := text(words, "text", maxNote)
+	if err != nil {
+		return fail(err)
+	}
+	w, err := job()
+	if err == nil {
+		w.Mark(s)
+	}
+	return fail(err)
+}
+
+//export maltGoLog
+func maltGoLog(name *C.char, value C.double) (status C.malt_status) {
+	defer caught(&status)
+	s, err := text(name, "name", maxNote)
+	if err != nil {
+		return fail(err)
+	}
+	w, err := job()
+	if err == nil {
+		w.Log(s, float64(value))
+	}
+	return fail(err)
+}

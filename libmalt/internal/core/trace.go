@@ -1,0 +1,242 @@
+package core
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Now is what a rank is doing, in memory that other processes of its user can map while it
+// runs: `malt top` and `malt stack` read it (python/malt/_ranks/seen.py has the same
+// layout). The rank alone writes. Each field is one word. Texts lie behind a count, as a place
+// does (place.go): it is odd while the text is being changed.
+type Now struct {
+	Magic, Pid, Rank, Size atomic.Uint64 // Magic comes last
+	Near, Job              atomic.Uint64 // ranks of this machine, 0 until all have joined; the job's number
+	Joined, Room           atomic.Uint64 // when, by CLOCK_MONOTONIC; how many events there is room for
+
+	doing    atomic.Uint64 // see Marks.Note
+	syncs    atomic.Uint64 // scatters and collective calls
+	bytes    atomic.Uint64 // sent in them
+	age      atomic.Uint64 // of the oldest update of the last gather that folded any
+	view     atomic.Uint64 // generation
+	recorded atomic.Uint64 // events, since the start
+	since    atomic.Uint64 // when the rank fell asleep in its call; 0: it is awake
+	loss     atomic.Uint64 // the last value that was logged as loss
+	late     [rankWords]atomic.Uint64
+	dead     [rankWords]atomic.Uint64
+	losses   atomic.Uint64 // how many there were
+	mark     words
+	place    words
+}
+
+// NowMagic names the layout.
+const NowMagic = 0x31574f4e_544c414d // "MALTNOW1"
+
+const rankWords = 16 // a bit for each rank of the largest job
+
+type words struct {
+	count atomic.Uint64
+	text  [placeWords]atomic.Uint64
+}
+
+func (w *words) set(text string) {
+	count := w.count.Load()>>lengthBits + 1
+	w.count.Store(count << lengthBits)
+	w.count.Store((count+1)<<lengthBits | uint64(putText(w.text[:], text)))
+}
+
+// putText stores what there is room for, and returns how many bytes that is.
+func putText(to []atomic.Uint64, text string) int {
+	text = text[:min(len(text), 8*len(to))]
+	for i := 0; 8*i < len(text); i++ {
+		var v uint64
+		for j := min(len(text)-8*i, 8) - 1; j >= 0; j-- {
+			v = v<<8 | uint64(text[8*i+j])
+		}
+		to[i].Store(v)
+	}
+	return len(text)
+}
+
+// putRanks stores the set of ranks.
+func putRanks(to []atomic.Uint64, ranks []int) {
+	var set [rankWords]uint64
+	for _, r := range ranks {
+		if r < 64*len(to) {
+			set[r/64] |= 1 << (r % 64)
+		}
+	}
+	for i := range to {
+		if to[i].Load() != set[i] { // a store is an exchange
+			to[i].Store(set[i])
+		}
+	}
+}
+
+// Event is a record in the ring behind Now. Its first word is its number, from 1, or 0 while
+// it is being written: a reader looks at it before and after the rest.
+type Event [32]atomic.Uint64
+
+// What an event is about.
+const (
+	EventCall  = iota + 1 // text: as a program writes it; value: 1 if it failed
+	EventWait             // ranks: those waited for
+	EventFold             // ranks: the senders; value: the largest age
+	EventDeath            // ranks: those that have died; value: the generation of the view without them
+	EventMark             // text
+	EventLog              // text: the name; value
+)
+
+// Words of an event: number, kind with the length of the text, begin and duration in
+// nanoseconds, value, then the ranks and the text.
+const (
+	eventRanks = 5
+	eventText  = eventRanks + rankWords
+)
+
+// Trace is a rank as others see it. A rank that nobody can see has one, too.
+type Trace struct {
+	*Now
+	events []Event
+	epoch  time.Time // of the clock,
+	base   uint64    // and what CLOCK_MONOTONIC was then
+	mu     sync.Mutex
+}
+
+// NewTrace is for memory that is zero. Events are recorded if there is room for some.
+func NewTrace(now *Now, events []Event, monotonic uint64) *Trace {
+	now.Room.Store(uint64(len(events)))
+	now.Joined.Store(monotonic)
+	return &Trace{Now: now, events: events, epoch: time.Now(), base: monotonic}
+}
+
+func (t *Trace) clock() uint64 { return t.base + uint64(time.Since(t.epoch)) }
+
+// Begin is when something begins that Record may tell of; 0: nothing is recorded.
+func (t *Trace) Begin() uint64 {
+	if t.events == nil {
+		return 0
+	}
+	return t.clock()
+}
+
+// Record adds an event that began then; nothing if Begin was 0. The oldest is overwritten.
+func (t *Trace) Record(begun uint64, kind int, ranks []int, value float64, text string) {
+	if begun == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.recorded.Load() + 1
+	e := &t.events[(n-1)%uint64(len(t.events))]
+	e[0].Store(0)
+	e[2].Store(begun)
+	e[3].Store(t.clock() - begun)
+	e[4].Store(math.Float64bits(value))
+	putRanks(e[eventRanks:eventText], ranks)
+	e[1].Store(uint64(kind) | uint64(putText(e[eventText:], text))<<8)
+	e[0].Store(n)
+	t.recorded.Store(n)
+}
+
+// Sent books a scatter or a collective call.
+func (t *Trace) Sent(bytes int) {
+	t.syncs.Add(1)
+	t.bytes.Add(uint64(bytes))
+}
+
+// called tells of a call that is over.
+func (t *Trace) called(begun uint64, name string, err error) {
+	failed := 0.0
+	if err != nil {
+		failed = 1
+	}
+	t.Record(begun, EventCall, nil, failed, name)
+}
+
+// Folded books updates that a gather has folded, as long as it took.
+func (t *Trace) Folded(begun uint64, ranks []int, age int64) {
+	if t.age.Load() != uint64(age) {
+		t.age.Store(uint64(age))
+	}
+	t.Record(begun, EventFold, ranks, float64(age), "")
+}
+
+// Mark notes a text, such as "epoch 3".
+func (t *Trace) Mark(text string) {
+	t.mark.set(text)
+	t.Record(t.Begin(), EventMark, nil, 0, text)
+}
+
+// Log notes a value, such as a loss.
+func (t *Trace) Log(name string, value float64) {
+	if name == "loss" {
+		t.loss.Store(math.Float64bits(value))
+		t.losses.Add(1)
+	}
+	t.Record(t.Begin(), EventLog, nil, value, name)
+}
+
+// Seen says that all ranks have joined, and how many of them are on this machine.
+func (j *Job) Seen() {
+	j.Marks.Trace.view.Store(j.View().Generation)
+	j.Marks.Trace.Near.Store(uint64(len(j.T.Near())))
+}
+
+// died notes that the job goes on without ranks.
+func (t *Trace) died(v View, ranks ...int) {
+	for _, r := range ranks {
+		if r < 64*rankWords {
+			t.dead[r/64].Or(1 << (r % 64))
+		}
+	}
+	t.view.Store(v.Generation)
+	t.Record(t.Begin(), EventDeath, ranks, float64(v.Generation), "")
+}
+
+// lateness tells of one wait: it is its waiter's.
+type lateness struct {
+	begun uint64 // 0: nothing is recorded
+	ranks []int
+	shown bool
+}
+
+// begin is for the start of a wait, and where it goes on after its caller has heard of it.
+func (l *lateness) begin(t *Trace) {
+	if l.begun == 0 {
+		l.begun = t.Begin()
+	}
+}
+
+// look is for each step that could not go on, if events are recorded: there is one for each
+// set of ranks.
+func (l *lateness) look(t *Trace, late []int) {
+	if !slices.Equal(late, l.ranks) {
+		if len(l.ranks) > 0 {
+			t.Record(l.begun, EventWait, l.ranks, 0, "")
+		}
+		l.begun, l.ranks = t.Begin(), append(l.ranks[:0], late...)
+	}
+}
+
+// asleep shows the wait, once it sleeps: most last less than what that costs.
+func (l *lateness) asleep(t *Trace, late []int) {
+	putRanks(t.late[:], late)
+	if !l.shown {
+		l.shown = true
+		t.since.Store(t.clock())
+	}
+}
+
+func (l *lateness) end(t *Trace) {
+	if l.shown {
+		t.since.Store(0)
+	}
+	if len(l.ranks) > 0 {
+		t.Record(l.begun, EventWait, l.ranks, 0, "")
+	}
+	l.begun, l.ranks, l.shown = 0, l.ranks[:0], false
+}

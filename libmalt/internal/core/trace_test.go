@@ -1,0 +1,117 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"unsafe"
+)
+
+// TestTraceLayout: python/malt/_ranks/seen.py reads these words by their numbers.
+func TestTraceLayout(t *testing.T) {
+	var n Now
+	for _, f := range []struct {
+		name     string
+		at, want uintptr
+	}{
+		{"Magic", unsafe.Offsetof(n.Magic), 0}, {"Near", unsafe.Offsetof(n.Near), 4}, {"Room", unsafe.Offsetof(n.Room), 7},
+		{"doing", unsafe.Offsetof(n.doing), 8}, {"syncs", unsafe.Offsetof(n.syncs), 9}, {"recorded", unsafe.Offsetof(n.recorded), 13},
+		{"since", unsafe.Offsetof(n.since), 14}, {"loss", unsafe.Offsetof(n.loss), 15}, {"late", unsafe.Offsetof(n.late), 16},
+		{"dead", unsafe.Offsetof(n.dead), 32}, {"losses", unsafe.Offsetof(n.losses), 48}, {"mark", unsafe.Offsetof(n.mark), 49},
+		{"place", unsafe.Offsetof(n.place), 70}, {"the end", unsafe.Sizeof(n), 91},
+	} {
+		if f.at != 8*f.want {
+			t.Errorf("%s is word %d, and %d in seen.py", f.name, f.at/8, f.want)
+		}
+	}
+	reader, err := os.ReadFile("../../../python/malt/_ranks/seen.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]uint64{"MAGIC": NowMagic, "WORDS": uint64(unsafe.Sizeof(n) / 8)} {
+		m := regexp.MustCompile(name + ` = (\S+)`).FindSubmatch(reader)
+		if got, err := strconv.ParseUint(string(m[1]), 0, 64); err != nil || got != want {
+			t.Errorf("%s is %s in seen.py, and %#x here", name, m[1], want)
+		}
+	}
+}
+
+// record returns event number n as a reader finds it; false: it was being written, or is gone.
+func record(e *Event, n uint64) (words [len(Event{})]uint64, ok bool) {
+	for i := range e {
+		words[i] = e[i].Load()
+	}
+	return words, words[0] == n && e[0].Load() == n
+}
+
+// TestTraceRing: while a rank overwrites its events, a reader gets each of them whole or not at all,
+// and the number of the last one says how many it has missed.
+func TestTraceRing(t *testing.T) {
+	const room, all = 4, 200_000
+	trace := NewTrace(new(Now), make([]Event, room), 1)
+	var reading sync.WaitGroup
+	got := 0
+	reading.Go(func() {
+		for last := uint64(0); last < all; {
+			last = trace.recorded.Load()
+			for n := last - min(last, room) + 1; n <= last; n++ {
+				words, ok := record(&trace.events[(n-1)%room], n)
+				if !ok {
+					continue
+				}
+				got++
+				if v := math.Float64frombits(words[4]); v != float64(n) || words[eventRanks] != 1<<(n%64) || words[eventText]&0xff != n%10+'0' {
+					t.Errorf("event %d has value %v, ranks %#x and text %#x", n, v, words[eventRanks], words[eventText])
+				}
+			}
+		}
+	})
+	for n := 1; n <= all; n++ {
+		trace.Record(1, EventWait, []int{n % 64}, float64(n), fmt.Sprint(n%10))
+	}
+	reading.Wait()
+	if got < room || trace.recorded.Load() != all {
+		t.Errorf("%d events read, %d recorded", got, trace.recorded.Load())
+	}
+}
+
+// TestTraceWaits: there is an event for each set of ranks that a wait was for, and what the rank
+// shows lasts as long as the wait.
+func TestTraceWaits(t *testing.T) {
+	trace := NewTrace(new(Now), make([]Event, 8), 1)
+	var l lateness
+	l.begin(trace)
+	for _, late := range [][]int{{1, 200}, {1, 200}, {200}} {
+		l.look(trace, late)
+		l.asleep(trace, late)
+	}
+	since := trace.since.Load()
+	if since == 0 || trace.late[3].Load() != 1<<(200-192) || trace.late[0].Load() != 0 {
+		t.Errorf("asleep since %d, for %#x and %#x", since, trace.late[0].Load(), trace.late[3].Load())
+	}
+	l.end(trace)
+	if trace.since.Load() != 0 || trace.recorded.Load() != 2 {
+		t.Errorf("asleep since %d after the wait, with %d events", trace.since.Load(), trace.recorded.Load())
+	}
+	if first, ok := record(&trace.events[0], 1); !ok || first[eventRanks] != 1<<1 || first[eventRanks+3] != 1<<8 {
+		t.Errorf("the first event is %#x", first)
+	}
+}
+
+// TestTraceOff: without room nothing is recorded, and the values are shown all the same.
+func TestTraceOff(t *testing.T) {
+	trace := NewTrace(new(Now), nil, 1)
+	trace.Mark("epoch 3")
+	trace.Log("loss", 0.5)
+	trace.Log("accuracy", 0.9)
+	if trace.Begin() != 0 || trace.recorded.Load() != 0 {
+		t.Errorf("%d events", trace.recorded.Load())
+	}
+	if n := trace.mark.count.Load(); n != 2<<lengthBits|7 || trace.losses.Load() != 1 || math.Float64frombits(trace.loss.Load()) != 0.5 {
+		t.Errorf("mark %#x, %d losses, the last %v", n, trace.losses.Load(), math.Float64frombits(trace.loss.Load()))
+	}
+}

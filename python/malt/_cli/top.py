@@ -1,0 +1,286 @@
+"""``malt top``: what the ranks of this machine are doing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from malt._cli.options import Parser, unfit
+from malt._cli.supervise import Kind
+from malt._cli.wrap import columns, folded
+from malt._ranks import seen
+
+DESCRIPTION = """\
+Shows what the ranks of your jobs on this machine are doing: which of them wait, for which ranks
+and for how long, how often they sync, the bytes that they send, their clock, the age of the
+updates that they fold, the loss that they log (malt.log), and their memory. It reads memory that
+the ranks share: they do not notice, and need no option. Ctrl-C ends it, and not the job."""
+
+EXAMPLES = """\
+  malt top                         a table that is renewed every second
+  malt top --once --json           all numbers once, for a script
+  malt top --events                what happens, line by line; for malt run --events 10000
+"""
+
+COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")
+NARROW = 80
+LONG = 1.0
+"""Seconds from which a wait has a line of its own."""
+
+name = Kind("malt top", "rank").name
+
+Jobs = Mapping[str, Sequence[seen.Rank]]
+
+
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    made = Parser("top", "malt top [options] [JOB]", DESCRIPTION, EXAMPLES)
+    add_job(made)
+    made.add_argument("--once", action="store_true", help="print the table once, and end")
+    made.add_argument("--json", action="store_const", const=True, help="a line of JSON instead of each table")
+    made.add_argument("--events", action="store_true", help="print the events of the ranks as they come")
+    made.add_argument(
+        "--every", type=_seconds, default=1.0, metavar="SECONDS", help="time between two tables; default: 1"
+    )
+    return made
+
+
+def add_job(made: argparse.ArgumentParser) -> None:
+    """Add the argument that chooses one of several jobs."""
+    made.add_argument(
+        "job", nargs="?", metavar="JOB", help="the number of a job, or the process id of one of its ranks"
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        if 0.05 <= float(text) <= 3600:
+            return float(text)
+    except ValueError:
+        pass
+    raise unfit(f"{text!r} is not a time", "expected 0.05 to 3600 seconds, such as --every 2")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command and return its exit code."""
+    parse = parser()
+    options = parse.parse(arguments)
+    before = chosen(options.job, parse.error)
+    if options.events:
+        return _follow(options, before)
+    screen = not options.once and not options.json and sys.stdout.isatty()
+    if screen:
+        print("\033[?1049h\033[?25l", end="")  # the other screen, without a cursor
+    try:
+        while True:
+            time.sleep(options.every)
+            now = _named(options.job)
+            if options.json:
+                print(json.dumps([_facts(job, ranks, before) for job, ranks in now.items()]), flush=True)
+            else:
+                lines = [*_table(now, before, columns(1, NARROW))] or ["The job has ended."]
+                print(_redrawn(lines, os.get_terminal_size(1).lines) if screen else "\n".join(lines), flush=True)
+            if options.once or not now:
+                return 0
+            before = now
+    finally:
+        if screen:
+            print("\033[?25h\033[?1049l", end="", flush=True)
+
+
+def _redrawn(lines: list[str], height: int) -> str:
+    """Return as many of the lines as fit, written over the present screen."""
+    if len(lines) > height - 1:
+        lines[height - 2 :] = [f"{len(lines) - height + 2} more lines: malt top --once prints all"]
+    return "\033[H" + "".join(f"{line}\033[K\n" for line in lines) + "\033[J"
+
+
+def _named(job: str | None) -> Jobs:
+    """Return the jobs there are, or the one that is meant."""
+    found = seen.jobs()
+    if job is None:
+        return found
+    return {key: ranks for key, ranks in found.items() if job in (key, *(str(rank.pid) for rank in ranks))}
+
+
+def chosen(job: str | None, refuse: Callable[..., Any]) -> Jobs:
+    """Return the jobs there are, or the one that is meant; refuse where there is none."""
+    found = _named(job)
+    if not found and job is not None:
+        refuse(f"there is no job {job!r}", f"jobs of this user here: {', '.join(seen.jobs()) or 'none'}")
+    if not found:
+        refuse(
+            "no ranks of this user run on this machine",
+            "ranks appear when they join the job, and other users cannot see them",
+            "Start a job, as with `malt run -n 4 train.py`, or look where its ranks run.",
+        )
+    return found
+
+
+def _rates(rank: seen.Rank, before: Jobs) -> tuple[float, float]:
+    """Return syncs and bytes per second since the last look."""
+    for old in before.get(rank.job, ()):
+        if old.pid == rank.pid and rank.at > old.at:
+            return (rank.syncs - old.syncs) / (rank.at - old.at), (rank.bytes - old.bytes) / (rank.at - old.at)
+    return 0.0, 0.0
+
+
+def missing(ranks: Sequence[seen.Rank]) -> list[int]:
+    """Return the ranks of this machine that have no process, as far as that can be told."""
+    first = ranks[0]
+    if first.near == first.size:
+        return sorted({*range(first.size)} - {rank.rank for rank in ranks})
+    return sorted({dead for rank in ranks for dead in rank.dead})
+
+
+def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]:
+    rows = []
+    for rank in ranks:
+        syncs, sent = _rates(rank, before)
+        facts = {**rank._asdict(), "syncs_per_second": syncs, "bytes_per_second": sent}
+        rows.append({key: value for key, value in facts.items() if key not in ("job", "size", "command", "at")})
+        if rank.loss is not None and not math.isfinite(rank.loss):
+            rows[-1]["loss"] = str(rank.loss)
+    return {
+        "job": job,
+        "command": ranks[0].command,
+        "size": ranks[0].size,
+        "host": os.uname().nodename,
+        "ranks": rows,
+        "missing": missing(ranks),
+        "causes": list(causes(ranks)),
+    }
+
+
+def _table(now: Jobs, before: Jobs, width: int) -> Iterator[str]:
+    for job, ranks in now.items():
+        yield title(job, ranks, width)
+        for cause in causes(ranks):
+            yield from folded(cause, width).split("\n")
+        if marks := {rank.mark for rank in ranks if rank.mark}:
+            yield f"mark: {', '.join(sorted(marks))}"[:width]
+        rows = [_row(rank, before) for rank in ranks]
+        widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
+        spare = width - sum(widths) - 2 * (len(COLUMNS) - 1)
+        widths[2] = max(8, widths[2] + min(spare, 0))
+        for row in [COLUMNS, *rows]:
+            cells = [
+                cell[:wide].ljust(wide) if i == 2 else cell.rjust(wide)
+                for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
+            ]
+            yield "  ".join(cells).rstrip()
+        yield ""
+
+
+def title(job: str, ranks: Sequence[seen.Rank], width: int) -> str:
+    """Return the line above what is shown of a job."""
+    first = ranks[0]
+    here = "" if len(ranks) == first.size else f", {len(ranks)} of them here"
+    return f"job {job} on {os.uname().nodename}: {first.size} rank{'s'[: first.size > 1]}{here}: {first.command}"[
+        :width
+    ]
+
+
+def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
+    syncs, sent = _rates(rank, before)
+    state = rank.state
+    if rank.waits_for and state == "waiting":
+        state = f"waiting {_span(rank.waited)} for {name(rank.waits_for).partition(' ')[2]}"
+    return (
+        str(rank.rank),
+        str(rank.pid),
+        state,
+        f"{syncs:.3g}" if syncs < 1000 else f"{syncs:.0f}",
+        size(sent),
+        str(rank.clock),
+        str(rank.age),
+        "" if rank.loss is None else f"{rank.loss:.4g}",
+        size(rank.memory),
+    )
+
+
+def causes(ranks: Sequence[seen.Rank]) -> Iterator[str]:
+    """Yield a sentence on each thing that keeps ranks from going on."""
+    by_number = {rank.rank: rank for rank in ranks}
+    if ranks[0].near and (gone := missing(ranks)):
+        dead = [rank for rank in gone if any(rank in other.dead for other in ranks)]
+        if dead:
+            yield f"{name(dead)} died; the others continue"
+        if left := [rank for rank in gone if rank not in dead]:
+            yield f"{name(left)} left the job, or ended"
+    for rank in ranks:
+        if rank.state == "stopped":
+            yield f"rank {rank.rank} is stopped, by SIGSTOP or a debugger: kill -CONT {rank.pid} resumes it"
+    waits: dict[tuple[int, ...], list[seen.Rank]] = defaultdict(list)
+    for rank in ranks:
+        if rank.waited >= LONG:
+            waits[tuple(rank.waits_for)].append(rank)
+    for late, waiting in waits.items():
+        longest = _span(max(rank.waited for rank in waiting))
+        where = f", in {waiting[0].place}" if waiting[0].place else ""
+        verb = "wait" if len(waiting) > 1 else "waits"
+        yield f"{name([rank.rank for rank in waiting])} {verb} for {name(late)} since {longest}{where}"
+    for late_rank in sorted({rank for late in waits for rank in late}):
+        other = by_number.get(late_rank)
+        if other is not None and other.state != "stopped" and other.place:
+            yield f"rank {late_rank} is {other.state}; its last call: {other.place}"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def size(count: float) -> str:
+    """Return so many bytes in the largest unit that fits."""
+    unit = 0
+    while count >= 999.5 and unit < 4:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.3g}{('', ' KB', ' MB', ' GB', ' TB')[unit]}"
+
+
+def _follow(options: argparse.Namespace, now: Jobs) -> int:
+    """Print the events of all ranks until they have ended."""
+    read: dict[int, int] = {}
+    if not any(rank.room for ranks in now.values() for rank in ranks):
+        print("malt top: these ranks keep no events: start the job with malt run --events 10000", file=sys.stderr)
+        return 1
+    while now:
+        found: list[seen.Event] = []
+        for rank in (rank for ranks in now.values() for rank in ranks if rank.room):
+            try:
+                events, lost = seen.events(rank, read.get(rank.pid, 0))
+            except OSError:
+                continue  # it has just ended
+            found += events
+            read[rank.pid] = rank.recorded
+            if lost:
+                at = events[0].begin if events else rank.at
+                text = f"{lost} events were overwritten before they were read"
+                found.append(seen.Event(rank.rank, 0, "lost", at, 0.0, [], float(lost), text))
+        for event in sorted(found, key=lambda event: event.begin):
+            print(json.dumps(event._asdict()) if options.json else _line(event))
+        sys.stdout.flush()
+        if options.once:
+            return 0
+        time.sleep(options.every)
+        now = _named(options.job)
+    return 0
+
+
+def _line(event: seen.Event) -> str:
+    words = {"wait": "for ", "fold": "from "}.get(event.kind, "") + name(event.ranks) if event.ranks else event.text
+    if event.kind == "log":
+        words += f"={event.value:.6g}"
+    took = f"{event.seconds * 1000:9.3f} ms" if event.kind in ("call", "wait", "fold") else " " * 12
+    return f"{event.begin:14.6f}  rank {event.rank:<4} {event.kind:5} {took}  {words}".rstrip()

@@ -1,0 +1,207 @@
+"""The ranks of this user on this machine, as they show themselves in memory (libmalt/internal/core/trace.go).
+
+A rank keeps a memfd open, whose first page says what it is doing, and behind which its last
+events lie. Others read it through ``/proc``: no file is left over, the kernel refuses other
+users, and the rank does not notice.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections import defaultdict
+from typing import NamedTuple
+
+__all__ = ["Event", "Rank", "descriptor", "events", "jobs"]
+
+MAGIC = 0x31574F4E544C414D
+WORDS = 91  # of the page: see core.Now
+EVENTS = 4096  # where they begin
+RECORD = struct.Struct("<32Q")
+KINDS = ("", "call", "wait", "fold", "death", "mark", "log")
+IN_CALL = ("computing", "in a gather", "in a scatter", "in a collective call")
+MEMORY = "/memfd:malt-rank"
+
+
+class Rank(NamedTuple):
+    """What a rank shows, and the kernel of its process."""
+
+    rank: int
+    size: int
+    near: int  # ranks of this machine; 0: not all have joined yet
+    job: str
+    pid: int
+    command: str
+    cwd: str
+    memory: int  # bytes
+    signals: int  # that it handles: a bit for each, from 1
+    state: str
+    waits_for: list[int]
+    waited: float  # seconds, asleep in its call
+    syncs: int
+    bytes: int
+    clock: int
+    age: int
+    loss: float | None
+    mark: str
+    place: str  # of its last call
+    dead: list[int]
+    room: int  # for events
+    recorded: int
+    at: float  # time.monotonic()
+
+
+class Event(NamedTuple):
+    """An event of a rank."""
+
+    rank: int
+    number: int  # from 1
+    kind: str
+    begin: float  # seconds, by time.monotonic()
+    seconds: float
+    ranks: list[int]  # waited for, folded, or dead
+    value: float
+    text: str
+
+
+def jobs() -> dict[str, list[Rank]]:
+    """Return the ranks of this user on this machine, in their order, by the name of their job."""
+    found: dict[str, list[Rank]] = defaultdict(list)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                rank = _look(name)
+            except (OSError, ValueError, KeyError, struct.error):
+                continue  # it has just ended, or is another user's
+            if rank is not None:
+                found[rank.job].append(rank)
+    return {job: sorted(ranks) for job, ranks in sorted(found.items())}
+
+
+def descriptor(pid: int | str, name: str) -> tuple[str, str]:
+    """Return the path of a process's memfd whose name begins so, and its whole name; empty if it has none."""
+    folder = f"/proc/{pid}/fd"
+    for fd in os.listdir(folder):
+        try:
+            target = os.readlink(f"{folder}/{fd}")
+        except OSError:
+            continue
+        if target.startswith(name):
+            return f"{folder}/{fd}", target.removesuffix(" (deleted)")
+    return "", ""
+
+
+def _look(pid: str) -> Rank | None:
+    if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+        return None
+    path, _ = descriptor(pid, MEMORY)
+    if not path:
+        return None
+    page = _read(path)
+    status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines())
+    if page[0] != MAGIC or page[1] != int(status["NSpid"].split()[-1]):
+        return None  # it has left, or is a child of the rank
+    arguments = _text(pid, "cmdline").rstrip("\0").split("\0")
+    if os.path.basename(arguments[0]).startswith("python") and len(arguments) > 1:
+        del arguments[0]
+    now = time.monotonic()
+    activity, clock = page[8] >> 60, page[8] & (1 << 40) - 1
+    waits_for = _set(page[16:32]) if page[14] and activity else []
+    kernel = status["State"].split()[0]
+    if kernel in "Tt":
+        state = "stopped"
+    elif not page[4]:
+        state = "joining"
+    else:
+        state = "waiting" if waits_for else IN_CALL[min(activity, 3)]
+    return Rank(
+        rank=page[2],
+        size=page[3],
+        near=page[4],
+        job=f"{page[5]:08x}" if page[5] else f"pid-{pid}",
+        pid=int(pid),
+        command=" ".join(arguments),
+        cwd=os.readlink(f"/proc/{pid}/cwd"),
+        memory=int(status.get("VmRSS", "0 kB").split()[0]) << 10,
+        signals=int(status["SigCgt"], 16),
+        state=state,
+        waits_for=waits_for,
+        waited=max(0.0, now - page[14] / 1e9) if waits_for else 0.0,
+        syncs=page[9],
+        bytes=page[10],
+        clock=clock,
+        age=_signed(page[11]),
+        loss=_float(page[15]) if page[48] else None,
+        mark=_words(page[49:70]),
+        place=_words(page[70:91]),
+        dead=_set(page[32:48]),
+        room=page[7],
+        recorded=page[13],
+        at=now,
+    )
+
+
+def events(rank: Rank, after: int) -> tuple[list[Event], int]:
+    """Return the events of a rank with a number above `after`, and how many of these are lost.
+
+    An event is lost if a newer one has overwritten it before it was read.
+    """
+    path, _ = descriptor(rank.pid, MEMORY)
+    found, first = [], max(after, rank.recorded - rank.room)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        for number in range(first + 1, rank.recorded + 1):
+            at = EVENTS + (number - 1) % rank.room * RECORD.size
+            words = RECORD.unpack(os.pread(fd, RECORD.size, at))
+            if words[0] == number and words == RECORD.unpack(os.pread(fd, RECORD.size, at)):
+                found.append(_event(rank.rank, words))
+    finally:
+        os.close(fd)
+    return found, rank.recorded - after - len(found)
+
+
+def _event(rank: int, words: tuple[int, ...]) -> Event:
+    kind, length = words[1] & 0xFF, words[1] >> 8
+    text = struct.pack("<11Q", *words[21:])[:length].decode(errors="replace")
+    name = KINDS[kind] if kind < len(KINDS) else ""
+    return Event(rank, words[0], name, words[2] / 1e9, words[3] / 1e9, _set(words[5:21]), _float(words[4]), text)
+
+
+def _read(path: str) -> tuple[int, ...]:
+    """Return the words of the page: twice the same, so that no text is half a new one."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        before = os.pread(fd, 8 * WORDS, 0)
+        for _ in range(3):
+            after = os.pread(fd, 8 * WORDS, 0)
+            if before[392:] == after[392:]:
+                break
+            before = after
+    finally:
+        os.close(fd)
+    return struct.unpack(f"<{WORDS}Q", after)
+
+
+def _words(words: tuple[int, ...]) -> str:
+    """Return a text behind its count; empty while it is being changed."""
+    count, length = words[0] >> 8, words[0] & 0xFF
+    text = struct.pack("<20Q", *words[1:21])[:length].decode(errors="replace")
+    return "" if count % 2 else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _set(words: tuple[int, ...]) -> list[int]:
+    return [64 * i + bit for i, word in enumerate(words) if word for bit in range(64) if word >> bit & 1]
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _float(word: int) -> float:
+    return float(struct.unpack("<d", struct.pack("<Q", word))[0])
+
+
+def _text(pid: str, name: str) -> str:
+    with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
+        return file.read()

@@ -1,0 +1,379 @@
+"""``malt top``, ``malt stack`` and the events: what others see of ranks, and that ranks do not notice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jobs
+import pytest
+from jobs import Job
+
+import malt
+from malt._cli import main, stack, top
+from malt._ranks import seen
+
+# Rank 1 stops in its third step until it gets a line.
+SLOW = """
+v = malt.Vector(100, name="w")
+def wait():
+    print("waits", flush=True)
+    sys.stdin.readline()
+for step in range(5):
+    v.array[:] += 1
+    if r == 1 and step == 2:
+        wait()
+    v.sync()
+print(v.array[0])
+"""
+
+CONTINUE = {"MALT_ON_DEATH": "continue"}
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank may get no processor time for a while."""
+    monkeypatch.setattr(stack, "PATIENCE", jobs.LONG)
+
+
+def shown(job: Job) -> list[seen.Rank]:
+    """Return what the ranks of a job show."""
+    pids = {rank.process.pid for rank in job.ranks}
+    return [rank for ranks in seen.jobs().values() for rank in ranks if rank.pid in pids]
+
+
+def until(job: Job, fits: Callable[[list[seen.Rank]], bool]) -> list[seen.Rank]:
+    """Look until what the ranks show fits, and return it."""
+    deadline = time.monotonic() + jobs.LONG
+    while not fits(ranks := shown(job)):
+        assert time.monotonic() < deadline, ranks
+    return ranks
+
+
+def asleep(*numbers: int) -> Callable[[list[seen.Rank]], bool]:
+    """Return whether these ranks have waited so long that this is worth a line."""
+    return lambda ranks: [rank.rank for rank in ranks if rank.waited > 1] == list(numbers)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def facts(capsys: pytest.CaptureFixture[str], job: Job) -> dict[str, Any]:
+    found = json.loads(said(capsys, "top", "--once", "--json", "--every", "0.1", str(job.ranks[0].process.pid)))
+    assert len(found) == 1
+    return dict(found[0])
+
+
+def stacks(capsys: pytest.CaptureFixture[str], job: Job) -> str:
+    return said(capsys, "stack", str(job.ranks[0].process.pid))
+
+
+def test_a_slow_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    with Job(3, SLOW) as job:
+        until(job, asleep(0, 2))
+        found = facts(capsys, job)
+        assert [rank["state"] for rank in found["ranks"]] == ["waiting", "computing", "waiting"]
+        assert [rank["waits_for"] for rank in found["ranks"]] == [[1], [], [1]]
+        assert [rank["clock"] for rank in found["ranks"]] == [2, 2, 2]
+        assert found["causes"][0].startswith("ranks 0 and 2 wait for rank 1 since ")
+        assert found["causes"][0].endswith(": v.sync()")
+        text = stacks(capsys, job)
+        assert "ranks 0 and 2: waiting\n  " in text
+        assert ": v.sync()\nrank 1: computing\n" in text
+        assert " in <module>: wait()\n" in text
+        assert " in wait: sys.stdin.readline()\nranks 0 and 2 wait for rank 1 since" in text
+        job.ranks[1].say("")
+        assert [rank.out.text.split()[-1] for rank in job.finish()] == ["5.0"] * 3
+        assert shown(job) == []
+
+
+def test_ranks_in_different_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    a, b = malt.Vector(10, name="a"), malt.Vector(10, name="b")
+    if r == 0:
+        a.sync()
+    b.sync()
+    """
+    with Job(2, script) as job:
+        until(job, asleep(0, 1))
+        assert [cause.split(" since")[0] for cause in facts(capsys, job)["causes"]][:2] == [
+            "rank 0 waits for rank 1",
+            "rank 1 waits for rank 0",
+        ]
+        text = stacks(capsys, job)
+        assert "rank 0: waiting\n" in text
+        assert ": a.sync()\nrank 1: waiting\n" in text
+
+
+def test_a_stopped_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    with Job(2, SLOW) as job:
+        job.ranks[1].out.wait_for("waits")
+        until(job, asleep(0))
+        job.ranks[1].signal(signal.SIGSTOP)
+        ranks = until(job, lambda ranks: ranks[1].state == "stopped")
+        assert f"kill -CONT {ranks[1].pid} resumes it" in said(capsys, "top", "--once", "--every", "0.1")
+        assert "rank 1: stopped, by SIGSTOP or a debugger\n" in stacks(capsys, job)
+        job.ranks[1].signal(signal.SIGCONT)
+        job.ranks[1].say("")
+        job.finish()
+
+
+def test_a_dead_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    v = malt.Vector(10, consistency="bsp")
+    v.sync()
+    if r == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    while len(malt.alive()) == n:
+        v.sync()
+    print("on", flush=True)
+    sys.stdin.readline()
+    """
+    with Job(3, script, env={**CONTINUE, "MALT_EVENTS": "1000"}) as job:
+        job.ranks[0].out.wait_for("on")
+        job.ranks[2].out.wait_for("on")
+        found = facts(capsys, job)
+        assert [rank["dead"] for rank in found["ranks"]] == [[1], [1]]
+        assert found["missing"] == [1]
+        assert found["causes"] == ["rank 1 died; the others continue"]
+        assert "rank 1 died; the others continue" in stacks(capsys, job)
+        deaths = [event for event in seen.events(shown(job)[0], 0)[0] if event.kind == "death"]
+        assert [(event.ranks, event.value) for event in deaths] == [([1], 2.0)]
+        for rank in (0, 2):
+            job.ranks[rank].say("")
+        assert [rank.process.returncode for rank in job.finish()] == [0, -9, 0]
+
+
+def test_a_rank_that_waits_for_others_to_join(capsys: pytest.CaptureFixture[str]) -> None:
+    with Job(1, "malt.barrier()", env={"MALT_SIZE": "2"}) as job:
+        until(job, lambda ranks: [rank.state for rank in ranks] == ["joining"])
+        assert " in <module>: r, n = malt.rank(), malt.size()\n" in stacks(capsys, job)
+        job.ranks[0].signal(signal.SIGTERM)
+
+
+def test_a_rank_that_keeps_the_lock_of_the_interpreter_in_c(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    import faulthandler
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+    malt.barrier()
+    print("begins", flush=True)
+    sum(range(10**15))
+    """
+    with Job(1, script) as job:
+        job.ranks[0].out.wait_for("begins")
+        assert "rank 0: computing\n" in (text := stacks(capsys, job))
+        assert " in <module>: sum(range(10**15))\n" in text
+        job.ranks[0].signal(signal.SIGUSR1)  # the program's own
+        job.ranks[0].err.wait_for("most recent call first")
+
+
+def test_signals_that_the_program_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    import os, signal, sys, malt
+    signal.signal(signal.SIGRTMAX - 1, lambda *_: print("mine", flush=True))
+    malt.barrier()
+    print("joined", flush=True)
+    sys.stdin.readline()
+    signal.signal(signal.SIGRTMAX - 2, signal.SIG_DFL)
+    print("taken", flush=True)
+    sys.stdin.readline()
+    """
+    with Job(1, script, prelude=False) as job:
+        rank = job.ranks[0]
+        rank.out.wait_for("joined")
+        assert " in <module>: sys.stdin.readline()\n" in stacks(capsys, job)
+        rank.signal(signal.SIGRTMAX - 1)
+        rank.out.wait_for("mine")
+        rank.say("")
+        rank.out.wait_for("taken")
+        assert "uses signal" in stacks(capsys, job)
+        rank.say("")
+        assert job.finish()[0].process.returncode == 0
+
+
+def test_a_forked_child_is_no_rank_and_holds_nothing() -> None:
+    script = """
+    malt.barrier()
+    child = os.fork()
+    if child == 0:
+        print("child", flush=True)
+        sys.stdin.readline()
+        os._exit(0)
+    os.waitpid(child, 0)
+    """
+    with Job(1, script) as job:
+        job.ranks[0].out.wait_for("child")
+        pid = job.ranks[0].process.pid
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            child = int(file.read())
+        links = [os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")]
+        assert [link for link in links if "malt" in link] == []
+        assert [rank.pid for rank in shown(job)] == [pid]
+        job.ranks[0].say("")
+        job.finish()
+
+
+def test_a_program_without_python_stacks(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    malt.barrier()
+    os.close(malt._lib.stacks._fd)  # as if it were a program in C
+    print("joined", flush=True)
+    sys.stdin.readline()
+    """
+    with Job(1, script) as job:
+        job.ranks[0].out.wait_for("joined")
+        assert "rank 0: computing; its program is not Python\n" in stacks(capsys, job)
+
+
+def test_who_looks_changes_nothing() -> None:
+    script = """
+    v = malt.Vector(100)
+    for step in range(20_000):
+        v.array[:] += 0.25 * r
+        v.sync()
+        if step in (100, 19_999):
+            print(f"at {step}: {float(v.array[0])}", flush=True)
+            sys.stdin.readline()
+    """
+
+    def held(pid: int) -> tuple[list[str], int]:
+        with open(f"/proc/{pid}/maps") as file:
+            mapped = sum("malt" in line for line in file)
+        return sorted(os.listdir(f"/proc/{pid}/fd")), mapped
+
+    with Job(2, script) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("at 100")
+        ranks = shown(job)
+        before = [held(rank.pid) for rank in ranks]
+        for rank in job.ranks:
+            rank.say("")
+        asked = 0
+        while any("at 19999" not in rank.out.text for rank in job.ranks) or asked < 100:
+            watching = subprocess.Popen([sys.executable, "-m", "malt", "top"], stdout=subprocess.DEVNULL)
+            for _ in range(20):
+                asked += 1
+                answers = stack.ask(ranks)
+                assert [answers[rank.pid].why for rank in ranks] == ["", ""]
+                assert [rank.state for rank in shown(job)] != ["joining"] * 2
+            watching.kill()
+            watching.wait()
+        assert [held(rank.pid) for rank in ranks] == before
+        path, _ = seen.descriptor(ranks[0].pid, stack.MEMORY)
+        assert os.stat(path).st_size == 0
+        for rank in job.ranks:
+            rank.say("")
+        values = {rank.out.text.split()[-1] for rank in job.finish()}
+        assert values == {str(0.125 * 20_000)}
+
+
+def test_events_and_how_many_are_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    v = malt.Vector(10, name="w", consistency="async")
+    malt.mark("epoch 1")
+    malt.log(loss=0.5, accuracy=0.25)
+    v.sync()
+    malt.barrier()
+    v.gather()
+    print("first", flush=True)
+    sys.stdin.readline()
+    for _ in range(100):
+        v.sync()
+    print("second", flush=True)
+    sys.stdin.readline()
+    """
+    with Job(2, script, env={"MALT_EVENTS": "64"}) as job:
+        job.ranks[0].out.wait_for("first")
+        rank = shown(job)[0]
+        assert (rank.mark, rank.loss, rank.room) == ("epoch 1", 0.5, 64)
+        events, lost = seen.events(rank, 0)
+        assert lost == 0
+        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        assert [event.text for event in events if event.kind == "mark"] == ["epoch 1"]
+        assert {event.text: event.value for event in events if event.kind == "log"} == {"loss": 0.5, "accuracy": 0.25}
+        assert [event.text for event in events if event.kind == "call"][-3:] == ["w.sync", "malt.barrier", "w.gather"]
+        assert {tuple(event.ranks) for event in events if event.kind in ("fold", "wait")} == {(1,)}
+        assert all(0 < event.begin < time.monotonic() and 0 <= event.seconds < jobs.LONG for event in events)
+        job.ranks[0].say("")
+        job.ranks[0].out.wait_for("second")
+        later = shown(job)[0]
+        events, lost = seen.events(later, rank.recorded)
+        assert lost == later.recorded - rank.recorded - 64 > 0
+        assert [event.number for event in events] == list(range(later.recorded - 63, later.recorded + 1))
+        text = said(capsys, "top", "--events", "--once", str(rank.pid))
+        assert f"{later.recorded - 64} events were overwritten before they were read\n" in text
+        assert "  w.sync\n" in text
+        assert os.stat(seen.descriptor(rank.pid, seen.MEMORY)[0]).st_size == 4096 + 64 * 256
+        for other in job.ranks:
+            other.say("\n")
+
+
+def test_no_events_without_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with Job(1, "malt.barrier(); print('joined', flush=True); sys.stdin.readline()") as job:
+        job.ranks[0].out.wait_for("joined")
+        assert main(["top", "--events", str(job.ranks[0].process.pid)]) == 1
+        assert "malt run --events 10000" in capsys.readouterr().err
+        assert os.stat(seen.descriptor(job.ranks[0].process.pid, seen.MEMORY)[0]).st_size == 4096
+
+
+def test_a_job_that_ends_while_it_is_watched() -> None:
+    with Job(2, SLOW) as job:
+        until(job, asleep(0))
+        command = [sys.executable, "-m", "malt", "top", "--every", "0.1", str(job.ranks[0].process.pid)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None
+            assert " 2 ranks" in watching.stdout.readline()
+            job.ranks[1].say("")
+            job.finish()
+            assert watching.stdout.read().endswith("The job has ended.\n")
+        assert watching.returncode == 0
+
+
+def test_a_job_of_slurms() -> None:
+    own = {"MALT_SIZE": "", "MALT_STORE": "", "MALT_TOKEN": "", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "3"}
+    step = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "MALT_RANK": ""}
+    with Job(1, "malt.barrier(); print('joined', flush=True); sys.stdin.readline()", env={**own, **step}) as job:
+        job.ranks[0].out.wait_for("joined")
+        assert [(rank.rank, rank.size, rank.state) for rank in shown(job)] == [(0, 1, "computing")]
+
+
+def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(seen, "jobs", dict)
+    for command in ("top", "stack"):
+        assert main([command]) == 2
+        assert "no ranks of this user run on this machine" in capsys.readouterr().err
+    assert main(["top", "5eed"]) == 2
+    assert "there is no job '5eed'" in capsys.readouterr().err
+
+
+def rank_of_many(number: int, waits_for: list[int]) -> seen.Rank:
+    """Return rank `number` of 64, as it would show itself."""
+    return seen.Rank(
+        rank=number, size=64, near=64, job="5eed", pid=4_194_000 + number, command="train.py --epochs 100 " * 9,
+        cwd="/", memory=1 << 33, signals=0, state="waiting" if waits_for else "computing", waits_for=waits_for,
+        waited=4.0 if waits_for else 0.0, syncs=10**6, bytes=10**11, clock=10**9, age=-3, loss=-1.2345e-05,
+        mark="epoch 3", place="train.py:12: v.sync()", dead=[], room=0, recorded=0, at=1.0,
+    )  # fmt: skip
+
+
+def test_the_table_fits_a_terminal_of_80_columns() -> None:
+    ranks = [rank_of_many(number, [] if number % 2 else [*range(1, 64, 2)]) for number in range(64)]
+    old = [rank._replace(syncs=0, bytes=0, at=0.5) for rank in ranks]
+    lines = list(top._table({"5eed": ranks}, {"5eed": old}, 80))
+    assert [line for line in lines if len(line) > 80] == []
+    assert len(lines) > 64
+    assert all(rank.loss is not None and f"{rank.pid}" in lines[rank.rank - 65] for rank in ranks)
+
+
+def test_an_unfit_value() -> None:
+    with pytest.raises(TypeError, match="loss='low'\nexpected a number"):
+        malt.log(loss="low")  # type: ignore[arg-type]
