@@ -37,9 +37,9 @@ func (e *expellable) Stuck() error {
 
 func (e *expellable) Confirm(context.Context) error { return e.Out() }
 
-// TestExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds. A
+// TestG9ExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds. A
 // wait whose time is up while it cannot be decided who takes part says so.
-func TestExpelledRankGoesNoFurther(t *testing.T) {
+func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
 	ctx := background(t)
 	ranks := inmem.New(2)
 	t.Cleanup(func() { _ = ranks[1].Close() })

@@ -122,7 +122,7 @@ func TestTwoHostsAreSilent(t *testing.T) {
 }
 
 // One and two of three, two and two of four.
-func TestPartitions(t *testing.T) {
+func TestG10Partitions(t *testing.T) {
 	for _, c := range []struct {
 		hosts, group []int
 		goesOn       []int // ranks
