@@ -37,7 +37,7 @@ func (b *Boxes) total(src *source) (err error) {
 		src.release()
 		return say.Errorf(core.ErrState, "%s: rank %d counts no changes of this rank any more", b.Called("gather"), src.rank).
 			In(b.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
-			Try(`Call broadcast() or allreduce("mean") on all ranks, after which all begin anew.`)
+			Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
 	case u.Tag < b.era:
 		src.release()
 	default:

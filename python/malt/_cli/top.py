@@ -192,7 +192,9 @@ def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
     syncs, sent = _rates(rank, before)
     state = rank.state
     if rank.waits_for and state == "waiting":
-        state = f"waiting {_span(rank.waited)} for {name(rank.waits_for).partition(' ')[2]}"
+        state = f"waits for {name(rank.waits_for).partition(' ')[2]}"
+        if rank.waited >= LONG:
+            state += f", {_span(rank.waited)}"
     return (
         str(rank.rank),
         str(rank.pid),
