@@ -259,8 +259,8 @@ func (m *making) join() (bool, error) {
 		m.joined = nil
 		var dead *rdma.PeerError
 		if errors.As(err, &dead) && (m.w.job.Undecided(dead) || core.LeftOut(m.w.job.T, dead.Rank)) {
-			m.found = dead // connects again, once that is decided
-			return false, m.part.Look()
+			m.found = dead // connects again, once that is decided: now, perhaps, and then nobody rings
+			return m.join()
 		}
 		if errors.Is(err, rdma.ErrLeft) || errors.As(err, &dead) {
 			err = core.FirstOf(m.part.Look(), err) // in the words of the call

@@ -21,6 +21,7 @@ static void everything(void)
 
 #define REFUSED(call) FAILS(MALT_EFORK, "fork", call)
 	REFUSED(malt_init(NULL, -1));
+	REFUSED(malt_witness(NULL));
 	REFUSED(malt_finalize());
 	REFUSED(malt_finalize_at_exit());
 	REFUSED(malt_abort("x", NULL));
