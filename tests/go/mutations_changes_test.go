@@ -79,12 +79,4 @@ var ofChanges = []mutation{
 		new:    "",
 		caught: "TestExploreChanges/ssp,_allreduce_and_a_death", how: "times, after",
 	},
-	{
-		line:   "what was kept of a rank that gives its share counts, too",
-		in:     "libmalt/codec.changes.Settled",
-		old:    "$counts && !slices.Contains($summed, $r)",
-		new:    "$counts",
-		caught: "TestExploreChanges/ssp,_away,_then_allreduce", how: "times, after",
-		big: true,
-	},
 }
