@@ -49,7 +49,7 @@ func counted(array []float64, ranks int, amount float64) ([]uint64, error) {
 	return upTo, nil
 }
 
-const anew = -1 // another slack at each call
+const varied = -1 // another slack at each call
 
 // TestG12LawOfASum: after a sync at clock c the array holds each change once: of this
 // rank all up to c, of each other that is not away all up to a clock that is at least
@@ -77,7 +77,7 @@ func TestG12LawOfASum(t *testing.T) {
 					})
 					if consistency == "async" {
 						t.Run(fmt.Sprintf("another slack at each call/%s/%d/%s", name, n, fold), func(t *testing.T) {
-							synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, anew, pace) })
+							synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, varied, pace) })
 						})
 					}
 				}
@@ -105,7 +105,7 @@ func holdsLaw(t *testing.T, n int, consistency, fold string, slack int, pace fun
 			time.Sleep(pace(w.Rank(), r)) // the computation
 			array[w.Rank()*steps+c]++
 			bound := slack
-			if slack == anew {
+			if slack == varied {
 				bound = r.IntN(5)
 				_, err = v.SyncSlack(ctx, weight, uint64(bound))
 			} else {

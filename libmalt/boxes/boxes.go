@@ -134,7 +134,7 @@ func (b *Boxes) Settled(summed []int) {
 		for i := range b.ch.sources {
 			src := &b.ch.sources[i]
 			if summed != nil && !slices.Contains(summed, src.rank) { // it has died
-				_ = b.total(src) // an error: there is no newer one
+				_ = b.total(src) // after an error the last one counts
 				b.keep(src)
 			} else if src.has {
 				src.release()

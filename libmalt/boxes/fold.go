@@ -49,7 +49,7 @@ func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 	n := len(b.updates)
 	for _, u := range b.updates {
 		if b.totals != nil && u.Seq <= u.Read {
-			n-- // it is no news
+			n-- // an earlier gather has counted it
 		}
 	}
 	if b.owedAt > 0 {

@@ -185,8 +185,9 @@ func (b *Boxes) sentTo(clock uint64, weight float64) {
 	for _, r := range b.Job.View().Ranks {
 		if r != b.Job.Rank {
 			b.Counts.Edges[r].SentMessages++
-			b.Counts.Edges[r].SentBytes += uint64(b.Route.Moved(r))
-			sent += b.Route.Moved(r)
+			moved := b.Route.Moved(r)
+			b.Counts.Edges[r].SentBytes += uint64(moved)
+			sent += moved
 		}
 	}
 	b.Job.Marks.Trace.Sent(sent)

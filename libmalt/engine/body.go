@@ -146,8 +146,9 @@ func (c *call) scatter(weight float64) {
 		for _, r := range b.Job.View().Ranks {
 			if r != b.Job.Rank {
 				b.Counts.Edges[r].SentMessages++
-				b.Counts.Edges[r].SentBytes += uint64(b.Engine.Moved(r))
-				sent += b.Engine.Moved(r)
+				moved := b.Engine.Moved(r)
+				b.Counts.Edges[r].SentBytes += uint64(moved)
+				sent += moved
 			}
 		}
 		b.Job.Marks.Trace.Sent(sent)

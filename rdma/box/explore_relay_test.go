@@ -72,7 +72,7 @@ func TestExploreRelay(t *testing.T) {
 		name string
 		relayed
 	}{
-		{"newest", relayed{spec: rdma.Spec{}, updates: 4}},
+		{"newest", relayed{spec: rdma.Spec{}, updates: 5}},
 		{"lock-step", relayed{spec: rdma.Spec{Mode: rdma.ByClock}, updates: 5}},
 		{"queue", relayed{spec: rdma.Spec{Mode: rdma.Queue(2)}, updates: 5}},
 	} {

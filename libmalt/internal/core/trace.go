@@ -80,7 +80,7 @@ func putRanks(to []atomic.Uint64, ranks []int) {
 // it is being written: a reader looks at it before and after the rest.
 type Event [32]atomic.Uint64
 
-// What an event is about.
+// Kinds of events.
 const (
 	EventCall  = iota + 1 // text: as a program writes it; value: 1 if it failed
 	EventWait             // ranks: those waited for

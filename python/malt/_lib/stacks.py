@@ -32,7 +32,7 @@ def show() -> None:
         number = next(n for n in range(signal.SIGRTMAX - 1, signal.SIGRTMIN, -1) if not _taken() >> (n - 1) & 1)
         _fd = os.memfd_create(f"malt-stack-{number}")
         fcntl.fcntl(_fd, fcntl.F_SETFL, os.O_APPEND)  # a reader empties it
-        # What faulthandler puts back at the end of the interpreter: the default would end the process.
+        # faulthandler puts this back at the end of the interpreter: the default would end the process.
         lib.malt_python_stacks(number, -1)
         faulthandler.register(number, file=_fd, all_threads=False, chain=False)
         lib.malt_python_stacks(number, _fd)
