@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -22,6 +21,8 @@ def spelled(function: F) -> F:
     Such a function takes options that it has not got to raise `misspelt` for them.
     To type checkers there are none; and nothing is wrapped, which every call would pay for.
     """
+    import inspect  # a third of the time that `malt run` takes to start
+
     whole = inspect.signature(function)
     known = [p for p in whole.parameters.values() if p.kind is not p.VAR_KEYWORD]
     function.__signature__ = whole.replace(parameters=known)  # type: ignore[attr-defined]
@@ -30,6 +31,8 @@ def spelled(function: F) -> F:
 
 def options_of(function: Callable[..., object]) -> list[str]:
     """Return what can be given to a function by name."""
+    import inspect
+
     parameters = inspect.signature(function).parameters.values()
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from malt._cli import target
 from malt._cli.failures import Failures
 from malt._cli.hosts import Host
-from malt._cli.remote import GREETING, Program, Programs, frame, said
+from malt._cli.remote import Program, Programs, frame, greeting, said
 from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
 from malt._guide import below
@@ -65,7 +65,7 @@ class Agent(Job):
 
     def serve(self) -> None:
         """Do as told until the ranks have ended, or the connection."""
-        self._connection.show(1, GREETING)
+        self._connection.show(1, greeting())
         while self._open and not self.ranks:
             self._listen()
         if not self._open:

@@ -19,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from malt._cli.remote import GREETING, said
+from malt._cli.remote import greeting, said
 from malt._ranks import addresses
 
 PATIENCE = 2.0
@@ -243,7 +243,7 @@ def main() -> int:
         out.write(said(**message))
         out.flush()
 
-    out.write(GREETING)
+    out.write(greeting())
     out.flush()
     probe: Probe | None = None
     for line in sys.stdin:

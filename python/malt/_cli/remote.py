@@ -1,6 +1,6 @@
 """A program of MALT on each of several hosts, to which ssh leads, and what is said with it.
 
-The program begins with `GREETING`: what comes before it was written by the login shell. Then it sends frames, and
+The program begins with `greeting`: what comes before it was written by the login shell. Then it sends frames, and
 reads lines of JSON; the end of the connection, by whatever accident, is its end. Nothing here is ever executed or
 unpickled.
 """
@@ -59,7 +59,9 @@ def said(**message: Any) -> bytes:
     return frame(SAID, 0, json.dumps(message).encode())
 
 
-GREETING = PREAMBLE + said(version=malt.__version__)
+def greeting() -> bytes:
+    """Return what a program begins with."""
+    return PREAMBLE + said(version=malt.__version__)
 
 
 class Frames:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 
 from malt._cli.options import Parser, Refuse
@@ -34,6 +33,8 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
+    import secrets  # other sub-commands need the length of a token only
+
     parser().parse(arguments)
     print(secrets.token_hex(16))
     return 0
