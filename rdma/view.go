@@ -52,8 +52,9 @@ type Viewed interface {
 	// Out is nil while this rank may take part, and rdma.ErrExpelled, with the reason, once
 	// the others have gone on without it. On one machine a rank that can ask takes part.
 	Out() error
-	// Stuck is nil, or an rdma.ErrExpelled that says what a decision on who takes part lacks:
-	// hosts that are not heard, and votes. Waits go on meanwhile.
+	// Stuck is nil, or says what a decision on who takes part lacks: an rdma.ErrExpelled where it is
+	// votes, of hosts that are not heard; a context.DeadlineExceeded where all ranks of a host are
+	// stopped. Waits go on meanwhile.
 	Stuck() error
 	// Confirm returns nil when the others had not gone on without this rank when it was
 	// called. It asks them where they are on several hosts.

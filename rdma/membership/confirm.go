@@ -19,7 +19,8 @@ type inquiry struct {
 	number   uint64         // of the last
 	answered vote.Set       // hosts that have answered, whatever they say
 	sent     time.Time
-	calls    []call // of Confirm, from before it began
+	since    time.Time // the hosts are asked again and again since then; zero: they are not
+	calls    []call    // of Confirm, from before it began
 }
 
 // call is one of Confirm.
@@ -52,8 +53,12 @@ func (m *Members) ask(now time.Time) {
 			m.uneasy = false
 		}
 		if !m.uneasy {
+			i.since = time.Time{}
 			return
 		}
+	}
+	if i.since.IsZero() {
+		i.since = now
 	}
 	if now.Sub(i.sent) < each {
 		return

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -91,7 +92,7 @@ func TestTwoHostsAreSilent(t *testing.T) {
 			if m := p.m.Missing(); !strings.HasPrefix(m, want) || !strings.HasSuffix(m, "1 of 2 hosts can vote, and a decision takes 2") {
 				t.Errorf("rank %d misses %q", p.rank, m)
 			}
-			if l := p.m.Lack(); l == nil || len(l.Silent) != 1 || l.Silent[0] != other || l.Votes != 1 || l.Needed != 2 || l.Hosts != 2 {
+			if l := p.m.lack.Load(); l == nil || len(l.Silent) != 1 || l.Silent[0] != other || l.Votes != 1 || l.Needed != 2 || l.Hosts != 2 {
 				t.Errorf("rank %d lacks %+v", p.rank, l)
 			}
 			if err := w.confirm(p.rank, time.Second); err == nil || errors.Is(err, rdma.ErrExpelled) || !strings.Contains(err.Error(), want) {
@@ -215,4 +216,48 @@ func TestConfirmAsksAnew(t *testing.T) {
 			t.Error("confirmed by the answers to the call before")
 		}
 	})
+}
+
+// A host of which all ranks are stopped is not left out. The others are told which host it is
+// that they wait for, and go on when one of its ranks runs again, or all have been killed.
+func TestHostIsStopped(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		simulate(t, 1, []int{1, 2, 2}, func(w *world) {
+			stopped := w.ranks[1:3]
+			for _, p := range stopped {
+				p.stop()
+			}
+			time.Sleep(10 * time.Second)
+			for _, r := range []int{0, 3, 4} {
+				if err := w.ranks[r].m.Stuck(); err != nil || w.promised() {
+					t.Errorf("rank %d, where nothing has to be decided: %v", r, err)
+				}
+			}
+			w.ranks[4].kill()
+			const want = "host 1 (ranks 1, 2) did not answer; 3 of 3 hosts can vote, and a decision takes 2"
+			for _, r := range []int{0, 3} {
+				m := w.ranks[r].m
+				w.until("says for which host it waits", 3*time.Second, func() bool { return m.Missing() == want })
+				if err := m.Stuck(); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
+			if w.ranks[0].m.View().Generation != 1 {
+				t.Error("a host that is stopped is left out")
+			}
+			alive := []int{0, 1, 2, 3}
+			if killed {
+				alive = []int{0, 3}
+			}
+			for _, p := range stopped {
+				if killed {
+					p.kill()
+				} else {
+					p.resume()
+				}
+			}
+			t.Log(w.until("goes on", 2*time.Second, w.have([]int{0, 1, 2}, alive...)))
+			w.until("waits no more", 2*time.Second, func() bool { return w.ranks[0].m.Missing() == "" && w.ranks[3].m.Stuck() == nil })
+		})
+	}
 }

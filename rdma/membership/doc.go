@@ -45,7 +45,8 @@
 // # Caveats
 //
 // A host of which all ranks are stopped is not silent, since its kernel answers. It does not
-// vote either: a decision that needs its promise waits.
+// vote either, and the others do not go on without it: a decision waits until one of its ranks
+// runs again, or all have ended. Stuck names the host.
 //
 // An idle rank wakes up 20 times a second. One look takes 1 µs with 2 hosts, and 15 µs with
 // 128.

@@ -1,6 +1,10 @@
 package membership
 
-import "malt/rdma/vote"
+import (
+	"time"
+
+	"malt/rdma/vote"
+)
 
 // frame is what has landed.
 type frame struct {
@@ -23,8 +27,9 @@ func (m *Members) Land(peer int, k vote.Kind, arg uint32, body []byte) error {
 }
 
 // receive answers a question, or takes in an answer.
-func (m *Members) receive(f frame) {
+func (m *Members) receive(now time.Time, f frame) {
 	from := m.c.Job.Of[f.peer]
+	m.heard[from] = now
 	switch f.m.Kind {
 	case vote.Promise, vote.Accepted:
 		if m.proposal != nil {

@@ -34,7 +34,7 @@ func (m *Members) look(now time.Time) {
 	// A host that is dead to this rank may go on being heard by another one for a while.
 	m.doubts.Look(now, dead.Or(doubted))
 	m.see.Lasted = m.doubts.Lasted(m.see.Suspects(v))
-	m.lack.Store(m.lacking(v))
+	m.lack.Store(m.lacking(now, v))
 }
 
 // The states of a host, to this rank.

@@ -15,6 +15,8 @@ const (
 	tick = 50 * time.Millisecond
 	// askEach is the time between two questions whether something has been decided.
 	askEach = 500 * time.Millisecond
+	// muteAfter is the time without an answer after which all ranks of a host count as stopped.
+	muteAfter = 4 * askEach
 )
 
 // Home is the page of this host.
@@ -67,7 +69,7 @@ type Members struct {
 	wake  chan struct{}
 	view  atomic.Pointer[vote.View] // the newest that is known; stored by the goroutine
 	out   atomic.Pointer[error]     // final; stored once
-	lack  atomic.Pointer[Lack]      // stored by the goroutine
+	lack  atomic.Pointer[lack]      // stored by the goroutine
 	calls calls
 	bye   atomic.Uint64   // stored by Close
 	life  context.Context // ends with Close
@@ -77,7 +79,8 @@ type Members struct {
 	// The goroutine's.
 	see      vote.Sight
 	doubts   vote.Doubts
-	lost     vote.Set // hosts of the view that are silent, or have ended without leaving
+	lost     vote.Set    // hosts of the view that are silent, or have ended without leaving
+	heard    []time.Time // when the last frame of each host landed
 	proposal *vote.Proposal
 	turn     turn
 	inquiry  inquiry
@@ -93,7 +96,7 @@ func New(c Config, home Home, net Net) *Members {
 		c: c, host: c.Job.Of[c.Rank], on: make([][]int, c.Job.Hosts), home: home, net: net,
 		voter: vote.Voter{Store: home, Job: c.Job, Host: c.Job.Of[c.Rank]},
 		inbox: make(chan frame, 256+len(c.Job.Of)), wake: make(chan struct{}, 1),
-		lost: vote.NewSet(c.Job.Hosts),
+		lost: vote.NewSet(c.Job.Hosts), heard: make([]time.Time, c.Job.Hosts),
 	}
 	for rank, host := range c.Job.Of {
 		m.on[host] = append(m.on[host], rank)
@@ -169,7 +172,7 @@ func (m *Members) step(now time.Time, frames []frame) {
 	m.follow()
 	m.look(now)
 	for _, f := range frames {
-		m.receive(f)
+		m.receive(now, f)
 	}
 	m.count() // somebody may have died since
 	out := m.Out() != nil

@@ -1,9 +1,11 @@
 package membership
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"malt/internal/say"
 	"malt/rdma"
@@ -58,21 +60,37 @@ func (m *Members) names(hosts []int) string {
 	return strings.Join(list, "")
 }
 
-// Lack is what stands in the way of the next view.
-type Lack struct {
+// lack is what stands in the way of the next view.
+type lack struct {
 	Silent, Ended, Left []int // hosts of the view
+	Mute                []int // hosts that can be reached, of which no rank answers: all are stopped, or hang
 	Hosts               int   // in the view, that may have voted on the next one
 	Votes, Needed       int   // that this rank can expect, and that a decision takes
 }
 
-func (m *Members) lacking(v vote.View) *Lack {
-	if !m.reason(v, 0) {
+// mute are hosts that can be reached, and do not answer though they are asked.
+func (m *Members) mute(now time.Time, v vote.View) (hosts []int) {
+	since := m.inquiry.since
+	if since.IsZero() {
+		return nil
+	}
+	for host := range v.Hosts.Less(m.see.Dead).Less(m.see.Doubted).All() {
+		if host != m.host && min(now.Sub(since), now.Sub(m.heard[host])) >= muteAfter {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+func (m *Members) lacking(now time.Time, v vote.View) *lack {
+	mute := m.mute(now, v)
+	if len(mute) == 0 && !m.reason(v, 0) {
 		return nil
 	}
 	silent, dead, rest := m.see.Doubted, m.see.Dead.And(v.Hosts), v.Hosts.Less(m.see.Suspects(v))
 	hosts := v.Hosts.Less(m.see.Left).Count()
-	l := &Lack{
-		Silent: slices.Collect(silent.All()), Ended: slices.Collect(dead.And(m.lost).All()), Left: slices.Collect(dead.Less(m.lost).All()),
+	l := &lack{
+		Silent: slices.Collect(silent.All()), Ended: slices.Collect(dead.And(m.lost).All()), Mute: mute, Left: slices.Collect(dead.Less(m.lost).All()),
 		Hosts: hosts, Votes: rest.Count(), Needed: hosts/2 + 1,
 	}
 	if vote.Quorum(v.Hosts, rest, m.see) {
@@ -81,12 +99,24 @@ func (m *Members) lacking(v vote.View) *Lack {
 	return l
 }
 
-// Lack is nil where nothing has to be decided.
-func (m *Members) Lack() *Lack { return m.lack.Load() }
+// Stuck says why it is not decided who takes part: an rdma.ErrExpelled where votes are missing,
+// else a context.DeadlineExceeded; nil where nothing stands in the way.
+func (m *Members) Stuck() error {
+	switch l := m.lack.Load(); {
+	case l == nil:
+	case l.Votes < l.Needed:
+		return say.Errorf(rdma.ErrExpelled, "it cannot be decided who goes on").At("%s", m.Missing()).
+			Try("This rank may be on the smaller side of a cut. Look after the network and those hosts.")
+	case len(l.Mute) > 0:
+		return say.Errorf(context.DeadlineExceeded, "it is not decided who goes on").At("%s", m.Missing()).
+			Try("Its ranks are stopped, or hang: continue them (kill -CONT), or end them (kill -9) on that host.")
+	}
+	return nil
+}
 
-// Missing is Lack for errors of waits; "" where nothing has to be decided.
+// Missing says the same in a line; "" where nothing has to be decided.
 func (m *Members) Missing() string {
-	l := m.Lack()
+	l := m.lack.Load()
 	if l == nil {
 		return ""
 	}
@@ -99,6 +129,9 @@ func (m *Members) Missing() string {
 	}
 	if len(l.Left) > 0 {
 		what = append(what, m.names(l.Left)+" left")
+	}
+	if len(l.Mute) > 0 {
+		what = append(what, m.names(l.Mute)+" did not answer")
 	}
 	return fmt.Sprintf("%s; %d of %d hosts can vote, and a decision takes %d", strings.Join(what, ", "), l.Votes, l.Hosts, l.Needed)
 }

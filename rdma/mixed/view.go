@@ -67,15 +67,10 @@ func (t *surviving) Out() error {
 
 // Stuck implements rdma.Viewed.
 func (t *surviving) Stuck() error {
-	m := t.members.Load()
-	if m == nil {
-		return nil
+	if m := t.members.Load(); m != nil {
+		return m.Stuck()
 	}
-	if l := m.Lack(); l == nil || l.Votes >= l.Needed {
-		return nil
-	}
-	return say.Errorf(rdma.ErrExpelled, "it cannot be decided who goes on").At("%s", m.Missing()).
-		Try("This rank may be on the smaller side of a cut. Look after the network and those hosts.")
+	return nil
 }
 
 // Confirm implements rdma.Viewed.

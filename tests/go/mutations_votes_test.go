@@ -66,6 +66,13 @@ var ofVotes = []mutation{
 		caught: "TestHostsLeaveAfterAPromise", how: "says what it misses",
 	},
 	{
+		line:   "members: a host that answers is named as one that does not",
+		in:     "rdma/membership.Members.mute",
+		old:    "min($now.Sub($since), $now.Sub($m.heard[$host])) >= muteAfter",
+		new:    "now.Sub(since) >= muteAfter",
+		caught: "TestHostIsStopped", how: "says for which host it waits",
+	},
+	{
 		line:   "votes: a host accepts below its promise",
 		in:     "rdma/vote.Acceptor.accept",
 		old:    "$m.Ballot < $a.Promised",

@@ -214,6 +214,40 @@ def test_a_short_cut_changes_nothing(tmp_path: Path) -> None:
     same(said, [0, 1, 2])
 
 
+STOPPED = """\
+import os, signal
+import malt, numpy as np
+malt.init(timeout=6)
+v = malt.Vector(np.zeros(1000))
+v.sync()
+malt.allreduce(1.0)
+if malt.rank() in (1, 2):
+    os.kill(os.getpid(), signal.SIGSTOP if malt.rank() == 1 else signal.SIGKILL)
+v.sync()
+"""
+
+
+def test_a_stopped_host_is_waited_for_and_named(tmp_path: Path) -> None:
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    done = subprocess.run(
+        [MALT, "sim", "--hosts", "3", "-n", "1,1,2", "stopped.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MALT_ON_DEATH": "continue"},
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert re.search(
+        r"^\[([03])\] malt.TimeoutError: .*\n"
+        r"\[\1\] host 1 \(rank 1\) did not answer; 3 of 3 hosts can vote, and a decision takes 2\n"
+        r"\[\1\] Its ranks are stopped, or hang: continue them \(kill -CONT\)",
+        done.stderr,
+        re.M,
+    ), done.stderr
+
+
 def test_queues_between_hosts_need_the_graph_all(tmp_path: Path) -> None:
     (tmp_path / "ring.py").write_text(
         "import malt\nimport numpy as np\nmalt.Vector(np.zeros(1), graph='ring', consistency='notify-ack')"

@@ -19,7 +19,7 @@ func (t *Timeout) Error() string   { return t.Said.Error() }
 func (t *Timeout) Unwrap() []error { return []error{t.Said, t.Cause} }
 
 // expired makes the error of a wait whose time is up. Where it cannot be decided who takes
-// part, the wait was for that: this rank may be on the smaller side of a cut.
+// part, the wait was for that: this rank may be on the smaller side of a cut, or a host stopped.
 func expired(t rdma.Transport, w Wait) *Timeout {
 	said := &say.Error{
 		Kind: ErrTimeout, Call: w.Call, What: w.Call + " timed out", Where: "waited for " + w.Whom, Do: w.Do, Topic: w.More,
@@ -27,7 +27,9 @@ func expired(t rdma.Transport, w Wait) *Timeout {
 	if views, ok := t.(rdma.Viewed); ok {
 		if stuck := views.Stuck(); stuck != nil {
 			of := say.Of(stuck)
-			said.Kind, said.Where, said.Do, said.Topic = of.Kind, of.Where, of.Do, of.Topic
+			if said.Where, said.Do, said.Topic = of.Where, of.Do, of.Topic; errors.Is(stuck, rdma.ErrExpelled) {
+				said.Kind = of.Kind
+			}
 		}
 	}
 	return &Timeout{said, context.DeadlineExceeded}
