@@ -39,13 +39,13 @@ func (t *surviving) Survive(least int) {
 }
 
 // Witness votes for this host, which has no ranks, until none of the job is left, or the others
-// have gone on without this one.
+// have gone on without this one. A rank that says that it has failed takes part no more.
 func (t *surviving) Witness() error {
 	t.Survive(1)
 	m := t.members.Load()
 	err := t.Wait(context.Background(), func() bool {
 		for rank := range t.voting.Job.Ranks() {
-			if m.Out() == nil && m.Has(rank) && !t.far.Gone(rank) {
+			if m.Out() == nil && m.Has(rank) && !t.far.Gone(rank) && !t.far.Said(rank) {
 				return false
 			}
 		}

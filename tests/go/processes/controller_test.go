@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"malt/libmalt/rule"
@@ -26,6 +27,7 @@ type controller struct {
 
 	mu       sync.Mutex
 	verdicts []*verdict // by rank
+	cuts     []span
 	tally    tally
 }
 
@@ -78,6 +80,9 @@ func (c *controller) run() error {
 		for _, f := range c.faults {
 			c.all.Go(func() { others <- c.befall(f) })
 		}
+		if c.voteless != nil {
+			c.all.Go(c.killVoter)
+		}
 	}
 	told := make(chan error, 1)
 	go func() { told <- c.listen() }()
@@ -95,6 +100,10 @@ func (c *controller) run() error {
 	}
 	if err != nil {
 		return err
+	}
+	if longest(c.cuts) > mostCut { // this machine was too slow to end them in time
+		c.tally.add("schedules that were cut for longer than planned", 1)
+		return nil
 	}
 	return c.judge()
 }
@@ -183,6 +192,15 @@ func (c *controller) waitUntil(r int, what func() bool) bool {
 func (c *controller) kill(d death) {
 	if c.await(d.of, d.after) {
 		c.job.ranks[d.rank].kill()
+	}
+}
+
+func (c *controller) killVoter() {
+	if c.await(c.voteless.of, c.voteless.after) {
+		c.job.voter.signal(syscall.SIGKILL)
+		c.mu.Lock()
+		c.tally.add("kills of a witness", 1)
+		c.mu.Unlock()
 	}
 }
 

@@ -287,3 +287,20 @@ func TestHangShowsWhere(t *testing.T) {
 		}
 	}
 }
+
+func TestCutsThatFollowEachOtherAreOne(t *testing.T) {
+	s := func(from, to float64) span { return span{time.Duration(from * 1e9), time.Duration(to * 1e9)} }
+	for _, c := range []struct {
+		cuts []span
+		want time.Duration
+	}{
+		{nil, 0},
+		{[]span{s(5, 6), s(1, 3)}, 2 * time.Second},
+		{[]span{s(3, 4), s(1, 2.5)}, 3 * time.Second},
+		{[]span{s(1, 4), s(2, 3), s(9, 9.5)}, 3 * time.Second},
+	} {
+		if got := longest(c.cuts); got != c.want {
+			t.Errorf("%v: %v, expected %v", c.cuts, got, c.want)
+		}
+	}
+}

@@ -57,12 +57,12 @@ func (c *controller) judgeEnd(p *process) error {
 }
 
 func (c *controller) judgeVerdict(r int, v *verdict) error {
-	if c.Survive && v.Outcome != fine {
-		return fmt.Errorf("%s", v.Text)
+	if c.Survive {
+		return c.judgeSurvivor(v)
 	}
 	switch v.Outcome {
 	case fine:
-		if !c.Survive && c.mustNotice() {
+		if c.mustNotice() {
 			return errors.New("has not noticed the death")
 		}
 		return nil
@@ -81,6 +81,30 @@ func (c *controller) judgeVerdict(r int, v *verdict) error {
 		if v.Joining && c.earlyDeaths() && c.anyFell() {
 			return nil
 		}
+	}
+	return fmt.Errorf("%s", v.Text)
+}
+
+// judgeSurvivor: a rank goes on to the end unless too few are left. Then nobody gets through
+// a last collective call that too few have begun.
+func (c *controller) judgeSurvivor(v *verdict) error {
+	fell, missing := 0, 0
+	for r := range c.ranks {
+		if c.fell(r) {
+			fell++
+			if c.job.page.at(r, collectives).Load() < int64(c.plan.collectives()) {
+				missing++
+			}
+		}
+	}
+	switch {
+	case v.Outcome == fine && (c.end == apart || c.ranks-missing >= c.least):
+		return nil
+	case v.Outcome == fine:
+		return fmt.Errorf("has not noticed that fewer than %d ranks are left", c.least)
+	case v.Outcome == peer && c.fell(v.Dead) && c.ranks-fell < c.least:
+		c.tally.add("ranks that end since too few are left", 1)
+		return nil
 	}
 	return fmt.Errorf("%s", v.Text)
 }

@@ -32,6 +32,7 @@ type plan struct {
 	intruders []intruder
 	pokes     int     // signals without a meaning, which interrupt system calls
 	deaths    []death // of different ranks
+	least     int     // ranks with which the job goes on when others die; 0: one
 	*weather          // nil: all ranks are on this machine
 
 	// What a plan may ask for.
@@ -208,7 +209,7 @@ func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d ranks, %s", p.Seed, p.ranks, p.object)
 	if p.Survive {
-		b.WriteString(", on_death=continue")
+		fmt.Fprintf(&b, ", on_death=continue, min_ranks=%d", max(p.least, 1))
 	}
 	if p.impatient {
 		b.WriteString(", impatient")

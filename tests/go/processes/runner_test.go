@@ -63,7 +63,7 @@ func runSchedule(r *rank) error {
 		return err
 	}
 	r.set(stage, joining)
-	r.Config.Continue = l.Survive
+	r.Config.Continue, r.Config.MinRanks = l.Survive, x.plan.least
 	err = x.join()
 	if err == nil {
 		r.set(stage, joined)

@@ -36,9 +36,6 @@ func newSurvival(l lot) *plan {
 		p.end = together
 	}
 	p.pickDeaths(rnd)
-	if l.Hosts {
-		p.leaveVotes()
-	}
 	last := 1 + rnd.IntN(3)
 	for i := 1; i <= last; i++ {
 		p.phases = append(p.phases, p.pickPhase(rnd))
@@ -72,12 +69,25 @@ func newSurvival(l lot) *plan {
 	if l.Hosts && p.hosts < mostHosts {
 		p.witness = rnd.IntN(2) == 0
 	}
+	if p.least = 1; rnd.IntN(4) == 0 {
+		p.least = 2 + rnd.IntN(p.ranks-1)
+	}
+	if l.Hosts {
+		if p.witness && rnd.IntN(2) == 0 {
+			p.voteless = &death{of: rnd.IntN(p.ranks), after: p.pickMoment(rnd)}
+		}
+		p.leaveVotes()
+	}
 	return p
 }
 
 // leaveVotes lets ranks live, so that no more than half of the hosts die: at once they would
 // leave too few votes.
 func (p *plan) leaveVotes() {
+	most := p.hosts / 2
+	if p.voteless != nil {
+		most = (p.hosts+1)/2 - 1
+	}
 	living := make([]int, p.hosts)
 	for _, h := range p.places {
 		living[h]++
@@ -85,7 +95,7 @@ func (p *plan) leaveVotes() {
 	dead := 0
 	p.deaths = slices.DeleteFunc(p.deaths, func(d death) bool {
 		h := p.places[d.rank]
-		if living[h] == 1 && dead == p.hosts/2 {
+		if living[h] == 1 && dead == most {
 			return true
 		}
 		if living[h]--; living[h] == 0 {

@@ -69,7 +69,7 @@ func (x *survivor) meet(c collective, next *planPhase) error {
 // death that survivors get.
 func (x *survivor) rootLost(c collective, e *event, err error) error {
 	var dead *rdma.PeerError
-	if errors.As(err, &dead) && dead.Rank == c.root && x.fell(c.root) {
+	if errors.As(err, &dead) && dead.Rank == c.root && x.leftOut(c.root) {
 		e.Result.Lost, err = true, nil
 		x.tally.add("broadcasts of a dead root", 1)
 	}

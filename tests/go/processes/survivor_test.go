@@ -140,7 +140,7 @@ func (x *survivor) scatter(some bool) error {
 			return err
 		})
 		var dead *rdma.PeerError
-		if to != nil && errors.As(err, &dead) && slices.Contains(to, dead.Rank) && x.fell(dead.Rank) {
+		if to != nil && errors.As(err, &dead) && slices.Contains(to, dead.Rank) && x.leftOut(dead.Rank) {
 			e.Kind = void // as is said of a scatter to a rank that is dead
 			x.end(e)
 			x.tally.add("scatters refused for a dead receiver", 1)
@@ -157,6 +157,11 @@ func (x *survivor) scatter(some bool) error {
 }
 
 func (x *survivor) fell(rank int) bool { return x.page.at(rank, died).Load() != 0 }
+
+// leftOut tells whether the job goes on without a rank that fell.
+func (x *survivor) leftOut(rank int) bool {
+	return x.fell(rank) && !slices.Contains(x.w.Alive(), rank)
+}
 
 // sending is the event of a scatter of the object's present values.
 func (x *survivor) sending(kind eventKind, clock uint64, to []int) event {

@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,8 +19,9 @@ const (
 // like, and what happens to them.
 type weather struct {
 	hosts     int
-	witness   bool  // one host more has a vote
-	places    []int // by rank: its host
+	witness   bool   // one host more has a vote
+	voteless  *death // the end of that vote; nil: it lives
+	places    []int  // by rank: its host
 	transport string
 	encrypt   bool
 	cables    []cable // by host, from the start
@@ -47,8 +49,10 @@ type fault struct {
 // Limits of the transport, and what a network may add to them.
 const (
 	unreachable = 5 * time.Second         // a host that is silent for so long is taken for dead
-	longestCut  = 3 * time.Second         // is survived, also where a packet is lost after it; all of a plan together
+	doubted     = unreachable * 4 / 5     // where ranks survive others, they doubt it
 	recovery    = 1500 * time.Millisecond // until the kernel has sent again what was lost
+	longestCut  = doubted - recovery      // is survived, also where a packet is lost after it; all of a plan together
+	mostCut     = doubted - time.Second   // is survived where none is lost
 )
 
 // pickWeather places the ranks of a plan. Of the network and of rounds there is
@@ -146,6 +150,9 @@ func (w *weather) String() string {
 			fmt.Fprintf(&b, "\n  cable of host %d: %s", h, c)
 		}
 	}
+	if d := w.voteless; d != nil {
+		fmt.Fprintf(&b, "\n  the witness is killed at %s of rank %d", d.after, d.of)
+	}
 	for _, f := range w.faults {
 		fmt.Fprintf(&b, "\n  host %d at %s of rank %d: %s", f.host, f.after, f.rank, f)
 	}
@@ -228,6 +235,7 @@ func (c *controller) befall(f fault) error {
 		c.parted.Store(int64(now()))
 		return h.wires.apply("cut=unplug:" + h.Name)
 	}
+	began := now()
 	if err := h.wires.apply("cut=unplug:" + h.Name); err != nil {
 		return err
 	}
@@ -235,5 +243,27 @@ func (c *controller) befall(f fault) error {
 	case <-time.After(f.lasts):
 	case <-c.done:
 	}
-	return h.wires.apply("heal:" + h.Name)
+	err := h.wires.apply("heal:" + h.Name)
+	c.mu.Lock()
+	c.cuts = append(c.cuts, span{began, now()})
+	c.mu.Unlock()
+	return err
+}
+
+// span is from when to when a cable was cut, at most.
+type span struct{ from, to time.Duration }
+
+// longest is for how long ranks may have been silent to each other: cuts that follow each other
+// closely are one.
+func longest(cuts []span) (most time.Duration) {
+	slices.SortFunc(cuts, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var all span
+	for i, s := range cuts {
+		if i == 0 || s.from > all.to+recovery {
+			all = s
+		}
+		all.to = max(all.to, s.to)
+		most = max(most, all.to-all.from)
+	}
+	return most
 }
