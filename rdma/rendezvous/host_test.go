@@ -284,7 +284,7 @@ func file(t *testing.T, n int, first byte) *mem.File {
 		t.Fatal(err)
 	}
 	b[0] = first
-	if err := errors.Join(mem.Unmap(b), f.Seal(true)); err != nil {
+	if err := errors.Join(mem.Unmap(b), f.Seal()); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -133,7 +133,7 @@ func (h *Host) makePage() error {
 		return memory(err)
 	}
 	h.page.format(h.cfg.Size)
-	return f.Seal(false)
+	return nil
 }
 
 // fetchPage is everybody else's: it asks the first member until that has arrived.

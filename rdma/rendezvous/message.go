@@ -17,7 +17,7 @@ const (
 	maxString  = 16 << 10 // so that three fit a message
 	maxFiles   = 8
 
-	protocol = 1
+	protocol = 2
 )
 
 // What a request wants.

@@ -64,9 +64,6 @@ func member(r *fleet.Rank) error {
 		case "announce":
 			f, err := mem.NewFile("malt-test", 1)
 			if err == nil {
-				err = f.Seal(false)
-			}
-			if err == nil {
 				_, err = h.Announce("something", Region{Readers: []int{(r.Rank + 1) % r.Size}, Files: []*mem.File{f}})
 			}
 			r.Say("announce %v", err)

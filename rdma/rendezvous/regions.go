@@ -98,6 +98,19 @@ func (a *Announcement) Withdraw() {
 	g.drop(a)
 }
 
+// Announced is the first File of the newest announcement of that name, with a descriptor of
+// its own; nil where none is left that another rank has yet to fetch.
+func (h *Host) Announced(name string) (*mem.File, error) {
+	g := &h.regions
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.byName[name]
+	if len(all) == 0 || all[len(all)-1].over {
+		return nil, nil
+	}
+	return all[len(all)-1].Files[0].Again()
+}
+
 func (a *Announcement) close() {
 	for _, f := range a.Files {
 		f.Close()

@@ -70,7 +70,7 @@ func try() (err error) {
 	}
 	defer func() { err = errors.Join(err, mem.Unmap(own)) }()
 	own[0] = 1
-	if err := errors.Join(f.Seal(true), here.send([]byte("memory"), f.Fd())); err != nil {
+	if err := errors.Join(f.Seal(), here.send([]byte("memory"), f.Fd())); err != nil {
 		return err
 	}
 	_, fds, err := there.receive()

@@ -83,11 +83,11 @@ func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int,
 	if !t.takeName(name) {
 		return nil, fmt.Errorf("%s: this rank has a box of that name already; close it first, or take another", op)
 	}
-	p := &publication{t: t, name: name, layout: l, beyond: beyond}
+	p := &publication{t: t, name: name, boxes: boxes{area: area{Layout: l, n: len(sets)}}, beyond: beyond}
 	outs, err := p.open(kind, readers, sets)
 	if err != nil {
 		p.withdraw()
-		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.pair.unmap()))
+		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.unmap()))
 	}
 	if beyond != nil {
 		p.users++
@@ -100,12 +100,10 @@ func (t *Transport) publishBeyond(kind, name string, s rdma.Spec, readers []int,
 
 // publication is what the boxes of one Publish share.
 type publication struct {
+	boxes
 	t         *Transport
 	name      string
-	layout    box.Layout
-	pair      pair
 	announced *rendezvous.Announcement
-	populated bool        // all slots are
 	beyond    box.Relayer // nil: all readers can map it
 
 	using sync.Mutex // box.End.Lock
@@ -116,25 +114,20 @@ type publication struct {
 }
 
 func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Outbox, error) {
-	files, err := p.allocate(len(sets))
+	f, err := p.allocate()
 	if err != nil {
 		return nil, err
-	}
-	give := func() {
-		for _, f := range files {
-			f.Close()
-		}
 	}
 	outs := make([]*ends.Outbox, len(sets))
 	for i, set := range sets {
 		if outs[i], err = p.outbox(i, set); err != nil {
-			give()
+			f.Close()
 			return nil, err
 		}
 	}
 	p.left, p.users = len(outs), len(outs)
 	p.announced, err = p.t.host.Announce(boxName(p.name), rendezvous.Region{
-		Text: kind + box.Describe(p.layout.Spec), Readers: readers, Files: files,
+		Text: kind + box.Describe(p.Spec), Readers: readers, Files: []*mem.File{f},
 	})
 	if err != nil {
 		return nil, err
@@ -149,56 +142,24 @@ func (p *publication) open(kind string, readers []int, sets [][]int) ([]rdma.Out
 	return result, nil
 }
 
-// allocate makes and maps the memory of n boxes. The slots are sealed against
-// writing by anybody but us.
-func (p *publication) allocate(n int) (files []*mem.File, err error) {
-	defer func() {
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-		}
-	}()
-	memory := func(name string, size int, use func(*mem.File) ([]byte, error), readOnly bool) error {
-		f, err := mem.NewFile(name, size)
-		if err != nil {
-			return err
-		}
-		files = append(files, f)
-		used, err := use(f)
-		if err == nil && used != nil {
-			err = p.t.host.Reserve(used)
-		}
-		if err != nil {
-			return err
-		}
-		return f.Seal(readOnly)
+// allocate makes and maps the memory of the boxes.
+func (p *publication) allocate() (*mem.File, error) {
+	f, err := p.t.host.Announced(sharedName(p.name))
+	if f != nil {
+		p.at, err = f.Grow(p.size())
+	} else if err == nil {
+		f, err = mem.NewFile("malt-box", p.size())
 	}
-	control := func(f *mem.File) (_ []byte, err error) {
-		p.pair.control, err = f.Map(true)
-		return p.pair.control, err
+	if err == nil {
+		err = p.make(f)
 	}
-	slots := func(f *mem.File) (used []byte, err error) {
-		p.pair.slots, err = mapSlots(f, true, p.populated, 0, p.layout.Stride, n*p.layout.Slots)
-		if err == nil && p.populated {
-			used = (*p.pair.slots.parts.Load())[0].bytes
-		}
-		return used, err
+	if err == nil {
+		err = p.t.host.Reserve(p.own)
 	}
-	p.populated = small(p.layout, n)
-	if err := memory("malt-box", n*p.layout.ControlBytes, control, false); err != nil {
-		return files, err
+	if err != nil && f != nil {
+		f.Close()
 	}
-	return files, memory("malt-slots", n*p.layout.SlotBytes(), slots, true)
-}
-
-// small tells whether all slots of n boxes are populated together.
-func small(l box.Layout, n int) bool {
-	most := atOnce
-	if l.Spec.Mode.Depth() > 0 {
-		most = queueAtOnce
-	}
-	return n*l.SlotBytes() <= most
+	return f, err
 }
 
 // outbox is the sending end of box i.
@@ -218,7 +179,7 @@ func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 	}
 	var err error
 	o.Box, err = box.NewOutbox(e, readers, func(slot, from, to int) error {
-		if p.populated {
+		if len(p.slots.flat) > 0 { // populated
 			return nil
 		}
 		if err := e.Find(slot); err != nil {
@@ -231,12 +192,12 @@ func (p *publication) outbox(i int, readers []int) (*ends.Outbox, error) {
 
 // end describes box i.
 func (p *publication) end(i int) box.End {
-	e := p.t.end(p.name, p.t.Rank(), p.layout)
-	e.Control = p.pair.controlOf(p.layout, i)
-	e.Slot, e.Find = p.pair.slots.box(p.layout, i*p.layout.Slots)
+	e := p.t.end(p.name, p.t.Rank(), p.Layout)
+	e.Control = p.controlOf(i)
+	e.Slot, e.Find = p.slots.box(p.Layout, i*p.Slots)
 	if p.beyond != nil {
 		e.Ring = p.beyond.Ring
-		if p.layout.Spec.Mode.Depth() > 0 {
+		if p.Spec.Mode.Depth() > 0 {
 			e.Lock = &p.using
 		}
 	}
@@ -259,7 +220,7 @@ func (p *publication) release() error {
 	if p.users--; p.users > 0 {
 		return nil
 	}
-	return p.pair.unmap()
+	return p.unmap()
 }
 
 func boxName(name string) string { return "box " + name }

@@ -304,7 +304,7 @@ func slotBytes(t *testing.T) (sum int) {
 		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(line, "malt-slots") {
+		if strings.Contains(line, "malt-box") {
 			sum += int(to - from)
 		}
 	}

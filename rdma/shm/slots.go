@@ -11,14 +11,18 @@ import (
 	"malt/rdma/internal/mem"
 )
 
-// slots is a File of slots, one behind the other, of which as much is mapped as is
+// slots are slots in a File, one behind the other, of which as much is mapped as is
 // used: a box needs a slot for each update that some reader may hold, but the sender
 // takes the lowest that is free, and most are never used.
 type slots struct {
 	stride, count int
+	flat          []byte // all of them, if they are mapped together; else empty
+	before        []byte // mapped up to the border of a page, skip bytes before the first
+	skip          int
+	readOnly      bool
 
-	mu    sync.Mutex // for who maps more
-	parts atomic.Pointer[[]part]
+	mu    sync.Mutex             // for who maps more
+	parts atomic.Pointer[[]part] // nil: none
 }
 
 // part is a mapping of some slots, behind those of the part before.
@@ -32,35 +36,25 @@ type part struct {
 // the sender needs two or three.
 const leastPart = 4
 
-// mapSlots maps all slots at once, or none yet, of count that begin at byte from.
-func mapSlots(f *mem.File, writable, all bool, from, stride, count int) (*slots, error) {
-	page := os.Getpagesize()
-	p := part{first: from % page}
-	n := p.first + 1 // a page, by which the others are reached
-	if all {
-		p.end, n = count, p.first+count*stride
-	}
-	var err error
-	if p.bytes, err = f.MapFrom(writable, from-p.first, n); err != nil {
-		return nil, err
-	}
-	s := &slots{stride: stride, count: count}
-	s.parts.Store(&[]part{p})
-	return s, nil
-}
-
 // box is what box.Place needs of the slots of a box, which begin with number from.
 func (s *slots) box(l box.Layout, from int) (slot func(int) []byte, find func(int) error) {
-	if p := (*s.parts.Load())[0]; p.end == s.count { // there is nothing to find
-		return l.Flat(p.bytes[p.first+from*s.stride:]), nil
+	if len(s.flat) > 0 { // there is nothing to find
+		return l.Flat(s.flat[from*s.stride:]), nil
 	}
 	return func(i int) []byte { return s.slot(from + i) }, func(i int) error { return s.find(from + i) }
+}
+
+func (s *slots) mapped() []part {
+	if p := s.parts.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // slot is nil if find has not been called for it.
 func (s *slots) slot(i int) []byte {
 	before := 0
-	for _, p := range *s.parts.Load() {
+	for _, p := range s.mapped() {
 		if i < p.end {
 			at := p.first + (i-before)*s.stride
 			return p.bytes[at : at+s.stride : at+s.stride]
@@ -80,33 +74,30 @@ func (s *slots) find(i int) error {
 	if s.slot(i) != nil {
 		return nil
 	}
-	parts := *s.parts.Load()
-	last := parts[len(parts)-1]
-	page := os.Getpagesize()
-	p := part{end: min(max(2*last.end, i+1, leastPart), s.count)}
-	if last.end == 0 {
-		p.first = last.first
-	} else {
-		p.first = (len(last.bytes)-1)%page + 1
+	parts := s.mapped()
+	last := part{bytes: s.before}
+	if len(parts) > 0 {
+		last = parts[len(parts)-1]
+	}
+	p := part{first: (len(last.bytes)-1)%os.Getpagesize() + 1, end: min(max(2*last.end, i+1, leastPart), s.count)}
+	if len(parts) == 0 {
+		p.first += s.skip
 	}
 	var err error
-	if p.bytes, err = mem.Further(last.bytes, p.first+(p.end-last.end)*s.stride); err != nil {
+	if p.bytes, err = mem.Further(last.bytes, p.first+(p.end-last.end)*s.stride, s.readOnly); err != nil {
 		return rdma.NoMemory(err)
-	}
-	if last.end == 0 {
-		s.parts.Store(&[]part{p})
-		return mem.Unmap(last.bytes)
 	}
 	more := append(parts[:len(parts):len(parts)], p)
 	s.parts.Store(&more)
 	return nil
 }
 
-// unmap gives everything back; nobody may use any of it.
+// unmap gives back what find has mapped; nobody may use any of it.
 func (s *slots) unmap() error {
 	var errs []error
-	for _, p := range *s.parts.Swap(&[]part{}) {
+	for _, p := range s.mapped() {
 		errs = append(errs, mem.Unmap(p.bytes))
 	}
+	s.parts.Store(nil)
 	return errors.Join(errs...)
 }

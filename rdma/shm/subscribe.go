@@ -42,7 +42,9 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	}
 	if err != nil {
 		for i := range found {
-			err = errors.Join(err, found[i].pair.unmap())
+			if found[i].boxes != nil {
+				err = errors.Join(err, found[i].unmap())
+			}
 		}
 		t.ins.Free(name, senders...)
 		return nil, fmt.Errorf("%s: %w", op, err)
@@ -56,10 +58,9 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 
 // found is a sender's box, mapped.
 type found struct {
-	pair
-	layout box.Layout
-	place  int // of this box in the pair
-	index  int // of this rank among the box's readers
+	*boxes
+	place int // of this box among them
+	index int // of this rank among the box's readers
 }
 
 // find compares what a sender announced with what this rank expects, and maps it.
@@ -80,14 +81,15 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 	if me < 0 {
 		return f, fmt.Errorf("rank %d announced it for ranks %v only", sender, r.Readers)
 	}
-	boxes, readers := 1, len(r.Readers)+elsewhere
+	n, readers := 1, len(r.Readers)+elsewhere
 	if f.index = me; single {
-		boxes, readers, f.place, f.index = readers, 1, me, 0
+		n, readers, f.place, f.index = readers, 1, me, 0
 	}
-	if f.layout, err = box.NewLayout(s, readers); err != nil {
+	l, err := box.NewLayout(s, readers)
+	if err != nil {
 		return f, err
 	}
-	if f.pair, err = attach(r.Files, f.layout, f.place, boxes); err != nil {
+	if f.boxes, err = t.attach(r.Files, l, f.place, n); err != nil {
 		return f, fmt.Errorf("box of rank %d: %w", sender, err)
 	}
 	return f, nil
@@ -97,13 +99,13 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 // end.
 func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, err error) {
 	in = &ends.Inbox{}
-	e := t.end(name, sender, f.layout)
-	e.Control = f.controlOf(f.layout, f.place)
-	e.Slot, e.Find = f.slots.box(f.layout, 0)
+	e := t.end(name, sender, f.Layout)
+	e.Control = f.controlOf(f.place)
+	e.Slot, e.Find = f.slots.box(f.Layout, 0)
 	e.Done = func() error {
 		t.open.Forget(in)
 		t.ins.Free(name, sender)
-		return f.pair.unmap()
+		return f.unmap()
 	}
 	in.Box, err = box.NewInbox(e, f.index)
 	return in, err

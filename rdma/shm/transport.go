@@ -21,6 +21,7 @@ type rank struct {
 	memory memory
 	policy rendezvous.Policy
 	ins    ends.Sources
+	holds  holds
 
 	mu      sync.Mutex
 	bells   [rendezvous.Bells]bool // which are somebody's

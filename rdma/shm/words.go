@@ -34,6 +34,7 @@ type words struct {
 	name      string
 	bytes     int // of a block
 	own       []byte
+	held      []*hold // of others
 	announced *rendezvous.Announcement
 }
 
@@ -118,7 +119,7 @@ func (t *Transport) suspend(w *words) error {
 // words are n words behind a block of so many bytes.
 func (t *Transport) words(name string, bytes, n int) *words {
 	page := os.Getpagesize()
-	w := &words{t: t, name: name, bytes: bytes}
+	w := &words{t: t, name: name, bytes: bytes, held: make([]*hold, t.Size())}
 	w.Words = ends.Words{
 		Rank: t.Rank(), N: n, At: (bytes+page-1)/page*page + wordsHeader,
 		Maps: make([][]byte, t.Size()), State: t.State, Ring: w.ring,
@@ -141,8 +142,8 @@ func (w *words) make() (err error) {
 			err = t.host.Reserve(w.Blocks[t.Rank()])
 		}
 	}
-	if err == nil {
-		err = f.Seal(w.Blocks == nil)
+	if err == nil && w.Blocks == nil {
+		err = f.Seal()
 	}
 	if err != nil {
 		f.Close()
@@ -185,11 +186,15 @@ func (w *words) mapParts(ctx context.Context, t *Transport, others []int) error 
 		if len(r.Files) != 1 || r.Files[0].Size() != w.size() {
 			return fmt.Errorf("rank %d announced other memory than that of %s", others[i], r.Text)
 		}
-		m, err := r.Files[0].Map(w.Blocks != nil)
-		if w.Maps[others[i]] = m; err == nil && w.Blocks != nil {
-			w.Blocks[others[i]] = m[:w.bytes:w.bytes]
+		h, err := t.holds.take(r.Files[0], w.Blocks != nil, w.size())
+		if err != nil {
+			return err
 		}
-		return err
+		w.held[others[i]], w.Maps[others[i]] = h, h.bytes[:w.size()]
+		if w.Blocks != nil {
+			w.Blocks[others[i]] = h.bytes[:w.bytes:w.bytes]
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -206,10 +211,12 @@ func (t *Transport) others() []int {
 // key is what the memory is announced under.
 func (w *words) key() string {
 	if w.Blocks != nil {
-		return "shared " + w.name
+		return sharedName(w.name)
 	}
 	return "words " + w.name
 }
+
+func sharedName(name string) string { return "shared " + name }
 
 // String is what all ranks must agree on.
 func (w *words) String() string {
@@ -239,11 +246,9 @@ func (w *words) Close() error {
 }
 
 func (w *words) unmapOthers() (err error) {
-	for rank, m := range w.Maps {
-		if rank != w.t.Rank() {
-			err = errors.Join(err, mem.Unmap(m))
-		}
-		w.Maps[rank] = nil
+	for rank, h := range w.held {
+		err = errors.Join(err, h.give())
+		w.held[rank], w.Maps[rank] = nil, nil
 	}
 	for rank := range w.Blocks {
 		if rank != w.t.Rank() {

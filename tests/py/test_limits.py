@@ -31,7 +31,7 @@ def test_too_few_addresses_for_the_library(mebibytes: int, command: list[str]) -
     assert done.returncode == 1
 
 
-# Leaves room for so many mappings of this rank, of which a vector takes eight.
+# Leaves room for so many mappings of this rank, of which a vector takes four.
 FULL = """
 import ctypes
 libc = ctypes.CDLL(None)

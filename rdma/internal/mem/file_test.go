@@ -30,7 +30,7 @@ func TestFileIsSharedAndSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer Unmap(ours)
-	if err := f.Seal(true); err != nil {
+	if err := f.Seal(); err != nil {
 		t.Fatal(err)
 	}
 	g, err := OpenFile(received(t, f), size)
@@ -79,6 +79,12 @@ func TestWritingAReadOnlyMappingFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer Unmap(b)
+	faults(t, b)
+}
+
+// faults holds that b cannot be written.
+func faults(t *testing.T, b []byte) {
+	t.Helper()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() == nil {
@@ -94,11 +100,15 @@ func TestOpenFileRefusesWhatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := OpenFile(received(t, f), 4096); err == nil || !strings.Contains(err.Error(), "not sealed") {
-		t.Errorf("unsealed: %v", err)
+	unsealed, err := unix.MemfdCreate("malt-test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err == nil {
+		err = unix.Ftruncate(unsealed, 4096)
 	}
-	if err := f.Seal(false); err != nil {
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := OpenFile(unsealed, 4096); err == nil || !strings.Contains(err.Error(), "not sealed") {
+		t.Errorf("unsealed: %v", err)
 	}
 	if _, err := OpenFile(received(t, f), 4097); err == nil || !strings.Contains(err.Error(), "expected 8192") {
 		t.Errorf("wrong size: %v", err)
@@ -124,26 +134,65 @@ func TestOpenFileRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestSealedWritableForAll(t *testing.T) {
-	f, err := NewFile("malt-test", 4096)
+// A File grows while others have it open and mapped, and all of it can be mapped from any of
+// its descriptors, and from a mapping of its beginning.
+func TestFileGrows(t *testing.T) {
+	f, err := NewFile("malt-test", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Seal(false); err != nil {
-		t.Fatal(err)
-	}
-	g, err := OpenFile(received(t, f), 4096)
+	fd := received(t, f)
+	again, err := f.Again()
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer again.Close()
+	if at, err := again.Grow(5000); at != 4096 || err != nil || again.Size() != 9096 || f.Size() != 100 {
+		t.Fatal(at, err, again.Size(), f.Size())
+	}
+	if at, err := f.Grow(1); at != 3*4096 || err != nil {
+		t.Errorf("once more: at %d, %v", at, err)
+	}
+	if at, err := f.Grow(-1); err == nil {
+		t.Error("a File became shorter, at", at)
+	}
+	g, err := OpenFile(fd, 9096)
+	if err != nil {
+		t.Fatal("a File that has grown: ", err)
 	}
 	defer g.Close()
-	b, err := g.Map(true)
-	if err != nil {
-		t.Fatalf("a control block must be writable for all: %v", err)
+	ids := map[ID]bool{}
+	for _, x := range []*File{f, again, g} {
+		id, err := x.ID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[id] = true
 	}
-	b[0] = 1
-	Unmap(b)
+	if len(ids) != 1 {
+		t.Errorf("one File has the ids %v", ids)
+	}
+	first, err := g.MapFrom(true, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(first)
+	writable, err := Further(first, 3*4096, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(writable)
+	readOnly, err := Further(first, 3*4096, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Unmap(readOnly)
+	writable[9000] = 7
+	if readOnly[9000] != 7 {
+		t.Error("the mappings are not of the same bytes")
+	}
+	faults(t, readOnly)
 }
 
 // tracked tells whether the table for the fork handler holds fd.

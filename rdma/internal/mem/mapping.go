@@ -2,6 +2,7 @@ package mem
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"unsafe"
@@ -32,8 +33,9 @@ func Unmap(b []byte) error {
 }
 
 // Further maps n bytes more of a File of which b is mapped: those behind b, from the page
-// in which its last byte lies. It is a mapping of its own, with the same rights.
-func Further(b []byte, n int) ([]byte, error) {
+// in which its last byte lies. It is a mapping of its own, with the same rights, or for
+// reading only; see File.Map.
+func Further(b []byte, n int, readOnly bool) ([]byte, error) {
 	last := unsafe.Pointer(&b[len(b)-1])
 	page := unsafe.Add(last, -int(uintptr(last)%uintptr(os.Getpagesize())))
 	size := pages(n)
@@ -44,7 +46,17 @@ func Further(b []byte, n int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mremap of %d bytes: %w", n, err)
 	}
-	return unsafe.Slice((*byte)(p), size)[:n], nil
+	further := unsafe.Slice((*byte)(p), size)[:n]
+	if !readOnly {
+		return further, nil
+	}
+	if err = unix.Mprotect(further[:size], unix.PROT_READ); err == nil {
+		err = unix.Madvise(further[:size], unix.MADV_DOFORK)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("protecting %d bytes: %w", n, err), Unmap(further))
+	}
+	return further, nil
 }
 
 // mmap maps n bytes from the page at on, whole pages and at least one. The slice's capacity is what
