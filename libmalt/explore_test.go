@@ -36,7 +36,7 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // play is a case: what each rank does before it leaves the job. s is a scatter
 // and a gather, e one that goes to nobody, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
-// does nothing until the others have left. g is a barrier that may run into its timeout and is given up then; B
+// does nothing until the others have left. q is a scatter to rank 0 alone. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go,
 // for d and D explore_survive_test.go, for S, T, P, G, h, H, j and A explore_changes_test.go.
@@ -266,6 +266,8 @@ func (a *actor) perform(script string) {
 			err = a.apart(ctx)
 		case 'p':
 			err = a.scatter(ctx, nil)
+		case 'q':
+			err = a.scatter(ctx, []int{0})
 		case 't':
 			err = a.gather(ctx, a.s.Clock())
 		case 'a', 'i', 'x', 'X', 'K':
@@ -381,6 +383,9 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 		}
 		for _, u := range updates {
 			set |= 1 << u.Rank
+			if a.w.job.Rank > 0 && a.play.named(u.Rank) {
+				a.t.Fail("the update of clock %d from rank %d was for rank 0 alone", u.Clock, u.Rank)
+			}
 			if err := a.read(u); err != nil {
 				a.t.Fail("torn: the update of clock %d from rank %d %v", u.Clock, u.Rank, err)
 			}
@@ -483,19 +488,30 @@ func (a *actor) refused(clock uint64, dead *rdma.PeerError) {
 	}
 }
 
+// named tells whether a rank sends to rank 0 alone.
+func (p *play) named(rank int) bool { return strings.Contains(p.scripts[rank], "q") }
+
 // agree holds the ranks that live against each other: in bsp on `all`, all who
 // fold at a clock fold the same set, and nobody does if a rank had died before it
-// arrived there.
+// arrived there. An update for rank 0 alone that lives counts there.
 func agree(all []*actor, report func(string, ...any)) {
 	for clock := range uint64(16) {
 		var first *actor
 		for _, a := range all {
-			set := *a.entry(a.w.job.Rank, clock)
+			set, some := *a.entry(a.w.job.Rank, clock), byte(0)
+			for r, b := range all {
+				if a.play.named(r) {
+					some |= 1 << r
+					if a.w.job.Rank == 0 && set != 0 && set>>r&1 == 0 && !b.out() {
+						report("at clock %d rank 0 lacks the update of rank %d, which lives", clock, r)
+					}
+				}
+			}
 			switch {
 			case set == 0 || a.out():
 			case first == nil:
 				first = a
-			case set != *a.entry(first.w.job.Rank, clock):
+			case (set^*a.entry(first.w.job.Rank, clock))&^some != 0:
 				report("at clock %d rank %d has folded the set %#b, rank %d %#b (%#b: refused)",
 					clock, first.w.job.Rank, *a.entry(first.w.job.Rank, clock), a.w.job.Rank, set, refusal)
 			}

@@ -50,22 +50,27 @@ func (b *Boxes) Stand(rank int) (at core.Stand, ok bool) {
 }
 
 // Held implements core.Lockstep.
-func (b *Boxes) Held(rank int, clock uint64) (rdma.Update, bool) {
+func (b *Boxes) Held(rank int, clock uint64) (u rdma.Update) {
 	s := b.source(rank)
 	switch {
 	case rank == b.Job.RouteRank():
 		return b.Route.Held(clock)
 	case s == nil:
-		return rdma.Update{}, false
+		return u
 	case s.has && s.held.Clock == clock:
-		return s.held, true
+		u = s.held
+	default:
+		u, _, _ = s.inbox.At(clock)
 	}
-	u, ok, _ := s.inbox.At(clock)
-	return u, ok && u.Age != named
+	if u.Age == named {
+		return rdma.Update{}
+	}
+	return u
 }
 
 // named is the age of an update that is for some of the receivers only, which the program has
-// named: only they know.
+// named: the others must not get it, and a rank that has it does not know which they are. So it
+// counts where it had arrived when its sender died.
 const named = 1
 
 // adopt goes over to the newest view, in lock-step with several hosts once this rank is settled

@@ -31,6 +31,13 @@ var ofSettling = []mutation{
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
 	},
 	{
+		line:   "settling: an update for some receivers is forwarded to others",
+		in:     "libmalt/boxes.Boxes.Held",
+		old:    "$u.Age == named",
+		new:    "false",
+		caught: "TestExploreSettling/bsp,_to_one_rank", how: "was for rank 0 alone",
+	},
+	{
 		line:   "settling: each rank counts what it has folded itself",
 		in:     "libmalt/internal/core.settling.count",
 		old:    "counted{$folded, $m.counted[$it.stand.Rank].given}",

@@ -49,7 +49,7 @@ type Route interface {
 	// Stand and Held are for members that settle, as of a Lockstep, about the results of
 	// syncs: the last one that is complete here, and the one that has begun last.
 	Stand() (at Stand, ok bool)
-	Held(clock uint64) (rdma.Update, bool)
+	Held(clock uint64) rdma.Update
 
 	// Moved is how many bytes a sync moves from this rank to another, and as many back.
 	Moved(rank int) int
@@ -84,5 +84,5 @@ func (BoxesOnly) Scatters(uint64)                       {}
 func (BoxesOnly) AllReduce(Call, reduce.Op) Stepper     { return nil }
 func (BoxesOnly) Writers(late []int) []int              { return late }
 func (BoxesOnly) Stand() (Stand, bool)                  { return Stand{}, false }
-func (BoxesOnly) Held(uint64) (rdma.Update, bool)       { return rdma.Update{}, false }
+func (BoxesOnly) Held(uint64) rdma.Update               { return rdma.Update{} }
 func (BoxesOnly) Moved(int) int                         { return 0 }

@@ -127,8 +127,8 @@ type Lockstep interface {
 	// Stand tells where this rank is with the updates of rank, or of its route; false: it
 	// reads none.
 	Stand(rank int) (Stand, bool)
-	// Held is an update of rank that was folded.
-	Held(rank int, clock uint64) (rdma.Update, bool)
+	// Held is an update of rank that was folded; none if others must not get it.
+	Held(rank int, clock uint64) rdma.Update
 }
 
 // Stand is where a rank is, with an object in lock-step, as to the updates of another one.
@@ -610,8 +610,7 @@ func (s *settling) held(it *item) (u rdma.Update, ok bool) {
 		}
 		defer m.Gate.GiveBack()
 	}
-	u, _ = body.Held(it.stand.Rank, it.stand.Folded)
-	return u, true
+	return body.Held(it.stand.Rank, it.stand.Folded), true
 }
 
 // take takes what is forwarded to this rank. last: the item is complete.

@@ -144,17 +144,17 @@ func (r *Route) Stand() (core.Stand, bool) {
 }
 
 // Held implements core.Route: a result lies in the exchange until all ranks have begun the next.
-func (r *Route) Held(clock uint64) (u rdma.Update, ok bool) {
+func (r *Route) Held(clock uint64) (u rdma.Update) {
 	if clock != r.completed {
-		return u, false
+		return u
 	}
 	u.Clock, u.Data = clock, make([]byte, len(r.o.Array()))
 	if !r.result(u.Data) {
 		u.Data = nil
-		return u, true
+		return u
 	}
 	u.Weight = 1
-	return u, true
+	return u
 }
 
 // advance goes as far as it can. late are the ranks that it then lacks.

@@ -37,6 +37,7 @@ type event struct {
 
 	To    uint64 // a set: whom a scatter is for
 	Exact bool   // it is for these, if it is at all; else the graph has changed meanwhile
+	Named bool   // they are some of the receivers
 	Sum   uint64 // of what is sent
 
 	Folded [mostRanks]uint64 // by sender: clock of its update; 0: none

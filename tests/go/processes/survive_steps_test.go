@@ -101,10 +101,16 @@ func (w *witness) perhaps(s int, ph *planPhase) bool {
 // behind, and its clock one of the next phase.
 func (w *witness) certain(sent, e *event) bool { return sent.Ended != 0 && sent.Phase == e.Phase }
 
+// forAll tells whether an update that one reader has folded counts for all of them. One for some
+// ranks, which only its sender knows, counts on several hosts where it had arrived.
+func (q *inquest) forAll(sent *event) bool {
+	return sent.Exact && !q.phases[sent.Phase-1].queues() && !(sent.Named && q.weather != nil)
+}
+
 // agrees tells whether it can be that the update of a scatter has been folded, or not.
 // Ranks that this scatter is for in any case must find the same.
 func (w *witness) agrees(s int, sent *event, got bool) bool {
-	if !sent.Exact || w.phases[sent.Phase-1].queues() {
+	if !w.forAll(sent) {
 		return true
 	}
 	before, known := w.arrived[landing{s, sent.Clock}]
@@ -112,7 +118,7 @@ func (w *witness) agrees(s int, sent *event, got bool) bool {
 }
 
 func (w *witness) settle(s int, sent *event, got bool) {
-	if !sent.Exact || w.phases[sent.Phase-1].queues() {
+	if !w.forAll(sent) {
 		return
 	}
 	if _, known := w.arrived[landing{s, sent.Clock}]; !known {

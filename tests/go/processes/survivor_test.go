@@ -169,7 +169,7 @@ func (x *survivor) sending(kind eventKind, clock uint64, to []int) event {
 	if x.obj.segment() {
 		b = b[:x.obj.length(x.me(), clock)]
 	}
-	e := event{Kind: kind, Clock: clock, Sum: sum(b), To: setOf(to), Exact: to != nil}
+	e := event{Kind: kind, Clock: clock, Sum: sum(b), To: setOf(to), Exact: to != nil, Named: to != nil}
 	if to == nil {
 		e.To = setOf(x.obj.s.Receivers())
 		e.Exact = x.ph.graph.String() == "all"
