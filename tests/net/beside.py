@@ -94,7 +94,7 @@ def main() -> int:
             program = subprocess.Popen(told.program, env=environment, pass_fds=[there.fileno()])
             there.close()
             with contextlib.suppress(PermissionError):  # a cut lasts until this process is there to end it
-                os.setpriority(os.PRIO_PROCESS, 0, -20)
+                os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
             serve(net, here)
             return program.wait()
 

@@ -67,8 +67,8 @@ class Line:
 
 def main() -> None:
     """Carry packets until the input ends."""
-    with suppress(PermissionError):  # a busy machine would delay them further, and drop what comes meanwhile
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    with suppress(PermissionError):  # a busy machine would delay them by seconds more, and drop what comes meanwhile
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     lines = [Line(name) for name in sys.argv[1:]]
     devices = {line.fd: line for line in lines}
     os.write(1, b"\n")
