@@ -3,7 +3,7 @@ package rdma
 import "context"
 
 // Transport is one rank's access to the memory of the others. Ranks are dense,
-// 0 … Size()-1. Only Publish, PublishEach, Subscribe, Words, Shared.Join and Wait may
+// 0 … Size()-1. Only Publish, Subscribe, Words, Shared.Join and Wait may
 // block, and each of them returns ctx.Err() (wrapped, naming the ranks it
 // waited for) when ctx is done.
 //
@@ -31,9 +31,6 @@ type Transport interface {
 	// senders: a box to oneself is refused. It does not wait for the readers. The
 	// name is free again when the box is closed.
 	Publish(ctx context.Context, name string, s Spec, readers []int) (Outbox, error)
-	// PublishEach makes one box per reader, side by side, for payloads that
-	// differ by reader. Result i belongs to readers[i].
-	PublishEach(ctx context.Context, name string, s Spec, readers []int) ([]Outbox, error)
 	// Subscribe waits until every sender has published name with this rank among
 	// its readers. It fails with *MismatchError where a sender's Spec differs,
 	// and with *PeerError or ErrLeft where a sender is gone. A box that its sender

@@ -16,7 +16,7 @@ type job struct {
 	size  int
 	near  [][]int // by rank
 	mu    sync.Mutex
-	boxes map[boxName][]*publication
+	boxes map[boxName]*publication
 	words map[string]*wordSet
 
 	bells bell.Set
@@ -94,18 +94,15 @@ func (j *job) finish(rank int, end error) {
 // slot is box.Place.Slot of both ends.
 func (p *publication) slot(i int) []byte { return p.slots[i] }
 
-// publish announces the boxes that one Publish made. A name is free again when
-// all of its boxes are closed.
-func (j *job) publish(sender int, name string, pubs []*publication) error {
+// publish announces a box. A name is free again when it is closed.
+func (j *job) publish(sender int, name string, p *publication) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	key := boxName{sender, name}
-	for _, p := range j.boxes[key] {
-		if !p.left {
-			return errors.New("this rank has published that name already; close it first, or take another")
-		}
+	if old := j.boxes[key]; old != nil && !old.left {
+		return errors.New("this rank has published that name already; close it first, or take another")
 	}
-	j.boxes[key] = pubs
+	j.boxes[key] = p
 	return nil
 }
 
@@ -118,15 +115,17 @@ func (j *job) unpublish(p *publication) {
 // lookup finds the box of sender that rank reads, nil if there is none yet that
 // it has not had before. j.mu is held.
 func (j *job) lookup(sender int, name string, rank int) (p *publication, index int, err error) {
-	for _, p := range j.boxes[boxName{sender, name}] {
-		i := slices.Index(p.readers, rank)
-		switch {
-		case i < 0:
-		case p.open[i]:
-			return nil, 0, errors.New("this rank has subscribed to it already; close that Inbox first")
-		case !p.left && !p.taken[i]:
-			return p, i, nil
-		}
+	p = j.boxes[boxName{sender, name}]
+	if p == nil {
+		return nil, 0, nil
+	}
+	i := slices.Index(p.readers, rank)
+	switch {
+	case i < 0:
+	case p.open[i]:
+		return nil, 0, errors.New("this rank has subscribed to it already; close that Inbox first")
+	case !p.left && !p.taken[i]:
+		return p, i, nil
 	}
 	return nil, 0, nil
 }

@@ -40,7 +40,7 @@ func New(n int) []rdma.Transport {
 // those of one host can share memory.
 func NewHosts(host ...int) []rdma.Transport {
 	n := len(host)
-	j := &job{size: n, near: make([][]int, n), boxes: map[boxName][]*publication{}, words: map[string]*wordSet{}, ranks: make([]rankState, n)}
+	j := &job{size: n, near: make([][]int, n), boxes: map[boxName]*publication{}, words: map[string]*wordSet{}, ranks: make([]rankState, n)}
 	for rank := range host {
 		for peer := range host {
 			if host[peer] == host[rank] {

@@ -20,31 +20,6 @@ func (t *transport) Publish(ctx context.Context, name string, s rdma.Spec, reade
 	return t.near.PublishBeyond(name, s, near, far, t.far)
 }
 
-// PublishEach makes the boxes of readers elsewhere apart.
-func (t *transport) PublishEach(ctx context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
-	near, far := t.split(readers)
-	here, err := t.near.PublishEach(ctx, name, s, near)
-	if err != nil {
-		return nil, err
-	}
-	there, err := t.far.PublishEach(ctx, name, s, far)
-	if err != nil {
-		for _, o := range here {
-			err = errors.Join(err, o.Close())
-		}
-		return nil, err
-	}
-	all := make([]rdma.Outbox, len(readers))
-	for i, r := range readers {
-		from := &here
-		if t.far.Reaches(r) {
-			from = &there
-		}
-		all[i], *from = (*from)[0], (*from)[1:]
-	}
-	return all, nil
-}
-
 // dead is the death of one of ranks, if there was any.
 func (t *transport) dead(ranks []int) error {
 	for _, r := range ranks {

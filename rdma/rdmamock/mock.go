@@ -119,21 +119,6 @@ func (mr *MockTransportMockRecorder) Publish(ctx, name, s, readers interface{}) 
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Publish", reflect.TypeOf((*MockTransport)(nil).Publish), ctx, name, s, readers)
 }
 
-// PublishEach mocks base method.
-func (m *MockTransport) PublishEach(ctx context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
-	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "PublishEach", ctx, name, s, readers)
-	ret0, _ := ret[0].([]rdma.Outbox)
-	ret1, _ := ret[1].(error)
-	return ret0, ret1
-}
-
-// PublishEach indicates an expected call of PublishEach.
-func (mr *MockTransportMockRecorder) PublishEach(ctx, name, s, readers interface{}) *gomock.Call {
-	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "PublishEach", reflect.TypeOf((*MockTransport)(nil).PublishEach), ctx, name, s, readers)
-}
-
 // Rank mocks base method.
 func (m *MockTransport) Rank() int {
 	m.ctrl.T.Helper()

@@ -12,7 +12,6 @@ var createCases = []testCase{
 	{"publish without readers", 1, publishAlone},
 	{"publish refuses", 1, publishRefuses},
 	{"a name is free again", 2, nameAgain},
-	{"publish each", 3, publishEach},
 	{"subscribe waits", 2, subscribeWaits},
 	{"subscribe given up", 2, subscribeGivenUp},
 	{"subscribe needs to be among the readers", 3, subscribeStranger},
@@ -41,8 +40,8 @@ func publishRefuses(j *job) {
 		"a reader that does not exist":  func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{j.n()}); return err },
 		"a negative reader":             func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{-1}); return err },
 		"a reader named twice":          func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{1, 1}); return err },
-		"a box to oneself":              func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{1, 0}); return err },
-		"a box to oneself among others": func() error { _, err := t.PublishEach(j.ctx, "x", rdma.Spec{}, []int{1, 0}); return err },
+		"a box to oneself":              func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{0}); return err },
+		"a box to oneself among others": func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, []int{1, 0}); return err },
 		"a box from oneself":            func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{0}); return err },
 		"a negative payload":            func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Bytes: -1}, nil); return err },
 		"a queue of no depth":           func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{Mode: rdma.Queue(0)}, nil); return err },
@@ -75,27 +74,6 @@ func nameAgain(j *job) {
 		}
 		if err := out.Close(); err != nil {
 			j.Fatal(err)
-		}
-	}
-}
-
-// publishEach: one call, payloads of their own.
-func publishEach(j *job) {
-	s := rdma.Spec{Bytes: 100, Mode: rdma.Queue(2)}
-	outs, err := j.ranks[0].PublishEach(j.ctx, "each", s, j.others(0))
-	if err != nil {
-		j.Fatal(err)
-	}
-	if len(outs) != j.n()-1 {
-		j.Fatalf("%d boxes for %d readers", len(outs), j.n()-1)
-	}
-	for i, r := range j.others(0) {
-		in := j.subscribe(r, "each", s, 0)
-		j.mustPut(outs[i], 0, uint64(r), 10*r, nil)
-		j.take(in, uint64(r), 10*r)
-		j.none(in)
-		if err := outs[i].Commit(0, rdma.Stamp{}, j.others(r)); err == nil {
-			j.Error("committed to a rank that does not read this box")
 		}
 	}
 }

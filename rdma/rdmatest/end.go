@@ -79,12 +79,11 @@ func transportClosed(j *job) {
 		j.Errorf("Begin: %v", err)
 	}
 	for what, f := range map[string]func() error{
-		"Publish":     func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, nil); return err },
-		"PublishEach": func() error { _, err := t.PublishEach(j.ctx, "x", rdma.Spec{}, []int{1}); return err },
-		"Subscribe":   func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{1}); return err },
-		"Words":       func() error { _, err := t.Words(j.ctx, "x", 1); return err },
-		"Sub":         func() error { _, err := t.Sub(); return err },
-		"Wait":        func() error { return t.Wait(j.ctx, func() bool { return false }) },
+		"Publish":   func() error { _, err := t.Publish(j.ctx, "x", rdma.Spec{}, nil); return err },
+		"Subscribe": func() error { _, err := t.Subscribe(j.ctx, "x", rdma.Spec{}, []int{1}); return err },
+		"Words":     func() error { _, err := t.Words(j.ctx, "x", 1); return err },
+		"Sub":       func() error { _, err := t.Sub(); return err },
+		"Wait":      func() error { return t.Wait(j.ctx, func() bool { return false }) },
 	} {
 		if err := f(); !errors.Is(err, rdma.ErrClosed) {
 			j.Errorf("%s: %v; expected ErrClosed", what, err)

@@ -29,7 +29,7 @@ func alone(t testing.TB) (r *rank, l *link, in *inbox, ends func()) {
 	c := Config{Rank: 0, Size: 2, Unreachable: time.Second, Generation: 1}
 	r = &rank{
 		cfg: c, wire: nowhere{}, meter: box.NewMeter(2), links: make([]*link, 2), ends: make([]end, 2),
-		outs: map[string]int{}, words: map[string]*words{},
+		outs: map[string]bool{}, words: map[string]*words{},
 	}
 	r.later.rank = r
 	l = r.addLink(1)

@@ -14,66 +14,46 @@ import (
 
 // Publish announces a box; a name is free again when the box is closed.
 func (t *Transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
-	outs, err := t.publish(name, s, readers, [][]int{readers})
-	if err != nil {
-		return nil, err
-	}
-	return outs[0], nil
-}
-
-// PublishEach makes boxes that have nothing in common but the name.
-func (t *Transport) PublishEach(_ context.Context, name string, s rdma.Spec, readers []int) ([]rdma.Outbox, error) {
-	sets := make([][]int, len(readers))
-	for i := range readers {
-		sets[i] = readers[i : i+1]
-	}
-	return t.publish(name, s, readers, sets)
-}
-
-func (t *Transport) publish(name string, s rdma.Spec, readers []int, sets [][]int) (outs []rdma.Outbox, err error) {
 	if err := t.open.Check(); err != nil {
 		return nil, fmt.Errorf("rank %d: %w", t.Rank(), err)
 	}
-	op := fmt.Sprintf("rank %d: Publish %s", t.Rank(), name)
+	o, err := t.publish(name, s, readers)
+	if err != nil {
+		return nil, fmt.Errorf("rank %d: Publish %s: %w", t.Rank(), name, err)
+	}
+	return o, nil
+}
+
+func (t *Transport) publish(name string, s rdma.Spec, readers []int) (*outbox, error) {
 	if err := t.cfg.checkRanks("readers", readers); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	if err := checkNames(name, s); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
-	all := make([]*outbox, len(sets))
-	for i, set := range sets {
-		if all[i], err = t.newOutbox(name, s, set); err != nil {
-			return nil, fmt.Errorf("%s: %w", op, err)
-		}
-	}
-	if len(all) == 0 {
-		return nil, nil
+	o, err := t.newOutbox(name, s, readers)
+	if err != nil {
+		return nil, err
 	}
 	r := t.rank
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.outs[name] > 0 {
-		return nil, fmt.Errorf("%s: this rank has a box of that name already; close it first, or take another", op)
+	if r.outs[name] {
+		return nil, errors.New("this rank has a box of that name already; close it first, or take another")
 	}
-	if err := ends.Adopt(&t.open, all...); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+	if err := ends.Adopt(&t.open, o); err != nil {
+		return nil, err
 	}
-	r.outs[name] = len(all)
-	for _, o := range all {
-		r.announce(o.pub)
-		outs = append(outs, o)
-	}
-	return outs, nil
+	r.outs[name] = true
+	r.announce(o.pub)
+	return o, nil
 }
 
-// free takes away one of the boxes of a name.
+// free ends the use of a name.
 func (r *rank) free(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.outs[name]--; r.outs[name] == 0 {
-		delete(r.outs, name)
-	}
+	delete(r.outs, name)
 }
 
 // publication is a box of ours and those who pass it on. Its memory lives until

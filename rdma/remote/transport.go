@@ -38,7 +38,7 @@ type rank struct {
 
 	mu     sync.Mutex        // guards what follows, and the tables of the links
 	lastID uint32            // of boxes and words of ours
-	outs   map[string]int    // boxes that are open, by name
+	outs   map[string]bool   // names of boxes that are open
 	words  map[string]*words // that did not come about (yet), by name; nil value: in use
 }
 
@@ -122,7 +122,7 @@ func newRank(c Config, w wire.Wire) (*rank, error) {
 		cfg: c, wire: w, near: []int{c.Rank}, meter: box.NewMeter(c.Size),
 		links: make([]*link, c.peers()), ends: make([]end, c.peers()),
 		failed: make(chan *link, c.peers()), unwatch: make(chan struct{}),
-		outs: map[string]int{}, words: map[string]*words{},
+		outs: map[string]bool{}, words: map[string]*words{},
 	}
 	r.later.rank = r
 	if r.bells = c.Bell; r.bells == nil {

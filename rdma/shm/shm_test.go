@@ -149,7 +149,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		// One that nobody fetches, words that not all make, a Sub that is open.
-		if _, err := all[1].PublishEach(context.Background(), "unread", rdma.Spec{Bytes: 8}, []int{0, 2}); err != nil {
+		if _, err := all[1].Publish(context.Background(), "unread", rdma.Spec{Bytes: 8}, []int{0, 2}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -240,37 +240,6 @@ func TestSlotsAreMappedWhenTheyAreUsed(t *testing.T) {
 			take(r)
 			if !filled(held[r].Data, clock) {
 				t.Errorf("%d bytes: reader %d got another update", n, r)
-			}
-		}
-	}
-}
-
-// Boxes that lie side by side in one file need not begin with a page.
-func TestSlotsOfBoxesSideBySide(t *testing.T) {
-	all := open(t, 8)
-	const n = 20_000
-	s := rdma.Spec{Bytes: n}
-	outs, err := all[0].PublishEach(context.Background(), "each", s, []int{1, 2, 3, 4, 5, 6, 7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, out := range outs {
-		in, err := all[1+i].Subscribe(context.Background(), "each", s, []int{0})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for c := uint64(1); c <= 5; c++ {
-			b, err := out.Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
-			fill(b, 10*uint64(i)+c)
-			if err := out.Commit(n, rdma.Stamp{Clock: c}, nil); err != nil {
-				t.Fatal(err)
-			}
-			u, ok, err := in[0].Next()
-			if err != nil || !ok || u.Clock != c || !filled(u.Data, 10*uint64(i)+c) {
-				t.Fatalf("box %d, clock %d: %d, %v, %v", i, c, u.Clock, ok, err)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"malt/rdma"
-	"malt/rdma/box"
 	"malt/rdma/internal/mem"
 )
 
@@ -17,8 +16,7 @@ import (
 type slots struct {
 	stride, count int
 	flat          []byte // all of them, if they are mapped together; else empty
-	before        []byte // mapped up to the border of a page, skip bytes before the first
-	skip          int
+	before        []byte // mapped up to the border of a page, from which they go on
 	readOnly      bool
 
 	mu    sync.Mutex             // for who maps more
@@ -36,14 +34,6 @@ type part struct {
 // the sender needs two or three.
 const leastPart = 4
 
-// box is what box.Place needs of the slots of a box, which begin with number from.
-func (s *slots) box(l box.Layout, from int) (slot func(int) []byte, find func(int) error) {
-	if len(s.flat) > 0 { // there is nothing to find
-		return l.Flat(s.flat[from*s.stride:]), nil
-	}
-	return func(i int) []byte { return s.slot(from + i) }, func(i int) error { return s.find(from + i) }
-}
-
 func (s *slots) mapped() []part {
 	if p := s.parts.Load(); p != nil {
 		return *p
@@ -51,7 +41,7 @@ func (s *slots) mapped() []part {
 	return nil
 }
 
-// slot is nil if find has not been called for it.
+// slot is nil where find has not been called for it.
 func (s *slots) slot(i int) []byte {
 	before := 0
 	for _, p := range s.mapped() {
@@ -80,9 +70,6 @@ func (s *slots) find(i int) error {
 		last = parts[len(parts)-1]
 	}
 	p := part{first: (len(last.bytes)-1)%os.Getpagesize() + 1, end: min(max(2*last.end, i+1, leastPart), s.count)}
-	if len(parts) == 0 {
-		p.first += s.skip
-	}
 	var err error
 	if p.bytes, err = mem.Further(last.bytes, p.first+(p.end-last.end)*s.stride, s.readOnly); err != nil {
 		return rdma.NoMemory(err)

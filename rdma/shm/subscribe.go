@@ -42,7 +42,7 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 	}
 	if err != nil {
 		for i := range found {
-			if found[i].boxes != nil {
+			if found[i].area != nil {
 				err = errors.Join(err, found[i].unmap())
 			}
 		}
@@ -58,8 +58,7 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 
 // found is a sender's box, mapped.
 type found struct {
-	*boxes
-	place int // of this box among them
+	*area
 	index int // of this rank among the box's readers
 }
 
@@ -68,8 +67,8 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 	ours := box.Describe(s)
 	kind, theirs, _ := strings.Cut(r.Text, ": ")
 	kind += ": "
-	single, elsewhere := kind == each, 0
-	if kind != each && kind != together {
+	elsewhere := 0
+	if kind != together {
 		if _, err := fmt.Sscanf(kind, partly, &elsewhere); err != nil || elsewhere < 0 || elsewhere > t.Size() {
 			return f, fmt.Errorf("rank %d announced it as %q, which this version does not know", sender, kind)
 		}
@@ -77,19 +76,14 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 	if theirs != ours {
 		return f, &rdma.MismatchError{Name: name, Rank: sender, Ours: ours, Theirs: theirs}
 	}
-	me := slices.Index(r.Readers, t.Rank())
-	if me < 0 {
+	if f.index = slices.Index(r.Readers, t.Rank()); f.index < 0 {
 		return f, fmt.Errorf("rank %d announced it for ranks %v only", sender, r.Readers)
 	}
-	n, readers := 1, len(r.Readers)+elsewhere
-	if f.index = me; single {
-		n, readers, f.place, f.index = readers, 1, me, 0
-	}
-	l, err := box.NewLayout(s, readers)
+	l, err := box.NewLayout(s, len(r.Readers)+elsewhere)
 	if err != nil {
 		return f, err
 	}
-	if f.boxes, err = t.attach(r.Files, l, f.place, n); err != nil {
+	if f.area, err = t.attach(r.Files, l); err != nil {
 		return f, fmt.Errorf("box of rank %d: %w", sender, err)
 	}
 	return f, nil
@@ -99,9 +93,7 @@ func (t *Transport) find(name string, s rdma.Spec, sender int, r rendezvous.Regi
 // end.
 func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, err error) {
 	in = &ends.Inbox{}
-	e := t.end(name, sender, f.Layout)
-	e.Control = f.controlOf(f.place)
-	e.Slot, e.Find = f.slots.box(f.Layout, 0)
+	e := t.end(name, sender, f.area)
 	e.Done = func() error {
 		t.open.Forget(in)
 		t.ins.Free(name, sender)
@@ -112,9 +104,9 @@ func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, er
 }
 
 // end is what both ends of a box have in common.
-func (t *Transport) end(name string, sender int, l box.Layout) box.End {
+func (t *Transport) end(name string, sender int, a *area) box.End {
 	return box.End{
-		Layout: l, Name: name, Sender: sender, Member: uint32(sender), Generation: 1,
+		Place: a.place(), Layout: a.Layout, Name: name, Sender: sender, Member: uint32(sender), Generation: 1,
 		Bell: t.host.BellID(t.bell), Ring: t.host.Ring, State: t.host.State, Meter: t.meter,
 	}
 }
