@@ -73,6 +73,30 @@ def test_weights_are_the_mean_of_the_ranks() -> None:
 MODES = [("async", "all"), ("bsp", "all"), ("ssp:2", "halton"), ("notify-ack:2", "ring")]
 
 
+def test_distance_is_that_of_the_models() -> None:
+    run(
+        3,
+        """
+        one = case("binary")
+        with malt.sklearn.Vector(one.estimator) as v:
+            for args, more in one.batches(40, mine, passes=1):
+                one.estimator.partial_fit(*args, **more)
+            got = v.distance()
+            models = malt.allgather(np.append(one.estimator.coef_, one.estimator.intercept_))
+            mean = np.mean(models, 0)
+            expected = np.sqrt(np.mean([np.sum((m - mean) ** 2) for m in models])) / np.linalg.norm(mean)
+            np.testing.assert_allclose(got, expected, rtol=1e-6)
+            assert got > .01
+            v.allreduce()
+            np.testing.assert_allclose(v.distance(), 0, atol=1e-6)
+        with malt.sklearn.Vector(case("gaussian").estimator) as v:
+            try: v.distance()
+            except malt.UnsupportedError as e: assert "GaussianNB" in str(e)
+            else: raise AssertionError("counts have a distance")
+        """,
+    )
+
+
 def test_counts_are_those_of_one_process() -> None:
     """To the bit, although updates overwrite each other, parts are uneven, and one rank has none."""
     run(

@@ -17,6 +17,7 @@ from ..typing import ChangesName, Consistency, Op, Sparse, Start, Uneven
 from . import folds
 from .arguments import check_every, number, row_elements
 from .arrays import Array, Spec, assign, specs
+from .distance import distance
 from .every import Calls
 from .exchange import Exchange, options, receivers_of
 from .folds import Fold
@@ -596,6 +597,39 @@ class Vector(Exchange, Generic[Element]):
         self._take()
         self._object.broadcast(source, timeout)
         self._give()
+
+    def distance(self, *, timeout: float | None = None) -> float:
+        """Return how far apart the ranks' values are. Collective; changes nothing.
+
+        The larger it is, the more the next average throws away: sync more often, or use a
+        graph with more edges. It moves as much as an `allreduce`, so ask now and then.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            In seconds; by default the timeout of the job.
+
+        Returns
+        -------
+        float
+            The root mean square of the ranks' distances from their mean, relative to the
+            length of the mean (both Euclidean, over all elements): 0.0 if all ranks have the
+            same values, .01 if they are 1 % off, inf if the mean is 0. The same on all
+            ranks; nan if a value is.
+
+        Raises
+        ------
+        TimeoutError, PeerError, StateError, MismatchError
+            As for `allreduce`.
+
+        Examples
+        --------
+        >>> with malt.Vector(np.array([3.0, 4.0])) as v:
+        ...     v.distance()
+        0.0
+        """
+        self._take()
+        return distance(self.arrays, timeout)
 
     def configure(
         self,

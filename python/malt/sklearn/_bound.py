@@ -48,6 +48,11 @@ class Bound(vector.Vector):
         """Return the fold in force where the user passes this one: what was counted is always added up."""
         return None if isinstance(self._state, Totals) else fold
 
+    def current(self) -> tuple[Array, ...]:
+        """Return the arrays with the values that the estimator has now."""
+        self._take()
+        return self.arrays
+
     def _take(self) -> None:
         self._state.check()
         self._state.take()

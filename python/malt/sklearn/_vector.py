@@ -14,6 +14,7 @@ from .._options import choose, misspelt, spelled
 from .._vectors import folds
 from .._vectors.arguments import check_every, number
 from .._vectors.arrays import Array
+from .._vectors.distance import distance
 from .._vectors.every import Calls
 from .._vectors.exchange import Exchanged, options
 from .._vectors.folds import Fold
@@ -277,6 +278,13 @@ class Vector(Exchanged):
         root = world.checked_rank("root", root)
         for v in self._ready(timeout):
             v.spread(root, timeout)
+
+    def distance(self, *, timeout: float | None = None) -> float:
+        """Return how far apart the ranks' models are; see `malt.Vector.distance`. Collective."""
+        if isinstance(self._state, Totals):
+            called = f"distance() makes no sense for {self._state.name}"
+            raise UnsupportedError(lines(called, "it has counts, which are added up"))
+        return distance([a for v in self._ready(timeout) for a in v.current()], timeout)
 
     def configure(
         self,

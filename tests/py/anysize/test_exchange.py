@@ -353,3 +353,27 @@ def test_fuzzed_schedules_end_with_equal_replicas(r: int, n: int, consistency: s
                 v.sync()
             [v.allreduce, v.broadcast][int(shared.integers(2))]()
             assert len(set(malt.allgather(v.array.tobytes()))) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distance_is_that_from_the_mean(r: int, n: int, dtype: type) -> None:
+    values = [np.random.default_rng(rank).standard_normal(150_000).astype(dtype) + 3 for rank in range(n)]
+    mean = np.mean(values, axis=0, dtype=np.float64)
+    expected = np.sqrt(np.mean([np.sum((v - mean) ** 2) for v in values])) / np.linalg.norm(mean)
+    halves = [values[r][:70_000].reshape(700, 100), values[r][70_000:]]
+    with malt.Vector(halves, start="own") as v:
+        assert v.distance() == pytest.approx(expected, rel=1e-5)
+        np.testing.assert_array_equal(v.flat, values[r])  # nothing has changed
+        v.allreduce()
+        assert v.distance() == pytest.approx(0, abs=1e-6)
+        assert malt.allgather(v.distance()) == [v.distance()] * n
+
+
+def test_distance_of_special_values(r: int, n: int) -> None:
+    with malt.Vector(1, start="own") as v:
+        assert v.distance() == 0
+        v.array[0] = np.inf
+        assert n == 1 or np.isnan(v.distance())
+        if n % 2 == 0:
+            v.array[0] = (-1) ** r
+            assert v.distance() == np.inf

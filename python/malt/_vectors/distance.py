@@ -1,0 +1,31 @@
+"""How far apart the ranks' values are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._job import world
+from .arrays import Array
+
+__all__ = ["distance"]
+
+
+def _square(a: Array) -> float:
+    """Return the sum of the squares: in pieces, so that no copy in float64 is made."""
+    return sum(float(np.square(a[i : i + 65536], dtype=np.float64).sum()) for i in range(0, len(a), 65536))
+
+
+def distance(values: Sequence[Array], timeout: float | None) -> float:
+    """Return the distance of the ranks' values from their mean, as `Vector.distance` says; one after the other."""
+    off = length = 0.0
+    for a in (array.reshape(-1) for array in values):
+        mean = world.allreduce(a, timeout=timeout)
+        length += _square(mean)
+        off += _square(a - mean)
+    off = world.allreduce(off, timeout=timeout)
+    if off == 0:
+        return 0.0
+    return math.sqrt(off / length) if length else math.inf
