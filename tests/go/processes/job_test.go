@@ -62,6 +62,7 @@ type process struct {
 	pipe    *os.File      // of the reports
 	output  bytes.Buffer  // what it wrote; whole once ended is closed
 	ended   chan struct{} // closed when it has been waited for
+	end     time.Duration // when that was, of now
 	page    page
 
 	mu    sync.Mutex // of signals
@@ -148,6 +149,7 @@ func (j *job) start(s setting) (*process, error) {
 	}
 	go func() {
 		_ = p.cmd.Wait()
+		p.end = now()
 		p.mu.Lock()
 		p.alive = false
 		p.mu.Unlock()
