@@ -35,7 +35,7 @@ type Boxes struct {
 	weight  float64 // of the last scatter
 	updates []codec.Update
 	held    atomic.Bool // between Begin and End
-	begun   uint64      // when, for the trace
+	begun   uint64      // when the present step of a call did, for the trace
 
 	gathering  gathering
 	scattering scattering

@@ -2,6 +2,7 @@ package boxes
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"malt/internal/say"
@@ -72,14 +73,22 @@ func (b *Boxes) tell() {
 	if len(b.updates) == 0 {
 		return
 	}
-	age, from := b.updates[0].Age, []int(nil)
+	oldest, from, ages, same := b.updates[0].Age, []int(nil), []byte(nil), true
 	for _, u := range b.updates {
-		age = max(age, u.Age)
+		oldest, same = max(oldest, u.Age), same && u.Age == 0
 		if b.begun != 0 {
-			from = append(from, u.Rank)
+			age := int8(core.NoAge)
+			if -math.MaxInt8 <= u.Age && u.Age <= math.MaxInt8 {
+				age = int8(u.Age)
+			}
+			from, ages = append(from, u.Rank), append(ages, byte(age))
 		}
 	}
-	b.Job.Marks.Trace.Folded(b.begun, from, age)
+	if same {
+		ages = nil
+	}
+	b.Job.Marks.Trace.Aged(oldest)
+	b.Job.Marks.Trace.Folded(b.begun, b.Member, b.Clock(), from, ages)
 }
 
 // folded marks all held updates as seen.

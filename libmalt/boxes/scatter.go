@@ -135,6 +135,7 @@ func (o *scattering) advance() (bool, error) {
 		b.Route.Scatters(clock)
 	}
 	b.serve(false)
+	b.begun = b.Job.Marks.Trace.Begin()
 	if out != nil {
 		slot, err := out.Begin()
 		for ; slot == nil && err == nil; slot, err = out.Begin() {
@@ -287,7 +288,7 @@ func (o *scattering) count() {
 		e.SentMessages++
 		e.SentBytes += uint64(o.n)
 	}
-	o.b.Job.Marks.Trace.Sent(o.n * len(to))
+	o.b.Job.Marks.Trace.Scattered(o.b.begun, o.b.Member, o.b.Clock(), to, o.n*len(to))
 }
 
 func (o *scattering) Late() []int { return o.late }

@@ -37,7 +37,7 @@ func (o *syncing) start(b *Boxes, rows []int64, weight float64, slack int, fold 
 	// What a scatter refuses is refused by every route, too.
 	err := b.scattering.start(b, len(b.Data), rows, nil, weight)
 	if err == nil && b.ch.everyone && sameOnAll(fold) && b.Route.Begin(o.clock, fold, weight) {
-		o.stage = onRoute
+		o.stage, b.begun = onRoute, b.Job.Marks.Trace.Begin()
 	}
 	return err
 }
@@ -58,6 +58,7 @@ func (o *syncing) Step() (bool, error) {
 			o.book()
 			o.watch.End(o.b.Member)
 			b.averaged()
+			b.Job.Marks.Trace.Folded(b.Job.Marks.Trace.Begin(), b.Member, o.clock, b.Job.View().Ranks, nil)
 			return true, nil
 		}
 		o.watch.End(o.b.Member)
@@ -190,7 +191,7 @@ func (b *Boxes) sentTo(clock uint64, weight float64) {
 			sent += moved
 		}
 	}
-	b.Job.Marks.Trace.Sent(sent)
+	b.Job.Marks.Trace.Scattered(b.begun, b.Member, clock, b.Job.View().Ranks, sent)
 }
 
 // scattered books that this rank has sent what it has at that clock.

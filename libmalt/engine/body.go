@@ -151,7 +151,8 @@ func (c *call) scatter(weight float64) {
 				sent += moved
 			}
 		}
-		b.Job.Marks.Trace.Sent(sent)
+		t := b.Job.Marks.Trace
+		t.Scattered(t.Begin(), b.Member, clock, b.Job.View().Ranks, sent)
 	}
 }
 

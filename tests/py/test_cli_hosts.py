@@ -88,7 +88,8 @@ def test_what_is_encrypted_is_said(public: Sequence[str], encrypt: str | None, s
     for program, addresses in zip(hosts.programs, ([], public), strict=True):
         assert notes == []
         hosts.heard(
-            program, {"clock": time.monotonic(), "ready": True, "store": "h:1", "notes": [], "public": addresses}
+            program,
+            {"clock": time.monotonic(), "ahead": None, "ready": True, "store": "h:1", "notes": [], "public": addresses},
         )
     assert notes == [f"traffic between hosts {said}"]
 

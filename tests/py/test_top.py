@@ -145,7 +145,7 @@ def test_a_dead_rank(capsys: pytest.CaptureFixture[str]) -> None:
         assert found["missing"] == [1]
         assert found["causes"] == ["rank 1 died; the others continue"]
         assert "rank 1 died; the others continue" in stacks(capsys, job)
-        deaths = [event for event in seen.events(shown(job)[0], 0)[0] if event.kind == "death"]
+        deaths = [event for event in seen.Ring(shown(job)[0].pid).events()[0] if event.kind == "death"]
         assert [(event.ranks, event.value) for event in deaths] == [([1], 2.0)]
         for rank in (0, 2):
             job.ranks[rank].say("")
@@ -295,18 +295,19 @@ def test_events_and_how_many_are_lost(capsys: pytest.CaptureFixture[str]) -> Non
         job.ranks[0].out.wait_for("first")
         rank = shown(job)[0]
         assert (rank.mark, rank.loss, rank.room) == ("epoch 1", 0.5, 64)
-        events, lost = seen.events(rank, 0)
+        ring = seen.Ring(rank.pid)
+        events, lost = ring.events()
         assert lost == 0
         assert [event.number for event in events] == list(range(1, len(events) + 1))
         assert [event.text for event in events if event.kind == "mark"] == ["epoch 1"]
         assert {event.text: event.value for event in events if event.kind == "log"} == {"loss": 0.5, "accuracy": 0.25}
         assert [event.text for event in events if event.kind == "call"][-3:] == ["w.sync", "malt.barrier", "w.gather"]
-        assert {tuple(event.ranks) for event in events if event.kind in ("fold", "wait")} == {(1,)}
+        assert {tuple(event.ranks) for event in events if event.kind in ("fold", "send", "wait")} == {(1,)}
         assert all(0 < event.begin < time.monotonic() and 0 <= event.seconds < jobs.LONG for event in events)
         job.ranks[0].say("")
         job.ranks[0].out.wait_for("second")
         later = shown(job)[0]
-        events, lost = seen.events(later, rank.recorded)
+        events, lost = ring.events()
         assert lost == later.recorded - rank.recorded - 64 > 0
         assert [event.number for event in events] == list(range(later.recorded - 63, later.recorded + 1))
         text = said(capsys, "top", "--events", "--once", str(rank.pid))
@@ -361,7 +362,7 @@ def rank_of_many(number: int, waits_for: list[int]) -> seen.Rank:
         rank=number, size=64, near=64, job="5eed", pid=4_194_000 + number, command="train.py --epochs 100 " * 9,
         cwd="/", memory=1 << 33, signals=0, state="waiting" if waits_for else "computing", waits_for=waits_for,
         waited=4.0 if waits_for else 0.0, syncs=10**6, bytes=10**11, clock=10**9, age=-3, loss=-1.2345e-05,
-        mark="epoch 3", place="train.py:12: v.sync()", dead=[], room=0, recorded=0, at=1.0,
+        mark="epoch 3", place="train.py:12: v.sync()", dead=[], room=0, recorded=0, at=1.0, joined=0.5,
     )  # fmt: skip
 
 

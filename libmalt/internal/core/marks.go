@@ -72,8 +72,13 @@ func (m *Marks) Doing(rank int) (activity Activity, id uint32, clock uint64, err
 
 // Note tells the others, when they look, what this rank is doing.
 func (m *Marks) Note(activity Activity, id uint32, clock uint64) {
-	v := uint64(activity)<<60 | uint64(id&IDMask)<<40 | clock&(1<<40-1)
+	v := where(activity, id, clock)
 	if m.Trace.doing.Swap(v) != v { // a call that waits looks many times
 		m.Put(markWhere, v)
 	}
+}
+
+// where packs what a rank does with an object at a clock into a word.
+func where(activity Activity, id uint32, clock uint64) uint64 {
+	return uint64(activity)<<60 | uint64(id&IDMask)<<40 | clock&(1<<40-1)
 }

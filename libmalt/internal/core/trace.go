@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -84,14 +85,16 @@ type Event [32]atomic.Uint64
 const (
 	EventCall  = iota + 1 // text: as a program writes it; value: 1 if it failed
 	EventWait             // ranks: those waited for
-	EventFold             // ranks: the senders; value: the largest age
+	EventFold             // ranks: the senders; value: the object and the reader's clock; text: see Folded
 	EventDeath            // ranks: those that have died; value: the generation of the view without them
 	EventMark             // text
 	EventLog              // text: the name; value
+	EventSend             // ranks: the receivers; value: the object and the update's clock; text: the bytes sent, a word
 )
 
 // Words of an event: number, kind with the length of the text, begin and duration in
-// nanoseconds, value, then the ranks and the text.
+// nanoseconds, value, then the ranks and the text. A value is a float64, or an object and a
+// clock as in Marks.Note.
 const (
 	eventRanks = 5
 	eventText  = eventRanks + rankWords
@@ -124,7 +127,7 @@ func (t *Trace) Begin() uint64 {
 }
 
 // Record adds an event that began then; nothing if Begin was 0. The oldest is overwritten.
-func (t *Trace) Record(begun uint64, kind int, ranks []int, value float64, text string) {
+func (t *Trace) Record(begun uint64, kind int, ranks []int, value uint64, text string) {
 	if begun == 0 {
 		return
 	}
@@ -135,7 +138,7 @@ func (t *Trace) Record(begun uint64, kind int, ranks []int, value float64, text 
 	e[0].Store(0)
 	e[2].Store(begun)
 	e[3].Store(t.clock() - begun)
-	e[4].Store(math.Float64bits(value))
+	e[4].Store(value)
 	putRanks(e[eventRanks:eventText], ranks)
 	e[1].Store(uint64(kind) | uint64(putText(e[eventText:], text))<<8)
 	e[0].Store(n)
@@ -148,22 +151,40 @@ func (t *Trace) Sent(bytes int) {
 	t.bytes.Add(uint64(bytes))
 }
 
+// Scattered books an update, which was sent then.
+func (t *Trace) Scattered(begun uint64, m *Member, clock uint64, to []int, bytes int) {
+	t.Sent(bytes)
+	if begun != 0 {
+		var text [8]byte
+		binary.LittleEndian.PutUint64(text[:], uint64(bytes))
+		t.Record(begun, EventSend, to, where(0, m.ID, clock), string(text[:]))
+	}
+}
+
 // called tells of a call that is over.
 func (t *Trace) called(begun uint64, name string, err error) {
 	failed := 0.0
 	if err != nil {
 		failed = 1
 	}
-	t.Record(begun, EventCall, nil, failed, name)
+	t.Record(begun, EventCall, nil, math.Float64bits(failed), name)
 }
 
-// Folded books updates that a gather has folded, as long as it took.
-func (t *Trace) Folded(begun uint64, ranks []int, age int64) {
+// Aged shows the age of the oldest update of a gather.
+func (t *Trace) Aged(age int64) {
 	if t.age.Load() != uint64(age) {
 		t.age.Store(uint64(age))
 	}
-	t.Record(begun, EventFold, ranks, float64(age), "")
 }
+
+// Folded tells of updates that a rank has folded, as long as it took. ages has a signed byte for
+// each of the first of ranks, in their order, where not all are 0; NoAge: it does not fit.
+func (t *Trace) Folded(begun uint64, m *Member, clock uint64, ranks []int, ages []byte) {
+	t.Record(begun, EventFold, ranks, where(0, m.ID, clock), string(ages))
+}
+
+// NoAge is an age that is not told.
+const NoAge = math.MinInt8
 
 // Mark notes a text, such as "epoch 3".
 func (t *Trace) Mark(text string) {
@@ -177,7 +198,7 @@ func (t *Trace) Log(name string, value float64) {
 		t.loss.Store(math.Float64bits(value))
 		t.losses.Add(1)
 	}
-	t.Record(t.Begin(), EventLog, nil, value, name)
+	t.Record(t.Begin(), EventLog, nil, math.Float64bits(value), name)
 }
 
 // Seen says that all ranks have joined, and how many of them are on this machine.
@@ -194,7 +215,7 @@ func (t *Trace) died(v View, ranks ...int) {
 		}
 	}
 	t.view.Store(v.Generation)
-	t.Record(t.Begin(), EventDeath, ranks, float64(v.Generation), "")
+	t.Record(t.Begin(), EventDeath, ranks, math.Float64bits(float64(v.Generation)), "")
 }
 
 // lateness tells of one wait: it is its waiter's.

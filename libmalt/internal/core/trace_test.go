@@ -64,14 +64,14 @@ func TestTraceRing(t *testing.T) {
 					continue
 				}
 				got++
-				if v := math.Float64frombits(words[4]); v != float64(n) || words[eventRanks] != 1<<(n%64) || words[eventText]&0xff != n%10+'0' {
+				if v := words[4]; v != n || words[eventRanks] != 1<<(n%64) || words[eventText]&0xff != n%10+'0' {
 					t.Errorf("event %d has value %v, ranks %#x and text %#x", n, v, words[eventRanks], words[eventText])
 				}
 			}
 		}
 	})
 	for n := 1; n <= all; n++ {
-		trace.Record(1, EventWait, []int{n % 64}, float64(n), fmt.Sprint(n%10))
+		trace.Record(1, EventWait, []int{n % 64}, uint64(n), fmt.Sprint(n%10))
 	}
 	reading.Wait()
 	if got < room || trace.recorded.Load() != all {
@@ -99,6 +99,24 @@ func TestTraceWaits(t *testing.T) {
 	}
 	if first, ok := record(&trace.events[0], 1); !ok || first[eventRanks] != 1<<1 || first[eventRanks+3] != 1<<8 {
 		t.Errorf("the first event is %#x", first)
+	}
+}
+
+// TestTraceUpdates: an update is told with its clock and bytes, and a fold with the ages.
+func TestTraceUpdates(t *testing.T) {
+	trace, m := NewTrace(new(Now), make([]Event, 8), 1), &Member{ID: 3}
+	trace.Scattered(trace.Begin(), m, 7, []int{0, 2}, 1<<40+5)
+	trace.Folded(trace.Begin(), m, 9, []int{0, 2}, []byte{2, 0xff})
+	sent, _ := record(&trace.events[0], 1)
+	if sent[1] != EventSend|8<<8 || sent[4] != 3<<40|7 || sent[eventRanks] != 0b101 || sent[eventText] != 1<<40+5 {
+		t.Errorf("the update is %#x", sent)
+	}
+	folded, _ := record(&trace.events[1], 2)
+	if folded[1] != EventFold|2<<8 || folded[4] != 3<<40|9 || folded[eventRanks] != 0b101 || folded[eventText] != 0xff02 {
+		t.Errorf("the fold is %#x", folded)
+	}
+	if trace.syncs.Load() != 1 || trace.bytes.Load() != 1<<40+5 {
+		t.Errorf("%d syncs of %d bytes", trace.syncs.Load(), trace.bytes.Load())
 	}
 }
 

@@ -11,8 +11,10 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -21,7 +23,7 @@ from typing import Any, NoReturn
 from malt._cli import target
 from malt._cli.failures import Failures
 from malt._cli.hosts import Host
-from malt._cli.remote import Program, Programs, frame, greeting, said
+from malt._cli.remote import RECORDED, Program, Programs, frame, greeting, said
 from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
 from malt._guide import below
@@ -30,11 +32,14 @@ from malt._ranks.launch import DEAD, GRACE, Job, meeting, numbered, program_envi
 from malt._ranks.machine import crowding
 from malt._ranks.rank import Outcome
 from malt._ranks.room import shortage
+from malt._ranks.story import EVERY, Collector, Story
 
 _PIECE = 1 << 16
 
 _SIGN = 5.0
 """Seconds between two signs of life."""
+
+_EVENTS = struct.Struct("<dQ")  # when the rank joined, and how many events are lost; their records follow
 
 _FAREWELL = 5.0
 """Seconds more than the ranks need to end, that the agents may take to say so."""
@@ -62,6 +67,9 @@ class Agent(Job):
         self._listening: list[socket.socket] = []
         self._news: dict[int, dict[str, Any]] = {}
         self._open = True
+        self._collector: Collector | None = None
+        self._ahead: float | None = None
+        """By how much malt run's clock is ahead of ours, at least: as far as the fastest message tells."""
 
     def serve(self) -> None:
         """Do as told until the ranks have ended, or the connection."""
@@ -72,19 +80,29 @@ class Agent(Job):
             return
         self._connection.job = self
         self.watch(0, self._listen)
-        while not self.wait(time.monotonic() + _SIGN, self._tell):
+        while not self.wait(time.monotonic() + (EVERY if self._collector else _SIGN), self._tell):
+            self._collect()
             if self._open:
                 self._say(alive=True)
+        self._collect()
         if self._open:
             self._tell()
             self._connection.detach()
             self._say(left=self.close())
 
+    def _collect(self) -> None:
+        """Send home what the ranks have recorded."""
+        if self._collector is not None and self._open:
+            self._collector.look(self.ranks)
+
+    def _recorded(self, number: int, joined: float, records: bytes, lost: int) -> None:
+        self._connection.show(1, frame(RECORDED, number, _EVENTS.pack(joined, lost) + zlib.compress(records, 1)))
+
     def _wrote(self, rank: int, stream: int, data: bytes) -> None:
         self._connection.show(1, frame(stream, rank, data))  # also that there is no more
 
     def _say(self, **message: Any) -> None:
-        self._connection.show(1, said(clock=time.monotonic(), **message))
+        self._connection.show(1, said(clock=time.monotonic(), ahead=self._ahead, **message))
 
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
@@ -105,7 +123,9 @@ class Agent(Job):
                 self.kill()
             return
         *lines, self._heard = (self._heard + piece).split(b"\n")
-        tasks = {do.__name__: do for do in (self.prepare, self.begin, self.ask, self.signal, self.stop, self.kill)}
+        tasks = {
+            do.__name__: do for do in (self.prepare, self.begin, self.hear, self.ask, self.signal, self.stop, self.kill)
+        }
         try:
             for line in lines:
                 what = json.loads(line)
@@ -114,7 +134,13 @@ class Agent(Job):
             self._say(refused=str(error))
 
     def prepare(
-        self, program: Sequence[str], folder: str, env: Mapping[str, str], numbers: Sequence[int], **place: Any
+        self,
+        program: Sequence[str],
+        folder: str,
+        env: Mapping[str, str],
+        numbers: Sequence[int],
+        collect: bool,
+        **place: Any,
     ) -> None:
         """See whether the ranks can be started, and be the host where they meet if rank 0 is one of them."""
         try:
@@ -130,6 +156,7 @@ class Agent(Job):
         if found is not None:
             _refuse(*found.lines())
         self._env, self._place = program_environment(count), place
+        self._collector = Collector(self._recorded) if collect else None
         self.elsewhere = sum(rank not in self._numbers for rank in range(place["size"]))
         store = ""
         try:
@@ -140,6 +167,11 @@ class Agent(Job):
             _refuse(str(error).removeprefix("malt: "))
         public = [address for address in all_of_them if addresses.public(address)]
         self._say(ready=True, store=store, notes=crowding(count, self._env), public=public)
+
+    def hear(self, clock: float) -> None:
+        """Take note of what malt run's clock was when it said this."""
+        ahead = clock - time.monotonic()
+        self._ahead = ahead if self._ahead is None else max(self._ahead, ahead)
 
     def begin(self, store: str) -> None:
         """Start the ranks, which meet at store."""
@@ -196,6 +228,8 @@ class Hosts(Programs):
         Shows what the ranks write, and how they fail.
     note : callable
         Called with what the user may want to know.
+    story : Story, optional
+        Gets the events of the ranks.
     """
 
     def __init__(
@@ -205,6 +239,7 @@ class Hosts(Programs):
         task: Mapping[str, Any],
         failures: Failures,
         note: Callable[[str], None],
+        story: Story | None = None,
     ) -> None:
         super().__init__("malt run", "malt._cli.agent", [host.name for host in hosts], options)
         self._size = sum(host.ranks for host in hosts)
@@ -228,6 +263,11 @@ class Hosts(Programs):
         """Of each host that is done, the ranks whose children had outlived them."""
         self._later: dict[int, float] = {}
         """By how much this machine's clock is ahead of that of each host: as far as the fastest message tells."""
+        self._ahead: dict[int, float] = {}
+        """The same, at least."""
+        self._story = story
+        if story is not None:
+            story.clock = self._clock
 
     # ------------------------------------------------------------------ what the agents say
 
@@ -235,12 +275,17 @@ class Hosts(Programs):
         """Have the agent prepare."""
         there = self._there[program.number]
         numbers, witnesses = (there[0].number, there[-1].number + 1), len(self.outcomes) - self._size
-        program.say("prepare", **self._task, size=self._size, witnesses=witnesses, numbers=numbers)
+        collect = self._story is not None
+        program.say("prepare", **self._task, size=self._size, witnesses=witnesses, numbers=numbers, collect=collect)
 
     def heard(self, program: Program, message: dict[str, Any]) -> None:
         """Take what an agent says."""
         later = time.monotonic() - message["clock"]
         self._later[program.number] = min(later, self._later.get(program.number, later))
+        if message["ahead"] is not None:
+            self._ahead[program.number] = message["ahead"]
+        if self._story is not None:
+            program.say("hear", clock=time.monotonic())
         if "ready" in message:
             self._ready += 1
             self._store = message["store"] or self._store
@@ -294,8 +339,19 @@ class Hosts(Programs):
             self._stop_soon()
 
     def wrote(self, rank: int, stream: int, data: bytes) -> None:
-        """Show what a rank wrote."""
-        self._failures.display(rank, stream, data)
+        """Show what a rank wrote, or take its events."""
+        if stream != RECORDED:
+            self._failures.display(rank, stream, data)
+        elif self._story is not None:
+            joined, lost = _EVENTS.unpack_from(data)
+            self._story.take(rank, joined, zlib.decompress(data[_EVENTS.size :]), lost)
+
+    def _clock(self, rank: int) -> tuple[float, float]:
+        """Return by how much our clock is ahead of that of a rank's host, and by how much this may be wrong."""
+        host = next(i for i, there in enumerate(self._there) if any(one.number == rank for one in there))
+        most = self._later[host]
+        least = self._ahead.get(host, most)
+        return (least + most) / 2, (most - least) / 2
 
     def complained(self, program: Program, lines: Sequence[bytes]) -> None:
         """Show what comes on standard error once the ranks run."""

@@ -29,8 +29,8 @@ from malt._ranks.rank import Rank
 
 PREAMBLE = b"\0malt agent\n"
 
-OUT, ERR, SAID = 1, 2, 3
-"""Kinds of frames: what a rank wrote to its standard output or standard error, and what the program itself says."""
+OUT, ERR, SAID, RECORDED = 1, 2, 3, 4
+"""Kinds of frames: what a rank wrote to its standard output or standard error, what the program itself says, events."""
 
 AT_ONCE = 8
 """Hosts that are being connected to at a time: one sshd refuses many logins at once."""

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import BinaryIO
 
-from malt._cli import hosts, nodes, target
+from malt._cli import hosts, nodes, recording, target
 from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
 from malt._cli.options import Parser, Refuse, UsageError, counts, events, on_death, ranks, see_room, settings, unfit
+from malt._cli.recording import Recording
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
+from malt._cli.verdict import sentences, splits, verdict
 from malt._cli.wrap import columns
 from malt._ranks import machine
 from malt._ranks.launch import Job, job_environment, meeting
@@ -77,6 +79,7 @@ def parser() -> Parser:
         metavar="NUMBER",
         help="keep the last events of each rank for `malt top --events` (MALT_EVENTS); default: 0",
     )
+    recording.add_options(made)
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
     hosts.add_options(made)
     nodes.add_options(made)
@@ -97,6 +100,7 @@ def main(arguments: Sequence[str]) -> int:
     parse = parser()
     own, program = target.split(arguments, parse.options())
     options = parse.parse(own)
+    recording.see(options, parse.error)
     if options.hosts is not None or options.hostfile is not None:
         return _run_remote(options, program, parse.error)
     hosts.none_given(options, parse.error)
@@ -110,7 +114,8 @@ def main(arguments: Sequence[str]) -> int:
     see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
     with contextlib.ExitStack() as opened:
-        return _supervise(options, argv, part, _logs(options, part, opened))
+        recorded = Recording(options, program, opened)
+        return _supervise(options, argv, part, _logs(options, part, opened), recorded)
 
 
 def _settle() -> None:
@@ -142,7 +147,13 @@ def _environment(options: argparse.Namespace, part: nodes.Part) -> dict[str, str
     return env | settings(options)
 
 
-def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Part, logs: Mapping[int, BinaryIO]) -> int:
+def _supervise(
+    options: argparse.Namespace,
+    argv: Sequence[str],
+    part: nodes.Part,
+    logs: Mapping[int, BinaryIO],
+    recorded: Recording,
+) -> int:
     def start(job: Job, terminal: Terminal) -> None:
         env = _environment(options, part)
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
@@ -152,7 +163,8 @@ def _supervise(options: argparse.Namespace, argv: Sequence[str], part: nodes.Par
             job.start(argv, {**env, "MALT_RANK": str(number)}, number=number, size=part.size)
 
     kind = RANKS._replace(size=part.size)
-    return supervise(kind, argv[0], part.size + part.witnesses, here, start, partial(_finish, options), logs)
+    finish = partial(_finish, options, recorded)
+    return supervise(kind, argv[0], part.size + part.witnesses, here, start, finish, logs, recorded.attend)
 
 
 def _see_survivors(options: argparse.Namespace, size: int, refuse: Refuse) -> None:
@@ -174,19 +186,22 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
     _settle()
 
     def gather(failures: Failures, terminal: Terminal) -> Hosts:
-        return Hosts(places, options, task, failures, (lambda _: None) if options.quiet else terminal.note)
+        note = (lambda _: None) if options.quiet else terminal.note
+        return Hosts(places, options, task, failures, note, recorded.story)
 
     def start(there: Hosts, _: Terminal) -> None:
         there.connect()
 
     with contextlib.ExitStack() as opened:
+        recorded = Recording(options, program, opened)
         logs = _logs(options, nodes.Part(size, range(size)), opened)
         kind = RANKS._replace(size=size)
         witnesses = sum(not host.ranks for host in places)
-        return supervise(kind, program[0], size + witnesses, gather, start, partial(_finish, options), logs)
+        return supervise(kind, program[0], size + witnesses, gather, start, partial(_finish, options, recorded), logs)
 
 
-def _finish(options: argparse.Namespace, job: Job, terminal: Terminal, display: Display) -> None:
+def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal: Terminal, display: Display) -> None:
+    recorded.finish(job, terminal)
     if any(rank.died is not None and rank.number == 0 for rank in job.outcomes):
         terminal.note("rank 0 died, and with it all that only rank 0 prints or saves: use malt.first() for that")
     ended = _ended_by_death(job, options)
@@ -197,6 +212,9 @@ def _finish(options: argparse.Namespace, job: Job, terminal: Terminal, display: 
     if options.summary:
         terminal.note("where the time of the ranks went, in seconds:")
         _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2))
+        found = verdict(splits(job.outcomes, recorded.story))
+        if found is not None:
+            terminal.note("does it pay? " + " ".join(sentences(found)))
         died = deaths(job.outcomes)
         if died:
             terminal.note("deaths, and when the other ranks went on, in seconds:")

@@ -253,19 +253,20 @@ def size(count: float) -> str:
 
 def _follow(options: argparse.Namespace, now: Jobs) -> int:
     """Print the events of all ranks until they have ended."""
-    read: dict[int, int] = {}
+    rings: dict[int, seen.Ring] = {}
     if not any(rank.room for ranks in now.values() for rank in ranks):
         print("malt top: these ranks keep no events: start the job with malt run --events 10000", file=sys.stderr)
         return 1
     while now:
         found: list[seen.Event] = []
         for rank in (rank for ranks in now.values() for rank in ranks if rank.room):
-            try:
-                events, lost = seen.events(rank, read.get(rank.pid, 0))
-            except OSError:
-                continue  # it has just ended
+            if rank.pid not in rings:
+                try:
+                    rings[rank.pid] = seen.Ring(rank.pid)
+                except (OSError, ValueError):
+                    continue  # it has just ended
+            events, lost = rings[rank.pid].events()
             found += events
-            read[rank.pid] = rank.recorded
             if lost:
                 at = events[0].begin if events else rank.at
                 text = f"{lost} events were overwritten before they were read"
@@ -281,7 +282,8 @@ def _follow(options: argparse.Namespace, now: Jobs) -> int:
 
 
 def _line(event: seen.Event) -> str:
-    words = {"wait": "for ", "fold": "from "}.get(event.kind, "") + name(event.ranks) if event.ranks else event.text
+    towards = {"wait": "for ", "fold": "from ", "send": "to "}.get(event.kind, "")
+    words = towards + name(event.ranks) if event.ranks else event.text
     if event.kind == "log":
         words += f"={event.value:.6g}"
     took = f"{event.seconds * 1000:9.3f} ms" if event.kind in ("call", "wait", "fold") else " " * 12

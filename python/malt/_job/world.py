@@ -199,6 +199,7 @@ def _report_to_launcher() -> None:
         reporter.finish()
 
     _reporter = reporter
+    reporter.joined()
     _lib.book_with(book)
     atexit.register(finish)  # runs before the library's own, which was registered earlier
 
@@ -395,6 +396,8 @@ def log(**values: float) -> None:
     """Show numbers, such as the loss, to people who watch this rank with ``malt top``.
 
     ``malt top`` has a column for the one that is called ``loss``; all are events (``malt run --events``).
+    With ``examples``, how many this rank has used up to now, ``malt trace`` shows the loss
+    over the examples of all ranks.
 
     Parameters
     ----------
@@ -403,10 +406,10 @@ def log(**values: float) -> None:
 
     Examples
     --------
-    >>> malt.log(loss=0.14)
+    >>> malt.log(loss=0.14, examples=3200)
     """
     _see_joined()
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda item: item[0] == "loss"):  # it comes after its examples
         _lib.log(name, _number(name, value))
 
 

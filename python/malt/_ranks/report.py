@@ -19,8 +19,9 @@ The rank writes lines of JSON to it:
     (capi/report.go), since the launcher needs it of every program.
 ``{"expelled": true}``
     The others have gone on without this rank, so its end is not that of the job. The library says this, too.
-``{"summary": {"wall": 9.1, "scatter": 0.3, "fold": 0.8, "wait": 1.2, "collective": 0.1, "waited": {"2": 1.1}, …}}``
-    At the end, in seconds, for ``malt run --summary``. ``waited`` holds the
+``{"summary": {"wall": 9.1, "setup": 0.4, "starved": 0, "scatter": 0.3, "wait": 1.2, "waited": {"2": 1.1}, …}}``
+    At the end, in seconds, for ``malt run --summary``. ``setup`` is the time until the rank had joined; ``starved``
+    that in which its main thread could have run and had no core since then. ``waited`` holds the
     time in which a rank was among those waited for; ``deaths`` when, in time.monotonic(), this rank
     noticed the death of another and repaired its graphs.
 
@@ -62,6 +63,7 @@ class Reporter:
         self._pid = os.getpid()
         self._start = time.monotonic()
         self._seconds = dict.fromkeys(("scatter", "fold", "wait", "collective"), 0.0)
+        self._setup = self._starved = 0.0
         self._waited: dict[int, float] = {}
         self.deaths: Mapping[int, float] = {}
         """When this rank noticed the death of another, in time.monotonic()."""
@@ -98,6 +100,10 @@ class Reporter:
             }
         return self._say(said) and shown
 
+    def joined(self) -> None:
+        """Note that the rank has joined its job."""
+        self._setup, self._starved = time.monotonic() - self._start, _starved()
+
     def spent(self, kind: str, seconds: float) -> None:
         """Add to the time spent on ``scatter``, ``fold``, ``wait`` or ``collective``."""
         self._seconds[kind] += seconds
@@ -110,12 +116,23 @@ class Reporter:
         """Report where the time went. The last thing that a rank does."""
         summary = {
             "wall": time.monotonic() - self._start,
+            "setup": self._setup,
+            "starved": _starved() - self._starved,
             **self._seconds,
             "waited": self._waited,
             "deaths": self.deaths,
         }
         self._say({"summary": summary})
         self._fd = None
+
+
+def _starved() -> float:
+    """Return how many seconds the main thread could have run, and had no core; 0 where the kernel does not tell."""
+    try:
+        with open("/proc/self/schedstat") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 # Taken out of the environment, so that children of this rank find nothing there.

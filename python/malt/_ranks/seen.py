@@ -11,15 +11,18 @@ import os
 import struct
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Event", "Rank", "descriptor", "events", "jobs"]
+__all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs", "rings"]
 
 MAGIC = 0x31574F4E544C414D
 WORDS = 91  # of the page: see core.Now
+RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
-KINDS = ("", "call", "wait", "fold", "death", "mark", "log")
+KINDS = ("", "call", "wait", "fold", "death", "mark", "log", "send")
+NO_AGE = -128
 IN_CALL = ("computing", "in a gather", "in a scatter", "in a collective call")
 MEMORY = "/memfd:malt-rank"
 
@@ -50,6 +53,7 @@ class Rank(NamedTuple):
     room: int  # for events
     recorded: int
     at: float  # time.monotonic()
+    joined: float  # the same
 
 
 class Event(NamedTuple):
@@ -60,9 +64,11 @@ class Event(NamedTuple):
     kind: str
     begin: float  # seconds, by time.monotonic()
     seconds: float
-    ranks: list[int]  # waited for, folded, or dead
+    ranks: list[int]  # waited for, folded, dead, or those that an update went to
     value: float
-    text: str
+    text: str = ""
+    update: int = 0  # of a fold or an update: object << 40 | clock
+    ages: tuple[int, ...] = ()  # of a fold: of the first of its ranks; none: all are 0
 
 
 def jobs() -> dict[str, list[Rank]]:
@@ -98,7 +104,15 @@ def _look(pid: str) -> Rank | None:
     path, _ = descriptor(pid, MEMORY)
     if not path:
         return None
-    page = _read(path)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return _described(pid, fd)
+    finally:
+        os.close(fd)
+
+
+def _described(pid: str, fd: int) -> Rank | None:
+    page = _read(fd)
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines())
     if page[0] != MAGIC or page[1] != int(status["NSpid"].split()[-1]):
         return None  # it has left, or is a child of the rank
@@ -139,47 +153,105 @@ def _look(pid: str) -> Rank | None:
         room=page[7],
         recorded=page[13],
         at=now,
+        joined=page[6] / 1e9,
     )
 
 
-def events(rank: Rank, after: int) -> tuple[list[Event], int]:
-    """Return the events of a rank with a number above `after`, and how many of these are lost.
+class Ring:
+    """The events of a rank, to be read as they come, and the last ones after its end.
 
-    An event is lost if a newer one has overwritten it before it was read.
+    Parameters
+    ----------
+    pid : int or str
+        Its process.
+
+    Raises
+    ------
+    OSError
+        It has ended, or is another user's.
+    ValueError
+        It is not a rank, or keeps no events.
     """
-    path, _ = descriptor(rank.pid, MEMORY)
-    found, first = [], max(after, rank.recorded - rank.room)
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        for number in range(first + 1, rank.recorded + 1):
-            at = EVENTS + (number - 1) % rank.room * RECORD.size
-            words = RECORD.unpack(os.pread(fd, RECORD.size, at))
-            if words[0] == number and words == RECORD.unpack(os.pread(fd, RECORD.size, at)):
-                found.append(_event(rank.rank, words))
-    finally:
-        os.close(fd)
-    return found, rank.recorded - after - len(found)
+
+    def __init__(self, pid: int | str) -> None:
+        path, _ = descriptor(pid, MEMORY)
+        if not path:
+            raise ValueError(pid)
+        self._fd = os.open(path, os.O_RDONLY)
+        self._read = 0
+        rank = _described(str(pid), self._fd)
+        if rank is None or not rank.room:
+            self.close()
+            raise ValueError(pid)
+        self.rank = rank
+
+    def close(self) -> None:
+        """Read no more."""
+        os.close(self._fd)
+
+    def read(self) -> tuple[bytes, int]:
+        """Return the records of events since the last time, and how many of these are lost.
+
+        An event is lost if a newer one has overwritten it before it was read.
+        """
+        (recorded,) = struct.unpack("<Q", os.pread(self._fd, 8, 8 * RECORDED))
+        first, room, found = max(self._read, recorded - self.rank.room), self.rank.room, []
+        while first < recorded:
+            slot = first % room
+            count = min(recorded - first, room - slot)
+            # An event that has been overwritten meanwhile has another number in the second copy.
+            once, twice = (os.pread(self._fd, count * RECORD.size, EVENTS + slot * RECORD.size) for _ in range(2))
+            for at in range(0, len(once), RECORD.size):
+                record = once[at : at + RECORD.size]
+                first += 1
+                if record == twice[at : at + RECORD.size] and int.from_bytes(record[:8], "little") == first:
+                    found.append(record)
+        lost, self._read = recorded - self._read - len(found), recorded
+        return b"".join(found), lost
+
+    def events(self) -> tuple[list[Event], int]:
+        """Return the events since the last time, and how many are lost."""
+        records, lost = self.read()
+        return list(decoded(self.rank.rank, records)), lost
 
 
-def _event(rank: int, words: tuple[int, ...]) -> Event:
-    kind, length = words[1] & 0xFF, words[1] >> 8
-    text = struct.pack("<11Q", *words[21:])[:length].decode(errors="replace")
-    name = KINDS[kind] if kind < len(KINDS) else ""
-    return Event(rank, words[0], name, words[2] / 1e9, words[3] / 1e9, _set(words[5:21]), _float(words[4]), text)
+def rings(sessions: set[int]) -> Iterator[tuple[int, Ring]]:
+    """Yield the ranks among the processes of some sessions that keep events, with their session."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                session = os.getsid(int(name))
+                if session in sessions:
+                    yield session, Ring(name)
+            except (OSError, ValueError, KeyError, struct.error):
+                continue
 
 
-def _read(path: str) -> tuple[int, ...]:
+def decoded(rank: int, records: bytes) -> Iterator[Event]:
+    """Yield the events of a rank's records."""
+    for words in RECORD.iter_unpack(records):
+        number, kind, begin, took, value = words[:5]
+        name = KINDS[kind & 0xFF] if kind & 0xFF < len(KINDS) else ""
+        text = struct.pack("<11Q", *words[21:])[: kind >> 8]
+        others = [other for other in _set(words[5:21]) if other != rank]
+        event = Event(rank, number, name, begin / 1e9, took / 1e9, others, 0.0)
+        if name == "fold":
+            ages = struct.unpack(f"{len(text)}b", text)
+            yield event._replace(update=value, ages=ages, value=float(max(ages, default=0)))
+        elif name == "send":
+            yield event._replace(update=value, value=float(words[21]))
+        else:
+            yield event._replace(value=_float(value), text=text.decode(errors="replace"))
+
+
+def _read(fd: int) -> tuple[int, ...]:
     """Return the words of the page: twice the same, so that no text is half a new one."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        before = os.pread(fd, 8 * WORDS, 0)
-        for _ in range(3):
-            after = os.pread(fd, 8 * WORDS, 0)
-            if before[392:] == after[392:]:
-                break
-            before = after
-    finally:
-        os.close(fd)
+    before = os.pread(fd, 8 * WORDS, 0)
+    for _ in range(3):
+        after = os.pread(fd, 8 * WORDS, 0)
+        if before[392:] == after[392:]:
+            break
+        before = after
     return struct.unpack(f"<{WORDS}Q", after)
 
 

@@ -1,0 +1,130 @@
+"""What is known of a job at its end, as data: a report and a trace are made of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypedDict
+
+import malt
+from malt._cli.verdict import sentences, splits, verdict
+from malt._ranks import machine
+from malt._ranks.rank import Outcome
+from malt._ranks.story import POINTS, Story
+
+
+class RankFacts(TypedDict):
+    """One rank. Seconds as in `verdict.Split`; None where nothing is known."""
+
+    rank: int
+    host: str
+    fate: str
+    """How it ended; empty: well."""
+    lived: float | None
+    """Seconds from the start of the job to its death, if the others went on."""
+    seconds: float
+    compute: float
+    starved: float
+    wait: float
+    exchange: float
+    waited: dict[str, float]
+    sent: dict[str, int]
+    ages: dict[str, int]
+    calls: dict[str, list[float]]
+    syncs: int
+    lost: int
+
+
+class Facts(TypedDict):
+    """A job. Times are in seconds since its first rank joined."""
+
+    command: str
+    started: str
+    machine: str
+    settings: dict[str, str]
+    hosts: list[str]
+    seconds: float
+    off: float
+    """By how much the clocks of its hosts may differ."""
+    verdict: list[str]
+    ranks: list[RankFacts]
+    loss: list[tuple[float, float, float]]
+    """Seconds, examples of all ranks, and the loss."""
+    unit: str
+    """What these examples are: syncs, where the program does not log examples."""
+    marks: list[tuple[float, int, str]]
+    """Seconds, the rank, and the text."""
+    deaths: list[tuple[float, int, list[int]]]
+    """Seconds, the rank that went on, and those without which it did."""
+
+
+def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env: Mapping[str, str]) -> Facts:
+    """Return what is known of a job that has ended; `env` has the settings of its ranks."""
+    known = splits(outcomes, story)
+    found = verdict(known)
+    ranks = [_rank(one, story, {split.rank: split._asdict() for split in known}) for one in _ranks(outcomes)]
+    clocks = {number: story.clock(number) for number in story.tracks}
+    zero = min((track.joined + clocks[number][0] for number, track in story.tracks.items()), default=0.0)
+
+    def at(number: int, when: float) -> float:
+        return round(when + clocks[number][0] - zero, 6)
+
+    tracks = sorted(story.tracks.items())
+    return {
+        "command": shlex.join(program),
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(story.begun)),
+        "machine": f"{platform.platform()}, {machine.cores()} cores, Python {platform.python_version()}, "
+        f"MALT {malt.__version__}",
+        "settings": {key: env[key] for key in sorted(env) if key.startswith("MALT_") and key not in PRIVATE},
+        "hosts": list(dict.fromkeys(rank["host"] for rank in ranks)),
+        "seconds": found.seconds if found is not None else 0.0,
+        "off": max((off for _, off in clocks.values()), default=0.0),
+        "verdict": sentences(found) if found is not None else [],
+        "ranks": ranks,
+        "loss": list(_losses([(n, [(at(n, when), x, y) for when, x, y in track.losses]) for n, track in tracks])),
+        "unit": "examples" if any("examples" in track.logs for _, track in tracks) else "syncs",
+        "marks": sorted((at(n, when), n, text) for n, track in tracks for when, text in track.marks),
+        "deaths": sorted((at(n, when), n, dead) for n, track in tracks for when, dead, _ in track.deaths),
+    }
+
+
+PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPORT", "MALT_TOGETHER"}
+"""Variables that nobody else needs to see, or that differ for each rank."""
+
+
+def _ranks(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [one for one in outcomes if one.witness is None]
+
+
+def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]]) -> RankFacts:
+    track, split = story.tracks.get(one.number), known.get(one.number, {})
+    spent = {kind: float(split.get(kind, 0.0)) for kind in ("seconds", "compute", "starved", "wait")}
+    return {
+        "rank": one.number,
+        "host": getattr(one, "host", os.uname().nodename),
+        "fate": "" if one.status == 0 else one.fate(),
+        "lived": one.lived if one.died is not None else None,
+        **spent,  # type: ignore[typeddict-item]
+        "exchange": float(split.get("exchange", 0.0)) + float(split.get("collective", 0.0)),
+        "waited": {str(rank): seconds for rank, seconds in split.get("waited", {}).items()},
+        "sent": {str(rank): count for rank, count in sorted(track.sent.items())} if track else {},
+        "ages": {str(age): count for age, count in sorted(track.ages.items())} if track else {},
+        "calls": {text: list(spent) for text, spent in track.calls.items()} if track else {},
+        "syncs": track.syncs if track else 0,
+        "lost": track.lost if track else 0,
+    }
+
+
+def _losses(curves: Sequence[tuple[int, list[tuple[float, float, float]]]]) -> Iterator[tuple[float, float, float]]:
+    """Yield the losses of all ranks in the order of time, each with the examples of all ranks up to then."""
+    points = sorted((*point, number) for number, curve in curves for point in curve if math.isfinite(point[2]))
+    latest: dict[int, float] = {}
+    skip = max(1, len(points) // POINTS)
+    for i, (when, examples, loss, number) in enumerate(points):
+        latest[number] = examples
+        if i % skip == 0 or i == len(points) - 1:
+            yield when, sum(latest.values()), loss

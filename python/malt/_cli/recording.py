@@ -1,0 +1,104 @@
+"""What ``malt run`` writes about a job while it runs and at its end: ``--trace`` and ``--report``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import BinaryIO
+
+from malt._cli import trace
+from malt._cli.facts import Facts, facts
+from malt._cli.options import Parser, Refuse, UsageError, settings
+from malt._cli.terminal import Terminal
+from malt._ranks.launch import Job
+from malt._ranks.story import EVERY, ROOM, Collector, Story
+
+Write = Callable[[BinaryIO, Story, Facts, bool], str]
+
+WRITERS: dict[str, Write] = {"trace": trace.write}
+"""By option: what writes the file, and returns what it leaves out."""
+
+
+def add_options(made: Parser) -> None:
+    """Add the options."""
+    made.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write what each rank did when, for https://ui.perfetto.dev and `malt trace`; FILE.gz is compressed",
+    )
+
+
+def _named(options: argparse.Namespace) -> dict[str, str]:
+    """Return the files that the options name."""
+    return {kind: getattr(options, kind) for kind in WRITERS if getattr(options, kind) is not None}
+
+
+def see(options: argparse.Namespace, refuse: Refuse) -> None:
+    """Have the ranks keep events where a file is to be made of them."""
+    for kind in _named(options):
+        if options.events == 0:
+            refuse(f"--{kind} is made from events, and --events is 0", do="Leave --events out.")
+        if options.nodes is not None:
+            refuse(
+                f"--{kind} does not go with --nodes",
+                "each machine has a launcher of its own, which sees only its own ranks",
+                "Start the job with -H, by ssh.",
+            )
+        if options.events is None:
+            options.events = ROOM
+
+
+class Recording:
+    """The files that a user wants of a job; it may be none.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Of ``malt run``.
+    program : sequence of str
+        The program, as the user has written it.
+    opened : contextlib.ExitStack
+        Closes the files.
+    """
+
+    def __init__(self, options: argparse.Namespace, program: Sequence[str], opened: contextlib.ExitStack) -> None:
+        names = _named(options)
+        self.story = Story(options.trace is not None) if names else None
+        self._program = program
+        try:
+            self._files = {
+                kind: opened.enter_context(io.BufferedWriter(io.FileIO(name, "w"))) for kind, name in names.items()
+            }
+        except OSError as error:
+            raise UsageError("malt run", f"{error.filename!r} cannot be written", error.strerror or "") from None
+        self._env: Mapping[str, str] = {**os.environ, **settings(options)}
+
+    def attend(self, job: Job, _: Terminal) -> None:
+        """Read what the ranks of this machine do, until they have ended."""
+        if self.story is None:
+            return
+        collector = Collector(self.story.take)
+        try:
+            while not job.wait(time.monotonic() + EVERY):
+                collector.look(job.ranks)
+            collector.look(job.ranks)
+        finally:
+            collector.close()
+
+    def finish(self, job: Job, terminal: Terminal) -> None:
+        """Write the files."""
+        if self.story is None:
+            return
+        found = facts(job.outcomes, self.story, self._program, self._env)
+        try:
+            for kind, file in self._files.items():
+                left = WRITERS[kind](file, self.story, found, file.name.endswith(".gz"))
+                file.flush()
+                if left:
+                    terminal.note(f"{file.name} leaves out {left}")
+        except OSError as error:
+            terminal.note(f"{' and '.join(file.name for file in self._files.values())}: {error.strerror}")

@@ -1,0 +1,198 @@
+"""``malt run --trace``: what the ranks did, in the format of Chrome's trace viewer; ``malt trace`` compares two."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from malt._cli.facts import Facts
+from malt._cli.options import Parser, Refuse
+from malt._cli.supervise import Kind
+from malt._ranks import seen
+from malt._ranks.story import KEPT, Story
+
+DESCRIPTION = """\
+Says what two runs had in common and where they differ: their time and where it went, the bytes
+that they sent, and how soon they reached the same loss (malt.log). The files are those of malt
+run --trace; with one file, its figures. To look at one, open it in https://ui.perfetto.dev."""
+
+EXAMPLES = """\
+  malt run -n 1 --trace one.json.gz train.py
+  malt run -n 4 --trace four.json.gz train.py
+  malt trace one.json.gz four.json.gz    what four ranks changed
+"""
+
+name = Kind("malt run", "rank").name
+
+# ------------------------------------------------------------------ writing
+
+
+def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
+    """Write what the ranks did; returns what is left out, empty if nothing is."""
+    left = left_out(story)
+    shifts = {rank: story.clock(rank)[0] for rank in story.tracks}
+    zero = min((track.joined + shifts[rank] for rank, track in story.tracks.items()), default=0.0)
+    told = {"malt": facts, "left out": left or "nothing", "clocks may be off by, in seconds": facts["off"]}
+    out = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, mtime=0) if packed else file
+    out.write(b'{"displayTimeUnit": "ms", "otherData": ' + json.dumps(told).encode() + b', "traceEvents": [')
+    for i, event in enumerate(_events(story, facts, shifts, zero)):
+        out.write((b"\n" if i == 0 else b",\n") + json.dumps(event).encode())
+    out.write(b"\n]}\n")
+    if packed:
+        out.close()
+    return left
+
+
+def left_out(story: Story) -> str:
+    """Say what is known of a job only in part; empty if nothing is."""
+    lost = sum(track.lost for track in story.tracks.values())
+    words = []
+    if lost:
+        words.append(f"{lost} events that were overwritten before they were read: a larger --events avoids that")
+    if story.stride > 1:
+        words.append(f"calls, waits and folds in {story.stride - 1} of {story.stride} windows of 0.1 s")
+    return "; ".join(words)
+
+
+def _events(story: Story, facts: Facts, shifts: Mapping[int, float], zero: float) -> Iterator[dict[str, Any]]:
+    hosts = list(dict.fromkeys(rank["host"] for rank in facts["ranks"]))
+    places = {rank["rank"]: {"pid": hosts.index(rank["host"]), "tid": rank["rank"]} for rank in facts["ranks"]}
+
+    def at(rank: int, when: float) -> dict[str, Any]:
+        return {**places[rank], "ts": round((when + shifts[rank] - zero) * 1e6, 3)}
+
+    for number, host in enumerate(hosts):
+        yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": host}}
+    for rank, place in places.items():
+        yield {"ph": "M", "name": "thread_name", **place, "args": {"name": f"rank {rank}"}}
+        yield {"ph": "M", "name": "thread_sort_index", **place, "args": {"sort_index": rank}}
+    for rank, track in story.tracks.items():
+        for when, text in track.marks:
+            yield {"ph": "i", "s": "t", "name": text, "cat": "mark", **at(rank, when)}
+        for when, dead, generation in track.deaths:
+            view = {"generation": generation}
+            yield {"ph": "i", "s": "p", "name": f"without {name(dead)}", "cat": "death", **at(rank, when), "args": view}
+        for key, curve in track.logs.items():
+            for when, value in curve:
+                yield {"ph": "C", "name": f"{key} of rank {rank}", **at(rank, when), "args": {key: value}}
+    for event in story.events:
+        yield from _slices(event, at)
+    yield from _arrows(story.events, at)
+
+
+def _slices(event: seen.Event, at: Any) -> Iterator[dict[str, Any]]:
+    """Yield what is drawn of an event; viewers colour a slice by its name."""
+    kind, where = event.kind, at(event.rank, event.begin)
+    bar = {"ph": "X", "cat": kind, **where, "dur": round(event.seconds * 1e6, 3)}
+    if kind == "call":
+        yield {**bar, "name": event.text, **({"args": {"failed": True}} if event.value else {})}
+    elif kind == "wait":
+        yield {**bar, "name": f"wait for {name(event.ranks)}"}
+    elif kind == "fold":
+        clock = event.update & (1 << 40) - 1
+        yield {**bar, "name": "fold", "args": {"from": event.ranks, "clock": clock, "largest age": event.value}}
+        yield {"ph": "C", "name": f"age at rank {event.rank}", **where, "args": {"updates": event.value}}
+    elif kind == "send":
+        yield {"ph": "C", "name": f"bytes from rank {event.rank}", **where, "args": {"bytes": event.value}}
+
+
+def _arrows(events: Sequence[seen.Event], at: Any) -> Iterator[dict[str, Any]]:
+    """Yield an arrow from each update to each fold that used it, up to as many as there may be events."""
+    sent = {(event.rank, event.update): event for event in events if event.kind == "send"}
+    count = 0
+    for event in (event for event in events if event.kind == "fold"):
+        for i, rank in enumerate(event.ranks):
+            age = event.ages[i] if i < len(event.ages) else seen.NO_AGE if event.ages else 0
+            update = sent.get((rank, event.update - age)) if age != seen.NO_AGE else None
+            if update is None or count == KEPT:
+                continue
+            count += 1
+            arrow = {"cat": "update", "name": "update", "id": count}
+            yield {**arrow, "ph": "s", **at(rank, update.begin)}
+            yield {**arrow, "ph": "f", "bp": "e", **at(event.rank, event.begin)}
+
+
+# ------------------------------------------------------------------ malt trace
+
+
+SPENT = {"computing": "compute", "no core": "starved", "waiting": "wait", "exchange": "exchange"}
+"""What `RankFacts` calls where the time of ranks went."""
+
+
+def parser() -> Parser:
+    """Return the parser of the sub-command."""
+    made = Parser("trace", "malt trace FILE [FILE]", DESCRIPTION, EXAMPLES)
+    made.add_argument("first", metavar="FILE", help="a file of malt run --trace")
+    made.add_argument("second", nargs="?", metavar="FILE", help="another one, to be compared with it")
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sub-command and return its exit code."""
+    parse = parser()
+    options = parse.parse(arguments)
+    first = read(options.first, parse.error)
+    if options.second is None:
+        print("\n".join([_title(first), *first["verdict"], *_notes(first)]))
+        return 0
+    print("\n".join(_compared(first, read(options.second, parse.error))))
+    return 0
+
+
+def read(path: str, refuse: Refuse) -> Facts:
+    """Return the facts in a file of ``malt run --trace``."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        found = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        facts: Facts = found["otherData"]["malt"]
+    except (ValueError, KeyError, TypeError, EOFError, zlib.error, gzip.BadGzipFile):
+        refuse(f"{path!r} is not a trace of MALT", do="Make one: malt run -n 4 --trace out.json.gz train.py")
+    except OSError as error:
+        refuse(f"{path!r} cannot be read", error.strerror or "")
+    return facts
+
+
+def _title(facts: Facts) -> str:
+    ranks, hosts = len(facts["ranks"]), len(facts["hosts"])
+    return f"{facts['command']}: {ranks} rank{'s'[: ranks > 1]} on {hosts} host{'s'[: hosts > 1]}"
+
+
+def _notes(facts: Facts) -> list[str]:
+    return [f"clocks of the hosts may be off by {facts['off'] * 1000:.3g} ms"] if facts["off"] else []
+
+
+def _compared(a: Facts, b: Facts) -> Iterator[str]:
+    yield f"A: {_title(a)}"
+    yield f"B: {_title(b)}"
+    yield ""
+    rows = [("", "A", "B", "B / A"), _row("seconds", [a["seconds"], b["seconds"]])]
+    for label, kind in SPENT.items():
+        rows.append(_row(label, [sum(dict(rank)[kind] for rank in facts["ranks"]) for facts in (a, b)]))  # type: ignore[misc]
+    rows.append(_row("MB sent", [sum(sum(rank["sent"].values()) for rank in x["ranks"]) / 1e6 for x in (a, b)]))
+    rows += _to_same_loss(a, b)
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for row in rows:
+        yield "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+    yield ""
+    yield f"A: {a['verdict'][-1]}" if a["verdict"] else "A: nothing is known of its ranks."
+    yield f"B: {b['verdict'][-1]}" if b["verdict"] else "B: nothing is known of its ranks."
+
+
+def _to_same_loss(a: Facts, b: Facts) -> Iterator[tuple[str, str, str, str]]:
+    """Yield rows on when both had reached the best loss that both have reached."""
+    if not a["loss"] or not b["loss"]:
+        return
+    both = max(min(point[2] for point in facts["loss"]) for facts in (a, b))
+    first = [next(point for point in facts["loss"] if point[2] <= both) for facts in (a, b)]
+    unit = a["unit"] if a["unit"] == b["unit"] else "examples or syncs"
+    yield _row(f"loss {both:.4g}, s", [point[0] for point in first])
+    yield _row(f"… {unit}", [point[1] for point in first], ".6g")
+
+
+def _row(label: str, values: Sequence[float], form: str = ".2f") -> tuple[str, str, str, str]:
+    a, b = values
+    return label, f"{a:{form}}", f"{b:{form}}", f"{b / a:.2f}" if a > 0 else ""

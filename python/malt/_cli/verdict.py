@@ -1,0 +1,179 @@
+"""Whether several ranks have paid, where the rest of their time went, and what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from malt._cli.supervise import Kind
+from malt._ranks.rank import Outcome
+from malt._ranks.story import Story, Track
+
+WORTH = 0.03
+"""The part of a job's time from which a change is worth a sentence."""
+
+RARER = 4
+"""Each so many syncs there would be one, in the figure for rarer syncs."""
+
+KINDS = {
+    "wait": "waiting for each other",
+    "exchange": "exchange of updates",
+    "collective": "collective calls",
+    "starved": "steps without a free core",
+    "ended": "ranks that ended before the others",
+}
+"""What ranks spend time on that is not the user's own code."""
+
+name = Kind("malt run", "rank").name
+
+
+class Split(NamedTuple):
+    """The seconds of one rank between its joining and its end."""
+
+    rank: int
+    seconds: float
+    compute: float
+    """In the user's own code, on a core."""
+    starved: float
+    """Ready to run, without a core."""
+    wait: float
+    """For other ranks; those in collective calls only if events are recorded."""
+    exchange: float
+    """In calls that send, receive or fold, without waits."""
+    collective: float
+    """In collective calls, if no events are recorded."""
+    waited: dict[int, float]
+    """In which a rank was among those waited for."""
+    whole: bool = True
+    """It was not killed, nor stopped."""
+
+
+class Change(NamedTuple):
+    """Something that the user could change."""
+
+    kind: str
+    saves: float
+    """Seconds of the job."""
+    rank: int = -1
+
+
+class Verdict(NamedTuple):
+    """What was measured of a job."""
+
+    ranks: int
+    seconds: float
+    alone: float
+    """Seconds that one rank would have computed for the steps of all, if they are as fast as here."""
+    lost: dict[str, float]
+    """By kind, which part of the time of all ranks it took."""
+    blamed: int
+    """The rank that was waited for longest."""
+    blame: float
+    """By how much of the waiting."""
+    change: Change
+    """The one that would help most."""
+
+
+def split(outcome: Outcome, track: Track | None) -> Split | None:
+    """Return where the time of a rank went; None if neither it nor its events tell."""
+    try:
+        told = _told(outcome.number, outcome.summary or {})
+    except (KeyError, TypeError, ValueError, AttributeError):  # any program may write into the pipe
+        told = None
+    if track is None or (track.lost and told is not None):
+        return told
+    seconds = track.last - track.joined if told is None else max(told.seconds, track.called)
+    free, exchange = max(0.0, seconds - track.called), max(0.0, track.called - track.wait)
+    starved = 0.0 if told is None else min(free, told.starved)
+    return Split(outcome.number, seconds, free - starved, starved, track.wait, exchange, 0.0, dict(track.waited))
+
+
+def _told(rank: int, summary: Mapping[str, Any]) -> Split:
+    wall, setup, starved, scatter, fold, wait, collective = (
+        float(summary[kind]) for kind in ("wall", "setup", "starved", "scatter", "fold", "wait", "collective")
+    )
+    waited = {int(rank): float(seconds) for rank, seconds in summary["waited"].items()}
+    free = max(0.0, wall - setup - scatter - fold - wait - collective)
+    starved = min(free, starved)
+    return Split(rank, wall - setup, free - starved, starved, wait, scatter + fold, collective, waited)
+
+
+def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
+    """Return where the time of the ranks went, as far as that is known."""
+    tracks = story.tracks if story is not None else {}
+    found = ((one, split(one, tracks.get(one.number))) for one in outcomes if one.witness is None)
+    return [part._replace(whole=one.status == 0) for one, part in found if part is not None and part.seconds > 0]
+
+
+def verdict(ranks: Sequence[Split]) -> Verdict | None:
+    """Judge a job; None where nothing is known of it."""
+    if not ranks:
+        return None
+    count, seconds = len(ranks), max(rank.seconds for rank in ranks)
+    spent = {kind: sum(getattr(rank, kind) for rank in ranks) for kind in KINDS if kind != "ended"}
+    spent["ended"] = sum(seconds - rank.seconds for rank in ranks)
+    blames: dict[int, float] = {}
+    for rank in ranks:
+        for other, waited in rank.waited.items():
+            blames[other] = blames.get(other, 0.0) + waited
+    blamed = max(blames, key=lambda rank: blames[rank], default=-1)
+    return Verdict(
+        ranks=count,
+        seconds=seconds,
+        alone=sum(rank.compute for rank in ranks),
+        lost={kind: value / (count * seconds) for kind, value in spent.items()},
+        blamed=blamed,
+        blame=min(1.0, blames[blamed] / spent["wait"]) if blames and spent["wait"] else 0.0,
+        change=max(_changes(ranks), key=lambda change: change.saves),
+    )
+
+
+def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
+    ranks = [rank for rank in ranks if rank.whole] or ranks
+    count = len(ranks)
+    busy = {rank.rank: rank.compute + rank.starved + rank.exchange for rank in ranks}
+    slowest = max(busy, key=lambda rank: busy[rank])
+    yield Change("less", busy[slowest] - sum(busy.values()) / count, slowest)
+    # All ranks wait at times: another one is slow in each step.
+    yield Change("ahead", min(rank.wait for rank in ranks))
+    yield Change("rarer", sum(rank.exchange for rank in ranks) / count * (1 - 1 / RARER))
+    yield Change("cores", sum(rank.starved for rank in ranks) / count)
+
+
+def sentences(found: Verdict) -> list[str]:
+    """Return the verdict in three sentences; for one rank in one."""
+    speed = found.alone / found.seconds
+    if found.ranks == 1:
+        return [f"One rank took {_s(found.seconds)}, of which it computed {_s(found.alone)}."]
+    first = (
+        f"{found.ranks} ranks took {_s(found.seconds)} for steps that one rank alone would compute in "
+        f"{_s(found.alone)}: {speed:.2g} times as fast, of at most {found.ranks}."
+    )
+    lost = [(part, kind) for kind, part in found.lost.items() if part >= WORTH / 3]
+    words = [f"{part:.0%} {KINDS[kind]}{_whom(found, kind)}" for part, kind in sorted(lost)[::-1]]
+    rest = 1 - min(1.0, speed / found.ranks)
+    second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
+    return [first, second, _advice(found)]
+
+
+def _whom(found: Verdict, kind: str) -> str:
+    return f" ({found.blame:.0%} of that for {name([found.blamed])})" if kind == "wait" and found.blamed >= 0 else ""
+
+
+def _advice(found: Verdict) -> str:
+    kind, saves, rank = found.change
+    if saves < WORTH * found.seconds:
+        return f"No single change would save more than {_s(saves)} of {_s(found.seconds)}."
+    what = {
+        "less": f"give {name([rank])} less work, as malt.deal does",
+        "ahead": 'let ranks run ahead of slow steps, with consistency="ssp:2"',
+        "rarer": f"sync only in every {RARER}th step",
+        "cores": "give each rank a core of its own",
+    }[kind]
+    return f"The best single change is to {what}: it would save about {_s(saves)} of {_s(found.seconds)}."
+
+
+def _s(seconds: float) -> str:
+    if seconds >= 600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"

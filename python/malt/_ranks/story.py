@@ -1,0 +1,184 @@
+"""What the ranks of a job have done, from their events: sums over all of them, and the newest or a sample of them.
+
+Whatever a job does, and for however long: a story takes a bounded amount of memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from malt._ranks import seen
+from malt._ranks.rank import Rank
+
+EVERY = 0.1
+"""Seconds between two looks at the events of ranks."""
+
+ROOM = 20_000
+"""Events that a rank keeps for us, unless the user says how many."""
+
+KEPT = 200_000
+"""Events that are kept of a job. When there are more, some windows of time are kept whole."""
+
+WINDOW = 0.1
+"""Seconds of such a window."""
+
+POINTS = 1000
+"""Points that a curve keeps at least, if it got as many."""
+
+P = TypeVar("P")
+
+
+class Curve(list[P]):
+    """Points, of which every second one is dropped when there are too many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stride = 1
+        self._seen = 0
+
+    def add(self, point: P) -> None:
+        """Take the next point."""
+        if self._seen % self._stride == 0:
+            self.append(point)
+            if len(self) == 2 * POINTS:
+                self[:] = self[::2]
+                self._stride *= 2
+        self._seen += 1
+
+
+class Track:
+    """What one rank has done; times are by the clock of its machine.
+
+    Parameters
+    ----------
+    joined : float
+        When it joined the job, in time.monotonic().
+    """
+
+    def __init__(self, joined: float) -> None:
+        self.joined = joined
+        self.last = joined
+        """The end of its last event."""
+        self.calls: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        """How many calls there were, and the seconds in them, by name."""
+        self.folding = 0.0
+        self.wait = 0.0
+        self.waited: dict[int, float] = defaultdict(float)
+        """Seconds in which a rank was among those waited for."""
+        self.ages: Counter[int] = Counter()
+        """Folded updates by age."""
+        self.sent: Counter[int] = Counter()
+        """Bytes by receiver."""
+        self.syncs = 0
+        self.logs: dict[str, Curve[tuple[float, float]]] = defaultdict(Curve)
+        """When, and the value, by name."""
+        self.losses: Curve[tuple[float, float, float]] = Curve()
+        """When, the number of examples, or where that is not logged of syncs, and the loss."""
+        self.marks: Curve[tuple[float, str]] = Curve()
+        self.deaths: list[tuple[float, list[int], float]] = []
+        """When it heard of them; which ranks; the generation without them."""
+        self.lost = 0
+        """Events that were overwritten before they were read."""
+        self._examples: float | None = None  # the last number that was logged
+
+    @property
+    def called(self) -> float:
+        """Seconds in calls, and in folds, which come after a call."""
+        return self.folding + sum(seconds for _, seconds in self.calls.values())
+
+    def take(self, event: seen.Event) -> None:
+        """Add an event to the sums."""
+        end = event.begin + event.seconds
+        self.last = max(self.last, end)
+        if event.kind == "call":
+            entry = self.calls[event.text]
+            entry[0] += 1
+            entry[1] += event.seconds
+        elif event.kind == "wait":
+            self.wait += event.seconds
+            for rank in event.ranks:
+                self.waited[rank] += event.seconds
+        elif event.kind == "fold":
+            self.folding += event.seconds
+            self.ages.update(event.ages or [0] * len(event.ranks))
+        elif event.kind == "send":
+            self.syncs += 1
+            for rank in event.ranks:
+                self.sent[rank] += int(event.value) // len(event.ranks)
+        elif event.kind == "mark":
+            self.marks.add((end, event.text))
+        elif event.kind == "death":
+            self.deaths.append((end, event.ranks, event.value))
+        elif event.kind == "log":
+            self.logs[event.text].add((end, event.value))
+            if event.text == "loss":
+                self.losses.add((end, self.syncs if self._examples is None else self._examples, event.value))
+            elif event.text == "examples":
+                self._examples = event.value
+
+
+class Story:
+    """What the ranks of a job have done.
+
+    Parameters
+    ----------
+    keep : bool
+        Keep events of calls, waits, folds and updates, too, and not only the sums.
+    """
+
+    def __init__(self, keep: bool) -> None:
+        self.begun = time.time()
+        self.tracks: dict[int, Track] = {}
+        self.events: list[seen.Event] = []
+        self.stride = 1
+        """Of so many windows of time the events of one are kept."""
+        self.clock: Callable[[int], tuple[float, float]] = lambda _: (0.0, 0.0)
+        """By how much our clock is ahead of a rank's, and by how much this may be wrong."""
+        self._keep = keep
+
+    def take(self, number: int, joined: float, records: bytes, lost: int) -> None:
+        """Take events of a rank, as `seen.Ring.read` returns them."""
+        track = self.tracks.setdefault(number, Track(joined))
+        track.lost += lost
+        for event in seen.decoded(number, records):
+            track.take(event)
+            if self._keep and event.kind in ("call", "wait", "fold", "send") and self._in_window(event):
+                self.events.append(event)
+        while len(self.events) > KEPT:
+            self.stride *= 2
+            self.events = [event for event in self.events if self._in_window(event)]
+
+    def _in_window(self, event: seen.Event) -> bool:
+        return int(event.begin / WINDOW) % self.stride == 0
+
+
+class Collector:
+    """Reads the events of the ranks that this process has started, while they run.
+
+    Parameters
+    ----------
+    take : callable
+        As `Story.take`.
+    """
+
+    def __init__(self, take: Callable[[int, float, bytes, int], None]) -> None:
+        self._take = take
+        self._rings: dict[int, seen.Ring] = {}
+
+    def look(self, ranks: Iterable[Rank]) -> None:
+        """Read what is new; of a rank that has ended, the rest."""
+        new = {rank.pid for rank in ranks if rank.status is None and rank.witness is None} - self._rings.keys()
+        self._rings.update(seen.rings(new) if new else ())
+        for ring in self._rings.values():
+            records, lost = ring.read()
+            if records or lost:
+                self._take(ring.rank.rank, ring.rank.joined, records, lost)
+
+    def close(self) -> None:
+        """Read no more."""
+        for ring in self._rings.values():
+            ring.close()
+        self._rings = {}

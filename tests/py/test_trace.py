@@ -1,0 +1,269 @@
+"""``malt run --trace``, ``malt trace``, and whether it pays: held against jobs whose times are known."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launching import run, script
+
+from malt._cli import main
+from malt._cli.verdict import Change, Split, Verdict, sentences, verdict
+from malt._ranks import seen, story
+from malt._ranks.story import Curve, Story
+
+STEPS, SLEEP = 20, 0.05
+
+SLOW = f"""
+import malt
+v = malt.Vector(100, name="w"{{options}})
+malt.mark("epoch 3")
+for step in range({STEPS}):
+    if r == 1:
+        time.sleep({SLEEP})
+    v.array[:] += 1
+    v.sync()
+    malt.log(loss=1 / (1 + step), examples=32 * (1 + step))
+malt.barrier()
+"""
+
+
+def traced(tmp_path: Path, text: str, *options: str, name: str = "out.json.gz") -> tuple[dict[str, Any], str]:
+    path = tmp_path / name
+    done = run("-q", *options, "--trace", str(path), script(tmp_path, text))
+    assert done.process.returncode == 0, done.err
+    return json.loads(gzip.decompress(path.read_bytes()) if name.endswith("gz") else path.read_bytes()), done.err
+
+
+def arrows(trace: dict[str, Any]) -> list[tuple[int, int, float]]:
+    """Return from which rank to which the arrows lead, and how far in time."""
+    ends: dict[int, dict[str, Any]] = defaultdict(dict)
+    for event in trace["traceEvents"]:
+        if event["ph"] in "sf":
+            ends[event["id"]][event["ph"]] = event
+    return [(one["s"]["tid"], one["f"]["tid"], one["f"]["ts"] - one["s"]["ts"]) for one in ends.values()]
+
+
+@pytest.mark.parametrize("where", [("-n", "3"), ("-H", "localhost:2,127.0.0.1:1")])
+def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> None:
+    trace, err = traced(tmp_path, SLOW.format(options=""), *where)
+    assert err == ""
+    facts = trace["otherData"]["malt"]
+    ranks = facts["ranks"]
+    assert [rank["rank"] for rank in ranks] == [0, 1, 2]
+    assert (facts["command"], facts["unit"]) == (str(tmp_path / "script.py"), "examples")
+    assert 0 <= facts["off"] < 0.1
+    for rank in ranks:
+        parts = sum(rank[kind] for kind in ("compute", "starved", "wait", "exchange"))
+        assert parts == pytest.approx(rank["seconds"])
+        assert (rank["syncs"], rank["lost"], rank["fate"]) == (STEPS, 0, "")
+        assert rank["sent"].keys() == {"0", "1", "2"} - {str(rank["rank"])}
+    assert ranks[1]["compute"] + ranks[1]["starved"] >= STEPS * SLEEP
+    assert ranks[1]["wait"] < ranks[0]["wait"] <= facts["seconds"]
+    assert min(ranks[r]["waited"]["1"] for r in (0, 2)) > 0.5 * STEPS * SLEEP
+    # The last loss comes after the examples of all ranks but the slowest ones' last.
+    assert facts["loss"][-1][1:] == [pytest.approx(3 * 32 * STEPS, abs=3 * 32), pytest.approx(1 / STEPS, abs=0.01)]
+    assert sorted(mark[1:] for mark in facts["marks"]) == [[0, "epoch 3"], [1, "epoch 3"], [2, "epoch 3"]]
+    assert "give rank 1 less work" in facts["verdict"][2]
+
+    events = trace["traceEvents"]
+    hosts = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    assert sorted(hosts.values()) == sorted(facts["hosts"])
+    assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
+        "rank 0",
+        "rank 1",
+        "rank 2",
+    }
+    slices = Counter((event["tid"], event["name"]) for event in events if event["ph"] == "X")
+    assert all(slices[rank, "w.sync"] == STEPS for rank in range(3))
+    assert slices[0, "wait for rank 1"] > STEPS / 2
+    assert Counter((a, b) for a, b, _ in arrows(trace)) == {(a, b): STEPS for a in range(3) for b in range(3) if a != b}
+    assert min(later for *_, later in arrows(trace)) > -2e6 * facts["off"] - 1
+    assert {"age at rank 0", "bytes from rank 0", "loss of rank 0"} <= {e["name"] for e in events if e["ph"] == "C"}
+
+
+def test_arrows_of_async_lead_to_the_fold_of_their_update(tmp_path: Path) -> None:
+    text = """
+    import malt
+    v = malt.Vector(100, consistency="async", graph="ring")
+    for step in range(50):
+        time.sleep(0.005 * (1 + r))
+        v.array[:] += 1
+        v.sync()
+    """
+    trace, _ = traced(tmp_path, text, "-n", "3", name="out.json")
+    found = arrows(trace)
+    folds = [event for event in trace["traceEvents"] if event.get("cat") == "fold"]
+    assert len(found) == sum(len(fold["args"]["from"]) for fold in folds) > 50
+    assert {(a, b) for a, b, _ in found} == {(0, 1), (1, 2), (2, 0)}
+    assert min(later for *_, later in found) >= 0
+
+
+def test_a_killed_rank_and_what_it_had_done(tmp_path: Path) -> None:
+    text = """
+    import malt
+    v = malt.Vector(100, name="w")
+    for step in range(20):
+        if r == 2 and step == 10:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.02)
+        v.array[:] += 1
+        v.sync()
+    """
+    trace, _ = traced(tmp_path, text, "-n", "3", "--on-death", "continue")
+    facts = trace["otherData"]["malt"]
+    assert [rank["syncs"] for rank in facts["ranks"]] == [20, 20, 10]
+    assert facts["ranks"][2]["fate"] == "was killed by SIGKILL"
+    assert 10 * 0.02 <= facts["ranks"][2]["compute"] <= facts["ranks"][2]["lived"]
+    assert sorted((rank, dead) for _, rank, dead in facts["deaths"]) == [(0, [2]), (1, [2])]
+    assert sum(event["name"] == "without rank 2" for event in trace["traceEvents"]) == 2
+
+
+def test_events_that_were_overwritten_are_counted(tmp_path: Path) -> None:
+    text = """
+    import malt
+    malt.barrier()
+    for step in range(50_000):
+        malt.mark("x")
+    """
+    trace, err = traced(tmp_path, text, "-n", "1", "--events", "10")
+    lost = trace["otherData"]["malt"]["ranks"][0]["lost"]
+    assert lost > 0
+    assert f"{lost} events that were overwritten before they were read: a larger --events avoids that" in err
+    assert trace["otherData"]["left out"].startswith(str(lost))
+
+
+def test_a_long_job_is_sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(story, "KEPT", 1000)
+    told = Story(keep=True)
+    for second in range(100):
+        records = b"".join(
+            seen.RECORD.pack(i, 1 | 6 << 8, second * 10**9 + i * 10**7, 1000, 0, *[0] * 16, 0x636E79732E77, *[0] * 10)
+            for i in range(1, 100)
+        )
+        told.take(0, 0.0, records, 0)
+    assert told.tracks[0].calls == {"w.sync": [9900, pytest.approx(9900 * 1e-6)]}
+    assert 250 < len(told.events) <= 1000
+    assert told.stride == 16
+    assert {int(event.begin / story.WINDOW) % 16 for event in told.events} == {0}
+
+
+def test_a_curve_keeps_every_so_many_points() -> None:
+    curve: Curve[int] = Curve()
+    for i in range(10 * story.POINTS):
+        curve.add(i)
+    assert story.POINTS <= len(curve) < 2 * story.POINTS
+    assert len({b - a for a, b in itertools.pairwise(curve)}) == 1
+
+
+def test_two_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ranks in ("1", "2"):
+        traced(tmp_path, SLOW.format(options=""), "-n", ranks, name=f"{ranks}.json")
+    assert main(["trace", str(tmp_path / "1.json"), str(tmp_path / "2.json")]) == 0
+    out = capsys.readouterr().out
+    assert f"A: {tmp_path}/script.py: 1 rank on 1 host\nB: {tmp_path}/script.py: 2 ranks on 1 host\n" in out
+    rows = {row[0]: row[1:] for line in out.splitlines() if len(row := re.split(r" {2,}", line)) > 2}
+    assert float(rows["waiting"][0]) == 0 < float(rows["waiting"][1])
+    assert float(rows["loss 0.05, s"][1]) > STEPS * SLEEP - SLEEP
+    assert rows["… examples"][0] == str(32 * STEPS)
+    assert main(["trace", str(tmp_path / "2.json")]) == 0
+    assert "The best single change is to give rank 1 less work" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "cannot be read"), (b"{}", "is not a trace of MALT"), (b"\x1f\x8b12345", "is not a"), (b"", "is not a")],
+)
+def test_files_that_are_no_traces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, words: str
+) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["trace", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_what_does_not_go_with_a_trace(tmp_path: Path) -> None:
+    for options, words in (
+        (["-n", "2", "--events", "0"], "--trace is made from events"),
+        (["-n", "2", "--nodes", "2"], "--trace does not go with --nodes"),
+        (["-n", "2", "--trace", str(tmp_path / "no" / "file")], "cannot be written"),
+    ):
+        done = run("--trace", str(tmp_path / "out.json"), *options, "true")
+        assert done.process.returncode == 2
+        assert words in done.err
+
+
+# ------------------------------------------------------------------ the verdict
+
+
+def split(rank: int, compute: float, wait: float = 0.0, **other: Any) -> Split:
+    known = {"starved": 0.0, "exchange": 0.0, "collective": 0.0, "waited": {}} | other
+    seconds = compute + wait + sum(known[kind] for kind in ("starved", "exchange", "collective"))
+    return Split(rank=rank, seconds=seconds, compute=compute, wait=wait, **known)
+
+
+def judged(*ranks: Split) -> Verdict:
+    found = verdict(ranks)
+    assert found is not None
+    return found
+
+
+def test_verdict_on_a_slow_rank() -> None:
+    found = judged(split(0, 4, 6, waited={1: 6.0}), split(1, 10), split(2, 4, 6, waited={1: 5.0, 0: 1.0}))
+    assert (found.seconds, found.alone, found.blamed, found.blame) == (10, 18, 1, pytest.approx(11 / 12))
+    assert found.lost["wait"] == pytest.approx(12 / 30)
+    assert found.change == Change("less", 4, 1)
+    assert sentences(found) == [
+        "3 ranks took 10.0 s for steps that one rank alone would compute in 18.0 s: 1.8 times as fast, of at most 3.",
+        "The other 40% of their time: 40% waiting for each other (92% of that for rank 1).",
+        "The best single change is to give rank 1 less work, as malt.deal does: it would save about 4.0 s of 10.0 s.",
+    ]
+
+
+def test_verdict_on_steps_that_are_slow_in_turn() -> None:
+    found = judged(split(0, 6, 4), split(1, 6, 4))
+    assert found.change == Change("ahead", 4)
+
+
+def test_verdict_on_exchange_and_cores() -> None:
+    assert judged(split(0, 2, exchange=8.0), split(1, 2, exchange=8.0)).change == Change("rarer", 6)
+    assert judged(split(0, 2, starved=2.0), split(1, 2, starved=2.0)).change == Change("cores", 2)
+
+
+def test_verdict_on_a_dead_rank_does_not_blame_those_that_went_on() -> None:
+    ranks = split(0, 10), split(1, 10), split(2, 3)._replace(whole=False)
+    found = judged(*ranks)
+    assert found.lost["ended"] == pytest.approx(7 / 30)
+    assert found.change.saves == 0
+    assert sentences(found)[1:] == [
+        "The other 23% of their time: 23% ranks that ended before the others.",
+        "No single change would save more than 0.00 s of 10.0 s.",
+    ]
+
+
+def test_verdict_on_one_rank_and_on_none() -> None:
+    assert sentences(judged(split(0, 3))) == ["One rank took 3.0 s, of which it computed 3.0 s."]
+    assert verdict([]) is None
+
+
+def test_the_parts_of_a_job_add_up() -> None:
+    draw = random.Random(1)
+    for _ in range(200):
+        ranks = [
+            split(
+                r, draw.random(), draw.random(), starved=draw.random(), exchange=draw.random(), collective=draw.random()
+            )
+            for r in range(draw.randint(1, 6))
+        ]
+        found = judged(*ranks)
+        assert found.alone / found.seconds / found.ranks + sum(found.lost.values()) == pytest.approx(1)
+        assert 0 <= found.change.saves < found.seconds
