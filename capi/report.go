@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"syscall"
 
@@ -20,15 +21,19 @@ type report struct {
 // surviving is where a rank of a job that goes on after a death reports; nil: nowhere.
 var surviving atomic.Pointer[report]
 
-// reportJoined says that this rank has joined a job that goes on after a death, as long as so many
-// ranks are left. Until all ranks have said so, a death ends the job.
+// reportJoined says that this rank has joined, where that concerns the launcher: a rank that records
+// events shows them to others as long as it lives; a job may go on after a death, as long as
+// so many ranks are left. Until all ranks have said so, a death ends the job.
 func reportJoined(c libmalt.Config) {
 	surviving.Store(nil)
-	if !c.Continue {
+	var r report
+	if n, _ := fmt.Sscanf(getenv("MALT_REPORT"), "%d:%d", &r.fd, &r.inode); n != 2 {
 		return
 	}
-	var r report
-	if n, _ := fmt.Sscanf(getenv("MALT_REPORT"), "%d:%d", &r.fd, &r.inode); n == 2 {
+	if c.Events > 0 {
+		r.say("{\"records\": %d}\n", os.Getpid())
+	}
+	if c.Continue {
 		surviving.Store(&r) // now: Python takes it out of the environment
 		r.survives(max(1, c.MinRanks))
 	}

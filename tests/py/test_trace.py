@@ -19,7 +19,7 @@ from malt._cli.verdict import Change, Split, Verdict, sentences, verdict
 from malt._ranks import seen, story
 from malt._ranks.story import Curve, Story
 
-STEPS, SLEEP = 20, 0.05
+STEPS, SLEEP = 10, 0.2
 
 SLOW = f"""
 import malt
@@ -69,7 +69,7 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
     assert ranks[1]["wait"] < ranks[0]["wait"] <= facts["seconds"]
     assert min(ranks[r]["waited"]["1"] for r in (0, 2)) > 0.5 * STEPS * SLEEP
     # The last loss comes after the examples of all ranks but the slowest ones' last.
-    assert facts["loss"][-1][1:] == [pytest.approx(3 * 32 * STEPS, abs=3 * 32), pytest.approx(1 / STEPS, abs=0.01)]
+    assert facts["loss"][-1][1:] == [pytest.approx(3 * 32 * STEPS, abs=3 * 32), pytest.approx(1 / STEPS, abs=0.02)]
     assert sorted(mark[1:] for mark in facts["marks"]) == [[0, "epoch 3"], [1, "epoch 3"], [2, "epoch 3"]]
     assert "give rank 1 less work" in facts["verdict"][2]
 
@@ -121,7 +121,7 @@ def test_a_killed_rank_and_what_it_had_done(tmp_path: Path) -> None:
     facts = trace["otherData"]["malt"]
     assert [rank["syncs"] for rank in facts["ranks"]] == [20, 20, 10]
     assert facts["ranks"][2]["fate"] == "was killed by SIGKILL"
-    assert 10 * 0.02 <= facts["ranks"][2]["compute"] <= facts["ranks"][2]["lived"]
+    assert 10 * 0.02 <= facts["ranks"][2]["compute"] <= facts["ranks"][2]["died"]
     assert sorted((rank, dead) for _, rank, dead in facts["deaths"]) == [(0, [2]), (1, [2])]
     assert sum(event["name"] == "without rank 2" for event in trace["traceEvents"]) == 2
 
@@ -171,7 +171,7 @@ def test_two_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert f"A: {tmp_path}/script.py: 1 rank on 1 host\nB: {tmp_path}/script.py: 2 ranks on 1 host\n" in out
     rows = {row[0]: row[1:] for line in out.splitlines() if len(row := re.split(r" {2,}", line)) > 2}
     assert float(rows["waiting"][0]) == 0 < float(rows["waiting"][1])
-    assert float(rows["loss 0.05, s"][1]) > STEPS * SLEEP - SLEEP
+    assert float(rows["loss 0.1, s"][1]) > STEPS * SLEEP - SLEEP
     assert rows["… examples"][0] == str(32 * STEPS)
     assert main(["trace", str(tmp_path / "2.json")]) == 0
     assert "The best single change is to give rank 1 less work" in capsys.readouterr().out

@@ -93,7 +93,7 @@ class Agent(Job):
     def _collect(self) -> None:
         """Send home what the ranks have recorded."""
         if self._collector is not None and self._open:
-            self._collector.look(self.ranks)
+            self._collector.look()
 
     def _recorded(self, number: int, joined: float, records: bytes, lost: int) -> None:
         self._connection.show(1, frame(RECORDED, number, _EVENTS.pack(joined, lost) + zlib.compress(records, 1)))
@@ -156,7 +156,7 @@ class Agent(Job):
         if found is not None:
             _refuse(*found.lines())
         self._env, self._place = program_environment(count), place
-        self._collector = Collector(self._recorded) if collect else None
+        self._collector = Collector(self, self._recorded) if collect else None
         self.elsewhere = sum(rank not in self._numbers for rank in range(place["size"]))
         store = ""
         try:

@@ -24,8 +24,8 @@ class RankFacts(TypedDict):
     host: str
     fate: str
     """How it ended; empty: well."""
-    lived: float | None
-    """Seconds from the start of the job to its death, if the others went on."""
+    died: float | None
+    """When, if the others went on."""
     seconds: float
     compute: float
     starved: float
@@ -66,9 +66,10 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
     """Return what is known of a job that has ended; `env` has the settings of its ranks."""
     known = splits(outcomes, story)
     found = verdict(known)
-    ranks = [_rank(one, story, {split.rank: split._asdict() for split in known}) for one in _ranks(outcomes)]
     clocks = {number: story.clock(number) for number in story.tracks}
     zero = min((track.joined + clocks[number][0] for number, track in story.tracks.items()), default=0.0)
+    spent = {split.rank: split._asdict() for split in known}
+    ranks = [_rank(one, story, spent, zero) for one in outcomes if one.witness is None]
 
     def at(number: int, when: float) -> float:
         return round(when + clocks[number][0] - zero, 6)
@@ -96,18 +97,14 @@ PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPOR
 """Variables that nobody else needs to see, or that differ for each rank."""
 
 
-def _ranks(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [one for one in outcomes if one.witness is None]
-
-
-def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]]) -> RankFacts:
+def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]], zero: float) -> RankFacts:
     track, split = story.tracks.get(one.number), known.get(one.number, {})
     spent = {kind: float(split.get(kind, 0.0)) for kind in ("seconds", "compute", "starved", "wait")}
     return {
         "rank": one.number,
         "host": getattr(one, "host", os.uname().nodename),
-        "fate": "" if one.status == 0 else one.fate(),
-        "lived": one.lived if one.died is not None else None,
+        "fate": one.fate() if one.status else "",
+        "died": None if one.died is None else one.died - zero,
         **spent,  # type: ignore[typeddict-item]
         "exchange": float(split.get("exchange", 0.0)) + float(split.get("collective", 0.0)),
         "waited": {str(rank): seconds for rank, seconds in split.get("waited", {}).items()},

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
-from malt._cli import trace
+from malt._cli import report, trace
 from malt._cli.facts import Facts, facts
 from malt._cli.options import Parser, Refuse, UsageError, settings
 from malt._cli.terminal import Terminal
@@ -19,7 +19,7 @@ from malt._ranks.story import EVERY, ROOM, Collector, Story
 
 Write = Callable[[BinaryIO, Story, Facts, bool], str]
 
-WRITERS: dict[str, Write] = {"trace": trace.write}
+WRITERS: dict[str, Write] = {"trace": trace.write, "report": report.write}
 """By option: what writes the file, and returns what it leaves out."""
 
 
@@ -29,6 +29,9 @@ def add_options(made: Parser) -> None:
         "--trace",
         metavar="FILE",
         help="write what each rank did when, for https://ui.perfetto.dev and `malt trace`; FILE.gz is compressed",
+    )
+    made.add_argument(
+        "--report", metavar="FILE", help="write a page of HTML: does it pay, times, waits, bytes, ages, loss, deaths"
     )
 
 
@@ -81,11 +84,11 @@ class Recording:
         """Read what the ranks of this machine do, until they have ended."""
         if self.story is None:
             return
-        collector = Collector(self.story.take)
+        collector = Collector(job, self.story.take)
         try:
             while not job.wait(time.monotonic() + EVERY):
-                collector.look(job.ranks)
-            collector.look(job.ranks)
+                collector.look()
+            collector.look()
         finally:
             collector.close()
 

@@ -82,7 +82,7 @@ def split(outcome: Outcome, track: Track | None) -> Split | None:
         told = None
     if track is None or (track.lost and told is not None):
         return told
-    seconds = track.last - track.joined if told is None else max(told.seconds, track.called)
+    seconds = max(track.last - track.first, told.seconds if told is not None else 0.0)
     free, exchange = max(0.0, seconds - track.called), max(0.0, track.called - track.wait)
     starved = 0.0 if told is None else min(free, told.starved)
     return Split(outcome.number, seconds, free - starved, starved, track.wait, exchange, 0.0, dict(track.waited))
@@ -102,7 +102,7 @@ def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
     """Return where the time of the ranks went, as far as that is known."""
     tracks = story.tracks if story is not None else {}
     found = ((one, split(one, tracks.get(one.number))) for one in outcomes if one.witness is None)
-    return [part._replace(whole=one.status == 0) for one, part in found if part is not None and part.seconds > 0]
+    return [part._replace(whole=not one.status) for one, part in found if part is not None and part.seconds > 0]
 
 
 def verdict(ranks: Sequence[Split]) -> Verdict | None:

@@ -138,6 +138,8 @@ class Job:
         """When the job was stopped: what ends after that ends because of it."""
         self.mourn: Callable[[Outcome, list[Outcome]], None] = lambda *_: None
         """Called with a rank that has ended, where the others go on, and with those of them that still run."""
+        self.recording: Callable[[Rank], None] = lambda _: None
+        """Called with a rank that has joined and records events."""
         self._begun = time.monotonic()
         self._output = output
         self._preexec = preexec
@@ -253,8 +255,10 @@ class Job:
         self._output(rank, stream, piece)
 
     def _hear(self, rank: Rank, piece: bytes) -> None:
-        before = rank.words
+        before, known = rank.words, rank.records
         failed = rank.hear(piece, self.stopped)
+        if rank.records != known:
+            self.recording(rank)
         if rank.words is not before:
             self.drain(rank)  # what it wrote before that
             self._told(rank)

@@ -30,6 +30,8 @@ class Outcome:
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
         self.least: int | None = None
         """With how many ranks its job goes on after a death, once it has joined (``report``); 0: not after its own."""
+        self.records: int | None = None
+        """The process that shows its events, once it has joined."""
         self.expelled = False
         """It has said that the others have gone on without it."""
         self.died: float | None = None
@@ -158,6 +160,8 @@ class Rank(Outcome):
                     return True
             elif "survives" in said:
                 self.least = int(said["survives"])
+            elif "records" in said:
+                self.records = int(said["records"])
             elif "expelled" in said:
                 self.expelled = True
             elif "summary" in said:

@@ -17,6 +17,8 @@ The rank writes lines of JSON to it:
     The rank has joined a job that goes on after a death, as long as so many ranks are
     left; 0: it has called malt_abort, so that its end is that of the job. The library says this
     (capi/report.go), since the launcher needs it of every program.
+``{"records": 4711}``
+    The rank has joined, and this is the process that shows its events (``seen``). The library says this.
 ``{"expelled": true}``
     The others have gone on without this rank, so its end is not that of the job. The library says this, too.
 ``{"summary": {"wall": 9.1, "setup": 0.4, "starved": 0, "scatter": 0.3, "wait": 1.2, "waited": {"2": 1.1}, …}}``

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs", "rings"]
+__all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs"]
 
 MAGIC = 0x31574F4E544C414D
 WORDS = 91  # of the page: see core.Now
@@ -213,18 +213,6 @@ class Ring:
         """Return the events since the last time, and how many are lost."""
         records, lost = self.read()
         return list(decoded(self.rank.rank, records)), lost
-
-
-def rings(sessions: set[int]) -> Iterator[tuple[int, Ring]]:
-    """Yield the ranks among the processes of some sessions that keep events, with their session."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                session = os.getsid(int(name))
-                if session in sessions:
-                    yield session, Ring(name)
-            except (OSError, ValueError, KeyError, struct.error):
-                continue
 
 
 def decoded(rank: int, records: bytes) -> Iterator[Event]:

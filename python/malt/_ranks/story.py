@@ -5,12 +5,15 @@ Whatever a job does, and for however long: a story takes a bounded amount of mem
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from malt._ranks import seen
+from malt._ranks.launch import Job
 from malt._ranks.rank import Rank
 
 EVERY = 0.1
@@ -60,6 +63,8 @@ class Track:
 
     def __init__(self, joined: float) -> None:
         self.joined = joined
+        self.first = math.inf
+        """The begin of its first event. All ranks have joined by then."""
         self.last = joined
         """The end of its last event."""
         self.calls: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
@@ -92,7 +97,7 @@ class Track:
     def take(self, event: seen.Event) -> None:
         """Add an event to the sums."""
         end = event.begin + event.seconds
-        self.last = max(self.last, end)
+        self.first, self.last = min(self.first, event.begin), max(self.last, end)
         if event.kind == "call":
             entry = self.calls[event.text]
             entry[0] += 1
@@ -160,22 +165,27 @@ class Collector:
 
     Parameters
     ----------
+    job : Job
+        Their job, before it waits for them.
     take : callable
         As `Story.take`.
     """
 
-    def __init__(self, take: Callable[[int, float, bytes, int], None]) -> None:
+    def __init__(self, job: Job, take: Callable[[int, float, bytes, int], None]) -> None:
         self._take = take
         self._rings: dict[int, seen.Ring] = {}
+        job.recording = self._open
 
-    def look(self, ranks: Iterable[Rank]) -> None:
+    def _open(self, rank: Rank) -> None:
+        with contextlib.suppress(OSError, ValueError, KeyError):  # it has ended, or the number is not its own
+            self._rings[rank.number] = seen.Ring(rank.records or 0)
+
+    def look(self) -> None:
         """Read what is new; of a rank that has ended, the rest."""
-        new = {rank.pid for rank in ranks if rank.status is None and rank.witness is None} - self._rings.keys()
-        self._rings.update(seen.rings(new) if new else ())
-        for ring in self._rings.values():
+        for number, ring in self._rings.items():
             records, lost = ring.read()
             if records or lost:
-                self._take(ring.rank.rank, ring.rank.joined, records, lost)
+                self._take(number, ring.rank.joined, records, lost)
 
     def close(self) -> None:
         """Read no more."""

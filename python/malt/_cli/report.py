@@ -1,0 +1,262 @@
+"""``malt run --report``: a job on one page of HTML, without links to anything outside it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import BinaryIO
+
+from malt._cli.facts import Facts, RankFacts
+from malt._cli.supervise import Kind
+from malt._cli.top import size
+from malt._cli.trace import left_out
+from malt._ranks.story import Story
+
+SHOWN = 64
+"""Ranks of which rows, columns and bars are drawn."""
+
+LABELLED = 16
+"""Ranks up to which cells have numbers, and the graph is drawn."""
+
+PARTS = {
+    "compute": "computing",
+    "starved": "without a free core",
+    "wait": "waiting for others",
+    "exchange": "exchange of updates",
+}
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2330; --soft: #667085; --line: #d5d9e0; --paper: #ffffff;
+  --compute: #3f7fbf; --starved: #9a6fc0; --wait: #d9534f; --exchange: #e0a030; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #98a2b3; --line: #3a4252; --paper: #151a23; } }
+* { box-sizing: border-box } body { margin: 0 auto; max-width: 1000px; padding: 1rem; color: var(--ink);
+  background: var(--paper); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
+h1 { font-size: 1.4rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }
+.soft { color: var(--soft) } .verdict { font-size: 1.1rem } .wide { overflow-x: auto }
+.row { display: flex; align-items: center; gap: .5rem; margin: 2px 0 } .row b { flex: 0 0 5rem; font-weight: normal }
+.row i { flex: 0 0 4rem; font-style: normal; text-align: right } .bar { flex: 1; display: flex; height: 1.1rem }
+.key { display: inline-block; width: .8em; height: .8em; margin-right: .3em } .keys span { margin-right: 1em }
+.compute { background: var(--compute) } .starved { background: var(--starved) } .wait { background: var(--wait) }
+.exchange { background: var(--exchange) } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+td, th { padding: 2px 6px; text-align: right; font-weight: normal; border: 1px solid var(--line); min-width: 1.2em }
+th { color: var(--soft) } .facts td, .facts th { text-align: left; vertical-align: top }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 1rem }
+.wide td, .wide th, .keys span { white-space: nowrap }
+svg { width: 100%; max-width: 600px; height: auto; color: var(--ink) } svg text { fill: var(--soft); font-size: 13px }
+@media (max-width: 600px) { svg text { font-size: 20px } }
+"""
+
+name = Kind("malt run", "rank").name
+
+
+def write(file: BinaryIO, story: Story, facts: Facts, _: bool = False) -> str:
+    """Write the page."""
+    title = escape(facts["command"])
+    page = f'<title>{title}</title><meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
+    left = left_out(story)
+    body = body_of(facts, left)
+    file.write(f'<!doctype html><html lang="en"><meta charset="utf-8">{page}<body>{body}</body></html>\n'.encode())
+    return left
+
+
+def body_of(facts: Facts, left: str = "") -> str:
+    """Return what is between the tags of the body."""
+    ranks = sorted(facts["ranks"], key=lambda rank: -sum(rank["sent"].values()) - rank["seconds"])[:SHOWN]
+    ranks.sort(key=lambda rank: rank["rank"])
+    count, hosts = len(facts["ranks"]), len(facts["hosts"])
+    where = f"{count} rank{'s'[: count > 1]} on {hosts} host{'s'[: hosts > 1]}"
+    head = f"<h1>{escape(facts['command'])}</h1><p class=soft>{where}, started {facts['started']}"
+    verdict = " ".join(facts["verdict"]) or "The ranks have reported nothing: did they use MALT?"
+    rest = f"<p class=soft>{count - SHOWN} ranks that did less are left out below.</p>" if count > SHOWN else ""
+    parts = [
+        f"{head}</p><p class=verdict>{escape(verdict)}</p>{rest}",
+        _section("Time of each rank", _bars(ranks)),
+        _section("Waits of each rank for others, in seconds", _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}")),
+        _section("Bytes from rank to rank", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
+        _section("Age of the updates that were folded, in clocks", _ages(ranks)),
+        _section("Loss", _losses(facts)),
+        _section("Deaths and repairs", _deaths(facts)),
+        _section("Settings and machine", _settings(facts)),
+    ]
+    return "".join(parts) + (f"<p class=soft>Left out: {escape(left)}.</p>" if left else "")
+
+
+def _section(title: str, content: str) -> str:
+    return f"<h2>{title}</h2>{content}" if content else ""
+
+
+def _bars(ranks: Sequence[RankFacts]) -> str:
+    longest = max((rank["seconds"] for rank in ranks), default=0.0)
+    if not longest:
+        return ""
+    keys = " ".join(f"<span><i class='key {kind}'></i>{words}</span>" for kind, words in PARTS.items())
+    rows = []
+    for rank in ranks:
+        spent = {kind: float(dict(rank)[kind]) for kind in PARTS}  # type: ignore[arg-type]
+        pieces = "".join(
+            f"<span class={kind} style='width:{100 * seconds / longest:.2f}%' "
+            f"title='{PARTS[kind]}: {seconds:.2f} s'></span>"
+            for kind, seconds in spent.items()
+        )
+        took = f"<i>{rank['seconds']:.2f} s</i>"
+        rows.append(f"<div class=row><b>rank {rank['rank']}</b><div class=bar>{pieces}</div>{took}</div>")
+    return f"<p class='soft keys'>{keys}</p>{''.join(rows)}"
+
+
+def _matrix(ranks: Sequence[RankFacts], field: str, colour: str, shown: Callable[[float], str]) -> str:
+    """Return a table: from the rank of a row, to that of a column."""
+    values = {rank["rank"]: dict(rank)[field] for rank in ranks}
+    most = max((value for row in values.values() for value in row.values()), default=0)  # type: ignore[attr-defined]
+    if not most:
+        return ""
+    lines = ["<tr><th></th>" + "".join(f"<th>{number}</th>" for number in values) + "</tr>"]
+    for number, row in values.items():
+        cells = []
+        for other in values:
+            value = row.get(str(other), 0)  # type: ignore[attr-defined]
+            tint = f"color-mix(in srgb, var(--{colour}) {60 * value / most:.0f}%, transparent)"
+            text = shown(value) if value and len(values) <= LABELLED else ""
+            cells.append(f"<td style='background:{tint}' title='{number} → {other}: {shown(value)}'>{text}</td>")
+        lines.append(f"<tr><th>rank {number}</th>{''.join(cells)}</tr>")
+    return f"<div class=wide><table>{''.join(lines)}</table></div>"
+
+
+def _graph(ranks: Sequence[RankFacts]) -> str:
+    """Draw the ranks in a circle, with a line to each receiver: its width is the bytes."""
+    most = max((count for rank in ranks for count in rank["sent"].values()), default=0)
+    if not most or not 1 < len(ranks) <= LABELLED:
+        return ""
+    angles = {rank["rank"]: 2 * math.pi * i / len(ranks) for i, rank in enumerate(ranks)}
+    at = {number: (300 + 105 * math.sin(a), 130 - 105 * math.cos(a)) for number, a in angles.items()}
+    lines = []
+    for rank in ranks:
+        x, y = at[rank["rank"]]
+        for other, count in rank["sent"].items():
+            if int(other) in at:
+                u, v = at[int(other)]
+                # It bends to its right, so that both directions are seen, and ends beside the circle of a rank.
+                bend = f"{(x + u) / 2 - (v - y) / 8:.1f} {(y + v) / 2 + (u - x) / 8:.1f}"
+                far = 16 / math.hypot(u - x, v - y)
+                end = f"{u - far * (u - x):.1f} {v - far * (v - y):.1f}"
+                lines.append(
+                    f"<path d='M{x:.1f} {y:.1f} Q{bend} {end}' stroke-width='{0.5 + 3 * count / most:.2f}' "
+                    f"marker-end='url(#tip)'><title>{rank['rank']} → {other}: {size(count)}</title></path>"
+                )
+    nodes = [
+        f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='var(--paper)' stroke='currentColor'/>"
+        f"<text x='{x:.1f}' y='{y + 4.5:.1f}' text-anchor='middle'>{number}</text>"
+        for number, (x, y) in at.items()
+    ]
+    tip = "viewBox='0 0 6 6' refX='5' refY='3' markerWidth='8' markerHeight='8' markerUnits='userSpaceOnUse'"
+    return (
+        "<svg viewBox='0 0 600 260' role='img' aria-label='Bytes on the graph'><defs>"
+        f"<marker id='tip' orient='auto' {tip}><path d='M0 0L6 3L0 6z' fill='var(--compute)'/></marker></defs>"
+        f"<g fill='none' stroke='var(--compute)'>{''.join(lines)}</g>{''.join(nodes)}</svg>"
+    )
+
+
+def _ages(ranks: Sequence[RankFacts]) -> str:
+    ages: Counter[int] = Counter()
+    for rank in ranks:
+        ages.update({int(age): count for age, count in rank["ages"].items()})
+    if not ages:
+        return ""
+    low, high = min(ages), max(ages)
+    wide = max(1, math.ceil((high - low + 1) / 32))
+    bars = Counter({(age - low) // wide: 0 for age in range(low, high + 1)})
+    for age, count in ages.items():
+        bars[(age - low) // wide] += count
+    most, step = max(bars.values()), min(60.0, 540 / len(bars))
+    drawn = []
+    for i, count in sorted(bars.items()):
+        x, tall = 40 + i * step, 150 * count / most
+        label = f"{low + i * wide}" + (f" to {low + (i + 1) * wide - 1}" if wide > 1 else "")
+        drawn.append(
+            f"<rect x='{x:.1f}' y='{170 - tall:.1f}' width='{0.8 * step:.1f}' height='{tall:.1f}' "
+            f"fill='var(--compute)'><title>age {label}: {count} updates</title></rect>"
+        )
+        if i % math.ceil(len(bars) / 12) == 0:
+            drawn.append(f"<text x='{x + 0.4 * step:.1f}' y='188' text-anchor='middle'>{low + i * wide}</text>")
+    return (
+        f"<svg viewBox='0 0 600 195' role='img' aria-label='How many updates were of which age'>{''.join(drawn)}</svg>"
+    )
+
+
+def _losses(facts: Facts) -> str:
+    points = facts["loss"]
+    if len(points) < 2:
+        return ""
+    # The ranks differ: each point is the mean of as many as there are ranks.
+    near = max(1, min(len(facts["ranks"]), len(points) // 2))
+    means = [sum(point[2] for point in points[i : i + near]) / near for i in range(len(points) - near + 1)]
+    tails = points[near - 1 :]
+    marks = {text: when for when, _, text in reversed(facts["marks"])}
+    time = _curve([(point[0], mean) for point, mean in zip(tails, means, strict=True)], "seconds", marks)
+    over = _curve(
+        [(point[1], mean) for point, mean in zip(tails, means, strict=True)], f"{facts['unit']} of all ranks", {}
+    )
+    return f"<div class=pair>{time}{over}</div>"
+
+
+def _curve(points: Sequence[tuple[float, float]], unit: str, marks: dict[str, float]) -> str:
+    xs, ys = _ticks([x for x, _ in points]), _ticks([y for _, y in points])
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return 60 + 520 * (x - xs[0]) / (xs[-1] - xs[0]), 200 - 185 * (y - ys[0]) / (ys[-1] - ys[0])
+
+    drawn = []
+    for tick in ys:
+        y = place(xs[0], tick)[1]
+        drawn.append(f"<path d='M60 {y:.1f}H580' stroke='var(--line)'/>")
+        drawn.append(f"<text x='54' y='{y + 4:.1f}' text-anchor='end'>{tick:.4g}</text>")
+    drawn += [f"<text x='{place(tick, ys[0])[0]:.1f}' y='222' text-anchor='middle'>{tick:.6g}</text>" for tick in xs]
+    for text, when in list(marks.items())[-20:]:
+        if xs[0] <= when <= xs[-1]:
+            x = place(when, ys[0])[0]
+            drawn.append(f"<path d='M{x:.1f} 15V200' stroke='var(--exchange)'><title>{escape(text)}</title></path>")
+    line = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in points)
+    return (
+        f"<svg viewBox='0 0 600 248' role='img' aria-label='Loss over {unit}'>{''.join(drawn)}"
+        f"<polyline points='{line}' fill='none' stroke='var(--compute)' stroke-width='2'/>"
+        f"<text x='320' y='243' text-anchor='middle'>{unit}</text></svg>"
+    )
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Return four to eight round numbers around some values.
+
+    Examples
+    --------
+    >>> _ticks([0.3, 2.1])
+    [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+    """
+    low, high = min(values), max(values)
+    raw = (high - low or abs(high) or 1.0) / 4
+    unit = 10.0 ** math.floor(math.log10(raw))
+    step = next(unit * f for f in (1, 2, 5, 10) if unit * f >= raw * 0.99)
+    first, last = math.floor(low / step), max(math.ceil(high / step), math.floor(low / step) + 1)
+    return [i * step for i in range(first, last + 1)]
+
+
+def _deaths(facts: Facts) -> str:
+    lines = []
+    for rank in facts["ranks"]:
+        line = f"{name([rank['rank']])} {rank['fate']}"
+        if (died := rank["died"]) is not None:
+            repairs = [(who, when - died) for when, who, dead in facts["deaths"] if rank["rank"] in dead]
+            words = ", ".join(f"rank {who} went on {max(0.0, took):.3f} s later" for who, took in repairs)
+            line += f" at {died:.2f} s{': ' if words else ''}{words}"
+        if rank["fate"]:
+            lines.append(f"<li>{escape(line)}</li>")
+    return f"<ul>{''.join(lines)}</ul>" if lines else ""
+
+
+def _settings(facts: Facts) -> str:
+    rows = {"command": facts["command"], "hosts": ", ".join(facts["hosts"]), "machine of malt run": facts["machine"]}
+    if facts["off"]:
+        rows["clocks"] = f"of the hosts, may be off by {facts['off'] * 1000:.3g} ms"
+    rows |= facts["settings"]
+    lines = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows.items())
+    return f"<table class=facts>{lines}</table>"

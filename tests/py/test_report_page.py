@@ -1,0 +1,167 @@
+"""``malt run --report``: a page that stands alone, with the figures that were measured."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launching import run, script
+
+from malt._cli import report
+from malt._cli.facts import Facts, RankFacts
+
+STEPS, SLEEP = 10, 0.2
+
+
+class Page(HTMLParser):
+    """The text of a page, its tags, and that all of them are closed."""
+
+    EMPTY = frozenset({"meta", "rect", "circle", "path", "polyline", "col"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def table(self, title: str, text: str) -> list[list[str]]:
+        """Return the cells of the first table below a heading."""
+        found = re.search(f"<h2>{title}.*?<table>(.*?)</table>", text)
+        assert found is not None
+        return [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall("<tr>(.*?)</tr>", found[1])]
+
+
+def page(tmp_path: Path, text: str, *options: str) -> tuple[Page, str]:
+    path = tmp_path / "out.html"
+    done = run("-q", *options, "--report", str(path), script(tmp_path, text))
+    assert done.process.returncode == 0, done.err
+    text = path.read_text()
+    return Page(text), text
+
+
+SLOW = f"""
+import malt
+v = malt.Vector(1000, name="w")
+for step in range({STEPS}):
+    if r == 1:
+        time.sleep({SLEEP})
+    v.array[:] += 1
+    v.sync()
+    malt.log(loss=1 / (1 + step))
+    if step == 5:
+        malt.mark("<epoch 2>")
+"""
+
+
+@pytest.mark.parametrize("where", [("-n", "4"), ("-H", "localhost:1,127.0.0.1:1")])
+def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> None:
+    found, text = page(tmp_path, SLOW, *where)
+    words = " ".join(found.words)
+    assert "The best single change is to give rank 1 less work" in words
+    waits = found.table("Waits of each", text)
+    assert 0.5 * STEPS * SLEEP < float(waits[1][2]) < 10 * STEPS * SLEEP
+    assert waits[1][1] == ""
+    assert waits[0][1:] == [str(rank) for rank in range(len(waits) - 1)]
+    computing = [float(seconds) for seconds in re.findall(r"title='computing: ([\d.]+) s'", text)]
+    starved = [float(seconds) for seconds in re.findall(r"title='without a free core: ([\d.]+) s'", text)]
+    assert len(computing) == len(waits) - 1
+    assert computing[1] + starved[1] >= STEPS * SLEEP - 0.01
+    assert "Loss over seconds" in text
+    assert "syncs of all ranks" in words
+    assert "&lt;epoch 2&gt;" in text
+    assert "MALT_EVENTS" in words
+    assert "MALT_TOKEN" not in words
+
+
+def test_it_needs_nothing_else(tmp_path: Path) -> None:
+    found, text = page(tmp_path, SLOW, "-n", "2")
+    assert not {tag for tag, _ in found.tags} & {"script", "link", "img", "iframe", "object", "a"}
+    assert not [value for _, attributes in found.tags for value in attributes.values() if value and "//" in value]
+    assert "url(" not in text.replace("url(#tip)", "")
+    assert len(text) < 50_000
+
+
+def test_deaths_and_repairs(tmp_path: Path) -> None:
+    text = """
+    import malt
+    v = malt.Vector(100)
+    for step in range(20):
+        if r == 2 and step == 10:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
+        v.array[:] += 1
+        v.sync()
+    """
+    _, text = page(tmp_path, text, "-n", "3", "--on-death", "continue")
+    (line,) = re.findall("<li>(.*?)</li>", text)
+    assert re.fullmatch(
+        r"rank 2 was killed by SIGKILL at \d+\.\d\d s: (rank [01] went on \d\.\d{3} s later(, |)){2}", line
+    )
+
+
+def test_a_program_without_malt(tmp_path: Path) -> None:
+    found, _ = page(tmp_path, "", "-n", "2")
+    assert "The ranks have reported nothing: did they use MALT?" in " ".join(found.words)
+
+
+def rank(number: int, size: int) -> RankFacts:
+    return {
+        "rank": number, "host": "h", "fate": "", "died": None, "seconds": 10.0, "compute": 6.0, "starved": 0.0,
+        "wait": 3.0, "exchange": 1.0, "waited": {str((number + 1) % size): 3.0},
+        "sent": {str((number + 1) % size): 10**9},
+        "ages": {str(age): 5 for age in range(-100, 100)}, "calls": {}, "syncs": 9, "lost": 0,
+    }  # fmt: skip
+
+
+def facts(size: int, **other: Any) -> Facts:
+    known: Any = {
+        "command": "train.py '<x>'", "started": "", "machine": "", "settings": {}, "hosts": ["h"], "seconds": 10.0,
+        "off": 0.0, "verdict": [], "ranks": [rank(number, size) for number in range(size)], "loss": [], "unit": "syncs",
+        "marks": [], "deaths": [],
+    }  # fmt: skip
+    return {**known, **other}
+
+
+@pytest.mark.parametrize("size", [1, 2, 16, 17, 64, 500])
+def test_pages_of_any_number_of_ranks(size: int) -> None:
+    text = report.body_of(facts(size))
+    found = Page(text)
+    assert "train.py '<x>'" in " ".join(found.words)
+    shown = min(size, report.SHOWN)
+    assert text.count("<div class=row>") == shown
+    assert len(found.table("Bytes", text)) == shown + 1
+    assert ("Bytes on the graph" in text) == (1 < size <= report.LABELLED)
+    assert (f"{size - shown} ranks that did less are left out below" in text) == (size > shown)
+    assert text.count("<rect") <= 40
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [[(0.0, 1.0, 5.0), (1.0, 2.0, 5.0)], [(0.0, 0.0, 1e-9), (0.0, 0.0, 1e9)], [(float(i), i, -i) for i in range(1000)]],
+)
+def test_curves_of_any_values(losses: list[tuple[float, float, float]]) -> None:
+    text = report.body_of(facts(2, loss=losses))
+    Page(text)
+    points = re.findall(r"(-?[\d.]+),(-?[\d.]+)", " ".join(re.findall("points='(.*?)'", text)))
+    assert len(points) == 2 * max(2, len(losses) - 1)  # the mean of as many as there are ranks
+    assert all(59.9 <= float(x) <= 580.1 and 14.9 <= float(y) <= 200.1 for x, y in points)
