@@ -2,9 +2,8 @@ package reduce
 
 import (
 	"os"
+	"slices"
 	"sync"
-
-	"malt/internal/say"
 )
 
 // path is a set of kernels; a larger one needs a newer CPU.
@@ -21,34 +20,18 @@ var pathNames = [...]string{pathGo: "go", pathAVX2: "avx2", pathAVX512: "avx512"
 func (p path) String() string { return pathNames[p] }
 
 // current is the path that Fold takes. The environment is read once.
-var current = sync.OnceValue(func() path {
-	p, _ := choose(os.Getenv("MALT_KERNEL"), best())
-	return p
-})
+var current = sync.OnceValue(func() path { return choose(os.Getenv("MALT_KERNEL"), best()) })
 
 // Path says which kernels run: "avx512", "avx2" or "go". The best that this CPU
 // and its operating system have, unless the variable MALT_KERNEL asks for less.
 // Under the race detector, which does not see what C reads, it is "go".
 func Path() string { return current().String() }
 
-// CheckPath tells whether name is a value that MALT_KERNEL may have: empty, or
-// one of the names that Path returns. One that this CPU lacks is not an error:
-// the best there is runs, to the same bits.
-func CheckPath(name string) error {
-	_, err := choose(name, pathGo)
-	return err
-}
-
 // choose returns the path that a value of MALT_KERNEL asks for, and has where it
 // is not known or not available.
-func choose(name string, has path) (path, error) {
-	if name == "" {
-		return has, nil
+func choose(name string, has path) path {
+	if p := slices.Index(pathNames[:], name); p >= 0 {
+		return min(path(p), has)
 	}
-	for p, n := range pathNames {
-		if n == name {
-			return min(path(p), has), nil
-		}
-	}
-	return has, say.Unknown(nil, "MALT_KERNEL", name, pathNames[:]...)
+	return has
 }

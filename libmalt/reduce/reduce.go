@@ -30,12 +30,6 @@ func (d DType) Size() int {
 
 func (d DType) String() string { return nameOf(dtypeNames, int(d), "DType") }
 
-// ParseDType is the inverse of String.
-func ParseDType(s string) (DType, error) {
-	i, err := parse(dtypeNames, s, "element type")
-	return DType(i), err
-}
-
 // Op says how operands are combined.
 type Op uint8
 
@@ -68,21 +62,16 @@ func Names() []string { return slices.Clone(opNames[1:]) }
 
 // ParseOp is the inverse of String.
 func ParseOp(s string) (Op, error) {
-	i, err := parse(opNames, s, "fold")
-	return Op(i), err
+	if i := slices.Index(opNames[1:], s); i >= 0 {
+		return Op(i + 1), nil
+	}
+	return 0, say.Unknown(nil, "fold", s, opNames[1:]...)
 }
 
-// nameOf and parse serve both types: index 0 of names is the invalid zero value.
+// nameOf serves both types: index 0 of names is the invalid zero value.
 func nameOf(names []string, i int, kind string) string {
 	if i < 1 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", kind, i)
 	}
 	return names[i]
-}
-
-func parse(names []string, s, what string) (int, error) {
-	if i := slices.Index(names[1:], s); i >= 0 {
-		return i + 1, nil
-	}
-	return 0, say.Unknown(nil, what, s, names[1:]...)
 }
