@@ -45,11 +45,11 @@ func alarm(b *mem.Word) {
 	mem.FutexWake(b)
 }
 
-// Policy says how to wait: first by looking Spin times, then by giving the core
-// away and looking Yield times, then asleep.
+// Policy says how to wait: first by looking Spin times, then for as long as Yield by giving
+// the core away and looking, then asleep.
 type Policy struct {
 	Spin  int
-	Yield int
+	Yield time.Duration
 	// Sleep is how long one sleep lasts at most; 0 means until rung. Nothing
 	// depends on it but how soon news comes that a ringer did not bring because
 	// it was stopped while it rang.
@@ -112,10 +112,9 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	}
 }
 
-// mostLooks is how often a wait looks without sleeping. The ranks that are waited for
-// may come one by one; but what rings may be of no use, and of looks that last some
-// 0.2 ms these are less than 1 ms.
-const mostLooks = 4
+// mostLooks is how often a wait looks without sleeping: for the ranks to come, and for what
+// they do then. What rings besides may be of no use.
+const mostLooks = 2
 
 // late is a yield that went to more than other ranks that look, or fold: they give
 // the core back sooner, while another program keeps it for its slice of some
@@ -132,15 +131,16 @@ func (h *Host) poll(ctx context.Context, p Policy, step func() bool) bool {
 			return true
 		}
 	}
-	for range p.Yield {
-		before := time.Now()
+	for begun, before := time.Now(), time.Now(); before.Sub(begun) < p.Yield; {
 		mem.Yield()
 		if step() {
 			return true
 		}
-		if time.Since(before) > late || ctx.Err() != nil || h.guard.Closed() {
+		now := time.Now()
+		if now.Sub(before) > late || ctx.Err() != nil || h.guard.Closed() {
 			break
 		}
+		before = now
 	}
 	return false
 }

@@ -59,6 +59,15 @@ func (h *Host) member(rank int) bool {
 	return ok
 }
 
+// Cores is how many cores the members may use, all together: each of them may be bound to one.
+func (h *Host) Cores() int {
+	var pids []int
+	for _, rank := range h.members {
+		pids = append(pids, int(h.page.pid(rank).Load()))
+	}
+	return mem.Cores(pids...)
+}
+
 // State is nil while rank takes part, rdma.ErrLeft once it has left and a
 // *rdma.PeerError once it is dead. After Close it is rdma.ErrClosed.
 func (h *Host) State(rank int) error {

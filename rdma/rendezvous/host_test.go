@@ -429,7 +429,7 @@ func TestWaitEnds(t *testing.T) {
 	hosts := meet(t, 2)
 	h := hosts[0]
 	never := func() bool { return false }
-	for _, p := range []Policy{{}, {Spin: 100}, {Yield: 10}, {Yield: math.MaxInt}, {Sleep: time.Millisecond}, {Spin: 1, Yield: 1, Sleep: time.Millisecond}} {
+	for _, p := range []Policy{{}, {Spin: 100}, {Yield: time.Microsecond}, {Yield: math.MaxInt64}, {Sleep: time.Millisecond}, {Spin: 1, Yield: 1, Sleep: time.Millisecond}} {
 		ctx, cancel := context.WithCancel(context.Background())
 		waiting := func(done *atomic.Bool) (got chan error) {
 			got = make(chan error)

@@ -13,6 +13,7 @@ import (
 
 	"malt/internal/fleet"
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 	"malt/rdma/rdmatest"
 	"malt/rdma/rendezvous"
 )
@@ -47,7 +48,7 @@ var asleep = rendezvous.Policy{}
 
 func TestConformance(t *testing.T) {
 	for name, p := range map[string]func(n int) rendezvous.Policy{
-		"as usual": func(n int) rendezvous.Policy { return policyFor(n, false) },
+		"as usual": func(n int) rendezvous.Policy { return policyFor(n, mem.Cores(0), false) },
 		"asleep":   func(int) rendezvous.Policy { return asleep },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -445,13 +446,13 @@ func TestClosingASubEndsItsWaits(t *testing.T) {
 }
 
 func TestPolicy(t *testing.T) {
-	if p := policyFor(1, false); p.Spin == 0 || p.Yield == 0 || p.Sleep != nap {
+	if p := policyFor(4, 4, false); p.Spin == 0 || p.Yield != time.Millisecond || p.Sleep != nap {
 		t.Errorf("a rank with a core: %+v", p)
 	}
-	if p := policyFor(1<<20, false); p.Spin != 0 || p.Yield == 0 || p.Sleep != nap {
-		t.Errorf("more ranks than cores must not spin: %+v", p)
+	if p := policyFor(5, 4, false); p.Spin != 0 || p.Yield == 0 || p.Yield > 25*time.Microsecond || p.Sleep != nap {
+		t.Errorf("more ranks than cores must not look for long: %+v", p)
 	}
-	if p, alone := policyFor(1, true), policyFor(1, false); p.Spin != 0 || p.Yield*10 > alone.Yield || p.Sleep != nap {
+	if p, alone := policyFor(1, 4, true), policyFor(1, 4, false); p.Spin != 0 || p.Yield*10 > alone.Yield || p.Sleep != nap {
 		t.Errorf("a rank that waits for ranks elsewhere must sleep soon: %+v", p)
 	}
 }

@@ -51,7 +51,7 @@ func Open(ctx context.Context, c rendezvous.Config) (*Transport, error) {
 		return nil, err
 	}
 	r := &rank{
-		host: h, meter: box.NewMeter(c.Size), policy: policyFor(len(h.Members()), len(h.Members()) < c.Size),
+		host: h, meter: box.NewMeter(c.Size), policy: policyFor(len(h.Members()), coresOf(h), len(h.Members()) < c.Size),
 		outs: map[string]bool{}, pending: map[string]*words{},
 	}
 	r.bells[0] = true

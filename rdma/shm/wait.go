@@ -15,22 +15,30 @@ import (
 // stopped in the middle of ringing.
 const nap = 50 * time.Millisecond
 
-// policyFor is how to wait with so many ranks on this machine, and whether there
-// are more elsewhere. While every rank has a core of its own, what a wait is for
-// comes within microseconds, and looking is faster than being woken. With more
-// ranks than cores who looks keeps the one waited for from running: give the core
-// away at once. What comes from elsewhere takes longer, and goroutines of this
+// policyFor is how to wait with so many ranks on this machine, which has so many cores for
+// them, and whether there are more elsewhere. While every rank has a core of its own,
+// looking is faster than being woken, and ranks that train come within a millisecond of each
+// other. With more ranks than cores a rank that looks keeps others from running: it sleeps
+// nearly at once. What comes from elsewhere takes longer, and goroutines of this
 // process bring it, which need the core: sleep soon.
-func policyFor(here int, elsewhere bool) rendezvous.Policy {
-	p := rendezvous.Policy{Yield: 200, Sleep: nap}
+func policyFor(here, cores int, elsewhere bool) rendezvous.Policy {
+	p := rendezvous.Policy{Yield: 20 * time.Microsecond, Sleep: nap}
 	switch {
 	case elsewhere:
-		p.Yield = 10
-	// GOMAXPROCS knows of a control group's share of processor time.
-	case here <= min(mem.Cores(), runtime.GOMAXPROCS(0)):
-		p.Spin = 200
+		p.Yield = 10 * time.Microsecond
+	case here <= cores:
+		p.Spin, p.Yield = 200, time.Millisecond
 	}
 	return p
+}
+
+// coresOf is how many cores the ranks of a machine have. Where GOMAXPROCS is less than what
+// this process may use, it knows of a control group's share of processor time.
+func coresOf(h *rendezvous.Host) int {
+	if share := runtime.GOMAXPROCS(0); share < mem.Cores(0) {
+		return min(share, h.Cores())
+	}
+	return h.Cores()
 }
 
 // WaitAs has this transport and its subs wait as p says, before any of them does.

@@ -10,6 +10,7 @@ import (
 
 	"malt/internal/fleet"
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 	"malt/rdma/rendezvous"
 )
 
@@ -18,7 +19,7 @@ var waits = map[string]func(ranks int) rendezvous.Policy{
 	"spin":   func(int) rendezvous.Policy { return rendezvous.Policy{Spin: math.MaxInt} },
 	"yield":  func(int) rendezvous.Policy { return rendezvous.Policy{Yield: math.MaxInt} },
 	"sleep":  func(int) rendezvous.Policy { return rendezvous.Policy{Sleep: nap} },
-	"chosen": func(ranks int) rendezvous.Policy { return policyFor(ranks, false) },
+	"chosen": func(ranks int) rendezvous.Policy { return policyFor(ranks, mem.Cores(0), false) },
 }
 
 // BenchmarkWait has ranks, each a process, meet again and again, as in lock-step:

@@ -1,9 +1,13 @@
 package mem
 
 import (
+	"math"
+	"os"
 	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The doorbell's own protocol: a waiter sets the low bit, rechecks and sleeps;
@@ -57,7 +61,38 @@ func TestFutexWaitReturns(t *testing.T) {
 
 func TestYieldAndCores(t *testing.T) {
 	Yield()
-	if n := Cores(); n < 1 || n > runtime.NumCPU() {
-		t.Errorf("Cores() = %d of %d", n, runtime.NumCPU())
+	all := Cores(0)
+	if all < 1 || all > runtime.NumCPU() {
+		t.Errorf("Cores(0) = %d of %d", all, runtime.NumCPU())
+	}
+	if n := Cores(0, os.Getpid(), math.MaxInt32); n != all {
+		t.Errorf("twice this process, and one that is not there: %d cores, not %d", n, all)
+	}
+}
+
+// TestCoresOfBound: processes that are each bound to a core have as many as they are.
+func TestCoresOfBound(t *testing.T) {
+	var own unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &own); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for core := range 64 * len(own) {
+		if !own.IsSet(core) || len(pids) == 2 {
+			continue
+		}
+		cmd, _, _ := child(t)
+		var one unix.CPUSet
+		one.Set(core)
+		if err := unix.SchedSetaffinity(cmd.Process.Pid, &one); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, cmd.Process.Pid)
+	}
+	if n := Cores(pids...); n != len(pids) {
+		t.Errorf("%d processes on a core each: %d cores", len(pids), n)
+	}
+	if n := Cores(pids[0], pids[0]); n != 1 {
+		t.Errorf("one core: %d", n)
 	}
 }

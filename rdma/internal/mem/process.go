@@ -11,13 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cores is how many cores this process may use: its affinity mask.
-func Cores() int {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() == 0 {
-		return 1
+// Cores is how many cores these processes may use, all together: the union of their affinity
+// masks. 0 is this process. One that is gone has none.
+func Cores(pids ...int) int {
+	var all unix.CPUSet
+	for _, pid := range pids {
+		var set unix.CPUSet
+		if unix.SchedGetaffinity(pid, &set) == nil {
+			for i := range set {
+				all[i] |= set[i]
+			}
+		}
 	}
-	return set.Count()
+	return max(all.Count(), 1)
 }
 
 // ErrNoProcess: no live process has that id, or another than the one meant has
