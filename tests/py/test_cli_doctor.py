@@ -24,7 +24,8 @@ def test_this_machine() -> None:
     found = [line.split(None, 1) for line in lines if not line.startswith(" ")]
     assert {level for level, _ in found} <= {OK, WARNING}
     about = done.stdout
-    for words in ("python", f"library      {malt.__version__}", "memory", "kernels", "cores", "open files", "mappings"):
+    parts = ("memory", "kernels", "cores", "binding", "open files", "mappings")
+    for words in ("python", f"library      {malt.__version__}", *parts):
         assert words in about
     assert "shm          works" in about
     assert "two ranks    met, exchanged and left" in about
@@ -84,6 +85,13 @@ def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judge(4, 4, 8)[0] == OK
     assert judge(8, 2, 8)[0] == WARNING
     assert judge(1, 1, 1)[0] == WARNING
+
+
+def test_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALT_BIND", raising=False)
+    assert "malt run --bind" in doctor._binding().found
+    monkeypatch.setenv("MALT_BIND", "1")
+    assert "(MALT_BIND)" in doctor._binding().found
 
 
 def test_limits() -> None:

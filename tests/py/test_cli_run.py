@@ -174,6 +174,15 @@ def test_threads_are_shared_out(tmp_path: Path) -> None:
     assert f"{share} thread" in done.stderr
 
 
+@pytest.mark.parametrize("hosts", [("-n", "{}"), ("-H", "localhost:{}")])
+def test_bound_ranks_have_cores_of_their_own(tmp_path: Path, hosts: tuple[str, str]) -> None:
+    size, path = len(os.sched_getaffinity(0)), script(tmp_path, "print(*sorted(os.sched_getaffinity(0)))")
+    option, count = hosts
+    done = run("-q", option, count.format(size), "--bind", path)
+    assert sorted(line.split()[-1] for line in lines(done.out)) == sorted(map(str, os.sched_getaffinity(0)))
+    assert all(len(line.split("]")[1].split()) == 1 for line in lines(done.out))
+
+
 def test_threads_of_the_user_are_kept(tmp_path: Path) -> None:
     done = run("-n", "1", script(tmp_path, THREADS), env={"OMP_NUM_THREADS": "3"})
     # The others are unset or the user's: they follow OMP_NUM_THREADS.

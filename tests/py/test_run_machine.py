@@ -57,6 +57,44 @@ def test_shares_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "MKL_NUM_THREADS" not in machine.threads(2, {"MKL_NUM_THREADS": "5"})
 
 
+def threads_of(folder: Path, siblings: dict[int, str]) -> str:
+    for thread, text in siblings.items():
+        path = folder / f"cpu{thread}" / "topology"
+        path.mkdir(parents=True)
+        (path / "thread_siblings_list").write_text(text + "\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("size", "shares"),
+    [
+        (1, [[0, 4, 1, 5, 2, 6, 3, 7]]),
+        (2, [[0, 4, 1, 5], [2, 6, 3, 7]]),
+        (3, [[0, 4], [1, 5], [2, 6]]),
+        (4, [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        (5, [[0], [1], [2], [3], [4]]),
+        (8, [[0], [1], [2], [3], [4], [5], [6], [7]]),
+        (9, []),
+    ],
+)
+def test_shares_of_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int, shares: list[list[int]]) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert machine.shares(size, threads_of(tmp_path, {i: f"{i % 4},{i % 4 + 4}" for i in range(8)})) == shares
+
+
+def test_shares_where_nothing_is_known_of_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 5})
+    assert machine.shares(2, str(tmp_path)) == [[1], [3]]
+
+
+def test_binding_is_asked_for() -> None:
+    assert machine.binds({"MALT_BIND": "1"})
+    assert not any(machine.binds(env) for env in ({}, {"MALT_BIND": "0"}, {"MALT_BIND": "false"}, {"MALT_BIND": ""}))
+    assert machine.bound(2, {}) == machine.bound(2, {"MALT_BIND": "0"}) == [[], []]
+    assert machine.bound(1, {"MALT_BIND": "1"}) == machine.shares(1)
+    assert machine.crowding(10_000, {"MALT_BIND": "1"})[0].startswith("MALT_BIND has no effect: ")
+
+
 @pytest.mark.parametrize("pidfd", [True, False])
 def test_watch_and_peek(monkeypatch: pytest.MonkeyPatch, pidfd: bool) -> None:
     if not pidfd:  # as on Linux before 5.3

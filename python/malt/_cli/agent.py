@@ -29,7 +29,7 @@ from malt._cli.terminal import Terminal
 from malt._guide import below
 from malt._ranks import addresses, parent
 from malt._ranks.launch import DEAD, GRACE, Job, meeting, numbered, program_environment
-from malt._ranks.machine import crowding
+from malt._ranks.machine import bound, crowding
 from malt._ranks.rank import Outcome
 from malt._ranks.room import shortage
 from malt._ranks.story import EVERY, Collector, Story
@@ -179,9 +179,9 @@ class Agent(Job):
         env = self._env | meeting(size, store, self._place["token"], witnesses=self._place["witnesses"])
         fds = [one.fileno() for one in self._listening]
         try:
-            for rank in self._numbers:
+            for rank, cores in zip(self._numbers, bound(len(self._numbers), env), strict=True):
                 own = {"MALT_RANK": str(rank)} | ({} if rank else {"MALT_STORE_FD": ",".join(map(str, fds))})
-                self.start(self._argv, env | own, () if rank else fds, number=rank, size=size)
+                self.start(self._argv, env | own, () if rank else fds, number=rank, size=size, cores=cores)
         except OSError as error:
             _refuse(*not_started("rank", self._argv[0], len(self.ranks), len(self._numbers), error))
         for one in self._listening:

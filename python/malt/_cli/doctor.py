@@ -68,6 +68,7 @@ def findings() -> Iterator[Finding]:
         yield _memory(state["memory"])
         yield _kernels(state["kernels"])
     yield _cores()
+    yield _binding()
     yield _files()
     yield from _limits(resource.getrlimit)
     yield from _settings(room.number)
@@ -150,6 +151,12 @@ def _cores() -> Finding:
     if usable == 1:
         return Finding(WARNING, "cores", "1 core", "expect no speed-up: ranks will take turns")
     return Finding(OK, "cores", f"{usable}: use at most {usable} ranks")
+
+
+def _binding() -> Finding:
+    if machine.binds(os.environ):
+        return Finding(OK, "binding", "malt run binds each rank to cores of its own (MALT_BIND)")
+    return Finding(OK, "binding", "ranks may move between cores: malt run --bind changes that")
 
 
 def _files() -> Finding:

@@ -88,6 +88,8 @@ def settings(options: argparse.Namespace) -> dict[str, str]:
     }
     if options.encrypt:
         told["MALT_ENCRYPT"] = "1"
+    if options.bind:
+        told["MALT_BIND"] = "1"
     return {name: str(value) for name, value in told.items() if value is not None}
 
 

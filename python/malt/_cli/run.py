@@ -80,6 +80,9 @@ def parser() -> Parser:
         help="keep the last events of each rank for `malt top --events` (MALT_EVENTS); default: 0",
     )
     recording.add_options(made)
+    made.add_argument(
+        "--bind", action="store_true", help="bind each rank to cores of its own (MALT_BIND), hyper-threads last"
+    )
     made.add_argument("-q", "--quiet", action="store_true", help="no notes about threads and cores")
     hosts.add_options(made)
     nodes.add_options(made)
@@ -159,8 +162,8 @@ def _supervise(
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
         job.elsewhere = sum(rank not in part.numbers for rank in range(part.size))
-        for number in part.numbers:
-            job.start(argv, {**env, "MALT_RANK": str(number)}, number=number, size=part.size)
+        for number, cores in zip(part.numbers, machine.bound(len(part.numbers), env), strict=True):
+            job.start(argv, {**env, "MALT_RANK": str(number)}, number=number, size=part.size, cores=cores)
 
     kind = RANKS._replace(size=part.size)
     finish = partial(_finish, options, recorded)

@@ -177,6 +177,7 @@ class Job:
         enter: Callable[[], None] | None = None,
         number: int | None = None,
         size: int = sys.maxsize,
+        cores: Iterable[int] = (),
     ) -> Rank:
         """Start the next rank.
 
@@ -192,6 +193,8 @@ class Job:
         size : int, optional
             How many ranks the job has: a number from there on is that of a witness, which does not
             run `argv`.
+        cores : iterable of int, optional
+            The hardware threads that the rank may use; by default those of this process.
 
         Raises
         ------
@@ -204,7 +207,8 @@ class Job:
         ours: list[int] = []
         theirs: list[int] = []
 
-        steps = [step for step in (enter, self._preexec) if step is not None]
+        bind = partial(os.sched_setaffinity, 0, cores) if cores else None
+        steps = [step for step in (enter, bind, self._preexec) if step is not None]
 
         def prepare() -> None:
             for step in steps:

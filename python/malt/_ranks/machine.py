@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 THREADS = (
     "OMP_NUM_THREADS",
@@ -35,12 +36,45 @@ def crowding(count: int, env: Mapping[str, str]) -> list[str]:
         names = shared[0] + (" and the like" if len(shared) > 1 else "")
         here = f"{usable} core{'s'[: usable != 1]}, {count} rank{'s'[: count != 1]}"
         said.append(f"{share} thread{'s'[: share != '1']} for each rank ({names}; {here})")
+    if binds(env) and not shares(count):
+        said.append(f"MALT_BIND has no effect: there are more ranks than the {len(os.sched_getaffinity(0))} cores")
     if count > usable:
         said.append(
             f"{count} ranks share {usable} core{'s'[: usable != 1]} and take turns: "
             f"expect no more speed than from {usable}"
         )
     return said
+
+
+def binds(env: Mapping[str, str]) -> bool:
+    """Tell whether ranks are to be bound to cores."""
+    return env.get("MALT_BIND", "").lower() not in ("", "0", "false")
+
+
+def shares(size: int, root: str = "/sys/devices/system/cpu") -> list[list[int]]:
+    """Return the hardware threads of each of `size` ranks, all of which differ; none, where there are more ranks.
+
+    Ranks get whole cores, and neighbours get adjacent ones. With more ranks than cores each
+    has one thread, and the second ones of the cores come last.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    together: dict[str, list[int]] = {}
+    for thread in usable:
+        siblings = _read(f"{root}/cpu{thread}/topology/thread_siblings_list").strip()
+        together.setdefault(siblings or str(thread), []).append(thread)
+    cores = list(together.values())
+    if size > len(usable):
+        return []
+    if size > len(cores):
+        last = sorted((place, thread) for core in cores for place, thread in enumerate(core))
+        return [[thread] for _, thread in last[:size]]
+    each = len(cores) // size
+    return [list(chain(*cores[each * rank : each * (rank + 1)])) for rank in range(size)]
+
+
+def bound(size: int, env: Mapping[str, str]) -> list[list[int]]:
+    """Return `shares` if ranks of this environment are to be bound, and can be; else nothing for each."""
+    return (shares(size) if binds(env) else []) or [[]] * size
 
 
 def cores() -> int:
