@@ -140,13 +140,82 @@ func TestDeathWhileTheExchangeConnects(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		fill(v.Bytes(), float32(w.Rank()))
-		if _, err := v.Sync(ctx, 1); err != nil {
+		return mean(ctx, v, float32(w.Rank()), 0.5)
+	})
+}
+
+// mean syncs a vector, of which this rank has a value, and expects another one.
+func mean(ctx context.Context, v *libmalt.Vector, own, want float32) error {
+	fill(v.Bytes(), own)
+	if _, err := v.Sync(ctx, 1); err != nil {
+		return err
+	}
+	if x, err := constant(v.Bytes()); err != nil || x != want {
+		return fmt.Errorf("the mean is %v (%v), expected %v", x, err, want)
+	}
+	return nil
+}
+
+// eager is a rank of three: where words are made that only an exchange needs, ranks 0 and 2 wait
+// for rank 1, which comes there when rank 2 has died, and does without.
+type eager struct {
+	rdma.Viewed
+	waits [3]chan struct{} // closed by a rank that waits for words
+	die   func()           // of rank 2, once
+	made  context.Context  // ends when the others have made the vector
+}
+
+func (l *eager) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
+	if !strings.HasSuffix(name, "/done") {
+		return l.Viewed.Words(ctx, name, n)
+	}
+	if l.Rank() == 2 { // what it has left stays
+		_, _ = l.Viewed.Words(&observed{Context: l.made, waits: l.waits[2]}, name, n)
+		return nil, errKilled
+	}
+	return l.Viewed.Words(&observed{Context: ctx, waits: l.waits[l.Rank()]}, name, n)
+}
+
+func (l *eager) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	if l.Rank() == 1 && strings.HasPrefix(name, "v/") {
+		<-l.waits[0]
+		<-l.waits[2]
+		l.die()
+	}
+	return l.Viewed.Subscribe(ctx, name, s, senders)
+}
+
+// observed is a context of a call that says when it begins to wait.
+type observed struct {
+	context.Context
+	once  sync.Once
+	waits chan struct{}
+}
+
+func (c *observed) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.waits) })
+	return c.Context.Done()
+}
+
+// TestDeathSeenBeforeTheExchangeConnects: a rank that hears of a death before it connects the
+// exchange does without, and another that has begun to connect does not wait for it.
+func TestDeathSeenBeforeTheExchangeConnects(t *testing.T) {
+	ts := inmem.NewHosts(0, 0, 1)
+	waits := [3]chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	made, end := context.WithCancel(t.Context())
+	var making sync.WaitGroup
+	making.Add(2)
+	go func() { making.Wait(); end() }()
+	survivorsOn(t, ts, 1, func(tr rdma.Transport) rdma.Transport {
+		return &eager{tr.(rdma.Viewed), waits, sync.OnceFunc(func() { inmem.Kill(ts[2]) }), made}
+	}, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, acrossLength, "start=own")
+		if w.Rank() == 2 {
+			return errKilled
+		}
+		if making.Done(); err != nil {
 			return err
 		}
-		if x, err := constant(v.Bytes()); err != nil || x != 0.5 {
-			return fmt.Errorf("the mean is %v (%v), expected 0.5", x, err)
-		}
-		return nil
+		return mean(ctx, v, float32(w.Rank()), 0.5)
 	})
 }

@@ -151,6 +151,7 @@ type making struct {
 	joined chan error
 	stop   context.CancelFunc
 	found  *rdma.PeerError // a death, in connecting, on which the transport had yet to decide
+	begun  uint64          // the generation of the view in which it connects
 
 	failure error  // of this rank, told to all
 	done    func() // when all has succeeded
@@ -245,6 +246,7 @@ func (m *making) join() (bool, error) {
 	}
 	m.found = nil
 	if m.joined == nil {
+		m.begun = m.w.job.Adopt().Generation
 		var ctx context.Context
 		ctx, m.stop = context.WithCancel(context.Background())
 		m.joined = make(chan error, 1)
@@ -257,6 +259,9 @@ func (m *making) join() (bool, error) {
 	case err := <-m.joined:
 		m.stop()
 		m.joined = nil
+		if errors.Is(err, context.Canceled) && m.overtaken() {
+			return m.join()
+		}
 		var dead *rdma.PeerError
 		if errors.As(err, &dead) && (m.w.job.Undecided(dead) || core.LeftOut(m.w.job.T, dead.Rank)) {
 			m.found = dead // connects again, once that is decided: now, perhaps, and then nobody rings
@@ -270,9 +275,16 @@ func (m *making) join() (bool, error) {
 		}
 		return err == nil, err
 	default:
+		if m.overtaken() {
+			m.stop()
+		}
 		return false, m.part.Look()
 	}
 }
+
+// overtaken tells whether there is a newer view than that in which this rank connects. Others
+// may do without a part of the connection there, so this rank would wait for them in vain.
+func (m *making) overtaken() bool { return m.w.job.Adopt().Generation != m.begun }
 
 // abandon undoes what there is; the others have been told already.
 func (m *making) abandon() {

@@ -31,6 +31,13 @@ var ofSettling = []mutation{
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
 	},
 	{
+		line:   "making: a rank waits for the memory of those that have heard of a death before",
+		in:     "libmalt.making.overtaken",
+		old:    "$m.w.job.Adopt().Generation != $m.begun",
+		new:    "false",
+		caught: "TestDeathSeenBeforeTheExchangeConnects", how: "timed out",
+	},
+	{
 		line:   "settling: an update for some receivers is forwarded to others",
 		in:     "libmalt/boxes.Boxes.Held",
 		old:    "$u.Age == named",
