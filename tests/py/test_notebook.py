@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 from collections.abc import Iterator
@@ -330,3 +331,26 @@ def test_functions_and_lambdas_of_cells_run_with_malt_run(kernel: Kernel) -> Non
     cell = kernel.run("def fail():\n    raise KeyError('the reason')\nmalt.run(fail, 2)")
     assert cell.name == "KeyError"
     assert "raise KeyError('the reason')" in cell.error
+
+
+def test_a_report_is_shown_below_its_cell() -> None:
+    with Kernel() as kernel:
+        kernel.ok("%load_ext malt")
+        first = kernel.run("%%malt -n 2 --report\nimport time, malt\nv = malt.Vector(10)\nr = malt.rank()")
+        assert "2 ranks took" in first.texts[-1], first
+        cell = kernel.run(
+            "%%malt --report\nfor step in range(5):\n    time.sleep(0.2 * r)\n    v.array[:] += 1\n    v.sync()"
+        )
+        assert cell.error == ""
+        assert "The best single change is to give rank 1 less work" in cell.texts[-1]
+        page = html.unescape(cell.displays[-1]["data"]["text/html"])
+        assert page.startswith('<iframe title="Report" srcdoc="<!doctype html>')
+        assert re.search(r"title='waiting for others: (0\.[5-9]|1\.)", page), page
+        assert kernel.run("%%malt\n_ = v.sync()").displays == []
+        kernel.run("%malt restart")
+        assert "2 ranks took" in kernel.run("%%malt --report\nimport malt\nmalt.barrier()").texts[-1]
+
+
+def test_a_report_needs_ranks_that_record(kernel: Kernel) -> None:
+    error = kernel.run("%%malt --report\npass").error
+    assert f"--report, but {N} ranks are running that were started without it" in error

@@ -53,12 +53,16 @@ name = Kind("malt run", "rank").name
 
 def write(file: BinaryIO, story: Story, facts: Facts, _: bool = False) -> str:
     """Write the page."""
-    title = escape(facts["command"])
-    page = f'<title>{title}</title><meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
     left = left_out(story)
-    body = body_of(facts, left)
-    file.write(f'<!doctype html><html lang="en"><meta charset="utf-8">{page}<body>{body}</body></html>\n'.encode())
+    file.write(page(facts, left).encode())
     return left
+
+
+def page(facts: Facts, left: str) -> str:
+    """Return the page."""
+    title = f'<title>{escape(facts["command"])}</title><meta name="viewport" content="width=device-width">'
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8">{title}<style>{STYLE}</style>'
+    return f"{head}<body>{body_of(facts, left)}</body></html>\n"
 
 
 def body_of(facts: Facts, left: str = "") -> str:

@@ -10,6 +10,8 @@ import time
 from types import TracebackType
 from typing import Any
 
+from malt._ranks.story import EVERY
+
 from ._errors import Interrupted
 from ._team import Team
 
@@ -99,6 +101,7 @@ class Round:
         self._children_at: float | None = None
         self._tell_at: float | None = None
         self._told = False
+        self._look_at: float | None = None
 
     def run(self, kind: str, content: Any = None) -> None:
         """Send the request and return when all have answered or died, `Team.broken`, or `killed`."""
@@ -116,6 +119,9 @@ class Round:
                     team.interrupt_children(self._waiting)
                 if self._tell_at is not None and now >= self._tell_at:
                     self._tell()
+                if team.story is not None and (self._look_at is None or now >= self._look_at):
+                    team.collector.look()
+                    self._look_at = now + EVERY
                 until = self._deadline()
                 job.wait(until, lambda: self._over() or self._deadline() != until)  # noqa: B023 (called at once)
             if not team.broken:
@@ -124,7 +130,7 @@ class Round:
             job.forget(self._button.fileno())
 
     def _deadline(self) -> float | None:
-        times = (self._interrupt_at, self._children_at, self._tell_at, self._team.overdue)
+        times = (self._interrupt_at, self._children_at, self._tell_at, self._look_at, self._team.overdue)
         return min((at for at in times if at is not None), default=None)
 
     def _over(self) -> bool:

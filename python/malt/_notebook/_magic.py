@@ -7,10 +7,14 @@ import atexit
 import os
 import sys
 import uuid
+from html import escape
 from typing import Any
 
+from malt._cli import report, trace
+from malt._cli.facts import facts
 from malt._ranks import machine
 from malt._ranks.run import death
+from malt._ranks.story import Story
 
 from ._cell import Round, StopButton
 from ._errors import CellError, CellSyntaxError, Interrupted, RankDiedError
@@ -36,6 +40,7 @@ class Magics:
         self._team: Team | None = None
         self._size: int | None = None  # of the last team
         self._on_death: str | None = None  # of the last team
+        self._records = False  # whether the last team does
         self._lost = ""  # why the last one is gone, until that has been said
 
     # ------------------------------------------------------------------- commands
@@ -48,7 +53,7 @@ class Magics:
         self._check_syntax(cell or "")
         with StopButton() as button:
             values = pack(self._shell.user_ns, options.input)
-            team = self._running(options.ranks, options.on_death, button)
+            team = self._running(options.ranks, options.on_death, button, options.report)
             show = shown(options.show, team.size, min(team.present))
             request = {
                 "source": cell if (cell or "").startswith("%%") else f"# %%malt {line}\n{cell}",  # lines as in the cell
@@ -58,7 +63,27 @@ class Magics:
                 "show": show,
             }
             team.screen.several = len(show) > 1
-            self._run(team, request, button)
+            if options.report:
+                team.collector.look()  # what was before the cell
+                team.story = Story(keep=False)
+            try:
+                self._run(team, request, button)
+            finally:
+                if team.story is not None:
+                    self._report(team, team.story, line)
+                    team.story = None
+
+    def _report(self, team: Team, story: Story, line: str) -> None:
+        """Show what the ranks have done."""
+        team.collector.look()
+        found = facts(team.job.ranks, story, ["%%malt", *line.split()], os.environ)
+        plain = "\n".join(found["verdict"]) or "malt: the ranks have called nothing of MALT in this cell"
+        if not hasattr(self._shell, "kernel"):
+            print(plain)
+            return
+        page = escape(report.page(found, trace.left_out(story)))
+        frame = f'<iframe title="Report" srcdoc="{page}" style="width: 100%; height: 40rem; border: 0"></iframe>'
+        self._shell.display_pub.publish({"text/html": frame, "text/plain": plain}, {})
 
     def line(self, line: str) -> None:
         """Show, restart or end the ranks of ``%%malt``; ``%malt --help`` shows the options."""
@@ -90,11 +115,11 @@ class Magics:
 
     # ------------------------------------------------------------------ the ranks
 
-    def _running(self, size: int | None, on_death: str | None, button: StopButton) -> Team:
+    def _running(self, size: int | None, on_death: str | None, button: StopButton, records: bool) -> Team:
         """Return the ranks; start them if there are none."""
         team = self._team
         if team is None:
-            team = self._start(self._chosen(size), on_death, button)
+            team = self._start(self._chosen(size), on_death, button, records)
             if self._lost:
                 print(f"malt: {_ranks(team.size, 'new ')}, without variables: {self._lost}", file=sys.stderr)
                 self._lost = ""
@@ -108,6 +133,11 @@ class Magics:
                 f"%%malt: --on-death {on_death}, but {_ranks(team.size)} run with --on-death {running}",
                 do=f"Leave it out to use them. %malt restart --on-death {on_death} starts others.",
             )
+        elif records and not team.records:
+            raise CellError(
+                f"%%malt: --report, but {_ranks(team.size)} are running that were started without it",
+                do="%malt stop ends them; then %%malt --report starts others.",
+            )
         elif team.look():
             raise self._died(team, "since the last cell; this cell has not been run")
         return team
@@ -120,10 +150,10 @@ class Magics:
             print(f"malt: {_ranks(found)}, one for each core of this machine; -n sets another number")
         return found
 
-    def _start(self, size: int, on_death: str | None, button: StopButton) -> Team:
-        on_death = on_death or self._on_death
+    def _start(self, size: int, on_death: str | None, button: StopButton, records: bool = False) -> Team:
+        on_death, records = on_death or self._on_death, records or self._records
         try:
-            team = Team(size, Screen(self._shell, size), on_death)
+            team = Team(size, Screen(self._shell, size), on_death, records)
         except OSError as error:
             raise CellError(
                 f"%%malt: {_ranks(size)} could not be started", str(error), "Start fewer, or raise ulimit -n or -u."
@@ -142,7 +172,7 @@ class Magics:
         if size != self._size:
             for note in machine.crowding(size, {}):
                 print(f"malt: {note}", file=sys.stderr)
-        self._size, self._on_death = size, on_death
+        self._size, self._on_death, self._records = size, on_death, records
         self._team = team
         return team
 

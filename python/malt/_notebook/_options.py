@@ -22,6 +22,7 @@ CELL_EXAMPLES = """\
   %%malt                         on the ranks that run, or else on one for each core
   %%malt -i rate data -o loss    send two variables; get a list of the ranks' losses
   %%malt --show all              figures and results of all ranks, not only of rank 0
+  %%malt -n 4 --report           a page about the cell, with its times and waits
   %%malt -n 4 --on-death continue    if a rank dies, the cell and later ones go on without it
 """
 
@@ -38,7 +39,7 @@ ACTIONS = ("status", "restart", "stop")
 
 
 def _cell_parser() -> Parser:
-    usage = "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS] [--on-death WHAT]"
+    usage = "%%%%malt [-n RANKS] [-i NAME …] [-o NAME …] [--show RANKS] [--on-death WHAT] [--report]"
     made = Parser("", usage, CELL, CELL_EXAMPLES)
     made.prog = "%%malt"
     made.add_argument(
@@ -57,6 +58,11 @@ def _cell_parser() -> Parser:
         help="ranks whose results and figures are shown, such as 0,2 or all; default: the lowest",
     )
     _add_on_death(made)
+    made.add_argument(
+        "--report",
+        action="store_true",
+        help="show below the cell where its time went, waits, bytes, ages and loss; it is for ranks that it starts",
+    )
     return made
 
 

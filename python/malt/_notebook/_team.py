@@ -16,6 +16,7 @@ from malt._ranks.processes import members
 from malt._ranks.rank import Outcome, farewell
 from malt._ranks.room import see_room
 from malt._ranks.run import calling
+from malt._ranks.story import ROOM, Collector, Story
 
 from ._channel import Channel, pair, send
 from ._outcome import named
@@ -42,6 +43,8 @@ class Team:
         Shows their output.
     on_death : {"stop", "continue"}, optional
         What a rank's death does; by default what MALT_ON_DEATH says.
+    records : bool, optional
+        Whether the ranks record events.
 
     Attributes
     ----------
@@ -50,20 +53,24 @@ class Team:
         a rank has died and the others go on.
     """
 
-    def __init__(self, size: int, screen: Screen, on_death: str | None = None) -> None:
+    def __init__(self, size: int, screen: Screen, on_death: str | None = None, records: bool = False) -> None:
         see_room(size, more=1)
         self.size = size
         self.screen = screen
         self.on_death = on_death
+        self.records = records
+        self.story: Story | None = None
+        """Gets the events of the cell that runs."""
         self.since = time.time()
         self.cells = 0
         self.hear: Callable[[int, str, Any], None] = lambda *_: None
         self.job = Job(screen)
         self.job.mourn = self._mourn
+        self.collector = Collector(self.job, self._take)
         self._channels: dict[int, Channel] = {}
         self._silent: dict[int, float] = {}  # have hung up, and when
         self._pid = os.getpid()
-        env = job_environment(size, on_death)
+        env = job_environment(size, on_death) | ({"MALT_EVENTS": str(ROOM)} if records else {})
         try:
             for number in range(size):
                 self._start(number, {**env, "MALT_RANK": str(number)})
@@ -80,6 +87,10 @@ class Team:
         finally:
             theirs.close()
         self.job.watch(ours.fileno(), partial(self._receive, number))
+
+    def _take(self, number: int, joined: float, records: bytes, lost: int) -> None:
+        if self.story is not None:
+            self.story.take(number, joined, records, lost)
 
     def _receive(self, number: int) -> None:
         message = self._channels[number].receive()
@@ -175,3 +186,4 @@ class Team:
             self.job.stop()
             self.job.wait()
         self.job.close()
+        self.collector.close()
