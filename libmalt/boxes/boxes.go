@@ -1,7 +1,6 @@
 package boxes
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"malt/graphs"
@@ -17,13 +16,12 @@ import (
 type Boxes struct {
 	*core.Member
 
-	Codec  codec.Codec
-	totals codec.Cumulative // is Codec; nil: it is not
-	era    uint64           // call that began it: only totals of the same one are added up
-	old    uint64           // see Age
-	level  uint64           // what all ranks had changed up to here was sent before all met
-	Route  core.Route
-	runs   []reduce.Run // of a vector: its elements
+	Codec    codec.Codec
+	counting counting
+	era      uint64 // call that began it: only totals of the same one are added up
+	level    uint64 // what all ranks had changed up to here was sent before all met
+	Route    core.Route
+	runs     []reduce.Run // of a vector: its elements
 
 	ch      *channel
 	next    *channel // published, and perhaps not joined yet
@@ -46,14 +44,23 @@ type Boxes struct {
 // New is for an object of these elements, or of bytes. Abandon it after an error, too.
 func New(m *core.Member, runs []reduce.Run, kind codec.Kind, rows spvec.Shape, fold reduce.Op) (*Boxes, error) {
 	b := &Boxes{Member: m, Route: core.BoxesOnly{}, runs: runs}
+	var c codec.Codec
 	var err error
 	if fold.Changes() {
-		b.Codec, err = codec.NewChanges(m, runs, fold)
+		c, err = codec.NewChanges(m, runs, fold)
 	} else {
-		b.Codec, err = codec.New(kind, m, rows)
+		c, err = codec.New(kind, m, rows)
 	}
-	b.totals, _ = b.Codec.(codec.Cumulative)
+	b.Uses(c)
 	return b, err
+}
+
+// Uses makes c the codec of b.
+func (b *Boxes) Uses(c codec.Codec) {
+	b.Codec, b.counting = c, once{b}
+	if sums, ok := c.(codec.Cumulative); ok {
+		b.counting = &totals{b: b, codec: sums}
+	}
 }
 
 // Memory is the mapping that begins with the object's, of the route; nil: it needs none.
@@ -103,7 +110,9 @@ func (b *Boxes) Use(view rdma.View) {
 	}
 	b.CatchUp() // what the ranks agreed on is about the old boxes
 	b.countOverwritten(true)
-	b.keepAll()
+	for i := range b.ch.sources {
+		b.counting.keep(&b.ch.sources[i])
+	}
 	_ = b.ch.close() // nothing is lost: this rank has left it
 	b.ch = c
 	b.forget(rdma.Everyone(b.Job.Size))
@@ -130,20 +139,15 @@ func (b *Boxes) Abandon() {
 // Settled says that all ranks have the present values; with summed, that they have the sum
 // of the shares of those ranks.
 func (b *Boxes) Settled(summed []int) {
-	if b.totals != nil {
-		for i := range b.ch.sources {
-			src := &b.ch.sources[i]
-			if summed != nil && !slices.Contains(summed, src.rank) { // it has died
-				_ = b.total(src) // after an error the last one counts
-				b.keep(src)
-			} else if src.has {
-				src.release()
-			}
-		}
-		b.era = b.Job.Calls()
-	}
+	b.counting.settled(summed)
 	b.Codec.Settled(summed)
 }
+
+// Share is what this rank adds to a sum over all ranks, and since which call.
+func (b *Boxes) Share() ([]byte, uint64) { return b.counting.share() }
+
+// Age is that of totals.
+func (b *Boxes) Age() uint64 { return b.counting.age() }
 
 // AllReduce is the route's.
 func (b *Boxes) AllReduce(c core.Call, op reduce.Op) core.Stepper { return b.Route.AllReduce(c, op) }
@@ -169,9 +173,7 @@ func (b *Boxes) CatchUp() {
 	}
 	queue := b.queues()
 	if queue || l.Seen {
-		if b.totals == nil {
-			b.ch.skip(l.Heads)
-		}
+		b.counting.skip(l.Heads)
 		b.leave(l.Among)
 		b.void = queue && b.unfolds > 0 && !l.Seen
 		b.back = queue && l.Back

@@ -3,7 +3,6 @@
 package boxes
 
 import (
-	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -31,12 +30,6 @@ func (b *Boxes) Explored(m Mode, survives bool) {
 
 // Of says of what elements b is.
 func (b *Boxes) Of(runs []reduce.Run) { b.runs = runs }
-
-// Uses gives b another codec.
-func (b *Boxes) Uses(c codec.Codec) {
-	b.Codec = c
-	b.totals, _ = c.(codec.Cumulative)
-}
 
 // Box is the box of b, and its readers. Connect gives it, Hear what comes from rank.
 func (b *Boxes) Box() (rdma.Outbox, rdma.Spec, []int) { return b.ch.out, b.ch.spec, b.ch.readers }
@@ -76,11 +69,8 @@ func (b *Boxes) State() []any {
 		src := &b.ch.sources[i]
 		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.graph != nil, src.reads, src.inbox)
 	}
-	if b.totals != nil {
+	if _, plain := b.counting.(once); !plain || b.Route != (core.BoxesOnly{}) {
 		state = append(state, b.era, b.syncing.stage)
-	}
-	if b.Route != (core.BoxesOnly{}) {
-		state = append(state, b.syncing.stage)
 	}
 	return state
 }

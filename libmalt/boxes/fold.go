@@ -48,7 +48,7 @@ func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, slack in
 func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 	n := len(b.updates)
 	for _, u := range b.updates {
-		if b.totals != nil && u.Seq <= u.Read {
+		if !b.counting.fresh(u.Seq, u.Read) {
 			n-- // an earlier gather has counted it
 		}
 	}
@@ -64,13 +64,12 @@ func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 // the same bits. If all send to all from several hosts the order is that of
 // reduce.Subtotal.
 func (b *Boxes) fold(op reduce.Op, updates []codec.Update) {
-	alone := len(updates) == 0 && (b.totals == nil || b.Job.Size == 1)
-	if alone || len(b.Data) == 0 {
+	start := time.Now()
+	if len(b.Data) == 0 || b.Codec.Fold(op, b.weight, updates) {
+		b.Counts.FoldTime += time.Since(start)
 		return
 	}
-	start := time.Now()
-	if b.Codec.Fold(op, b.weight, updates) {
-		b.Counts.FoldTime += time.Since(start)
+	if len(updates) == 0 {
 		return
 	}
 	if op == reduce.Replace {

@@ -16,9 +16,8 @@ import (
 // Begin waits as the rule says and returns the updates to fold, in the order of ranks. Until
 // End no other call on b is let in. An error needs no End.
 func (b *Boxes) Begin(ctx context.Context) ([]codec.Update, error) {
-	if b.totals != nil {
-		return nil, say.Errorf(core.ErrUnsupported, "%s: a function does not go with the fold of changes", b.Called("gather")).
-			At("the updates are totals, of which the newest counts").Try("Leave fold= out, or make the vector with fold=mean.")
+	if err := b.Codec.Shows(); err != nil {
+		return nil, err
 	}
 	if err := b.gatherRaw(ctx); err != nil {
 		return nil, err
@@ -98,14 +97,12 @@ func (b *Boxes) folded() {
 		if !src.has {
 			continue
 		}
-		if src.held.Data != nil && (b.totals == nil || src.held.Seq > src.read) {
+		if src.held.Data != nil && b.counting.fresh(src.held.Seq, src.read) {
 			src.folded++
 			src.edge.Fold(b.age(src.held.Clock), len(src.held.Data))
 			src.read = src.held.Seq
 		}
-		if b.totals == nil {
-			src.release()
-		}
+		b.counting.folded(src)
 	}
 	b.pass()
 	b.bury()
@@ -275,27 +272,26 @@ func (o *gathering) lockstep() error {
 		if src.has && src.held.Clock == b.Clock() {
 			continue // kept by End(false)
 		}
-		if b.totals != nil {
-			if err := b.total(src); err != nil {
-				return err
-			}
-			continue
-		}
-		if slices.Contains(o.lost, src.rank) {
-			continue // it may have reached some of its readers, and not others
-		}
-		if src.has {
-			o.drop(src) // a collective has raised the clock since
-		}
-		if src.held, src.has = b.given(src); src.has {
-			continue
-		}
-		var err error
-		if src.held, src.has, err = src.inbox.At(b.Clock()); err != nil {
+		if err := b.counting.take(o, src); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takeAt takes the update of this clock.
+func (o *gathering) takeAt(src *source) (err error) {
+	b := o.b
+	if slices.Contains(o.lost, src.rank) {
+		return nil // it may have reached some of its readers, and not others
+	}
+	if src.has {
+		o.drop(src) // a collective has raised the clock since
+	}
+	if src.held, src.has = b.given(src); !src.has {
+		src.held, src.has, err = src.inbox.At(b.Clock())
+	}
+	return err
 }
 
 // newest waits, in ssp, until no live in-neighbour is too far behind, and takes
@@ -317,23 +313,24 @@ func (o *gathering) newest() error {
 		return nil
 	}
 	for i := range b.ch.sources {
-		src := &b.ch.sources[i]
-		if b.totals != nil {
-			if err := b.total(src); err != nil {
-				return err
-			}
-			continue
-		}
-		u, ok, err := src.inbox.Next()
-		if err != nil {
+		if err := b.counting.take(o, &b.ch.sources[i]); err != nil {
 			return err
 		}
-		if ok {
-			src.held, src.has = u, true
-		}
-		if src.has && !o.rule.Takes(b.Clock(), src.held.Clock) {
-			o.drop(src)
-		}
+	}
+	return nil
+}
+
+// takeNewest takes the newest update, unless it is too old.
+func (o *gathering) takeNewest(src *source) error {
+	u, ok, err := src.inbox.Next()
+	if err != nil {
+		return err
+	}
+	if ok {
+		src.held, src.has = u, true
+	}
+	if src.has && !o.rule.Takes(o.b.Clock(), src.held.Clock) {
+		o.drop(src)
 	}
 	return nil
 }
@@ -403,7 +400,7 @@ func (o *gathering) drain() (took bool, err error) {
 // collect lists the held updates for the fold.
 func (o *gathering) collect() {
 	b := o.b
-	b.aged(o.rule)
+	b.counting.aged(o.rule)
 	b.updates = b.updates[:0]
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]

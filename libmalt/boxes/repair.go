@@ -129,7 +129,7 @@ func (b *Boxes) drop(which func(source) bool) {
 		if !which(s) {
 			return false
 		}
-		b.keep(&s)
+		b.counting.keep(&s)
 		if c.spec.Mode == rdma.Newest {
 			s.countOverwritten(true)
 		}

@@ -47,15 +47,11 @@ func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float
 		return say.Errorf(core.ErrState, "%s: %d scatters without a gather, and %s allows %d", b.Called("scatter"), b.unfolds+1, b.ch.mode.Rule, b.unfolds).
 			In(b.Called("scatter")).Try("Call gather() first, or sync(), which does both.")
 	}
-	if to != nil && b.totals != nil {
-		return say.Errorf(core.ErrUnsupported, "%s: to= does not go with the fold of changes", b.Called("scatter")).
-			At("the sum of changes is that of all ranks").Try("Leave to= out.")
-	}
 	o.b, o.n, o.named, o.weight, o.late = b, n, to != nil, weight, o.late[:0]
 	if err := o.address(to); err != nil {
 		return err
 	}
-	return b.Codec.Name(rows)
+	return b.Codec.Name(rows, to)
 }
 
 // address finds out whom the scatter is for.

@@ -14,8 +14,8 @@ func (b *Boxes) countOverwritten(closing bool) {
 		return
 	}
 	for i := range b.ch.sources {
-		if b.totals != nil && !closing {
-			_ = b.total(&b.ch.sources[i]) // of this era; an error comes again, in the gather
+		if !closing {
+			b.counting.look(&b.ch.sources[i])
 		}
 		b.ch.sources[i].countOverwritten(closing)
 	}
@@ -23,13 +23,8 @@ func (b *Boxes) countOverwritten(closing bool) {
 
 func (s *source) countOverwritten(closing bool) {
 	lost := s.lost + s.inbox.Published() - s.folded
-	if !closing {
-		if u, ok, err := s.inbox.Next(); ok && err == nil {
-			s.held, s.has = u, true
-		}
-		if s.has && s.held.Seq != s.read {
-			lost--
-		}
+	if !closing && s.has && s.held.Seq != s.read {
+		lost--
 	}
 	// The sender may have published between the two looks.
 	if int64(lost-s.edge.Overwritten) > 0 {

@@ -1,20 +1,29 @@
 package boxes
 
 import (
+	"slices"
+
 	"malt/internal/say"
+	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/rule"
 	"malt/rdma"
 )
 
-// Of totals the newest of each sender counts, until a newer one has come: its slot stays
+// totals counts of each sender the newest update, until a newer one has come: its slot stays
 // pinned from one gather to the next, and is copied only where it cannot stay. Those of
 // another era are as if they had not come: there the same changes are part of the start.
+type totals struct {
+	b     *Boxes
+	codec codec.Cumulative // the boxes'
+	old   uint64           // see age
+}
 
-// total takes the newest total of a sender, in lock-step that of this clock: so all ranks have
+// take takes the newest total of a sender, in lock-step that of this clock: so all ranks have
 // the same ones. A rank that is behind is away, and what it sends when it is back counts at
 // its next clock, unless it is dead: then all find the same.
-func (b *Boxes) total(src *source) (err error) {
+func (t *totals) take(_ *gathering, src *source) (err error) {
+	b := t.b
 	clock, _ := src.inbox.Clock() // before the look: the total is at least so new
 	src.at = max(clock, b.level)
 	own := b.Clock()
@@ -26,7 +35,7 @@ func (b *Boxes) total(src *source) (err error) {
 	case clock == own || clock == own+1:
 		u, ok, err = src.inbox.At(own)
 	case clock > own || !b.ch.view.Has(src.rank): // while this rank was away; and a newer total holds the older one
-		b.keep(src) // At lets go of it
+		t.keep(src) // At lets go of it
 		u, ok, err = src.inbox.At(clock)
 	}
 	if !ok || err != nil {
@@ -46,42 +55,54 @@ func (b *Boxes) total(src *source) (err error) {
 	return nil
 }
 
-// keep copies the held total and lets go of it.
-func (b *Boxes) keep(src *source) {
-	if b.totals != nil && src.has {
-		b.totals.Keep(src.rank, src.held.Data)
-		src.release()
-	}
-}
+// look takes it: those of another era are not to be counted as lost. An error comes again, in
+// the gather.
+func (t *totals) look(src *source) { _ = t.take(nil, src) }
 
-func (b *Boxes) keepAll() {
-	for i := range b.ch.sources {
-		b.keep(&b.ch.sources[i])
-	}
-}
-
-// Age is how many clocks of the rank that was farthest behind the last gather lacked, of
-// those that are not away. Only totals have it.
-func (b *Boxes) Age() uint64 { return b.old }
-
-// aged is called where all totals of a gather have been taken.
-func (b *Boxes) aged(r rule.Rule) {
-	b.old = 0
+// aged finds the age of those that are not away.
+func (t *totals) aged(r rule.Rule) {
+	b := t.b
+	t.old = 0
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
-		if b.totals != nil && b.ch.view.Has(src.rank) && src.at < b.Clock() && !r.Waits(b.Clock(), src.at) { // else it was away
+		if b.ch.view.Has(src.rank) && src.at < b.Clock() && !r.Waits(b.Clock(), src.at) { // else it was away
 			_, gone := src.inbox.Clock()
 			if standing, _ := b.Job.Standing(src.rank, gone); rule.About(standing) == rule.Wait {
-				b.old = max(b.old, b.Clock()-src.at)
+				t.old = max(t.old, b.Clock()-src.at)
 			}
 		}
 	}
 }
 
-// Share is what this rank adds to a sum over all ranks, and since which call.
-func (b *Boxes) Share() ([]byte, uint64) {
-	if b.totals == nil {
-		return b.Data, 0
+func (t *totals) fresh(seq, read uint64) bool { return seq > read }
+
+func (t *totals) folded(*source) {}
+
+func (t *totals) keep(src *source) {
+	if src.has {
+		t.codec.Keep(src.rank, src.held.Data)
+		src.release()
 	}
-	return b.totals.Share(), b.era
 }
+
+// skip has nothing to do: what was sent before the call counts after it.
+func (t *totals) skip([]uint64) {}
+
+func (t *totals) settled(summed []int) {
+	for i := range t.b.ch.sources {
+		src := &t.b.ch.sources[i]
+		if summed != nil && !slices.Contains(summed, src.rank) { // it has died
+			t.look(src) // after an error the last one counts
+			t.keep(src)
+		} else if src.has {
+			src.release()
+		}
+	}
+	t.b.era = t.b.Job.Calls()
+}
+
+// age is how many clocks of the rank that was farthest behind the last gather lacked, of
+// those that are not away.
+func (t *totals) age() uint64 { return t.old }
+
+func (t *totals) share() ([]byte, uint64) { return t.codec.Share(), t.b.era }

@@ -68,11 +68,20 @@ func (p *changes) lay(mapped []byte) {
 	p.mapped, p.start, p.total, p.shadow = mapped, mapped[:n], mapped[n:2*n], mapped[2*n:3*n]
 }
 
-func (p *changes) Name(rows []int64) error {
-	if rows != nil {
+func (p *changes) Name(rows []int64, to []int) error {
+	switch {
+	case to != nil:
+		return say.Errorf(core.ErrUnsupported, "%s: to= does not go with the fold of changes", p.m.Called("scatter")).
+			At("the sum of changes is that of all ranks").Try("Leave to= out.")
+	case rows != nil:
 		return say.Errorf(core.ErrInvalid, "%s has the fold of changes: it is sent as a whole, and rows cannot be named", p.m).Try("Leave rows= out.")
 	}
 	return nil
+}
+
+func (p *changes) Shows() error {
+	return say.Errorf(core.ErrUnsupported, "%s: a function does not go with the fold of changes", p.m.Called("gather")).
+		At("the updates are totals, of which the newest counts").Try("Leave fold= out, or make the vector with fold=mean.")
 }
 
 func (p *changes) Encode(slot []byte, m Message) (int, spvec.Kind, error) {
@@ -95,8 +104,12 @@ func (p *changes) sum(weight float64, slot []byte) {
 }
 
 // Fold makes the array start + Σ totals + what has changed since the last scatter. All add
-// in the order of ranks: to the same bits, where the totals are the same.
+// in the order of ranks: to the same bits, where the totals are the same. Alone the array
+// stays as it is.
 func (p *changes) Fold(_ reduce.Op, _ float64, us []Update) bool {
+	if p.m.Job.Size == 1 {
+		return true
+	}
 	for lo := 0; lo < len(p.total); lo += len(p.room) {
 		hi := min(lo+len(p.room), len(p.total))
 		p.srcs = append(p.srcs[:0], p.start[lo:hi])

@@ -16,9 +16,9 @@ type Codec interface {
 	Most() int
 	Row() int
 
-	// Name puts rows into the next message, in any order; nil: those that it finds. It
-	// refuses what the caller has named wrongly.
-	Name(rows []int64) error
+	// Name puts rows into the next message, in any order; nil: those that it finds. to are
+	// receivers that the caller has named. It refuses what does not go.
+	Name(rows []int64, to []int) error
 	// Encode writes the next message to slot. What it has no memory for is in the
 	// message after it.
 	Encode(slot []byte, m Message) (bytes int, kind spvec.Kind, err error)
@@ -36,8 +36,9 @@ type Codec interface {
 	// Decode reads the updates of a gather. The other methods are about these, until the
 	// next.
 	Decode(us []Update) error
-	// Show makes them what a fold of the user's sees.
+	// Show makes them what a fold of the user's sees. Shows refuses one before they come.
 	Show(us []Update)
+	Shows() error
 	// Whole is the i-th laid out as the object is. Rows that it does not mention are, of
 	// a model, those of the object at the first call for i, of a gradient zero.
 	Whole(us []Update, i int) ([]byte, error)
@@ -100,10 +101,11 @@ func (dense) Settled([]int)                          {}
 func (dense) Widened()                               {}
 func (dense) Renewed()                               {}
 func (dense) Show([]Update)                          {}
+func (dense) Shows() error                           { return nil }
 func (dense) Fold(reduce.Op, float64, []Update) bool { return false }
 func (dense) Close() error                           { return nil }
 
-func (d dense) Name(rows []int64) error {
+func (d dense) Name(rows []int64, _ []int) error {
 	if rows != nil {
 		return say.Errorf(core.ErrInvalid, "%s is not sparse: it is sent as a whole, and rows cannot be named", d.m).Try("Make it with sparse=model or sparse=gradient.")
 	}

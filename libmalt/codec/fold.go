@@ -27,6 +27,8 @@ func (p *rows) Decode(us []Update) error {
 	return nil
 }
 
+func (p *rows) Shows() error { return nil }
+
 func (p *rows) Show(us []Update) {
 	for i := range us {
 		if u := &us[i]; u.Rows != nil {

@@ -31,7 +31,7 @@ type rows struct {
 func (p *rows) Most() int { return p.shape.MaxBytes() }
 func (p *rows) Row() int  { return p.shape.RowBytes() }
 
-func (p *rows) Name(rows []int64) error {
+func (p *rows) Name(rows []int64, _ []int) error {
 	if rows == nil {
 		p.search = true
 		return nil

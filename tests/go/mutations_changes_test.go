@@ -4,14 +4,14 @@ package tests
 var ofChanges = []mutation{
 	{
 		line:   "totals of another era are added up",
-		in:     "libmalt/boxes.Boxes.total",
+		in:     "libmalt/boxes.totals.take",
 		old:    "$u.Tag < $b.era",
 		new:    "false",
 		caught: "TestExploreChanges/async,_allreduce", how: "times, after",
 	},
 	{
 		line:   "a new era begins with the totals of the last",
-		in:     "libmalt/boxes.Boxes.Settled",
+		in:     "libmalt/boxes.totals.settled",
 		old:    "$src.release()",
 		new:    "",
 		caught: "TestExploreChanges/async,_allreduce", how: "times, after",
@@ -19,13 +19,13 @@ var ofChanges = []mutation{
 	{
 		line:   "a total that was folded is let go of",
 		in:     "libmalt/boxes.Boxes.folded",
-		old:    "if $b.totals == nil { $src.release() }",
+		old:    "$b.counting.folded($src)",
 		new:    "$src.release()",
 		caught: "TestExploreChanges/bsp,_uneven", how: "and has",
 	},
 	{
 		line:   "a dead rank counts up to the clock that it had come to",
-		in:     "libmalt/boxes.Boxes.total",
+		in:     "libmalt/boxes.totals.take",
 		old:    "$clock == $own || $clock == $own+1",
 		new:    "$clock == $own",
 		caught: "TestExploreChanges/bsp,_three_ranks,_a_death,_longer", big: true, how: "has folded the set",
@@ -33,13 +33,13 @@ var ofChanges = []mutation{
 	{
 		line:   "the total of a dead rank is lost with its box",
 		in:     "libmalt/boxes.Boxes.drop",
-		old:    "$b.keep(&$s)",
+		old:    "$b.counting.keep(&$s)",
 		new:    "",
 		caught: "TestExploreChanges/bsp,_a_death", how: "and has",
 	},
 	{
 		line:   "ranks differ in what they add at a clock",
-		in:     "libmalt/boxes.Boxes.total",
+		in:     "libmalt/boxes.totals.take",
 		old:    "$src.inbox.At(own)",
 		new:    "$src.inbox.At(clock)",
 		caught: "TestExploreChanges/bsp", how: "has folded the set",

@@ -46,8 +46,8 @@ var ofSurvivors = []mutation{
 	},
 	{
 		line:   "a dead rank that is behind counts where its update has arrived",
-		in:     "libmalt/boxes.gathering.lockstep",
-		old:    "if slices.Contains($lost, $src.rank) { continue }",
+		in:     "libmalt/boxes.gathering.takeAt",
+		old:    "if slices.Contains($lost, $src.rank) { return nil }",
 		new:    "",
 		caught: "TestExploreSurvivors/bsp,_three_ranks", big: true, how: "has folded the set",
 	},
