@@ -15,18 +15,14 @@ import (
 // and each sender has one that counts: its newest that has been read.
 type changes struct {
 	dense
-	runs  []reduce.Run
-	share float64 // of a change that counts: 1, or one by the number of ranks
-
-	mapped []byte // what the next three are cut from
-	start  []byte
-	total  []byte
-	shadow []byte // the array after the last scatter or gather; what it differs by is not in total
+	runs   []reduce.Run
+	op     reduce.Op
+	totals reduce.Totals
+	mapped []byte // what they are cut from
 	kept   [][]byte
 	counts []bool // by rank: kept is its newest total
 
-	srcs [][]byte
-	room [core.BlockBytes]byte
+	sums [][]byte
 }
 
 // Cumulative is a codec of which the newest update of each sender counts, until a newer
@@ -43,7 +39,7 @@ type Cumulative interface {
 // values at the first Settled. Close it where it is not used, too.
 func NewChanges(m *core.Member, runs []reduce.Run, op reduce.Op) (Codec, error) {
 	p := newChanges(m, runs, op)
-	mapped, err := m.Job.T.Map(max(3*p.bytes(), 1))
+	mapped, err := m.Job.T.Map(reduce.TotalsBytes(runs))
 	if err == nil {
 		p.lay(mapped)
 	}
@@ -51,21 +47,11 @@ func NewChanges(m *core.Member, runs []reduce.Run, op reduce.Op) (Codec, error) 
 }
 
 func newChanges(m *core.Member, runs []reduce.Run, op reduce.Op) *changes {
-	p := &changes{dense: dense{m, true}, runs: runs, share: 1, kept: make([][]byte, m.Job.Size), counts: make([]bool, m.Job.Size)}
-	if op == reduce.MeanChanges {
-		p.share = 1 / float64(m.Job.Size)
-	}
-	return p
-}
-
-func (p *changes) bytes() int {
-	last := p.runs[len(p.runs)-1]
-	return last.Off + last.Bytes
+	return &changes{dense: dense{m, true}, runs: runs, op: op, kept: make([][]byte, m.Job.Size), counts: make([]bool, m.Job.Size)}
 }
 
 func (p *changes) lay(mapped []byte) {
-	n := p.bytes()
-	p.mapped, p.start, p.total, p.shadow = mapped, mapped[:n], mapped[n:2*n], mapped[2*n:3*n]
+	p.mapped, p.totals = mapped, reduce.NewTotals(p.runs, p.op, p.m.Job.Size, mapped, core.BlockBytes)
 }
 
 func (p *changes) Name(rows []int64, to []int) error {
@@ -85,22 +71,8 @@ func (p *changes) Shows() error {
 }
 
 func (p *changes) Encode(slot []byte, m Message) (int, spvec.Kind, error) {
-	p.sum(m.Weight, slot)
-	return len(p.total), 0, nil
-}
-
-// sum adds what the array has changed by to the total, and copies that to slot, if there is one.
-func (p *changes) sum(weight float64, slot []byte) {
-	for lo := 0; lo < len(p.total); lo += len(p.room) {
-		hi := min(lo+len(p.room), len(p.total))
-		now := p.room[:hi-lo]
-		reduce.Copy(now, p.m.Data[lo:hi]) // another thread may be changing the array
-		reduce.Change(p.runs, lo, p.total[lo:hi], p.total[lo:hi], p.shadow[lo:hi], now, weight*p.share)
-		reduce.Copy(p.shadow[lo:hi], now)
-		if slot != nil {
-			reduce.Copy(slot[lo:hi], p.total[lo:hi])
-		}
-	}
+	p.totals.Add(p.m.Data, m.Weight, slot)
+	return len(p.totals.Sum), 0, nil
 }
 
 // Fold makes the array start + Σ totals + what has changed since the last scatter. All add
@@ -110,33 +82,27 @@ func (p *changes) Fold(_ reduce.Op, _ float64, us []Update) bool {
 	if p.m.Job.Size == 1 {
 		return true
 	}
-	for lo := 0; lo < len(p.total); lo += len(p.room) {
-		hi := min(lo+len(p.room), len(p.total))
-		p.srcs = append(p.srcs[:0], p.start[lo:hi])
-		for r, i := 0, 0; r < len(p.kept); r++ {
-			switch come := i < len(us) && us[i].Rank == r; {
-			case r == p.m.Job.Rank:
-				p.srcs = append(p.srcs, p.total[lo:hi])
-			case come:
-				p.srcs = append(p.srcs, us[i].Data[lo:hi])
-				i++
-			case p.counts[r]:
-				p.srcs = append(p.srcs, p.kept[r][lo:hi])
-			}
+	p.sums = p.sums[:0]
+	for r, i := 0, 0; r < len(p.kept); r++ {
+		switch come := i < len(us) && us[i].Rank == r; {
+		case r == p.m.Job.Rank:
+			p.sums = append(p.sums, p.totals.Sum)
+		case come:
+			p.sums = append(p.sums, us[i].Data)
+			i++
+		case p.counts[r]:
+			p.sums = append(p.sums, p.kept[r])
 		}
-		now := p.room[:hi-lo]
-		reduce.FoldRuns(reduce.Sum, p.runs, lo, now, p.srcs, nil, 0)
-		reduce.Change(p.runs, lo, p.m.Data[lo:hi], now, p.shadow[lo:hi], p.m.Data[lo:hi], 1)
-		reduce.Copy(p.shadow[lo:hi], now)
 	}
-	clear(p.srcs)
+	p.totals.Apply(p.m.Data, p.sums)
+	clear(p.sums)
 	return true
 }
 
 // Keep copies the newest total of a rank that can no longer be read where it is.
 func (p *changes) Keep(rank int, total []byte) {
 	if p.kept[rank] == nil {
-		p.kept[rank] = make([]byte, len(p.total))
+		p.kept[rank] = make([]byte, len(p.totals.Sum))
 	}
 	reduce.Copy(p.kept[rank], total)
 	p.counts[rank] = true
@@ -144,30 +110,27 @@ func (p *changes) Keep(rank int, total []byte) {
 
 // Share adds the last changes to the total.
 func (p *changes) Share() []byte {
-	p.sum(1, nil)
-	return p.total
+	p.totals.Add(p.m.Data, 1, nil)
+	return p.totals.Sum
 }
 
 // Settled begins a new era. After a sum of totals the array has those of these ranks; of
 // the others the kept ones count.
 func (p *changes) Settled(summed []int) {
+	p.sums = p.sums[:0]
 	if len(summed) > 0 && p.m.Job.Size > 1 {
-		first := p.m.Data
+		p.sums = append(p.sums, p.m.Data)
 		if len(summed) == 1 {
-			first = p.total
+			p.sums[0] = p.totals.Sum
 		}
-		p.srcs = append(p.srcs[:0], p.start, first)
 		for r, counts := range p.counts {
 			if counts && !slices.Contains(summed, r) {
-				p.srcs = append(p.srcs, p.kept[r])
+				p.sums = append(p.sums, p.kept[r])
 			}
 		}
-		reduce.FoldRuns(reduce.Sum, p.runs, 0, p.m.Data, p.srcs, nil, 0)
-		clear(p.srcs)
 	}
-	reduce.Copy(p.start, p.m.Data)
-	reduce.Copy(p.shadow, p.m.Data)
-	clear(p.total)
+	p.totals.Renew(p.m.Data, p.sums)
+	clear(p.sums)
 	clear(p.counts)
 }
 

@@ -16,12 +16,12 @@ func Explored(m *core.Member, shape spvec.Shape) Codec {
 // ExploredChanges is that of changes.
 func ExploredChanges(m *core.Member, runs []reduce.Run, op reduce.Op) Codec {
 	p := newChanges(m, runs, op)
-	p.lay(make([]byte, 3*p.bytes()))
+	p.lay(make([]byte, reduce.TotalsBytes(runs)))
 	return p
 }
 
 // ScratchOfChanges is as Scratch.
-var ScratchOfChanges = []string{"dense", "runs", "mapped", "srcs", "room"}
+var ScratchOfChanges = []string{"dense", "runs", "op", "mapped", "sums", "Runs", "srcs", "room"}
 
 // Scratch are the fields of a codec that are always written before they are read, or that
 // are not its own.

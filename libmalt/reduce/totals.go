@@ -1,0 +1,78 @@
+package reduce
+
+// Totals adds up what an array changes by since all ranks had the same values: its start. One
+// goroutine at a time.
+type Totals struct {
+	Runs  []Run
+	Share float64 // of a change that counts
+
+	Start  []byte
+	Sum    []byte // of the changes
+	Shadow []byte // the array after the last Add or Apply; what it differs by is not in Sum
+
+	srcs [][]byte
+	room []byte
+}
+
+// TotalsBytes is how much memory NewTotals takes.
+func TotalsBytes(runs []Run) int { return max(3*bytesOf(runs), 1) }
+
+func bytesOf(runs []Run) int {
+	last := runs[len(runs)-1]
+	return last.Off + last.Bytes
+}
+
+// NewTotals is for an array of these runs, with op, SumChanges or MeanChanges over so many
+// ranks. It takes block bytes at a time. The array has values at the first Renew.
+func NewTotals(runs []Run, op Op, ranks int, memory []byte, block int) Totals {
+	n := bytesOf(runs)
+	t := Totals{Runs: runs, Share: 1, Start: memory[:n], Sum: memory[n : 2*n], Shadow: memory[2*n : 3*n], room: make([]byte, block)}
+	if op == MeanChanges {
+		t.Share = 1 / float64(ranks)
+	}
+	return t
+}
+
+// Add adds what the array has changed by, times weight, to the sum, and copies that to dst, if
+// there is one.
+func (t *Totals) Add(array []byte, weight float64, dst []byte) {
+	for lo := 0; lo < len(t.Sum); lo += len(t.room) {
+		hi := min(lo+len(t.room), len(t.Sum))
+		now := t.room[:hi-lo]
+		Copy(now, array[lo:hi]) // another thread may be changing the array
+		Change(t.Runs, lo, t.Sum[lo:hi], t.Sum[lo:hi], t.Shadow[lo:hi], now, weight*t.Share)
+		Copy(t.Shadow[lo:hi], now)
+		if dst != nil {
+			Copy(dst[lo:hi], t.Sum[lo:hi])
+		}
+	}
+}
+
+// Apply makes the array start + sums, in their order, + what has changed since the last Add.
+func (t *Totals) Apply(array []byte, sums [][]byte) {
+	for lo := 0; lo < len(t.Sum); lo += len(t.room) {
+		hi := min(lo+len(t.room), len(t.Sum))
+		t.srcs = append(t.srcs[:0], t.Start[lo:hi])
+		for _, s := range sums {
+			t.srcs = append(t.srcs, s[lo:hi])
+		}
+		now := t.room[:hi-lo]
+		FoldRuns(Sum, t.Runs, lo, now, t.srcs, nil, 0)
+		Change(t.Runs, lo, array[lo:hi], now, t.Shadow[lo:hi], array[lo:hi], 1)
+		Copy(t.Shadow[lo:hi], now)
+	}
+	clear(t.srcs)
+}
+
+// Renew begins again, with start + sums as the values of the array; without sums, with those
+// that it has. The array may be one of them.
+func (t *Totals) Renew(array []byte, sums [][]byte) {
+	if len(sums) > 0 {
+		t.srcs = append(append(t.srcs[:0], t.Start), sums...)
+		FoldRuns(Sum, t.Runs, 0, array, t.srcs, nil, 0)
+		clear(t.srcs)
+	}
+	Copy(t.Start, array)
+	Copy(t.Shadow, array)
+	clear(t.Sum)
+}
