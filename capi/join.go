@@ -214,7 +214,9 @@ func maltGoFinalize() (status C.malt_status) {
 	if w == nil {
 		return C.MALT_OK
 	}
-	err := w.Close()
+	ctx := within(-1, w.Timeout())
+	defer ctx.end()
+	err := w.Leave(ctx)
 	if errors.Is(err, libmalt.ErrBusy) {
 		return fail(err) // nothing was closed
 	}

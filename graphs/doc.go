@@ -22,6 +22,8 @@
 //	              random:K:SEED draws others (the default seed is 0)
 //	hypercube     the ranks whose numbers differ from n in one bit; N a power of two
 //	star          rank 0, and rank 0 to all others
+//	butterfly:AxB the others of its groups: A ranks in the first stage, B in the second; their
+//	              product is N. Without numbers these are the prime factors of N
 //	one-peer      one receiver of chord at each clock, in turn
 //	lists:1,2/2/0 the listed receivers: rank 0 to 1 and 2, rank 1 to 2, rank 2 to 0
 //

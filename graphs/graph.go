@@ -27,6 +27,7 @@ type Graph struct {
 	ranks   []int // flat, among these ranks (Among): rank ranks[n] has place n; nil: all
 
 	receivers, senders [][]int // otherwise; nil in a flat graph
+	degrees            []int   // of a butterfly: ranks of a group, by stage
 }
 
 // Parse makes the graph that spec names, for size ranks. The package comment
@@ -44,7 +45,7 @@ func Parse(spec string, size int) (*Graph, error) {
 	switch {
 	case f.usage == "" && hasArg:
 		return nil, say.Errorf(nil, "graph %s takes no argument, got %s", name, quote(arg)).Try("Write %s alone.", name)
-	case f.usage != "" && !hasArg:
+	case f.usage != "" && !f.optional && !hasArg, f.optional && hasArg && arg == "":
 		return nil, say.Errorf(nil, "graph %s needs an argument", name).Try("Write %s.", f.usage)
 	}
 	g, err := f.build(size, arg)

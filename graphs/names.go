@@ -5,23 +5,25 @@ import "slices"
 // family is one line of the table of graphs. A new graph is one function and
 // one line here.
 type family struct {
-	name  string
-	usage string // how to write its argument; "" if it takes none
-	build func(size int, arg string) (*Graph, error)
+	name     string
+	usage    string // how to write its argument; "" if it takes none
+	build    func(size int, arg string) (*Graph, error)
+	optional bool // the argument
 }
 
 func families() []family {
 	return []family{
-		{"all", "", flat(allOffsets)},
-		{"ring", "", flat(ringOffsets)},
-		{"chord", "", flat(chordOffsets)},
-		{"halton", "", flat(haltonOffsets)},
-		{"halton-paper", "", flat(haltonPaperOffsets)},
-		{"random", "random:K or random:K:SEED, K receivers per rank", random},
-		{"hypercube", "", hypercube},
-		{"star", "", star},
-		{"one-peer", "", onePeer},
-		{"lists", "lists:1,2/2/0, the receivers of rank 0, of rank 1, and so on", parseLists},
+		{"all", "", flat(allOffsets), false},
+		{"ring", "", flat(ringOffsets), false},
+		{"chord", "", flat(chordOffsets), false},
+		{"halton", "", flat(haltonOffsets), false},
+		{"halton-paper", "", flat(haltonPaperOffsets), false},
+		{"random", "random:K or random:K:SEED, K receivers per rank", random, false},
+		{"hypercube", "", hypercube, false},
+		{"star", "", star, false},
+		{"butterfly", "butterfly or butterfly:AxB, ranks per group in each stage", butterfly, true},
+		{"one-peer", "", onePeer, false},
+		{"lists", "lists:1,2/2/0, the receivers of rank 0, of rank 1, and so on", parseLists, false},
 	}
 }
 

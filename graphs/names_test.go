@@ -20,7 +20,6 @@ func TestUnknownNameNamesTheNearest(t *testing.T) {
 		"parameter-server":     "star",
 		"fully_connected":      "all",
 		"one-peer-exponential": "one-peer",
-		"butterfly":            "hypercube",
 		"circle":               "ring",
 		"custom":               "lists",
 		"list":                 "lists",

@@ -20,6 +20,7 @@ func (g *Graph) Text() string {
 	if rule := g.rule(); rule != "" {
 		lines = append(lines, rule)
 	}
+	lines = append(lines, g.stagesText()...)
 	if e := g.disconnected(); e != nil {
 		lines = append(lines, "not strongly connected: "+e.short())
 		if e.Deaf < 0 {

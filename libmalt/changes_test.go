@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -66,19 +67,22 @@ func TestG12LawOfASum(t *testing.T) {
 	}
 	for _, consistency := range []string{"bsp", "ssp:0", "ssp:1", "ssp:3", "async"} {
 		for name, pace := range paces {
-			for n := 1; n <= 8; n++ {
-				for _, fold := range []string{"sum-changes", "mean-changes"} {
-					if fold == "mean-changes" && n&(n-1) != 0 {
-						continue // amounts are to be exact
-					}
-					slack := map[string]int{"ssp:1": 1, "ssp:3": 3, "async": 1 << 20}[consistency]
-					t.Run(fmt.Sprintf("%s/%s/%d/%s", consistency, name, n, fold), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, slack, pace) })
-					})
-					if consistency == "async" {
-						t.Run(fmt.Sprintf("another slack at each call/%s/%d/%s", name, n, fold), func(t *testing.T) {
-							synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, varied, pace) })
+			for n := 1; n <= 12; n++ {
+				for _, graph := range append(factorings(n), "all") {
+					for _, fold := range []string{"sum-changes", "mean-changes"} {
+						if fold == "mean-changes" && n&(n-1) != 0 || graph == "all" && n > 8 || graph != "all" && consistency == "bsp" {
+							continue // amounts are to be exact
+						}
+						slack := map[string]int{"ssp:1": 1, "ssp:3": 3, "async": 1 << 20}[consistency]
+						options := "graph=" + graph + " fold=" + fold + " consistency=" + consistency
+						t.Run(fmt.Sprintf("%s/%s/%d/%s/%s", consistency, name, n, graph, fold), func(t *testing.T) {
+							synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, options, slack, pace) })
 						})
+						if consistency == "async" {
+							t.Run(fmt.Sprintf("another slack at each call/%s/%d/%s/%s", name, n, graph, fold), func(t *testing.T) {
+								synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, options, varied, pace) })
+							})
+						}
 					}
 				}
 			}
@@ -86,7 +90,26 @@ func TestG12LawOfASum(t *testing.T) {
 	}
 }
 
-func holdsLaw(t *testing.T, n int, consistency, fold string, slack int, pace func(rank int, r *rand.Rand) time.Duration) {
+// factorings are the butterflies of n ranks.
+func factorings(n int) (list []string) {
+	var find func(spec string, left int)
+	find = func(spec string, left int) {
+		if left == 1 {
+			list = append(list, "butterfly:"+spec[1:])
+		}
+		for f := 2; f <= left; f++ {
+			if left%f == 0 {
+				find(fmt.Sprintf("%sx%d", spec, f), left/f)
+			}
+		}
+	}
+	if n > 1 {
+		find("", n)
+	}
+	return list
+}
+
+func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int, pace func(rank int, r *rand.Rand) time.Duration) {
 	const steps, weight = 12, 2
 	amount := float64(weight)
 	if fold == "mean-changes" {
@@ -95,7 +118,7 @@ func holdsLaw(t *testing.T, n int, consistency, fold string, slack int, pace fun
 	var left atomic.Int32
 	away := make([]atomic.Bool, n)
 	check(t, run(t.Context(), inmem.New(n), func(ctx context.Context, w *libmalt.World) error {
-		v, array, err := numbers(ctx, w, n*steps, 0, "fold="+fold+" consistency="+consistency)
+		v, array, err := numbers(ctx, w, n*steps, 0, options)
 		if err != nil {
 			return err
 		}
@@ -170,8 +193,8 @@ func TestG13NothingIsLost(t *testing.T) {
 		{"shm", func(t *testing.T, n int) []rdma.Transport { return shared(t, n) }},
 		{"tcp", func(t *testing.T, n int) []rdma.Transport { return overTCP(t, n) }},
 	} {
-		for _, consistency := range []string{"bsp", "ssp:2", "async"} {
-			for _, n := range []int{2, 3, 5} {
+		for _, consistency := range []string{"bsp", "ssp:2", "async", "ssp:0 graph=butterfly", "ssp:2 graph=butterfly", "async graph=butterfly"} {
+			for _, n := range []int{2, 3, 5, 6} {
 				t.Run(fmt.Sprintf("%s/%s/%d", ranks.name, consistency, n), func(t *testing.T) {
 					check(t, run(background(t), ranks.make(t, n), func(ctx context.Context, w *libmalt.World) error {
 						v, array, err := numbers(ctx, w, size, start, "fold=sum-changes consistency="+consistency)
@@ -218,8 +241,10 @@ func TestG13NothingIsLost(t *testing.T) {
 							return err
 						}
 						change(0, 3)
-						if err := v.Configure(ctx, "consistency=ssp:4"); err != nil {
-							return err
+						if !strings.Contains(consistency, "butterfly") {
+							if err := v.Configure(ctx, "consistency=ssp:4"); err != nil {
+								return err
+							}
 						}
 						change(1, 2)
 						if err := v.AllReduce(ctx, "sum-changes"); err != nil {
@@ -258,36 +283,44 @@ func TestG13NothingIsLost(t *testing.T) {
 // TestChangesBesideASync: what the loop changes between a scatter and a gather stays, and
 // goes with the next scatter.
 func TestChangesBesideASync(t *testing.T) {
-	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
-		v, array, err := numbers(ctx, w, 1, 1, "fold=sum-changes consistency=ssp:0")
-		if err != nil {
-			return err
-		}
-		for _, step := range []struct{ before, between, want float64 }{{1, 10, 1 + 2 + 10}, {100, 0, 1 + 2 + 20 + 200}} {
-			array[0] += step.before
-			if _, err := v.Scatter(ctx, nil, 1); err != nil {
+	for _, graph := range []string{"all", "butterfly"} {
+		job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+			v, array, err := numbers(ctx, w, 1, 1, "fold=sum-changes consistency=ssp:0 graph="+graph)
+			if err != nil {
 				return err
 			}
-			array[0] += step.between
-			if _, err := v.Gather(ctx, ""); err != nil {
-				return err
+			for _, step := range []struct{ before, between, want float64 }{{1, 10, 1 + 2 + 10}, {100, 0, 1 + 2 + 20 + 200}} {
+				array[0] += step.before
+				if _, err := v.Scatter(ctx, nil, 1); err != nil {
+					return err
+				}
+				array[0] += step.between
+				if _, err := v.Gather(ctx, ""); err != nil {
+					return err
+				}
+				if array[0] != step.want {
+					return fmt.Errorf("%v, want %v", array[0], step.want)
+				}
+				if err := w.Barrier(ctx); err != nil { // the other has not sent more yet
+					return err
+				}
 			}
-			if array[0] != step.want {
-				return fmt.Errorf("%v, want %v", array[0], step.want)
-			}
-			if err := w.Barrier(ctx); err != nil { // the other has not sent more yet
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
 }
 
 // TestTimedOutSyncHasSent: a sync of changes that times out has sent; the next goes on.
 func TestTimedOutSyncHasSent(t *testing.T) {
+	for _, graph := range []string{"all", "butterfly"} {
+		timedOut(t, graph)
+	}
+}
+
+func timedOut(t *testing.T, graph string) {
 	gate := make(chan struct{})
 	job(t, 2, func(ctx context.Context, w *libmalt.World) error {
-		v, array, err := numbers(ctx, w, 2, 0, "fold=sum-changes consistency=ssp:0")
+		v, array, err := numbers(ctx, w, 2, 0, "fold=sum-changes consistency=ssp:0 graph="+graph)
 		if err != nil {
 			return err
 		}
@@ -395,7 +428,8 @@ func TestChangesAreRefused(t *testing.T) {
 			return nil
 		}
 		for options, words := range map[string]string{
-			"graph=ring":             "Take graph=all",
+			"graph=ring":             "Take graph=all or butterfly",
+			"graph=butterfly":        "Take consistency=ssp:0",
 			"consistency=notify-ack": "Take consistency=bsp, ssp:2 or async",
 			"sparse=model":           "Leave sparse out",
 			"start=own":              "Take start=same",
@@ -413,6 +447,12 @@ func TestChangesAreRefused(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		staged, err := vector(ctx, w, 3, "fold=mean-changes consistency=async graph=butterfly")
+		if err != nil {
+			return err
+		}
+		_, stagedTo := staged.Scatter(ctx, []int{1 - w.Rank()}, 1)
+		_, heavy := staged.Sync(ctx, math.Inf(1))
 		_, to := v.Scatter(ctx, []int{1 - w.Rank()}, 1)
 		_, rows := v.ScatterRows(ctx, []int64{1}, nil, 1)
 		_, other := v.Gather(ctx, "mean")
@@ -423,6 +463,7 @@ func TestChangesAreRefused(t *testing.T) {
 		return errors.Join(
 			refused(to, "Leave to= out"), refused(rows, "Leave rows= out"), refused(other, "Leave fold= out"),
 			refused(changes, "make another vector"), refused(function, "fold=mean"), refused(slack, "consistency=ssp:2 or async"),
+			refused(stagedTo, "Leave them out"), refused(heavy, "weight=+Inf"), refused(staged.Configure(ctx, "consistency=ssp:2"), "Make a new vector"),
 			refused(large, "from 0 to 65536"), refused(plain.AllReduce(ctx, "sum-changes"), "mean"),
 			refused(v.AllReduce(ctx, "sum-changes"), "mean"), refused(v.Configure(ctx, "fold=mean"), "another vector"),
 			refused(plain.Configure(ctx, "fold=sum-changes"), "another vector"), refused(v.Configure(ctx, "graph=ring"), "graph=all"),

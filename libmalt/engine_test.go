@@ -112,7 +112,10 @@ func (t *totals) Close() error {
 
 func (t *totals) Late() []int                                 { return t.late }
 func (t *totals) Level(clock uint64)                          { _ = t.out.Advance(clock) }
-func (t *totals) Settled()                                    { copy(t.shadow, t.o.Array()) }
+func (t *totals) Settled([]int)                               { copy(t.shadow, t.o.Array()) }
+func (t *totals) Share() ([]byte, uint64)                     { return t.o.Array(), 0 }
+func (t *totals) Age() uint64                                 { return 0 }
+func (t *totals) Count([]core.Edge)                           {}
 func (t *totals) Writers(late []int) []int                    { return late }
 func (t *totals) Moved(int) int                               { return t.spec.Bytes }
 func (t *totals) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }
@@ -126,14 +129,14 @@ func (t *totals) Scatter(clock uint64, weight float64) core.Stepper {
 		for i := range t.spec.Bytes / 8 {
 			setElement(t.total, i, element(t.total, i)+weight*(element(t.o.Array(), i)-element(t.shadow, i)))
 		}
-		t.Settled()
+		t.Settled(nil)
 		copy(b, t.total)
 		t.clock = clock
 		return true, t.out.Commit(t.spec.Bytes, rdma.Stamp{Clock: clock}, nil)
 	}}
 }
 
-func (t *totals) Gather(uint64) core.Stepper { return totalsCall{t, "gather", t.gather} }
+func (t *totals) Gather(uint64, uint64) core.Stepper { return totalsCall{t, "gather", t.gather} }
 
 func (t *totals) gather() (bool, error) {
 	t.mu.Lock()
@@ -163,7 +166,7 @@ func (t *totals) gather() (bool, error) {
 		}
 		setElement(t.o.Array(), i, sum)
 	}
-	t.Settled()
+	t.Settled(nil)
 	return true, nil
 }
 

@@ -64,13 +64,13 @@ func (a *actor) change(ctx context.Context, letter rune) (err error) {
 	fold := a.v.mode.Load().fold
 	switch letter {
 	case 'S', 'T':
-		_, err = a.b.Sync(patience, nil, 1, -1, fold)
+		_, err = a.s.way.Sync(patience, nil, 1, -1, fold)
 	case 'P':
-		if _, err = a.b.Send(ctx, 8, nil, nil, 1); err == nil {
+		if _, err = a.s.way.Send(ctx, 8, nil, nil, 1); err == nil {
 			return nil
 		}
 	case 'G':
-		_, err = a.b.Gather(ctx, fold)
+		_, err = a.s.way.Gather(ctx, fold)
 	case 'A':
 		err = a.w.Barrier(patience)
 	default:
@@ -116,10 +116,10 @@ func (a *actor) law(all bool) {
 			a.t.Fail("after an allreduce rank %d has %d of %d changes of rank %d", a.w.job.Rank, upTo[i], b.given[a.w.job.Calls()], i)
 		case m.Kind != rule.Async && !b.t.Dead() && !strings.ContainsAny(a.play.scripts[i], "bAhHjc"):
 			behind := uint64(0)
-			if k := upTo[i]; k < len(b.made) && b.made[k] < clock {
+			if k := upTo[i]; k < len(b.made) && b.made[k] <= clock {
 				behind = clock - b.made[k] + 1
 			}
-			if behind > m.N+1 || i == a.w.job.Rank && upTo[i] != len(a.made) {
+			if behind > m.N || i == a.w.job.Rank && upTo[i] != len(a.made) {
 				a.t.Fail("rank %d at clock %d, slack %d: has %d changes of rank %d, made at %d", a.w.job.Rank, clock, m.N, upTo[i], i, b.made)
 			}
 			if m.Kind == rule.SSP && a.v.Age() > m.N {

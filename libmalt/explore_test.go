@@ -15,6 +15,7 @@ import (
 
 	"malt/internal/explore"
 	"malt/libmalt/boxes"
+	"malt/libmalt/butterfly"
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
@@ -89,6 +90,7 @@ type actor struct {
 	v    *Vector
 	s    *Object // of v, in most plays not used as one
 	b    *boxes.Boxes
+	e    *butterfly.Engine // in place of b
 	play *play
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
@@ -128,6 +130,10 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		s := &v.Object
 		s.Kind, s.Data = "segment", make([]byte, 8)
 		s.Number(w.job, 1, "s")
+		if m.Graph.InStages() {
+			all[r] = staged(v, p, all, log)
+			continue
+		}
 		b, _ := boxes.New(&s.Member, nil, codec.Dense, spvec.Shape{}, reduce.Mean)
 		s.way, s.Body = b, b
 		w.job.Hosts = p.hosts()
@@ -152,16 +158,22 @@ func (p *play) cast(x *explore.Exec, m mode) {
 			panic(err)
 		}
 	}
-	for _, a := range all {
-		a.b.Explored(m.Mode, p.own(survive) > 0)
+	if m.Graph.InStages() {
+		joinStages(job, all)
+	} else {
+		for _, a := range all {
+			a.b.Explored(m.Mode, p.own(survive) > 0)
+		}
 	}
 	for r, a := range all {
-		_, spec, receivers := a.b.Box()
-		out, in, err := job.Box(r, spec, receivers)
-		must(err)
-		a.b.Connect(out)
-		for i, to := range receivers {
-			all[to].b.Hear(r, in[i])
+		if a.b != nil {
+			_, spec, receivers := a.b.Box()
+			out, in, err := job.Box(r, spec, receivers)
+			must(err)
+			a.b.Connect(out)
+			for i, to := range receivers {
+				all[to].b.Hear(r, in[i])
+			}
 		}
 		var others []int
 		for o := range all {
@@ -172,7 +184,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgdDrRYyzomMnNQhHjA") }) {
 			continue
 		}
-		out, in, err = job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.Data), Mode: rdma.Queue(1)}, others)
+		out, in, err := job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.Data), Mode: rdma.Queue(1)}, others)
 		must(err)
 		if p.own(split) > 0 {
 			a.w.job.Split()
@@ -192,6 +204,9 @@ func (p *play) cast(x *explore.Exec, m mode) {
 				if err := a.w.job.Survive(context.Background(), 1); err != nil {
 					t.Fail("%v", err)
 				}
+			}
+			if a.e != nil {
+				a.s.way.Use(rdma.Everyone(n))
 			}
 			a.perform(p.scripts[r])
 		})
@@ -222,12 +237,15 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	}
 }
 
-func (a *actor) sparse() bool { return a.b.Codec.Repeats() }
+func (a *actor) sparse() bool { return a.b != nil && a.b.Codec.Repeats() }
 
 // local is what the steps of a gather or scatter, and all calls to come, depend
 // on.
 func (a *actor) local() []any {
 	s := a.s
+	if a.e != nil {
+		return append(a.e.State(), s.Member.State(), a.w.job.State(), a.made, a.upTo, a.given, s.Data)
+	}
 	state := append(a.b.State(), a.mine, a.last, a.levels)
 	state = append(state, a.w.job.State()...)
 	if a.sparse() {

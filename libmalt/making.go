@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"malt/graphs"
 	"malt/internal/say"
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
@@ -91,12 +92,18 @@ func (w *World) checked(name, options string, of takers) (mode, error) {
 	if err == nil {
 		m, err = m.with(options, w.job.Size, of)
 	}
+	if each := w.job.Hosts.Even(); err == nil && each > 0 && m.Graph.String() == "butterfly" {
+		m.Graph, err = graphs.Parse(graphs.Butterfly(each, w.job.Size/each), w.job.Size)
+	}
 	return m, err
 }
 
 // lasts fails for a mode that cannot go on when ranks die, where this job does.
 func (w *World) lasts(m mode) error {
 	switch {
+	case m.fold.Changes() && m.Graph.InStages() && w.job.Survives():
+		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s cannot go on when ranks die", m.fold, m.Graph).
+			Try("Take graph=all, or on_death=stop.")
 	case !w.job.Settles():
 		return nil
 	case m.fold.Changes():

@@ -171,8 +171,10 @@ func (m mode) checkFold(old mode, of takers) error {
 	switch {
 	case !fold.Changes():
 		return nil
-	case m.Graph.String() != "all":
-		return refused("graph="+m.Graph.String(), "a change travels over one edge only, so all ranks have to send to all", "Take graph=all, or fold=mean, which goes with every graph.")
+	case m.Graph.String() != "all" && !m.Graph.InStages():
+		return refused("graph="+m.Graph.String(), "a change travels over one edge only", "Take graph=all or butterfly, or fold=mean, which goes with every graph.")
+	case m.Graph.InStages() && m.Rule.Kind == rule.BSP:
+		return refused("consistency=bsp on graph="+m.Graph.String(), "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike, or graph=all.")
 	case m.Rule.Kind == rule.NotifyAck:
 		return refused("consistency="+m.Rule.String(), "there no update is overwritten, so sum loses nothing either", "Take consistency=bsp, ssp:2 or async, or fold=sum.")
 	case m.sparse != codec.Dense:

@@ -2,6 +2,7 @@ package libmalt
 
 import (
 	"malt/libmalt/boxes"
+	"malt/libmalt/butterfly"
 	"malt/libmalt/codec"
 	"malt/libmalt/engine"
 	"malt/libmalt/internal/core"
@@ -29,9 +30,20 @@ var routes = []struct {
 
 // engines come before routes: a vector that one of them fits has no boxes. This table is the
 // only place that names one.
-var engines []struct {
+var engines = []struct {
 	fits func(v *Vector) bool
 	make func(v *Vector, o core.Object, bytes int) (core.Engine, error)
+}{
+	{inStages, func(v *Vector, o core.Object, bytes int) (core.Engine, error) {
+		m := v.mode.Load()
+		return butterfly.New(o, m.Graph, m.fold, bytes)
+	}},
+}
+
+// inStages tells whether changes go through the stages of a butterfly.
+func inStages(v *Vector) bool {
+	m := v.mode.Load()
+	return m.fold.Changes() && m.Graph.InStages() && v.Job.Size > 1
 }
 
 // inStep tells whether all ranks send whole values to all, in lock-step.
@@ -62,7 +74,8 @@ func (o *Object) travel(v *Vector, rows spvec.Shape, bytes int) error {
 			if err != nil {
 				return err
 			}
-			b := engine.New(&o.Member, made, o.mode.Load().fold)
+			m := o.mode.Load()
+			b := engine.New(&o.Member, made, m.fold, m.Rule.Slack())
 			o.way, o.Body = b, b
 			return nil
 		}

@@ -126,7 +126,15 @@ func (w *World) Abort(why *rdma.PeerError) { w.job.Abort(why) }
 // Memory of its objects stays valid until Unmap. ErrBusy, and nothing is closed,
 // while another goroutine is in a call, or an object in a fold: it is reading
 // memory that Close gives back.
-func (w *World) Close() error { return w.job.Close() }
+func (w *World) Close() error {
+	ctx, stop := context.WithTimeout(context.Background(), w.timeout)
+	defer stop()
+	return w.Leave(ctx)
+}
+
+// Leave is Close. It waits, as long as ctx does, for ranks that need this one to pass on
+// changes.
+func (w *World) Leave(ctx context.Context) error { return w.job.Close(ctx) }
 
 // Unmap gives back the memory of an object that has been closed. first is its
 // first byte. It works after Close, too.

@@ -10,7 +10,7 @@ var elsewhere = map[string][]string{
 	"star":      {"parameter-server", "ps", "server", "hub"},
 	"ring":      {"cycle", "circle"},
 	"one-peer":  {"one-peer-exponential", "dynamic"},
-	"hypercube": {"butterfly", "cube"},
+	"hypercube": {"cube"},
 	"lists":     {"custom", "list", "edges"},
 
 	// consistencies

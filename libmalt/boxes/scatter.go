@@ -40,8 +40,8 @@ type scattering struct {
 }
 
 func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float64) error {
-	if !(weight >= 0) || weight > maxWeight {
-		return say.Errorf(core.ErrInvalid, "weight=%v: expected a number from 0 to %v", weight, float64(maxWeight))
+	if err := CheckWeight(weight); err != nil {
+		return err
 	}
 	if !b.ch.mode.Rule.MayScatter(b.unfolds) {
 		return say.Errorf(core.ErrState, "%s: %d scatters without a gather, and %s allows %d", b.Called("scatter"), b.unfolds+1, b.ch.mode.Rule, b.unfolds).
@@ -302,4 +302,11 @@ func (o *scattering) GiveUp() {
 	o.b.Job.Marks.Note(core.InCompute, o.b.ID, o.b.Clock())
 }
 
-const maxWeight = 1e300
+// CheckWeight refuses what is not a weight.
+func CheckWeight(weight float64) error {
+	const most = 1e300
+	if !(weight >= 0) || weight > most {
+		return say.Errorf(core.ErrInvalid, "weight=%v: expected a number from 0 to %v", weight, most)
+	}
+	return nil
+}

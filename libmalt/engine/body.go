@@ -16,13 +16,14 @@ type Body struct {
 	Engine core.Engine
 
 	fold  reduce.Op
+	slack uint64
 	used  bool
 	calls struct{ scatter, gather, sync call }
 }
 
-// New is for an object with that fold.
-func New(m *core.Member, e core.Engine, fold reduce.Op) *Body {
-	return &Body{Member: m, Engine: e, fold: fold}
+// New is for an object with that fold, whose gathers have that slack.
+func New(m *core.Member, e core.Engine, fold reduce.Op, slack uint64) *Body {
+	return &Body{Member: m, Engine: e, fold: fold, slack: slack}
 }
 
 func (b *Body) Memory() []byte { return b.Engine.Memory() }
@@ -39,7 +40,7 @@ func (b *Body) Join(ctx context.Context) error { return b.Engine.Join(ctx) }
 
 func (b *Body) Use(core.View) {
 	b.used = true
-	b.Engine.Settled()
+	b.Engine.Settled(nil)
 }
 
 func (b *Body) Abandon() {
@@ -48,11 +49,16 @@ func (b *Body) Abandon() {
 	}
 }
 
-func (b *Body) Settled([]int)           { b.Engine.Settled() }
-func (b *Body) Share() ([]byte, uint64) { return b.Data, 0 }
-func (b *Body) Age() uint64             { return 0 }
+// Settled comes after the level of its call: all ranks are at the same clock then.
+func (b *Body) Settled(summed []int) {
+	b.CatchUp()
+	b.Engine.Settled(summed)
+}
+
+func (b *Body) Share() ([]byte, uint64) { return b.Engine.Share() }
+func (b *Body) Age() uint64             { return b.Engine.Age() }
 func (b *Body) Row() int                { return 0 }
-func (b *Body) CountLost()              {}
+func (b *Body) CountLost()              { b.Engine.Count(b.Counts.Edges) }
 
 func (b *Body) Leave() error             { return b.Engine.Close() }
 func (b *Body) Writers(late []int) []int { return b.Engine.Writers(late) }
@@ -72,14 +78,24 @@ func (b *Body) Send(ctx context.Context, _ int, rows []int64, to []int, weight f
 	if rows != nil || to != nil {
 		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= and to= do not go with this vector", b.Called("scatter")).At("an engine carries it").Try("Leave them out.")
 	}
+	if err := boxes.CheckWeight(weight); err != nil {
+		return 0, err
+	}
 	err := b.run(ctx, &b.calls.scatter, "scatter", core.InScatter, func(c *call) { c.scatter(weight) })
-	sent := 0
+	if err != nil {
+		return 0, err
+	}
+	return b.moved(), nil
+}
+
+// moved is what a scatter moves.
+func (b *Body) moved() (sent int) {
 	for _, r := range b.Job.View().Ranks {
-		if err == nil && r != b.Job.Rank {
+		if r != b.Job.Rank {
 			sent += b.Engine.Moved(r)
 		}
 	}
-	return sent, err
+	return sent
 }
 
 // Gather has the engine gather.
@@ -87,18 +103,25 @@ func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
 	if fold != b.fold {
 		return 0, say.Errorf(core.ErrUnsupported, "%s: fold=%s does not go with this vector", b.Called("gather"), fold).At("an engine carries it, with fold=%s", b.fold).Try("Leave fold= out.")
 	}
-	err := b.run(ctx, &b.calls.gather, "gather", core.InGather, (*call).gather)
+	err := b.run(ctx, &b.calls.gather, "gather", core.InGather, func(c *call) { c.gather(b.slack) })
 	return len(b.Job.View().Ranks) - 1, err
 }
 
 // Sync is both.
 func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, slack int, _ reduce.Op) (int, error) {
-	if rows != nil || slack >= 0 {
-		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= and slack= do not go with this vector", b.Called("sync")).At("an engine carries it").Try("Leave them out.")
+	if rows != nil {
+		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called("sync")).At("an engine carries it").Try("Leave it out.")
+	}
+	if err := boxes.CheckWeight(weight); err != nil {
+		return 0, err
+	}
+	most := b.slack
+	if slack >= 0 {
+		most = uint64(slack)
 	}
 	err := b.run(ctx, &b.calls.sync, "sync", core.InGather, func(c *call) {
 		c.scatter(weight)
-		c.then = (*call).gather
+		c.then = func(c *call) { c.gather(most) }
 	})
 	return len(b.Job.View().Ranks) - 1, err
 }
@@ -142,31 +165,14 @@ func (c *call) scatter(weight float64) {
 		b.SetClock(max(b.Clock(), clock))
 		b.Changed()
 		b.Counts.Scatters++
-		sent := 0
-		for _, r := range b.Job.View().Ranks {
-			if r != b.Job.Rank {
-				b.Counts.Edges[r].SentMessages++
-				moved := b.Engine.Moved(r)
-				b.Counts.Edges[r].SentBytes += uint64(moved)
-				sent += moved
-			}
-		}
 		t := b.Job.Marks.Trace
-		t.Scattered(t.Begin(), b.Member, clock, b.Job.View().Ranks, sent)
+		t.Scattered(t.Begin(), b.Member, clock, b.Job.View().Ranks, b.moved())
 	}
 }
 
-func (c *call) gather() {
-	c.stepper = c.b.Engine.Gather(c.b.Clock())
-	c.book = func(c *call) {
-		b := c.b
-		b.Counts.Gathers++
-		for _, r := range b.Job.View().Ranks {
-			if r != b.Job.Rank {
-				b.Counts.Edges[r].Fold(0, b.Engine.Moved(r))
-			}
-		}
-	}
+func (c *call) gather(slack uint64) {
+	c.stepper = c.b.Engine.Gather(c.b.Clock(), slack)
+	c.book = func(c *call) { c.b.Counts.Gathers++ }
 }
 
 func (c *call) Step() (bool, error) {

@@ -1,6 +1,10 @@
 package rule
 
-import "malt/rdma"
+import (
+	"math"
+
+	"malt/rdma"
+)
 
 // Boxes is what the boxes of the rule keep, and so how a gather takes updates out.
 func (r Rule) Boxes() rdma.Mode {
@@ -43,6 +47,14 @@ func (r Rule) Waits(own, clock uint64) bool {
 		return clock+r.N < own
 	}
 	return false
+}
+
+// Slack is by how many clocks a rank may be behind without being waited for.
+func (r Rule) Slack() uint64 {
+	if r.Kind == SSP || r.Kind == BSP {
+		return r.N
+	}
+	return math.MaxUint64
 }
 
 // Takes tells whether a gather at clock own may fold an update of that clock

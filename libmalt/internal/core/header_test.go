@@ -53,7 +53,7 @@ func TestMuchNews(t *testing.T) {
 					}
 				}
 			}
-			if err := j.Close(); err != nil {
+			if err := j.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -20,6 +20,18 @@ type Hosts struct {
 // and some have several ranks.
 func (h *Hosts) Several() bool { return len(h.Ranks) > 1 && len(h.Ranks) < len(h.Of) }
 
+// Even is how many ranks each host has, if all have as many, and their numbers follow each
+// other; else 0.
+func (h *Hosts) Even() int {
+	each := len(h.Of) / max(1, len(h.Ranks))
+	for r, host := range h.Of {
+		if each == 0 || host != r/each {
+			return 0
+		}
+	}
+	return each
+}
+
 // TellHost is what this rank tells the others of its host: the lowest rank there.
 func TellHost(t rdma.Transport) []byte {
 	return binary.LittleEndian.AppendUint32(nil, uint32(t.Near()[0]))

@@ -53,6 +53,7 @@ type Job struct {
 	untold  []*Member // those with news for the others: see header.go
 	memory  map[*byte]*memory
 	closed  bool
+	servers []Server // of objects that are closed
 	// Senders of a queue reuse slots that an away rank has not read. So while
 	// this rank is away it must not use queues, and the other way round.
 	queues int  // gathers and scatters in notify-ack under way
@@ -121,8 +122,8 @@ func (j *Job) Abort(why *rdma.PeerError) {
 // after a failure (failing.go) it leaves as dead, as by Abort.
 // Memory of its objects stays valid until Unmap. ErrBusy, and nothing is closed,
 // while another goroutine is in a call, or an object in a fold: it is reading
-// memory that Close gives back.
-func (j *Job) Close() error {
+// memory that Close gives back. ctx bounds how long it serves ranks that still need this one.
+func (j *Job) Close(ctx context.Context) error {
 	if err := j.Gate.Enter(j); err != nil {
 		return err
 	}
@@ -160,6 +161,7 @@ func (j *Job) Close() error {
 		err = FirstOf(err, m.shut())
 		m.Gate.Leave()
 	}
+	err = FirstOf(err, j.served(ctx, why == nil))
 	for _, b := range j.scratch {
 		if b != nil {
 			err = FirstOf(err, j.T.Unmap(b))

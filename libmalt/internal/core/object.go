@@ -32,12 +32,19 @@ type Object interface {
 	CatchUp()
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
+	// Done tells whether a rank has made all its calls: it leaves, or has left. See Serve.
+	Done(rank int) bool
 	// Survives tells whether the job goes on when ranks die; Lost, whether it goes on
 	// without that rank, which is dead: what it has stored stays. Adopt goes over to the
 	// newest View.
 	Survives() bool
 	Lost(rank int) bool
 	Adopt()
+
+	// Calls is the number of the last collective call.
+	Calls() uint64
+	// Serve keeps the engine of an object that is closed until no other rank needs it.
+	Serve(Server)
 
 	// Folded adds to the time that folds have taken.
 	Folded(time.Duration)
@@ -78,6 +85,14 @@ func (c Carried) Array() []byte               { return c.M.Data }
 func (c Carried) Runs() []reduce.Run          { return c.Layout }
 func (c Carried) Clock() uint64               { return c.M.Clock() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
+
+func (c Carried) Done(rank int) bool {
+	away, _ := c.M.Job.Marks.Get(rank, MarkAway)
+	return away == Ended
+}
+
+func (c Carried) Calls() uint64  { return c.M.Job.Calls() }
+func (c Carried) Serve(s Server) { c.M.Job.serve(s) }
 
 func (c Carried) Survives() bool { return c.M.Job.Survives() }
 

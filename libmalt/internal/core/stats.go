@@ -39,6 +39,18 @@ func (e *Edge) Fold(age int64, bytes int) {
 	e.FoldedBytes += uint64(bytes)
 }
 
+// Add adds what of has counted.
+func (e *Edge) Add(of Edge) {
+	if of.FoldedMessages > 0 && (e.FoldedMessages == 0 || of.AgeMax > e.AgeMax) {
+		e.AgeMax = of.AgeMax
+	}
+	e.AgeSum += of.AgeSum
+	e.SentMessages += of.SentMessages
+	e.SentBytes += of.SentBytes
+	e.FoldedMessages += of.FoldedMessages
+	e.FoldedBytes += of.FoldedBytes
+}
+
 // Watch measures how long calls on an object wait, and for whom: from one step to the next
 // it is those that the first found late. A call has to end it.
 type Watch struct {

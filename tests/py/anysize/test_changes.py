@@ -9,9 +9,12 @@ import malt
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "async"])
-def test_g13_every_change_is_there_after_an_allreduce(r: int, n: int, consistency: str, dtype: type) -> None:
-    with malt.Vector(np.full(1001, 5, dtype), fold="sum-changes", consistency=consistency) as v:
+@pytest.mark.parametrize(
+    ("consistency", "graph"),
+    [("bsp", "all"), ("ssp:2", "all"), ("async", "all"), ("ssp:2", "butterfly"), ("async", "butterfly")],
+)
+def test_g13_every_change_is_there_in_the_end(r: int, n: int, consistency: str, graph: str, dtype: type) -> None:
+    with malt.Vector(np.full(1001, 5, dtype), fold="sum-changes", consistency=consistency, graph=graph) as v:
         for era in range(1, 3):
             for _ in range(r + 1):  # each rank has its own number of syncs
                 v.array += 2
@@ -27,8 +30,10 @@ def test_g13_every_change_is_there_after_an_allreduce(r: int, n: int, consistenc
         assert set(v.array.tolist()) == {5 + 2 * (n * (n + 1) + n) + (n - 1) + n}
 
 
-def test_several_arrays_change_as_one(r: int, n: int) -> None:
-    with malt.Vector([np.zeros(3, np.float32), np.ones((2, 2))], fold="sum-changes") as v:
+@pytest.mark.parametrize("graph", ["all", "butterfly"])
+def test_several_arrays_change_as_one(r: int, n: int, graph: str) -> None:
+    arrays = [np.zeros(3, np.float32), np.ones((2, 2))]
+    with malt.Vector(arrays, fold="sum-changes", consistency="ssp:0", graph=graph) as v:
         v.arrays[0][:] += 1
         v.arrays[1][:] += r
         v.sync()
@@ -75,9 +80,22 @@ def test_slack_of_one_sync(n: int) -> None:
         malt.barrier()
 
 
+def test_a_rank_that_ends_first_passes_on_what_the_others_change(r: int, n: int) -> None:
+    v = malt.Vector(np.zeros(n), fold="sum-changes", graph="butterfly", consistency="ssp:0")
+    for step in range(1, 3 + 20 * (r in (0, n - 1))):
+        v.array[r] += 1
+        v.sync()
+        for other, changes in enumerate(v.array):
+            assert changes >= min(step, 2 + 20 * (other in (0, n - 1))), (step, v.array)
+    sent = v.stats().edges
+    assert sum(edge.sent_bytes for edge in sent) >= 8 * n * (n > 1)
+    v.close()  # and a rank that is done first goes on to the end of the others
+
+
 def test_what_does_not_go_with_changes(n: int) -> None:
     for options, words in [
-        ({"graph": "ring"}, "Take graph=all"),
+        ({"graph": "ring"}, "Take graph=all or butterfly"),
+        ({"graph": "butterfly"}, "Take consistency=ssp:0"),
         ({"consistency": "notify-ack"}, "Take consistency=bsp"),
         ({"sparse": "model"}, "Leave sparse out"),
         ({"start": "own"}, "Take start=same"),

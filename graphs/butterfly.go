@@ -1,0 +1,126 @@
+package graphs
+
+import (
+	"strconv"
+	"strings"
+
+	"malt/internal/say"
+)
+
+// butterfly joins ranks in stages. In each a rank exchanges with the others of a group, and
+// then stands for all of the group: after the last for everybody. arg has the number of ranks
+// of a group in each stage, such as 4x2 of 8 ranks; "": the prime factors of the size.
+//
+// A rank's number is read with one digit for each stage, the lowest first. The ranks of a
+// group differ in that digit alone. So the first stages stay within a host where their product
+// divides its number of ranks.
+func butterfly(size int, arg string) (*Graph, error) {
+	degrees, err := degreesOf(size, arg)
+	if err != nil {
+		return nil, err
+	}
+	stages := &Graph{degrees: degrees}
+	lists := make([][]int, size)
+	for rank := range lists {
+		for _, s := range stages.Stages(rank) {
+			for _, r := range s.Group {
+				if r != rank {
+					lists[rank] = append(lists[rank], r)
+				}
+			}
+		}
+	}
+	g := fromValid(lists)
+	g.degrees, g.spec = degrees, "butterfly"
+	if arg != "" {
+		g.spec += ":" + arg
+	}
+	return g, nil
+}
+
+func degreesOf(size int, arg string) (degrees []int, err error) {
+	if arg == "" {
+		return append([]int{}, primes(size)...), nil
+	}
+	product := 1
+	for _, word := range strings.Split(arg, "x") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 2 || n > MaxSize || strconv.Itoa(n) != word {
+			return nil, say.Errorf(nil, "graph butterfly:%s: %s is not a number of ranks", quote(arg), quote(word)).
+				Try("Write numbers of at least 2 with an x between them, whose product is the number of ranks, such as butterfly:4x2 for 8.")
+		}
+		degrees = append(degrees, n)
+		product = min(product*n, 2*MaxSize)
+	}
+	if product != size {
+		return nil, say.Errorf(nil, "graph butterfly:%s does not fit %s", arg, count(size, "rank")).
+			At("the product of its numbers has to be %d", size).Try("Write %s, or butterfly alone, which finds numbers for any size.", Butterfly(size, 1))
+	}
+	return degrees, nil
+}
+
+// Butterfly is the butterfly of as many hosts, each with so many ranks whose numbers follow each
+// other: its first stages stay within a host, and between hosts each rank has the fewest copies
+// to send.
+func Butterfly(ranks, hosts int) string {
+	spec, separator := "butterfly", ":"
+	for _, p := range append(primes(ranks), primes(hosts)...) {
+		spec += separator + strconv.Itoa(p)
+		separator = "x"
+	}
+	return spec
+}
+
+// primes are the prime factors of n, ascending.
+func primes(n int) (list []int) {
+	for p := 2; n > 1; p++ {
+		for ; n%p == 0; n /= p {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Stage is what a rank of a butterfly does in one of its stages.
+type Stage struct {
+	Group []int // ranks that exchange with each other in it, this one among them, ascending
+	// Before the stage a rank r of the group stands for Ranks ranks, of which First(r) is
+	// the first.
+	Ranks int
+}
+
+// First is the first of the ranks for which r stands before the stage.
+func (s Stage) First(r int) int { return r - r%s.Ranks }
+
+// Stages are those of rank in a butterfly, in their order; nil in other graphs.
+func (g *Graph) Stages(rank int) (stages []Stage) {
+	ranks := 1
+	for _, degree := range g.degrees {
+		s := Stage{Ranks: ranks}
+		first := rank - rank/ranks%degree*ranks
+		for i := range degree {
+			s.Group = append(s.Group, first+i*ranks)
+		}
+		stages = append(stages, s)
+		ranks *= degree
+	}
+	return stages
+}
+
+// InStages tells whether the graph is a butterfly.
+func (g *Graph) InStages() bool { return g.degrees != nil }
+
+// stagesText says what a rank of a butterfly sends, in each stage and in all.
+func (g *Graph) stagesText() (lines []string) {
+	sent := 0
+	for i, s := range g.Stages(0) {
+		others := len(s.Group) - 1
+		sent += others
+		lines = append(lines, "stage "+strconv.Itoa(i+1)+", {"+phrase(s.Group, "", " ")+"}: changes of "+
+			count(s.Ranks, "rank")+" to "+count(others, "other"))
+	}
+	if sent > 0 {
+		lines = append(lines, "bytes per rank and sync: "+strconv.Itoa(sent)+" times the vector; on graph all "+strconv.Itoa(g.size-1)+" times")
+	}
+	return lines
+}

@@ -1,0 +1,142 @@
+package butterfly
+
+import (
+	"math"
+	"slices"
+
+	"malt/graphs"
+	"malt/internal/say"
+	"malt/rdma"
+)
+
+// closed is the clock of a rank that has closed the vector: nobody waits for it, and it
+// changes no more.
+const closed = math.MaxUint64
+
+// Core is what a rank knows of the changes that have come to it, and decides by.
+type Core struct {
+	rank   int
+	stages []graphs.Stage
+	clocks []uint64   // by rank: up to where its changes have come
+	sent   [][]uint64 // by stage: of the ranks that this one stands for, as it was published last
+}
+
+// NewCore is for a rank of g, where all are at clock 0.
+func NewCore(g *graphs.Graph, rank int) *Core {
+	c := &Core{rank: rank, stages: g.Stages(rank), clocks: make([]uint64, g.Size())}
+	for _, s := range c.stages {
+		c.sent = append(c.sent, make([]uint64, s.Ranks))
+	}
+	return c
+}
+
+// of are the clocks of the ranks for which r, of the group, stands before a stage.
+func (c *Core) of(stage, r int) []uint64 {
+	s := c.stages[stage]
+	return c.clocks[s.First(r):][:s.Ranks]
+}
+
+// others are those of this rank's group in a stage.
+func (c *Core) others(stage int) (list []int) {
+	for _, r := range c.stages[stage].Group {
+		if r != c.rank {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// scattered says that the changes of this rank are in its total up to clock.
+func (c *Core) scattered(clock uint64) { c.clocks[c.rank] = max(c.clocks[c.rank], clock) }
+
+// take takes the clocks of a newer sum of a member of a stage.
+func (c *Core) take(stage, from int, clocks []uint64) error {
+	held := c.of(stage, from)
+	for i, clock := range clocks {
+		if clock < held[i] {
+			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with the changes of rank %d up to clock %d, after one up to %d",
+				from, c.stages[stage].First(from)+i, clock, held[i])
+		}
+	}
+	copy(held, clocks)
+	return nil
+}
+
+// due tells whether to publish a stage: the rank that is farthest behind there, of those that
+// are present, has come farther than when it was published last. So it is published once for
+// all of them, and nobody waits for one that is away. Where nothing more comes of those that
+// are present, any counts.
+func (c *Core) due(stage int, present func(rank int) bool) bool {
+	first, now, sent := c.stages[stage].First(c.rank), c.of(stage, c.rank), c.sent[stage]
+	least, before := uint64(closed), uint64(closed)
+	for i := range now {
+		if present(first + i) {
+			least, before = min(least, now[i]), min(before, sent[i])
+		}
+	}
+	if before == closed {
+		return !slices.Equal(now, sent)
+	}
+	return least > before
+}
+
+// published says that the stage has been, as things are.
+func (c *Core) published(stage int) { copy(c.sent[stage], c.of(stage, c.rank)) }
+
+// late appends to list the ranks that are present and have not come to clock.
+func (c *Core) late(list []int, clock uint64, present func(rank int) bool) []int {
+	for r, at := range c.clocks {
+		if at < clock && present(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// age is how far the rank that is farthest behind clock is, of those that are present.
+func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
+	for r, at := range c.clocks {
+		if at < clock && present(r) {
+			age = max(age, clock-at)
+		}
+	}
+	return age
+}
+
+// needed appends to list the ranks for which this one stands in its last stage, and whose last
+// changes have not come. gone are ranks from which nothing more comes. Where nothing is due,
+// and this one has closed the vector, no rank needs it any longer but for these.
+func (c *Core) needed(list []int, gone func(rank int) bool) []int {
+	last := len(c.stages) - 1
+	first := c.stages[last].First(c.rank)
+	for i, clock := range c.of(last, c.rank) {
+		if clock != closed && !gone(c.through(first+i)) {
+			list = append(list, first+i)
+		}
+	}
+	return list
+}
+
+// through is the rank whose box brings the changes of r.
+func (c *Core) through(r int) int {
+	for _, s := range c.stages {
+		for _, from := range s.Group {
+			if from != c.rank && s.First(from) == s.First(r) {
+				return from
+			}
+		}
+	}
+	return c.rank
+}
+
+// renew says that all ranks have the changes of all, which are at clock.
+func (c *Core) renew(clock uint64) {
+	for r := range c.clocks {
+		if c.clocks[r] != closed {
+			c.clocks[r] = clock
+		}
+	}
+	for stage := range c.stages {
+		c.published(stage)
+	}
+}

@@ -1,0 +1,143 @@
+package butterfly
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"malt/graphs"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcript anew; read the difference before it is committed")
+
+const transcript = "testdata/core.txt"
+
+// TestTranscript replays what one rank decides. Lines behind ">" say what happens, those below
+// what it does:
+//
+//	> butterfly:2x2 is 0           a new rank 0 of four
+//	> scatters 1                   at clock 1
+//	> 2 in 2: 1 1                  a sum of rank 2 has come in stage 2, with these clocks
+//	> gathers 4, slack 1           what the gather waits for
+//	> away 1 3, gone 2             from here on: in a collective call, and left
+//	> closes, renew 5              the vector; a new era at that clock
+func TestTranscript(t *testing.T) {
+	want, err := os.ReadFile(transcript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	var a actor
+	for line := range strings.Lines(string(want)) {
+		said, happens := strings.CutPrefix(line, "> ")
+		if happens || strings.HasPrefix(line, "#") || line == "\n" {
+			got.WriteString(line)
+		}
+		if happens {
+			a.play(t, &got, strings.TrimSpace(said))
+		}
+	}
+	if *rewrite {
+		err = os.WriteFile(transcript, []byte(got.String()), 0o600)
+	}
+	if err != nil || !*rewrite && got.String() != string(want) {
+		t.Errorf("%v; with -rewrite %s becomes\n%s", err, transcript, &got)
+	}
+}
+
+type actor struct {
+	c          *Core
+	away, gone []int
+}
+
+func (a *actor) present(r int) bool { return !slices.Contains(a.away, r) }
+
+func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
+	t.Helper()
+	words := strings.FieldsFunc(said, func(r rune) bool { return strings.ContainsRune(" :,", r) })
+	number := func(word string) uint64 {
+		if word == "closed" {
+			return closed
+		}
+		n, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ranks := func(words []string) (list []int) {
+		for _, w := range words {
+			list = append(list, int(number(w)))
+		}
+		return list
+	}
+	switch {
+	case strings.HasPrefix(said, "butterfly"):
+		spec, rank, _ := strings.Cut(said, " is ")
+		size := 1
+		for f := range strings.SplitSeq(strings.TrimPrefix(spec, "butterfly:"), "x") {
+			size *= int(number(f))
+		}
+		g, err := graphs.Parse(spec, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*a = actor{c: NewCore(g, int(number(rank)))}
+		return
+	case words[0] == "scatters":
+		a.c.scattered(number(words[1]))
+	case words[0] == "closes":
+		a.c.scattered(closed)
+	case words[0] == "renew":
+		a.c.renew(number(words[1]))
+	case words[0] == "away":
+		a.away = ranks(words[1:])
+	case words[0] == "gone":
+		a.gone = ranks(words[1:])
+	case words[0] == "gathers":
+		clock := number(words[1])
+		late := a.c.late(nil, clock-min(clock, number(words[3])), a.present)
+		if len(late) > 0 {
+			fmt.Fprintf(to, "waits for %v\n", late)
+		} else {
+			fmt.Fprintf(to, "has %s, age %d\n", clocks(a.c.clocks), a.c.age(clock, a.present))
+		}
+		return
+	case words[0] == "leaves":
+		if needed := a.c.needed(nil, func(r int) bool { return slices.Contains(a.gone, r) }); len(needed) > 0 {
+			fmt.Fprintf(to, "serves %v\n", needed)
+		} else {
+			to.WriteString("leaves\n")
+		}
+		return
+	default:
+		var sum []uint64
+		for _, w := range words[3:] {
+			sum = append(sum, number(w))
+		}
+		if err := a.c.take(int(number(words[2]))-1, int(number(words[0])), sum); err != nil {
+			fmt.Fprintf(to, "%v\n", err)
+		}
+	}
+	for i := range a.c.stages {
+		if a.c.due(i, a.present) {
+			a.c.published(i)
+			fmt.Fprintf(to, "publishes stage %d to %v: %s\n", i+1, a.c.others(i), clocks(a.c.of(i, a.c.rank)))
+		}
+	}
+}
+
+func clocks(list []uint64) string {
+	words := make([]string, len(list))
+	for i, c := range list {
+		if words[i] = fmt.Sprint(c); c == math.MaxUint64 {
+			words[i] = "closed"
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,268 @@
+//go:build explore
+
+package butterfly
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"malt/graphs"
+	"malt/internal/explore"
+)
+
+// The decisions of all ranks of a job, in every order of their steps. A step is a scatter, a
+// sum that is taken or published, a gather that is done, and what ends a rank. That is more than an
+// engine does, which takes and publishes in passes.
+//
+// Besides its clocks each sum has what is really in it: how often each rank's changes, of
+// which there is one at each clock. That is held against the clocks.
+
+// world is one state.
+type world struct {
+	ranks []rank
+}
+
+type rank struct {
+	c      *Core
+	clock  uint64
+	waits  bool // in a gather
+	away   bool // in a collective call
+	gone   bool // it has left, or died
+	dead   bool
+	boxes  []sum   // by stage: what it has published
+	held   [][]sum // by stage and member of the group
+	over   bool    // its calls are
+	broken string  // by a gather
+}
+
+// sum is what a message has.
+type sum struct {
+	seq      int
+	clocks   []uint64
+	contents []uint64 // by rank
+}
+
+type game struct {
+	graph string
+	syncs []int // of each rank
+	slack uint64
+	ends  []string // of each rank after its syncs: "" it stays, away, close
+	kills int
+}
+
+func (g *game) start() world {
+	graph, err := graphs.Parse(g.graph, len(g.syncs))
+	if err != nil {
+		panic(err)
+	}
+	w := world{}
+	for r := range g.syncs {
+		c := NewCore(graph, r)
+		rk := rank{c: c, boxes: make([]sum, len(c.stages))}
+		for _, s := range c.stages {
+			rk.held = append(rk.held, make([]sum, len(s.Group)))
+		}
+		w.ranks = append(w.ranks, rk)
+	}
+	return w
+}
+
+// with is w with a rank that may be changed.
+func (w world) with(r int) (world, *rank) {
+	n := world{slices.Clone(w.ranks)}
+	k := &n.ranks[r]
+	c := *k.c
+	c.clocks = slices.Clone(c.clocks)
+	c.sent = slices.Clone(c.sent)
+	for i := range c.sent {
+		c.sent[i] = slices.Clone(c.sent[i])
+	}
+	k.c, k.boxes, k.held = &c, slices.Clone(k.boxes), slices.Clone(k.held)
+	for i := range k.held {
+		k.held[i] = slices.Clone(k.held[i])
+	}
+	return n, k
+}
+
+func (w world) present(r int) bool { return !w.ranks[r].away && !w.ranks[r].dead }
+
+// contents is what this rank has of the changes of each, through the stages before this one.
+func (k *rank) contents(stage int) []uint64 {
+	all := make([]uint64, len(k.c.clocks))
+	all[k.c.rank] = k.clock
+	for i := range stage {
+		for _, s := range k.held[i] {
+			for r, n := range s.contents {
+				all[r] += n
+			}
+		}
+	}
+	return all
+}
+
+func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
+	kills := 0
+	for _, k := range w.ranks {
+		if k.dead {
+			kills++
+		}
+	}
+	for r := range w.ranks {
+		k := &w.ranks[r]
+		if k.gone {
+			continue
+		}
+		name := func(what, stage, from int) uint64 { return uint64(((what*8)+stage)*64+from)*64 + uint64(r) }
+		if kills < g.kills {
+			n, d := w.with(r)
+			d.dead, d.gone = true, true
+			to(name(0, 0, 0), true, n)
+		}
+		busy := false // there is something to take or to publish: an engine does that first
+		for i, s := range k.c.stages {
+			for j, from := range s.Group {
+				box := w.ranks[from].boxes[i]
+				if from != r && box.seq > k.held[i][j].seq {
+					busy = true
+					n, t := w.with(r)
+					if err := t.c.take(i, from, box.clocks); err != nil {
+						panic(err)
+					}
+					t.held[i][j] = box
+					to(name(1, i, from), false, n)
+				}
+			}
+			if k.c.due(i, w.present) {
+				busy = true
+				n, p := w.with(r)
+				p.boxes[i] = sum{k.boxes[i].seq + 1, slices.Clone(p.c.of(i, r)), p.contents(i)}
+				p.c.published(i)
+				to(name(2, i, 0), false, n)
+			}
+		}
+		switch {
+		case k.over && k.c.clocks[r] == closed:
+			if !busy && len(k.c.needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
+				n, l := w.with(r)
+				l.gone = true
+				to(name(3, 0, 0), false, n)
+			}
+		case k.over:
+		case !k.waits && k.clock < uint64(g.syncs[r]):
+			n, s := w.with(r)
+			s.clock++
+			s.waits = true
+			s.c.scattered(s.clock)
+			to(name(4, 0, 0), false, n)
+		case k.waits && len(k.c.late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
+			n, d := w.with(r)
+			d.waits, d.broken = false, g.law(w, r)
+			to(name(5, 0, 0), false, n)
+		case !k.waits:
+			n, e := w.with(r)
+			e.over = true
+			switch g.ends[r] {
+			case "close":
+				e.c.scattered(closed)
+			case "away":
+				e.away = true
+			}
+			to(name(6, 0, 0), false, n)
+		}
+	}
+}
+
+// law says what of the promise a gather of r breaks.
+func (g *game) law(w world, r int) string {
+	k := &w.ranks[r]
+	for j, n := range k.contents(len(k.c.stages)) {
+		least := k.clock - min(k.clock, g.slack)
+		if w.ranks[j].c.clocks[j] == closed {
+			least = min(least, w.ranks[j].clock)
+		}
+		if w.present(j) && n < least {
+			return fmt.Sprintf("rank %d has %d changes of rank %d after its gather at clock %d, slack %d", r, n, j, k.clock, g.slack)
+		}
+	}
+	return ""
+}
+
+func (g *game) bad(w world) string {
+	for r := range w.ranks {
+		k := &w.ranks[r]
+		if k.broken != "" {
+			return k.broken
+		}
+		has := k.contents(len(k.c.stages))
+		for j, n := range has {
+			at := k.c.clocks[j]
+			if at == closed {
+				at = w.ranks[j].clock
+			}
+			if n != at {
+				return fmt.Sprintf("rank %d has %d changes of rank %d, and clock %d", r, n, j, at)
+			}
+		}
+	}
+	return ""
+}
+
+func (g *game) key(b []byte, w world) []byte {
+	for r := range w.ranks {
+		k := &w.ranks[r]
+		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.clocks, k.c.sent)
+		for i := range k.boxes {
+			b = fmt.Append(b, k.boxes[i].clocks, k.boxes[i].contents)
+			for _, h := range k.held[i] {
+				b = fmt.Append(b, h.clocks)
+			}
+		}
+	}
+	return b
+}
+
+func TestExploreStages(t *testing.T) {
+	stay, apart := []string{"", "", "", ""}, []string{"", "away", "close", ""}
+	for _, c := range []struct {
+		name string
+		game
+	}{
+		{"three ranks in one stage", game{graph: "butterfly", syncs: []int{2, 2, 1}, ends: []string{"", "", "close"}}},
+		{"three ranks, a death", game{graph: "butterfly", syncs: []int{1, 1, 1}, ends: []string{"", "", "close"}, kills: 1}},
+		{"two stages", game{graph: "butterfly:2x2", syncs: []int{1, 1, 1, 1}, ends: stay}},
+		{"two stages, a death", game{graph: "butterfly:2x2", syncs: []int{1, 1, 1, 1}, ends: stay, kills: 1}},
+		{"two stages, one serves", game{graph: "butterfly:2x2", syncs: []int{1, 0, 0, 1}, ends: apart}},
+		{"two stages, all serve", game{graph: "butterfly:2x2", syncs: []int{1, 0, 0, 1}, ends: []string{"close", "close", "close", "close"}}},
+		{"two stages, slack", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 2}, slack: 1, ends: apart}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := &c.game
+			values := explore.Values[world]{
+				Start: g.start(), Key: g.key, Next: g.next, Bad: g.bad,
+				Name: func(step uint64) string {
+					r, from, stage := step%64, step/64%64, step/4096%8
+					return fmt.Sprintf("rank %d: %s", r, [...]string{"dies", fmt.Sprintf("takes of rank %d in stage %d", from, stage+1),
+						fmt.Sprintf("publishes stage %d", stage+1), "leaves", "scatters", "has gathered", "ends"}[step/4096/8])
+				},
+				// All ranks are done, whose gathers wait for what others have changed: none before it
+				// is there.
+				Ends: func(w world) (reached, must bool) {
+					reached, must = true, true
+					for _, k := range w.ranks {
+						reached = reached && (k.over || k.gone)
+						must = must && !k.dead
+					}
+					return reached, must
+				},
+				Limit: 4_000_000,
+			}
+			r := values.Run()
+			if r.Failure != "" || r.GivenUp {
+				t.Fatal(r)
+			}
+			t.Log(r)
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package tests
+
+// ofStages are those of sums of changes that go through stages.
+var ofStages = []mutation{
+	{
+		line:   "stages: a rank that is away is waited for before a sum is passed on",
+		in:     "libmalt/butterfly.Core.due",
+		old:    "$present($first + $i)",
+		new:    "first >= 0",
+		caught: "TestExploreStages/two_stages,_one_serves", how: "nothing leads to the end",
+	},
+	{
+		line:   "stages: a sum is passed on when this rank has scattered, and not when others have",
+		in:     "libmalt/butterfly.Core.due",
+		old:    "$least > $before",
+		new:    "now[c.rank-first] > sent[c.rank-first] && least >= before",
+		caught: "TestExploreStages/two_stages", how: "nothing leads to the end",
+	},
+	{
+		line:   "stages: a gather does not wait",
+		in:     "libmalt/butterfly.Core.late",
+		old:    "$at < $clock && $present($r)",
+		new:    "at < clock && r == c.rank",
+		caught: "TestExploreStages/two_stages", how: "after its gather at clock",
+	},
+	{
+		line:   "stages: a gather waits for the ranks of its groups alone",
+		in:     "libmalt/butterfly.Core.late",
+		old:    "$at < $clock && $present($r)",
+		new:    "at < clock && present(r) && c.through(r) == r",
+		caught: "TestExploreStages/two_stages,_one_serves", how: "after its gather at clock",
+	},
+	{
+		line:   "stages: a gather waits for ranks that are away",
+		in:     "libmalt/butterfly.Core.late",
+		old:    "$at < $clock && $present($r)",
+		new:    "at < clock",
+		caught: "TestExploreStages/two_stages,_one_serves", how: "nothing leads to the end",
+	},
+	{
+		line:   "stages: a rank serves those of its first group alone",
+		in:     "libmalt/butterfly.Core.needed",
+		old:    "$last := len($c.stages)-1",
+		new:    "last := 0",
+		caught: "TestExploreStages/two_stages,_one_serves", how: "nothing leads to the end",
+	},
+	{
+		line:   "stages: a sum has what came in its own stage, too",
+		in:     "libmalt/butterfly.Engine.held",
+		old:    "$e.stages[:$before]",
+		new:    "e.stages[:min(before+1, len(e.stages))]",
+		caught: "TestExploreButterfly/one_stage", pkg: "libmalt", how: "times, after",
+	},
+	{
+		line:   "stages: a sum tells the clock of its sender alone, as the printed algorithm does",
+		in:     "libmalt/butterfly.Engine.send",
+		old:    "binary.LittleEndian.PutUint64($slot[$e.bytes+8*$j:], $clock)",
+		new:    "_, _ = clock, j; binary.LittleEndian.PutUint64(slot[e.bytes+8*j:], e.core.clocks[e.o.Rank()])",
+		caught: "TestG12LawOfASum/ssp:1/one_straggler/4/butterfly:2x2/sum-changes", pkg: "libmalt", how: "changes of rank",
+	},
+	{
+		line:   "stages: sums of another era are added up",
+		in:     "libmalt/butterfly.Engine.held",
+		old:    "$b.has && $b.held.Tag == $e.era",
+		new:    "b.has",
+		caught: "TestExploreButterfly/allreduce,_slack", pkg: "libmalt", how: "times, after",
+	},
+	{
+		line:   "stages: what came of an era before it began here is lost",
+		in:     "libmalt/butterfly.Engine.Settled",
+		old:    "$b.has && $b.held.Tag == $e.era",
+		new:    "false",
+		caught: "TestExploreButterfly/allreduce", pkg: "libmalt", how: "waits for ever",
+	},
+	{
+		line:   "stages: a rank that is done is waited for no longer, though its last changes are on their way",
+		in:     "libmalt/butterfly.Engine.present",
+		old:    "$wait || $e.o.Done($rank)",
+		new:    "wait",
+		caught: "TestExploreButterfly/one_stage", pkg: "libmalt", how: "changes of rank",
+	},
+}
