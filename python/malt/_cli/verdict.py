@@ -35,7 +35,7 @@ class Split(NamedTuple):
     compute: float
     """In the user's own code, on a core."""
     starved: float
-    """Ready to run, without a core."""
+    """The same, but ready to run, without a core: the part of it that this is of all its time."""
     wait: float
     """For other ranks; those in collective calls only if events are recorded."""
     exchange: float
@@ -84,7 +84,8 @@ def split(outcome: Outcome, track: Track | None) -> Split | None:
         return told
     seconds = max(track.last - track.first, told.seconds if told is not None else 0.0)
     free, exchange = max(0.0, seconds - track.called), max(0.0, track.called - track.wait)
-    starved = 0.0 if told is None else min(free, told.starved)
+    owned = told.compute + told.starved if told is not None else 0.0
+    starved = free * told.starved / owned if told is not None and owned else 0.0
     return Split(outcome.number, seconds, free - starved, starved, track.wait, exchange, 0.0, dict(track.waited))
 
 
@@ -94,7 +95,7 @@ def _told(rank: int, summary: Mapping[str, Any]) -> Split:
     )
     waited = {int(rank): float(seconds) for rank, seconds in summary["waited"].items()}
     free = max(0.0, wall - setup - scatter - fold - wait - collective)
-    starved = min(free, starved)
+    starved = free * min(1.0, starved / (wall - setup)) if wall > setup else 0.0
     return Split(rank, wall - setup, free - starved, starved, wait, scatter + fold, collective, waited)
 
 
