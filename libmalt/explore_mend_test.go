@@ -38,6 +38,7 @@ func (b *bare) Adopt()                                  {}
 func (b *bare) CatchUp()                                {}
 func (b *bare) Folded(time.Duration)                    {}
 func (b *bare) Heard(int) (uint64, error)               { return 0, nil }
+func (b *bare) Awaited(int) bool                        { return false }
 func (b *bare) Missing(rank int, _ error) (bool, error) { return !b.Lost(rank), nil }
 func (b *bare) Survives() bool                          { return true }
 func (b *bare) Lost(rank int) bool                      { return !b.tr.View().Has(rank) }
@@ -46,6 +47,7 @@ func (b *bare) Lost(rank int) bool                      { return !b.tr.View().Ha
 type mends struct {
 	ranks, blocks int
 	op            reduce.Op
+	small         bool // the rank that decides folds for all
 }
 
 func (m mends) setup(x *explore.Exec) {
@@ -59,7 +61,7 @@ func (m mends) setup(x *explore.Exec) {
 		for i := 0; i < array; i += 8 {
 			binary.LittleEndian.PutUint64(b.data[i:], math.Float64bits(valueOf(r, 1)))
 		}
-		route := shared.On(b, memory, array)
+		route := shared.On(b, memory, array, m.small)
 		all[r] = b
 		threads[r] = job.Go(r, func(t *explore.Thread, tr *explored.Transport) {
 			b.tr = tr
@@ -116,11 +118,13 @@ func TestExploreMend(t *testing.T) {
 		preemptions int
 		mends
 	}{
-		{"two ranks", false, 1, 2, mends{2, 3, reduce.Sum}},
-		{"three ranks", true, 2, 1, mends{3, 3, reduce.Sum}},
-		{"three ranks, mean", true, 2, 1, mends{3, 3, reduce.Mean}},
-		{"three ranks, spans of two blocks", true, 2, 1, mends{3, 6, reduce.Sum}},
-		{"four ranks", true, 3, 1, mends{4, 4, reduce.Sum}},
+		{"two ranks", false, 1, 2, mends{2, 3, reduce.Sum, false}},
+		{"two ranks, small", false, 1, 2, mends{2, 2, reduce.Sum, true}},
+		{"three ranks, small", true, 2, 1, mends{3, 2, reduce.Sum, true}},
+		{"three ranks", true, 2, 1, mends{3, 3, reduce.Sum, false}},
+		{"three ranks, mean", true, 2, 1, mends{3, 3, reduce.Mean, false}},
+		{"three ranks, spans of two blocks", true, 2, 1, mends{3, 6, reduce.Sum, false}},
+		{"four ranks", true, 3, 1, mends{4, 4, reduce.Sum, false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.large && !large {

@@ -54,6 +54,7 @@ const (
 	lines       = "lines="       // that each rank owns, in an exchange
 	preemptions = "preemptions=" // at most, see explore.Options
 	survive     = "survive="     // 1: the job goes on when a rank dies; see explore_survive_test.go
+	small       = "small="       // 1: the rank that decides about an average in place folds for all
 	split       = "split="       // 1: data of collective calls is sent behind its header
 	apart       = "apart="       // the host of each rank, a digit, if there are several: see explore_settle_test.go
 	dies        = "dies="        // 1 + the rank that may die; 0: all may
@@ -73,7 +74,7 @@ func (p *play) own(key string) (value int) {
 // ofObject are the options that are not the play's own.
 func (p *play) ofObject() string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
-		return slices.ContainsFunc([]string{lines, preemptions, survive, split, apart, dies, cut}, func(own string) bool { return strings.HasPrefix(option, own) })
+		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, cut}, func(own string) bool { return strings.HasPrefix(option, own) })
 	}), " ")
 }
 

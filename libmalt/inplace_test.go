@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"malt/libmalt"
@@ -147,11 +148,56 @@ type untouched struct{ rdma.Outbox }
 
 func (*untouched) Begin() ([]byte, error) { return nil, errors.New("a box is used") }
 
+// TestInPlaceRings is a guard on a count: in a sync of a small array one rank rings the
+// others, once, when the average is there. So each of the others is woken at most once.
+func TestInPlaceRings(t *testing.T) {
+	for _, n := range []int{2, 3, 5, 8} {
+		const syncs = 20
+		var rings atomic.Int64
+		ts := open(t, n)
+		for i, tr := range ts {
+			ts[i] = &faulty{Transport: tr, share: func(name string, bytes, words int) (rdma.Shared, error) {
+				s, err := tr.Share(name, bytes, words)
+				return &rung{s, &rings}, err
+			}}
+		}
+		check(t, run(background(t), ts, func(ctx context.Context, w *libmalt.World) error {
+			v, err := vector(ctx, w, 256, "")
+			if err != nil {
+				return err
+			}
+			for range syncs {
+				if _, err := v.Sync(ctx, 1); err != nil {
+					return err
+				}
+			}
+			if err := w.Barrier(ctx); err != nil {
+				return err
+			}
+			if got := rings.Load(); got != syncs {
+				return fmt.Errorf("%d ranks: %d rings in %d syncs", n, got, syncs)
+			}
+			return w.Barrier(ctx)
+		}))
+	}
+}
+
+// rung counts rings.
+type rung struct {
+	rdma.Shared
+	rings *atomic.Int64
+}
+
+func (s *rung) Ring() {
+	s.rings.Add(1)
+	s.Shared.Ring()
+}
+
 // TestInPlaceBytes: each rank sends and gets 2(N-1)/N times its array, and reads no
 // more than that of others.
 func TestInPlaceBytes(t *testing.T) {
 	eachSize(t, func(t *testing.T, n int) {
-		const lines, syncs = 30, 7
+		const lines, syncs = 130, 7
 		job(t, n, func(ctx context.Context, w *libmalt.World) error {
 			v, err := vector(ctx, w, 16*lines*n, "")
 			if err != nil {

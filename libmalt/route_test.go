@@ -63,6 +63,7 @@ func (r *copied) Begin(clock uint64, op reduce.Op, weight float64) bool {
 	r.m.Put(opWord, uint64(op))
 	r.m.Put(weightWord, math.Float64bits(weight))
 	r.m.Set(stepWord, 2*clock-1)
+	r.m.Ring()
 	return true
 }
 
@@ -96,8 +97,8 @@ func (r *copied) choose() uint64 {
 		return aborted
 	}
 	for _, rank := range r.o.View().Ranks {
-		if at, _ := r.m.Get(rank, stepWord); at >= 2*r.clock-1 {
-			if op, _ := r.m.Get(rank, opWord); reduce.Op(op) != r.op {
+		if at := r.m.Get(rank, stepWord); at >= 2*r.clock-1 {
+			if op := r.m.Get(rank, opWord); reduce.Op(op) != r.op {
 				return aborted
 			}
 			continue
@@ -117,7 +118,7 @@ func (r *copied) choose() uint64 {
 func (r *copied) below(step uint64) {
 	r.late = r.late[:0]
 	for _, rank := range r.o.View().Ranks {
-		if at, _ := r.m.Get(rank, stepWord); at < step {
+		if at := r.m.Get(rank, stepWord); at < step {
 			r.late = append(r.late, rank)
 		}
 	}
@@ -125,7 +126,7 @@ func (r *copied) below(step uint64) {
 
 // decided is the decision at clock: the word has 2e or 2e+1, or is of another clock.
 func (r *copied) decided(clock uint64) uint64 {
-	switch d, _ := r.m.Get(0, decisionWord); {
+	switch d := r.m.Get(0, decisionWord); {
 	case d < 2*clock:
 		return 0
 	case d == 2*clock:
@@ -136,9 +137,10 @@ func (r *copied) decided(clock uint64) uint64 {
 
 func (r *copied) decide(clock, want uint64) uint64 {
 	for r.decided(clock) == 0 {
-		d, _ := r.m.Get(0, decisionWord)
+		d := r.m.Get(0, decisionWord)
 		if d < 2*clock {
 			r.m.Swap(0, decisionWord, d, 2*clock+want-committed)
+			r.m.Ring()
 		}
 	}
 	return r.decided(clock)
@@ -154,11 +156,12 @@ func (r *copied) settle(want uint64) {
 	var weights []float64
 	for i, rank := range r.o.View().Ranks {
 		r.copies[i] = append(r.copies[i][:0], r.m.Bytes(rank)[:r.bytes]...)
-		bits, _ := r.m.Get(rank, weightWord)
+		bits := r.m.Get(rank, weightWord)
 		weights = append(weights, math.Float64frombits(bits))
 	}
 	reduce.FoldTogether(r.op, r.o.Runs(), 0, r.copies, weights)
 	r.m.Set(stepWord, 2*r.clock)
+	r.m.Ring()
 }
 
 func (r *copied) Scatters(clock uint64) { r.decide(clock, aborted) }

@@ -272,9 +272,11 @@ type recordedShared struct {
 
 func (s *recordedShared) Set(i int, v uint64) {
 	s.Shared.Set(i, v)
-	if v%2 == 1 {
+	switch {
+	case i != stepWord:
+	case v%2 == 1:
 		s.t.tell("%d arrives at clock %d", s.t.Rank(), (v+1)/2)
-	} else {
+	default:
 		s.t.tell("%d has folded its part of clock %d", s.t.Rank(), v/2)
 	}
 }

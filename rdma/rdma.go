@@ -208,6 +208,8 @@ type Words interface {
 	Put(i int, v uint64)
 	// Get loads word i of rank. With ErrLeft or *PeerError the value is final.
 	Get(rank, i int) (uint64, error)
+	// Peek is Get without a look at who takes part, for a caller that keeps Close away.
+	Peek(rank, i int) uint64
 	// Heard tells whether rank can read everything that this rank has Set so far,
 	// or takes part no longer. Where not, this rank's doorbell is rung once it can.
 	Heard(rank int) bool
@@ -227,13 +229,25 @@ type Shared interface {
 	// orders what ranks do to the blocks. What a forked child writes into it stays
 	// its own.
 	Bytes(rank int) []byte
-	// Swap stores v in word i of rank and rings the doorbells of all near ranks, if
-	// the word is old; it tells whether it was.
+	// Get loads word i of rank. It and the next four methods are for after Join, and as the
+	// bytes of other ranks not for after Close; they say nothing of who takes part.
+	Get(rank, i int) uint64
+	// Put stores v in this rank's word i. Set does so before anything that this rank loads
+	// afterwards.
+	Put(i int, v uint64)
+	Set(i int, v uint64)
+	// Swap stores v in word i of rank if the word is old; it tells whether it was.
 	Swap(rank, i int, old, v uint64) bool
-	// Set, Put, Get and Close, after Join, are as those of Words, among near ranks.
-	// Who has not joined when another rank closes waits for the next of that name.
-	Words
+	// Ring rings the doorbells of all near ranks, for what was stored by Set or Swap.
+	Ring()
+	// Close: a rank that has not joined when another one closes waits for the next of that
+	// name.
+	Close() error
 }
+
+// Counted is a Transport that counts what changes in the answers of State: while Changes is
+// the same, so are they. 0: they may have changed. Not for after Close.
+type Counted interface{ Changes() uint64 }
 
 // Traffic counts one peer's messages and payload bytes. Only updates that were
 // meant for the peer count: as sent when they are published to it, as received

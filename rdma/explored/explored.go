@@ -197,7 +197,7 @@ func (j *Job) hold(name string, n int) []*words {
 	for rank, tr := range j.ranks {
 		maps[rank] = j.x.Memory(8 * n)
 		all[rank] = &words{ends.Words{
-			Rank: rank, N: n, Maps: maps, State: tr.State, Ring: func() { j.ringAll(rank) },
+			Rank: rank, N: n, Maps: maps, State: tr.State, Wake: func() { j.ringAll(rank) },
 		}}
 		for i := range n {
 			j.x.Names(func(word func([]byte, string)) { word(maps[rank][8*i:], fmt.Sprintf("%s[%d] of %d", name, i, rank)) })
@@ -294,6 +294,23 @@ func (t *Transport) State(peer int) error {
 		return killed(peer)
 	}
 	return nil
+}
+
+// Changes implements rdma.Counted: the words that State looks at all grow, and so does their sum.
+func (t *Transport) Changes() uint64 {
+	if t.job.hosts != nil {
+		return 0 // State says more than the words
+	}
+	sum := uint64(1)
+	for rank := range t.job.ranks {
+		if rank != t.rank {
+			sum += t.job.state(rank).Load()
+		}
+	}
+	if t.job.survive {
+		sum += t.job.view().Load()
+	}
+	return sum
 }
 
 func killed(rank int) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"malt/rdma"
+	"malt/rdma/internal/ends"
 )
 
 // Shared is blocks and words of all ranks, as each rank holds them, mapped
@@ -21,7 +22,7 @@ func (j *Job) Shared(name string, bytes, n, progress int) []rdma.Shared {
 	for rank, w := range j.hold(name, n) {
 		blocks[rank] = j.x.Memory(bytes)
 		w.Blocks = blocks
-		all[rank] = &shared{w, j.ranks[rank], progress}
+		all[rank] = &shared{w, (*ends.Shared)(&w.Words), j.ranks[rank], progress}
 	}
 	j.x.Names(func(word func([]byte, string)) {
 		for rank, b := range blocks {
@@ -33,6 +34,7 @@ func (j *Job) Shared(name string, bytes, n, progress int) []rdma.Shared {
 
 type shared struct {
 	*words
+	*ends.Shared
 	t        *Transport
 	progress int
 }
@@ -40,14 +42,14 @@ type shared struct {
 func (s *shared) Join(context.Context) error { return nil }
 
 func (s *shared) Put(i int, v uint64) {
-	s.words.Put(i, v)
+	s.Shared.Put(i, v)
 	if i == s.progress {
 		s.t.thread.Yield()
 	}
 }
 
 func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	swapped := s.words.Swap(rank, i, old, v)
+	swapped := s.Shared.Swap(rank, i, old, v)
 	if i == s.progress {
 		s.t.thread.Yield()
 	}

@@ -10,7 +10,10 @@ import (
 
 // shared is words of a host that all there may write, with a block of memory
 // each.
-type shared struct{ *words }
+type shared struct {
+	*words
+	*ends.Shared
+}
 
 var _ rdma.Shared = (*shared)(nil)
 
@@ -25,7 +28,8 @@ func (t *transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	s := &shared{t.words(name, n)}
+	w := t.words(name, n)
+	s := &shared{w, (*ends.Shared)(&w.Words)}
 	near := t.Near()
 	if err := s.arrive(fmt.Sprintf("shared %s on the host of %d", name, near[0]), near, fmt.Sprintf("%d bytes and %d words", bytes, n), block[:bytes]); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)

@@ -65,7 +65,7 @@ func (t *transport) words(name string, n int) *words {
 	w := &words{t: t, name: name}
 	w.Words = ends.Words{
 		Rank: t.rank, N: n, Maps: make([][]byte, t.job.size), Blocks: make([][]byte, t.job.size),
-		State: t.job.state, Ring: w.ring,
+		State: t.job.state, Wake: w.ring,
 	}
 	return w
 }

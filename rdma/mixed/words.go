@@ -106,6 +106,13 @@ func (w *words) Get(rank, i int) (uint64, error) {
 	return w.near.Get(rank, i)
 }
 
+func (w *words) Peek(rank, i int) uint64 {
+	if !w.here[rank] {
+		return w.far.Peek(rank, i)
+	}
+	return w.near.Peek(rank, i)
+}
+
 // Heard is about far ranks: near ones see what is stored.
 func (w *words) Heard(rank int) bool { return w.far.Heard(rank) }
 

@@ -703,6 +703,20 @@ func (mr *MockWordsMockRecorder) Heard(rank interface{}) *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Heard", reflect.TypeOf((*MockWords)(nil).Heard), rank)
 }
 
+// Peek mocks base method.
+func (m *MockWords) Peek(rank, i int) uint64 {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Peek", rank, i)
+	ret0, _ := ret[0].(uint64)
+	return ret0
+}
+
+// Peek indicates an expected call of Peek.
+func (mr *MockWordsMockRecorder) Peek(rank, i interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Peek", reflect.TypeOf((*MockWords)(nil).Peek), rank, i)
+}
+
 // Put mocks base method.
 func (m *MockWords) Put(i int, v uint64) {
 	m.ctrl.T.Helper()
@@ -779,32 +793,17 @@ func (mr *MockSharedMockRecorder) Close() *gomock.Call {
 }
 
 // Get mocks base method.
-func (m *MockShared) Get(rank, i int) (uint64, error) {
+func (m *MockShared) Get(rank, i int) uint64 {
 	m.ctrl.T.Helper()
 	ret := m.ctrl.Call(m, "Get", rank, i)
 	ret0, _ := ret[0].(uint64)
-	ret1, _ := ret[1].(error)
-	return ret0, ret1
+	return ret0
 }
 
 // Get indicates an expected call of Get.
 func (mr *MockSharedMockRecorder) Get(rank, i interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Get", reflect.TypeOf((*MockShared)(nil).Get), rank, i)
-}
-
-// Heard mocks base method.
-func (m *MockShared) Heard(rank int) bool {
-	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Heard", rank)
-	ret0, _ := ret[0].(bool)
-	return ret0
-}
-
-// Heard indicates an expected call of Heard.
-func (mr *MockSharedMockRecorder) Heard(rank interface{}) *gomock.Call {
-	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Heard", reflect.TypeOf((*MockShared)(nil).Heard), rank)
 }
 
 // Join mocks base method.
@@ -833,6 +832,18 @@ func (mr *MockSharedMockRecorder) Put(i, v interface{}) *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Put", reflect.TypeOf((*MockShared)(nil).Put), i, v)
 }
 
+// Ring mocks base method.
+func (m *MockShared) Ring() {
+	m.ctrl.T.Helper()
+	m.ctrl.Call(m, "Ring")
+}
+
+// Ring indicates an expected call of Ring.
+func (mr *MockSharedMockRecorder) Ring() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Ring", reflect.TypeOf((*MockShared)(nil).Ring))
+}
+
 // Set mocks base method.
 func (m *MockShared) Set(i int, v uint64) {
 	m.ctrl.T.Helper()
@@ -857,4 +868,41 @@ func (m *MockShared) Swap(rank, i int, old, v uint64) bool {
 func (mr *MockSharedMockRecorder) Swap(rank, i, old, v interface{}) *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Swap", reflect.TypeOf((*MockShared)(nil).Swap), rank, i, old, v)
+}
+
+// MockCounted is a mock of Counted interface.
+type MockCounted struct {
+	ctrl     *gomock.Controller
+	recorder *MockCountedMockRecorder
+}
+
+// MockCountedMockRecorder is the mock recorder for MockCounted.
+type MockCountedMockRecorder struct {
+	mock *MockCounted
+}
+
+// NewMockCounted creates a new mock instance.
+func NewMockCounted(ctrl *gomock.Controller) *MockCounted {
+	mock := &MockCounted{ctrl: ctrl}
+	mock.recorder = &MockCountedMockRecorder{mock}
+	return mock
+}
+
+// EXPECT returns an object that allows the caller to indicate expected use.
+func (m *MockCounted) EXPECT() *MockCountedMockRecorder {
+	return m.recorder
+}
+
+// Changes mocks base method.
+func (m *MockCounted) Changes() uint64 {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Changes")
+	ret0, _ := ret[0].(uint64)
+	return ret0
+}
+
+// Changes indicates an expected call of Changes.
+func (mr *MockCountedMockRecorder) Changes() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Changes", reflect.TypeOf((*MockCounted)(nil).Changes))
 }

@@ -49,35 +49,19 @@ func (s *shared) Bytes(rank int) []byte {
 }
 
 func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	if rank != s.t.Rank() || s.closed.Load() || !s.values[i].CompareAndSwap(old, v) {
-		return false
-	}
-	s.t.bell.Wake()
-	return true
+	return rank == s.t.Rank() && s.values[i].CompareAndSwap(old, v)
 }
 
-func (s *shared) Set(i int, v uint64) {
-	if !s.closed.Load() {
-		s.values[i].Swap(v)
-		s.t.bell.Wake()
-	}
-}
+func (s *shared) Set(i int, v uint64) { s.values[i].Swap(v) }
+func (s *shared) Put(i int, v uint64) { s.values[i].Store(v) }
+func (s *shared) Ring()               { s.t.bell.Wake() }
 
-func (s *shared) Put(i int, v uint64) {
-	if !s.closed.Load() {
-		s.values[i].Store(v)
+func (s *shared) Get(rank, i int) uint64 {
+	if rank != s.t.Rank() {
+		return 0
 	}
+	return s.values[i].Load()
 }
-
-func (s *shared) Get(rank, i int) (uint64, error) {
-	if rank != s.t.Rank() || i < 0 || i >= len(s.values) {
-		return 0, fmt.Errorf("word %d of rank %d; there are %d words of rank %d", i, rank, len(s.values), s.t.Rank())
-	}
-	return s.values[i].Load(), s.t.state(rank)
-}
-
-// Heard: nobody else reads it.
-func (s *shared) Heard(int) bool { return true }
 
 // Close leaves the block, which Unmap gives back.
 func (s *shared) Close() error {

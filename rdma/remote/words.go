@@ -195,6 +195,9 @@ func (w *words) Get(rank, i int) (uint64, error) {
 	return w.lines[rank][i].Load(), err
 }
 
+// Peek implements rdma.Words.
+func (w *words) Peek(rank, i int) uint64 { return w.lines[rank][i].Load() }
+
 // Heard asks the peer, behind the values.
 func (w *words) Heard(rank int) bool {
 	if rank < 0 || rank >= len(w.lines) || w.rank.links[rank] == nil || w.rank.state(rank) != nil {

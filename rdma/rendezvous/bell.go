@@ -152,9 +152,19 @@ func (h *Host) BellID(i int) uint64 { return uint64(h.cfg.Rank*Bells+i) + 1 }
 // Ring rings a bell of any rank. Numbers that are no bell's are ignored: they
 // come from shared memory.
 func (h *Host) Ring(id uint64) {
-	if id-1 < uint64(h.cfg.Size*Bells) && h.guard.Enter() {
-		defer h.guard.Exit()
-		ring(h.page.bell(int(id-1)/Bells, int(id-1)%Bells))
+	h.RingEach([]int{h.cfg.Rank}, func(int) uint64 { return id })
+}
+
+// RingEach is Ring of the bell of each of these ranks.
+func (h *Host) RingEach(ranks []int, bell func(rank int) (id uint64)) {
+	if !h.guard.Enter() {
+		return
+	}
+	defer h.guard.Exit()
+	for _, rank := range ranks {
+		if id := bell(rank); id-1 < uint64(h.cfg.Size*Bells) {
+			ring(h.page.bell(int(id-1)/Bells, int(id-1)%Bells))
+		}
 	}
 }
 

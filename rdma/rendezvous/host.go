@@ -121,10 +121,22 @@ func (h *Host) Abort(why *rdma.PeerError) {
 	})
 }
 
+// Changes counts what changes in the answers of State, of the members. It is 0 if others
+// change as well. Not for after Close.
+func (h *Host) Changes() uint64 {
+	if h.cfg.Elsewhere != nil {
+		return 0
+	}
+	return h.page.changes().Load()
+}
+
 // change moves a rank to a new state and lets everybody know. The caller has
-// entered the guard.
+// entered the guard. The change counts again where another rank was first: that one may have
+// died, or be stopped, before it has counted.
 func (h *Host) change(rank int, state uint64) {
-	if h.page.advance(rank, state) {
+	first := h.page.advance(rank, state)
+	h.page.changes().Add(1)
+	if first {
 		for _, r := range h.members {
 			h.ringRank(r)
 		}

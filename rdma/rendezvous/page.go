@@ -23,6 +23,7 @@ const MaxSize = 4096
 //	     | magic   version and size                                 | the first member, before it hands the page out
 //	  64 +----------------------------------------------------------+
 //	     | view: who takes part (view.go)   vote (votes.go)         | the first member, before it hands the page out
+//	     | changes of states                                        | +16
 //	 128 +----------------------------------------------------------+ member 0
 //	     | pid   start time   state                                 | +0
 //	     | claim   (room for heartbeat and step)                    | +64
@@ -37,12 +38,13 @@ type page []byte
 
 const (
 	pageMagic   = 0x313045474150_4d // "MPAGE01"
-	pageVersion = 4
+	pageVersion = 5
 
 	offMagic   = 0
 	offSize    = 8
 	offView    = 64
 	offVote    = 72
+	offChanges = 80
 	offMembers = 128
 	perMember  = 6272
 
@@ -80,6 +82,7 @@ func pageBytes(size int) int { return offMembers + size*perMember }
 // format makes a fresh page one for size ranks.
 func (p page) format(size int) {
 	p.view().Store(firstView)
+	p.changes().Store(1)
 	mem.WordAt(p, offSize).Store(pageVersion<<32 | uint64(size))
 	mem.WordAt(p, offMagic).Store(pageMagic)
 }
@@ -111,6 +114,11 @@ func (p page) start(rank int) *mem.Word { return p.member(rank, offStart) }
 // rings afterwards; one that dies between the two is itself noticed by every
 // other, each of which rings its own bells (deaths.go).
 func (p page) state(rank int) *mem.Word { return p.member(rank, offState) }
+
+// changes counts the changes of states, after each: so as long as it is the same, a rank that
+// has found a state need not look again. Written by whoever changes one, and by each rank that
+// notices a death.
+func (p page) changes() *mem.Word { return mem.WordAt(p, offChanges) }
 
 // claim is how much memory the rank is about to populate (mem.Claims). Written
 // by the rank alone. Dies with it set: dead members' claims do not count.

@@ -11,7 +11,10 @@ import (
 )
 
 // shared is words that all may write, with a block of memory each.
-type shared struct{ *words }
+type shared struct {
+	*words
+	*ends.Shared
+}
 
 var _ rdma.Shared = (*shared)(nil)
 
@@ -28,8 +31,9 @@ func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
 	if bytes < 0 || bytes > maxBlock || n < 0 || n > maxWords {
 		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 to %d and 0 to %d", op, bytes, n, maxBlock, maxWords)
 	}
-	s := &shared{t.words(name, bytes, n)}
-	s.Blocks = make([][]byte, t.Size())
+	w := t.words(name, bytes, n)
+	w.Blocks = make([][]byte, t.Size())
+	s := &shared{w, (*ends.Shared)(&w.Words)}
 	if err := s.make(); err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}

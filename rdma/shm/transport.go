@@ -85,6 +85,9 @@ func (t *Transport) Ballots() membership.Home { return t.host.Ballots() }
 
 func (t *Transport) State(peer int) error { return t.host.State(peer) }
 
+// Changes implements rdma.Counted.
+func (t *Transport) Changes() uint64 { return t.host.Changes() }
+
 // Connection implements rdma.Connected.
 func (t *Transport) Connection(peer int) rdma.Connection { return t.host.Connection(peer) }
 

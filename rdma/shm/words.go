@@ -122,7 +122,7 @@ func (t *Transport) words(name string, bytes, n int) *words {
 	w := &words{t: t, name: name, bytes: bytes, held: make([]*hold, t.Size())}
 	w.Words = ends.Words{
 		Rank: t.Rank(), N: n, At: (bytes+page-1)/page*page + wordsHeader,
-		Maps: make([][]byte, t.Size()), State: t.State, Ring: w.ring,
+		Maps: make([][]byte, t.Size()), State: t.State, Wake: w.ring,
 	}
 	return w
 }
@@ -229,11 +229,12 @@ func (w *words) String() string {
 func (w *words) bell(memory []byte) *mem.Word { return mem.WordAt(memory, w.At-wordsHeader) }
 
 func (w *words) ring() {
-	for _, rank := range w.t.Near() {
+	w.t.host.RingEach(w.t.Near(), func(rank int) uint64 {
 		if m := w.Maps[rank]; m != nil {
-			w.t.host.Ring(w.bell(m).Load())
+			return w.bell(m).Load()
 		}
-	}
+		return 0
+	})
 }
 
 // Close leaves the announcement: others may not have mapped it yet.

@@ -10,6 +10,7 @@ var ofAllReduces = []mutation{
 			$o.r.shared.Set(wordCalled, $o.Number())`,
 		new: `
 			$o.r.shared.Set(wordCalled, $o.Number())
+			_ = $o.r.shared.Get(0, wordMeeting)
 			$o.r.showCard($o.card)`,
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
 	},
@@ -40,10 +41,10 @@ var ofAllReduces = []mutation{
 		old: `
 			$o.hear()
 			$o.r.fold($p, $o.r.rank)
-			$o.r.shared.Set(wordReduced, $o.Number())`,
+			$o.r.finish($p, $mine)`,
 		new: `
 			$o.r.fold($p, $o.r.rank)
-			$o.r.shared.Set(wordReduced, $o.Number())
+			$o.r.finish($p, $mine)
 			$o.hear()`,
 		caught: "TestExploreReducing/at_different_clocks", how: "is at clock",
 	},
@@ -57,8 +58,8 @@ var ofAllReduces = []mutation{
 	{
 		line:   "allreduce in place: who has called a later call counts as one of this",
 		in:     "libmalt/route/shared.allReduce.alike",
-		old:    "$called != $o.Number()",
-		new:    "$called < $o.Number()",
+		old:    "$o.r.shared.Get($rank, wordCalled) != $o.Number()",
+		new:    "$o.r.shared.Get($rank, wordCalled) < $o.Number()",
 		caught: "TestExploreReducing/another_call,_given_up", how: "claims",
 	},
 	{
@@ -89,7 +90,7 @@ var ofAllReduces = []mutation{
 		in:     "libmalt/route/shared.allReduce.advance",
 		old:    "$o.r.unfolded($p, $late)",
 		new:    "$o.r.below($o.r.all, wordStep, $o.Number(), $late)",
-		caught: "TestExploreReducing/between_syncs", how: "gives",
+		caught: "TestExploreReducing/between_syncs", how: "claims",
 	},
 	{
 		line:   "allreduce in place: decided in the word of a sync",
@@ -114,7 +115,7 @@ var ofAllReduces = []mutation{
 			}`,
 		new: `
 			if $o.state == pending {
-				$o.state = $o.r.decide(wordMeeting, $o.Number(), aborted)
+				$o.state, _ = $o.r.decide(wordMeeting, $o.Number(), aborted)
 			}
 			if $o.state == committed {
 				$o.r.leftAt = $o.Number()

@@ -105,7 +105,7 @@ var ofSurvivors = []mutation{
 		in:     "libmalt/route/shared.Route.foldOnce",
 		old:    "$ready != atBlock($p.number, $block)",
 		new:    "$ready < 1<<62",
-		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 2 blocks",
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 1 blocks",
 	},
 	{
 		line: "in place: a result is told before it is there",
@@ -123,7 +123,7 @@ var ofSurvivors = []mutation{
 		in:     "libmalt/route/shared.Route.fold",
 		old:    "$r.o.Survives() && $p.op == reduce.Sum",
 		new:    "false",
-		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 2 blocks",
+		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 1 blocks",
 	},
 	{
 		line: "in place: a span is said to be folded before its heir has folded it",
@@ -153,8 +153,8 @@ var ofSurvivors = []mutation{
 	{
 		line:   "in place: arrays are those of ranks that live now",
 		in:     "libmalt/route/shared.pass.begin",
-		old:    "$at >= $least",
-		new:    "$at >= $least && !r.o.Lost(rank)",
+		old:    "$r.shared.Get($rank, $word) >= $least",
+		new:    "$r.shared.Get($rank, $word) >= $least && !r.o.Lost(rank)",
 		caught: "TestExploreSurvivors/in_place,_sum", how: "claims 1 blocks",
 	},
 	{

@@ -32,7 +32,7 @@ func (j *Job) Split() { j.small = 0 }
 func (j *Job) Hear(rank int, in rdma.Inbox) { j.in[rank].inbox = in }
 
 func (j *Job) State() []any {
-	state := []any{j.calls.Load(), j.away, j.out, j.view.Load(), j.met}
+	state := []any{j.calls.Load(), j.away, j.out, j.view.Load(), j.met, j.Marks.last.Load()}
 	for i := range j.in {
 		in := &j.in[i]
 		state = append(state, in.has, in.next.Seq, in.inbox, in.heard, in.part, in.view)
@@ -47,7 +47,7 @@ func (j *Job) State() []any {
 }
 
 func (m *Member) State() []any {
-	return []any{m.clock.Load(), m.Head.Load(), m.told, m.untold, m.touched, m.stands, m.counted}
+	return []any{m.clock.Load(), m.Head.Load(), m.told, m.untold.Load(), m.touched, m.stands, m.counted}
 }
 
 // State is what the steps of the call depend on. What it has kept of others' data follows

@@ -42,7 +42,7 @@ func (j *Job) news(list []news, most int) (_ []news, more bool) {
 	defer j.mu.Unlock()
 	n := min(len(j.untold), most)
 	for _, s := range j.untold[:n] {
-		s.untold = false
+		s.untold.Store(false) // before its news are read: see Changed
 		at := standing{s.clock.Load(), s.Head.Load()}
 		if s.gone.Load() {
 			at.head = AllSeen

@@ -14,6 +14,8 @@ type Marks struct {
 
 	Trace     *Trace // set before the first call; Now.doing is what is in markWhere
 	t         rdma.Transport
+	counts    rdma.Counted // t, or nil
+	last      atomic.Pointer[census]
 	greetings atomic.Uint64  // in markGreeting
 	asked     []atomic.Int64 // by rank: when ask asked it, since started; 0: it has answered
 	telling   sync.Mutex     // for At
@@ -22,7 +24,8 @@ type Marks struct {
 
 // NewMarks is the marks of the job of t in w.
 func NewMarks(t rdma.Transport, w rdma.Words) *Marks {
-	return &Marks{Words: w, Trace: NewTrace(new(Now), nil, 0), t: t, asked: askable(t)}
+	counts, _ := t.(rdma.Counted)
+	return &Marks{Words: w, Trace: NewTrace(new(Now), nil, 0), t: t, counts: counts, asked: askable(t)}
 }
 
 // Words of each rank that all others read. Words that every call reads lie in other cache

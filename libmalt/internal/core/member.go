@@ -31,7 +31,7 @@ type Member struct {
 
 	clock   atomic.Uint64         // scatters, or what a collective has levelled it up to
 	told    []standing            // by rank: what it has told last of the two
-	untold  bool                  // in Job.untold; under Job.mu
+	untold  atomic.Bool           // in Job.untold; changed under Job.mu
 	touched bool                  // in Job.touched
 	gone    atomic.Bool           // no longer in Job.objects
 	level   atomic.Pointer[Level] // to be carried out, put there by a collective
@@ -122,12 +122,15 @@ func (m *Member) Alone(work func() error) error {
 	return work()
 }
 
-// Changed is called after the clock or the head of m has: the others do not know.
+// Changed is called after the clock or the head of m has: the others do not know. Where that
+// is noted already, the news are yet to be read.
 func (m *Member) Changed() {
+	if m.untold.Load() {
+		return
+	}
 	m.Job.mu.Lock()
 	defer m.Job.mu.Unlock()
-	if !m.untold {
-		m.untold = true
+	if m.untold.CompareAndSwap(false, true) {
 		m.Job.untold = append(m.Job.untold, m)
 	}
 }
@@ -145,7 +148,12 @@ func (m *Member) stood(among []int) *Level {
 }
 
 // Levelled is what a collective call of another goroutine has asked for, once; nil: nothing.
-func (m *Member) Levelled() *Level { return m.level.Swap(nil) }
+func (m *Member) Levelled() *Level {
+	if m.level.Load() == nil { // as nearly always, and a look costs less than a swap
+		return nil
+	}
+	return m.level.Swap(nil)
+}
 
 // levelTo is called at the end of a collective call, perhaps while another
 // goroutine is inside a gather of m: then that one carries it out.

@@ -34,6 +34,9 @@ type Object interface {
 	Missing(rank int, gone error) (wait bool, err error)
 	// Done tells whether a rank has made all its calls: it leaves, or has left. See Serve.
 	Done(rank int) bool
+	// Awaited tells that Missing would say so: to be asked at every look, it costs little. If
+	// not, Missing may say so, too. Of boxes it knows nothing.
+	Awaited(rank int) bool
 	// Survives tells whether the job goes on when ranks die; Lost, whether it goes on
 	// without that rank, which is dead: what it has stored stays. Adopt goes over to the
 	// newest View.
@@ -97,7 +100,7 @@ func (c Carried) Serve(s Server) { c.M.Job.serve(s) }
 func (c Carried) Survives() bool { return c.M.Job.Survives() }
 
 func (c Carried) Lost(rank int) bool {
-	return c.M.Job.Survives() && DeathIn(c.M.Job.T.State(rank)) != nil && LeftOut(c.M.Job.T, rank)
+	return c.M.Job.Survives() && !c.M.Job.Marks.live(rank) && DeathIn(c.M.Job.T.State(rank)) != nil && LeftOut(c.M.Job.T, rank)
 }
 
 func (c Carried) Adopt() { c.M.Job.Adopt() }
@@ -105,6 +108,11 @@ func (c Carried) Adopt() { c.M.Job.Adopt() }
 func (c Carried) CatchUp() {
 	c.Adopt()
 	c.M.Body.CatchUp()
+}
+
+func (c Carried) Awaited(rank int) bool {
+	j := c.M.Job
+	return j.Marks.live(rank) && j.Marks.Peek(rank, MarkAway) <= j.calls.Load()
 }
 
 func (c Carried) Missing(rank int, gone error) (bool, error) {

@@ -38,7 +38,6 @@ func expired(t rdma.Transport, w Wait) *Timeout {
 // waiter runs the calls of a gate, one at a time. It keeps the memory of a wait for the
 // next one, so that waiting allocates nothing.
 type waiter struct {
-	t    rdma.Transport
 	op   Stepper
 	done bool
 	err  error
@@ -80,13 +79,12 @@ func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
 // wait runs op until ctx ends. The first step is taken before anything that costs: most
 // calls need no wait.
 func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err error) {
-	t := m.t
-	if done, err := advance(t, op); done || err != nil || ctx.Err() != nil {
+	if done, err := advance(m, op); done || err != nil || ctx.Err() != nil {
 		return done, err
 	}
 	if w.step == nil {
 		w.step = func() bool {
-			w.done, w.err = advance(w.t, w.op)
+			w.done, w.err = advance(w.m, w.op)
 			if w.late.begun != 0 && !w.done && w.err == nil {
 				w.late.look(w.m.Trace, w.op.Late())
 			}
@@ -94,13 +92,13 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 		}
 		w.asleep = func() { w.late.asleep(w.m.Trace, w.op.Late()) }
 	}
-	w.t, w.m, w.op, w.done, w.err = t, m, op, false, nil
+	w.m, w.op, w.done, w.err = m, op, false, nil
 	w.late.begin(m.Trace)
 	w.ask.arm(ctx, m)
 	if d, ok := ctx.(Drowsy); ok {
 		d.OnSleep(w.asleep)
 	}
-	waitErr := t.Wait(ctx, w.step)
+	waitErr := m.t.Wait(ctx, w.step)
 	w.ask.disarm()
 	w.op = nil
 	if !w.done && w.err == nil && waitErr != nil && ctx.Err() == nil {
@@ -114,7 +112,8 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 // Otherwise no wait outlasts a death, whomever it is for: the ones waited for may themselves be stuck on the
 // dead rank, or may have failed because of it. For the same reason a death
 // explains why another rank has left or given up.
-func advance(t rdma.Transport, op Stepper) (done bool, err error) {
+func advance(m *Marks, op Stepper) (done bool, err error) {
+	t := m.t
 	done, err = op.Step()
 	if done || err != nil {
 		return done, blame(t, op, err)
@@ -123,7 +122,7 @@ func advance(t rdma.Transport, op Stepper) (done bool, err error) {
 		op.GiveUp()
 		return false, out
 	}
-	dead := Death(t)
+	dead := m.death()
 	if dead == nil {
 		return false, nil
 	}

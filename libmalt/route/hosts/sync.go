@@ -44,6 +44,7 @@ func (r *Route) Begin(clock uint64, op reduce.Op, weight float64) bool {
 	r.near.Put(wordOp, uint64(op))
 	r.near.Put(wordWeight, math.Float64bits(weight))
 	r.near.Set(wordStep, 2*clock-1)
+	r.near.Ring()
 	return true
 }
 
@@ -194,6 +195,7 @@ func (o *sync) advance() error {
 			o.fillScratch()
 			o.stepped = true
 			r.near.Set(wordStep, 2*o.clock)
+			r.near.Ring()
 		}
 		if o.late = o.below(2 * o.clock); len(o.late) > 0 {
 			return nil
@@ -218,7 +220,7 @@ func (o *sync) advance() error {
 func (o *sync) below(step uint64) []int {
 	o.late = o.late[:0]
 	for _, rank := range o.r.ranks {
-		if at, _ := o.r.near.Get(rank, wordStep); at < step {
+		if at := o.r.near.Get(rank, wordStep); at < step {
 			o.late = append(o.late, rank)
 		}
 	}
@@ -228,7 +230,7 @@ func (o *sync) below(step uint64) []int {
 // alike tells whether all ranks of this host have the same fold.
 func (o *sync) alike() bool {
 	for _, rank := range o.r.ranks {
-		if op, _ := o.r.near.Get(rank, wordOp); reduce.Op(op) != o.op {
+		if op := o.r.near.Get(rank, wordOp); reduce.Op(op) != o.op {
 			return false
 		}
 	}
@@ -240,7 +242,7 @@ func (o *sync) alike() bool {
 func (o *sync) total() reduce.Subtotal {
 	o.terms = o.terms[:0]
 	for _, rank := range o.r.ranks {
-		bits, _ := o.r.near.Get(rank, wordWeight)
+		bits := o.r.near.Get(rank, wordWeight)
 		o.terms = append(o.terms, reduce.Subtotal{Count: 1, Weight: math.Float64frombits(bits)})
 	}
 	a := &o.r.adder

@@ -112,7 +112,7 @@ func (o *allReduce) alike() bool {
 	p := &o.r.calls
 	p.begin(o.r, o.op, ofCall|o.Number()) // as it will be
 	for _, rank := range p.ranks {
-		if called, _ := o.r.shared.Get(rank, wordCalled); called != o.Number() {
+		if o.r.shared.Get(rank, wordCalled) != o.Number() {
 			return false
 		}
 	}
@@ -143,11 +143,12 @@ func (o *allReduce) decideAndFold(want state) {
 		if want == committed && o.r.o.Survives() {
 			o.r.showView()
 		}
-		if o.state = o.r.decide(wordMeeting, o.Number(), want); o.state == committed {
+		var mine bool
+		if o.state, mine = o.r.decide(wordMeeting, o.Number(), want); o.state == committed {
 			o.r.calls.begin(o.r, o.op, ofCall|o.Number())
 			o.hear()
 			o.r.fold(&o.r.calls, o.r.rank)
-			o.r.shared.Set(wordReduced, o.Number())
+			o.r.finish(&o.r.calls, mine)
 			return
 		}
 		o.Unread()

@@ -4,6 +4,8 @@ package shared
 
 import "malt/libmalt/reduce"
 
+const explored = false
+
 // foldBlock folds r.srcs, which lie at lo, into every one of them.
 func (r *Route) foldBlock(p *pass, lo int) {
 	reduce.FoldTogether(p.op, r.o.Runs(), lo, r.srcs, p.weighting())

@@ -8,6 +8,9 @@ import (
 	"malt/libmalt/reduce"
 )
 
+// explored: wordDone is compared with the arrays at every step, whether or not ranks mend.
+const explored = true
+
 // foldBlock folds r.srcs, which lie at lo, into every one of them, one after the other
 // where this rank may die in between and others go on: so the kernels do it tile by tile.
 func (r *Route) foldBlock(p *pass, lo int) {
@@ -17,7 +20,7 @@ func (r *Route) foldBlock(p *pass, lo int) {
 	}
 	result := bytes.Clone(r.srcs[0])
 	reduce.FoldRuns(p.op, r.o.Runs(), lo, result, r.srcs, p.weighting(), 0)
-	done, _ := r.shared.Get(r.rank, wordDone)
+	done := r.shared.Get(r.rank, wordDone)
 	for _, array := range r.srcs {
 		reduce.Copy(array, result)
 		r.shared.Put(wordDone, done) // a turn
@@ -26,6 +29,6 @@ func (r *Route) foldBlock(p *pass, lo int) {
 
 // foldSpare folds them into a spare, after a turn, since that takes its time.
 func (r *Route) foldSpare(p *pass, lo int, spare []byte) {
-	_, _ = r.shared.Get(r.rank, wordDone)
+	_ = r.shared.Get(r.rank, wordDone)
 	reduce.FoldRuns(p.op, r.o.Runs(), lo, spare, r.srcs, p.weighting(), 0)
 }

@@ -19,11 +19,19 @@
 //	           step = 2e; wait until all have step >= 2e
 //	aborted:   scatter and gather through the boxes, with the same bits
 //
+// The rank that decides rings the others, when it has folded its span, and so does the last
+// that has folded: a rank that sleeps is woken for what it waits for.
+//
 // decision is one word of the job, pending at e while it is below 2e. A rank that does
 // not take part aborts: it scatters by itself, gives up, has another fold, or sees that
 // another rank is in a collective call, has left or is dead. After a commit no rank is
 // past clock e before all have folded, and so have read the decision. So if the word has
 // a later clock, e was aborted.
+//
+// Of small arrays the span of the rank that decides is all, and the others only wait for its
+// step: each has to run but once. So a rank may be past clock e before all have read the
+// decision. Before such a rank aborts a later sync, it raises a step of 2e-1 to 2e: a rank
+// whose own step is 2e knows that e was committed, and folded.
 //
 // A rank that gives up after a commit folds its span first. Its sync counts as a
 // scatter, after which only a gather can follow, and that waits for the other ranks'

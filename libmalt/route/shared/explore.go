@@ -18,9 +18,11 @@ func Layout(array int) (bytes, wordsOf, claims int) {
 	return spareAt(array) + core.BlockBytes + viewBytes(1), words, wordDone
 }
 
-// On is a route of all ranks in existing memory.
-func On(o core.Boxed, m rdma.Shared, bytes int) *Route {
+// On is a route of all ranks in existing memory. Arrays are small if that is said: all others
+// have several blocks.
+func On(o core.Boxed, m rdma.Shared, bytes int, small bool) *Route {
 	r := on(o, m, bytes)
+	r.small = small
 	r.Among(rdma.Everyone(o.Size()).Ranks)
 	return r
 }
@@ -53,8 +55,8 @@ type Claim struct {
 
 // Claim is that of this rank.
 func (r *Route) Claim() Claim {
-	done, _ := r.shared.Get(r.rank, wordDone)
-	op, _ := r.shared.Get(r.rank, wordOp)
+	done := r.shared.Get(r.rank, wordDone)
+	op := r.shared.Get(r.rank, wordOp)
 	c := Claim{Blocks: done & (1<<blockBits - 1), Op: reduce.Op(op), Number: done >> blockBits}
 	if c.Number == 0 {
 		return c
@@ -63,7 +65,7 @@ func (r *Route) Claim() Claim {
 	p.begin(r, c.Op, c.Number)
 	c.Call, c.Number, c.Ranks = c.Number&ofCall != 0, c.Number&^ofCall, p.ranks
 	word, folded := p.end()
-	c.Holds = len(r.below(p.ranks, word, folded, nil)) > 0
+	c.Holds = len(r.below(p.folding(), word, folded, nil)) > 0
 	c.Lo, c.Hi = r.span(&p, r.rank)
 	c.Hi = min(c.Hi, c.Lo+int(c.Blocks)*core.BlockBytes)
 	return c

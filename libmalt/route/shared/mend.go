@@ -23,8 +23,8 @@ const heirBits = 16
 // those that have died.
 func (r *Route) unfolded(p *pass, late []int) []int {
 	word, folded := p.end()
-	for _, rank := range p.ranks {
-		at, _ := r.shared.Get(rank, word)
+	for _, rank := range p.folding() {
+		at := r.shared.Get(rank, word)
 		if at < folded && r.o.Lost(rank) {
 			if heir := r.heir(p, rank); heir != r.rank {
 				late = append(late, heir)
@@ -41,7 +41,7 @@ func (r *Route) unfolded(p *pass, late []int) []int {
 // heir is that of a rank that has died, from now on this one where there is none.
 func (r *Route) heir(p *pass, rank int) int {
 	for {
-		w, _ := r.shared.Get(rank, wordHeir)
+		w := r.shared.Get(rank, wordHeir)
 		if w>>heirBits == p.number {
 			if heir := int(w & (1<<heirBits - 1)); heir == r.rank || !r.o.Lost(heir) {
 				return heir
@@ -55,10 +55,11 @@ func (r *Route) heir(p *pass, rank int) int {
 // folded it all just before it died, or its last heir has, nothing is left.
 func (r *Route) mend(p *pass, rank int) {
 	word, folded := p.end()
-	at, _ := r.shared.Get(rank, word)
+	at := r.shared.Get(rank, word)
 	if at >= folded {
 		return
 	}
 	r.fold(p, rank)
 	r.shared.Swap(rank, word, at, folded)
+	r.shared.Ring()
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // pass is what the ranks do to the arrays in a sync or an allreduce that is committed:
-// each folds its span of all arrays into each of them.
+// each folds its span of all arrays into each of them. In a sync of small arrays the span of
+// the rank that has decided is all.
 //
 // Its ranks are those that had arrived, and so all that live. A rank that had died before
 // the decision is among them if it had arrived: its array is still there, and counts. All
@@ -20,15 +21,22 @@ type pass struct {
 	ranks   []int  // ascending
 	weights []float64
 	idle    bool // no rank has a weight: all keep their values
+	whole   int  // the rank whose span is all; negative: each has one
 
 	arrived []int // room for ranks
 }
 
 // begin makes p the pass of that number.
 func (p *pass) begin(r *Route, op reduce.Op, number uint64) {
-	p.op, p.number, p.idle = op, number, false
+	p.op, p.number, p.idle, p.whole = op, number, false, -1
 	p.ranks, p.weights = r.all, p.weights[:0]
 	call := number&ofCall != 0
+	if r.small && !call {
+		p.whole = r.rank // where the word has gone on, this rank has learned that all is folded
+		if _, d := r.decision(wordDecision, number); d&(1<<decider-1) == 2*number {
+			p.whole = int(d >> decider)
+		}
+	}
 	if r.o.Survives() {
 		word, least := wordStep, 2*number-1
 		if call {
@@ -36,7 +44,7 @@ func (p *pass) begin(r *Route, op reduce.Op, number uint64) {
 		}
 		p.arrived = p.arrived[:0]
 		for _, rank := range r.all {
-			if at, _ := r.shared.Get(rank, word); at >= least {
+			if r.shared.Get(rank, word) >= least {
 				p.arrived = append(p.arrived, rank)
 			} else if !call && r.o.View().Has(rank) {
 				r.o.Adopt() // the rank that decided knew that it is dead
@@ -53,8 +61,7 @@ func (p *pass) begin(r *Route, op reduce.Op, number uint64) {
 func (p *pass) weigh(r *Route) {
 	same, any := true, false
 	for _, rank := range p.ranks {
-		bits, _ := r.shared.Get(rank, wordWeight)
-		weight := math.Float64frombits(bits)
+		weight := math.Float64frombits(r.shared.Get(rank, wordWeight))
 		p.weights = append(p.weights, weight)
 		same = same && weight == 1
 		any = any || weight > 0
@@ -81,10 +88,21 @@ func (p *pass) end() (word int, folded uint64) {
 	return wordStep, 2 * p.number
 }
 
+// folding are the ranks that have a span to fold.
+func (p *pass) folding() []int {
+	if part, in := slices.BinarySearch(p.ranks, p.whole); in {
+		return p.ranks[part : part+1]
+	}
+	return p.ranks
+}
+
 // span is which bytes of the arrays rank folds.
 func (r *Route) span(p *pass, rank int) (lo, hi int) {
+	if p.whole == rank {
+		return 0, r.bytes
+	}
 	part, in := slices.BinarySearch(p.ranks, rank)
-	if !in {
+	if !in || p.whole >= 0 {
 		return 0, 0
 	}
 	cuts := (r.bytes + core.CutBytes - 1) / core.CutBytes
@@ -102,7 +120,7 @@ func (r *Route) fold(p *pass, rank int) {
 	}
 	block := uint64(1)
 	if rank != r.rank {
-		if done, _ := r.shared.Get(rank, wordDone); done>>blockBits == p.number {
+		if done := r.shared.Get(rank, wordDone); done>>blockBits == p.number {
 			block += done & (1<<blockBits - 1)
 		}
 		lo += int(block-1) * core.BlockBytes
@@ -121,10 +139,23 @@ func (r *Route) fold(p *pass, rank int) {
 		default:
 			r.foldBlock(p, lo)
 		}
-		r.note(rank, wordDone, atBlock(p.number, block))
+		if r.o.Survives() || explored {
+			r.note(rank, wordDone, atBlock(p.number, block))
+		}
 		lo, first = to, false
 	}
 	clear(r.srcs)
+}
+
+// finish says that this rank has folded its span. The others sleep until the rank that has
+// decided has folded, and then, if need be, until all have: so only that one rings, and the
+// last. An exchange lets the last see that it is.
+func (r *Route) finish(p *pass, decided bool) {
+	word, folded := p.end()
+	r.shared.Set(word, folded)
+	if decided || !slices.ContainsFunc(p.ranks, func(rank int) bool { return r.shared.Get(rank, word) < folded }) {
+		r.shared.Ring()
+	}
 }
 
 // foldOnce is for folds that would come to something else if a block of which some arrays
@@ -132,7 +163,7 @@ func (r *Route) fold(p *pass, rank int) {
 // and is copied from there.
 func (r *Route) foldOnce(p *pass, rank int, block uint64, lo int) {
 	spare := r.spare(rank)[:len(r.srcs[0])]
-	if ready, _ := r.shared.Get(rank, wordReady); ready != atBlock(p.number, block) {
+	if ready := r.shared.Get(rank, wordReady); ready != atBlock(p.number, block) {
 		r.foldSpare(p, lo, spare)
 		r.note(rank, wordReady, atBlock(p.number, block))
 	}
@@ -153,6 +184,6 @@ func (r *Route) note(rank, word int, value uint64) {
 		r.shared.Put(word, value)
 		return
 	}
-	old, _ := r.shared.Get(rank, word)
+	old := r.shared.Get(rank, word)
 	r.shared.Swap(rank, word, old, value)
 }

@@ -16,6 +16,7 @@ type Route struct {
 	rank           int
 	all            []int // among which the vector was made, ascending
 	bytes          int   // of the array
+	small          bool  // the rank that decides about a sync folds for all
 	shared         rdma.Shared
 
 	op    reduce.Op
@@ -32,6 +33,10 @@ type Route struct {
 
 var _ core.Route = (*Route)(nil)
 
+// smallBytes is up to where it is faster to have one rank fold a whole array than to wait for
+// all to fold their spans.
+const smallBytes = 8 << 10
+
 // New makes the memory of an array of so many bytes, of its card, and, where the job goes
 // on when ranks die, of a spare block and a view.
 func New(o core.Boxed, bytes int) (*Route, error) {
@@ -47,13 +52,19 @@ func New(o core.Boxed, bytes int) (*Route, error) {
 }
 
 func on(o core.Boxed, m rdma.Shared, bytes int) *Route {
-	return &Route{o: o, rank: o.Rank(), bytes: bytes, shared: m}
+	return &Route{o: o, rank: o.Rank(), bytes: bytes, shared: m, small: bytes <= smallBytes, syncs: pass{whole: -1}}
 }
 
 func (r *Route) Memory() []byte                 { return r.shared.Bytes(r.rank) }
 func (r *Route) Join(ctx context.Context) error { return r.shared.Join(ctx) }
 func (r *Route) Among(ranks []int)              { r.all = slices.Clone(ranks) }
-func (r *Route) Close() error                   { return r.shared.Close() }
+
+// Close: a wait for this rank looks again.
+func (r *Route) Close() error {
+	r.shared.Set(wordClosed, 1)
+	r.shared.Ring()
+	return r.shared.Close()
+}
 
 // home is the rank that has the words which decide. If it dies, they are still there.
 func (r *Route) home() int { return r.all[0] }

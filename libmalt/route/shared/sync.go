@@ -19,7 +19,7 @@ func (r *Route) Begin(clock uint64, op reduce.Op, weight float64) bool {
 
 // put stores a word of this rank, unless it has that value.
 func (r *Route) put(word int, value uint64) {
-	if old, _ := r.shared.Get(r.rank, word); old != value {
+	if old := r.shared.Get(r.rank, word); old != value {
 		r.shared.Put(word, value)
 	}
 }
@@ -58,6 +58,10 @@ func (r *Route) choose() state {
 			continue
 		}
 		if !r.arrived(rank) {
+			if r.shared.Get(rank, wordClosed) == 0 && r.o.Awaited(rank) {
+				r.late = append(r.late, rank)
+				continue
+			}
 			_, gone := r.o.Heard(rank)
 			switch wait, dead := r.o.Missing(rank, gone); {
 			case wait:
@@ -69,7 +73,7 @@ func (r *Route) choose() state {
 				continue
 			}
 		}
-		if op, _ := r.shared.Get(rank, wordOp); reduce.Op(op) != r.op {
+		if reduce.Op(r.shared.Get(rank, wordOp)) != r.op {
 			return aborted
 		}
 	}
@@ -81,26 +85,31 @@ func (r *Route) choose() state {
 
 // arrived tells whether rank has come to this sync.
 func (r *Route) arrived(rank int) bool {
-	at, _ := r.shared.Get(rank, wordStep)
-	return at >= 2*r.clock-1
+	return r.shared.Get(rank, wordStep) >= 2*r.clock-1
 }
 
 // decideAndFold decides, unless that is done, and after a commit folds: other ranks wait for
 // that.
 func (r *Route) decideAndFold(want state) {
-	if r.state == pending {
-		if r.state = r.decide(wordDecision, r.clock, want); r.state == committed {
-			start := time.Now()
-			r.syncs.begin(r, r.op, r.clock)
-			r.fold(&r.syncs, r.rank)
-			r.o.Folded(time.Since(start))
-			r.shared.Set(wordStep, 2*r.clock)
-		}
+	if r.state != pending {
+		return
+	}
+	var mine bool
+	if r.state, mine = r.decide(wordDecision, r.clock, want); r.state != committed {
+		return
+	}
+	p := &r.syncs
+	p.begin(r, r.op, r.clock)
+	if p.whole < 0 || mine {
+		start := time.Now()
+		r.fold(p, r.rank)
+		r.o.Folded(time.Since(start))
+		r.finish(p, mine)
 	}
 }
 
 // Scatters aborts the sync at that clock.
-func (r *Route) Scatters(clock uint64) { r.decide(wordDecision, clock, aborted) }
+func (r *Route) Scatters(clock uint64) { _, _ = r.decide(wordDecision, clock, aborted) }
 
 // Leave aborts, or folds. Then no rank waits for this one, and after an abort none
 // writes into its array.

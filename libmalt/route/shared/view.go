@@ -33,7 +33,7 @@ func (r *Route) showView() {
 
 // decidersView is what the rank shows that has decided on the last call.
 func (r *Route) decidersView() (v core.View) {
-	d, _ := r.shared.Get(r.home(), wordMeeting)
+	d := r.shared.Get(r.home(), wordMeeting)
 	room := r.viewRoom(int(d >> decider))
 	v.Generation = binary.LittleEndian.Uint64(room)
 	for rank := range 8 * len(room[8:]) {

@@ -6,24 +6,27 @@ const (
 	wordStep   = iota // 2e-1: arrived at clock e; 2e: has folded its span
 	wordOp            // its reduce.Op; wordStep releases it
 	wordWeight        // the bits of its float64 weight; wordStep releases them
-	wordDone          // e<<24 | blocks of its span that are in all arrays; see below
-	wordReady         // e<<24 | a block of its span of which the result is in its spare
+	wordClosed        // 1: it has closed the vector
 )
 
 // A word that all ranks swap is in another cache line than words that one rank stores
-// and others load. So are the words of collective calls, which have other numbers.
+// and others load, and those in another one than words that nobody looks at while all live.
+// So are the words of collective calls, which have other numbers.
 const (
-	wordDecision = (1 + iota) * core.LineWords // of home
+	wordDecision = (1 + iota) * core.LineWords // of home, with the rank that has decided
 	wordCalled                                 // the last call in which it has arrived
 	wordReduced                                // the last call for which it has folded its span
-	wordMeeting                                // as wordDecision, with the rank that decided
+	wordMeeting                                // as wordDecision
 	wordHeir                                   // of a rank that has died: see mend.go
-	words
+	wordDone                                   // e<<24 | blocks of its span that are in all arrays; see below
+	words        = wordReady + 1
+
+	wordReady = wordDone + 1 // e<<24 | a block of its span of which the result is in its spare
 )
 
-// wordDone serves to repair the arrays after a death: all arrays have the average of
-// each block that it counts, and some may have a part of the next block's. It holds
-// until all have step >= 2e: from then on the owner may write its array. It claims
+// wordDone serves to repair the arrays after a death, where the job goes on: all arrays have
+// the average of each block that it counts, and some may have a part of the next block's. It
+// holds until all spans are folded: from then on the owner may write its array. It claims
 // nothing if there was nothing to fold.
 //
 // ofCall in it says that the number is that of a collective call.
@@ -43,45 +46,69 @@ const (
 	aborted         // by boxes, or by messages
 )
 
-// decider is the first bit of a word that decides which tells who has, where the job goes
-// on when ranks die.
+// decider is the first bit of a word that decides which tells who has.
 const decider = 48
 
-// decision is the state at clock in that word, and the word.
+// decision is the state at clock in that word, and the word. A commit of which this rank has
+// yet to learn may be under a later abort: then wordStep says so (let).
 func (r *Route) decision(word int, clock uint64) (state, uint64) {
-	d, _ := r.shared.Get(r.home(), word)
+	d := r.shared.Get(r.home(), word)
 	switch at := d & (1<<decider - 1); {
 	case at < 2*clock:
 		return pending, d
 	case at == 2*clock:
+		return committed, d
+	case at > 2*clock+1 && word == wordDecision && r.shared.Get(r.rank, wordStep) == 2*clock:
 		return committed, d
 	}
 	return aborted, d
 }
 
 // decide ends the pending state at clock: want, unless another rank, or this one
-// before, has decided otherwise.
-func (r *Route) decide(word int, clock uint64, want state) state {
+// before, has decided otherwise. mine: this call has decided. Then the others are to be rung,
+// after a commit once this rank has folded.
+func (r *Route) decide(word int, clock uint64, want state) (s state, mine bool) {
+	decided := uint64(r.rank)<<decider | 2*clock
+	if want == aborted {
+		decided++
+	}
 	for {
 		s, d := r.decision(word, clock)
 		if s != pending {
-			return s
+			return s, false
 		}
-		decided := 2 * clock
 		if want == aborted {
-			decided++
+			r.let()
 		}
-		if r.o.Survives() {
-			decided |= uint64(r.rank) << decider
+		if r.shared.Swap(r.home(), word, d, decided) {
+			if want == aborted {
+				r.shared.Ring()
+			}
+			return want, true
 		}
-		r.shared.Swap(r.home(), word, d, decided)
+	}
+}
+
+// let has ranks that have yet to learn that the last sync was folded by the rank that decided
+// learn it from their own words, before the decision about a later one hides that. Such a rank
+// may still be waiting, or have died.
+func (r *Route) let() {
+	p := &r.syncs
+	arrived, folded := 2*p.number-1, 2*p.number
+	if p.whole < 0 || r.shared.Get(p.whole, wordStep) < folded {
+		return
+	}
+	for _, rank := range p.ranks {
+		if r.shared.Get(rank, wordStep) == arrived {
+			r.shared.Swap(rank, wordStep, arrived, folded)
+		}
 	}
 }
 
 // below appends to late those of ranks whose word has yet to reach a value.
 func (r *Route) below(ranks []int, word int, value uint64, late []int) []int {
 	for _, rank := range ranks {
-		if at, _ := r.shared.Get(rank, word); at < value {
+		if r.shared.Get(rank, word) < value {
 			late = append(late, rank)
 		}
 	}

@@ -9,9 +9,7 @@ import (
 
 // Words are the words of ranks that share memory, as one of these ranks holds them, with
 // blocks of bytes in a Shared. How the memory comes about is the transport's. Each rank
-// alone stores its own words, by Set and Put; in a Shared all do, by Swap: there who
-// stores what, and in which order, is the caller's. A rank that dies has its last value
-// there for ever.
+// alone stores its own words. A rank that dies has its last value there for ever.
 type Words struct {
 	Guard  mem.Guard // whoever unmaps closes it
 	Rank   int
@@ -20,7 +18,7 @@ type Words struct {
 	Maps   [][]byte             // by rank; nil: its words are elsewhere
 	Blocks [][]byte             // of a Shared, by rank
 	State  func(rank int) error // that of the transport
-	Ring   func()               // wakes all of them
+	Wake   func()               // rings all of them
 }
 
 func (w *Words) word(rank, i int) *mem.Word { return mem.WordAt(w.Maps[rank], w.At+8*i) }
@@ -32,7 +30,7 @@ func (w *Words) Set(i int, v uint64) {
 	}
 	defer w.Guard.Exit()
 	w.word(w.Rank, i).Swap(v)
-	w.Ring()
+	w.Wake()
 }
 
 // Put implements rdma.Words.
@@ -60,6 +58,9 @@ func (w *Words) Get(rank, i int) (v uint64, err error) {
 	return v, err
 }
 
+// Peek implements rdma.Words.
+func (w *Words) Peek(rank, i int) uint64 { return w.word(rank, i).Load() }
+
 func (w *Words) ranks() (all []int) {
 	for rank, m := range w.Maps {
 		if m != nil {
@@ -71,19 +72,3 @@ func (w *Words) ranks() (all []int) {
 
 // Heard: what is stored can be read.
 func (w *Words) Heard(int) bool { return true }
-
-// Bytes is that of rdma.Shared.
-func (w *Words) Bytes(rank int) []byte { return w.Blocks[rank] }
-
-// Swap is that of rdma.Shared.
-func (w *Words) Swap(rank, i int, old, v uint64) bool {
-	if !w.Guard.Enter() {
-		return false
-	}
-	defer w.Guard.Exit()
-	if w.Maps[rank] == nil || !w.word(rank, i).CompareAndSwap(old, v) {
-		return false
-	}
-	w.Ring()
-	return true
-}
