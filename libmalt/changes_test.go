@@ -65,9 +65,13 @@ func TestG12LawOfASum(t *testing.T) {
 			return time.Duration(1+r.IntN(9)) * time.Second / time.Duration(1+r.IntN(3))
 		},
 	}
+	largest := 12
+	if testing.Short() {
+		largest = 6
+	}
 	for _, consistency := range []string{"bsp", "ssp:0", "ssp:1", "ssp:3", "async"} {
 		for name, pace := range paces {
-			for n := 1; n <= 12; n++ {
+			for n := 1; n <= largest; n++ {
 				for _, graph := range append(factorings(n), "all") {
 					for _, fold := range []string{"sum-changes", "mean-changes"} {
 						if fold == "mean-changes" && n&(n-1) != 0 || graph == "all" && n > 8 || graph != "all" && consistency == "bsp" {

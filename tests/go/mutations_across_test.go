@@ -81,10 +81,12 @@ var ofExchanges = []mutation{
 		old: `
 			$o.fillScratch()
 			$o.stepped = true
-			$r.near.Set(wordStep, 2*$o.clock)`,
+			$r.near.Set(wordStep, 2*$o.clock)
+			$r.near.Ring()`,
 		new: `
 			$o.stepped = true
 			$r.near.Set(wordStep, 2*$o.clock)
+			$r.near.Ring()
 			$o.fillScratch()`,
 		caught: "TestExploreAcross/within_a_host", how: "at clock 1",
 	},

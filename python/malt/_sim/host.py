@@ -142,12 +142,13 @@ class Host:
     def kill(self) -> None:
         """Kill all of its processes, also such as another program has brought here."""
         own = {os.readlink(path) for path in self.namespaces.values()}
-        killed: set[int] = set()
-        while new := _processes(own) - killed:  # until none of them has forked meanwhile
-            for pid in new:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            killed |= new
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # when the first one dies, no other runs that would notice it
+            reached: set[int] = set()
+            while new := _processes(own) - reached:  # until none of them has forked meanwhile
+                for pid in new:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                reached |= new
 
     def close(self) -> None:
         """Let go of it; it ends with its last process."""

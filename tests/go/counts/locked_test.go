@@ -24,7 +24,7 @@ func TestLockedOperations(t *testing.T) {
 		t.Skip("ptrace is forbidden here (kernel.yama.ptrace_scope)")
 	}
 	t.Setenv("GODEBUG", "asyncpreemptoff=1")
-	for _, n := range []int{2, 4, 8} {
+	for _, n := range []int{2, 8} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
 			f := fleet.Start(t, "averages", n)
 			threads := make([]int, n)
@@ -66,7 +66,11 @@ func trace(t *testing.T, f []*fleet.Process, threads []int) (least []string) {
 			t.Fatalf("the rank has ended: %#x", status)
 		}
 	}
-	must(unix.PtraceAttach(tid))
+	if err := unix.PtraceAttach(tid); err == unix.EPERM {
+		t.Skip("ptrace is forbidden here")
+	} else if err != nil {
+		t.Fatal(err)
+	}
 	stopped()
 	must(unix.PtraceSetOptions(tid, unix.PTRACE_O_EXITKILL))
 	for _, p := range f {

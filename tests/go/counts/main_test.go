@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { fleet.Main(m, map[string]fleet.Role{"averages": averages}) }
 
 // calls are as many as averages makes.
-const calls = 8
+const calls = 4
 
 // averages is a rank that averages 1 KB again and again. It tells its thread, and asks for the
 // parent before and after each call.
