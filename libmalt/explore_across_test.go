@@ -123,6 +123,7 @@ func (a *actor) byHost(set byte) float64 {
 }
 
 func TestExploreAcross(t *testing.T) {
+	t.Parallel()
 	// What ranks of one host do among themselves is searched without another host. With
 	// three ranks, and where two chunks are given up, all interleavings are too many: of
 	// these cases those with few preemptions are searched.

@@ -137,6 +137,7 @@ func (a *actor) law(all bool) {
 }
 
 func TestExploreChanges(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		large bool

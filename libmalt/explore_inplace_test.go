@@ -202,6 +202,7 @@ func claims(all []*actor, report func(string, ...any)) {
 }
 
 func TestExploreInPlace(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		large bool
@@ -221,10 +222,12 @@ func TestExploreInPlace(t *testing.T) {
 		{"given up for good", false, play{"", []string{"X", "i"}, 0, false, nil}},
 		{"both given up", true, play{"", []string{"xs", "xi"}, 0, false, nil}},
 		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false, nil}},
-		{"given up, barrier", false, play{"", []string{"Ki", "ib"}, 0, false, nil}},
+		{"given up, barrier", false, play{"preemptions=2", []string{"Ki", "ib"}, 0, false, nil}},
+		{"given up, barrier, in any order", true, play{"", []string{"Ki", "ib"}, 0, false, nil}},
 		{"closed", false, play{"", []string{"icw", "ii"}, 0, false, nil}},
 		{"small", false, play{"small=1", []string{"ii", "ii"}, 0, false, nil}},
-		{"small, a death", false, play{"small=1", []string{"i", "i"}, 1, false, nil}},
+		{"small, a death", false, play{"small=1 preemptions=2", []string{"i", "i"}, 1, false, nil}},
+		{"small, a death, in any order", true, play{"small=1", []string{"i", "i"}, 1, false, nil}},
 		{"small, uneven", false, play{"small=1", []string{"i", "ii"}, 0, false, nil}},
 		{"small, one scatters by itself", false, play{"small=1", []string{"isi", "iii"}, 0, false, nil}},
 		{"small, given up", false, play{"small=1", []string{"xi", "ii"}, 0, false, nil}},

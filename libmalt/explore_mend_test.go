@@ -111,6 +111,7 @@ func (m mends) judge(t *explore.Thread, b *bare, ranks []int, threads []*explore
 }
 
 func TestExploreMend(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name        string
 		large       bool

@@ -73,6 +73,7 @@ func (a *actor) out() bool {
 }
 
 func TestExploreSettling(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		large bool

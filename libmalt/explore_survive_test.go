@@ -177,6 +177,7 @@ func kept(all []*actor, report func(string, ...any)) {
 }
 
 func TestExploreSurvivors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		large bool
@@ -196,6 +197,7 @@ func TestExploreSurvivors(t *testing.T) {
 		{"sum", true, play{"consistency=bsp survive=1 preemptions=2", []string{"d", "d", "d"}, 1, false, nil}},
 		{"sum of several messages", true, play{"consistency=bsp survive=1 split=1 preemptions=1", []string{"d", "d", "d"}, 1, false, nil}},
 		{"sums of several messages", false, play{"consistency=bsp survive=1 split=1 preemptions=1", []string{"dd", "dd"}, 1, false, nil}},
+		{"sums of several messages, in any order", true, play{"consistency=bsp survive=1 split=1", []string{"dd", "dd"}, 1, false, nil}},
 		{"sum after a scatter", false, play{"consistency=async survive=1 preemptions=1", []string{"pd", "d"}, 1, false, nil}},
 		{"broadcast", true, play{"consistency=bsp survive=1 split=1 preemptions=1", []string{"D", "D", "D"}, 1, false, nil}},
 		{"news of the dead", false, play{"consistency=ssp:0 survive=1 preemptions=1", []string{"pb", "b", "b"}, 1, false, nil}},

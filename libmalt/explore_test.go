@@ -554,6 +554,7 @@ func (p *play) run(t *testing.T) {
 }
 
 func TestExplorePlays(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		large bool
