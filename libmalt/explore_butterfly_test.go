@@ -62,8 +62,7 @@ func TestExploreButterfly(t *testing.T) {
 		{"one stage, a death", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"SS", "SS"}, 1, false, nil}},
 		{"one stage, three ranks", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes preemptions=1", []string{"S", "SS", "S"}, 0, false, nil}},
 		{"allreduce", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"ShSw", "ShS"}, 0, false, nil}},
-		{"allreduce, slack", false, play{"consistency=ssp:1 graph=butterfly fold=sum-changes preemptions=2", []string{"ShS", "ShS"}, 0, false, nil}},
-		{"allreduce, slack, in any order", true, play{"consistency=ssp:1 graph=butterfly fold=sum-changes", []string{"ShS", "ShS"}, 0, false, nil}},
+		{"allreduce, slack", false, play{"consistency=ssp:1 graph=butterfly fold=sum-changes", []string{"ShS", "ShS"}, 0, false, nil}},
 		{"a timeout", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"TS", "SS"}, 0, false, nil}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func memory() (mappings, bytes int, err error) {
 	return mappings, bytes, err
 }
 
-// TestVectorsTakeFewMappings: of each other rank one, and some of the own; nothing is mapped
+// TestVectorsTakeFewMappings: one of each other rank, and some of its own; nothing is mapped
 // of the boxes that syncs do not use.
 func TestVectorsTakeFewMappings(t *testing.T) {
 	const ranks, values, most, mostBytes = 16, 1 << 18, 20, 40_000_000 // of each rank, for a vector of 1 MiB

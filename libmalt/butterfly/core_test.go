@@ -13,7 +13,7 @@ import (
 	"malt/graphs"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the transcript anew; read the difference before it is committed")
+var rewrite = flag.Bool("rewrite", false, "write the transcript again; read the difference before it is committed")
 
 const transcript = "testdata/core.txt"
 

@@ -15,8 +15,8 @@
 // names these. The printed algorithm has the clock of the sender alone: then data may be as old
 // as the slack times the number of stages.
 //
-// What has come is passed on by the calls of the rank, and between them by the goroutine of
-// package progress. A rank that closes the vector leaves its total with the others, at a clock that
+// The calls of the rank pass on what has come, and between them the goroutine of package
+// progress does. A rank that closes the vector leaves its total with the others, at a clock that
 // nobody waits for, and goes on passing on what ranks for which it stands still send: until
 // they have closed it, too, or it leaves the job, which waits for that.
 //

@@ -9,7 +9,7 @@ import (
 	"malt/rdma"
 )
 
-// What the exhaustive checks need: to give an engine boxes of their own, and to see all that its
+// For the exhaustive checks: to give an engine boxes of their own, and to see all that its
 // steps depend on. Its calls pass on what has come; there is no goroutine.
 
 // Explored is an engine without boxes.

@@ -21,7 +21,7 @@
 // transport is closed: the memory is unmapped. Calls, in contrast, may run during a
 // Close of the transport, and return rdma.ErrClosed.
 //
-// What a box behind a Share has used is freed with the Share.
+// The slots that a box behind a Share has used are freed with the Share.
 //
 // A slot is populated when it is first used. shm checks beforehand that the memory
 // is available, because beyond the limits the kernel kills the process instead of

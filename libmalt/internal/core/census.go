@@ -10,7 +10,7 @@ type census struct {
 }
 
 // counted is the census of now; nil: nothing counts, or a death ends the job. A wait asks for
-// it at every look, so it is one load where nothing has changed. What changes while the states
+// it at every look, so it is one load where nothing has changed. A change while the states
 // are looked at is counted after, and makes the next one.
 func (m *Marks) counted() *census {
 	if m.counts == nil {

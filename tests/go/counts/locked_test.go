@@ -24,7 +24,7 @@ func TestLockedOperations(t *testing.T) {
 		t.Skip("ptrace is forbidden here (kernel.yama.ptrace_scope)")
 	}
 	t.Setenv("GODEBUG", "asyncpreemptoff=1")
-	for _, n := range []int{2, 8} {
+	for _, n := range []int{2, 4, 8} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
 			f := fleet.Start(t, "averages", n)
 			threads := make([]int, n)
