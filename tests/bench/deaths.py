@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from malt._ranks.launch import job_environment
 
 from .net.hosts import Hosts
 from .net.systems import meet
 from .numbers import quantile
-from .ranks.mortal_page import DONE, END, KILLS, READY, TIME, words
+from .ranks.mortal_page import ALIVE, DONE, END, KILLS, READY, TIME, words
 from .rows import KB, MB, Row, Target, rows
 from .systems import MORTAL_OPS, base_environment
 from .table import size_text
@@ -150,14 +151,16 @@ class _Job:
 
         That is in seconds since the kill.
         """
-        self._wait("start", READY, 1, JOIN)
+        self._wait("start", lambda own: own[READY] == 1, JOIN)
         while (ranks := len(self._processes)) > 1 and self._off is None:
             time.sleep(random.uniform(0, PAUSE))
             start = time.monotonic_ns()
             victims = self._power_off(self._hosts) if self._hosts and self._row.op == "off-sync" else [self._kill()]
             self._page[KILLS] += 1
-            self._wait("go on", DONE, int(self._page[KILLS]), GO_ON)
+            self._wait("go on", lambda own: own[DONE] == self._page[KILLS], GO_ON)
             yield ranks, max(int(self._own[rank][TIME]) - start for rank in self._processes) * 1e-9
+            # Where all had come a sync succeeds before the death is known, and of three hosts none goes on after two at once.
+            self._wait("notice it", lambda own: own[ALIVE] == len(self._processes), GO_ON)
             for victim in victims:
                 victim.wait()
 
@@ -174,9 +177,9 @@ class _Job:
     def _host(self, rank: int) -> int:
         return rank * HOSTS // self._row.ranks
 
-    def _wait(self, what: str, word: int, value: int, limit: float) -> None:
+    def _wait(self, what: str, has: Callable[[Any], bool], limit: float) -> None:
         end = time.monotonic() + limit
-        while any(self._own[rank][word] < value for rank in self._processes):
+        while not all(has(self._own[rank]) for rank in self._processes):
             ended = [rank for rank, process in self._processes.items() if process.poll() is not None]
             if ended or time.monotonic() > end:
                 self._errors.seek(0)

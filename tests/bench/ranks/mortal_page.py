@@ -9,8 +9,8 @@ import numpy as np
 KILLS, END = range(2)
 """The driver's: how many ranks it has killed; whether it is enough."""
 
-READY, DONE, TIME = range(3)
-"""Each rank's: it syncs; kills after which it has; when it had, first, after the last of these."""
+READY, DONE, TIME, ALIVE = range(4)
+"""Each rank's: it syncs; kills after which it has; when it had, first, after the last of these; ranks that it knows of."""
 
 LINE = 8
 """Words of a cache line."""

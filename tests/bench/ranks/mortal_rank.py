@@ -11,7 +11,7 @@ import numpy as np
 
 import malt
 
-from .mortal_page import DONE, END, KILLS, READY, TIME, words
+from .mortal_page import ALIVE, DONE, END, KILLS, READY, TIME, words
 
 
 def hold(size: int) -> mmap.mmap | None:
@@ -45,6 +45,7 @@ def main() -> None:
         if mine[DONE] < kills:  # the sync has begun after the kill
             mine[TIME] = time.monotonic_ns()
             mine[DONE] = kills
+        mine[ALIVE] = len(malt.alive())
     del held
 
 
