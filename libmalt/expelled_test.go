@@ -18,7 +18,7 @@ import (
 // expellable is a rank that its job may go on without, though it lives.
 type expellable struct {
 	rdma.Viewed
-	out, stuck atomic.Bool
+	out, stuck, final atomic.Bool
 }
 
 func (e *expellable) Out() error {
@@ -28,11 +28,11 @@ func (e *expellable) Out() error {
 	return nil
 }
 
-func (e *expellable) Stuck() error {
+func (e *expellable) Stuck() (why error, final bool) {
 	if e.stuck.Load() {
-		return say.Errorf(rdma.ErrExpelled, "").At("host 1 (rank 1) cannot be reached").Try("Look after the network.")
+		why = say.Errorf(rdma.ErrExpelled, "it cannot be decided").At("host 1 (rank 1) cannot be reached").Try("Look after the network.")
 	}
-	return nil
+	return why, e.final.Load()
 }
 
 func (e *expellable) Confirm(context.Context) error { return e.Out() }
@@ -72,7 +72,12 @@ func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
 	if err := w.Barrier(short); !errors.Is(err, rdma.ErrExpelled) || !strings.Contains(fmt.Sprint(err), "timed out\nhost 1 (rank 1) cannot be reached") {
 		t.Errorf("while votes are missing a barrier ends with %v", err)
 	}
+	e.final.Store(true)
+	if err := w.Barrier(ctx); !errors.Is(err, rdma.ErrExpelled) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("where votes will be missing for ever a barrier ends with %v", err)
+	}
 	e.stuck.Store(false)
+	e.final.Store(false)
 	waits := make(chan error)
 	go func() { waits <- w.Barrier(ctx) }()
 	e.out.Store(true)

@@ -54,8 +54,8 @@ type Viewed interface {
 	Out() error
 	// Stuck is nil, or says what a decision on who takes part lacks: an rdma.ErrExpelled where it is
 	// votes, of hosts that are not heard; a context.DeadlineExceeded where all ranks of a host are
-	// stopped. Waits go on meanwhile.
-	Stuck() error
+	// stopped. Waits go on meanwhile, unless it is final: too many hosts have ended.
+	Stuck() (why error, final bool)
 	// Confirm returns nil when the others had not gone on without this rank when it was
 	// called. It asks them where they are on several hosts.
 	Confirm(ctx context.Context) error

@@ -118,7 +118,7 @@ func (t *transport) Survive(least int) { t.job.least.Store(int64(max(least, 1)))
 func (t *transport) View() rdma.View   { return *t.job.view.Load() }
 
 func (t *transport) Out() error                    { return nil }
-func (t *transport) Stuck() error                  { return nil }
+func (t *transport) Stuck() (error, bool)          { return nil, false }
 func (t *transport) Confirm(context.Context) error { return nil }
 
 func (t *transport) Expel(rank int) error {

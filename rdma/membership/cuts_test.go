@@ -75,6 +75,32 @@ func TestTwoHostsAndAWitness(t *testing.T) {
 	}
 }
 
+// Of three hosts two end before either end is known, and one that is silent besides may come back. No view is
+// decided in either case, and in the first one never will be.
+func TestMostHostsEnd(t *testing.T) {
+	simulate(t, 1, []int{1, 1, 1}, func(w *world) {
+		w.ranks[1].kill()
+		w.apart(2)
+		final := func(rank int) func() bool {
+			return func() bool {
+				err, final := w.ranks[rank].m.Stuck()
+				return final && errors.Is(err, rdma.ErrExpelled)
+			}
+		}
+		w.until("misses both", 2*time.Second, func() bool { l := w.ranks[0].m.lack.Load(); return l != nil && l.Votes == 1 })
+		time.Sleep(10 * time.Second)
+		if final(0)() || final(2)() {
+			t.Error("the other one may come back")
+		}
+		w.ranks[2].kill()
+		w.join(2)
+		w.until("waits for nobody", 2*time.Second, final(0))
+		if g := w.ranks[0].m.View().Generation; g != 1 {
+			t.Errorf("rank 0 has gone on to generation %d", g)
+		}
+	})
+}
+
 // Of two hosts neither goes on after a silence.
 func TestTwoHostsAreSilent(t *testing.T) {
 	simulate(t, 1, []int{2, 1}, func(w *world) {
@@ -229,7 +255,7 @@ func TestHostIsStopped(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			for _, r := range []int{0, 3, 4} {
-				if err := w.ranks[r].m.Stuck(); err != nil || w.promised() {
+				if err, _ := w.ranks[r].m.Stuck(); err != nil || w.promised() {
 					t.Errorf("rank %d, where nothing has to be decided: %v", r, err)
 				}
 			}
@@ -238,7 +264,7 @@ func TestHostIsStopped(t *testing.T) {
 			for _, r := range []int{0, 3} {
 				m := w.ranks[r].m
 				w.until("says for which host it waits", 3*time.Second, func() bool { return m.Missing() == want })
-				if err := m.Stuck(); !errors.Is(err, context.DeadlineExceeded) {
+				if err, final := m.Stuck(); final || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("rank %d: %v", r, err)
 				}
 			}
@@ -257,7 +283,10 @@ func TestHostIsStopped(t *testing.T) {
 				}
 			}
 			t.Log(w.until("goes on", 2*time.Second, w.have([]int{0, 1, 2}, alive...)))
-			w.until("waits no more", 2*time.Second, func() bool { return w.ranks[0].m.Missing() == "" && w.ranks[3].m.Stuck() == nil })
+			w.until("waits no more", 2*time.Second, func() bool {
+				err, _ := w.ranks[3].m.Stuck()
+				return w.ranks[0].m.Missing() == "" && err == nil
+			})
 		})
 	}
 }

@@ -181,7 +181,8 @@ func (m *Members) step(now time.Time, frames []frame) {
 		m.ask(now)
 	}
 	m.calls.settle(m)
-	if now := (news{m.View().Generation, out}); m.known != now {
+	_, final := m.Stuck()
+	if now := (news{m.View().Generation, out, final}); m.known != now {
 		m.known = now
 		m.net.Review()
 	}
@@ -190,7 +191,7 @@ func (m *Members) step(now time.Time, frames []frame) {
 // news are what Review tells of.
 type news struct {
 	generation uint64
-	out        bool
+	out, final bool
 }
 
 // follow goes over to the view of the page, which any rank of the host may have changed.

@@ -66,6 +66,7 @@ type lack struct {
 	Mute                []int // hosts that can be reached, of which no rank answers: all are stopped, or hang
 	Hosts               int   // in the view, that may have voted on the next one
 	Votes, Needed       int   // that this rank can expect, and that a decision takes
+	Final               bool  // there will never be as many: too many hosts have ended
 }
 
 // mute are hosts that can be reached, and do not answer though they are asked.
@@ -96,22 +97,27 @@ func (m *Members) lacking(now time.Time, v vote.View) *lack {
 	if vote.Quorum(v.Hosts, rest, m.see) {
 		l.Needed = min(l.Needed, l.Votes)
 	}
+	l.Final = !vote.Quorum(v.Hosts, v.Hosts.Less(m.see.Dead), m.see)
 	return l
 }
 
 // Stuck says why it is not decided who takes part: an rdma.ErrExpelled where votes are missing,
-// else a context.DeadlineExceeded; nil where nothing stands in the way.
-func (m *Members) Stuck() error {
+// else a context.DeadlineExceeded; nil where nothing stands in the way. It is final where hosts
+// that may have decided on something have ended with it.
+func (m *Members) Stuck() (why error, final bool) {
 	switch l := m.lack.Load(); {
 	case l == nil:
+	case l.Final:
+		return say.Errorf(rdma.ErrExpelled, "it can no longer be decided who goes on").At("%s", m.Missing()).
+			Try("Start the job again. This rank does not go on alone: those hosts may have gone on without it before they ended."), true
 	case l.Votes < l.Needed:
 		return say.Errorf(rdma.ErrExpelled, "it cannot be decided who goes on").At("%s", m.Missing()).
-			Try("This rank may be on the smaller side of a cut. Look after the network and those hosts.")
+			Try("This rank may be on the smaller side of a cut. Look after the network and those hosts."), false
 	case len(l.Mute) > 0:
 		return say.Errorf(context.DeadlineExceeded, "it is not decided who goes on").At("%s", m.Missing()).
-			Try("Its ranks are stopped, or hang: continue them (kill -CONT), or end them (kill -9) on that host.")
+			Try("Its ranks are stopped, or hang: continue them (kill -CONT), or end them (kill -9) on that host."), false
 	}
-	return nil
+	return nil, false
 }
 
 // Missing says the same in a line; "" where nothing has to be decided.

@@ -66,11 +66,11 @@ func (t *surviving) Out() error {
 }
 
 // Stuck implements rdma.Viewed.
-func (t *surviving) Stuck() error {
+func (t *surviving) Stuck() (why error, final bool) {
 	if m := t.members.Load(); m != nil {
 		return m.Stuck()
 	}
-	return nil
+	return nil, false
 }
 
 // Confirm implements rdma.Viewed.

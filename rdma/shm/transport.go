@@ -74,7 +74,7 @@ func (t *Transport) Survive(least int) { t.host.Survive(least) }
 func (t *Transport) View() rdma.View   { return t.host.View() }
 
 func (t *Transport) Out() error                    { return nil }
-func (t *Transport) Stuck() error                  { return nil }
+func (t *Transport) Stuck() (error, bool)          { return nil, false }
 func (t *Transport) Confirm(context.Context) error { return nil }
 
 func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }

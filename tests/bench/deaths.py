@@ -159,7 +159,7 @@ class _Job:
             self._page[KILLS] += 1
             self._wait("go on", lambda own: own[DONE] == self._page[KILLS], GO_ON)
             yield ranks, max(int(self._own[rank][TIME]) - start for rank in self._processes) * 1e-9
-            # Where all had come a sync succeeds before the death is known, and of three hosts none goes on after two at once.
+            # Where all had come a sync succeeds before the death is known. After two at once no third host goes on.
             self._wait("notice it", lambda own: own[ALIVE] == len(self._processes), GO_ON)
             for victim in victims:
                 victim.wait()

@@ -84,13 +84,18 @@ func (j *Job) Expel(rank int) error {
 	return views.Expel(rank)
 }
 
-// out is the error of op where the others have gone on without this rank.
+// out is the error of op where the others have gone on without this rank, or nobody ever will.
 func out(t rdma.Transport, op Stepper) error {
 	views, ok := t.(rdma.Viewed)
 	if !ok {
 		return nil
 	}
 	err := views.Out()
+	if err == nil {
+		if stuck, final := views.Stuck(); final {
+			err = stuck
+		}
+	}
 	if err == nil {
 		return nil
 	}

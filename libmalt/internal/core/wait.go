@@ -25,7 +25,7 @@ func expired(t rdma.Transport, w Wait) *Timeout {
 		Kind: ErrTimeout, Call: w.Call, What: w.Call + " timed out", Where: "waited for " + w.Whom, Do: w.Do, Topic: w.More,
 	}
 	if views, ok := t.(rdma.Viewed); ok {
-		if stuck := views.Stuck(); stuck != nil {
+		if stuck, _ := views.Stuck(); stuck != nil {
 			of := say.Of(stuck)
 			if said.Where, said.Do, said.Topic = of.Where, of.Do, of.Topic; errors.Is(stuck, rdma.ErrExpelled) {
 				said.Kind = of.Kind

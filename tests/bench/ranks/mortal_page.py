@@ -10,7 +10,7 @@ KILLS, END = range(2)
 """The driver's: how many ranks it has killed; whether it is enough."""
 
 READY, DONE, TIME, ALIVE = range(4)
-"""Each rank's: it syncs; kills after which it has; when it had, first, after the last of these; ranks that it knows of."""
+"""Each rank's: it syncs; kills after which it has; when it had, first, after the last of these; who is left."""
 
 LINE = 8
 """Words of a cache line."""
