@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"runtime"
@@ -21,6 +22,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/reduce"
 	"malt/rdma/auto"
+	"malt/rdma/fabric"
 )
 
 // doctor is what malt_inspect("doctor") tells. Its keys are part of the ABI:
@@ -34,6 +36,7 @@ type doctor struct {
 	OpenFiles  openFiles   `json:"open_files"`
 	Kernels    string      `json:"kernels"`
 	Transports []transport `json:"transports"`
+	Fabric     carrier     `json:"fabric"`
 }
 
 type cores struct {
@@ -57,6 +60,17 @@ type transport struct {
 	Name  string `json:"name"`
 	Works bool   `json:"works"`
 	Why   string `json:"why"` // not, if it does not
+}
+
+// carrier is the network that writes into the memory of other hosts.
+type carrier struct {
+	State    string `json:"state"` // "works", "off", "no device", "no library", "fails"
+	Wanted   string `json:"wanted"`
+	Provider string `json:"provider"`
+	Device   string `json:"device"`
+	Library  string `json:"library"`
+	Hardware bool   `json:"hardware"`
+	Why      string `json:"why"`
 }
 
 //export maltGoInspect
@@ -117,7 +131,35 @@ func examine() doctor {
 		}
 		d.Transports = append(d.Transports, t)
 	}
+	d.Fabric = tryFabric()
 	return d
+}
+
+// tryFabric has the carrier that MALT_FABRIC names write to itself.
+func tryFabric() carrier {
+	f := carrier{Wanted: getenv("MALT_FABRIC"), State: "works"}
+	c, err := auto.Fabric(f.Wanted, getenv("MALT_LIBFABRIC"), 1)
+	if err == nil {
+		a := c.About()
+		f.Provider, f.Device, f.Library, f.Hardware = a.Provider, a.Device, a.Library, c.Caps().Passive
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		err = fabric.Probe(ctx, c)
+	}
+	switch {
+	case err == nil:
+		return f
+	case errors.Is(err, fabric.ErrOff):
+		f.State = "off"
+	case errors.Is(err, fabric.ErrNoDevice):
+		f.State = "no device"
+	case errors.Is(err, fabric.ErrNoLibrary):
+		f.State = "no library"
+	default:
+		f.State = "fails"
+	}
+	f.Why = err.Error()
+	return f
 }
 
 // try joins a job of one rank over the transport, and leaves it.

@@ -641,6 +641,9 @@ malt_status malt_graph_close(malt_handle g);
  *     kernels        the code that folds here: "avx512", "avx2", "go"
  *     transports     list of {name, works, why}: tested by this call; why: the reason
  *                    if it does not work
+ *     fabric         {state, wanted, provider, device, library, hardware, why}: what MALT_FABRIC
+ *                    (wanted) finds here for RDMA, which this call has write to itself.
+ *                    state: "works", "off", "no device", "no library", "fails"; why: the reason
  * As malt_object_describe. The text, and its length, may change from call to call.
  * MALT_EINVAL. */
 malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need);

@@ -45,9 +45,12 @@ rdma/wire              rdma/internal/mem rdma/internal/handshake
 rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire rdma/vote
 rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/wire
 rdma/mixed             internal/say rdma rdma/box rdma/internal/bell rdma/membership rdma/vote
-rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote
+rdma/fabric            rdma/internal/mem
+rdma/ofi               rdma/internal/mem rdma/fabric
+rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote rdma/fabric rdma/ofi
 rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box internal/explore
 rdma/rdmatest          rdma
+rdma/fabrictest        rdma/internal/mem rdma/fabric
 rdma/wiretest          rdma/internal/mem rdma/internal/handshake rdma/wire
 rdma/rdmamock          rdma github.com/golang/mock
 
@@ -74,7 +77,7 @@ capi                   graphs rdma/... libmalt/... internal/nearest internal/say
 // Pseudo-packages that weaken what Go promises, and the only users of each.
 var reserved = map[string][]string{
 	"C":      {"capi", "rdma/ofi", "libmalt/reduce"},
-	"unsafe": {"capi", "rdma/internal/mem", "libmalt/reduce", "libmalt/spvec"},
+	"unsafe": {"capi", "rdma/internal/mem", "rdma/ofi", "libmalt/reduce", "libmalt/spvec"},
 }
 
 const module = "malt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -71,6 +72,49 @@ def test_judgements(check: Callable[[], Finding], level: str, says: str) -> None
     assert found.level == level
     assert says in found.found
     assert (found.level == OK) == (not found.remedy)
+
+
+def fabric(state: str, *, why: str = "", hardware: bool = True) -> dict[str, Any]:
+    about = {"provider": "verbs;ofi_rxm", "device": "mlx5_0", "library": "1.17"}
+    return {"state": state, "wanted": "", "why": why, "hardware": hardware, **about}
+
+
+@pytest.mark.parametrize(
+    ("found", "lockable", "level", "says"),
+    [
+        (fabric("off"), 0, OK, "(MALT_FABRIC)"),
+        (fabric("no device"), 0, OK, "no device"),
+        (fabric("no library", why="x.so: cannot open"), 0, WARNING, "x.so: cannot open"),
+        (fabric("fails", why="fi_endpoint: no"), 0, WARNING, "fi_endpoint: no"),
+        (fabric("works"), 8 << 20, WARNING, "(updates travel by TCP all the same); it can lock 8 MiB"),
+        (fabric("works"), resource.RLIM_INFINITY, OK, "verbs;ofi_rxm on mlx5_0, libfabric 1.17: a write to itself"),
+        (fabric("works", hardware=False), 8 << 20, OK, "a write to itself arrived"),
+    ],
+)
+def test_fabric(found: dict[str, Any], lockable: int, level: str, says: str) -> None:
+    judged = doctor._fabric(found, lockable)
+    assert judged.level == level
+    assert says in judged.found
+    assert (level == OK) == (not judged.remedy)
+
+
+@pytest.mark.parametrize(
+    ("setting", "library", "state"),
+    [
+        ("off", "", "off"),
+        ("verbs", "/none/libfabric.so.1", "no library"),
+        ("tcp;ofi_rxm", "", "works"),
+        ("nonesuch", "", "fails"),
+    ],
+)
+def test_fabric_of_this_machine(monkeypatch: pytest.MonkeyPatch, setting: str, library: str, state: str) -> None:
+    monkeypatch.setenv("MALT_FABRIC", setting)
+    monkeypatch.setenv("MALT_LIBFABRIC", library)
+    found = doctor.inspect()["fabric"]
+    if found["state"] == "no library" and not library and os.environ.get("MALT_NEED") != "libfabric":
+        pytest.skip(f"apt install libfabric1: {found['why']}")
+    assert (found["state"], found["wanted"]) == (state, setting)
+    assert (found["provider"], found["hardware"]) == ("tcp;ofi_rxm" if state == "works" else "", False)
 
 
 def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,7 @@ def findings() -> Iterator[Finding]:
     if state is not None:
         for transport in state["transports"]:
             yield _transport(**transport)
+        yield _fabric(state["fabric"], resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])
         yield _exchange()
 
 
@@ -218,6 +219,26 @@ def _transport(name: str, works: bool, why: str) -> Finding:
         return Finding(OK, name, "works")
     needs = "TCP sockets" if name == "tcp" else "memfd_create and Unix sockets"
     return Finding(PROBLEM, name, f"does not work: {why}", f"a sandbox may forbid it: allow {needs}")
+
+
+def _fabric(found: dict[str, Any], lockable: int) -> Finding:
+    state, why = found["state"], found["why"]
+    if state == "off":
+        return Finding(OK, "fabric", "RDMA is switched off (MALT_FABRIC)")
+    if state == "no device":
+        return Finding(OK, "fabric", "no device for RDMA")
+    unlimited = "ulimit -l unlimited; in a container, --ulimit memlock=-1"
+    if state == "no library":
+        return Finding(WARNING, "fabric", why, "apt install libfabric1, or set MALT_LIBFABRIC")
+    if state == "fails":
+        return Finding(WARNING, "fabric", why, f"see fi_info; {unlimited}, and give it /dev/infiniband")
+    works = (
+        f"{found['provider']} on {found['device']}, libfabric {found['library']}: a write to itself arrived"
+        " (updates travel by TCP all the same)"
+    )
+    if found["hardware"] and lockable != resource.RLIM_INFINITY:
+        return Finding(WARNING, "fabric", f"{works}; it can lock {lockable >> 20} MiB of memory at most", unlimited)
+    return Finding(OK, "fabric", works)
 
 
 def _exchange() -> Finding:

@@ -153,6 +153,10 @@ func TestDoctor(t *testing.T) {
 			Works bool
 			Why   string
 		}
+		Fabric struct {
+			State, Wanted, Provider, Device, Library, Why string
+			Hardware                                      bool
+		}
 	}
 	decoder := json.NewDecoder(strings.NewReader(out))
 	decoder.DisallowUnknownFields()
@@ -180,6 +184,9 @@ func TestDoctor(t *testing.T) {
 	}
 	if !works["inmem"] || !works["shm"] {
 		t.Errorf("transports %+v, want inmem and shm to work", d.Transports)
+	}
+	if f := d.Fabric; f.State == "" || (f.State == "works") != (f.Why == "") {
+		t.Errorf("fabric %+v", f)
 	}
 }
 

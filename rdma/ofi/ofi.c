@@ -1,0 +1,325 @@
+#include "ofi.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "abi.h"
+
+/* Before glibc 2.34 these were in libdl, which a program need not have. */
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlerror
+
+enum { API = OFI_VERSION(1, 14), WRITES = 128, EVENTS = 1024, SIGNALS = 64 };
+
+struct maltc_ofi {
+	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct ofi_info *,
+	               struct ofi_info **);
+	void (*freeinfo)(struct ofi_info *);
+	struct ofi_info *(*dupinfo)(const struct ofi_info *);
+	int (*fabric_open)(struct ofi_fabric_attr *, struct ofi_fabric **, void *context);
+	const char *(*strerror)(int);
+	uint32_t (*version)(void);
+
+	struct ofi_info *info;
+	struct ofi_fabric *fabric;
+	struct ofi_domain *domain;
+	struct ofi_av *av;
+	struct ofi_cq *cq;
+	struct ofi_ep *ep;
+	struct ofi_context *contexts; /* one for each slot: libfabric's, while its write is under way */
+	int fd, woken;                /* fd: readable when there are completions, or -1 */
+	struct maltc_ofi_about about;
+};
+
+/* ---- what libraries may change, and must not */
+
+struct kept {
+	struct sigaction handlers[SIGNALS + 1];
+	sigset_t blocked;
+};
+
+/* Also threads that libraries start now get no signals of this process. */
+static void keep(struct kept *k)
+{
+	sigset_t all;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &k->blocked);
+	for (int s = 1; s <= SIGNALS; s++)
+		if (sigaction(s, NULL, &k->handlers[s]) != 0)
+			k->handlers[s].sa_flags = -1;
+}
+
+static void restore(const struct kept *k)
+{
+	struct sigaction now;
+	for (int s = 1; s <= SIGNALS; s++)
+		if (k->handlers[s].sa_flags != -1 && sigaction(s, NULL, &now) == 0 &&
+		    (now.sa_sigaction != k->handlers[s].sa_sigaction || now.sa_flags != k->handlers[s].sa_flags))
+			sigaction(s, &k->handlers[s], NULL);
+	pthread_sigmask(SIG_SETMASK, &k->blocked, NULL);
+}
+
+/* Sets what the user has not; tells whether it did. */
+static int preset(const char *name, unsigned value)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%u", value);
+	return getenv(name) == NULL && setenv(name, text, 1) == 0;
+}
+
+/* ---- opening */
+
+static int load(struct maltc_ofi *o, const char *path, char *text, size_t bytes)
+{
+	if (dlopen == NULL || dlsym == NULL || dlerror == NULL) {
+		snprintf(text, bytes, "this program cannot load libraries");
+		return -ENOSYS;
+	}
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* for good: its threads may outlive what is opened */
+	const struct {
+		const char *name;
+		void *to;
+	} symbols[] = {{"fi_getinfo", &o->getinfo},       {"fi_freeinfo", &o->freeinfo}, {"fi_dupinfo", &o->dupinfo},
+	               {"fi_fabric", &o->fabric_open}, {"fi_strerror", &o->strerror}, {"fi_version", &o->version}};
+	for (size_t i = 0; library != NULL && i < sizeof symbols / sizeof symbols[0]; i++) {
+		void *symbol = dlsym(library, symbols[i].name);
+		if (symbol == NULL)
+			library = NULL;
+		else
+			memcpy(symbols[i].to, &symbol, sizeof symbol);
+	}
+	if (library != NULL)
+		return 0;
+	const char *why = dlerror();
+	snprintf(text, bytes, "%s", why != NULL ? why : path);
+	return -ENOENT;
+}
+
+/* Asks for an endpoint without connections that writes, and tells its peers with 32 bits. */
+static int ask(struct maltc_ofi *o, const char *provider)
+{
+	struct ofi_info *hints = o->dupinfo(NULL);
+	if (hints == NULL)
+		return -ENOMEM;
+	hints->caps = OFI_RMA | OFI_MSG | OFI_WRITE | OFI_REMOTE_WRITE | OFI_SEND | OFI_RECV;
+	hints->mode = OFI_CONTEXT | OFI_CONTEXT2;
+	hints->ep_attr->type = OFI_EP_RDM;
+	hints->domain_attr->mr_mode = OFI_MR_LOCAL | OFI_MR_VIRT_ADDR | OFI_MR_ALLOCATED | OFI_MR_PROV_KEY | OFI_MR_ENDPOINT;
+	hints->domain_attr->threading = OFI_THREAD_SAFE;
+	hints->domain_attr->cq_data_size = 4;
+	hints->fabric_attr->prov_name = strdup(provider);
+	uint32_t version = o->version();
+	int r = o->getinfo(version < API ? version : API, NULL, NULL, 0, hints, &o->info);
+	o->freeinfo(hints);
+	return r;
+}
+
+static int open_cq(struct maltc_ofi *o)
+{
+	struct ofi_cq_attr a = {.size = EVENTS, .format = OFI_CQ_FORMAT_DATA, .wait_obj = OFI_WAIT_FD};
+	int r = o->domain->calls->cq_open(o->domain, &a, &o->cq, NULL);
+	if (r == 0 && o->cq->fid.calls->control(&o->cq->fid, OFI_GETWAIT, &o->fd) == 0)
+		return 0;
+	o->fd = -1;
+	if (r == 0)
+		return 0;
+	a.wait_obj = OFI_WAIT_NONE;
+	return o->domain->calls->cq_open(o->domain, &a, &o->cq, NULL);
+}
+
+static const char *open_all(struct maltc_ofi *o, const char *provider, uint32_t peers, int *r)
+{
+	if ((*r = ask(o, provider)) != 0)
+		return "fi_getinfo";
+	if ((*r = o->fabric_open(o->info->fabric_attr, &o->fabric, NULL)) != 0)
+		return "fi_fabric";
+	if ((*r = o->fabric->calls->domain(o->fabric, o->info, &o->domain, NULL)) != 0)
+		return "fi_domain";
+	struct ofi_av_attr av = {.type = o->info->domain_attr->av_type, .count = peers};
+	if ((*r = o->domain->calls->av_open(o->domain, &av, &o->av, NULL)) != 0)
+		return "fi_av_open";
+	if ((*r = open_cq(o)) != 0)
+		return "fi_cq_open";
+	if ((*r = o->domain->calls->endpoint(o->domain, o->info, &o->ep, NULL)) != 0)
+		return "fi_endpoint";
+	const struct ofi_calls *ep = o->ep->fid.calls;
+	if ((*r = ep->bind(&o->ep->fid, &o->av->fid, 0)) != 0 ||
+	    (*r = ep->bind(&o->ep->fid, &o->cq->fid, OFI_SEND | OFI_RECV)) != 0)
+		return "fi_ep_bind";
+	if ((*r = ep->control(&o->ep->fid, OFI_ENABLE, NULL)) != 0)
+		return "fi_enable";
+	o->about.address_bytes = sizeof o->about.address;
+	if ((*r = o->ep->cm->getname(&o->ep->fid, o->about.address, &o->about.address_bytes)) != 0)
+		return "fi_getname";
+	return NULL;
+}
+
+int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struct maltc_ofi **out, const char **failed,
+                   char *text, size_t bytes)
+{
+	struct kept kept;
+	struct maltc_ofi *o = calloc(1, sizeof *o);
+	*failed = "calloc";
+	if (o == NULL)
+		return -ENOMEM;
+	o->fd = -1;
+	o->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	o->contexts = calloc(WRITES, sizeof *o->contexts);
+	keep(&kept);
+	/* With a cache a region that was closed can still be written into. And rxe refuses queues for few peers. */
+	int cache = preset("FI_MR_CACHE_MAX_COUNT", 0), universe = preset("FI_UNIVERSE_SIZE", peers < 8 ? 8 : peers);
+	*failed = NULL;
+	int r = load(o, path, text, bytes);
+	if (r == 0 && (*failed = open_all(o, provider, peers, &r)) != NULL)
+		snprintf(text, bytes, "%s", r == -ENODATA ? "no such provider, or no device for it" : o->strerror(-r));
+	if (cache)
+		unsetenv("FI_MR_CACHE_MAX_COUNT");
+	if (universe)
+		unsetenv("FI_UNIVERSE_SIZE");
+	restore(&kept);
+	if (r == 0 && (o->contexts == NULL || o->woken < 0)) {
+		r = -ENOMEM;
+		*failed = "eventfd";
+		snprintf(text, bytes, "%s", o->strerror(ENOMEM));
+	}
+	if (r != 0) {
+		maltc_ofi_close(o);
+		return r;
+	}
+	o->about.provider = o->info->fabric_attr->prov_name;
+	o->about.device = o->info->domain_attr->name;
+	o->about.version = o->version();
+	o->about.most = o->info->ep_attr->max_msg_size;
+	o->about.slots = o->info->tx_attr->size < WRITES ? o->info->tx_attr->size : WRITES;
+	o->about.events = EVENTS;
+	o->about.own_keys = (o->info->domain_attr->mr_mode & OFI_MR_PROV_KEY) != 0;
+	*out = o;
+	return 0;
+}
+
+const struct maltc_ofi_about *maltc_ofi_about(const struct maltc_ofi *o) { return &o->about; }
+
+const char *maltc_ofi_error(const struct maltc_ofi *o, int error) { return o->strerror(error < 0 ? -error : error); }
+
+/* Closes what fid is, if it is anything; the first error stays. */
+static void shut(ofi_fid *fid, int *r)
+{
+	int e = fid == NULL ? 0 : fid->calls->close(fid);
+	if (*r == 0)
+		*r = e;
+}
+
+int maltc_ofi_close(struct maltc_ofi *o)
+{
+	int r = 0;
+	shut((ofi_fid *)o->ep, &r);
+	shut((ofi_fid *)o->av, &r);
+	shut((ofi_fid *)o->cq, &r);
+	shut((ofi_fid *)o->domain, &r);
+	shut((ofi_fid *)o->fabric, &r);
+	if (o->info != NULL)
+		o->freeinfo(o->info);
+	if (o->woken >= 0)
+		close(o->woken);
+	free(o->contexts);
+	free(o);
+	return r;
+}
+
+/* ---- at work */
+
+int maltc_ofi_connect(struct maltc_ofi *o, const void *address, uint64_t *peer)
+{
+	int n = o->av->calls->insert(o->av, address, 1, peer, 0, NULL);
+	return n == 1 ? 0 : n < 0 ? n : -EADDRNOTAVAIL;
+}
+
+int maltc_ofi_register(struct maltc_ofi *o, void *p, size_t n, int target, uint64_t wanted_key, struct ofi_mr **mr,
+                       uint64_t *address, uint64_t *key)
+{
+	int mode = o->info->domain_attr->mr_mode;
+	int r = o->domain->mr->reg(&o->domain->fid, p, n, target ? OFI_REMOTE_WRITE : OFI_WRITE, 0, wanted_key, 0, mr, NULL);
+	if (r != 0)
+		return r;
+	if (mode & OFI_MR_ENDPOINT && ((r = (*mr)->fid.calls->bind(&(*mr)->fid, &o->ep->fid, 0)) != 0 ||
+	                               (r = (*mr)->fid.calls->control(&(*mr)->fid, OFI_ENABLE, NULL)) != 0)) {
+		(*mr)->fid.calls->close(&(*mr)->fid);
+		return r;
+	}
+	*address = mode & OFI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)p : 0;
+	*key = (*mr)->key;
+	return 0;
+}
+
+int maltc_ofi_unregister(struct ofi_mr *mr) { return mr->fid.calls->close(&mr->fid); }
+
+int maltc_ofi_write(struct maltc_ofi *o, uint32_t slot, const void *p, size_t n, struct ofi_mr *mr, uint64_t peer,
+                    uint64_t address, uint64_t key, uint32_t number)
+{
+	const struct ofi_rma_calls *rma = o->ep->rma;
+	ssize_t r = number == 0 ? rma->write(o->ep, p, n, mr->desc, peer, address, key, &o->contexts[slot])
+	                        : rma->writedata(o->ep, p, n, mr->desc, number, peer, address, key, &o->contexts[slot]);
+	return r == -EAGAIN ? MALTC_OFI_BUSY : (int)r;
+}
+
+/* The write that a completion is of, or -1. */
+static int32_t slot(const struct maltc_ofi *o, const void *context)
+{
+	const struct ofi_context *c = context;
+	return c >= o->contexts && c < o->contexts + WRITES ? (int32_t)(c - o->contexts) : -1;
+}
+
+int maltc_ofi_poll(struct maltc_ofi *o, struct maltc_ofi_event *events, int most)
+{
+	struct ofi_cq_entry entries[64];
+	int n = 0, limit = most < 64 ? most : 64;
+	ssize_t r = o->cq->calls->read(o->cq, entries, limit);
+	if (r == -EAGAIN || limit == 0)
+		return 0;
+	if (r == -OFI_EAVAIL) {
+		struct ofi_cq_error e = {0};
+		if (o->cq->calls->readerr(o->cq, &e, 0) < 1)
+			return 0;
+		events[0] = (struct maltc_ofi_event){.slot = slot(o, e.context), .error = e.err != 0 ? e.err : EIO};
+		return 1;
+	}
+	if (r < 0) {
+		events[0] = (struct maltc_ofi_event){.slot = -1, .error = (int)-r};
+		return 1;
+	}
+	for (ssize_t i = 0; i < r; i++) {
+		int told = (entries[i].flags & OFI_REMOTE_CQ_DATA) != 0;
+		struct maltc_ofi_event e = {.slot = told ? -1 : slot(o, entries[i].context),
+		                            .number = told ? (uint32_t)entries[i].data : 0};
+		if (e.slot >= 0 || told)
+			events[n++] = e;
+	}
+	return n;
+}
+
+void maltc_ofi_wait(struct maltc_ofi *o, int milliseconds)
+{
+	struct pollfd fds[] = {{.fd = o->woken, .events = POLLIN}, {.fd = o->fd, .events = POLLIN}};
+	ofi_fid *cq = &o->cq->fid;
+	if (o->fd < 0) {
+		milliseconds = milliseconds < 1 ? milliseconds : 1; /* nothing tells: look again soon */
+	} else if (o->fabric->calls->trywait(o->fabric, &cq, 1) != 0) {
+		return; /* there is something */
+	}
+	poll(fds, 2, milliseconds);
+}
+
+void maltc_ofi_wake(struct maltc_ofi *o)
+{
+	uint64_t one = 1;
+	if (write(o->woken, &one, sizeof one) < 0) { /* it is awake */
+	}
+}

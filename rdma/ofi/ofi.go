@@ -1,0 +1,294 @@
+//go:build cgo
+
+package ofi
+
+// #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
+// #include <stdlib.h>
+// #include "ofi.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"malt/rdma/fabric"
+	"malt/rdma/internal/mem"
+)
+
+var _ fabric.Carrier = (*carrier)(nil)
+
+// refused are providers that cannot be used, and why.
+var refused = map[string]string{
+	"shm":         "it does not check keys",
+	"udp;ofi_rxd": "it is no longer maintained",
+	"net":         "it does not notice when a peer has died",
+}
+
+type carrier struct {
+	// life: everything else is within its reading half; Close takes the other.
+	life   sync.RWMutex
+	o      *C.struct_maltc_ofi // nil once closed
+	about  fabric.About
+	caps   fabric.Caps
+	own    []byte
+	device bool // chooses keys of regions
+
+	polling sync.Mutex
+	found   [64]C.struct_maltc_ofi_event // polling
+
+	mu      sync.Mutex
+	peers   map[int]C.uint64_t // by their numbers
+	ops     []*fabric.Op       // by slot; nil: free
+	free    []uint32           // slots
+	regions map[*region]bool   // that are open
+	keys    uint64             // that were chosen here
+}
+
+// opening lets one Open in at a time: the environment is the process's.
+var opening sync.Mutex
+
+// Open opens the first endpoint of a provider of libfabric, for so many peers. path is the library;
+// "": as the system finds it.
+func Open(provider, path string, peers int) (fabric.Carrier, error) {
+	opening.Lock()
+	defer opening.Unlock()
+	if path == "" {
+		path = library
+	}
+	cpath, cprovider := C.CString(path), C.CString(provider)
+	defer C.free(unsafe.Pointer(cpath))
+	defer C.free(unsafe.Pointer(cprovider))
+	var o *C.struct_maltc_ofi
+	var failed *C.char
+	var text [512]C.char
+	if C.maltc_ofi_open(cpath, cprovider, C.uint32_t(peers), &o, &failed, &text[0], C.size_t(len(text))) != 0 {
+		if why := C.GoString(&text[0]); failed != nil {
+			return nil, fmt.Errorf("libfabric's provider %s: %s: %s", provider, C.GoString(failed), why)
+		}
+		return nil, fmt.Errorf("%w: %s", fabric.ErrNoLibrary, C.GoString(&text[0]))
+	}
+	a := C.maltc_ofi_about(o)
+	c := &carrier{o: o, peers: map[int]C.uint64_t{}, regions: map[*region]bool{}, device: a.own_keys != 0,
+		own: C.GoBytes(unsafe.Pointer(&a.address[0]), C.int(a.address_bytes))}
+	c.about = fabric.About{Provider: C.GoString(a.provider), Device: C.GoString(a.device), Library: fmt.Sprintf("%d.%d", a.version>>16, a.version&0xffff)}
+	hardware := strings.HasPrefix(c.about.Provider, "verbs")
+	c.caps = fabric.Caps{MaxWrite: int(min(uint64(a.most), 1<<62)), MaxRooms: int(a.events) / 2, Fence: hardware, Passive: hardware}
+	c.ops = make([]*fabric.Op, a.slots)
+	for i := range c.ops {
+		c.free = append(c.free, uint32(i))
+	}
+	if err := c.usable(); err != nil {
+		return nil, errors.Join(fmt.Errorf("libfabric's provider %s: %w", c.about.Provider, err), c.Close())
+	}
+	return c, nil
+}
+
+// usable says why a provider that can be opened cannot be used.
+func (c *carrier) usable() error {
+	if why := refused[c.about.Provider]; why != "" {
+		return errors.New(why)
+	}
+	m, err := mem.NewPinned(os.Getpagesize())
+	if err != nil {
+		return err
+	}
+	defer m.Unmap()
+	var keys [2]uint64
+	for i := range keys {
+		r, err := c.Register(m, fabric.Target)
+		if err != nil {
+			return err
+		}
+		_, keys[i] = r.Remote()
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	if keys[0] == keys[1] {
+		return errors.New("registrations are cached, so that a region cannot be closed: set FI_MR_CACHE_MAX_COUNT=0, and load MALT before other libraries that use libfabric")
+	}
+	return nil
+}
+
+func (c *carrier) About() fabric.About { return c.about }
+func (c *carrier) Caps() fabric.Caps   { return c.caps }
+func (c *carrier) Address() []byte     { return c.own }
+
+// enter is for a call; leave ends it.
+func (c *carrier) enter() error {
+	c.life.RLock()
+	if c.o == nil {
+		c.life.RUnlock()
+		return fabric.ErrClosed
+	}
+	return nil
+}
+
+func (c *carrier) leave() { c.life.RUnlock() }
+
+// fail puts in words what libfabric answered.
+func (c *carrier) fail(what string, r C.int) error {
+	if r == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %s", c.about.Provider, what, C.GoString(C.maltc_ofi_error(c.o, r)))
+}
+
+func (c *carrier) Connect(peer int, address []byte) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	if len(address) != len(c.own) {
+		return fmt.Errorf("%s: an address of %d bytes: those here have %d", c.about.Provider, len(address), len(c.own))
+	}
+	var to C.uint64_t
+	if err := c.fail("fi_av_insert", C.maltc_ofi_connect(c.o, unsafe.Pointer(&address[0]), &to)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.peers[peer] = to
+	return nil
+}
+
+type region struct {
+	c            *carrier
+	m            mem.Pinned
+	mr           *C.struct_ofi_mr // nil once closed
+	address, key C.uint64_t
+}
+
+func (c *carrier) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, target := &region{c: c, m: m}, C.int(0)
+	if a == fabric.Target {
+		target = 1
+	}
+	c.keys++ // none comes twice, so that one of a region that was closed opens no other
+	b := m.Bytes()
+	err := c.fail(fmt.Sprintf("registering %d bytes", len(b)), C.maltc_ofi_register(c.o, unsafe.Pointer(&b[0]), C.size_t(len(b)), target, C.uint64_t(c.keys), &r.mr, &r.address, &r.key))
+	if err != nil {
+		return nil, err
+	}
+	c.regions[r] = true
+	return r, nil
+}
+
+func (r *region) Remote() (address, key uint64) { return uint64(r.address), uint64(r.key) }
+
+func (r *region) Close() error {
+	if r.c.enter() != nil {
+		return nil // with the Carrier
+	}
+	defer r.c.leave()
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	return r.close()
+}
+
+// close is with mu, or in Close.
+func (r *region) close() error {
+	if !r.c.regions[r] {
+		return nil
+	}
+	delete(r.c.regions, r)
+	return r.c.fail("closing a region", C.maltc_ofi_unregister(r.mr))
+}
+
+func (c *carrier) Write(op *fabric.Op) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	from, _ := op.From.(*region)
+	peer, known := c.peers[op.Peer]
+	switch {
+	case !known:
+		return fmt.Errorf("%s: peer %d is not connected", c.about.Provider, op.Peer)
+	case !c.regions[from]:
+		return fmt.Errorf("%s: the memory to write from is not registered here", c.about.Provider)
+	case op.At < 0 || op.Bytes < 1 || op.Bytes > c.caps.MaxWrite || op.Bytes > len(from.m.Bytes())-op.At:
+		return fmt.Errorf("%s: a write of %d bytes from byte %d of %d; at most %d go at once", c.about.Provider, op.Bytes, op.At, len(from.m.Bytes()), c.caps.MaxWrite)
+	case len(c.free) == 0:
+		return fabric.ErrBusy
+	}
+	slot := c.free[len(c.free)-1]
+	r := C.maltc_ofi_write(c.o, C.uint32_t(slot), unsafe.Pointer(&from.m.Bytes()[op.At]), C.size_t(op.Bytes), from.mr, peer, C.uint64_t(op.Address), C.uint64_t(op.Key), C.uint32_t(op.Number))
+	if r == C.MALTC_OFI_BUSY {
+		return fabric.ErrBusy
+	} else if err := c.fail("fi_write", r); err != nil {
+		return err
+	}
+	c.free = c.free[:len(c.free)-1]
+	c.ops[slot] = op
+	return nil
+}
+
+func (c *carrier) Poll(ev []fabric.Event) int {
+	if c.enter() != nil {
+		return 0
+	}
+	defer c.leave()
+	if !c.polling.TryLock() {
+		return 0
+	}
+	defer c.polling.Unlock()
+	n := int(C.maltc_ofi_poll(c.o, &c.found[0], C.int(min(len(ev), len(c.found)))))
+	if n == 0 {
+		return 0
+	}
+	c.mu.Lock() // a write whose completion is found here has its Op there
+	defer c.mu.Unlock()
+	for i, f := range c.found[:n] {
+		ev[i] = fabric.Event{Number: uint32(f.number), Err: c.fail("a write", f.error)}
+		if f.slot >= 0 {
+			ev[i].Op = c.ops[f.slot]
+			c.ops[f.slot] = nil
+			c.free = append(c.free, uint32(f.slot))
+		}
+	}
+	return n
+}
+
+func (c *carrier) Wait(d time.Duration) {
+	if c.enter() != nil {
+		return
+	}
+	defer c.leave()
+	C.maltc_ofi_wait(c.o, C.int((d+time.Millisecond-1)/time.Millisecond))
+}
+
+func (c *carrier) Close() error {
+	if err := c.enter(); err != nil {
+		return nil
+	}
+	C.maltc_ofi_wake(c.o) // out of Wait
+	c.leave()
+	c.life.Lock()
+	defer c.life.Unlock()
+	if c.o == nil {
+		return nil
+	}
+	var errs []error
+	for r := range c.regions {
+		errs = append(errs, r.close())
+	}
+	if r := C.maltc_ofi_close(c.o); r != 0 {
+		errs = append(errs, fmt.Errorf("%s: closing: libfabric's error %d", c.about.Provider, r))
+	}
+	c.o = nil
+	return errors.Join(errs...)
+}

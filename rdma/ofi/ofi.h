@@ -1,0 +1,58 @@
+/*
+ * A libfabric endpoint that writes into the memory of others. Functions that return int return 0, or
+ * what libfabric says, which maltc_ofi_error puts in words.
+ */
+#ifndef MALT_OFI_H
+#define MALT_OFI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct maltc_ofi;
+struct ofi_mr;
+
+/* What has happened: write number slot has ended, or failed; number has come; or, with neither, error. */
+struct maltc_ofi_event {
+	int32_t slot, error; /* slot -1: of no write */
+	uint32_t number;     /* 0: none */
+};
+
+enum { MALTC_OFI_ADDRESS = 256, MALTC_OFI_BUSY = 1 };
+
+/* Facts, once opened. */
+struct maltc_ofi_about {
+	const char *provider, *device;
+	uint32_t version; /* of the library: major << 16 | minor */
+	uint64_t most;    /* bytes of a write */
+	uint32_t slots;   /* writes at once */
+	uint32_t events;  /* that are kept until polled */
+	int own_keys;     /* 1: the device chooses keys */
+	size_t address_bytes;
+	unsigned char address[MALTC_OFI_ADDRESS];
+};
+
+/*
+ * Loads libfabric and opens what provider names. On failure *failed is the step, also 0 if the library is
+ * not there, and text says why. To be called once at a time: for its duration it sets variables of the
+ * environment. What libraries do to the handlers of signals is undone.
+ */
+int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struct maltc_ofi **, const char **failed,
+                   char *text, size_t bytes);
+const struct maltc_ofi_about *maltc_ofi_about(const struct maltc_ofi *);
+const char *maltc_ofi_error(const struct maltc_ofi *, int error);
+/* Everything else that was made with it has ended. */
+int maltc_ofi_close(struct maltc_ofi *);
+
+int maltc_ofi_connect(struct maltc_ofi *, const void *address, uint64_t *peer);
+int maltc_ofi_register(struct maltc_ofi *, void *p, size_t n, int target, uint64_t wanted_key, struct ofi_mr **,
+                       uint64_t *address, uint64_t *key);
+int maltc_ofi_unregister(struct ofi_mr *);
+/* MALTC_OFI_BUSY: poll, then again. slot is one that no write has. */
+int maltc_ofi_write(struct maltc_ofi *, uint32_t slot, const void *p, size_t n, struct ofi_mr *, uint64_t peer,
+                    uint64_t address, uint64_t key, uint32_t number);
+int maltc_ofi_poll(struct maltc_ofi *, struct maltc_ofi_event *, int most);
+/* Until there may be something to poll, maltc_ofi_wake was called, or so long. */
+void maltc_ofi_wait(struct maltc_ofi *, int milliseconds);
+void maltc_ofi_wake(struct maltc_ofi *);
+
+#endif
