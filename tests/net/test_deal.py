@@ -56,4 +56,4 @@ def test_g11_none_is_lost_and_twice_comes_what_was_not_synced(seed: int, options
             finally:
                 process.terminate()
 
-    judge(Deaths(seed, tmp_path, options, on_hosts))
+    judge(Deaths(seed, tmp_path, options, on_hosts, HOSTS))

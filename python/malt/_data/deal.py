@@ -59,8 +59,9 @@ def deal(
     While all ranks live, a rank gets the items of `shard`, in the same order. In a job that
     continues when ranks die (``malt run --on-death continue``), the other ranks get the rest
     of a dead rank's items in turn, before the pass ends. Items that the dead rank had taken
-    since its last sync belong to this rest, because no other rank's model contains them.
-    These items come twice, and no others do.
+    since its last sync (where no rank of its machine lives, since the last one that had
+    reached another machine) belong to this rest, because no other rank's model contains
+    them. These items come twice, and no others do.
 
     Making a deal is collective, and so is the end of each pass: a rank that gets there first
     waits for the others. Meanwhile their `Vector.sync` does not wait for it. If a rank dies,
