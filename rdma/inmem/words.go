@@ -154,9 +154,13 @@ func (w *words) depart() {
 	}
 }
 
+// ring is also called where the set is not complete: others may come and depart meanwhile.
 func (w *words) ring() {
-	for i := range w.set.parts {
-		w.t.job.bells.Ring(w.set.parts[i].bell)
+	j := w.t.job
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, p := range w.set.parts {
+		j.bells.Ring(p.bell)
 	}
 }
 
