@@ -26,7 +26,7 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find docs -name "*.md
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net test-avx512 test-engines race fuzz soak explore bench bench-compare bench-net bench-go notebooks check check-go check-py check-english docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net test-avx512 test-rdma test-engines race fuzz soak explore bench bench-compare bench-net bench-go notebooks check check-go check-py check-english docs demo clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -106,6 +106,9 @@ test-engines: $(VENV)/.malt ## malt.ray and malt.dask on clusters of this machin
 
 test-avx512: ## the kernels on an emulated processor with AVX-512, for machines without; some minutes, 90 MB from Debian
 	tests/avx512/run.sh
+
+test-rdma: ## rdma/ofi on Soft-RoCE, in an emulated machine; needs qemu, says so and skips without, 70 MB from Debian
+	tests/rdma/run.sh $(TESTS)
 
 race: ## the Go tests under the race detector, which sees all that goes over inmem
 	$(GO) test -race -short -timeout 10m ./internal/... ./rdma/... ./libmalt/...

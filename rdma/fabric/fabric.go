@@ -14,6 +14,8 @@
 // Writes may overtake one another. The order of what is written, and who may use which memory when,
 // is up to the caller.
 //
+// With the first write to a peer that fails the way there may have ended for good.
+//
 // A peer with the key of a region may write into it until it is closed. Where Caps.Fence is false, what
 // is in flight then may still land, and the writer is not told of a write that is refused or lost: such
 // memory is kept until Carrier.Close.
@@ -56,7 +58,8 @@ type Carrier interface {
 	Poll(ev []Event) int
 	// Wait returns when Poll may have something to say, or after d.
 	Wait(d time.Duration)
-	// Close ends everything: afterwards the network neither reads nor writes here.
+	// Close ends everything: afterwards the network neither reads nor writes here. It waits a moment
+	// for writes in flight, which end without an event.
 	Close() error
 }
 

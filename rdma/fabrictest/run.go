@@ -28,6 +28,8 @@ func Run(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 		{"NoNumber", testNoNumber},
 		{"StaleKey", testStaleKey},
 		{"OutsideOfARegion", testOutside},
+		{"CloseIsAFence", testFence},
+		{"CloseWithWritesInFlight", testCloseInFlight},
 		{"ClosedPeer", testClosedPeer},
 		{"Refused", testRefused},
 		{"CloseEndsWait", testCloseEndsWait},
@@ -287,7 +289,8 @@ func testNoNumber(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 	until(t, list, "the number", func() bool { return b.numbers[1<<32-1] == 1 })
 }
 
-// refusedWrite writes what must not arrive. A Carrier without a fence may call it complete.
+// refusedWrite writes what must not arrive. A Carrier without a fence may call it complete: there it has been
+// refused once good, which comes behind it, has arrived.
 func refusedWrite(t *testing.T, list []*end, op, good *fabric.Op) {
 	a, b := list[0], list[1]
 	fill(a.from.Bytes(), 1)
@@ -298,6 +301,9 @@ func refusedWrite(t *testing.T, list []*end, op, good *fabric.Op) {
 		t.Error("it has completed without an error")
 	}
 	until(t, list, "a write behind it arrives", func() bool { // the way may have to be made again
+		if a.Caps().Fence {
+			return true
+		}
 		if _, ended := a.done[good]; ended {
 			again := *good
 			good = &again
@@ -344,6 +350,50 @@ func testOutside(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 	_, r := b.memory(1, fabric.Target)
 	address, key := r.Remote()
 	refusedWrite(t, list, op, &fabric.Op{Peer: 1, From: a.source, Bytes: 1, Address: address, Key: key, Number: 2})
+}
+
+// While writes are in flight their target is closed: with a fence nothing changes there afterwards.
+func testFence(t *testing.T, open func(t *testing.T) fabric.Carrier) {
+	for trial := range 4 {
+		const n = 256 << 10
+		list := ends(t, 2, n, open)
+		a, b := list[0], list[1]
+		first := a.write(list, a.op(1, b, n, 1))
+		until(t, list, "the first", completed(a, first))
+		begun := 1
+		for i := range 12 {
+			fill(a.from.Bytes(), 12*trial+i)
+			a.write(list, a.op(1, b, n, uint32(i+2)))
+			begun++
+		}
+		b.must(b.target.Close())
+		then := bytes.Clone(b.to.Bytes())
+		until(t, list, "all writes end", func() bool { return len(a.done) == begun })
+		if b.Caps().Fence && !bytes.Equal(then, b.to.Bytes()) {
+			t.Errorf("trial %d: memory has changed since its region was closed", trial)
+		}
+	}
+}
+
+// Either end closes first, and what has arrived is not polled. Writes that fail then have ended, too.
+func testCloseInFlight(t *testing.T, open func(t *testing.T) fabric.Carrier) {
+	for first := range 2 {
+		const n = 256 << 10
+		list := ends(t, 2, n, open)
+		a, b := list[0], list[1]
+		op := a.write(list, a.op(1, b, n, 1))
+		until(t, list, "the first", completed(a, op))
+		for i := range 12 {
+			a.write(list, a.op(1, b, n, uint32(i+2)))
+		}
+		list[first].must(list[first].Close())
+		list[1-first].must(list[1-first].Close())
+		then := bytes.Clone(b.to.Bytes())
+		fill(a.from.Bytes(), 1)
+		if !bytes.Equal(then, b.to.Bytes()) {
+			t.Error("the memory of a closed Carrier has changed")
+		}
+	}
 }
 
 func testClosedPeer(t *testing.T, open func(t *testing.T) fabric.Carrier) {

@@ -200,7 +200,6 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 	o->about.most = o->info->ep_attr->max_msg_size;
 	o->about.slots = o->info->tx_attr->size < WRITES ? o->info->tx_attr->size : WRITES;
 	o->about.events = EVENTS;
-	o->about.own_keys = (o->info->domain_attr->mr_mode & OFI_MR_PROV_KEY) != 0;
 	*out = o;
 	return 0;
 }

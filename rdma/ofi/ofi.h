@@ -26,7 +26,6 @@ struct maltc_ofi_about {
 	uint64_t most;    /* bytes of a write */
 	uint32_t slots;   /* writes at once */
 	uint32_t events;  /* that are kept until polled */
-	int own_keys;     /* 1: the device chooses keys */
 	size_t address_bytes;
 	unsigned char address[MALTC_OFI_ADDRESS];
 };
@@ -40,7 +39,7 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
                    char *text, size_t bytes);
 const struct maltc_ofi_about *maltc_ofi_about(const struct maltc_ofi *);
 const char *maltc_ofi_error(const struct maltc_ofi *, int error);
-/* Everything else that was made with it has ended. */
+/* No region is open, no write in flight, no event left to poll. */
 int maltc_ofi_close(struct maltc_ofi *);
 
 int maltc_ofi_connect(struct maltc_ofi *, const void *address, uint64_t *peer);

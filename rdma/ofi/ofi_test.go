@@ -3,16 +3,21 @@
 package ofi
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"malt/rdma/fabric"
 	"malt/rdma/fabrictest"
+	"malt/rdma/internal/mem"
 )
 
 // software is a provider that needs no device.
@@ -131,5 +136,185 @@ func TestABI(t *testing.T) {
 		missing(t, "apt install libfabric-dev")
 	} else if err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// verbs is a device's, such as Soft-RoCE in the emulated machine of tests/rdma.
+func verbs(t *testing.T) string {
+	if devices, _ := os.ReadDir("/sys/class/infiniband"); len(devices) == 0 {
+		t.Skip("skipped: no RDMA device: make test-rdma emulates one")
+	}
+	return "verbs;ofi_rxm"
+}
+
+func TestVerbs(t *testing.T) {
+	provider := verbs(t)
+	fabrictest.Run(t, func(t *testing.T) fabric.Carrier { return need(t, provider) })
+}
+
+// With a cache of registrations a region that was closed could still be written into. In a process that has
+// not loaded libfabric yet, since it reads the variable once.
+func TestVerbsWithACache(t *testing.T) {
+	verbs(t)
+	program := exec.Command(os.Args[0], "-test.run=^TestVerbs$/^Probe$")
+	program.Env = append(os.Environ(), "FI_MR_CACHE_MAX_COUNT=1024")
+	if out, err := program.CombinedOutput(); err == nil || !strings.Contains(string(out), "registrations are cached") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestVerbsOfAStoppedProcess(t *testing.T) { testStopped(t, verbs(t)) }
+func TestSoftwareOfAStoppedProcess(t *testing.T) {
+	need(t, software).Close()
+	testStopped(t, software)
+}
+
+const room = 64 << 10
+
+// TestPeer is the other process of testStopped. It says where its room is, and the sum of its bytes with
+// each number that arrives.
+func TestPeer(t *testing.T) {
+	provider := os.Getenv("MALT_TEST_PEER")
+	if provider == "" {
+		t.Skip("testStopped runs this")
+	}
+	c := need(t, provider)
+	m, err := mem.NewPinned(room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Register(m, fabric.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, key := r.Remote()
+	fmt.Printf("at %x %d %d %d\n", c.Address(), address, key, uintptr(unsafe.Pointer(&m.Bytes()[0])))
+	var ev [1]fabric.Event
+	for os.Getppid() != 1 {
+		for _, e := range ev[:c.Poll(ev[:])] {
+			fmt.Printf("number %d %08x\n", e.Number, crc32.ChecksumIEEE(m.Bytes()))
+		}
+		c.Wait(100 * time.Millisecond)
+	}
+}
+
+// testStopped writes into the memory of a process that is stopped. With a device all bytes are there, and the
+// process was not run for it; without one they come when it goes on.
+func testStopped(t *testing.T, provider string) {
+	peer := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPeer$", "-test.v")
+	peer.Env = append(os.Environ(), "MALT_TEST_PEER="+provider)
+	out, err := peer.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := peer.Process.Pid
+	defer func() {
+		_ = peer.Process.Kill()
+		_ = peer.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	said := func(form string, to ...any) {
+		t.Helper()
+		for lines.Scan() {
+			if n, _ := fmt.Sscanf(lines.Text(), form, to...); n == len(to) {
+				return
+			}
+		}
+		t.Fatalf("the peer has not said %q", form)
+	}
+	var peerAddress []byte
+	var address, key, at uint64
+	said("at %x %d %d %d", &peerAddress, &address, &key, &at)
+
+	c := need(t, provider)
+	defer c.Close()
+	m, err := mem.NewPinned(room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := c.Register(m, fabric.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Connect(1, peerAddress); err != nil {
+		t.Fatal(err)
+	}
+	write := func(number uint32) {
+		t.Helper()
+		for i := range m.Bytes() {
+			m.Bytes()[i] = byte(i*3) + byte(number)
+		}
+		op := &fabric.Op{Peer: 1, From: source, Bytes: room, Address: address, Key: key, Number: number}
+		for err := c.Write(op); err != nil; err = c.Write(op) {
+			if !errors.Is(err, fabric.ErrBusy) {
+				t.Fatal(err)
+			}
+			c.Poll(nil)
+			c.Wait(time.Millisecond)
+		}
+		var ev [1]fabric.Event
+		for c.Poll(ev[:]) == 0 {
+			c.Wait(time.Millisecond)
+		}
+		if ev[0].Op != op || ev[0].Err != nil {
+			t.Fatalf("%+v", ev[0])
+		}
+	}
+	sum := func() string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(m.Bytes())) }
+	there := func() string {
+		memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer memory.Close()
+		b := make([]byte, room)
+		if _, err := memory.ReadAt(b, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%08x", crc32.ChecksumIEEE(b))
+	}
+	ticks := func() string { // of the processor, in both modes
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(string(stat))[13:15], " ")
+	}
+
+	var told string
+	write(1)
+	said("number 1 %s", &told)
+	before := sum()
+	if told != before || there() != before {
+		t.Fatalf("the peer has %s, its memory %s, expected %s", told, there(), before)
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("%v, %v", status, err)
+	}
+	ran := ticks()
+	write(2)
+	want := before
+	if c.Caps().Passive {
+		want = sum()
+	}
+	if got := there(); got != want {
+		t.Errorf("the stopped process has %s, expected %s; before %s, sent %s", got, want, before, sum())
+	}
+	if now := ticks(); now != ran {
+		t.Errorf("the stopped process has run: %s ticks, before %s", now, ran)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	said("number 2 %s", &told)
+	if told != sum() {
+		t.Errorf("the peer has %s, expected %s", told, sum())
 	}
 }
