@@ -24,7 +24,7 @@ func getenv(name string) string {
 // rank. MALT_TIMEOUT and the like, which say how rather than who, stay.
 func hideFromChildren(w *libmalt.World) {
 	who := []struct{ name, value string }{
-		{"MALT_RANK", "0"}, {"MALT_SIZE", "1"}, {"MALT_STORE", ""}, {"MALT_STORE_FD", ""}, {"MALT_TOKEN", ""}, {"MALT_TOGETHER", ""}, {"MALT_WITNESSES", ""},
+		{"MALT_RANK", "0"}, {"MALT_SIZE", "1"}, {"MALT_STORE", ""}, {"MALT_STORE_FD", ""}, {"MALT_TOKEN", ""}, {"MALT_TOGETHER", ""}, {"MALT_WITNESSES", ""}, {"MALT_RESTART", ""},
 	}
 	told := w.Size() > 1
 	for _, v := range who {

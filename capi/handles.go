@@ -137,6 +137,15 @@ func (t *table) remove(h uint64) bool {
 	return true
 }
 
+// replace puts another object in the place of that of h, if that is open.
+func (t *table) replace(h uint64, object any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s, e := t.entryOf(h); e != nil {
+		s.entry.Store(&entry{h, object})
+	}
+}
+
 // each calls f with every open handle and its object.
 func (t *table) each(f func(h uint64, object any)) {
 	p := t.slots.Load()

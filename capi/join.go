@@ -59,7 +59,9 @@ func join(options string, timeoutMs int64) error {
 		return err
 	}
 	publish(j.world)
-	reportJoined(j.config)
+	if j.config.Restart == 0 {
+		j.config.Joined()
+	}
 	return nil
 }
 
@@ -77,6 +79,7 @@ func enterJoining(options string) (*joining, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Joined = reporting(config)
 	show(&config)
 	pending = startJoining(config)
 	return pending, nil
@@ -101,7 +104,7 @@ func maltGoWitness(options *C.char) (status C.malt_status) {
 		config, err = configured(s)
 	}
 	if err == nil {
-		err = libmalt.Witness(config, func() { reportJoined(config) })
+		err = libmalt.Witness(config, reporting(config))
 	}
 	if errors.Is(err, rdma.ErrExpelled) {
 		reportExpelled()
@@ -202,6 +205,22 @@ func publish(w *libmalt.World) {
 	world.Store(w)
 	C.maltc_joined(C.int32_t(w.Rank()), C.int32_t(w.Size()), C.int32_t(w.LocalRank()), C.int64_t(w.Generation()))
 	hideFromChildren(w)
+}
+
+// succeed makes next, in which ranks are back, the job of this process in the place of w. It
+// returns what v is there.
+func succeed(w, next *libmalt.World, v *libmalt.Vector) *libmalt.Vector {
+	life.Lock()
+	defer life.Unlock()
+	objects.each(func(h uint64, o any) {
+		if o, ok := o.(*object); ok && o.world == w {
+			heir := next.Heir(o.vector)
+			objects.replace(h, &object{exchanger: heir, world: next, vector: heir})
+		}
+	})
+	former = append(former, w)
+	publish(next)
+	return next.Heir(v)
 }
 
 //export maltGoFinalize

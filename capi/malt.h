@@ -89,6 +89,13 @@
  * status other than 0 after malt_finalize_at_exit. A rank that is stopped is waited
  * for: malt_expel ends it.
  *
+ * With on_death=replace, on one machine, malt_vector_sync of the vector that was synced
+ * first also takes in processes with restart=. The process gets the values and the clock
+ * of a rank that is left in malt_vector_new, and the results of the calls that the others made
+ * before their first sync. Handles and memory stay as they are. What it
+ * cannot take up is MALT_EUNSUPPORTED: segments, sparse vectors, other graphs than all,
+ * async, notify-ack, and folds of changes.
+ *
  * Signals. MALT handles only the signals that its runtime needs: SIGURG, and
  * SIGSEGV, SIGBUS and SIGFPE for its own faults. Other faults, and such signals
  * sent by a process, go to the handlers that were set before the library was
@@ -239,17 +246,20 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *                 kernel's name ("cubic"); by default that of the system
  *     encrypt=    1: encrypt connections between hosts; 0: do not. By default MALT
  *                 encrypts where an address is not private, loopback or link-local
- *     on_death=   stop: a rank's death ends the job; continue: the others go on. The
+ *     on_death=   stop: a rank's death ends the job; continue: the others go on;
+ *                 replace: and a new process takes its place, on one machine. The
  *                 same on all ranks; on several machines these vote         [stop]
  *     min_ranks=  with fewer ranks the job ends all the same                   [1]
+ *     restart=    of a process in the place of a dead rank: how many such processes
+ *                 there were, from 1                                           [0]
  *     witnesses=  the number of processes in malt_witness, which vote           [0]
  *     events=     how many events each rank keeps for `malt top --events`       [0]
  *     transport=  auto  shm  tcp  inmem
  * If neither options nor the environment has any of these, the job is this process
  * alone: rank 0 of 1.
  * Afterwards MALT_RANK and MALT_SIZE in the environment of this process are those
- * of a job of one, and MALT_STORE, MALT_STORE_FD, MALT_TOKEN, MALT_TOGETHER and
- * MALT_WITNESSES are removed, so that programs that this process starts do not join as ranks.
+ * of a job of one, and MALT_STORE, MALT_STORE_FD, MALT_TOKEN, MALT_TOGETHER, MALT_RESTART
+ * and MALT_WITNESSES are removed, so that programs that this process starts do not join as ranks.
  * (This calls setenv, so no other thread should read the environment meanwhile.)
  * If timeout_ms or the timeout of the job runs out, the message names the ranks that
  * have not arrived.

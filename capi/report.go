@@ -21,21 +21,24 @@ type report struct {
 // surviving is where a rank of a job that goes on after a death reports; nil: nowhere.
 var surviving atomic.Pointer[report]
 
-// reportJoined says that this rank has joined, where that concerns the launcher: a rank that records
+// reporting returns what says that this rank has joined, where that concerns the launcher: a rank that records
 // events shows them to others as long as it lives; a job may go on after a death, as long as
-// so many ranks are left. Until all ranks have said so, a death ends the job.
-func reportJoined(c libmalt.Config) {
+// so many ranks are left. Until all ranks have said so, a death ends the job. It looks at the
+// environment now: Python takes the pipe out of that.
+func reporting(c libmalt.Config) (joined func()) {
 	surviving.Store(nil)
 	var r report
 	if n, _ := fmt.Sscanf(getenv("MALT_REPORT"), "%d:%d", &r.fd, &r.inode); n != 2 {
-		return
+		return func() {}
 	}
-	if c.Events > 0 {
-		r.say("{\"records\": %d}\n", os.Getpid())
-	}
-	if c.Continue {
-		surviving.Store(&r) // now: Python takes it out of the environment
-		r.survives(max(1, c.MinRanks))
+	return func() {
+		if c.Events > 0 {
+			r.say("{\"records\": %d}\n", os.Getpid())
+		}
+		if c.Continue {
+			surviving.Store(&r)
+			r.survives(max(1, c.MinRanks))
+		}
 	}
 }
 

@@ -173,6 +173,13 @@ func maltGoVectorSync(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, weight
 		return fail(err)
 	}
 	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+		next, err := v.Meet(ctx)
+		if next != nil {
+			v = succeed(v.World(), next, v)
+		}
+		if err != nil {
+			return err
+		}
 		return putFolded(folded)(v.SyncRows(ctx, list, float64(weight)))
 	}))
 }

@@ -3,6 +3,7 @@ package libmalt
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
@@ -21,7 +22,7 @@ type Drowsy = core.Drowsy
 
 // Barrier waits until every rank is in its barrier.
 func (w *World) Barrier(ctx context.Context) error {
-	_, err := w.collect(ctx, core.OpOf("malt.barrier", "", nil), nil)
+	_, err := w.collectKept(ctx, core.OpOf("malt.barrier", "", nil), nil)
 	return err
 }
 
@@ -33,7 +34,7 @@ func (w *World) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 // AllGatherFor is AllGather as part of another call: its name for messages, and
 // what it is given. All ranks must agree on both.
 func (w *World) AllGatherFor(ctx context.Context, name, with string, data []byte) ([][]byte, error) {
-	return w.collect(ctx, core.OpOf(name, with, nil), data)
+	return w.collectKept(ctx, core.OpOf(name, with, nil), data)
 }
 
 // Broadcast gives every rank the bytes of root. data counts at root only.
@@ -44,7 +45,7 @@ func (w *World) Broadcast(ctx context.Context, data []byte, root int) ([]byte, e
 	if w.job.Rank != root {
 		data = nil
 	}
-	parts, err := w.collect(ctx, core.OpOf("malt.broadcast", fmt.Sprintf("root=%d", root), nil), data)
+	parts, err := w.collectKept(ctx, core.OpOf("malt.broadcast", fmt.Sprintf("root=%d", root), nil), data)
 	if err == nil {
 		err = w.rootOf("malt.broadcast", root)
 	}
@@ -116,9 +117,29 @@ func reduction(call, values string, op reduce.Op, of *core.Member) string {
 
 // allReduce is AllReduce over runs of different types, of an object or of none.
 func (w *World) allReduce(ctx context.Context, key string, data []byte, runs []reduce.Run, op reduce.Op) error {
-	return w.job.Run(ctx, key, func() (core.Stepper, error) {
+	own := w.kept(data)
+	err := w.job.Run(ctx, key, func() (core.Stepper, error) {
 		return w.job.Collective(key, nil, data, &combine{op: op, runs: runs, dst: data}), nil
 	})
+	if err == nil {
+		w.repeats(core.CallOf(key), len(data), func(ctx context.Context, next *World) error {
+			return next.allReduce(ctx, key, slices.Clone(own), runs, op)
+		})
+	}
+	return err
+}
+
+// collectKept is collect, also where ranks are back.
+func (w *World) collectKept(ctx context.Context, op string, data []byte) ([][]byte, error) {
+	own := w.kept(data)
+	parts, err := w.collect(ctx, op, data)
+	if err == nil {
+		w.repeats(core.CallOf(op), len(data), func(ctx context.Context, next *World) error {
+			_, err := next.collectKept(ctx, op, own)
+			return err
+		})
+	}
+	return parts, err
 }
 
 // collect makes the collective call op that keeps all ranks' data.

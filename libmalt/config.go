@@ -53,6 +53,14 @@ type Config struct {
 	// otherwise a death ends it. All ranks say the same.
 	Continue bool
 	MinRanks int
+	// Replace has, besides, new processes take the place of ranks that die, on one machine. Such a
+	// process has the number of starts in place of a dead rank that there were, from 1, in Restart.
+	Replace bool
+	Restart int
+	try     uint64 // how often ranks have tried to meet again before they did
+	was     uint64 // the generation of a rank that meets the others again; 0: it is new
+	// Joined is called when a process with Restart takes part, in its first sync.
+	Joined func() `json:"-"`
 	// Congestion names the congestion control of connections between machines; "": the
 	// system's.
 	Congestion string
@@ -76,12 +84,12 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "witnesses", "transport", "events"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "restart", "witnesses", "transport", "events"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
 // MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
 // MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS,
-// MALT_WITNESSES, MALT_TRANSPORT and MALT_EVENTS. Without any of them the job is this process alone.
+// MALT_RESTART, MALT_WITNESSES, MALT_TRANSPORT and MALT_EVENTS. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -102,7 +110,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
 // encrypt, interface, congestion, together, timeout and unreachable (seconds),
-// on_death, min_ranks, witnesses, transport, events.
+// on_death, min_ranks, restart, witnesses, transport, events.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
 }
@@ -153,12 +161,14 @@ func (c *Config) set(name, key, value string) (err error) {
 		}
 		c.Token = value
 	case "on_death":
-		if value != "stop" && value != "continue" {
-			return say.Unknown(ErrInvalid, name, value, "stop", "continue")
+		if value != "stop" && value != "continue" && value != "replace" {
+			return say.Unknown(ErrInvalid, name, value, "stop", "continue", "replace")
 		}
-		c.Continue = value == "continue"
+		c.Continue, c.Replace = value != "stop", value == "replace"
 	case "min_ranks":
 		return whole(&c.MinRanks, 1, maxSize)
+	case "restart":
+		return whole(&c.Restart, 0, maxRestarts)
 	case "witnesses":
 		return whole(&c.Witnesses, 0, maxSize)
 	case "transport":
@@ -188,6 +198,9 @@ const leastToken = 16
 // more.
 const maxSize = 1024
 
+// maxRestarts is more than anybody could mean.
+const maxRestarts = 1000
+
 // maxEvents take 256 MB.
 const maxEvents = 1 << 20
 
@@ -213,6 +226,13 @@ func (c Config) validate() error {
 	if c.MinRanks > 1 && !c.Continue {
 		return say.Errorf(ErrInvalid, "min_ranks=%d goes with on_death=continue: without it the first death ends the job", c.MinRanks).
 			Try("Give both, or neither.")
+	}
+	if c.Replace && c.Size > 1 && !strings.HasPrefix(c.Store, "local:") {
+		return say.Errorf(ErrUnsupported, "on_death=replace is for ranks of one machine, and these meet at %.60s", c.Store).
+			Try("Start the job with `malt run -n %d`, or take on_death=continue.", c.Size)
+	}
+	if c.Restart > 0 && !c.Replace {
+		return say.Errorf(ErrInvalid, "restart=%d goes with on_death=replace", c.Restart).Try("Give both, or neither.")
 	}
 	return c.witnessed()
 }
@@ -250,7 +270,11 @@ func (c *Config) onDeath() string {
 	if !c.Continue {
 		return ""
 	}
-	return fmt.Sprintf("on_death=continue, min_ranks=%d", max(1, c.MinRanks))
+	what := "continue"
+	if c.Replace {
+		what = "replace"
+	}
+	return fmt.Sprintf("on_death=%s, min_ranks=%d", what, max(1, c.MinRanks))
 }
 
 // Join makes this process a rank of the job: it meets the others, which may
@@ -259,6 +283,14 @@ func Join(ctx context.Context, c Config) (*World, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	if c.Restart > 0 {
+		return rejoin(ctx, c)
+	}
+	return joinOnce(ctx, c)
+}
+
+// joinOnce meets the others, at the present try.
+func joinOnce(ctx context.Context, c Config) (*World, error) {
 	t, err := auto.Open(ctx, c.transport())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -292,7 +324,7 @@ func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size, Witnesses: c.Witnesses,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Survives: c.Continue, Version: c.Version, Transport: c.Transport,
+		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Survives: c.Continue, Version: c.Version, Transport: c.Transport, Try: c.try,
 		Report: c.Report,
 	}
 }

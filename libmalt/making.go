@@ -2,8 +2,10 @@ package libmalt
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"malt/graphs"
@@ -21,7 +23,7 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 	}
 	mode, err := w.checked(name, options, s.kind)
 	if err == nil {
-		err = w.lasts(mode)
+		err = core.FirstOf(w.lasts(mode), w.replaceable(mode, v != nil))
 	}
 	if err != nil {
 		return err
@@ -51,15 +53,23 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		s.Number(w.job, uint32(w.job.Calls()+1), name)
 		s.w = w
 		s.mode.Store(&mode)
-		m := &making{w: w, s: s}
-		if !mode.startOwn {
+		m := &making{w: w, s: s, again: w.again != nil && w.again.donor >= 0}
+		if !mode.startOwn || m.again {
 			m.values = v
 		}
 		err := s.travel(v, rows, bytes)
 		if err == nil {
-			err = w.job.Alloc(&s.Member, s.way.Memory(), bytes)
+			memory := s.way.Memory()
+			if m.heir() {
+				memory = v.of.w.job.Mapping(&v.of.Member)
+				s.Counts.Edges = slices.Clone(v.of.Counts.Edges)
+				s.SetClock(v.of.Clock())
+			}
+			err = w.job.Alloc(&s.Member, memory, bytes)
 		}
-		if err == nil {
+		if err == nil && m.heir() {
+			m.undo = func() { w.job.Cede(&s.Member) }
+		} else if err == nil {
 			init()
 			m.undo = func() {
 				w.job.Disown(&s.Member)
@@ -68,6 +78,9 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		}
 		m.start(what, mode, err)
 		m.done = func() {
+			if m.again {
+				s.SetClock(clockTold(m.clocks.parts))
+			}
 			s.way.Use(m.part.View())
 			s.Open = true
 			w.job.Enlist(&s.Member)
@@ -127,7 +140,9 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 	return s.Alone(func() error {
 		mode, err := s.mode.Load().with(options, s.Job.Size, of)
 		if err == nil {
-			err = s.w.lasts(mode)
+			s.w.keepsOut("v.configure", true)
+			s.w.keepsOut("v.configure", false)
+			err = core.FirstOf(s.w.lasts(mode), s.w.replaceable(mode, s.kind == newVector))
 		}
 		if err != nil {
 			return err
@@ -159,6 +174,8 @@ type making struct {
 	stop   context.CancelFunc
 	found  *rdma.PeerError // a death, in connecting, on which the transport had yet to decide
 	begun  uint64          // the generation of the view in which it connects
+	again  bool            // ranks are back: those that are left have the vector already
+	clocks keep            // of these: what it has there
 
 	failure error  // of this rank, told to all
 	done    func() // when all has succeeded
@@ -218,13 +235,32 @@ func (m *making) advance() (bool, error) {
 				m.part.End() // as on all ranks
 				return false, err
 			}
-			m.part = m.part.Next(nil, &keep{}, m.values == nil)
+			m.part = m.part.Next(m.clock(), &m.clocks, m.values == nil)
 		case m.part.Last():
 			return true, nil
 		default:
-			m.part = m.part.Next(nil, &fill{fresh: true, dst: m.values.Data}, true)
+			m.part = m.part.Next(nil, m.fill(), true)
 		}
 	}
+}
+
+// heir tells whether what is made takes the place of a vector in the world before.
+func (m *making) heir() bool { return m.values != nil && m.values.of != nil }
+
+// clock is that of the vector which it takes the place of.
+func (m *making) clock() []byte {
+	if !m.heir() {
+		return nil
+	}
+	return binary.LittleEndian.AppendUint64(nil, m.s.Clock())
+}
+
+// fill has the ranks get the values of rank 0, and new processes those of a rank that is left.
+func (m *making) fill() core.Sink {
+	if m.again {
+		return &fill{root: m.w.again.donor, has: m.heir(), dst: m.values.Data}
+	}
+	return &fill{fresh: true, dst: m.values.Data}
 }
 
 // outcomes is the error of the first rank that failed, the own one preferred.

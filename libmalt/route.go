@@ -51,9 +51,10 @@ func inStep(v *Vector) bool {
 	return v.mode.Load().sparse == codec.Dense && !v.mode.Load().fold.Changes() && v.mode.Load().Everyone(v.Job.Size)
 }
 
-// near tells whether all ranks share memory.
+// near tells whether all ranks share memory, and keep it: where ranks are replaced, others
+// cannot map it as part of another job.
 func near(v *Vector) bool {
-	return inStep(v) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size
+	return inStep(v) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size && v.w.again == nil
 }
 
 // several tells whether the ranks are on several hosts.

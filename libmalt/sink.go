@@ -150,6 +150,7 @@ func given(c *core.Collective, want int, lengths []uint64) ([]byte, error) {
 type fill struct {
 	root         int
 	fresh        bool // dst is that of an object being made
+	has          bool // this rank has values of its own, and keeps them
 	dst, scratch []byte
 }
 
@@ -188,7 +189,7 @@ func (f *fill) Chunk(c *core.Collective, rank, off int, b []byte) bool {
 }
 
 func (f *fill) Finish(c *core.Collective) {
-	if slices.Contains(c.Ranks(), f.root) && c.Job.Rank != f.root && (!f.fresh || c.Job.Survives()) {
+	if slices.Contains(c.Ranks(), f.root) && c.Job.Rank != f.root && !f.has && (!f.fresh || c.Job.Survives()) {
 		reduce.Copy(f.dst, f.scratch)
 	}
 }

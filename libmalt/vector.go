@@ -25,6 +25,9 @@ type Vector struct {
 	reductions [reduce.MeanChanges + 1]string // what each allreduce is called, once it was made
 	reduction  *core.Collective               // the last allreduce, which the next one reuses
 	sink       combine                        // where its messages go
+
+	made made    // what it was made with
+	of   *Vector // what it is in another world, where it goes on for that; nil: nothing
 }
 
 // NewVector makes a vector of arrays that travel as one. Collective: all ranks
@@ -44,7 +47,7 @@ func (w *World) NewVector(ctx context.Context, arrays []Array, name, options str
 			reduce.Copy(v.Array(i), a.Init)
 		}
 	}
-	if err := w.makeObject(ctx, &v.Object, v, name, options, bytes, describe(arrays), init); err != nil {
+	if err := w.makeVector(ctx, v, made{name, options, describe(arrays), bytes}, init); err != nil {
 		return nil, err
 	}
 	return v, nil
@@ -136,6 +139,9 @@ func (v *Vector) SyncSlack(ctx context.Context, weight float64, slack uint64) (i
 	if slack > rule.MaxN {
 		return 0, say.Errorf(ErrInvalid, "slack=%d: expected a number from 0 to %d", slack, rule.MaxN)
 	}
+	if v.w.again != nil {
+		return 0, say.Errorf(ErrUnsupported, "slack=%d does not go with on_death=replace", slack).Try("Make the vector with consistency=ssp:%d, or take on_death=continue.", slack)
+	}
 	return v.way.Sync(ctx, nil, weight, int(slack), v.mode.Load().fold)
 }
 
@@ -154,6 +160,7 @@ func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (in
 // of all ranks. After an error parts of the values may be combined already.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
 	return v.Alone(func() error {
+		v.w.keepsFirst("v.allreduce")
 		o, err := reduce.ParseOp(op)
 		if err == nil && o.Changes() && o == v.mode.Load().fold {
 			share, since := v.way.Share()
@@ -200,6 +207,7 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	if err := v.w.checkRoot(root); err != nil {
 		return err
 	}
+	v.w.keepsFirst("v.broadcast")
 	return v.Alone(func() error {
 		name := core.OpOf(v.Called("broadcast"), fmt.Sprintf("root=%d", root), &v.Member)
 		err := v.Job.Run(ctx, name, func() (core.Stepper, error) {

@@ -18,6 +18,7 @@ type World struct {
 	job     *core.Job
 	timeout time.Duration
 	unnamed map[string]int // objects made without a name, by kind
+	again   *again         // nil: nobody takes the place of a rank that died
 }
 
 // NewWorld joins the ranks of t. It waits until all of them have.
@@ -50,6 +51,9 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			err = w.job.Survive(ctx, c.MinRanks)
 		}
 		w.job.Seen()
+		if err == nil && c.Replace && c.Size > 1 {
+			err = w.replaces(ctx, c)
+		}
 		return err
 	}()
 	switch {
@@ -80,7 +84,12 @@ func (w *World) Alive() []int { return slices.Clone(w.job.View().Ranks) }
 
 // OnDeath has f called for each rank that the job goes on without, once, by the call that
 // notices. It is set before any call that may.
-func (w *World) OnDeath(f func(v rdma.View, dead *rdma.PeerError)) { w.job.OnDeath = f }
+func (w *World) OnDeath(f func(v rdma.View, dead *rdma.PeerError)) {
+	w.job.OnDeath = func(v rdma.View, dead *rdma.PeerError) {
+		v.Generation += w.past()
+		f(v, dead)
+	}
+}
 
 // Confirm returns when this rank is known to take part still: when it was called the others
 // had not gone on without it. Among the ranks of one machine each that can ask takes part.
@@ -98,7 +107,7 @@ func (w *World) Expel(rank int) error {
 }
 
 // Generation is the membership number: it changes when the set of ranks does.
-func (w *World) Generation() uint64 { return w.job.View().Generation }
+func (w *World) Generation() uint64 { return w.past() + w.job.View().Generation }
 
 // Timeout is the job's own, for calls that name none.
 func (w *World) Timeout() time.Duration { return w.timeout }

@@ -63,6 +63,27 @@ type Viewed interface {
 	Expel(rank int) error
 }
 
+// Replacing is a Viewed transport on which new processes can take the place of ranks that
+// died: all meet again then, on another one.
+type Replacing interface {
+	Viewed
+	// Replace lets new processes ask for that, Refuse has them told why they cannot.
+	Replace()
+	Refuse(why error)
+	// MeetAt is asked before a sync at clock, by a rank for which try before was the last: the
+	// number of the try at which all meet before this sync; 0: they do not. ahead is by how
+	// much a sync of another rank may be ahead of this rank's last one.
+	MeetAt(clock, ahead, before uint64) (try uint64)
+	// Come says that this rank is there. Meets tells then whether all that are left meet, once
+	// that is decided; absent, whether one that has not come will not.
+	Come(try uint64)
+	Meets(try uint64, absent func(rank int) bool) (meet, there bool)
+	// AwaitLoss returns when one of those that are to meet has ended, in the view of that
+	// generation. Met says that the try is over.
+	AwaitLoss(ctx context.Context, generation uint64) error
+	Met()
+}
+
 // ViewedOutbox is an Outbox of a Viewed transport.
 type ViewedOutbox interface {
 	Outbox

@@ -75,14 +75,15 @@ type Mode struct {
 
 // Everyone tells whether all ranks send to all others, in lock-step.
 func (m Mode) Everyone(size int) bool {
-	return m.Rule.Boxes() == rdma.ByClock && m.toAll(size)
+	return m.Rule.Boxes() == rdma.ByClock && m.ToAll(size)
 }
 
 // Lasts tells whether objects of this mode can go on, among ranks of several hosts, when ranks
 // die. Queues between hosts cannot have new edges, so all ranks have to send to all.
-func (m Mode) Lasts(size int) bool { return m.Rule.Boxes().Depth() == 0 || m.toAll(size) }
+func (m Mode) Lasts(size int) bool { return m.Rule.Boxes().Depth() == 0 || m.ToAll(size) }
 
-func (m Mode) toAll(size int) bool {
+// ToAll tells whether all ranks send to all others, always.
+func (m Mode) ToAll(size int) bool {
 	if m.Graph.Varies() {
 		return false
 	}
@@ -105,6 +106,7 @@ func (b *Boxes) Use(view rdma.View) {
 		b.ch, b.weight = c, 1
 		b.forget(rdma.Everyone(b.Job.Size))
 		c.open(b.Counts.Edges)
+		c.arrive(b.Clock())
 		b.Settled(nil)
 		return
 	}

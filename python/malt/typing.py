@@ -58,7 +58,7 @@ FoldName: TypeAlias = Literal["mean", "mean-received", "sum", "min", "max", "rep
 ChangesName: TypeAlias = Literal["sum-changes", "mean-changes"]
 """The folds that add up what ranks have changed."""
 
-OnDeath: TypeAlias = Literal["stop", "continue"]
+OnDeath: TypeAlias = Literal["stop", "continue", "replace"]
 """``on_death=`` of `malt.init`."""
 
 Op: TypeAlias = Literal["mean", "sum", "min", "max"]

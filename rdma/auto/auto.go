@@ -37,7 +37,9 @@ type Config struct {
 	// ranks are dead; 0: as tcp says.
 	Unreachable time.Duration
 	// Survives says that the job may go on when ranks die. All ranks say the same.
-	Survives  bool
+	Survives bool
+	// Try is how often ranks of one machine have tried to meet again: see Return.
+	Try       uint64
 	Version   string // of MALT, the same on all ranks
 	Host      string // the machine, for tests of several on one; "": as the kernel says
 	Transport string // one of Names, or "auto"; "" is auto
@@ -122,7 +124,15 @@ func Absent(c Config) []int {
 }
 
 func (c Config) rendezvous() *rendezvous.Config {
-	return &rendezvous.Config{Rank: c.Rank, Size: max(c.Size, c.Rank+1), Store: c.Store, Token: c.Token}
+	return &rendezvous.Config{Rank: c.Rank, Size: max(c.Size, c.Rank+1), Store: c.Store, Token: c.Token, Try: c.Try}
+}
+
+// Return asks the ranks of a job on this machine to have this process take the place of c.Rank,
+// which has died. It is rendezvous.Config.Return.
+func Return(ctx context.Context, c Config, most uint64) (Config, context.Context, error) {
+	r, until, err := c.rendezvous().Return(ctx, most)
+	c.Try = r.Try
+	return c, until, err
 }
 
 func openShm(ctx context.Context, c Config) (rdma.Transport, error) {

@@ -24,6 +24,9 @@ type Config struct {
 	// those of witnesses, which only vote. nil: this machine has all ranks, or the first death
 	// ends the job.
 	Hosts []int
+	// Try is how often the ranks have tried to meet again, with new processes in the place of
+	// ranks that died: each time they are another job to those that have not (again.go).
+	Try uint64
 	// Said tells whether what Elsewhere says of a rank is its own last word. With Hosts it is
 	// needed.
 	Said func(rank int) bool
@@ -58,7 +61,7 @@ func (c *Config) job() (string, error) {
 	if !ok || len(id) < 1 || len(id) > 64 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
 		return "", say.Errorf(rdma.ErrConfig, "store %.60q: expected local: and 1 to 64 hexadecimal digits", c.Store).Try("Write, for example, local:5eed.")
 	}
-	return id, nil
+	return tried(id, c.Try), nil
 }
 
 // checkHosts fails unless the members are the ranks of one of the hosts.

@@ -34,7 +34,7 @@ func (c learners) setup(x *explore.Exec) {
 			word(p[offMembers+rank*perMember+offState:], fmt.Sprint("state of rank ", rank))
 		}
 	})
-	p.format(size)
+	p.format(size, 0)
 	for rank := range here {
 		p.state(rank).Store(alive)
 	}

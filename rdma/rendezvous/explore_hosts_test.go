@@ -90,7 +90,7 @@ func (c *election) setup(x *explore.Exec) {
 	var pages []page
 	for h, n := range c.ranks {
 		p := page(x.Memory(pageBytes(n)))
-		p.format(n)
+		p.format(n, 0)
 		pages = append(pages, p)
 		for range n {
 			job.Of = append(job.Of, h)

@@ -31,7 +31,7 @@ func (c views) setup(x *explore.Exec) {
 			}
 		}
 	})
-	p.format(size)
+	p.format(size, 0)
 	host := func(rank int) *Host {
 		h := &Host{cfg: Config{Rank: rank, Size: size}, members: (&Config{Size: size}).members(), page: p}
 		h.Survive(max(1, c.least))

@@ -47,7 +47,7 @@ func message(kind vote.Kind, b vote.Ballot) vote.Message {
 func (c speech) setup(x *explore.Exec) {
 	ranks := len(c.asked) + 1
 	p := page(x.Memory(pageBytes(ranks)))
-	p.format(ranks)
+	p.format(ranks, 0)
 	// Answers as they were given: by ballot, a promise with what had been accepted, and
 	// whether it was accepted.
 	answers := x.Memory(64 * 2)

@@ -26,15 +26,15 @@ func refused(rank int, why say.Error) error {
 
 // ask sends a request over a fresh connection and returns the reply. The caller
 // owns the descriptors.
-func (h *Host) ask(c *conn, kind uint16, name string, to int) (reply, []int, error) {
+func (c *Config) ask(with *conn, kind uint16, name string, to int) (reply, []int, error) {
 	m := request{
-		version: protocol, kind: kind, rank: uint32(h.cfg.Rank), size: uint32(h.cfg.Size),
-		pid: uint32(os.Getpid()), token: h.cfg.Token, name: name,
+		version: protocol, kind: kind, rank: uint32(c.Rank), size: uint32(c.Size),
+		pid: uint32(os.Getpid()), token: c.Token, name: name,
 	}
-	if err := c.send(m.encode()); err != nil {
+	if err := with.send(m.encode()); err != nil {
 		return reply{}, nil, err
 	}
-	b, fds, err := c.receive()
+	b, fds, err := with.receive()
 	if err != nil {
 		return reply{}, nil, err
 	}
@@ -149,7 +149,7 @@ func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
 			stop := c.interruptible(ctx)
 			var m reply
 			var fds []int
-			m, fds, err = h.ask(c, wantRegion, name, from)
+			m, fds, err = h.cfg.ask(c, wantRegion, name, from)
 			stop()
 			var files []*mem.File
 			if err == nil {

@@ -35,6 +35,7 @@ type Host struct {
 	known     atomic.Pointer[rdma.View] // the last that latest has made
 	enough    atomic.Pointer[rdma.View] // the last of these that had enough ranks
 	onDeath   atomic.Pointer[func()]    // tells of a death, where hosts decide; see Ballots
+	replacing replacing
 
 	// silent is, for each bell of this rank, its value | 1 when a sleep last ended
 	// without a ring, or with the one at the end of the call's time.

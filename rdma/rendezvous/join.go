@@ -132,7 +132,7 @@ func (h *Host) makePage() error {
 	if err := mem.Reserve(b); err != nil {
 		return memory(err)
 	}
-	h.page.format(h.cfg.Size)
+	h.page.format(h.cfg.Size, h.cfg.Try)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 	}
 	defer c.Close()
 	defer c.interruptible(ctx)()
-	m, fds, err := h.ask(c, wantPage, "", keeper)
+	m, fds, err := h.cfg.ask(c, wantPage, "", keeper)
 	if err != nil {
 		return err
 	}

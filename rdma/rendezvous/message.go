@@ -17,13 +17,14 @@ const (
 	maxString  = 16 << 10 // so that three fit a message
 	maxFiles   = 8
 
-	protocol = 2
+	protocol = 3
 )
 
 // What a request wants.
 const (
 	wantPage   = 1 // the control page; the first member has it
 	wantRegion = 2 // the memory announced under a name
+	wantBack   = 3 // to take the place of a rank that has died: again.go
 )
 
 // request is what a client sends.

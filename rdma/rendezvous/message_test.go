@@ -122,7 +122,7 @@ func TestStrangeClients(t *testing.T) {
 		"a length alone":     {[]byte{200, 0, 0, 0}, ""},
 		"a great length":     {[]byte{0, 0, 0, 255}, ""},
 		"noise":              {frame([]byte("hello, are you there?")), "malformed message"},
-		"another version":    {with(func(m *request) { m.version = 9 }), "version 2 of the protocol, not 9\n\nAll ranks must use the same version of MALT."},
+		"another version":    {with(func(m *request) { m.version = 9 }), "version 3 of the protocol, not 9\n\nAll ranks must use the same version of MALT."},
 		"no token":           {with(func(m *request) { m.token = "" }), "token is wrong\n\n"},
 		"no such rank":       {with(func(m *request) { m.rank = 7 }), "rank 7 does not exist"},
 		"another's process":  {with(func(m *request) { m.pid++ }), "\n\nAll ranks of a machine must run in the same process namespace"},
@@ -175,7 +175,7 @@ func TestStrangeClients(t *testing.T) {
 func TestPageChecksItself(t *testing.T) {
 	fresh := func() page {
 		p := page(make([]byte, pageBytes(3)))
-		p.format(3)
+		p.format(3, 0)
 		return p
 	}
 	if err := fresh().check(3); err != nil {

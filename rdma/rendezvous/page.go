@@ -23,9 +23,10 @@ const MaxSize = 4096
 //	     | magic   version and size                                 | the first member, before it hands the page out
 //	  64 +----------------------------------------------------------+
 //	     | view: who takes part (view.go)   vote (votes.go)         | the first member, before it hands the page out
-//	     | changes of states                                        | +16
+//	     | changes of states   again (again.go)                     | +16
 //	 128 +----------------------------------------------------------+ member 0
-//	     | pid   start time   state                                 | +0
+//	     | pid   start time   state   back: try, pid, start time    | +0
+//	     | here: the try                                            | +48
 //	     | claim   (room for heartbeat and step)                    | +64
 //	     | doorbells 0 … 7, a line each                             | +128
 //	     | why it aborts: rank and kind, length and text            | +640
@@ -38,13 +39,14 @@ type page []byte
 
 const (
 	pageMagic   = 0x313045474150_4d // "MPAGE01"
-	pageVersion = 5
+	pageVersion = 6
 
 	offMagic   = 0
 	offSize    = 8
 	offView    = 64
 	offVote    = 72
 	offChanges = 80
+	offAgain   = 88
 	offMembers = 128
 	perMember  = 6272
 
@@ -53,6 +55,8 @@ const (
 	offPid    = 0
 	offStart  = 8
 	offState  = 16
+	offBack   = 24 // three words
+	offHere   = 48
 	offClaim  = 64
 	offBell   = 128
 	offReason = offBell + Bells*64
@@ -80,9 +84,10 @@ const (
 func pageBytes(size int) int { return offMembers + size*perMember }
 
 // format makes a fresh page one for size ranks.
-func (p page) format(size int) {
+func (p page) format(size int, try uint64) {
 	p.view().Store(firstView)
 	p.changes().Store(1)
+	p.again().Store(try << againBits)
 	mem.WordAt(p, offSize).Store(pageVersion<<32 | uint64(size))
 	mem.WordAt(p, offMagic).Store(pageMagic)
 }

@@ -54,6 +54,10 @@ func (h *Host) answer(c *conn) {
 		_ = c.send(page.encode(), h.pageFile.Fd())
 		return
 	}
+	if m.kind == wantBack {
+		h.answerBack(c, int(m.rank))
+		return
+	}
 	h.answerRegion(c, m.name, int(m.rank))
 }
 
@@ -77,7 +81,7 @@ func (h *Host) permit(m *request, pid int) error {
 		return no("it does not have the control page").At("rank %d has it", h.members[0])
 	case m.kind == wantRegion && h.page.pid(int(m.rank)).Load() != uint64(pid):
 		return no("rank %d is process %d, not %d", m.rank, h.page.pid(int(m.rank)).Load(), pid)
-	case m.kind != wantPage && m.kind != wantRegion:
+	case m.kind != wantPage && m.kind != wantRegion && m.kind != wantBack:
 		return no("it does not know requests of kind %d", m.kind)
 	}
 	return nil

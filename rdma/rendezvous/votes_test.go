@@ -14,7 +14,7 @@ func TestVotesInPage(t *testing.T) {
 		job.Of[rank] = rank * 70 / 200
 	}
 	p := page(make([]byte, pageBytes(2)))
-	p.format(2)
+	p.format(2, 0)
 	stores := []*votes{{page: p, rank: 0, job: job}, {page: p, rank: 1, job: job}}
 	members := vote.Members{Hosts: vote.SetOf(70, 3, 69), Ranks: vote.SetOf(200, 9, 199)}
 	a := vote.Acceptor{Generation: vote.MaxGeneration}

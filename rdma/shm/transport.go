@@ -41,7 +41,7 @@ type Transport struct {
 	left   atomic.Bool
 }
 
-var _ rdma.Viewed = (*Transport)(nil)
+var _ rdma.Replacing = (*Transport)(nil)
 
 // Open joins the job and returns when all ranks have arrived: rendezvous.Join
 // says how it fails.
@@ -78,6 +78,21 @@ func (t *Transport) Stuck() (error, bool)          { return nil, false }
 func (t *Transport) Confirm(context.Context) error { return nil }
 
 func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }
+
+// Replace and what follows implement rdma.Replacing.
+func (t *Transport) Replace()         { t.host.Replace() }
+func (t *Transport) Refuse(why error) { t.host.Refuse(why) }
+func (t *Transport) MeetAt(clock, ahead, before uint64) uint64 {
+	return t.host.MeetAt(clock, ahead, before)
+}
+func (t *Transport) Come(try uint64) { t.host.Come(try) }
+func (t *Transport) Met()            { t.host.Met() }
+func (t *Transport) Meets(try uint64, absent func(rank int) bool) (meet, there bool) {
+	return t.host.Meets(try, absent)
+}
+func (t *Transport) AwaitLoss(ctx context.Context, generation uint64) error {
+	return t.host.AwaitLoss(ctx, generation)
+}
 
 // Ballots is the page of this machine, where the ranks of a job are on several
 // (rendezvous.Config.Hosts).

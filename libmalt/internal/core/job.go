@@ -244,6 +244,19 @@ func (j *Job) Alloc(m *Member, b []byte, bytes int) (err error) {
 	return nil
 }
 
+// Mapping is the memory of m. With Cede j forgets it: it is that of another job's object.
+func (j *Job) Mapping(m *Member) []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.memory[m.Base].bytes
+}
+
+func (j *Job) Cede(m *Member) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.memory, m.Base)
+}
+
 // Disown marks the memory of m as no longer in use by MALT.
 func (j *Job) Disown(m *Member) {
 	j.mu.Lock()

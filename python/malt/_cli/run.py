@@ -14,8 +14,21 @@ from typing import BinaryIO
 from malt._cli import hosts, nodes, recording, target
 from malt._cli.agent import Hosts
 from malt._cli.failures import Failures
-from malt._cli.options import Parser, Refuse, UsageError, counts, events, on_death, ranks, see_room, settings, unfit
+from malt._cli.options import (
+    Parser,
+    Refuse,
+    UsageError,
+    counts,
+    events,
+    on_death,
+    ranks,
+    see_room,
+    settings,
+    unfit,
+    whole,
+)
 from malt._cli.recording import Recording
+from malt._cli.restarts import RESTARTS, Restarts
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
@@ -65,13 +78,20 @@ def parser() -> Parser:
         "--on-death",
         type=on_death,
         metavar="WHAT",
-        help="effect of a rank's death (MALT_ON_DEATH): stop the job, or continue without it; default: stop",
+        help="effect of a rank's death (MALT_ON_DEATH): stop the job, continue without it, or replace it by a new "
+        "process (on one machine); default: stop",
     )
     made.add_argument(
         "--min-ranks",
         type=ranks,
         metavar="RANKS",
         help="with --on-death continue: stop the job when fewer are left (MALT_MIN_RANKS); default: 1",
+    )
+    made.add_argument(
+        "--max-restarts",
+        type=partial(whole, least=1, most=100, what="number of starts", example="--max-restarts 3"),
+        metavar="NUMBER",
+        help="with --on-death replace: how often each rank is started again; default: 3",
     )
     made.add_argument(
         "--events",
@@ -114,6 +134,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     part = nodes.part(options, parse.error)
     _see_survivors(options, part.size, parse.error)
+    _see_replaced(options, not part.store, parse.error)
     see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
     with contextlib.ExitStack() as opened:
@@ -162,19 +183,39 @@ def _supervise(
         for note in () if options.quiet else machine.crowding(len(part.numbers), env):
             terminal.note(note)
         job.elsewhere = sum(rank not in part.numbers for rank in range(part.size))
-        for number, cores in zip(part.numbers, machine.bound(len(part.numbers), env), strict=True):
-            job.start(argv, {**env, "MALT_RANK": str(number)}, number=number, size=part.size, cores=cores)
+        bound = dict(zip(part.numbers, machine.bound(len(part.numbers), env), strict=True))
+
+        def begin(number: int, restart: int = 0) -> None:
+            told = {**env, "MALT_RANK": str(number)}
+            job.start(argv, told, number=number, size=part.size, cores=bound[number], restart=restart)
+
+        for number in part.numbers:
+            begin(number)
+        if env.get("MALT_ON_DEATH") == "replace":
+            Restarts(job, terminal, begin, options.max_restarts or RESTARTS)
 
     kind = RANKS._replace(size=part.size)
     finish = partial(_finish, options, recorded)
     return supervise(kind, argv[0], part.size + part.witnesses, here, start, finish, logs, recorded.attend)
 
 
+def _see_replaced(options: argparse.Namespace, here: bool, refuse: Refuse) -> None:
+    """Refuse to start ranks again that are on several machines, or are not to be replaced."""
+    replaces = {**os.environ, **settings(options)}.get("MALT_ON_DEATH") == "replace"
+    if options.max_restarts is not None and not replaces:
+        refuse(f"--max-restarts {options.max_restarts} goes with --on-death replace")
+    if replaces and not here:
+        refuse(
+            "--on-death replace is for ranks of one machine, which -n starts",
+            do="Pass --on-death continue: the other ranks go on.",
+        )
+
+
 def _see_survivors(options: argparse.Namespace, size: int, refuse: Refuse) -> None:
     """Refuse a number of ranks without which no job of so many can go on."""
     if options.min_ranks is None:
         return
-    if {**os.environ, **settings(options)}.get("MALT_ON_DEATH") != "continue":
+    if {**os.environ, **settings(options)}.get("MALT_ON_DEATH", "stop") == "stop":
         refuse(
             f"--min-ranks {options.min_ranks} goes with --on-death continue", "otherwise the first death ends the job"
         )
@@ -186,6 +227,7 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
     task, places = hosts.task(options, program, refuse), hosts.named(options, refuse)
     size = sum(host.ranks for host in places)
     _see_survivors(options, size, refuse)
+    _see_replaced(options, False, refuse)
     _settle()
 
     def gather(failures: Failures, terminal: Terminal) -> Hosts:
@@ -231,11 +273,11 @@ def _show(terminal: Terminal, lines: Sequence[str]) -> None:
 def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     """Say why a death has ended a job that goes on after others; empty where that is not so."""
     failed = job.first_failure()
-    goes_on = job.least or (options.on_death or os.environ.get("MALT_ON_DEATH")) == "continue"
+    goes_on = job.least or (options.on_death or os.environ.get("MALT_ON_DEATH") or "stop") != "stop"
     if failed is None or not failed.killed or failed.least == 0 or job.asked or not goes_on:
         return ""
     ranks = [rank for rank in job.outcomes if rank.witness is None]
-    left = sum(rank.died is None and not (rank.killed and rank.failed is not None) for rank in ranks)
+    left = sum(rank.died is None and not rank.waits and not (rank.killed and rank.failed is not None) for rank in ranks)
     left += job.elsewhere
     if job.least <= left:
         return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from .._errors import StateError
+from .._errors import StateError, UnsupportedError
 from .._guide import lines
 from .._job import world
 from .._vectors.listeners import listeners
@@ -77,6 +77,14 @@ class Deal(Generic[T]):
         self._passes = 0  # begun
         self._at = At(0, 0, 0, 0, itertools.repeat(True, 0))
         self._loop: object = None  # the newest one, until its last pass is over
+        if world.replaces():
+            raise UnsupportedError(
+                lines(
+                    "malt.deal does not go with on_death=replace",
+                    "a rank that joins again does not know what the others have dealt",
+                    "Use malt.shard, and take v.clock for the step; or --on-death continue.",
+                )
+            )
         ranks, self._tally = [0], None
         if world.size() > 1:
             chosen = {"epochs": epochs, "batch_size": source.batch, "order": order, "seed": seed, "even": even}

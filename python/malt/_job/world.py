@@ -56,7 +56,7 @@ Value = TypeVar("Value", bound="int | float | complex | np.generic | Tensor")
 
 _joining = threading.RLock()
 _me: identity.Who | None = None  # set once this process, or the one it was forked from, has joined
-_goes_on = False  # when ranks die
+_on_death = "stop"
 
 
 def init(
@@ -91,9 +91,10 @@ def init(
         Longest wait in seconds, for calls without ``timeout=``; 300 by default.
     transport : {"auto", "shm", "tcp", "inmem"}, optional
         How updates reach other ranks: see ``MALT_TRANSPORT``.
-    on_death : {"stop", "continue"}, optional
+    on_death : {"stop", "continue", "replace"}, optional
         What a rank's death does to the job: it ends, which is the default, or the others go on
-        without that rank. All ranks must say the same; ``malt run --on-death`` does.
+        without that rank, or also let a new process take its place. All ranks must say the same;
+        ``malt run --on-death`` does.
     min_ranks : int, optional
         With ``on_death="continue"``: with fewer ranks than that the job ends all the same; 1 by
         default.
@@ -140,7 +141,7 @@ def init(
 
 
 def _join(told: dict[str, object]) -> None:
-    global _me, _goes_on, _previous_hook
+    global _me, _on_death, _previous_hook
     mark = identity.inside()
     if mark is not None and not told:
         raise StateError(
@@ -161,7 +162,7 @@ def _join(told: dict[str, object]) -> None:
     options = joined(**{name: str(value) for name, value in told.items()})
     _lib.init(options, _job_timeout(told.get("timeout")))
     _me = identity.Who(*_lib.who())
-    _goes_on = told.get("on_death", os.environ.get("MALT_ON_DEATH")) == "continue"  # the library knows no other word
+    _on_death = str(told.get("on_death", os.environ.get("MALT_ON_DEATH", "stop")))  # a word that the library knows
     if launched or _me.size > 1:
         identity.used_up(_me)
     _previous_hook, sys.excepthook = sys.excepthook, _excepthook
@@ -316,7 +317,12 @@ def alive() -> list[int]:
 
 def survives() -> bool:
     """Tell whether the others go on when one of several ranks dies."""
-    return size() > 1 and _goes_on
+    return size() > 1 and _on_death != "stop"
+
+
+def replaces() -> bool:
+    """Return whether new processes take the place of ranks that die."""
+    return size() > 1 and _on_death == "replace"
 
 
 def first() -> bool:

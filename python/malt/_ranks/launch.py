@@ -136,8 +136,12 @@ class Job:
         """The user has asked the ranks to end: once one has, the others get longer to."""
         self.stopped: float | None = None
         """When the job was stopped: what ends after that ends because of it."""
-        self.mourn: Callable[[Outcome, list[Outcome]], None] = lambda *_: None
+        self.mourn: Callable[[Outcome, Sequence[Outcome]], None] = lambda *_: None
         """Called with a rank that has ended, where the others go on, and with those of them that still run."""
+        self.replace: Callable[[Rank], None] = lambda _: None
+        """Called with a rank without which the others go on: it may start another one in its place."""
+        self.returned: Callable[[Rank], None] = lambda _: None
+        """Called with a rank that was started in the place of another, once the others count on it."""
         self.recording: Callable[[Rank], None] = lambda _: None
         """Called with a rank that has joined and records events."""
         self._begun = time.monotonic()
@@ -178,6 +182,7 @@ class Job:
         number: int | None = None,
         size: int = sys.maxsize,
         cores: Iterable[int] = (),
+        restart: int = 0,
     ) -> Rank:
         """Start the next rank.
 
@@ -195,6 +200,8 @@ class Job:
             run `argv`.
         cores : iterable of int, optional
             The hardware threads that the rank may use; by default those of this process.
+        restart : int, optional
+            The number of the start after a death; by default it is none.
 
         Raises
         ------
@@ -221,7 +228,7 @@ class Job:
                 theirs.append(writer)
             process = subprocess.Popen(
                 WITNESS if number >= size else argv,
-                env={**env, "MALT_REPORT": _channel(theirs[0])},
+                env={**env, "MALT_REPORT": _channel(theirs[0]), **({"MALT_RESTART": str(restart)} if restart else {})},
                 stdin=stdin,
                 stdout=theirs[1],
                 stderr=theirs[2],
@@ -239,6 +246,7 @@ class Job:
                 os.close(fd)
         rank = Rank(number, process)
         rank.witness = number - size if number >= size else None
+        rank.start = restart
         return self._add(rank, *ours)
 
     def _add(self, rank: Rank, report: int, out: int, err: int, end: int) -> Rank:
@@ -259,8 +267,10 @@ class Job:
         self._output(rank, stream, piece)
 
     def _hear(self, rank: Rank, piece: bytes) -> None:
-        before, known = rank.words, rank.records
+        before, known, waited = rank.words, rank.records, rank.waits
         failed = rank.hear(piece, self.stopped)
+        if waited and not rank.waits:
+            self.returned(rank)
         if rank.records != known:
             self.recording(rank)
         if rank.words is not before:
@@ -410,13 +420,16 @@ class Job:
         now = time.monotonic()
         for rank in self.ranks:
             rank.look()
-        for rank in self.ranks:
+        for rank in list(self.ranks):
             if not rank.status or rank.died is not None:
                 continue
             if self._can_be_spared(rank):
                 self._lose(rank)
                 self._signal(rank, signal.SIGTERM)  # its children, which nobody needs any more
-                self.mourn(rank, [other for other in self.ranks if other.status is None])
+                others = [other for other in self.ranks if other.status is None and not other.waits]
+                self.mourn(rank, others)
+                if others:
+                    self.replace(rank)
                 continue
             if rank.failed is None:
                 rank.failed = now
@@ -436,8 +449,9 @@ class Job:
 
     def _can_be_spared(self, rank: Outcome) -> bool:
         """Tell whether the others go on without a rank that has ended: all that still run have said so."""
-        left = [other for other in self.outcomes if not other.status]
-        ready = all(other.least for other in [rank, *left] if other.status != 0 and other.witness is None)
+        left = [other for other in self.outcomes if not other.status and not other.waits]
+        known = [rank, *left] if not rank.waits else left
+        ready = all(other.least for other in known if other.status != 0 and other.witness is None)
         ending = rank.witness is None and (self.asked or self.stopped is not None or self._stop_at is not None)
         ranks = self.elsewhere + sum(other.witness is None for other in left)
         return rank.spared and not ending and ready and 0 < self.least <= ranks

@@ -28,6 +28,8 @@ class Outcome:
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
+        self.start = 0
+        """The number of the start after a death, from 1; 0: it was there from the beginning."""
         self.least: int | None = None
         """With how many ranks its job goes on after a death, once it has joined (``report``); 0: not after its own."""
         self.records: int | None = None
@@ -58,8 +60,13 @@ class Outcome:
 
     @property
     def spared(self) -> bool:
-        """Whether others may go on without it: it was killed, or they had already done so."""
-        return self.killed or (self.expelled and self.status is not None)
+        """Whether others may go on without it: it was killed, or they do so already."""
+        return self.killed or ((self.expelled or self.waits) and self.status is not None)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it was started after a death, and the others do not count on it yet."""
+        return self.start > 0 and self.least is None
 
     @property
     def killed(self) -> bool:
@@ -153,7 +160,7 @@ class Rank(Outcome):
                 if "words" in said:
                     self.words = _words(**said["words"])
                 at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": bool(said["peer"])}
-                if self.expelled:
+                if self.expelled or self.waits:
                     self.failure = failure
                 elif self.failed is None and (stopped is None or at < stopped):
                     self.failed, self.failure = at, failure
