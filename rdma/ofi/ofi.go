@@ -55,6 +55,9 @@ var opening sync.Mutex
 // Open opens the first endpoint of a provider of libfabric, for so many peers. path is the library;
 // "": as the system finds it.
 func Open(provider, path string, peers int) (fabric.Carrier, error) {
+	if why := refused[provider]; why != "" { // opening shm would leave a file behind
+		return nil, fmt.Errorf("libfabric's provider %s: %s", provider, why)
+	}
 	opening.Lock()
 	defer opening.Unlock()
 	if path == "" {
@@ -90,7 +93,7 @@ func Open(provider, path string, peers int) (fabric.Carrier, error) {
 
 // usable says why a provider that can be opened cannot be used.
 func (c *carrier) usable() error {
-	if why := refused[c.about.Provider]; why != "" {
+	if why := refused[c.about.Provider]; why != "" { // where a shorter name was given
 		return errors.New(why)
 	}
 	m, err := mem.NewPinned(os.Getpagesize())
