@@ -145,6 +145,16 @@ func tell(v rdma.View, dead *rdma.PeerError) {
 	C.maltc_news(C.int32_t(dead.Rank), why)
 }
 
+// warn has the caller of a call hear of a trouble.
+func warn(t libmalt.Trouble) {
+	name := C.CString(t.Of.Name)
+	defer C.free(unsafe.Pointer(name))
+	C.maltc_troubled(&C.malt_trouble{
+		kind: C.int32_t(t.Kind), rank: C.int32_t(t.Rank), name: name,
+		own: C.uint64_t(t.Own), theirs: C.uint64_t(t.Senders), seconds: C.double(t.Over.Seconds()),
+	})
+}
+
 //export maltGoBarrier
 func maltGoBarrier(timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)

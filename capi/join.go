@@ -202,6 +202,7 @@ func cancelJoining() {
 // publish makes w the job of this process.
 func publish(w *libmalt.World) {
 	w.OnDeath(tell)
+	w.OnTrouble(warn)
 	world.Store(w)
 	C.maltc_joined(C.int32_t(w.Rank()), C.int32_t(w.Size()), C.int32_t(w.LocalRank()), C.int64_t(w.Generation()))
 	hideFromChildren(w)

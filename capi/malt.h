@@ -327,6 +327,22 @@ malt_status malt_expel(int32_t rank);
 typedef void (*malt_news)(int32_t rank, const char *why);
 void malt_on_death(malt_news news);
 
+/* Something about the values of a vector that its user should look at. */
+#define MALT_NOT_FINITE 1 /* a fold has brought NaN or infinity from that rank, perhaps this one */
+#define MALT_SLOW 2       /* in async: that rank scatters less than half as often as this one */
+typedef struct malt_trouble {
+	int32_t kind, rank;
+	const char *name;     /* of the vector; it is valid during the call */
+	uint64_t own, theirs; /* MALT_SLOW: scatters of this rank and of the other, */
+	double seconds;       /* within that time, 30 seconds or more */
+} malt_trouble;
+
+/* Sets a callback: the call that finds a trouble calls troubled, once for each vector, kind
+ * and rank. NULL removes it. The rules for malt_look_up apply. NaN is found in folds of
+ * vectors that are not sparse, by functions of MALT, of two arrays or more. */
+typedef void (*malt_troubled)(const malt_trouble *trouble);
+void malt_on_trouble(malt_troubled troubled);
+
 /* One array. */
 typedef struct {
 	uint64_t count;    /* elements; 0 is allowed */

@@ -60,6 +60,10 @@ int32_t maltc_report(int64_t waited_ms, int64_t left_ms);
 /* Calls the function of malt_on_death. */
 void maltc_news(int32_t rank, const char *why);
 
+/* Calls the function of malt_on_trouble. */
+struct malt_trouble;
+void maltc_troubled(const struct malt_trouble *trouble);
+
 /* Sleeps, whatever comes. */
 void maltc_nap(int64_t ns);
 

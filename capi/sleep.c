@@ -20,6 +20,7 @@ enum { NAP = 50000000 };
 static malt_look look;
 static malt_report report;
 static malt_news news;
+static malt_troubled troubled;
 static int64_t patience; /* before report is called */
 static int out;          /* threads that are in one of them, or about to be */
 
@@ -47,6 +48,15 @@ void maltc_news(int32_t rank, const char *why)
 	malt_news f = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
 	if (f != NULL)
 		f(rank, why);
+	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
+}
+
+void maltc_troubled(const malt_trouble *trouble)
+{
+	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
+	malt_troubled f = __atomic_load_n(&troubled, __ATOMIC_SEQ_CST);
+	if (f != NULL)
+		f(trouble);
 	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -79,6 +89,13 @@ void malt_on_long_wait(int64_t after_ms, malt_report f)
 void malt_on_death(malt_news f)
 {
 	__atomic_store_n(&news, f, __ATOMIC_SEQ_CST);
+	if (f == NULL)
+		wait_until_back();
+}
+
+void malt_on_trouble(malt_troubled f)
+{
+	__atomic_store_n(&troubled, f, __ATOMIC_SEQ_CST);
 	if (f == NULL)
 		wait_until_back();
 }

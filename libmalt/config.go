@@ -11,6 +11,7 @@ import (
 
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
 	"malt/rdma/auto"
 )
 
@@ -44,7 +45,6 @@ type Config struct {
 	// that merely loads its data late ends the job; too long, and a wrong script
 	// seems to hang.
 	Timeout time.Duration
-	// Unreachable is for how long another machine may give no sign of life before its
 	// Unreachable is for how long another machine may give no sign of life before its
 	// ranks are dead; 0: 5 s, with Continue 0.5 s. Too short, and a cable that was pulled out
 	// for a moment ends the job, or the others go on without that machine.
@@ -101,6 +101,9 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 		if err := c.set(name, key, value); err != nil {
 			return c, err
 		}
+	}
+	if err := reduce.CheckPath(getenv("MALT_KERNEL")); err != nil {
+		return c, say.As(ErrInvalid, err)
 	}
 	if c.Store != "" && getenv("MALT_SIZE") == "" {
 		c.Size = 0 // an option may say it

@@ -32,6 +32,7 @@ type bare struct {
 func (b *bare) Rank() int                               { return b.rank }
 func (b *bare) Size() int                               { return b.size }
 func (b *bare) View() rdma.View                         { return b.tr.View() }
+func (b *bare) Brought(int, []int)                      {}
 func (b *bare) Runs() []reduce.Run                      { return []reduce.Run{{Type: reduce.Float64, Bytes: len(b.data)}} }
 func (b *bare) Clock() uint64                           { return 0 }
 func (b *bare) Adopt()                                  {}

@@ -113,6 +113,13 @@ func TestConfigRefuses(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "MALT_SIZE") {
 		t.Errorf("bad variable: %v", err)
 	}
+	_, err = ConfigFromEnv(env("MALT_KERNEL", "avx3"))
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `MALT_KERNEL "avx3" is not known`) {
+		t.Errorf("unknown kernel: %v", err)
+	}
+	if _, err = ConfigFromEnv(env("MALT_KERNEL", "go")); err != nil {
+		t.Errorf("known kernel: %v", err)
+	}
 }
 
 // FuzzOptions: the grammar never panics, and what it accepts is told in a form

@@ -16,6 +16,9 @@ type (
 	Event = core.Event
 )
 
+// Trouble is something about the values of an object that its user should look at.
+type Trouble = core.Trouble
+
 // NowMagic names the layout of Now.
 const NowMagic = core.NowMagic
 

@@ -91,6 +91,10 @@ func (w *World) OnDeath(f func(v rdma.View, dead *rdma.PeerError)) {
 	}
 }
 
+// OnTrouble has f called for each Trouble, once, by the call that finds it. It is set before any
+// call that may.
+func (w *World) OnTrouble(f func(t Trouble)) { w.job.OnTrouble = f }
+
 // Confirm returns when this rank is known to take part still: when it was called the others
 // had not gone on without it. Among the ranks of one machine each that can ask takes part.
 func (w *World) Confirm(ctx context.Context) error { return w.job.Confirm(ctx) }

@@ -8,7 +8,7 @@ Python adds forms of the calls that training loops make most. They return what t
 others store, or a status below 0. Each has a second form that takes nothing but the
 object, since a call with one argument needs no tuple: its weight is 1, its timeout
 malt_python_patience. Python also adds the functions that malt_look_up,
-malt_on_long_wait and malt_on_death call, and the handler of the signal that `malt stack` sends:
+malt_on_long_wait, malt_on_death and malt_on_trouble call, and the handler of the signal that `malt stack` sends:
 with descriptor -1 the signal is ignored.
 """
 
@@ -117,6 +117,7 @@ ffibuilder.cdef("""extern "Python" {
     int32_t malt_python_look(void);
     int32_t malt_python_report(int64_t, int64_t);
     void malt_python_news(int32_t, const char *);
+    void malt_python_troubled(const malt_trouble *);
 }""")
 ffibuilder.set_source(
     "malt._malt",

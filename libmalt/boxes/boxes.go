@@ -30,10 +30,11 @@ type Boxes struct {
 	back    bool     // this rank has given a collective up, and receivers may not know that
 	owedAt  uint64   // clock of a sync by the route of which the gather is due; 0: none
 
-	weight  float64 // of the last scatter
-	updates []codec.Update
-	held    atomic.Bool // between Begin and End
-	begun   uint64      // when the present step of a call did, for the trace
+	weight   float64 // of the last scatter
+	updates  []codec.Update
+	held     atomic.Bool // between Begin and End
+	compared uint64      // the clock at which compare has looked
+	begun    uint64      // when the present step of a call did, for the trace
 
 	gathering  gathering
 	scattering scattering

@@ -7,6 +7,7 @@ import (
 
 	"malt/graphs"
 	"malt/libmalt/internal/core"
+	"malt/libmalt/rule"
 	"malt/rdma"
 )
 
@@ -55,6 +56,7 @@ type source struct {
 	graph  *graphs.Graph    // the last one that the rank was in, once it is left out
 	folded uint64           // through this channel
 	lost   uint64           // edge.Overwritten before this channel
+	pace   rule.Pace        // in async
 	at     uint64           // how far the sender was at the last gather, of totals
 	sends  bool             // in the graph; else it may come to, when others have died
 	reads  bool             // of a queue: it sends, or what it has sent is not all folded

@@ -14,6 +14,7 @@ import (
 // folding is the memory of folds.
 type folding struct {
 	srcs    [][]byte
+	ranks   []int // of these
 	weights []float64
 	adder   reduce.Adder
 }
@@ -84,33 +85,35 @@ func (b *Boxes) fold(op reduce.Op, updates []codec.Update) {
 		b.Counts.FoldTime += time.Since(start)
 		return
 	}
-	b.folding.srcs, b.folding.weights = b.folding.srcs[:0], b.folding.weights[:0]
+	f := &b.folding
+	f.srcs, f.ranks, f.weights = f.srcs[:0], f.ranks[:0], f.weights[:0]
 	own := op != reduce.MeanReceived
-	add := func(data []byte, weight float64) {
-		b.folding.srcs, b.folding.weights = append(b.folding.srcs, data), append(b.folding.weights, weight)
+	add := func(rank int, data []byte, weight float64) {
+		f.srcs, f.ranks, f.weights = append(f.srcs, data), append(f.ranks, rank), append(f.weights, weight)
 	}
 	for _, u := range updates {
 		if own && u.Rank > b.Job.Rank {
-			add(b.Data, b.weight)
+			add(b.Job.Rank, b.Data, b.weight)
 			own = false
 		}
-		add(u.Data, u.Weight)
+		add(u.Rank, u.Data, u.Weight)
 	}
 	if own {
-		add(b.Data, b.weight)
+		add(b.Job.Rank, b.Data, b.weight)
 	}
-	weights := b.folding.weights
+	weights := f.weights
 	if !slices.ContainsFunc(weights, func(w float64) bool { return w != 1 }) {
 		weights = nil
 	}
-	reduce.FoldRuns(op, b.runs, 0, b.Data, b.folding.srcs, weights, 0)
-	clear(b.folding.srcs)
+	b.Brought(reduce.FoldRuns(op, b.runs, 0, b.Data, f.srcs, weights, 0), f.ranks)
+	clear(f.srcs)
 	b.Counts.FoldTime += time.Since(start)
 }
 
 // foldByHost is fold in the order of reduce.Subtotal.
 func (b *Boxes) foldByHost(op reduce.Op, updates []codec.Update) {
 	a := &b.folding.adder
+	a.From = reduce.None
 	for lo := 0; lo < len(b.Data); lo += core.BlockBytes {
 		to := min(lo+core.BlockBytes, len(b.Data))
 		a.Parts = a.Parts[:0]
@@ -118,11 +121,11 @@ func (b *Boxes) foldByHost(op reduce.Op, updates []codec.Update) {
 			a.Terms = a.Terms[:0]
 			for _, r := range ranks {
 				if r == b.Job.Rank {
-					a.Terms = append(a.Terms, reduce.Subtotal{Data: b.Data[lo:to], Count: 1, Weight: b.weight})
+					a.Terms = append(a.Terms, reduce.Subtotal{Data: b.Data[lo:to], Rank: r, Count: 1, Weight: b.weight})
 				}
 				for _, u := range updates {
 					if u.Rank == r {
-						a.Terms = append(a.Terms, reduce.Subtotal{Data: u.Data[lo:to], Count: 1, Weight: u.Weight})
+						a.Terms = append(a.Terms, reduce.Subtotal{Data: u.Data[lo:to], Rank: r, Count: 1, Weight: u.Weight})
 					}
 				}
 			}
@@ -138,4 +141,5 @@ func (b *Boxes) foldByHost(op reduce.Op, updates []codec.Update) {
 	}
 	clear(a.Parts)
 	clear(a.Terms)
+	b.Brought(a.From, nil)
 }

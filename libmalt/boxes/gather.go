@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"malt/internal/say"
 	"malt/libmalt/codec"
@@ -56,6 +57,7 @@ func (b *Boxes) End(folded bool) error {
 	if folded {
 		b.folded()
 		b.tell()
+		b.compare()
 	}
 	if b.queues() {
 		b.Job.LeaveQueue()
@@ -88,6 +90,24 @@ func (b *Boxes) tell() {
 	}
 	b.Job.Marks.Trace.Aged(oldest)
 	b.Job.Marks.Trace.Folded(b.begun, b.Member, b.Clock(), from, ages)
+}
+
+// compare looks now and then, in async, whether a sender is much slower than this rank.
+func (b *Boxes) compare() {
+	if b.ch.mode.Rule.Kind != rule.Async || b.Clock() < b.compared+rule.PaceClocks {
+		return
+	}
+	b.compared = b.Clock()
+	now := time.Now()
+	for i := range b.ch.sources {
+		src := &b.ch.sources[i]
+		clock, gone := src.inbox.Clock()
+		if standing, _ := b.Job.Standing(src.rank, gone); !src.sends || standing != rule.Present {
+			src.pace = rule.Pace{}
+		} else if in, over, slow := src.pace.Slow(now, b.Clock(), clock); slow {
+			b.Warn(core.Trouble{Kind: core.Slow, Rank: src.rank, Own: in.Own, Senders: in.Senders, Over: over})
+		}
+	}
 }
 
 // folded marks all held updates as seen.

@@ -23,6 +23,7 @@ type changes struct {
 	counts []bool // by rank: kept is its newest total
 
 	sums [][]byte
+	from []int // of these
 }
 
 // Cumulative is a codec of which the newest update of each sender counts, until a newer
@@ -82,7 +83,7 @@ func (p *changes) Fold(_ reduce.Op, _ float64, us []Update) bool {
 	if p.m.Job.Size == 1 {
 		return true
 	}
-	p.sums = p.sums[:0]
+	p.sums, p.from = p.sums[:0], p.from[:0]
 	for r, i := 0, 0; r < len(p.kept); r++ {
 		switch come := i < len(us) && us[i].Rank == r; {
 		case r == p.m.Job.Rank:
@@ -93,8 +94,11 @@ func (p *changes) Fold(_ reduce.Op, _ float64, us []Update) bool {
 		case p.counts[r]:
 			p.sums = append(p.sums, p.kept[r])
 		}
+		if len(p.from) < len(p.sums) {
+			p.from = append(p.from, r)
+		}
 	}
-	p.totals.Apply(p.m.Data, p.sums)
+	p.m.Brought(p.totals.Apply(p.m.Data, p.sums), p.from)
 	clear(p.sums)
 	return true
 }

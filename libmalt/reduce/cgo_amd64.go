@@ -33,25 +33,30 @@ func best() path {
 // mapped memory never does, the Go heap does not, and hold keeps callers from
 // having them on a goroutine's stack, which might. KeepAlive keeps them
 // allocated until C is done; C keeps nothing.
-func foldC(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n, bytes int) {
+func foldC(p path, guard bool, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n, at, bytes int) (done int) {
 	var to, from [onStack]C.uintptr_t
-	outputs, operands := addresses(to[:0], dsts), addresses(from[:0], srcs)
+	outputs, operands := addresses(to[:0], dsts, at), addresses(from[:0], srcs, at)
 	var w *C.double
 	sum := float64(n)
 	if weights != nil {
 		w, sum = (*C.double)(unsafe.Pointer(&weights[0])), total(weights)
 	}
-	C.malt_fold(C.int(p), C.int(op), C.int(dt), &outputs[0], C.size_t(len(dsts)),
-		&operands[0], w, C.double(sum), C.size_t(len(srcs)), C.size_t(bytes))
+	guarded := C.int(0)
+	if guard {
+		guarded = 1
+	}
+	done = int(C.malt_fold(C.int(p), C.int(op), C.int(dt), guarded, &outputs[0], C.size_t(len(dsts)),
+		&operands[0], w, C.double(sum), C.size_t(len(srcs)), C.size_t(bytes)))
 	runtime.KeepAlive(srcs)
 	runtime.KeepAlive(dsts)
+	return done
 }
 
-// addresses appends where each of list begins.
-func addresses(to []C.uintptr_t, list [][]byte) []C.uintptr_t {
+// addresses appends where byte at of each of list is.
+func addresses(to []C.uintptr_t, list [][]byte, at int) []C.uintptr_t {
 	for _, b := range list {
 		hold(b)
-		to = append(to, C.uintptr_t(uintptr(unsafe.Pointer(&b[0]))))
+		to = append(to, C.uintptr_t(uintptr(unsafe.Pointer(&b[at]))))
 	}
 	return to
 }
@@ -59,7 +64,7 @@ func addresses(to []C.uintptr_t, list [][]byte) []C.uintptr_t {
 // changeC runs the C kernel; of addresses see foldC.
 func changeC(p path, dt DType, dst, base, from, to []byte, weight float64) {
 	var room [4]C.uintptr_t
-	at := addresses(room[:0], [][]byte{dst, base, from, to})
+	at := addresses(room[:0], [][]byte{dst, base, from, to}, 0)
 	C.malt_change(C.int(p), C.int(dt), at[0], at[1], at[2], at[3], C.double(weight), C.size_t(len(dst)))
 	runtime.KeepAlive(dst)
 	runtime.KeepAlive(base)

@@ -19,29 +19,33 @@ const goBelow = 512
 // Without operands (none given, or none with a weight above 0) dst stays as it
 // is. A source that is too short, or a number of weights other than that of
 // sources, is a defect of the caller and panics before anything is written.
-func Fold(op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) {
+//
+// It returns the index of the source that has brought NaN or infinity into the result, None or
+// Unknown. The kernels look at results before they store them, so that no pass is added.
+func Fold(op Op, dt DType, dst []byte, srcs [][]byte, weights []float64) (from int) {
 	one := [1][]byte{dst}
-	foldOn(pathFor(len(srcs)*len(dst)), op, dt, one[:], srcs, weights)
+	return foldOn(pathFor(len(srcs)*len(dst)), op, dt, one[:], srcs, weights)
 }
 
 // FoldInto is Fold with several outputs of one length, which may be some of srcs.
 // One more costs the pass that writes it, and nothing is read again.
-func FoldInto(op Op, dt DType, dsts, srcs [][]byte, weights []float64) {
-	if len(dsts) > 0 {
-		foldOn(pathFor(len(srcs)*len(dsts[0])), op, dt, dsts, srcs, weights)
+func FoldInto(op Op, dt DType, dsts, srcs [][]byte, weights []float64) (from int) {
+	if len(dsts) == 0 {
+		return None
 	}
+	return foldOn(pathFor(len(srcs)*len(dsts[0])), op, dt, dsts, srcs, weights)
 }
 
 // FoldSums writes to dst the mean of n operands, of which each of srcs is the sum
 // of some. The rest is as with Fold.
-func FoldSums(dt DType, dst []byte, srcs [][]byte, n int) {
+func FoldSums(dt DType, dst []byte, srcs [][]byte, n int) (from int) {
 	one := [1][]byte{dst}
-	foldSumsOn(pathFor(len(srcs)*len(dst)), dt, one[:], srcs, n)
+	return foldSumsOn(pathFor(len(srcs)*len(dst)), dt, one[:], srcs, n)
 }
 
-func foldSumsOn(p path, dt DType, dsts, srcs [][]byte, n int) {
+func foldSumsOn(p path, dt DType, dsts, srcs [][]byte, n int) (from int) {
 	check(Mean, dt, dsts, srcs)
-	combineOn(p, Mean, dt, dsts, srcs, nil, n)
+	return combineOn(p, Mean, dt, dsts, srcs, nil, n)
 }
 
 // pathFor is the path for so many bytes of operands.
@@ -54,22 +58,27 @@ func pathFor(bytes int) path {
 
 // foldOn is Fold on one path. Its calls are direct, so that the compiler sees
 // that neither the lists nor the two rooms outlive them.
-func foldOn(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64) {
+func foldOn(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64) (from int) {
 	check(op, dt, dsts, srcs)
 	if op == Replace && len(srcs) > 0 {
 		srcs = srcs[len(srcs)-1:]
 	}
+	if !op.Weighted() || weights == nil {
+		return combineOn(p, op, dt, dsts, srcs, nil, len(srcs))
+	}
+	if len(weights) != len(srcs) {
+		panic(fmt.Sprintf("reduce: %d weights for %d sources", len(weights), len(srcs)))
+	}
 	var srcRoom [onStack][]byte
 	var weightRoom [onStack]float64
-	if !op.Weighted() {
-		weights = nil
-	} else if weights != nil {
-		if len(weights) != len(srcs) {
-			panic(fmt.Sprintf("reduce: %d weights for %d sources", len(weights), len(srcs)))
+	some, theirs := weighing(srcs, weights, srcRoom[:0], weightRoom[:0])
+	from = combineOn(p, op, dt, dsts, some, theirs, len(some))
+	for i := 0; i <= from; i++ {
+		if weights[i] == 0 {
+			from++ // it is not among some
 		}
-		srcs, weights = weighing(srcs, weights, srcRoom[:0], weightRoom[:0])
 	}
-	combineOn(p, op, dt, dsts, srcs, weights, len(srcs))
+	return from
 }
 
 // check panics where the caller's lists do not fit.
@@ -91,26 +100,37 @@ func check(op Op, dt DType, dsts, srcs [][]byte) {
 }
 
 // combineOn folds what has been checked. A mean without weights is divided by n.
-func combineOn(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n int) {
+func combineOn(p path, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n int) (from int) {
 	bytes := len(dsts[0]) - len(dsts[0])%dt.Size()
 	switch {
 	case len(srcs) == 0 || bytes == 0:
-		return
+		return None
 	case len(srcs) == 1 && n == 1:
 		for _, dst := range dsts {
 			Copy(dst[:bytes], srcs[0])
 		}
-		return
+		return None
 	}
 	observed(dsts, srcs, bytes)
+	done := kernel(p, true, op, dt, dsts, srcs, weights, n, 0, bytes)
+	if done == bytes {
+		return None
+	}
+	from = culprit(dt, srcs, done, min(done+tile, bytes))
+	kernel(p, false, op, dt, dsts, srcs, weights, n, done, bytes)
+	return from
+}
+
+// kernel folds the bytes from at on and returns up to where: to the end, or with guard to a
+// place less than a tile before the first result that is NaN or infinite.
+func kernel(p path, guard bool, op Op, dt DType, dsts, srcs [][]byte, weights []float64, n, at, end int) int {
 	switch {
 	case p != pathGo:
-		foldC(p, op, dt, dsts, srcs, weights, n, bytes)
+		return at + foldC(p, guard, op, dt, dsts, srcs, weights, n, at, end-at)
 	case dt == Float32:
-		foldGo[float32](op, dsts, srcs, weights, n, bytes)
-	default:
-		foldGo[float64](op, dsts, srcs, weights, n, bytes)
+		return foldGo[float32](guard, op, dsts, srcs, weights, n, at, end)
 	}
+	return foldGo[float64](guard, op, dsts, srcs, weights, n, at, end)
 }
 
 // weighing drops the operands that weigh nothing and, where the others weigh

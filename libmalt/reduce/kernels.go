@@ -9,12 +9,12 @@ type float interface{ float32 | float64 }
 const blockElements = 512
 
 // foldGo is the reference that the C kernels are held equal to, and the path
-// where there are none. A mean without weights is divided by n. Conversions around
+// where there are none. See kernel. A mean without weights is divided by n. Conversions around
 // products keep the compiler from fusing them with the addition on CPUs where it would.
-func foldGo[T float](op Op, dsts, srcs [][]byte, weights []float64, n, bytes int) {
+func foldGo[T float](guard bool, op Op, dsts, srcs [][]byte, weights []float64, n, at, bytes int) int {
 	size := int(unsafe.Sizeof(T(0)))
 	var acc, room [blockElements]T
-	for at := 0; at < bytes; at += blockElements * size {
+	for ; at < bytes; at += blockElements * size {
 		end := min(at+blockElements*size, bytes)
 		out := acc[:(end-at)/size]
 		switch {
@@ -28,10 +28,22 @@ func foldGo[T float](op Op, dsts, srcs [][]byte, weights []float64, n, bytes int
 			}
 		}
 		finish(op, out, n)
+		if guard {
+			for i, v := range out {
+				if v-v != 0 {
+					end = at + i*size
+					break
+				}
+			}
+		}
 		for _, dst := range dsts {
 			copy(dst[at:end], unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), end-at))
 		}
+		if end < at+len(out)*size {
+			return end
+		}
 	}
+	return bytes
 }
 
 // elements views b as elements, through a copy in room where b is not aligned.

@@ -12,6 +12,8 @@
 enum { MALT_PATH_GO, MALT_PATH_AVX2, MALT_PATH_AVX512 };
 enum { MALT_OP_MEAN = 1, MALT_OP_MEAN_RECEIVED, MALT_OP_SUM, MALT_OP_MIN, MALT_OP_MAX };
 enum { MALT_F32 = 1, MALT_F64 };
+/* Results that are looked at together take up to so many bytes. */
+enum { MALT_TILE = 256 };
 
 /* The best path that CPU and operating system support. */
 int malt_best_path(void);
@@ -21,9 +23,11 @@ int malt_best_path(void);
  * the m outputs at dst[0 … m-1], which may be some of them. weights is NULL, or one per operand for a mean, with
  * total their sum; without, total is what a mean is divided by. bytes is a multiple
  * of the element's size. Nothing is kept.
+ * With guard it ends before MALT_TILE bytes, or what is left, of which a result is NaN or
+ * infinite. Returns how many bytes it has written.
  */
-void malt_fold(int path, int op, int dtype, const uintptr_t *dst, size_t m, const uintptr_t *src,
-               const double *weights, double total, size_t k, size_t bytes);
+size_t malt_fold(int path, int op, int dtype, int guard, const uintptr_t *dst, size_t m, const uintptr_t *src,
+                 const double *weights, double total, size_t k, size_t bytes);
 
 /* Writes the bytes bytes of base + weight * (to - from) to dst, which may be one of these. */
 void malt_change(int path, int dtype, uintptr_t dst, uintptr_t base, uintptr_t from, uintptr_t to, double weight,

@@ -39,10 +39,11 @@ enum { GROUP = 8, BLOCK = 1024 };
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 
-/* Where results go: n arrays, from byte at of each on. */
+/* Where results go: n arrays, from byte at of each on. guard: not those that are NaN or infinite. */
 typedef struct {
 	const uintptr_t *of;
 	size_t n, at;
+	int guard;
 } outputs;
 
 static inline char *output(outputs o, size_t d, size_t i)
@@ -52,14 +53,16 @@ static inline char *output(outputs o, size_t d, size_t i)
 
 static inline outputs further(outputs o, size_t at)
 {
-	return (outputs){o.of, o.n, o.at + at};
+	return (outputs){o.of, o.n, o.at + at, o.guard};
 }
 
 /* T: element, I: integer of its size, QUIET: the bits of its NaN, BYTES: of a
  * vector, VMIN: the instruction, which returns its second operand where the two
- * are zeros or one is NaN, WIDEN and NARROW: to a vector of double and back. */
+ * are zeros or one is NaN, WIDEN and NARROW: to a vector of double and back,
+ * ANY: whether a bit of a vector is set. */
 #define TARGET __attribute__((target("avx2")))
 #define BYTES 32
+#define ANY(v) (!_mm256_testz_si256((__m256i)(v), (__m256i)(v)))
 
 #define NAME avx2_f32
 #define T float
@@ -81,8 +84,10 @@ static inline outputs further(outputs o, size_t at)
 
 #undef TARGET
 #undef BYTES
+#undef ANY
 #define TARGET __attribute__((target("avx512f")))
 #define BYTES 64
+#define ANY(v) (_mm512_test_epi64_mask((__m512i)(v), (__m512i)(v)) != 0)
 
 #define NAME avx512_f32
 #define T float
@@ -113,18 +118,17 @@ int malt_best_path(void)
 	return MALT_PATH_GO;
 }
 
-void malt_fold(int path, int op, int dtype, const uintptr_t *dst, size_t m, const uintptr_t *src,
-               const double *weights, double total, size_t k, size_t bytes)
+size_t malt_fold(int path, int op, int dtype, int guard, const uintptr_t *dst, size_t m, const uintptr_t *src,
+                 const double *weights, double total, size_t k, size_t bytes)
 {
-	const outputs out = {dst, m, 0};
+	const outputs out = {dst, m, 0, guard};
 	if (path == MALT_PATH_AVX512 && dtype == MALT_F32)
-		fold_avx512_f32(op, out, src, weights, total, k, bytes);
-	else if (path == MALT_PATH_AVX512)
-		fold_avx512_f64(op, out, src, weights, total, k, bytes);
-	else if (dtype == MALT_F32)
-		fold_avx2_f32(op, out, src, weights, total, k, bytes);
-	else
-		fold_avx2_f64(op, out, src, weights, total, k, bytes);
+		return fold_avx512_f32(op, out, src, weights, total, k, bytes);
+	if (path == MALT_PATH_AVX512)
+		return fold_avx512_f64(op, out, src, weights, total, k, bytes);
+	if (dtype == MALT_F32)
+		return fold_avx2_f32(op, out, src, weights, total, k, bytes);
+	return fold_avx2_f64(op, out, src, weights, total, k, bytes);
 }
 
 void malt_change(int path, int dtype, uintptr_t dst, uintptr_t base, uintptr_t from, uintptr_t to, double weight,

@@ -24,6 +24,8 @@ typedef T FN(vec_at) __attribute__((vector_size(BYTES), aligned(1), may_alias));
 typedef T FN(part_at) __attribute__((vector_size(BYTES / sizeof(double) * sizeof(T)), aligned(1), may_alias));
 typedef double FN(wide_at) __attribute__((vector_size(BYTES), aligned(1), may_alias));
 
+_Static_assert(4 * BYTES <= MALT_TILE, "a tile is longer than finite.go says");
+
 INLINE V FN(load)(const char *p)
 {
 	return *(const FN(vec_at) *)p;
@@ -85,33 +87,46 @@ INLINE V FN(finish)(const int op, V v, FN(count) c)
 {
 	if (op == MALT_OP_MEAN)
 		v = c.inverse ? v * ((V){0} + c.inverse) : v / ((V){0} + c.n);
-	return FN(settle)(v);
+	return v;
+}
+
+/* Whether a sum of x - x is not 0: an x is NaN or infinite. */
+INLINE int FN(odd)(V v)
+{
+	return ANY(v != v);
 }
 
 /* What tiles leaves over, from i on, a vector or an element at a time. */
-TARGET static __attribute__((noinline)) void FN(rest)(int op, int last, outputs out, const char *first,
-                                                      const uintptr_t *src, size_t k, size_t at, size_t i, size_t len,
-                                                      FN(count) n)
+TARGET static __attribute__((noinline)) size_t FN(rest)(int op, int last, outputs out, const char *first,
+                                                        const uintptr_t *src, size_t k, size_t at, size_t i, size_t len,
+                                                        FN(count) n)
 {
 	while (i < len) {
 		int whole = len - i >= BYTES;
 		V a = FN(load_some)(first + i, whole);
 		for (size_t j = 0; j < k; j++)
 			a = FN(combine)(op, a, FN(load_some)((const char *)src[j] + at + i, whole));
-		if (last)
+		if (last) {
 			a = FN(finish)(op, a, n);
+			if (FN(odd)(a - a)) {
+				if (out.guard)
+					break;
+				a = FN(settle)(a);
+			}
+		}
 		for (size_t d = 0; d < out.n; d++)
 			memcpy(output(out, d, i), &a, whole ? BYTES : sizeof(T));
 		i += whole ? BYTES : sizeof(T);
 	}
+	return i;
 }
 
 /*
  * Combines first and the k operands src[…] + at into out, len bytes. last: these
- * are the last operands, n in all.
+ * are the last operands, n in all. Returns how many bytes it has written.
  */
-INLINE void FN(tiles)(const int op, const int last, outputs out, const char *first, const uintptr_t *src, size_t k,
-                      size_t at, size_t len, FN(count) n)
+INLINE size_t FN(tiles)(const int op, const int last, outputs out, const char *first, const uintptr_t *src, size_t k,
+                        size_t at, size_t len, FN(count) n)
 {
 	size_t i = 0;
 	for (; i + 4 * BYTES <= len; i += 4 * BYTES) {
@@ -123,47 +138,54 @@ INLINE void FN(tiles)(const int op, const int last, outputs out, const char *fir
 			EACH_OF_TILE(u)
 				a[u] = FN(combine)(op, a[u], FN(load)(p + u * BYTES));
 		}
-		EACH_OF_TILE(u)
-			a[u] = last ? FN(finish)(op, a[u], n) : a[u];
+		if (last) {
+			EACH_OF_TILE(u)
+				a[u] = FN(finish)(op, a[u], n);
+			if (FN(odd)((a[0] - a[0]) + (a[1] - a[1]) + (a[2] - a[2]) + (a[3] - a[3]))) {
+				if (out.guard)
+					return i;
+				EACH_OF_TILE(u)
+					a[u] = FN(settle)(a[u]);
+			}
+		}
 		for (size_t d = 0; d < out.n; d++) {
 			char *p = output(out, d, i);
 			EACH_OF_TILE(u)
 				*(FN(vec_at) *)(p + u * BYTES) = a[u];
 		}
 	}
-	if (i < len)
-		FN(rest)(op, last, out, first, src, k, at, i, len, n);
+	return i < len ? FN(rest)(op, last, out, first, src, k, at, i, len, n) : i;
 }
 
 /* One operation, as constants that the compiler folds into the loops. */
-INLINE void FN(fold_into)(const int op, outputs dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
+INLINE size_t FN(fold_into)(const int op, outputs dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
 {
-	if (k <= GROUP) {
-		FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, n);
-		return;
-	}
+	if (k <= GROUP)
+		return FN(tiles)(op, 1, dst, (const char *)src[0], src + 1, k - 1, 0, bytes, n);
 	const FN(count) none = {0, 0};
 	_Alignas(64) char scratch[BLOCK * sizeof(T)];
 	const uintptr_t here = (uintptr_t)scratch;
-	const outputs sum = {&here, 1, 0};
+	const outputs sum = {&here, 1, 0, 0};
 	for (size_t at = 0; at < bytes; at += sizeof scratch) {
 		size_t len = bytes - at < sizeof scratch ? bytes - at : sizeof scratch, j = GROUP;
 		FN(tiles)(op, 0, sum, (const char *)src[0] + at, src + 1, GROUP - 1, at, len, none);
 		for (; k - j > GROUP; j += GROUP)
 			FN(tiles)(op, 0, sum, scratch, src + j, GROUP, at, len, none);
-		FN(tiles)(op, 1, further(dst, at), scratch, src + j, k - j, at, len, n);
+		size_t done = FN(tiles)(op, 1, further(dst, at), scratch, src + j, k - j, at, len, n);
+		if (done < len)
+			return at + done;
 	}
+	return bytes;
 }
 
 /* The same, with a loop of its own for what is folded into one output. */
-INLINE void FN(fold_as)(const int op, outputs dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
+INLINE size_t FN(fold_as)(const int op, outputs dst, const uintptr_t *src, size_t k, size_t bytes, FN(count) n)
 {
 	if (dst.n == 1) {
 		const uintptr_t one = dst.of[0];
-		FN(fold_into)(op, (outputs){&one, 1, 0}, src, k, bytes, n);
-	} else {
-		FN(fold_into)(op, dst, src, k, bytes, n);
+		return FN(fold_into)(op, (outputs){&one, 1, 0, dst.guard}, src, k, bytes, n);
 	}
+	return FN(fold_into)(op, dst, src, k, bytes, n);
 }
 
 INLINE W FN(widen)(uintptr_t at)
@@ -171,20 +193,25 @@ INLINE W FN(widen)(uintptr_t at)
 	return (W)WIDEN(*(const FN(part_at) *)at);
 }
 
-INLINE H FN(narrow)(W v)
+INLINE H FN(settle_part)(H h)
 {
-	H h = (H)NARROW(v);
 	HI is_nan = (HI)(h != h), quiet = (HI){0} + (I)QUIET;
 	return (H)(((HI)h & ~is_nan) | (quiet & is_nan));
+}
+
+INLINE int FN(odd_part)(H h)
+{
+	W w = (W)WIDEN(h);
+	return ANY(w != w);
 }
 
 /*
  * The weighted sum of the k operands src[…] + at, len bytes of each, added to
  * sum unless they are the first. It goes to sum, or if they are the last,
- * divided by total, to out.
+ * divided by total, to out. Returns how many bytes it has written of these.
  */
-TARGET static void FN(weigh)(const int first, const int last, outputs out, double *sum, const uintptr_t *src,
-                      const double *weights, size_t k, size_t at, size_t len, double total)
+TARGET static size_t FN(weigh)(const int first, const int last, outputs out, double *sum, const uintptr_t *src,
+                                const double *weights, size_t k, size_t at, size_t len, double total)
 {
 	enum { PART = sizeof(H), LANES = sizeof(H) / sizeof(T) };
 	size_t i = 0, e = 0;
@@ -195,15 +222,23 @@ TARGET static void FN(weigh)(const int first, const int last, outputs out, doubl
 		for (size_t j = first; j < k; j++)
 			EACH_OF_TILE(u)
 				a[u] += weights[j] * FN(widen)(src[j] + at + i + u * PART);
-		EACH_OF_TILE(u) {
-			if (!last) {
+		if (!last) {
+			EACH_OF_TILE(u)
 				*(FN(wide_at) *)(sum + e + u * LANES) = a[u];
-				continue;
-			}
-			H h = FN(narrow)(a[u] / total);
-			for (size_t d = 0; d < out.n; d++)
-				*(FN(part_at) *)(output(out, d, i) + u * PART) = h;
+			continue;
 		}
+		H h[4];
+		EACH_OF_TILE(u)
+			h[u] = (H)NARROW(a[u] / total);
+		if (FN(odd_part)((h[0] - h[0]) + (h[1] - h[1]) + (h[2] - h[2]) + (h[3] - h[3]))) {
+			if (out.guard)
+				return i;
+			EACH_OF_TILE(u)
+				h[u] = FN(settle_part)(h[u]);
+		}
+		for (size_t d = 0; d < out.n; d++)
+			EACH_OF_TILE(u)
+				*(FN(part_at) *)(output(out, d, i) + u * PART) = h[u];
 	}
 	for (; i < len; i += sizeof(T), e++) { /* what is left, one by one */
 		T x;
@@ -213,55 +248,57 @@ TARGET static void FN(weigh)(const int first, const int last, outputs out, doubl
 			a = first && j == 0 ? weights[0] * (double)x : a + weights[j] * (double)x;
 		}
 		if (last) {
-			H h = FN(narrow)((W){a / total});
+			H h = (H)NARROW((W){a / total});
+			if (FN(odd_part)(h - h)) {
+				if (out.guard)
+					return i;
+				h = FN(settle_part)(h);
+			}
 			for (size_t d = 0; d < out.n; d++)
 				memcpy(output(out, d, i), &h, sizeof(T));
 		} else {
 			sum[e] = a;
 		}
 	}
+	return i;
 }
 
-TARGET static void FN(fold_weighted)(outputs dst, const uintptr_t *src, const double *weights, double total, size_t k,
-                                     size_t bytes)
+TARGET static size_t FN(fold_weighted)(outputs dst, const uintptr_t *src, const double *weights, double total, size_t k,
+                                       size_t bytes)
 {
-	if (k <= GROUP) {
-		FN(weigh)(1, 1, dst, NULL, src, weights, k, 0, bytes, total);
-		return;
-	}
+	if (k <= GROUP)
+		return FN(weigh)(1, 1, dst, NULL, src, weights, k, 0, bytes, total);
 	_Alignas(64) double sum[BLOCK];
-	const outputs none = {NULL, 0, 0};
+	const outputs none = {NULL, 0, 0, 0};
 	const size_t block = BLOCK * sizeof(T);
 	for (size_t at = 0; at < bytes; at += block) {
 		size_t len = bytes - at < block ? bytes - at : block, j = GROUP;
 		FN(weigh)(1, 0, none, sum, src, weights, GROUP, at, len, 0);
 		for (; k - j > GROUP; j += GROUP)
 			FN(weigh)(0, 0, none, sum, src + j, weights + j, GROUP, at, len, 0);
-		FN(weigh)(0, 1, further(dst, at), sum, src + j, weights + j, k - j, at, len, total);
+		size_t done = FN(weigh)(0, 1, further(dst, at), sum, src + j, weights + j, k - j, at, len, total);
+		if (done < len)
+			return at + done;
 	}
+	return bytes;
 }
 
-TARGET static void FN(fold)(int op, outputs dst, const uintptr_t *src, const double *weights, double total, size_t k,
-                            size_t bytes)
+TARGET static size_t FN(fold)(int op, outputs dst, const uintptr_t *src, const double *weights, double total, size_t k,
+                              size_t bytes)
 {
-	if (weights) {
-		FN(fold_weighted)(dst, src, weights, total, k, bytes);
-		return;
-	}
+	if (weights)
+		return FN(fold_weighted)(dst, src, weights, total, k, bytes);
 	FN(count) n = FN(count_of)((size_t)total);
 	switch (op) {
 	case MALT_OP_MEAN:
 	case MALT_OP_MEAN_RECEIVED:
-		FN(fold_as)(MALT_OP_MEAN, dst, src, k, bytes, n);
-		return;
+		return FN(fold_as)(MALT_OP_MEAN, dst, src, k, bytes, n);
 	case MALT_OP_MIN:
-		FN(fold_as)(MALT_OP_MIN, dst, src, k, bytes, n);
-		return;
+		return FN(fold_as)(MALT_OP_MIN, dst, src, k, bytes, n);
 	case MALT_OP_MAX:
-		FN(fold_as)(MALT_OP_MAX, dst, src, k, bytes, n);
-		return;
+		return FN(fold_as)(MALT_OP_MAX, dst, src, k, bytes, n);
 	default:
-		FN(fold_as)(MALT_OP_SUM, dst, src, k, bytes, n);
+		return FN(fold_as)(MALT_OP_SUM, dst, src, k, bytes, n);
 	}
 }
 

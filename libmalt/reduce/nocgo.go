@@ -5,7 +5,7 @@ package reduce
 // There are no C kernels here.
 func best() path { return pathGo }
 
-func foldC(path, Op, DType, [][]byte, [][]byte, []float64, int, int) {
+func foldC(path, bool, Op, DType, [][]byte, [][]byte, []float64, int, int, int) int {
 	panic("reduce: no C kernels in this build")
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"malt/internal/say"
 )
 
 // path is a set of kernels; a larger one needs a newer CPU.
@@ -21,6 +23,14 @@ func (p path) String() string { return pathNames[p] }
 
 // current is the path that Fold takes. The environment is read once.
 var current = sync.OnceValue(func() path { return choose(os.Getenv("MALT_KERNEL"), best()) })
+
+// CheckPath refuses a value of MALT_KERNEL that Path does not know.
+func CheckPath(name string) error {
+	if name == "" || slices.Contains(pathNames[:], name) {
+		return nil
+	}
+	return say.Unknown(nil, "MALT_KERNEL", name, pathNames[:]...)
+}
 
 // Path says which kernels run: "avx512", "avx2" or "go". The best that this CPU
 // and its operating system have, unless the variable MALT_KERNEL asks for less.

@@ -11,12 +11,12 @@ const fewArrays = 32
 
 // FoldRuns folds the n = len(dst) bytes at off of an object made of runs. srcs have n
 // bytes each. sums is 0, or, for a mean of operands of which srcs are sums, the number
-// of operands.
-func FoldRuns(op Op, runs []Run, off int, dst []byte, srcs [][]byte, weights []float64, sums int) {
+// of operands. from is as of Fold.
+func FoldRuns(op Op, runs []Run, off int, dst []byte, srcs [][]byte, weights []float64, sums int) (from int) {
 	if len(runs) == 1 {
-		foldRun(op, runs[0].Type, dst, srcs, weights, sums)
-		return
+		return foldRun(op, runs[0].Type, dst, srcs, weights, sums)
 	}
+	from = None
 	var few [fewArrays][]byte
 	cut := append(few[:0], srcs...)
 	for _, r := range runs {
@@ -25,18 +25,19 @@ func FoldRuns(op Op, runs []Run, off int, dst []byte, srcs [][]byte, weights []f
 			for i, s := range srcs {
 				cut[i] = s[lo-off : hi-off]
 			}
-			foldRun(op, r.Type, dst[lo-off:hi-off], cut, weights, sums)
+			from = Earlier(from, foldRun(op, r.Type, dst[lo-off:hi-off], cut, weights, sums))
 		}
 	}
+	return from
 }
 
 // FoldTogether folds arrays, each n bytes at off of an object made of runs, into every
 // one of them.
-func FoldTogether(op Op, runs []Run, off int, arrays [][]byte, weights []float64) {
+func FoldTogether(op Op, runs []Run, off int, arrays [][]byte, weights []float64) (from int) {
 	if len(runs) == 1 {
-		FoldInto(op, runs[0].Type, arrays, arrays, weights)
-		return
+		return FoldInto(op, runs[0].Type, arrays, arrays, weights)
 	}
+	from = None
 	var few [fewArrays][]byte
 	cut := append(few[:0], arrays...)
 	for _, r := range runs {
@@ -45,15 +46,15 @@ func FoldTogether(op Op, runs []Run, off int, arrays [][]byte, weights []float64
 			for i, a := range arrays {
 				cut[i] = a[lo-off : hi-off]
 			}
-			FoldInto(op, r.Type, cut, cut, weights)
+			from = Earlier(from, FoldInto(op, r.Type, cut, cut, weights))
 		}
 	}
+	return from
 }
 
-func foldRun(op Op, dt DType, dst []byte, srcs [][]byte, weights []float64, sums int) {
+func foldRun(op Op, dt DType, dst []byte, srcs [][]byte, weights []float64, sums int) (from int) {
 	if sums > 0 {
-		FoldSums(dt, dst, srcs, sums)
-	} else {
-		Fold(op, dt, dst, srcs, weights)
+		return FoldSums(dt, dst, srcs, sums)
 	}
+	return Fold(op, dt, dst, srcs, weights)
 }

@@ -10,6 +10,7 @@ package reduce
 // their mean, rounded to the element type, and weighs as much as they do together.
 type Subtotal struct {
 	Data   []byte
+	Rank   int     // of which Data is; Unknown: of several
 	Count  int     // Data is the sum over so many ranks; 0: their weighted mean
 	Weight float64 // of each of these ranks; of all together if Count is 0
 }
@@ -18,8 +19,10 @@ type Subtotal struct {
 type Adder struct {
 	Terms []Subtotal // operands of AddTerms: the ranks of one host
 	Parts []Subtotal // operands of FoldParts: all hosts
+	From  int        // rank that brings NaN or infinity into results since the caller has set it to None
 
 	srcs    [][]byte
+	ranks   []int // of srcs
 	weights []float64
 	rooms   [][]byte // by host: its subtotal of one block
 }
@@ -39,30 +42,44 @@ func (a *Adder) Room(host, n int) []byte {
 // Terms without weight take no part in a mean.
 func (a *Adder) AddTerms(op Op, runs []Run, off int, dst []byte) Subtotal {
 	sum := a.Total(op)
-	a.srcs, a.weights = a.srcs[:0], a.weights[:0]
+	a.empty()
 	for _, t := range a.Terms {
 		if t.Weight > 0 || !op.Weighted() {
-			a.srcs, a.weights = append(a.srcs, t.Data), append(a.weights, t.Weight)
+			a.add(t)
+			a.weights = append(a.weights, t.Weight)
 		}
 	}
 	switch {
 	case sum.Count == 0:
-		FoldRuns(op, runs, off, dst, a.srcs, a.weights, 0)
+		a.fold(op, runs, off, dst, a.weights, 0)
 	case op.Weighted():
-		FoldRuns(Sum, runs, off, dst, a.srcs, nil, 0)
+		a.fold(Sum, runs, off, dst, nil, 0)
 	default:
-		FoldRuns(op, runs, off, dst, a.srcs, nil, 0)
+		a.fold(op, runs, off, dst, nil, 0)
 	}
 	clear(a.srcs)
 	sum.Data = dst
 	return sum
 }
 
+func (a *Adder) empty() { a.srcs, a.ranks, a.weights = a.srcs[:0], a.ranks[:0], a.weights[:0] }
+
+func (a *Adder) add(t Subtotal) { a.srcs, a.ranks = append(a.srcs, t.Data), append(a.ranks, t.Rank) }
+
+func (a *Adder) fold(op Op, runs []Run, off int, dst []byte, weights []float64, sums int) {
+	from := FoldRuns(op, runs, off, dst, a.srcs, weights, sums)
+	if from >= 0 {
+		from = a.ranks[from]
+	}
+	a.From = Earlier(a.From, from)
+}
+
 // Total is what AddTerms returns for the Terms, without the data.
 func (a *Adder) Total(op Op) (sum Subtotal) {
 	if !op.Weighted() {
-		return Subtotal{Count: len(a.Terms), Weight: 1}
+		return Subtotal{Rank: Unknown, Count: len(a.Terms), Weight: 1}
 	}
+	sum.Rank = Unknown
 	total, same := 0.0, true
 	for _, t := range a.Terms {
 		if t.Weight > 0 {
@@ -73,7 +90,7 @@ func (a *Adder) Total(op Op) (sum Subtotal) {
 		}
 	}
 	if !same {
-		return Subtotal{Weight: total}
+		return Subtotal{Rank: Unknown, Weight: total}
 	}
 	return sum
 }
@@ -82,13 +99,13 @@ func (a *Adder) Total(op Op) (sum Subtotal) {
 // which may be one of them. It returns false, and leaves dst as it is, if no part has a
 // weight.
 func (a *Adder) FoldParts(op Op, runs []Run, off int, dst []byte) bool {
-	a.srcs, a.weights = a.srcs[:0], a.weights[:0]
+	a.empty()
 	defer func() { clear(a.srcs) }()
 	if !op.Weighted() {
 		for _, p := range a.Parts {
-			a.srcs = append(a.srcs, p.Data)
+			a.add(p)
 		}
-		FoldRuns(op, runs, off, dst, a.srcs, nil, 0)
+		a.fold(op, runs, off, dst, nil, 0)
 		return len(a.srcs) > 0
 	}
 	n, weight, same := 0, 0.0, true
@@ -98,15 +115,15 @@ func (a *Adder) FoldParts(op Op, runs []Run, off int, dst []byte) bool {
 		}
 		same = same && p.Count > 0 && (weight == 0 || p.Weight == weight)
 		n, weight = n+p.Count, p.Weight
-		a.srcs = append(a.srcs, p.Data)
+		a.add(p)
 	}
 	if same {
 		if n > 0 {
-			FoldRuns(op, runs, off, dst, a.srcs, nil, n)
+			a.fold(op, runs, off, dst, nil, n)
 		}
 		return n > 0
 	}
-	a.srcs = a.srcs[:0]
+	a.empty()
 	for host, p := range a.Parts {
 		if p.Weight == 0 {
 			continue
@@ -117,8 +134,9 @@ func (a *Adder) FoldParts(op Op, runs []Run, off int, dst []byte) bool {
 			FoldRuns(op, runs, off, mean, one[:], nil, p.Count)
 			p.Data, p.Weight = mean, p.Weight*float64(p.Count)
 		}
-		a.srcs, a.weights = append(a.srcs, p.Data), append(a.weights, p.Weight)
+		a.add(p)
+		a.weights = append(a.weights, p.Weight)
 	}
-	FoldRuns(op, runs, off, dst, a.srcs, a.weights, 0)
+	a.fold(op, runs, off, dst, a.weights, 0)
 	return true
 }

@@ -48,8 +48,10 @@ func (t *Totals) Add(array []byte, weight float64, dst []byte) {
 	}
 }
 
-// Apply makes the array start + sums, in their order, + what has changed since the last Add.
-func (t *Totals) Apply(array []byte, sums [][]byte) {
+// Apply makes the array start + sums, in their order, + what has changed since the last Add. from
+// is the index of the sum that brings NaN or infinity, None or Unknown.
+func (t *Totals) Apply(array []byte, sums [][]byte) (from int) {
+	from = None
 	for lo := 0; lo < len(t.Sum); lo += len(t.room) {
 		hi := min(lo+len(t.room), len(t.Sum))
 		t.srcs = append(t.srcs[:0], t.Start[lo:hi])
@@ -57,11 +59,18 @@ func (t *Totals) Apply(array []byte, sums [][]byte) {
 			t.srcs = append(t.srcs, s[lo:hi])
 		}
 		now := t.room[:hi-lo]
-		FoldRuns(Sum, t.Runs, lo, now, t.srcs, nil, 0)
+		from = Earlier(from, FoldRuns(Sum, t.Runs, lo, now, t.srcs, nil, 0))
 		Change(t.Runs, lo, array[lo:hi], now, t.Shadow[lo:hi], array[lo:hi], 1)
 		Copy(t.Shadow[lo:hi], now)
 	}
 	clear(t.srcs)
+	switch from {
+	case None, Unknown:
+		return from
+	case 0:
+		return Unknown // the start
+	}
+	return from - 1
 }
 
 // Renew begins again, with start + sums as the values of the array; without sums, with those

@@ -12,10 +12,12 @@ from ._data.dealing import Deal as Deal
 from ._data.load import load as load
 from ._data.shard import shard as shard
 from ._errors import DeathWarning as DeathWarning
+from ._errors import DriftWarning as DriftWarning
 from ._errors import Error as Error
 from ._errors import ExpelledError as ExpelledError
 from ._errors import HostError as HostError
 from ._errors import MismatchError as MismatchError
+from ._errors import NotFiniteWarning as NotFiniteWarning
 from ._errors import OutOfMemoryError as OutOfMemoryError
 from ._errors import PackageError as PackageError
 from ._errors import PeerError as PeerError

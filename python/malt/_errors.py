@@ -12,10 +12,12 @@ import builtins
 
 __all__ = [
     "DeathWarning",
+    "DriftWarning",
     "Error",
     "ExpelledError",
     "HostError",
     "MismatchError",
+    "NotFiniteWarning",
     "OutOfMemoryError",
     "PackageError",
     "PeerError",
@@ -95,6 +97,20 @@ class ExpelledError(Error, ConnectionError):
 
 class DeathWarning(UserWarning):
     """A rank has died, and this one goes on (``--on-death continue``). It comes once for each death."""
+
+
+class NotFiniteWarning(UserWarning):
+    """A fold has brought NaN or infinity into a vector; it names the rank that they came from.
+
+    It comes once for each vector and rank, on a rank that has folded them.
+    """
+
+
+class DriftWarning(UserWarning):
+    """In ``async``, another rank has made less than half as many syncs as this one, for half a minute or more.
+
+    It comes once for each vector and rank.
+    """
 
 
 class StaleError(Error, RuntimeError):

@@ -24,7 +24,9 @@ type Job struct {
 	// OnDeath is called for each rank that the job goes on without, from the call that
 	// notices.
 	OnDeath func(v rdma.View, dead *rdma.PeerError)
-	Hosts   Hosts // set by the first collective call
+	// OnTrouble is called from the call that finds one.
+	OnTrouble func(Trouble)
+	Hosts     Hosts // set by the first collective call
 	// Room is memory in the heap for so many bytes from rank, or ErrNoMemory.
 	Room     func(rank int, bytes uint64) ([]byte, error)
 	Marks    *Marks

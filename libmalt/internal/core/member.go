@@ -37,6 +37,8 @@ type Member struct {
 	level   atomic.Pointer[Level] // to be carried out, put there by a collective
 	alone   atomic.Bool           // a call of the job works on it: see Alone
 
+	troubled troubled
+
 	// Under settling.mu, as to ranks that are left out:
 	stands struct { // where this rank was when it froze in the view of that generation
 		generation uint64

@@ -49,8 +49,9 @@ type Object interface {
 	// Serve keeps the engine of an object that is closed until no other rank needs it.
 	Serve(Server)
 
-	// Folded adds to the time that folds have taken.
+	// Folded adds to the time that folds have taken. Brought is as of a Member.
 	Folded(time.Duration)
+	Brought(from int, ranks []int)
 }
 
 // Boxed is an Object that also has boxes.
@@ -88,6 +89,7 @@ func (c Carried) Array() []byte               { return c.M.Data }
 func (c Carried) Runs() []reduce.Run          { return c.Layout }
 func (c Carried) Clock() uint64               { return c.M.Clock() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
+func (c Carried) Brought(from int, rs []int)  { c.M.Brought(from, rs) }
 
 func (c Carried) Done(rank int) bool {
 	away, _ := c.M.Job.Marks.Get(rank, MarkAway)

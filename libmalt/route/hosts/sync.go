@@ -243,9 +243,10 @@ func (o *sync) total() reduce.Subtotal {
 	o.terms = o.terms[:0]
 	for _, rank := range o.r.ranks {
 		bits := o.r.near.Get(rank, wordWeight)
-		o.terms = append(o.terms, reduce.Subtotal{Count: 1, Weight: math.Float64frombits(bits)})
+		o.terms = append(o.terms, reduce.Subtotal{Rank: rank, Count: 1, Weight: math.Float64frombits(bits)})
 	}
 	a := &o.r.adder
+	a.From = reduce.None
 	a.Terms = append(a.Terms[:0], o.terms...)
 	return a.Total(o.op)
 }
@@ -273,9 +274,12 @@ func (o *sync) Merge(dst []byte, off int, parts []exchange.Part) (float64, error
 	r, a := o.r, &o.r.adder
 	o.parts = o.parts[:0]
 	for h, p := range parts {
-		sum := reduce.Subtotal{Data: p.Data, Count: int(p.Stamp.Age), Weight: p.Stamp.Weight}
+		sum := reduce.Subtotal{Data: p.Data, Rank: reduce.Unknown, Count: int(p.Stamp.Age), Weight: p.Stamp.Weight}
 		if n := len(r.hosts.Ranks[h]); p.Stamp.Age > uint64(n) || !(sum.Weight >= 0) || math.IsInf(sum.Weight, 0) {
 			return 0, say.Errorf(rdma.ErrCorrupt, "%s: host %d of %d ranks sent a sum of %d, of weight %v", r.o.Called("sync"), h, n, p.Stamp.Age, sum.Weight)
+		}
+		if len(r.hosts.Ranks[h]) == 1 {
+			sum.Rank = r.hosts.Ranks[h][0]
 		}
 		if p.Data == nil {
 			sum.Data = r.o.Array()[off : off+len(dst)]
@@ -315,6 +319,7 @@ func (o *sync) copyResult() {
 	o.copied, o.r.completed = true, o.clock
 	o.r.result(o.r.o.Array())
 	o.r.o.Folded(time.Since(start))
+	o.r.o.Brought(o.r.adder.From, nil)
 }
 
 // result copies the result of the last sync that is complete to data; false: all ranks keep

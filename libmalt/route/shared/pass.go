@@ -125,6 +125,7 @@ func (r *Route) fold(p *pass, rank int) {
 		}
 		lo += int(block-1) * core.BlockBytes
 	}
+	r.from = reduce.None
 	for first := rank != r.rank; lo < hi; block++ {
 		to := min(lo+core.BlockBytes, hi)
 		r.srcs = r.srcs[:0]
@@ -145,6 +146,7 @@ func (r *Route) fold(p *pass, rank int) {
 		lo, first = to, false
 	}
 	clear(r.srcs)
+	r.o.Brought(r.from, p.ranks)
 }
 
 // finish says that this rank has folded its span. The others sleep until the rank that has

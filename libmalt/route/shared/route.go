@@ -26,6 +26,7 @@ type Route struct {
 
 	syncs, calls pass // the last sync, and the last call
 	srcs         [][]byte
+	from         int // index of what has brought NaN or infinity into the last span
 
 	allReduce allReduce
 	leftAt    uint64 // an allreduce given up, for which others may still fold; 0: none

@@ -78,9 +78,11 @@ def _load() -> None:
         _malt.ffi.def_extern("malt_python_look", error=1, onerror=_catch)(_look)
         _malt.ffi.def_extern("malt_python_report", error=1, onerror=_catch)(_report)
         _malt.ffi.def_extern("malt_python_news", onerror=_catch)(_news)
+        _malt.ffi.def_extern("malt_python_troubled", onerror=_catch)(_troubled)
         _malt.lib.malt_look_up(_malt.lib.malt_python_look)
         _malt.lib.malt_on_long_wait(math.ceil(LONG_WAIT * 1000), _malt.lib.malt_python_report)
         _malt.lib.malt_on_death(_malt.lib.malt_python_news)
+        _malt.lib.malt_on_trouble(_malt.lib.malt_python_troubled)
         atexit.register(_at_exit)
         _malt.lib.malt_finalize_at_exit()
         _fill(ffi, _malt.ffi)
@@ -134,6 +136,13 @@ def _news(rank: int, why: Any) -> None:
     warn_of_death(rank, ffi.string(why).decode(errors="replace"))
 
 
+def _troubled(trouble: Any) -> None:
+    """Warn of what is the matter with a vector."""
+    from .waiting import warn_of_trouble
+
+    warn_of_trouble(trouble, ffi.string(trouble.name).decode())
+
+
 caught: dict[int, BaseException] = {}
 """What a signal handler raised while a thread was in a call, by thread: at most one, since it ends the wait.
 
@@ -142,7 +151,7 @@ The caller of a function that may wait looks here when it comes back, whatever i
 
 
 def _catch(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
-    """Keep what was raised in `_look`, `_report` or `_news` for `raise_caught`."""
+    """Keep what was raised in `_look`, `_report`, `_news` or `_troubled` for `raise_caught`."""
     caught[threading.get_ident()] = value
 
 
@@ -201,3 +210,4 @@ def _at_exit() -> None:
         lib.malt_look_up(ffi.NULL)
         lib.malt_on_long_wait(0, ffi.NULL)
         lib.malt_on_death(ffi.NULL)
+        lib.malt_on_trouble(ffi.NULL)

@@ -22,14 +22,25 @@ from typing import Any
 
 import numpy as np
 
-from malt._errors import DeathWarning, StaleError, StateError, TimeoutError
+from malt._errors import DeathWarning, DriftWarning, NotFiniteWarning, StaleError, StateError, TimeoutError
 from malt._frames import in_threads, ours
 from malt._guide import lines
 
 from . import convert, loading, place
 from .loading import caught, lib
 
-__all__ = ["DEFAULT_TIMEOUT", "JOB", "Job", "Place", "milliseconds", "seconds", "warn", "warn_of_death", "warn_of_wait"]
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "JOB",
+    "Job",
+    "Place",
+    "milliseconds",
+    "seconds",
+    "warn",
+    "warn_of_death",
+    "warn_of_trouble",
+    "warn_of_wait",
+]
 
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 
@@ -184,6 +195,21 @@ def warn_of_death(rank: int, why: str) -> None:
     """Note a death after which this rank goes on, and warn of it."""
     JOB.deaths[rank] = monotonic()
     warn(f"rank {rank} has died: {why}; the others continue without it", DeathWarning)
+
+
+def warn_of_trouble(trouble: Any, vector: str) -> None:
+    """Warn of what is the matter with a vector: a malt_trouble."""
+    rank = trouble.rank
+    if trouble.kind == lib.MALT_NOT_FINITE:
+        whose = "this rank's own loop" if rank == lib.malt_rank() else f"rank {rank}"
+        what = f"{vector}: NaN or infinity has come from {whose}"
+        where = "the last fold has put it into the values of this rank"
+        do = f"Look at the loop of rank {rank}, and at the learning rate."
+        warn(lines(what, where, do, topic="nan"), NotFiniteWarning)
+    else:
+        what = f"{vector}: rank {rank} falls behind, and async waits for no rank"
+        where = f"it made {trouble.theirs} syncs in {trouble.seconds:.0f} s, and this rank {trouble.own}"
+        warn(lines(what, where, 'Use consistency="ssp:8", or give that rank less work.', topic="slow"), DriftWarning)
 
 
 def warn_of_wait(waited: float, left: float) -> None:

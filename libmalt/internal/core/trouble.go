@@ -1,0 +1,60 @@
+package core
+
+import (
+	"time"
+
+	"malt/libmalt/reduce"
+)
+
+// Trouble is something about the values of an object that its user should look at. It is told
+// once for each object, kind and rank.
+type Trouble struct {
+	Kind TroubleKind
+	Of   *Member
+	Rank int
+
+	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made
+	Over         time.Duration // in this time
+}
+
+// TroubleKind is a kind of Trouble.
+type TroubleKind int
+
+const (
+	NotFinite TroubleKind = iota + 1 // a fold has brought NaN or infinity from that rank
+	Slow                             // in async that rank scatters far less often than this one
+)
+
+// troubled is what was told of an object, and what is known of its values.
+type troubled struct {
+	told    map[[2]int]bool // by kind and rank
+	unsound bool            // the result of the last fold is not finite
+}
+
+// Warn tells of a trouble, unless that was told before. The caller is in a call on m.
+func (m *Member) Warn(t Trouble) {
+	key := [2]int{int(t.Kind), t.Rank}
+	if m.troubled.told[key] || m.Job.OnTrouble == nil {
+		return
+	}
+	if m.troubled.told == nil {
+		m.troubled.told = map[[2]int]bool{}
+	}
+	m.troubled.told[key] = true
+	t.Of = m
+	m.Job.OnTrouble(t)
+}
+
+// Brought is called after each fold, with what has brought NaN or infinity: reduce.None, Unknown, or
+// an index of ranks; nil: it is the rank. Those that have folded it send it on, so that
+// only the first fold tells where it comes from.
+func (m *Member) Brought(from int, ranks []int) {
+	before := m.troubled.unsound
+	if m.troubled.unsound = from != reduce.None; from < 0 || before {
+		return
+	}
+	if ranks != nil {
+		from = ranks[from]
+	}
+	m.Warn(Trouble{Kind: NotFinite, Rank: from})
+}

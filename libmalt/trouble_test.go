@@ -1,0 +1,138 @@
+package libmalt_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"malt/libmalt"
+	"malt/libmalt/internal/core"
+	"malt/rdma/inmem"
+)
+
+// told collects what the ranks of a job are told.
+type told struct {
+	mu  sync.Mutex
+	all []string // in their order
+}
+
+func (s *told) by(w *libmalt.World) {
+	w.OnTrouble(func(t libmalt.Trouble) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch t.Kind {
+		case core.NotFinite:
+			s.all = append(s.all, fmt.Sprintf("from %d", t.Rank))
+		case core.Slow:
+			s.all = append(s.all, fmt.Sprintf("%d is slow for %d", t.Rank, w.Rank()))
+		}
+	})
+}
+
+// TestNotFiniteNamesTheRank: each way to fold a dense vector names the rank that brought NaN, on
+// at least one rank. Where that is not sent to all, ranks that get it later
+// name the one that passed it on. No rank is told twice, nor of another vector,
+// which has infinity on all.
+func TestNotFiniteNamesTheRank(t *testing.T) {
+	const culprit = 2
+	for _, host := range [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3}} {
+		for _, options := range []string{
+			"", "fold=sum", "consistency=ssp:0 graph=all", "consistency=notify-ack graph=ring", "graph=halton fold=max",
+			"fold=sum-changes consistency=ssp:0", "fold=mean-changes",
+		} {
+			for _, count := range []int{3, 5000, 300_000} { // one rank folds, all fold, hosts exchange
+				for _, weight := range []float64{1, 3} {
+					t.Run(fmt.Sprint(host, options, count, weight), func(t *testing.T) {
+						var said told
+						check(t, run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {
+							said.by(w)
+							v, err := vector(ctx, w, count, options)
+							if err != nil {
+								return err
+							}
+							other, err := vector(ctx, w, count, options)
+							if err != nil {
+								return err
+							}
+							if !strings.Contains(options, "changes") { // else all bring it
+								fill(other.Bytes(), float32(math.Inf(1)))
+							}
+							for clock := 1; clock <= 6; clock++ {
+								if clock == 3 && w.Rank() == culprit {
+									binary.LittleEndian.PutUint32(v.Bytes()[4*(count-1):], math.Float32bits(float32(math.NaN())))
+								}
+								if _, err := v.Sync(ctx, 1+(weight-1)*float64(w.Rank()%2)); err != nil {
+									return err
+								}
+								if _, err := other.Sync(ctx, 1); err != nil {
+									return err
+								}
+							}
+							return w.Barrier(ctx)
+						}))
+						toAll := !strings.Contains(options, "ring") && !strings.Contains(options, "halton")
+						for i, s := range said.all {
+							if (i == 0 || toAll) && s != "from 2" {
+								t.Errorf("told: %q", said.all)
+							}
+						}
+						if len(said.all) == 0 || len(said.all) > len(host) {
+							t.Errorf("told: %q", said.all)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestSlowRanksAreTold: in async, in virtual time, a rank is told of a sender that makes less
+// than half as many syncs for long, once; not of one that is a little slower, nor of one that
+// has ended, nor in another mode.
+func TestSlowRanksAreTold(t *testing.T) {
+	for _, c := range []struct {
+		consistency string
+		pace        time.Duration // of rank 1; the others take a second a sync
+		syncs       int           // of rank 1
+		want        []string
+	}{
+		{"async", 3 * time.Second, 200, []string{"1 is slow for 0", "1 is slow for 2"}},
+		{"async", 1900 * time.Millisecond, 200, []string{}},
+		{"async", time.Second, 20, []string{}},
+		{"ssp:1", 3 * time.Second, 100, []string{}},
+	} {
+		t.Run(fmt.Sprint(c.consistency, c.pace, c.syncs), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var said told
+				check(t, run(t.Context(), inmem.New(3), func(ctx context.Context, w *libmalt.World) error {
+					said.by(w)
+					v, err := vector(ctx, w, 10, "consistency="+c.consistency)
+					if err != nil {
+						return err
+					}
+					pace, syncs := time.Second, 100
+					if w.Rank() == 1 {
+						pace, syncs = c.pace, c.syncs
+					}
+					for range syncs {
+						time.Sleep(pace)
+						if _, err := v.Sync(ctx, 1); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+				if slices.Sort(said.all); !slices.Equal(said.all, c.want) {
+					t.Errorf("told: %q, want %q", said.all, c.want)
+				}
+			})
+		})
+	}
+}

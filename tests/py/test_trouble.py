@@ -1,0 +1,66 @@
+"""Warnings about the values of vectors."""
+
+from __future__ import annotations
+
+import jobs
+import pytest
+
+import malt
+from malt import _lib
+from malt._lib.loading import ffi
+
+
+@pytest.mark.parametrize("options", ["", ", consistency='ssp:0'", ", consistency='notify-ack', graph='ring'"])
+def test_a_nan_is_named_with_its_rank(options: str) -> None:
+    jobs.run(
+        3,
+        f"""
+        import warnings
+        v = malt.Vector(np.zeros(2000, np.float32), name="model"{options})
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", malt.NotFiniteWarning)
+            for clock in range(3):
+                v.array += 1
+                if clock == 2 and r == 1:
+                    v.array[1999] = np.inf
+                v.sync()
+                malt.barrier()
+        seen = [w for w in seen if w.category is malt.NotFiniteWarning]
+        whose = "this rank's own loop" if r == 1 else "rank 1"
+        assert len(seen) <= 1
+        for w in seen:
+            assert str(w.message).splitlines()[0] == f"malt: model: NaN or infinity has come from {{whose}}", w
+            assert w.filename == __file__, w
+        assert sum(malt.allgather(len(seen))) >= 1
+        """,
+    )
+
+
+def test_it_can_be_an_exception() -> None:
+    jobs.run(
+        2,
+        """
+        import warnings
+        warnings.simplefilter("error", malt.NotFiniteWarning)
+        v = malt.Vector(3, consistency="ssp:0")
+        v.array[r] = np.nan if r == 1 else 1.0
+        try:
+            v.sync()
+        except malt.NotFiniteWarning as e:
+            assert np.isnan(v.array[1]), v.array      # folded all the same
+        else:
+            raise AssertionError("no exception")
+        """,
+    )
+
+
+def test_the_words_about_a_rank_that_falls_behind() -> None:
+    trouble = ffi.new("malt_trouble *", {"kind": 2, "rank": 3, "own": 400, "theirs": 100, "seconds": 31.2})
+    with pytest.warns(malt.DriftWarning) as said:
+        _lib.waiting.warn_of_trouble(trouble, "model")
+    assert str(said[0].message).splitlines() == [
+        "malt: model: rank 3 falls behind, and async waits for no rank",
+        "it made 100 syncs in 31 s, and this rank 400",
+        'Use consistency="ssp:8", or give that rank less work.',
+        "More: malt explain slow",
+    ]
