@@ -95,6 +95,25 @@ def test_a_slow_rank(capsys: pytest.CaptureFixture[str]) -> None:
         assert shown(job) == []
 
 
+def test_a_rank_that_comes_later_is_not_waited_for() -> None:
+    """Rank 0 is asleep before rank 2 comes, which wakes no rank: rank 1 is waited for."""
+    script = """
+    v = malt.Vector(100, name="w")
+    if r != 0:
+        print("waits", flush=True)
+        sys.stdin.readline()
+    v.sync()
+    """
+    with Job(3, script) as job:
+        until(job, lambda ranks: len(ranks) == 3 and ranks[0].waits_for == [1, 2])
+        job.ranks[2].out.wait_for("waits")
+        job.ranks[2].say("")
+        until(job, lambda ranks: [rank.waits_for for rank in ranks] == [[1], [], [1]])
+        job.ranks[1].out.wait_for("waits")
+        job.ranks[1].say("")
+        job.finish()
+
+
 def test_ranks_in_different_calls(capsys: pytest.CaptureFixture[str]) -> None:
     script = """
     a, b = malt.Vector(10, name="a"), malt.Vector(10, name="b")
@@ -357,7 +376,7 @@ def rank_of_many(number: int, waits_for: list[int]) -> seen.Rank:
     """Return rank `number` of 64, as it would show itself."""
     return seen.Rank(
         rank=number, size=64, near=64, job="5eed", pid=4_194_000 + number, command="train.py --epochs 100 " * 9,
-        cwd="/", memory=1 << 33, signals=0, state="waiting" if waits_for else "computing", waits_for=waits_for,
+        cwd="/", memory=1 << 33, signals=0, doing=0, state="waiting" if waits_for else "computing", waits_for=waits_for,
         waited=4.0 if waits_for else 0.0, syncs=10**6, bytes=10**11, clock=10**9, age=-3, loss=-1.2345e-05,
         mark="epoch 3", place="train.py:12: v.sync()", dead=[], room=0, recorded=0, at=1.0, joined=0.5,
     )  # fmt: skip

@@ -31,6 +31,9 @@ EXAMPLES = """\
 
 COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")
 NARROW = 80
+_OF_JOB = ("job", "size", "command", "at", "doing")
+"""What is not said of each rank."""
+
 LONG = 1.0
 """Seconds from which a wait has a line of its own."""
 
@@ -145,7 +148,7 @@ def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]
     for rank in ranks:
         syncs, sent = _rates(rank, before)
         facts = {**rank._asdict(), "syncs_per_second": syncs, "bytes_per_second": sent}
-        rows.append({key: value for key, value in facts.items() if key not in ("job", "size", "command", "at")})
+        rows.append({key: value for key, value in facts.items() if key not in _OF_JOB})
         if rank.loss is not None and not math.isfinite(rank.loss):
             rows[-1]["loss"] = str(rank.loss)
     return {

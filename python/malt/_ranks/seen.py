@@ -39,6 +39,7 @@ class Rank(NamedTuple):
     cwd: str
     memory: int  # bytes
     signals: int  # that it handles: a bit for each, from 1
+    doing: int  # a word: see Marks.Note of the library
     state: str
     waits_for: list[int]
     waited: float  # seconds, asleep in its call
@@ -82,7 +83,18 @@ def jobs() -> dict[str, list[Rank]]:
                 continue  # it has just ended, or is another user's
             if rank is not None:
                 found[rank.job].append(rank)
-    return {job: sorted(ranks) for job, ranks in sorted(found.items())}
+    return {job: _late(sorted(ranks)) for job, ranks in sorted(found.items())}
+
+
+def _late(ranks: list[Rank]) -> list[Rank]:
+    """Take out of what ranks wait for those which are in the same gather by now: they wake no rank until all are."""
+    doing = {rank.rank: rank.doing for rank in ranks}
+
+    def still(rank: Rank) -> list[int]:
+        gather = rank.doing >> 40 if rank.doing >> 60 == 1 else -1
+        return [r for r in rank.waits_for if doing.get(r, 0) >> 40 != gather or doing[r] < rank.doing]
+
+    return [rank._replace(waits_for=still(rank) or rank.waits_for) for rank in ranks]
 
 
 def descriptor(pid: int | str, name: str) -> tuple[str, str]:
@@ -139,6 +151,7 @@ def _described(pid: str, fd: int) -> Rank | None:
         cwd=os.readlink(f"/proc/{pid}/cwd"),
         memory=int(status.get("VmRSS", "0 kB").split()[0]) << 10,
         signals=int(status["SigCgt"], 16),
+        doing=page[8],
         state=state,
         waits_for=waits_for,
         waited=max(0.0, now - page[14] / 1e9) if waits_for else 0.0,
