@@ -254,6 +254,9 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *                 there were, from 1                                           [0]
  *     witnesses=  the number of processes in malt_witness, which vote           [0]
  *     events=     how many events each rank keeps for `malt top --events`       [0]
+ *     record=     a folder: each rank notes what its gathers fold in async and ssp
+ *     replay=     such a folder: each gather folds what it has folded there; a scatter
+ *                 waits until its last update has been read
  *     transport=  auto  shm  tcp  inmem
  * If neither options nor the environment has any of these, the job is this process
  * alone: rank 0 of 1.
@@ -330,6 +333,8 @@ void malt_on_death(malt_news news);
 /* Something about the values of a vector that its user should look at. */
 #define MALT_NOT_FINITE 1 /* a fold has brought NaN or infinity from that rank, perhaps this one */
 #define MALT_SLOW 2       /* in async: that rank scatters less than half as often as this one */
+#define MALT_TAPE_FULL 3  /* MALT_RECORD: this rank has recorded 64 MB, and records no more */
+#define MALT_TAPE_ENDS 4  /* MALT_REPLAY: the recorded run ends here; gathers fold what has come */
 typedef struct malt_trouble {
 	int32_t kind, rank;
 	const char *name;     /* of the vector; it is valid during the call */

@@ -70,6 +70,10 @@ type Config struct {
 	// Transport is "auto", or one of rdma/auto by name.
 	Transport string
 
+	// Record is a folder in which each rank notes which updates its gathers have folded, and Replay
+	// one that was filled so: then gathers fold the same. "": neither.
+	Record, Replay string
+
 	// Events is for how many events the rank has room in its Trace: a reader that comes too
 	// late misses the older ones.
 	Events int
@@ -84,12 +88,12 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "restart", "witnesses", "transport", "events"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "restart", "witnesses", "transport", "events", "record", "replay"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
 // MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
 // MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS,
-// MALT_RESTART, MALT_WITNESSES, MALT_TRANSPORT and MALT_EVENTS. Without any of them the job is this process alone.
+// MALT_RESTART, MALT_WITNESSES, MALT_TRANSPORT, MALT_EVENTS, MALT_RECORD and MALT_REPLAY. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	c := Config{Size: 1, Timeout: DefaultTimeout, Transport: "auto"}
 	for _, key := range configKeys {
@@ -113,7 +117,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
 // encrypt, interface, congestion, together, timeout and unreachable (seconds),
-// on_death, min_ranks, restart, witnesses, transport, events.
+// on_death, min_ranks, restart, witnesses, transport, events, record, replay.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
 }
@@ -176,6 +180,10 @@ func (c *Config) set(name, key, value string) (err error) {
 		return whole(&c.Witnesses, 0, maxSize)
 	case "transport":
 		c.Transport = value
+	case "record":
+		c.Record = value
+	case "replay":
+		c.Replay = value
 	case "events":
 		return whole(&c.Events, 0, maxEvents)
 	case "timeout":
@@ -236,6 +244,12 @@ func (c Config) validate() error {
 	}
 	if c.Restart > 0 && !c.Replace {
 		return say.Errorf(ErrInvalid, "restart=%d goes with on_death=replace", c.Restart).Try("Give both, or neither.")
+	}
+	if c.Continue && c.Record+c.Replay != "" {
+		return say.Errorf(ErrInvalid, "MALT_RECORD and MALT_REPLAY do not go with on_death=continue or replace").At("a replay cannot repeat a death").Try("Leave one of them out.")
+	}
+	if c.Record != "" && c.Record == c.Replay {
+		return say.Errorf(ErrInvalid, "MALT_RECORD and MALT_REPLAY name the same folder, %.60s", c.Record).Try("Take another one for the new recording.")
 	}
 	return c.witnessed()
 }

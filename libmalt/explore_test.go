@@ -59,6 +59,7 @@ const (
 	apart       = "apart="       // the host of each rank, a digit, if there are several: see explore_settle_test.go
 	dies        = "dies="        // 1 + the rank that may die; 0: all may
 	cut         = "cut="         // 1 + the rank that is left out alive
+	recorded    = "recorded="    // what is to be folded: see explore_replay_test.go
 )
 
 // own is what the play says itself under a key, or 0.
@@ -74,7 +75,7 @@ func (p *play) own(key string) (value int) {
 // ofObject are the options that are not the play's own.
 func (p *play) ofObject() string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
-		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, cut}, func(own string) bool { return strings.HasPrefix(option, own) })
+		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, cut, recorded}, func(own string) bool { return strings.HasPrefix(option, own) })
 	}), " ")
 }
 
@@ -103,6 +104,8 @@ type actor struct {
 	upTo  []int    // by rank: how many changes are in its array
 	given [8]int   // by call: how many changes it has given to an allreduce
 
+	tape *playTape // nil: see explore_replay_test.go
+
 	levels []uint64   // its clock after each allreduce, broadcast and barrier
 	done   rdma.Words // who has done all, on several hosts: see stay
 }
@@ -110,7 +113,7 @@ type actor struct {
 const entryBytes = 8
 
 // cast makes the ranks.
-func (p *play) cast(x *explore.Exec, m mode) {
+func (p *play) cast(x *explore.Exec, m mode) []*actor {
 	n := len(p.scripts)
 	job := explored.New(x, n, p.buffered)
 	if p.own(survive) > 0 {
@@ -125,6 +128,10 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	for r := range all {
 		w := &World{job: core.Explored(r, n), timeout: 1}
 		w.job.Room = room
+		tape := p.tape(r)
+		if tape != nil {
+			w.job.Tape = tape
+		}
 		v := &Vector{Object: Object{w: w}}
 		own := m
 		v.mode.Store(&own)
@@ -146,7 +153,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 		}
 		s.Base = &s.Data[0]
 		w.job.Enlist(&s.Member)
-		all[r] = &actor{w: w, v: v, s: s, b: b, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n)}
+		all[r] = &actor{w: w, v: v, s: s, b: b, play: p, all: all, log: log, last: make([]uint64, n), has: emptyRows(n), tape: tape}
 	}
 	switch {
 	case p.host != nil:
@@ -236,6 +243,7 @@ func (p *play) cast(x *explore.Exec, m mode) {
 	if p.reduces() {
 		x.Final(func(report func(string, ...any)) { alike(all, report) })
 	}
+	return all
 }
 
 func (a *actor) sparse() bool { return a.b != nil && a.b.Codec.Repeats() }
@@ -254,6 +262,9 @@ func (a *actor) local() []any {
 	}
 	if a.changes() {
 		state = append(state, a.made, a.upTo, a.given, s.Data, explore.Ignore{State: a.b.Codec, Fields: codec.ScratchOfChanges})
+	}
+	if a.tape != nil {
+		state = append(state, a.tape.lines)
 	}
 	out, _, _ := a.b.Box()
 	state = append(state, explore.Ignore{State: out, Fields: []string{"busy", "look", "payload"}})

@@ -111,9 +111,13 @@ func (w *World) checked(name, options string, of takers) (mode, error) {
 	return m, err
 }
 
-// lasts fails for a mode that cannot go on when ranks die, where this job does.
+// lasts fails for a mode that cannot go on when ranks die, where this job does, or that cannot be
+// recorded where it is.
 func (w *World) lasts(m mode) error {
 	switch {
+	case m.fold.Changes() && m.Graph.InStages() && w.job.Tape != nil:
+		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s can be neither recorded nor replayed", m.fold, m.Graph).
+			Try("Take graph=all, or leave MALT_RECORD and MALT_REPLAY out.")
 	case m.fold.Changes() && m.Graph.InStages() && w.job.Survives():
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s cannot go on when ranks die", m.fold, m.Graph).
 			Try("Take graph=all, or on_death=stop.")

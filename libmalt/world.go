@@ -17,6 +17,7 @@ import (
 type World struct {
 	job     *core.Job
 	timeout time.Duration
+	tape    *tape          // is job.Tape, or nil
 	unnamed map[string]int // objects made without a name, by kind
 	again   *again         // nil: nobody takes the place of a rank that died
 }
@@ -32,6 +33,15 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 			return err
 		}
 		w.job.Room = room
+		if c.Record+c.Replay != "" && t.Size() > 1 {
+			if len(t.Near()) < t.Size() {
+				return say.Errorf(ErrUnsupported, "MALT_RECORD and MALT_REPLAY are for ranks that share memory").At("the ranks of this job are on several machines, or use transport=tcp").Try("Leave them out, or run all ranks on one machine.")
+			}
+			if w.tape, err = newTape(t.Rank(), t.Size(), c.Record, c.Replay); err != nil {
+				return err
+			}
+			w.job.Tape = w.tape
+		}
 		if c.Trace != nil {
 			w.job.Marks.Trace = c.Trace
 		}
@@ -147,7 +157,9 @@ func (w *World) Close() error {
 
 // Leave is Close. It waits, as long as ctx does, for ranks that need this one to pass on
 // changes.
-func (w *World) Leave(ctx context.Context) error { return w.job.Close(ctx) }
+func (w *World) Leave(ctx context.Context) error {
+	return core.FirstOf(w.job.Close(ctx), w.tape.Close())
+}
 
 // Unmap gives back the memory of an object that has been closed. first is its
 // first byte. It works after Close, too.

@@ -34,7 +34,11 @@ type Boxes struct {
 	updates  []codec.Update
 	held     atomic.Bool // between Begin and End
 	compared uint64      // the clock at which compare has looked
-	begun    uint64      // when the present step of a call did, for the trace
+
+	replay *rule.Replay // nil: this is none, or nothing can differ
+	needed []uint64     // by rank: the last update that it has to read before the next is sent
+
+	begun uint64 // when the present step of a call did, for the trace
 
 	gathering  gathering
 	scattering scattering
@@ -102,6 +106,7 @@ func (b *Boxes) Use(view rdma.View) {
 	c := b.next
 	b.next = nil
 	c.agree(view, b.Job.Rank)
+	defer b.follow()
 	if b.ch == nil {
 		b.Route.Among(view.Ranks)
 		b.ch, b.weight = c, 1
@@ -125,6 +130,18 @@ func (b *Boxes) Use(view rdma.View) {
 	b.unfolds, b.owedAt, b.void = 0, 0, false
 	b.raise(b.Clock())
 	b.Changed()
+}
+
+// follow has b do in its new channel what it has done in the recorded run, if there is one.
+func (b *Boxes) follow() {
+	if b.needed = nil; b.taped() {
+		if b.replay == nil {
+			b.replay = b.Job.Tape.Replay(b.ID)
+		}
+		if b.replay != nil {
+			b.needed = make([]uint64, b.Job.Size)
+		}
+	}
 }
 
 // Abandon closes the channel that was not to be, and all that there is if it was the first.

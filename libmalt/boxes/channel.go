@@ -57,6 +57,7 @@ type source struct {
 	folded uint64           // through this channel
 	lost   uint64           // edge.Overwritten before this channel
 	pace   rule.Pace        // in async
+	copy   []byte           // of the held update, in a replay
 	at     uint64           // how far the sender was at the last gather, of totals
 	sends  bool             // in the graph; else it may come to, when others have died
 	reads  bool             // of a queue: it sends, or what it has sent is not all folded

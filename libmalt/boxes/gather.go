@@ -54,7 +54,9 @@ func (b *Boxes) End(folded bool) error {
 	if !b.held.CompareAndSwap(true, false) {
 		return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
 	}
+	var err error
 	if folded {
+		err = b.record()
 		b.folded()
 		b.tell()
 		b.compare()
@@ -66,7 +68,7 @@ func (b *Boxes) End(folded bool) error {
 	b.updates = b.updates[:0]
 	b.Gate.Leave()
 	b.Job.Freed()
-	return nil
+	return err
 }
 
 // tell shows others the age of what was folded.
@@ -318,6 +320,11 @@ func (o *gathering) takeAt(src *source) (err error) {
 // each one's newest update.
 func (o *gathering) newest() error {
 	b := o.b
+	if b.replay != nil {
+		if over, err := o.replayed(); !over || err != nil {
+			return err
+		}
+	}
 	if o.rule.WaitsForClocks() {
 		for i := range b.ch.sources {
 			src := &b.ch.sources[i]

@@ -126,6 +126,10 @@ func (o *scattering) advance() (bool, error) {
 		o.blocked()
 		return false, nil
 	}
+	if o.late = b.unread(o.late); len(o.late) > 0 {
+		o.blocked()
+		return false, nil
+	}
 	clock := b.Clock() + 1
 	if b.ch.everyone {
 		b.Route.Scatters(clock)
@@ -166,6 +170,7 @@ func (o *scattering) advance() (bool, error) {
 			return false, err
 		}
 		b.Head.Add(1)
+		b.published(clock)
 		b.Counts.ScatterTime += time.Since(start)
 	}
 	if b.ch.clock != nil {

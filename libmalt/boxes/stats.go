@@ -10,7 +10,7 @@ func (b *Boxes) CountLost() { b.countOverwritten(false) }
 // what it may still fold, which is nothing when the boxes are to be closed. In
 // lock-step and in queues nothing is overwritten.
 func (b *Boxes) countOverwritten(closing bool) {
-	if b.ch.mode.Rule.Boxes() != rdma.Newest {
+	if b.ch.mode.Rule.Boxes() != rdma.Newest || b.replay != nil { // it takes nothing before its time
 		return
 	}
 	for i := range b.ch.sources {

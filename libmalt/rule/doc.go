@@ -9,6 +9,8 @@
 //	r.Takes(7, 5)         // true: 5 >= 7-2
 //	rule.About(rule.Away) // rule.Without
 //
+// In a replay of a recorded run a Replay decides instead of async and ssp.
+//
 // Sources: bsp and ssp from MALT section 3.3 and "Boosting Machine Learning with
 // Weakly Consistent Collectives"; notify-ack from MALT-2.
 package rule

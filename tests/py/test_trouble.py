@@ -54,6 +54,11 @@ def test_it_can_be_an_exception() -> None:
     )
 
 
+def test_the_words_about_a_recording_that_is_full() -> None:
+    with pytest.warns(RuntimeWarning, match="^malt: model: rank 3 has recorded 64 MB, and records no more\n"):
+        _lib.waiting.warn_of_trouble(ffi.new("malt_trouble *", {"kind": 3, "rank": 3}), "model")
+
+
 def test_the_words_about_a_rank_that_falls_behind() -> None:
     trouble = ffi.new("malt_trouble *", {"kind": 2, "rank": 3, "own": 400, "theirs": 100, "seconds": 31.2})
     with pytest.warns(malt.DriftWarning) as said:

@@ -24,6 +24,8 @@ type Job struct {
 	// OnDeath is called for each rank that the job goes on without, from the call that
 	// notices.
 	OnDeath func(v rdma.View, dead *rdma.PeerError)
+	// Tape records this run, or has another one; nil: neither.
+	Tape Tape
 	// OnTrouble is called from the call that finds one.
 	OnTrouble func(Trouble)
 	Hosts     Hosts // set by the first collective call

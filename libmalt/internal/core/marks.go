@@ -17,6 +17,7 @@ type Marks struct {
 	counts    rdma.Counted // t, or nil
 	last      atomic.Pointer[census]
 	greetings atomic.Uint64  // in markGreeting
+	reads     atomic.Uint64  // in markReads
 	asked     []atomic.Int64 // by rank: when ask asked it, since started; 0: it has answered
 	telling   sync.Mutex     // for At
 	told      uint64         // the count of the place told last
@@ -45,7 +46,9 @@ const (
 	markPlace = markWhere + 1
 	// markGreeting is how often the rank has asked others for an answer: see ask.
 	markGreeting = markPlace + 1 + placeWords
-	MarkCount    = markGreeting + 1
+	// markReads is how many updates the rank has read in a replay. A sender may wait for that.
+	markReads = markGreeting + 1
+	MarkCount = markReads + 1
 )
 
 const (
@@ -72,6 +75,9 @@ func (m *Marks) Doing(rank int) (activity Activity, id uint32, clock uint64, err
 	v, err := m.Get(rank, markWhere)
 	return Activity(v >> 60), uint32(v >> 40 & IDMask), v & (1<<40 - 1), err
 }
+
+// Read says that this rank has read an update, and wakes the others.
+func (m *Marks) Read() { m.Set(markReads, m.reads.Add(1)) }
 
 // Note tells the others, when they look, what this rank is doing.
 func (m *Marks) Note(activity Activity, id uint32, clock uint64) {

@@ -23,6 +23,8 @@ type TroubleKind int
 const (
 	NotFinite TroubleKind = iota + 1 // a fold has brought NaN or infinity from that rank
 	Slow                             // in async that rank scatters far less often than this one
+	TapeFull                         // this rank records no more
+	TapeEnds                         // the recorded run ends before this one: from here on it is as any other
 )
 
 // troubled is what was told of an object, and what is known of its values.

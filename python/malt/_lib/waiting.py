@@ -200,7 +200,11 @@ def warn_of_death(rank: int, why: str) -> None:
 def warn_of_trouble(trouble: Any, vector: str) -> None:
     """Warn of what is the matter with a vector: a malt_trouble."""
     rank = trouble.rank
-    if trouble.kind == lib.MALT_NOT_FINITE:
+    if trouble.kind == lib.MALT_TAPE_FULL:
+        warn(lines(f"{vector}: rank {rank} has recorded 64 MB, and records no more", topic="replay"))
+    elif trouble.kind == lib.MALT_TAPE_ENDS:
+        warn(lines(f"{vector}: the recorded run ends here, and gathers fold what has come", topic="replay"))
+    elif trouble.kind == lib.MALT_NOT_FINITE:
         whose = "this rank's own loop" if rank == lib.malt_rank() else f"rank {rank}"
         what = f"{vector}: NaN or infinity has come from {whose}"
         where = "the last fold has put it into the values of this rank"

@@ -1,0 +1,51 @@
+package libmalt
+
+import (
+	"os"
+	"reflect"
+	"testing"
+
+	"malt/libmalt/rule"
+)
+
+// TestTapeIsBounded: a rank says once that its file is full, and writes no more; what it has
+// written is read back.
+func TestTapeIsBounded(t *testing.T) {
+	folder := t.TempDir()
+	g := rule.Gathered{Clock: 12, Folds: []rule.Folded{{Rank: 1, Clock: 11}}}
+	for r := range 2 {
+		tape, err := newTape(r, 2, folder, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tape.room = 25 // of lines of 10 bytes
+		for i := range 6 {
+			if full, err := tape.Record(7, g); err != nil || full != (i == 2) {
+				t.Errorf("line %d: full %v, %v", i, full, err)
+			}
+		}
+		if err := tape.Close(); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(tapeName(folder, r, 2)); err != nil || string(text) != "7 12 1:11\n7 12 1:11\n7 12 1:11\n" {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	tape, err := newTape(0, 2, "", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tape.Replay(7)
+	for range 3 {
+		if got, more := p.Next(); !more || !reflect.DeepEqual(got, g) {
+			t.Errorf("got %+v, %v", got, more)
+		}
+		p.Gathered()
+	}
+	if _, more := p.Next(); more {
+		t.Error("more than was written")
+	}
+	if tape, err = newTape(1, 2, "", folder); err != nil || !tape.Replay(7).Reads(0, 11) {
+		t.Errorf("rank 0 does not read clock 11: %v", err)
+	}
+}

@@ -1,0 +1,113 @@
+"""Recorded runs and their replays: the same bits, however fast each rank is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jobs
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+# The examples, on small data, several times in one job. The rank of SLOW is slower in every sync; LAST
+# is the number of syncs after which all end.
+PROGRAM = f"""
+import hashlib, types
+sys.path.insert(0, {str(EXAMPLES)!r})
+random = np.random.default_rng(1)
+def ratings(count):
+    return random.integers(0, 40, count), random.integers(0, 30, count), random.integers(1, 6, count).astype(float)
+sys.modules["movielens"] = types.SimpleNamespace(
+    shuffled=lambda: ratings(6000), read=lambda part: ratings(500), Numbers=np.ndarray, Stars=np.ndarray)
+import mf, splice, svm
+whole = splice.shuffled()
+splice.shuffled = lambda: tuple(part[:2000] for part in whole)
+sync = malt.Vector.sync
+def slower(v, **how):
+    if r == int(os.environ["SLOW"]):
+        time.sleep(0.001)
+    return sync(v, **how)
+malt.Vector.sync = slower
+for again in range(5):
+    for name, model in (
+        ("svm", svm.main(["--k", "1", "--passes", "1", "--consistency", ("async", "ssp:2")[again % 2]])),
+        ("mf", mf.main(["--passes", "2"])),
+    ):
+        print(name, hashlib.sha256(model.tobytes()).hexdigest())
+"""
+
+TWO = """
+v = malt.Vector(4, consistency="async", name="w")
+for step in range({steps}):
+    v.array += r + 1
+    v.sync()
+print(v.array[0])
+"""
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_replay_has_the_same_bits(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    wanted = jobs.run(4, PROGRAM, env={"MALT_RECORD": str(first), "SLOW": "1"})
+    got = jobs.run(4, PROGRAM, env={"MALT_REPLAY": str(first), "MALT_RECORD": str(second), "SLOW": "2"})
+    assert got == wanted
+    assert files(first) == files(second)
+    assert sorted(files(first)) == [f"rank-{r}-of-4" for r in range(4)]
+    assert re.search(rb"^\d+ \d+ 0:\d+ 2:\d+ 3:\d+$", files(first)["rank-1-of-4"], re.M)
+
+
+def test_a_run_that_is_longer_than_the_recorded_one(tmp_path: Path) -> None:
+    jobs.run(2, TWO.format(steps=3), env={"MALT_RECORD": str(tmp_path)})
+    with jobs.Job(2, TWO.format(steps=5), env={"MALT_REPLAY": str(tmp_path)}) as job:
+        ranks = job.finish()
+    assert [rank.process.returncode for rank in ranks] == [0, 0]
+    for rank in ranks:
+        assert rank.err.text.count("w: the recorded run ends here, and gathers fold what has come") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("v.gather()", "rank 0 is at clock 0, and was at 1"),
+        ("if r == 1: sys.exit()\nv.scatter(); v.gather()", "or left, without its clock 1"),
+    ],
+)
+def test_another_program_is_refused(tmp_path: Path, change: str, words: str) -> None:
+    record = "v = malt.Vector(4, consistency='async')\nv.scatter(); malt.barrier(); v.gather()"
+    jobs.run(2, record, env={"MALT_RECORD": str(tmp_path)})
+    with jobs.Job(2, "v = malt.Vector(4, consistency='async')\n" + change, env={"MALT_REPLAY": str(tmp_path)}) as job:
+        err = job.finish()[0].err.text
+    assert "MismatchError: malt: v.gather does not do what it did in the recorded run" in err
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("env", "script", "words"),
+    [
+        ({"MALT_REPLAY": "{}/none"}, "", "MALT_REPLAY: there is no recording of rank 0 of 2"),
+        ({"MALT_REPLAY": "{}/bad"}, "", "MALT_REPLAY: line 2 of "),
+        ({"MALT_RECORD": "{}/bad/rank-0-of-2"}, "", "MALT_RECORD: this run cannot be recorded"),
+        ({"MALT_RECORD": "{}", "MALT_REPLAY": "{}"}, "", "MALT_RECORD and MALT_REPLAY name the same folder"),
+        ({"MALT_RECORD": "{}", "MALT_ON_DEATH": "continue"}, "", "do not go with on_death=continue"),
+        ({"MALT_RECORD": "{}", **jobs.by_tcp()}, "", "are for ranks that share memory"),
+        (
+            {"MALT_RECORD": "{}"},
+            "malt.Vector(4, graph='butterfly', consistency='async', fold='sum-changes')",
+            "fold=sum-changes on graph=butterfly:2 can be neither recorded nor replayed",
+        ),
+    ],
+)
+def test_what_cannot_be_recorded(tmp_path: Path, env: dict[str, str], script: str, words: str) -> None:
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    for r in range(2):
+        (bad / f"rank-{r}-of-2").write_text("1 1 1:1\n1 2 7:1\n1 3 1")
+    with jobs.Job(2, script, env={key: value.replace("{}", str(tmp_path)) for key, value in env.items()}) as job:
+        ranks = job.finish()
+    assert [rank.process.returncode for rank in ranks] == [1, 1]
+    said = [rank.err.text for rank in ranks]
+    assert any(words in text for text in said), said  # of the other one it may be that this one has left
