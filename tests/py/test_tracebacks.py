@@ -21,7 +21,7 @@ from malt._ranks.output import Display
 from malt._ranks.rank import Outcome
 from malt._ranks.report import LONGEST, Reporter
 
-OWN = f"{os.sep}malt{os.sep}"
+OWN = str(Path(malt.__file__).parent) + os.sep
 
 
 def caught() -> BaseException:
