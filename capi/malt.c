@@ -19,7 +19,7 @@
 #define STRING(x) QUOTE(x)
 
 /* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
-_Static_assert(sizeof(malt_array) == 40 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
+_Static_assert(sizeof(malt_array) == 64 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 72 &&
                        sizeof(malt_totals) == 40 && sizeof(malt_graph_measures) == 40 &&
                        sizeof(malt_error_info) >= 32,
                "the layout of a struct of malt.h has changed");
@@ -264,6 +264,19 @@ malt_status malt_vector_age(malt_handle v, uint64_t *age)
 {
 	NOT_IN_CHILD;
 	return maltGoVectorAge(v, age);
+}
+
+malt_status malt_vector_wanted(malt_handle v, void **rows, const uint8_t **missing, uint64_t *n)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorWanted(v, rows, (uint8_t **)missing, n);
+}
+
+malt_status malt_vector_configure_rows(malt_handle v, const uint64_t *ids, uint64_t n, const uint64_t *wants,
+                                       uint64_t nwants, int64_t timeout_ms)
+{
+	NOT_IN_CHILD;
+	return maltGoVectorConfigureRows(v, (uint64_t *)ids, n, (uint64_t *)wants, nwants, timeout_ms);
 }
 
 malt_status malt_object_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)

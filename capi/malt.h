@@ -352,10 +352,13 @@ void malt_on_trouble(malt_troubled troubled);
 typedef struct {
 	uint64_t count;    /* elements; 0 is allowed */
 	int32_t dtype;     /* MALT_FLOAT32 or MALT_FLOAT64 */
-	int32_t row;       /* sparse vectors: elements of a row, 0 means 1; otherwise 0 */
+	int32_t row;       /* sparse vectors, and ids: elements of a row, 0 means 1; otherwise 0 */
 	const void *init;  /* initial values, copied; NULL: zeros */
 	const uint64_t *shape; /* lengths of the axes, whose product is count; NULL: one axis */
 	uint64_t axes;     /* number of axes; 64 at most */
+	const uint64_t *ids;   /* one for each row; see "Rows with ids". NULL: all ranks have the same rows */
+	const uint64_t *wants; /* ids of the rows that a sync brings; NULL: those of the array */
+	uint64_t nwants;       /* their number */
 } malt_array;
 
 /* Waits until every rank is in its barrier. Updates scattered before it can be
@@ -490,6 +493,30 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
 /* The age of a vector of changes: how many clocks of the rank that was farthest behind the last
  * gather lacked, among ranks that are not away; 0 … S in ssp:S. 0 with other folds. */
 malt_status malt_vector_age(malt_handle v, uint64_t *age);
+
+/* Rows with ids. Each rank of a vector of one array can hold other rows: malt_array.ids
+ * has a 64-bit number for each, and may repeat. malt_vector_sync is then a collective call that
+ * combines the rows with equal ids of all ranks: their sum, mean, min or max, in the same order on
+ * all ranks. Without wants the result goes into the array. With wants the array stays as it is,
+ * and the rows with these ids are copied to where malt_vector_wanted says; a row that no rank
+ * holds is 0. Only these rows travel. graph=all takes one step; butterfly takes several, of fewer
+ * messages. Counts, ids and values differ between ranks; the length of a row, the element type, graph
+ * and fold do not. init counts on every rank.
+ *
+ * The consistency is bsp, and a weight is 1. There is no scatter, no gather, no allreduce, no
+ * broadcast and no malt_object_configure, and no on_death=continue. A sync that times out or fails
+ * is given up: the other ranks get MALT_ELEFT, and nothing has changed. */
+
+/* Where the wanted rows are, in the order of wants, and for each a byte: 1 if no rank holds it. Both
+ * are valid as long as the array. Without wants: the array itself, and NULL. n may be NULL.
+ * MALT_EHANDLE, MALT_EINVAL (v has no ids). */
+malt_status malt_vector_wanted(malt_handle v, void **rows, const uint8_t **missing, uint64_t *n);
+
+/* Gives v other rows: n of them with these ids, all 0, in new memory (malt_object_data), and other wants,
+ * or none (NULL). Free the old memory with malt_unmap. Collective. The codes of malt_vector_new;
+ * after an error the vector is unchanged. */
+malt_status malt_vector_configure_rows(malt_handle v, const uint64_t *ids, uint64_t n, const uint64_t *wants,
+                                       uint64_t nwants, int64_t timeout_ms);
 
 /* One received update, read-only. */
 typedef struct {

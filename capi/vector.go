@@ -77,11 +77,27 @@ func arrayList(p *C.malt_array, n C.uint32_t) ([]libmalt.Array, error) {
 			return nil, err
 		}
 		list[i] = libmalt.Array{DType: dt, Count: int(count), Row: int(a.row), Shape: shape}
+		if a.ids != nil || a.wants != nil || a.nwants > 0 {
+			if list[i].IDs, err = idList(a.ids, rowsOf(a), "ids"); err == nil {
+				list[i].Wants, err = idList(a.wants, uint64(a.nwants), "wants")
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		if a.init != nil && count > 0 {
 			list[i].Init = unsafe.Slice((*byte)(a.init), int(count*size))
 		}
 	}
 	return list, nil
+}
+
+// rowsOf is how many rows an array has, of which C counts the elements.
+func rowsOf(a C.malt_array) uint64 {
+	if a.ids == nil {
+		return 0
+	}
+	return uint64(a.count) / uint64(max(a.row, 1))
 }
 
 // maxAxes is the most axes of an array: numpy's.

@@ -319,7 +319,7 @@ func (w *World) replaceable(m mode, vector bool) error {
 	if w.again == nil {
 		return nil
 	}
-	if vector && m.ToAll(w.job.Size) && m.sparse == codec.Dense && !m.fold.Changes() && m.Rule.WaitsForClocks() {
+	if vector && !m.keyed && m.ToAll(w.job.Size) && m.sparse == codec.Dense && !m.fold.Changes() && m.Rule.WaitsForClocks() {
 		return nil
 	}
 	what := "a segment"

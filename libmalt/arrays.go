@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -22,9 +23,12 @@ const (
 type Array struct {
 	DType DType
 	Count int
-	Row   int    // elements of a row of a sparse vector; 0: 1
+	Row   int    // elements of a row of a sparse vector, or of one with ids; 0: 1
 	Init  []byte // first values; nil: zeros
 	Shape []int  // lengths of its axes; nil: one axis
+	// IDs are those of its rows, of which each rank has its own; nil: all ranks have the same
+	// rows. Wants are those of the rows that a sync brings; nil: the array's own.
+	IDs, Wants []uint64
 }
 
 // String is "float32[500x1000]".
@@ -95,4 +99,28 @@ func shapeOf(arrays []Array) (spvec.Shape, error) {
 	}
 	s := spvec.Shape{Rows: a.Count / width, Width: width, Elem: a.DType.Size()}
 	return s, say.As(ErrInvalid, s.Check())
+}
+
+// keyedShape is how a row lies in the one array of a vector with ids.
+func keyedShape(arrays []Array) (row spvec.Shape, err error) {
+	if len(arrays) != 1 {
+		return row, say.Errorf(ErrInvalid, "ids= of a vector of %d arrays: expected one", len(arrays)).Try("Make one vector for each array. Its rows are the first axis.")
+	}
+	a := arrays[0]
+	if a.IDs == nil {
+		return row, say.Errorf(ErrInvalid, "wants= without ids=").Try("Name the ids of the rows, too: of none if this rank only wants some.")
+	}
+	row = spvec.Shape{Rows: len(a.IDs), Width: max(a.Row, 1), Elem: a.DType.Size()}
+	if row.Bytes() != a.Count*row.Elem {
+		return row, say.Errorf(ErrInvalid, "%d ids for %d elements in rows of %d: expected one id for each row", len(a.IDs), a.Count, row.Width)
+	}
+	if err := row.Check(); err != nil {
+		return row, say.As(ErrInvalid, err)
+	}
+	return row, say.As(ErrInvalid, spvec.Shape{Rows: len(a.Wants), Width: row.Width, Elem: row.Elem}.Check())
+}
+
+// describeKeyed is what all ranks must have alike of such an array.
+func describeKeyed(a Array, row spvec.Shape) string {
+	return fmt.Sprintf("rows of %d %s with ids", row.Width, a.DType)
 }

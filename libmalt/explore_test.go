@@ -21,6 +21,7 @@ import (
 	"malt/libmalt/reduce"
 	"malt/libmalt/route/hosts"
 	"malt/libmalt/route/shared"
+	"malt/libmalt/rows"
 	"malt/libmalt/rule"
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -40,7 +41,7 @@ var large = os.Getenv("MALT_EXPLORE") == "big"
 // does nothing until the others have left. q is a scatter to rank 0 alone. g is a barrier that may run into its timeout and is given up then; B
 // one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go,
-// for d and D explore_survive_test.go, for S, T, P, G, h, H, j and A explore_changes_test.go.
+// for d and D explore_survive_test.go, for S, T, P, G, h, H, j and A explore_changes_test.go, for u, U and V explore_keyed_test.go.
 type play struct {
 	options  string // of the object, and the play's own
 	scripts  []string
@@ -93,6 +94,7 @@ type actor struct {
 	s    *Object // of v, in most plays not used as one
 	b    *boxes.Boxes
 	e    *butterfly.Engine // in place of b
+	k    *rows.Engine      // the same
 	play *play
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
@@ -138,6 +140,10 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 		s := &v.Object
 		s.Kind, s.Data = "segment", make([]byte, 8)
 		s.Number(w.job, 1, "s")
+		if p.keyed() {
+			all[r] = &actor{w: w, v: v, s: s}
+			continue
+		}
 		if m.Graph.InStages() {
 			all[r] = staged(v, p, all, log)
 			continue
@@ -166,9 +172,12 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 			panic(err)
 		}
 	}
-	if m.Graph.InStages() {
+	switch {
+	case p.keyed():
+		keyedActors(p, job, all, log)
+	case m.Graph.InStages():
 		joinStages(job, all)
-	} else {
+	default:
 		for _, a := range all {
 			a.b.Explored(m.Mode, p.own(survive) > 0)
 		}
@@ -189,7 +198,7 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 				others = append(others, o)
 			}
 		}
-		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgdDrRYyzomMnNQhHjA") }) {
+		if !slices.ContainsFunc(p.scripts, func(s string) bool { return strings.ContainsAny(s, "bBgdDrRYyzomMnNQhHjAuUV") }) {
 			continue
 		}
 		out, in, err := job.Box(r, rdma.Spec{Bytes: 128 + len(a.s.Data), Mode: rdma.Queue(1)}, others)
@@ -213,7 +222,7 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 					t.Fail("%v", err)
 				}
 			}
-			if a.e != nil {
+			if a.b == nil {
 				a.s.way.Use(rdma.Everyone(n))
 			}
 			a.perform(p.scripts[r])
@@ -252,6 +261,9 @@ func (a *actor) sparse() bool { return a.b != nil && a.b.Codec.Repeats() }
 // on.
 func (a *actor) local() []any {
 	s := a.s
+	if a.k != nil {
+		return append(a.k.State(), s.Member.State(), a.w.job.State(), a.levels)
+	}
 	if a.e != nil {
 		return append(a.e.State(), s.Member.State(), a.w.job.State(), a.made, a.upTo, a.given, s.Data)
 	}
@@ -306,6 +318,8 @@ func (a *actor) perform(script string) {
 			err = a.reduce(ctx, step)
 		case 'S', 'T', 'P', 'G', 'h', 'H', 'j', 'A':
 			err = a.change(ctx, step)
+		case 'u', 'U', 'V':
+			err = a.share(ctx, step)
 		case 'v':
 			err = a.kept()
 		case 'b':

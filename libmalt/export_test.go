@@ -20,8 +20,8 @@ func AddRoute(fits func(v *Vector) bool, make func(o core.Boxed, bytes int) (cor
 func AddEngine(fits func(v *Vector) bool, make func(o core.Object, slack uint64, bytes int) (core.Engine, error)) {
 	engines = append(engines, struct {
 		fits func(v *Vector) bool
-		make func(v *Vector, o core.Object, bytes int) (core.Engine, error)
-	}{fits, func(v *Vector, o core.Object, bytes int) (core.Engine, error) {
+		make func(v *Vector, o core.Object, bytes int) (core.Carrier, error)
+	}{fits, func(v *Vector, o core.Object, bytes int) (core.Carrier, error) {
 		return make(o, v.mode.Load().Rule.N, bytes)
 	}})
 }

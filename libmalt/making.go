@@ -22,6 +22,9 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		s.kind, s.Kind = newVector, "vector"
 	}
 	mode, err := w.checked(name, options, s.kind)
+	if mode.keyed = v != nil && v.keyed; err == nil && mode.keyed {
+		err = mode.checkIDs()
+	}
 	if err == nil {
 		err = core.FirstOf(w.lasts(mode), w.replaceable(mode, v != nil))
 	}
@@ -31,6 +34,8 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 	var rows spvec.Shape
 	if v != nil {
 		switch {
+		case mode.keyed:
+			rows = v.rows
 		case mode.sparse == codec.Dense && v.inRows:
 			return say.Errorf(ErrInvalid, "an array has row set, but its vector is not sparse").Try("Leave row at 0, or make the vector with sparse=model or sparse=gradient.")
 		case mode.sparse != codec.Dense && v.dense != nil:
@@ -53,11 +58,12 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		s.Number(w.job, uint32(w.job.Calls()+1), name)
 		s.w = w
 		s.mode.Store(&mode)
-		m := &making{w: w, s: s, again: w.again != nil && w.again.donor >= 0}
-		if !mode.startOwn || m.again {
+		m := &making{w: w, again: w.again != nil && w.again.donor >= 0}
+		if !mode.startOwn && !mode.keyed || m.again {
 			m.values = v
 		}
 		err := s.travel(v, rows, bytes)
+		m.way = s.way
 		if err == nil {
 			memory := s.way.Memory()
 			if m.heir() {
@@ -118,6 +124,9 @@ func (w *World) lasts(m mode) error {
 	case m.fold.Changes() && m.Graph.InStages() && w.job.Tape != nil:
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s can be neither recorded nor replayed", m.fold, m.Graph).
 			Try("Take graph=all, or leave MALT_RECORD and MALT_REPLAY out.")
+	case m.keyed && w.job.Survives():
+		return say.Errorf(ErrUnsupported, "a vector with ids cannot go on when ranks die").
+			At("a dead rank's rows are lost, and its part of the others'").Try("Take on_death=stop, the default.")
 	case m.fold.Changes() && m.Graph.InStages() && w.job.Survives():
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s cannot go on when ranks die", m.fold, m.Graph).
 			Try("Take graph=all, or on_death=stop.")
@@ -153,7 +162,7 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 		}
 		what := core.OpOf(s.Called("configure"), mode.agreed(), &s.Member)
 		return s.Job.Run(ctx, what, func() (core.Stepper, error) {
-			m := &making{w: s.w, s: s}
+			m := &making{w: s.w, way: s.way}
 			m.start(what, mode, nil)
 			m.done = func() {
 				s.way.Use(m.part.View())
@@ -169,7 +178,7 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 // that everyone has. It is one collective call in two or three parts.
 type making struct {
 	w      *World
-	s      *Object
+	way    way
 	values *Vector // gets rank 0's values; nil: every rank has its own
 	stage  int
 	part   *core.Collective // under way; while joining the one to come
@@ -198,7 +207,7 @@ const (
 func (m *making) start(what string, mode mode, failure error) {
 	m.failure = failure
 	if m.failure == nil {
-		m.failure = m.s.way.Publish(mode.Mode, mode.agreed())
+		m.failure = m.way.Publish(mode.Mode, mode.agreed())
 	}
 	m.told = &keep{} // nothing, or why a rank failed
 	m.part = m.w.job.Collective(what, nil, nil, m.told)
@@ -256,7 +265,7 @@ func (m *making) clock() []byte {
 	if !m.heir() {
 		return nil
 	}
-	return binary.LittleEndian.AppendUint64(nil, m.s.Clock())
+	return binary.LittleEndian.AppendUint64(nil, m.values.Clock())
 }
 
 // fill has the ranks get the values of rank 0, and new processes those of a rank that is left.
@@ -285,7 +294,7 @@ func (m *making) outcomes() error {
 // give up.
 func (m *making) join() (bool, error) {
 	if m.w.job.Size == 1 {
-		err := m.s.way.Join(context.Background())
+		err := m.way.Join(context.Background())
 		return err == nil, err
 	}
 	if m.found != nil && m.w.job.Undecided(m.found) {
@@ -298,7 +307,7 @@ func (m *making) join() (bool, error) {
 		ctx, m.stop = context.WithCancel(context.Background())
 		m.joined = make(chan error, 1)
 		go func() {
-			m.joined <- m.s.way.Join(ctx)
+			m.joined <- m.way.Join(ctx)
 			m.w.job.T.Wake()
 		}()
 	}
@@ -339,8 +348,8 @@ func (m *making) abandon() {
 		m.stop()
 		<-m.joined
 	}
-	if m.s.way != nil {
-		m.s.way.Abandon()
+	if m.way != nil {
+		m.way.Abandon()
 	}
 	if m.undo != nil {
 		m.undo()

@@ -96,7 +96,7 @@ func (o *Object) Stats() (Stats, error) {
 func (o *Object) Describe() string {
 	m := o.mode.Load()
 	text := "name=" + o.Name + " " + m.agreed()
-	if o.kind == newVector && !m.fold.Changes() {
+	if o.kind == newVector && !m.fold.Changes() && !m.keyed {
 		text += " fold=" + m.fold.String()
 	}
 	return text

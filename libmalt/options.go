@@ -55,6 +55,7 @@ type mode struct {
 	fold              reduce.Op
 	startOwn          bool
 	sparse            codec.Kind
+	keyed             bool // its rows have ids, which no option says
 }
 
 // takers are what accepts an option.
@@ -185,8 +186,8 @@ func (m mode) checkFold(old mode, of takers) error {
 	return nil
 }
 
-// agreed is the part of m that all ranks must have alike: a fold other than that of changes
-// is each rank's own business.
+// agreed is the part of m that all ranks must have alike: a fold other than that of changes, and of
+// rows with ids, is each rank's own business.
 func (m mode) agreed() string {
 	s := "graph=" + m.Graph.String() + " consistency=" + m.Rule.String()
 	if m.Even {
@@ -198,7 +199,7 @@ func (m mode) agreed() string {
 	if m.sparse != codec.Dense {
 		s += " sparse=" + m.sparse.String()
 	}
-	if m.fold.Changes() {
+	if m.fold.Changes() || m.keyed {
 		s += " fold=" + m.fold.String()
 	}
 	return s

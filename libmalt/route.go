@@ -1,6 +1,9 @@
 package libmalt
 
 import (
+	"fmt"
+
+	"malt/graphs"
 	"malt/libmalt/boxes"
 	"malt/libmalt/butterfly"
 	"malt/libmalt/codec"
@@ -9,6 +12,7 @@ import (
 	"malt/libmalt/reduce"
 	"malt/libmalt/route/hosts"
 	"malt/libmalt/route/shared"
+	"malt/libmalt/rows"
 	"malt/libmalt/spvec"
 )
 
@@ -32,12 +36,28 @@ var routes = []struct {
 // only place that names one.
 var engines = []struct {
 	fits func(v *Vector) bool
-	make func(v *Vector, o core.Object, bytes int) (core.Engine, error)
+	make func(v *Vector, o core.Object, bytes int) (core.Carrier, error)
 }{
-	{inStages, func(v *Vector, o core.Object, bytes int) (core.Engine, error) {
+	{inStages, func(v *Vector, o core.Object, bytes int) (core.Carrier, error) {
 		m := v.mode.Load()
 		return butterfly.New(o, m.Graph, m.fold, bytes)
 	}},
+	{func(v *Vector) bool { return v.keyed }, func(v *Vector, _ core.Object, _ int) (core.Carrier, error) {
+		return keyed(v, v.rows, v.ids)
+	}},
+}
+
+// keyed has rows with ids meet in the stages of the graph: on all in one.
+func keyed(v *Vector, row spvec.Shape, ids rows.Ids) (core.Meeting, error) {
+	m := v.mode.Load()
+	g, size := m.Graph, v.Job.Size
+	if !g.InStages() && size > 1 {
+		var err error
+		if g, err = graphs.Parse(fmt.Sprintf("butterfly:%d", size), size); err != nil {
+			return nil, err
+		}
+	}
+	return rows.New(core.Carried{M: &v.Member}, g, m.fold, row, ids)
 }
 
 // inStages tells whether changes go through the stages of a butterfly.
@@ -76,8 +96,13 @@ func (o *Object) travel(v *Vector, rows spvec.Shape, bytes int) error {
 				return err
 			}
 			m := o.mode.Load()
-			b := engine.New(&o.Member, made, m.fold, m.Rule.Slack())
-			o.way, o.Body = b, b
+			switch made := made.(type) {
+			case core.Engine:
+				o.way = engine.New(&o.Member, made, m.fold, m.Rule.Slack())
+			case core.Meeting:
+				o.way = engine.Meet(&o.Member, made)
+			}
+			o.Body = o.way
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/rows"
 	"malt/libmalt/rule"
 	"malt/libmalt/spvec"
 )
@@ -19,8 +20,10 @@ type Vector struct {
 	arrays []reduce.Run // one per array
 	runs   []reduce.Run // neighbours of one type joined
 	rows   spvec.Shape
-	dense  error // why it cannot be sparse
-	inRows bool  // it was said how long rows are
+	dense  error    // why it cannot be sparse
+	inRows bool     // it was said how long rows are
+	keyed  bool     // they have ids
+	ids    rows.Ids // while it is made
 
 	reductions [reduce.MeanChanges + 1]string // what each allreduce is called, once it was made
 	reduction  *core.Collective               // the last allreduce, which the next one reuses
@@ -38,6 +41,16 @@ func (w *World) NewVector(ctx context.Context, arrays []Array, name, options str
 	v := &Vector{}
 	v.rows, v.dense = shapeOf(arrays)
 	v.inRows = slices.ContainsFunc(arrays, func(a Array) bool { return a.Row != 0 })
+	v.keyed = slices.ContainsFunc(arrays, func(a Array) bool { return a.IDs != nil || a.Wants != nil })
+	shape := describe(arrays)
+	if v.keyed {
+		var err error
+		if v.rows, err = keyedShape(arrays); err != nil {
+			return nil, err
+		}
+		v.ids = rows.Ids{Rows: arrays[0].IDs, Wants: arrays[0].Wants}
+		shape = describeKeyed(arrays[0], v.rows)
+	}
 	bytes, err := v.layout(arrays)
 	if err != nil {
 		return nil, err
@@ -47,9 +60,10 @@ func (w *World) NewVector(ctx context.Context, arrays []Array, name, options str
 			reduce.Copy(v.Array(i), a.Init)
 		}
 	}
-	if err := w.makeVector(ctx, v, made{name, options, describe(arrays), bytes}, init); err != nil {
+	if err := w.makeVector(ctx, v, made{name, options, shape, bytes}, init); err != nil {
 		return nil, err
 	}
+	v.ids = rows.Ids{} // they are the caller's
 	return v, nil
 }
 
@@ -147,7 +161,12 @@ func (v *Vector) SyncSlack(ctx context.Context, weight float64, slack uint64) (i
 
 // Age is, of a vector of changes, how many clocks of the rank that was farthest behind the
 // last gather lacked, of those that are not away.
-func (v *Vector) Age() uint64 { return v.way.Age() }
+func (v *Vector) Age() uint64 {
+	if v.keyed { // its way may change
+		return 0
+	}
+	return v.way.Age()
+}
 
 // SyncRows is Sync with a scatter of these rows; see ScatterRows.
 func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (int, error) {
@@ -159,6 +178,9 @@ func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (in
 // Collective. op: mean, sum, min, max, or of changes the vector's own fold: all changes
 // of all ranks. After an error parts of the values may be combined already.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
+	if err := v.alike("allreduce"); err != nil {
+		return err
+	}
 	return v.Alone(func() error {
 		v.w.keepsFirst("v.allreduce")
 		o, err := reduce.ParseOp(op)
@@ -207,6 +229,9 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	if err := v.w.checkRoot(root); err != nil {
 		return err
 	}
+	if err := v.alike("broadcast"); err != nil {
+		return err
+	}
 	v.w.keepsFirst("v.broadcast")
 	return v.Alone(func() error {
 		name := core.OpOf(v.Called("broadcast"), fmt.Sprintf("root=%d", root), &v.Member)
@@ -224,7 +249,12 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 }
 
 // Row is the length in bytes of a row of a sparse vector; 0: it is not sparse.
-func (v *Vector) Row() int { return v.way.Row() }
+func (v *Vector) Row() int {
+	if v.keyed { // as in Age
+		return 0
+	}
+	return v.way.Row()
+}
 
 // Whole is the i-th of the updates that Begin has found, laid out as the vector
 // is, valid until End. Rows that the update does not mention are, of a model,

@@ -10,43 +10,69 @@ import (
 	"malt/libmalt/reduce"
 )
 
-// Body is the body of an object that an engine carries.
-type Body struct {
+// carried is what both bodies are.
+type carried struct {
 	*core.Member
-	Engine core.Engine
-
-	fold  reduce.Op
-	slack uint64
-	used  bool
-	calls struct{ scatter, gather, sync call }
+	carrier core.Carrier
+	used    bool
 }
 
-// New is for an object with that fold, whose gathers have that slack.
-func New(m *core.Member, e core.Engine, fold reduce.Op, slack uint64) *Body {
-	return &Body{Member: m, Engine: e, fold: fold, slack: slack}
-}
+func (b *carried) Memory() []byte { return b.carrier.Memory() }
 
-func (b *Body) Memory() []byte { return b.Engine.Memory() }
-
-// Publish has nothing to do: what others read the engine has published when it was made.
-func (b *Body) Publish(boxes.Mode, string) error {
+// Publish has nothing to do: what others read the carrier has published when it was made.
+func (b *carried) Publish(boxes.Mode, string) error {
 	if b.used {
 		return say.Errorf(core.ErrUnsupported, "%s cannot be configured", b).At("an engine carries it").Try("Make a new vector.")
 	}
 	return nil
 }
 
-func (b *Body) Join(ctx context.Context) error { return b.Engine.Join(ctx) }
+func (b *carried) Join(ctx context.Context) error { return b.carrier.Join(ctx) }
+
+func (b *carried) Abandon() {
+	if !b.used {
+		_ = b.carrier.Close() // there is an error to tell already
+	}
+}
+
+func (b *carried) Row() int     { return 0 }
+func (b *carried) CountLost()   { b.carrier.Count(b.Counts.Edges) }
+func (b *carried) Leave() error { return b.carrier.Close() }
+
+// Begin is for folds of the user's, which an engine has not.
+func (b *carried) Begin(context.Context) ([]codec.Update, error) {
+	return nil, say.Errorf(core.ErrUnsupported, "%s: this vector has no updates to fold one by one", b.Called("gather")).At("an engine carries it").Try("Call gather() without fold=.")
+}
+
+func (b *carried) Whole(int) ([]byte, error) { return nil, b.End(false) }
+
+func (b *carried) End(bool) error {
+	return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
+}
+
+// withRows is the error for rows= of a call.
+func (b *carried) withRows(method string) error {
+	return say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called(method)).At("an engine carries it").Try("Leave it out.")
+}
+
+// Body is the body of an object that an engine carries.
+type Body struct {
+	carried
+	Engine core.Engine
+
+	fold  reduce.Op
+	slack uint64
+	calls struct{ scatter, gather, sync call }
+}
+
+// New is for an object with that fold, whose gathers have that slack.
+func New(m *core.Member, e core.Engine, fold reduce.Op, slack uint64) *Body {
+	return &Body{carried: carried{Member: m, carrier: e}, Engine: e, fold: fold, slack: slack}
+}
 
 func (b *Body) Use(core.View) {
 	b.used = true
 	b.Engine.Settled(nil)
-}
-
-func (b *Body) Abandon() {
-	if !b.used {
-		_ = b.Engine.Close() // there is an error to tell already
-	}
 }
 
 // Settled comes after the level of its call: all ranks are at the same clock then.
@@ -55,12 +81,8 @@ func (b *Body) Settled(summed []int) {
 	b.Engine.Settled(summed)
 }
 
-func (b *Body) Share() ([]byte, uint64) { return b.Engine.Share() }
-func (b *Body) Age() uint64             { return b.Engine.Age() }
-func (b *Body) Row() int                { return 0 }
-func (b *Body) CountLost()              { b.Engine.Count(b.Counts.Edges) }
-
-func (b *Body) Leave() error             { return b.Engine.Close() }
+func (b *Body) Share() ([]byte, uint64)  { return b.Engine.Share() }
+func (b *Body) Age() uint64              { return b.Engine.Age() }
 func (b *Body) Writers(late []int) []int { return b.Engine.Writers(late) }
 
 // CatchUp carries out what a collective call has asked for.
@@ -110,7 +132,7 @@ func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
 // Sync is both.
 func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, slack int, _ reduce.Op) (int, error) {
 	if rows != nil {
-		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called("sync")).At("an engine carries it").Try("Leave it out.")
+		return 0, b.withRows("sync")
 	}
 	if err := boxes.CheckWeight(weight); err != nil {
 		return 0, err
@@ -124,17 +146,6 @@ func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, slack int
 		c.then = func(c *call) { c.gather(most) }
 	})
 	return len(b.Job.View().Ranks) - 1, err
-}
-
-// Begin is for folds of the user's, which an engine has not.
-func (b *Body) Begin(context.Context) ([]codec.Update, error) {
-	return nil, say.Errorf(core.ErrUnsupported, "%s: this vector has no updates to fold one by one", b.Called("gather")).At("an engine carries it, with fold=%s", b.fold).Try("Call gather() without fold=.")
-}
-
-func (b *Body) Whole(int) ([]byte, error) { return nil, b.End(false) }
-
-func (b *Body) End(bool) error {
-	return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
 }
 
 // run carries out a call that begin makes.

@@ -247,7 +247,7 @@ func (c *Collective) checkReaders() error {
 	for _, r := range c.view.Ranks {
 		if r != c.Job.Rank {
 			if err := c.gone(r, c.Job.T.State(r)); err != nil && err != errAttempt {
-				return c.because(r, err)
+				return c.Because(r, err)
 			}
 		}
 	}
@@ -367,7 +367,7 @@ func (c *Collective) look() error {
 		there, err := c.peek(r)
 		if err == nil {
 			if err = c.gone(r, c.Job.T.State(r)); err != nil && err != errAttempt {
-				err = c.because(r, err)
+				err = c.Because(r, err)
 			}
 		}
 		if err != nil {

@@ -6,23 +6,47 @@ import (
 	"malt/libmalt/reduce"
 )
 
-// Engine carries a vector without boxes. What it sends, when a gather may go on, and what
-// the array is after it, is the engine's concern; clock, statistics, marks, timeouts and
-// errors are not.
-type Engine interface {
+// Carrier carries a vector without boxes: as an Engine or as a Meeting. What it sends, when a call
+// may go on, and what the array is after it, is its own concern; clock, statistics, marks,
+// timeouts and errors are not.
+type Carrier interface {
 	// Memory is as of a Route.
 	Memory() []byte
-	// Join waits until the other ranks have made their engines; Close leaves it: no rank
+	// Join waits until the other ranks have made their carriers; Close leaves it: no rank
 	// waits for this one in it any longer.
 	Join(ctx context.Context) error
 	Close() error
+	// Late are the ranks that the last step of a call lacked.
+	Late() []int
+	// Count adds what has gone to each, and has come from it, since the last time.
+	Count(edges []Edge)
+}
+
+// Meeting is a carrier whose ranks meet in each sync: it is a collective call.
+type Meeting interface {
+	Carrier
+	// Begin begins the sync that is the collective call of that number. Step goes on with it,
+	// and never blocks; it is done, once and for all, when the others need no more of this rank,
+	// and all has come.
+	// Finish makes that the result. A call that has been given up gets no more steps, and has
+	// changed nothing that the program sees.
+	Begin(number uint64)
+	Step() (done bool, err error)
+	Finish()
+	// Wanted is what a sync brings besides the array: rows, and a byte for each, 1 if no rank
+	// holds it.
+	Wanted() (values, missing []byte)
+}
+
+// Engine is a carrier that sends and takes what has come, each at its time.
+type Engine interface {
+	Carrier
 
 	// Scatter sends the array as it is, with that weight, at clock. Gather takes what has
-	// come, at the clock of the last scatter, with that slack. Late are the ranks that the
-	// last step of either lacked; Age is how far the last gather was behind.
+	// come, at the clock of the last scatter, with that slack. Age is how far the last gather
+	// was behind.
 	Scatter(clock uint64, weight float64) Stepper
 	Gather(clock, slack uint64) Stepper
-	Late() []int
 	Age() uint64
 
 	// Level says that a collective call has lifted the clock of this rank; Settled, that all
@@ -35,10 +59,8 @@ type Engine interface {
 	AllReduce(c Call, op reduce.Op) Stepper
 	Writers(late []int) []int
 
-	// Moved is how many bytes a scatter moves to another rank. Count adds what has gone to
-	// each, and has come from it, since the last time.
+	// Moved is how many bytes a scatter moves to another rank.
 	Moved(rank int) int
-	Count(edges []Edge)
 }
 
 // Server is an engine whose object has been closed, while other ranks may need it.

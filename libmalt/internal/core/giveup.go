@@ -187,6 +187,15 @@ func (c *Collective) gone(rank int, state error) error {
 	return nil
 }
 
+// Gone is the error where rank takes part in the call no longer. A rank that is not needed may
+// have completed it, and have given up a later one, or left.
+func (c *Collective) Gone(rank int, needed bool) error {
+	if mark, _ := c.Job.Marks.Get(rank, MarkGaveUp); !needed && mark>>FaultBits != c.n {
+		return nil
+	}
+	return c.gone(rank, c.Job.T.State(rank))
+}
+
 // explain is err, or where that says that a rank has left the call, why it may have:
 // the ranks are in different ones. It may have had no room to say so.
 func (c *Collective) explain(err error) error {
@@ -212,9 +221,9 @@ func (c *Collective) explain(err error) error {
 	return err
 }
 
-// because is err, or where that says that rank gave the call up, or has ended since,
+// Because is err, or where that says that rank gave the call up, or has ended since,
 // the reason that it may have left behind what it sent: nobody needs that any more.
-func (c *Collective) because(rank int, err error) error {
+func (c *Collective) Because(rank int, err error) error {
 	if DeathIn(err) != nil {
 		return err
 	}

@@ -79,6 +79,10 @@ class Memory:
         self._open = status == lib.MALT_EBUSY
         return status
 
+    def outlive(self) -> None:
+        """Leave the object, which goes on with other memory, to that."""
+        self._open = False
+
     def book(self) -> None:
         """Hand the counters on before they are gone."""
         if self._open and _bookkeeper is not None:

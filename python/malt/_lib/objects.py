@@ -22,7 +22,8 @@ from .waiting import JOB, Place, milliseconds, seconds
 __all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
 
 T = TypeVar("T")
-Parts: TypeAlias = "tuple[np.ndarray[Any, Any], ...]"
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Parts: TypeAlias = "tuple[Array, ...]"
 
 
 class Update(NamedTuple):
@@ -239,6 +240,29 @@ class Object(Place):
                 )
             JOB.together(lib.malt_object_configure, timeout, self.handle, told)
 
+    def configure_rows(
+        self, ids: Array, wants: Array | None, dtype: np.dtype[Any], timeout: float | None
+    ) -> tuple[Array, Array, Array]:
+        """Give the vector other rows; returns what `rows` does."""
+        with self.claim(), JOB.claim():
+            JOB.together(lib.malt_vector_configure_rows, timeout, self.handle, *_numbers(ids), *_numbers(wants))
+            self.memory.outlive()
+            return self.rows(dtype)
+
+    def rows(self, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+        """Return the array of a vector with ids, the wanted rows, and which of these are missing, all flat."""
+        pointers, count = [ffi.new("void **"), ffi.new("void **"), ffi.new("uint8_t **")], ffi.new("uint64_t *")
+        check(lib.malt_object_data(self.handle, 0, pointers[0], count))
+        own = int(count[0])
+        check(lib.malt_vector_wanted(self.handle, pointers[1], pointers[2], count))
+        first, wanted, missing = (int(ffi.cast("uintptr_t", p[0])) for p in pointers)
+        marks = int(count[0]) if missing else 0
+        end = wanted + int(count[0]) * self.row
+        self.memory = Memory(pointers[0][0], max(first + own, end, missing + marks) - first, self.handle)
+        raw = np.asarray(self.memory)
+        parts = [raw[at - first :][:n] for at, n in ((first, own), (wanted, end - wanted), (missing or end, marks))]
+        return parts[0].view(dtype), parts[1].view(dtype), parts[2].view(np.bool_)
+
     # Looking, and leaving.
 
     def clock(self) -> int:
@@ -292,6 +316,13 @@ def _borrowed(rows: np.ndarray[Any, Any]) -> tuple[Any, int]:
     return ffi.from_buffer("int64_t[]", rows) if len(rows) else ffi.new("int64_t[1]"), len(rows)
 
 
+def _numbers(ids: Array | None) -> tuple[Any, int]:
+    """Return an array of uint64 as C wants it, where NULL means that there is none."""
+    if ids is None:
+        return ffi.NULL, 0
+    return ffi.from_buffer("uint64_t[]", ids) if len(ids) else ffi.new("uint64_t[1]"), len(ids)
+
+
 def check_vector(name: str | None, options: str) -> None:
     """Raise what `new_vector` would raise for a name and options. Not collective."""
     check(lib.malt_vector_check(encoded(name), encoded(options)))
@@ -304,11 +335,13 @@ def new_vector(
     timeout: float | None,
     *,
     row: int = 0,
+    ids: Array | None = None,
+    wants: Array | None = None,
 ) -> tuple[Object, list[np.ndarray[Any, Any]]]:
     """Make a vector of arrays, each a shape, a dtype and contiguous first values or None for zeros.
 
-    A sparse one has an array with rows of so many elements. Returns it with one
-    flat view per array.
+    A sparse one, and one with ids, has an array with rows of so many elements. Returns it with one
+    flat view per array, or with ids what `Object.rows` does.
     """
     spec = ffi.new("malt_array[]", len(arrays))
     keep = []  # what is pointed at has to outlive the call
@@ -318,16 +351,25 @@ def new_vector(
         if init is not None and a.count:
             keep.append(ffi.from_buffer(init))
             a.init = keep[-1]
+        if ids is not None:
+            for name_of, numbers in (("ids", ids), ("wants", wants)):
+                pointer, count = _numbers(numbers)
+                keep.append(pointer)
+                setattr(a, name_of, pointer)
+            a.nwants = count
     called, told = encoded(name), encoded(options)
+
+    def views(vector: Object) -> list[Array]:
+        vector.row = row * arrays[0][1].itemsize
+        return _views(vector, [dtype for _, dtype, _ in arrays]) if ids is None else list(vector.rows(arrays[0][1]))
+
     with JOB.claim():
-        made, views = _opened(
+        return _opened(
             "vector",
             lambda ms, out: lib.malt_vector_new(spec, len(arrays), called, told, ms, out),
             timeout,
-            lambda vector: _views(vector, [dtype for _, dtype, _ in arrays]),
+            views,
         )
-        made.row = row * arrays[0][1].itemsize
-        return made, views
 
 
 def _opened(

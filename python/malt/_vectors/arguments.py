@@ -12,19 +12,19 @@ from .arrays import Spec
 __all__ = ["check_every", "number", "row_elements"]
 
 
-def row_elements(arrays: Sequence[Spec]) -> int:
-    """Return how many elements a row of a sparse vector of these arrays has."""
+def row_elements(arrays: Sequence[Spec], option: str) -> int:
+    """Return how many elements a row of a vector of these arrays has, which ``option`` sends by rows."""
     if len(arrays) != 1:
         raise ValueError(
             lines(
-                f"sparse= with {len(arrays)} arrays",
-                "a sparse vector has one array, whose first axis counts its rows",
+                f"{option} with {len(arrays)} arrays",
+                "rows are those of one array, whose first axis counts them",
                 "Make a vector of each array.",
             )
         )
     shape = arrays[0].shape
     if not shape:
-        raise ValueError(lines("sparse= and an array without axes", "expected at least one axis, for the rows"))
+        raise ValueError(lines(f"{option} and an array without axes", "expected at least one axis, for the rows"))
     return max(1, math.prod(shape[1:]))
 
 

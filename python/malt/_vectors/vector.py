@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _lib
+from .._errors import UnsupportedError
 from .._guide import lines
 from .._job import world
 from .._options import choose, misspelt, spelled
 from ..typing import ChangesName, Consistency, Op, Sparse, Start, Uneven
 from . import folds
-from .arguments import check_every, number, row_elements
+from .arguments import check_every, number
 from .arrays import Array, Spec, assign, specs
 from .distance import distance
 from .every import Calls
@@ -23,6 +24,7 @@ from .exchange import Exchange, options, receivers_of
 from .folds import Fold
 from .graph import GraphLike
 from .idle import Idle
+from .ids import numbers, row_of
 from .listeners import Marks, listeners, marks
 from .rows import Named, RowsLike, index, representation
 
@@ -105,6 +107,15 @@ class Vector(Exchange, Generic[Element]):
         "error" is not possible in ``async``, which waits for no rank.
     start : {"same", "own"}
         Whether every rank starts with rank 0's values, or with its own.
+    ids : array of int, optional
+        For a vector of one array: each rank holds other rows, and these are their ids, any
+        64-bit numbers, one for each index of the first axis. `sync` is then a collective call that
+        combines the rows with equal ids of all ranks: with ``fold="sum"``, ``"mean"``,
+        ``"min"`` or ``"max"``, on ``all`` or ``butterfly``, in ``bsp``. An id that a rank names
+        twice counts twice. Only these rows travel, and each rank starts with its own.
+    wants : array of int, optional
+        The ids of the rows that `sync` brings into `wanted`, in this order. By default the result
+        goes into the array.
     dtype : float32 or float64, optional
         Converts the arrays. Zeros are float64 by default.
     name : str, optional
@@ -135,7 +146,8 @@ class Vector(Exchange, Generic[Element]):
     ----------
     MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3 (vectors, scatter
     and gather); ``ssp`` is stale synchronous parallel (Ho et al., NIPS
-    2013); ``notify-ack`` comes from MALT-2.
+    2013); ``notify-ack`` comes from MALT-2; rows with ids are the sparse allreduce of Zhao and
+    Canny (2013).
 
     Examples
     --------
@@ -162,6 +174,8 @@ class Vector(Exchange, Generic[Element]):
         sparse: Literal[False] | Sparse = False,
         uneven: Uneven | None = None,
         start: Start = "same",
+        ids: npt.ArrayLike | None = None,
+        wants: npt.ArrayLike | None = None,
         dtype: type[Element] | np.dtype[Element] | type[float] | str | None = None,
         name: str | None = None,
         **unknown: NoReturn,
@@ -170,7 +184,8 @@ class Vector(Exchange, Generic[Element]):
             raise misspelt(unknown, Vector)
         self._sparse = representation(sparse)
         self._specs, self._is_list = specs(data, dtype)
-        row = 0 if self._sparse is None else row_elements(self._specs)
+        self._ids, self._wants = numbers("ids", ids), numbers("wants", wants)
+        row = row_of(self._specs, self._sparse, fold, self._ids, self._wants)
         choose("start", start, get_args(Start))
         if uneven is None:
             uneven = "error" if self._sparse == "gradient" else "ok"
@@ -187,8 +202,12 @@ class Vector(Exchange, Generic[Element]):
         folds.check(fold)
         world.init()
         text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, sparse=self._sparse)
-        made, flat = _lib.new_vector([(s.shape, s.dtype, s.init) for s in self._specs], name, text, None, row=row)
+        parts = [(s.shape, s.dtype, s.init) for s in self._specs]
+        made, flat = _lib.new_vector(parts, name, text, None, row=row, ids=self._ids, wants=self._wants)
+        del parts
         self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
+        if self._ids is not None:
+            flat = self._take_rows(flat)
         self._arrays = tuple(a.reshape(s.shape) for a, s in zip(flat, self._specs, strict=True))
         self._cuts = tuple(_cut(a, made.memory.address) for a in self._arrays)
         self._own_fold = None if isinstance(fold, str) else fold
@@ -196,7 +215,8 @@ class Vector(Exchange, Generic[Element]):
         self._sent: Marks = []  # where listeners were at a scatter whose gather is due
         self._named = None if self._sparse is None else Named()  # rows of calls that were skipped
         super().__init__(made)
-        self._idle = Idle(self._arrays, data) if made.memory.nbytes <= Idle.LARGEST else None
+        watched = self._ids is None and made.memory.nbytes <= Idle.LARGEST
+        self._idle = Idle(self._arrays, data) if watched else None
         self._simplify()
 
     # ---------------------------------------------------------------- memory
@@ -255,6 +275,32 @@ class Vector(Exchange, Generic[Element]):
     @flat.setter
     def flat(self, value: npt.ArrayLike) -> None:
         assign(self.flat, value, f"the flat array of {self._object.name}")
+
+    @property
+    def wanted(self) -> npt.NDArray[Element]:
+        """The rows with the ids in ``wants``, in their order, as the last `sync` brought them.
+
+        A row that no rank holds is 0: see `missing`. Without ``wants`` this is `array`. The view
+        stays valid as long as it is referenced; `configure` makes another one.
+        """
+        return self._rows_with_ids()[0]
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """For each row of `wanted`, whether no rank holds it."""
+        return self._rows_with_ids()[1]
+
+    def _rows_with_ids(self) -> tuple[Array, Array]:
+        if self._ids is None:
+            raise ValueError(lines(f"{self._object.name} has no ids", do="Make the vector with ids= and wants=."))
+        return self._wanted, self._missing
+
+    def _take_rows(self, flat: Sequence[Array]) -> list[Array]:
+        """Keep what comes with the array of a vector with ids, which is returned, flat."""
+        array, wanted, missing = flat
+        self._wanted = wanted.reshape((-1 if wanted.size else len(missing), *self._specs[0].shape[1:]))
+        self._missing = missing if self._wants is not None else np.zeros(len(self._wanted), np.bool_)
+        return [array]
 
     # --------------------------------------------------------- over the graph
 
@@ -629,6 +675,8 @@ class Vector(Exchange, Generic[Element]):
         ...     v.distance()
         0.0
         """
+        if self._ids is not None:
+            raise UnsupportedError(lines(f"{self._object.name} has other rows on each rank", "it has no distance"))
         self._take()
         return distance(self.arrays, timeout)
 
@@ -638,9 +686,11 @@ class Vector(Exchange, Generic[Element]):
         graph: GraphLike | None = None,
         consistency: Consistency | None = None,
         fold: Fold | None = None,
+        ids: npt.ArrayLike | None = None,
+        wants: npt.ArrayLike | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Change graph, consistency or fold. Collective.
+        """Change graph, consistency or fold, or the rows of a vector with ids. Collective.
 
         Updates that were not gathered yet count as seen.
 
@@ -648,6 +698,10 @@ class Vector(Exchange, Generic[Element]):
         ----------
         graph, consistency, fold
             As for the constructor; None: unchanged.
+        ids, wants : array of int, optional
+            For a vector made with ``ids=``, which keeps the rest: its new rows, and the rows that it
+            wants; None: unchanged. `array`, `wanted` and `missing` are new arrays then, of
+            zeros if ``ids`` is given. All ranks give ``ids`` or ``wants``, or none does.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -663,6 +717,11 @@ class Vector(Exchange, Generic[Element]):
         ...     v.graph, v.consistency
         (Graph('ring', size=1), 'async')
         """
+        if ids is not None or wants is not None:
+            if graph is not None or consistency is not None or fold is not None:
+                raise ValueError(lines("ids= or wants= with graph=, consistency= or fold=", do="Make a new vector."))
+            self._configure_rows(numbers("ids", ids), numbers("wants", wants), timeout)
+            return
         if fold is not None:
             folds.check(fold)
         self._object.configure(options(graph, consistency, fold=_built_in(fold)), timeout)
@@ -670,6 +729,19 @@ class Vector(Exchange, Generic[Element]):
         if fold is not None:
             self._own_fold = None if isinstance(fold, str) else fold
             self._simplify()
+
+    def _configure_rows(self, ids: Array | None, wants: Array | None, timeout: float | None) -> None:
+        old = self._rows_with_ids() and self._arrays[0]
+        rows = self._ids if ids is None else ids
+        wanted = self._wants if wants is None else wants
+        flat = self._object.configure_rows(cast("Array", rows), wanted, old.dtype, timeout)
+        self._ids, self._wants = rows, wanted
+        self._specs = [Spec((len(cast("Array", rows)), *old.shape[1:]), old.dtype, None)]
+        self._arrays = (self._take_rows(flat)[0].reshape(self._specs[0].shape),)
+        if ids is None:
+            self._arrays[0][...] = old
+            if wanted is None:
+                self._wanted = self._arrays[0]
 
     def _simplify(self) -> None:
         """Find out which calls are nothing but the library's own, and need not look for more."""

@@ -51,7 +51,7 @@ func TestForkCoversHeader(t *testing.T) {
 }
 
 func TestFolds(t *testing.T) {
-	for _, name := range []string{"folds.c", "sparse.c"} {
+	for _, name := range []string{"folds.c", "sparse.c", "ids.c"} {
 		p := compile(t, source(name))
 		for _, size := range []int{1, 2, 3, 5} {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) { launch(t, size, p, nil, nil).wait(t) })

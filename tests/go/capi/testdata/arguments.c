@@ -57,6 +57,11 @@ static void making(void)
 	malt_array no_axes = {.count = 4, .dtype = MALT_FLOAT32, .axes = 1};
 	malt_array many_axes = {.count = 4, .dtype = MALT_FLOAT32, .shape = axes, .axes = 65};
 	malt_array far = {.count = 0, .dtype = MALT_FLOAT32, .shape = long_axis, .axes = 2};
+	uint64_t two_ids[] = {1, 2};
+	malt_array odd_ids = {.count = 4, .dtype = MALT_FLOAT32, .row = 3, .ids = two_ids};
+	malt_array only_wants = {.count = 4, .dtype = MALT_FLOAT32, .wants = two_ids, .nwants = 2};
+	malt_array no_wants = {.count = 2, .dtype = MALT_FLOAT32, .ids = two_ids, .nwants = 2};
+	malt_array with_ids = {.count = 2, .dtype = MALT_FLOAT32, .ids = two_ids};
 	malt_array endless = {.count = UINT64_MAX, .dtype = MALT_FLOAT64};
 	malt_array too_big = {.count = 1ull << 42, .dtype = MALT_FLOAT64};
 
@@ -69,6 +74,10 @@ static void making(void)
 	FAILS(MALT_EINVAL, "65 axes", malt_vector_new(&many_axes, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "axis 0", malt_vector_new(&far, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "not sparse", malt_vector_new(&in_rows, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "1 ids for 4 elements in rows of 3", malt_vector_new(&odd_ids, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "wants= without ids=", malt_vector_new(&only_wants, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "wants is NULL, but their number is 2", malt_vector_new(&no_wants, 1, NULL, NULL, -1, &h));
+	FAILS(MALT_EINVAL, "does not go with ids=", malt_vector_new(&with_ids, 1, NULL, "graph=ring", -1, &h));
 	FAILS(MALT_EINVAL, "18446744073709551615", malt_vector_new(&endless, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_ENOMEM, "free", malt_vector_new(&too_big, 1, NULL, NULL, -1, &h));
 	FAILS(MALT_EINVAL, "name", malt_vector_new(&a, 1, "two words", NULL, -1, &h));
@@ -108,6 +117,7 @@ static void one_vector(void)
 	malt_update u;
 	malt_totals totals;
 	malt_edge edges[2];
+	const uint8_t *missing;
 
 	OK(malt_vector_new(parts, 3, "several", "consistency=async", -1, &v));
 	OK(malt_object_data(v, 0, &p, &bytes));
@@ -139,6 +149,10 @@ static void one_vector(void)
 	FAILS(MALT_EINVAL, "fold is NULL", malt_vector_gather_with(v, NULL, NULL, -1, &folded));
 	FAILS(MALT_EINVAL, "clock", malt_object_clock(v, NULL));
 	FAILS(MALT_EINVAL, "age", malt_vector_age(v, NULL));
+	FAILS(MALT_EINVAL, "rows is NULL", malt_vector_wanted(v, NULL, NULL, NULL));
+	FAILS(MALT_EINVAL, "has no wanted rows", malt_vector_wanted(v, &q, &missing, NULL));
+	FAILS(MALT_EINVAL, "ids is NULL", malt_vector_configure_rows(v, NULL, 1, NULL, 0, -1));
+	FAILS(MALT_EINVAL, "has no ids", malt_vector_configure_rows(v, &need, 1, NULL, 0, -1));
 	FAILS(MALT_EINVAL, "slack=65537", malt_vector_sync_slack(v, 65537, 1, -1, NULL));
 	CHECK(sent == 0 && folded == 9);
 

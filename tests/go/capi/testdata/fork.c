@@ -48,6 +48,8 @@ static void everything(void)
 	REFUSED(malt_vector_sync_rows(h, NULL, 0, 1, -1, &u32));
 	REFUSED(malt_vector_sync_slack(h, 1, 1, -1, &u32));
 	REFUSED(malt_vector_age(h, &u64));
+	REFUSED(malt_vector_wanted(h, &p, NULL, &u64));
+	REFUSED(malt_vector_configure_rows(h, &u64, 1, NULL, 0, -1));
 	REFUSED(malt_vector_gather_rows(h, 0, &u, NULL, NULL, 0, &u64));
 	REFUSED(malt_object_gather_begin(h, -1, &u32));
 	REFUSED(malt_object_gather_update(h, 0, &u));

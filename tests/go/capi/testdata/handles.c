@@ -13,6 +13,7 @@ static void refused(malt_handle h, const char *words)
 	int32_t ranks[4];
 	malt_update u;
 	malt_graph_measures m;
+	const uint8_t *missing;
 
 	FAILS(MALT_EHANDLE, words, malt_object_data(h, 0, &p, &u64));
 	FAILS(MALT_EHANDLE, words, malt_vector_scatter(h, NULL, 0, 1, -1, &u64));
@@ -27,6 +28,8 @@ static void refused(malt_handle h, const char *words)
 	FAILS(MALT_EHANDLE, words, malt_object_configure(h, "", -1));
 	FAILS(MALT_EHANDLE, words, malt_object_clock(h, &u64));
 	FAILS(MALT_EHANDLE, words, malt_vector_age(h, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_wanted(h, &p, &missing, &u64));
+	FAILS(MALT_EHANDLE, words, malt_vector_configure_rows(h, &u64, 1, NULL, 0, -1));
 	FAILS(MALT_EHANDLE, words, malt_vector_sync_slack(h, 1, 1, -1, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_describe(h, NULL, 0, &u64));
 	FAILS(MALT_EHANDLE, words, malt_object_receivers(h, ranks, 4, &u32));

@@ -1,0 +1,95 @@
+package rows
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"malt/graphs"
+	"malt/rdma"
+)
+
+// FuzzLists: whatever a member of a group sends as its lists is refused, or gives a plan whose places
+// exist.
+func FuzzLists(f *testing.F) {
+	g, err := graphs.Parse("butterfly:2", 2)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ids, wants := []uint64{0, 5, math.MaxUint64}, []uint64{5, 7}
+	for _, wrong := range [][]byte{nil, {0}, {0, 0, 0}, {255}, {3, 1}, {1, 0, 0, 0}, {2, 255, 255, 255, 255, 255, 255, 255, 255, 127, 1, 1, 1, 0}} {
+		f.Add(wrong)
+	}
+	f.Add(NewPlan(g.Stages(1), 1, ids, wants).List(0))
+	f.Fuzz(func(t *testing.T, list []byte) {
+		p := NewPlan(g.Stages(0), 0, ids, wants)
+		if err := p.Take([][]byte{nil, list}); err != nil {
+			return
+		}
+		s, n := p.stages[0], len(p.counts)
+		if len(s.adds[1]) > n || len(s.sends[1]) > len(p.found) || slices.Contains(p.counts, 0) {
+			t.Fatalf("%d and %d places for %d rows, %d wanted, of %d", len(s.adds[1]), len(s.sends[1]), n, len(p.found), p.counts)
+		}
+		for i, at := range s.adds[1] {
+			if int(at) >= n || i > 0 && at <= s.adds[1][i-1] {
+				t.Fatalf("row %d goes to %d of %d, the one before to %d", i, at, n, s.adds[1][max(0, i-1)])
+			}
+		}
+		for i, at := range s.sends[1] {
+			if int(at) >= len(p.found) || i > 0 && at <= s.sends[1][i-1] {
+				t.Fatalf("wanted row %d is at %d of %d", i, at, len(p.found))
+			}
+		}
+	})
+}
+
+// FuzzMessages: whatever a peer sends, a round takes as many bytes as it expects, in order.
+func FuzzMessages(f *testing.F) {
+	f.Add(uint64(3), uint16(1), uint64(8), uint64(0), uint16(4), true)
+	f.Add(uint64(3), uint16(1), uint64(0), uint64(0), uint16(0), true)
+	f.Add(uint64(2), uint16(9), uint64(math.MaxUint64), uint64(4), uint16(4), false)
+	f.Fuzz(func(t *testing.T, clock uint64, kind uint16, age, tag uint64, n uint16, known bool) {
+		c := Course{chunk: 4}
+		p := peer{rank: 1, from: unknown}
+		if known {
+			p.from = 8
+		}
+		c.enter(3, 1, []peer{p})
+		for range 4 {
+			what, err := c.judge(0, rdma.Stamp{Clock: clock, Kind: kind, Age: age, Tag: tag}, int(n))
+			if what != take || err != nil {
+				return
+			}
+			was := c.peers[0].got
+			if c.took(0); clock != 3 || kind != 1 || n == 0 || int(tag) != was || c.peers[0].got != was+int(n) || c.peers[0].got > c.peers[0].from {
+				t.Fatalf("took %d bytes at %d of call %d, round %d: %+v", n, tag, clock, kind, c.peers[0])
+			}
+			tag += uint64(n)
+		}
+	})
+}
+
+// TestSpansNest: the parts of a part follow each other, and end where it does.
+func TestSpansNest(t *testing.T) {
+	for _, degrees := range [][]int{{1}, {2, 2}, {3, 2, 5}, {7, 11}, {1024}} {
+		var walk func(s span, left []int)
+		walk = func(s span, left []int) {
+			if len(left) == 0 {
+				return
+			}
+			next := s.first()
+			for j := range left[0] {
+				p := s.part(j, left[0])
+				if p.first() != next || p.last() < p.first() {
+					t.Fatalf("part %d of %d of %+v is from %d to %d, after %d", j, left[0], s, p.first(), p.last(), next-1)
+				}
+				next = p.last() + 1
+				walk(p, left[1:])
+			}
+			if next != s.last()+1 {
+				t.Fatalf("%+v ends at %d, its parts at %d", s, s.last(), next-1)
+			}
+		}
+		walk(everything, degrees)
+	}
+}
