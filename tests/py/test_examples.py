@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from datasets import needed
 
@@ -45,6 +46,36 @@ def test_gradients_make_the_serial_steps(ranks: int) -> None:
     alone = numbers(r"(0\.\d+) of 19100", job(1, "gradients.py", "--passes=1"))
     assert len(set(right)) == 1
     assert right[0] == pytest.approx(alone[0], abs=0.003)
+
+
+@pytest.mark.parametrize(("ranks", "graph"), [(1, "all"), (4, "all"), (4, "butterfly")])
+@pytest.mark.parametrize("data", [None, "cnr-2000"])
+def test_pagerank_is_that_of_one_process(
+    ranks: int, graph: str, data: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To 1e-6 of each score; of what MALT_DATA has, and of the made-up graph."""
+    if data is not None:
+        needed(data)
+    else:
+        monkeypatch.delenv("MALT_DATA", raising=False)
+    monkeypatch.syspath_prepend(EXAMPLES)
+    links = __import__("pagerank").read(os.environ.get("MALT_DATA"))
+    pages = int(links.max()) + 1
+    out = np.bincount(links[:, 0], minlength=pages)
+    scores = np.full(pages, 1 / pages)
+    for _ in range(10):
+        share = np.divide(scores, out, out=np.zeros(pages), where=out > 0)
+        come = np.bincount(links[:, 1], share[links[:, 0]], pages)
+        scores = 0.15 / pages + 0.85 * (come + scores[out == 0].sum() / pages)
+    done = subprocess.run(
+        [sys.executable, "-m", "malt", "run", "-n", str(ranks), "pagerank.py", f"--graph={graph}"],
+        cwd=EXAMPLES, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {int(page): float(score) for page, score in re.findall(r"(\d+) (0\.\d+)$", done.stdout, re.MULTILINE)}
+    best = np.argsort(-scores, kind="stable")[:5]
+    assert list(found) == best.tolist()
+    assert list(found.values()) == pytest.approx(scores[best], abs=1e-6)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
