@@ -42,7 +42,7 @@ func againstMarks(t testing.TB, marks map[int]uint64, messages []message) error 
 	joined := make(chan error, 1)
 	go func() {
 		peer := ts[1]
-		words, err := peer.Words(ctx, "world", 39) // as many as a world has
+		words, err := peer.Words(ctx, "world", 40) // as many as a world has
 		if err != nil {
 			joined <- err
 			return

@@ -32,6 +32,7 @@ func (o *object) Runs() []reduce.Run                      { return o.runs }
 func (o *object) Clock() uint64                           { return o.clock }
 func (o *object) CatchUp()                                {}
 func (o *object) Folded(time.Duration)                    {}
+func (o *object) Brought(int, []int)                      {}
 func (o *object) Heard(int) (uint64, error)               { return 0, nil }
 func (o *object) Awaited(int) bool                        { return false }
 func (o *object) Missing(rank int, _ error) (bool, error) { return !o.Lost(rank), nil }
