@@ -13,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 from setuptools import setup
@@ -73,6 +74,9 @@ def options() -> dict[str, dict[str, str]]:
         "bdist_wheel": wheel,
     }
 
+
+# The wheel is deflated by zipfile, which is not asked for a level: this is the one it takes then.
+zlib.Z_DEFAULT_COMPRESSION = zlib.Z_BEST_COMPRESSION
 
 # Relative paths in this file and in ffi_build.py are meant from here.
 os.chdir(Path(__file__).resolve().parent)

@@ -2,15 +2,11 @@
 package nearest
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 const longest = 40 // bytes; nothing is near to a longer word, and the work is bounded
-
-// numbered is a word with its number, as in ssp:2, however the two are joined.
-var numbered = regexp.MustCompile(`^(.*[^-:=( 0-9])[-:=( ]+([0-9]+)\)?$`)
 
 // Word is the entry of known that was probably meant by word, or "" if none is close enough to be
 // worth suggesting. It is the word itself in other letters, else what other systems call so, else the
@@ -22,9 +18,9 @@ func Word(word string, known []string) string {
 	}
 	plain := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(word)), "_", "-")
 	plain = strings.TrimLeft(plain[strings.LastIndex(plain, ".")+1:], "-") // ReduceOp.SUM
-	if m := numbered.FindStringSubmatch(plain); m != nil {
-		if name := Word(m[1], known); name != "" {
-			return name + ":" + m[2]
+	if word, number, ok := numbered(plain); ok {
+		if name := Word(word, known); name != "" {
+			return name + ":" + number
 		}
 		return ""
 	}
@@ -37,6 +33,16 @@ func Word(word string, known []string) string {
 		}
 	}
 	return spelled(strings.ToLower(word), known)
+}
+
+// numbered takes a word and its number apart, however the two are joined: ssp:2, ssp(2). (Package regexp
+// would make the wheel 2 % larger.)
+func numbered(joined string) (word, number string, ok bool) {
+	const digits = "0123456789"
+	joined = strings.TrimSuffix(joined, ")")
+	front := strings.TrimRight(joined, digits)
+	word, number = strings.TrimRight(front, "-:=( "), joined[len(front):]
+	return word, number, number != "" && word != "" && word != front && !strings.ContainsAny(word[len(word)-1:], digits)
 }
 
 // spelled is the entry of known with the smallest edit distance.
