@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"malt/libmalt"
@@ -141,6 +142,51 @@ func TestDeathWhileTheExchangeConnects(t *testing.T) {
 			return err
 		}
 		return mean(ctx, v, float32(w.Rank()), 0.5)
+	})
+}
+
+// renewed is a rank of a job that goes over to another view, of the same ranks, when rank 0 has made
+// the words of an exchange and not all of its boxes: so it is when a host without ranks is gone.
+type renewed struct {
+	rdma.Viewed
+	views *atomic.Uint64
+	goOn  func()
+}
+
+func (l *renewed) View() rdma.View {
+	v := l.Viewed.View()
+	v.Generation += l.views.Load()
+	return v
+}
+
+func (l *renewed) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+	if l.Rank() == 0 && strings.Contains(name, "/sum/") && l.views.CompareAndSwap(0, 1) {
+		l.goOn()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.Viewed.Subscribe(ctx, name, s, senders)
+}
+
+// TestViewWhileTheExchangeConnects: rank 0 connects again, and others, which have, do not.
+func TestViewWhileTheExchangeConnects(t *testing.T) {
+	ts := inmem.NewHosts(0, 1, 1)
+	var views atomic.Uint64
+	survivorsOn(t, ts, 1, func(tr rdma.Transport) rdma.Transport {
+		return &renewed{tr.(rdma.Viewed), &views, func() {
+			for _, other := range ts {
+				other.Wake()
+			}
+		}}
+	}, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, acrossLength, "start=own")
+		if err != nil {
+			return err
+		}
+		if views.Load() != 1 {
+			return errors.New("there was no other view")
+		}
+		return mean(ctx, v, float32(w.Rank()), 1)
 	})
 }
 

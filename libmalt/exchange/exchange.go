@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"malt/rdma"
 )
@@ -176,7 +177,7 @@ func (x *Exchange) Send(publish func(box string, spec rdma.Spec, readers []int) 
 	return nil
 }
 
-// Join waits until the others have published theirs.
+// Join waits until the others have published theirs. It may be called again after an error.
 func (x *Exchange) Join(ctx context.Context) error {
 	return x.Receive(func(box string, spec rdma.Spec, senders []int) ([]rdma.Inbox, error) {
 		return x.t.Subscribe(ctx, x.name+box, spec, senders)
@@ -186,6 +187,9 @@ func (x *Exchange) Join(ctx context.Context) error {
 // Receive connects it with those of other ranks.
 func (x *Exchange) Receive(subscribe func(box string, spec rdma.Spec, senders []int) ([]rdma.Inbox, error)) error {
 	for _, o := range x.own {
+		if slices.ContainsFunc(o.from, func(s source) bool { return s.inbox != nil }) {
+			continue // by an earlier call, which has failed
+		}
 		ins, err := subscribe(partBox(o.id), o.partSpec(), o.elsewhere())
 		if err != nil {
 			return err
@@ -201,6 +205,9 @@ func (x *Exchange) Receive(subscribe func(box string, spec rdma.Spec, senders []
 	for _, o := range x.others {
 		for i := range o.sums {
 			s := &o.sums[i]
+			if s.inbox != nil {
+				continue
+			}
 			ins, err := subscribe(sumBox(o.id, s.span), s.sumSpec(), []int{o.Owner()})
 			if err != nil {
 				return err

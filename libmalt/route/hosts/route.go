@@ -20,6 +20,7 @@ type Route struct {
 	name     string
 	exchange *exchange.Exchange
 	near     rdma.Shared     // arrays of this host, each with its scratch
+	mapped   bool            // near is
 	words    rdma.Words      // nil if each host has one rank
 	ranks    []int           // of this host
 	lowest   []int           // of each host of several ranks
@@ -132,19 +133,26 @@ func (r *Route) Memory() []byte     { return r.near.Bytes(r.rank) }
 func (r *Route) Moved(rank int) int { return r.moved[rank] }
 
 // Join does without where a rank has died that the job goes on without: then the route is
-// not taken.
+// not taken. After an error it may be called again: where others have done their part they do it
+// only once.
 func (r *Route) Join(ctx context.Context) error {
 	if r.o.Adopt(); !r.whole() {
 		return nil
 	}
-	err := r.near.Join(ctx)
-	if err == nil && len(r.lowest) > 0 {
-		r.words, err = r.o.Transport().Words(ctx, r.name+"/done", 1)
+	if !r.mapped {
+		if err := r.near.Join(ctx); err != nil {
+			return err
+		}
+		r.mapped = true
 	}
-	if err == nil {
-		err = r.exchange.Join(ctx)
+	if len(r.lowest) > 0 && r.words == nil {
+		w, err := r.o.Transport().Words(ctx, r.name+"/done", 1)
+		if err != nil {
+			return err
+		}
+		r.words = w
 	}
-	return err
+	return r.exchange.Join(ctx)
 }
 
 func (r *Route) Close() error {
