@@ -83,7 +83,7 @@ test: $(VENV)/.malt | $(OUT) ## all tests; prints the transports that ran and th
 	$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml; exit $$status
 
 test-go: $(VENV)/.malt | $(OUT)
-	$(TESTED) $(GO) test -json -timeout 10m ./... | $(PY) tests/report.py go $(OUT)/go.json
+	$(TESTED) $(GO) test -json -timeout 20m ./... | $(PY) tests/report.py go $(OUT)/go.json
 
 test-py: $(VENV)/.malt | $(OUT)
 	$(TESTED) $(PY) -m pytest $(if $(filter tests/%,$(TESTS)),,tests/py) --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
