@@ -74,8 +74,8 @@ def test_pagerank_is_that_of_one_process(
     assert done.returncode == 0, done.stderr
     found = {int(page): float(score) for page, score in re.findall(r"(\d+) (0\.\d+)$", done.stdout, re.MULTILINE)}
     best = np.argsort(-scores, kind="stable")[:5]
-    assert list(found) == best.tolist()
     assert list(found.values()) == pytest.approx(scores[best], abs=1e-6)
+    assert list(found.values()) == pytest.approx(scores[list(found)], abs=1e-6)  # equal ones come in any order
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

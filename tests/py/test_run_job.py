@@ -209,6 +209,7 @@ def test_reports_that_are_none_do_no_harm(line: str) -> None:
 def test_failure_reported_after_the_stop_is_no_news() -> None:
     rank = Rank.__new__(Rank)
     rank.failed, rank.failure, rank.summary, rank.expelled, rank._begun = None, None, None, False, b""
+    rank.start, rank.least = 0, None
     assert not rank.hear(b'{"failed": "x", "peer": false, "time": 5.0}\n', stopped=4.0)
     assert rank.hear(b'{"failed": "x", "peer": false, ', stopped=None) is False
     assert rank.hear(b'"time": 5.0}\n', stopped=6.0) is True

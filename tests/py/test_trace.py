@@ -83,7 +83,8 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
     }
     slices = Counter((event["tid"], event["name"]) for event in events if event["ph"] == "X")
     assert all(slices[rank, "w.sync"] == STEPS for rank in range(3))
-    assert slices[0, "wait for rank 1"] > STEPS / 2
+    waits = {name: n for (tid, name), n in slices.items() if tid == 0 and name.startswith("wait for")}
+    assert sum(n for name, n in waits.items() if "1" in name) > STEPS / 2, waits  # on a busy machine also for rank 2
     assert Counter((a, b) for a, b, _ in arrows(trace)) == {(a, b): STEPS for a in range(3) for b in range(3) if a != b}
     assert min(later for *_, later in arrows(trace)) > -2e6 * facts["off"] - 1
     assert {"age at rank 0", "bytes from rank 0", "loss of rank 0"} <= {e["name"] for e in events if e["ph"] == "C"}

@@ -34,12 +34,13 @@ from .job import (
 from .loading import alive, forked
 from .memory import Counters, Memory, book_all, book_with
 from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector
-from .waiting import DEFAULT_TIMEOUT, JOB, seconds, warn
+from .waiting import DEFAULT_TIMEOUT, JOB, MAY_OVERFLOW, seconds, warn
 
 __all__ = [
     "DEFAULT_TIMEOUT",
     "DTYPES",
     "JOB",
+    "MAY_OVERFLOW",
     "Counters",
     "Memory",
     "Object",

@@ -32,6 +32,7 @@ from .loading import caught, lib
 __all__ = [
     "DEFAULT_TIMEOUT",
     "JOB",
+    "MAY_OVERFLOW",
     "Job",
     "Place",
     "milliseconds",
@@ -197,6 +198,10 @@ def warn_of_death(rank: int, why: str) -> None:
     warn(f"rank {rank} has died: {why}; the others continue without it", DeathWarning)
 
 
+MAY_OVERFLOW: set[str] = set()
+"""Names of vectors in which infinities mean nothing: a gradient scaler makes some, and all ranks skip that step."""
+
+
 def warn_of_trouble(trouble: Any, vector: str) -> None:
     """Warn of what is the matter with a vector: a malt_trouble."""
     rank = trouble.rank
@@ -205,6 +210,8 @@ def warn_of_trouble(trouble: Any, vector: str) -> None:
     elif trouble.kind == lib.MALT_TAPE_ENDS:
         warn(lines(f"{vector}: the recorded run ends here, and gathers fold what has come", topic="replay"))
     elif trouble.kind == lib.MALT_NOT_FINITE:
+        if vector in MAY_OVERFLOW:
+            return
         whose = "this rank's own loop" if rank == lib.malt_rank() else f"rank {rank}"
         what = f"{vector}: NaN or infinity has come from {whose}"
         where = "the last fold has put it into the values of this rank"

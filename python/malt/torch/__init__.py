@@ -186,6 +186,7 @@ class Vector(vector.Vector[Any]):
         super().__init__(first if len(first) > 1 else first[0], **options)
         if self._idle is not None:
             self._idle = Idle(self.arrays, None, 8, UNCHANGED) if of == "params" else None  # some steps may be skipped
+        (_lib.MAY_OVERFLOW.add if of == "grads" else _lib.MAY_OVERFLOW.discard)(self.name)
         self._model.put(self.arrays)
         self._model.give(gradients=False)
         self._exchanges = 0
