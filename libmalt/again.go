@@ -44,7 +44,7 @@ type again struct {
 	bytes  int // that these have
 }
 
-// What is kept of the collective calls before the first sync.
+// Bytes of collective calls before the first sync that are kept.
 const (
 	mostOfCall  = 64 << 10
 	mostOfCalls = 1 << 20
@@ -68,13 +68,7 @@ func (w *World) replaces(ctx context.Context, c Config) error {
 		if err != nil {
 			return err
 		}
-		for r, part := range parts {
-			if len(part) == 8 {
-				if a.past = max(a.past, binary.LittleEndian.Uint64(part)); a.donor < 0 {
-					a.donor = r
-				}
-			}
-		}
+		a.past, a.donor = largest(parts), slices.IndexFunc(parts, func(p []byte) bool { return len(p) > 0 })
 		if a.donor < 0 {
 			return say.Errorf(rdma.ErrLeft, "no rank of the job is left").In("malt.init")
 		}
@@ -108,29 +102,36 @@ func (a *again) refuse(format string, args ...any) {
 		Try("Take --on-death continue: the others go on without it."))
 }
 
-// keepsFirst is called before a call that a new process cannot make, and would if that comes before
-// the first sync. keepsOut is for one that it cannot do without: after that sync, or before.
-func (w *World) keepsFirst(what string) { w.keepsOut(what, false) }
+// When a call comes that a new process cannot make.
+const (
+	beforeSync = 1 << iota // before the first sync, as it would make it, too
+	afterSync              // after that, as it would miss it
+)
 
-func (w *World) keepsOut(what string, after bool) {
-	a := w.again
-	if a == nil {
+// keepsOut has no process take part again if this is such a time.
+func (w *World) keepsOut(what string, when int) {
+	if w.again == nil {
 		return
 	}
+	now, which := beforeSync, "before"
+	if w.again.begun() {
+		now, which = afterSync, "after"
+	}
+	if when&now != 0 {
+		w.again.refuse("%s was called %s the first sync", what, which)
+	}
+}
+
+// begun tells whether there has been a sync.
+func (a *again) begun() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if (a.head != nil) == after {
-		when := "before"
-		if after {
-			when = "after"
-		}
-		a.refuse("%s was called %s the first sync", what, when)
-	}
+	return a.head != nil
 }
 
 // kept is a copy of data, where calls are kept.
 func (w *World) kept(data []byte) []byte {
-	if w.again == nil || len(data) > mostOfCall {
+	if w.again == nil || len(data) > mostOfCall || w.again.begun() {
 		return nil
 	}
 	return slices.Clone(data)
@@ -305,7 +306,7 @@ type made struct {
 
 // makeVector makes v, and again where ranks are back.
 func (w *World) makeVector(ctx context.Context, v *Vector, m made, init func()) error {
-	w.keepsOut("malt.Vector", true)
+	w.keepsOut("malt.Vector", afterSync)
 	v.made = m
 	err := w.makeObject(ctx, &v.Object, v, m.name, m.options, m.bytes, m.shape, init)
 	if err == nil {
@@ -349,12 +350,12 @@ func rejoin(ctx context.Context, c Config) (*World, error) {
 	}
 }
 
-// clockTold is the clock of an object that was made again, as its makers tell it.
-func clockTold(parts [][]byte) (clock uint64) {
+// largest is that of the numbers which the ranks that are left have told; new processes tell none.
+func largest(parts [][]byte) (n uint64) {
 	for _, part := range parts {
 		if len(part) == 8 {
-			clock = max(clock, binary.LittleEndian.Uint64(part))
+			n = max(n, binary.LittleEndian.Uint64(part))
 		}
 	}
-	return clock
+	return n
 }

@@ -199,7 +199,7 @@ func (c keyedCase) check(ctx context.Context, v *libmalt.Vector, all []held) err
 }
 
 // TestG14Rows holds rows against what a walk over all ranks finds: on all, and in the stages of every
-// factoring. What is made again is as what is made at once.
+// factoring. A vector that is configured is as one that is made so.
 func TestG14Rows(t *testing.T) {
 	for size := 1; size <= 12; size++ {
 		for i, spec := range append(factorings(size), "all", "butterfly") {

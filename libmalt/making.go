@@ -85,7 +85,7 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		m.start(what, mode, err)
 		m.done = func() {
 			if m.again {
-				s.SetClock(clockTold(m.clocks.parts))
+				s.SetClock(largest(m.clocks.parts))
 			}
 			s.way.Use(m.part.View())
 			s.Open = true
@@ -153,8 +153,7 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 	return s.Alone(func() error {
 		mode, err := s.mode.Load().with(options, s.Job.Size, of)
 		if err == nil {
-			s.w.keepsOut("v.configure", true)
-			s.w.keepsOut("v.configure", false)
+			s.w.keepsOut("v.configure", beforeSync|afterSync)
 			err = core.FirstOf(s.w.lasts(mode), s.w.replaceable(mode, s.kind == newVector))
 		}
 		if err != nil {

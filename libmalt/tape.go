@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,8 +117,11 @@ func (t *tape) read(folder string, r int) error {
 	in := bufio.NewReader(file)
 	for number := 1; ; number++ {
 		line, err := in.ReadBytes('\n')
-		if err != nil {
+		if err == io.EOF {
 			return nil
+		}
+		if err != nil {
+			return say.Errorf(ErrInvalid, "MALT_REPLAY: line %d of %s cannot be read", number, name).At("%v", err)
 		}
 		object, g, ok := parseGathered(line, t.size)
 		if !ok {

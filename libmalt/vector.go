@@ -182,7 +182,7 @@ func (v *Vector) AllReduce(ctx context.Context, op string) error {
 		return err
 	}
 	return v.Alone(func() error {
-		v.w.keepsFirst("v.allreduce")
+		v.w.keepsOut("v.allreduce", beforeSync)
 		o, err := reduce.ParseOp(op)
 		if err == nil && o.Changes() && o == v.mode.Load().fold {
 			share, since := v.way.Share()
@@ -232,7 +232,7 @@ func (v *Vector) Broadcast(ctx context.Context, root int) error {
 	if err := v.alike("broadcast"); err != nil {
 		return err
 	}
-	v.w.keepsFirst("v.broadcast")
+	v.w.keepsOut("v.broadcast", beforeSync)
 	return v.Alone(func() error {
 		name := core.OpOf(v.Called("broadcast"), fmt.Sprintf("root=%d", root), &v.Member)
 		err := v.Job.Run(ctx, name, func() (core.Stepper, error) {

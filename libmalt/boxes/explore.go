@@ -65,10 +65,10 @@ func (b *Boxes) Served() []int { return b.ch.sentTo() }
 // State is what the steps of a gather or scatter, and all calls to come, depend on, beside
 // the codec and the box.
 func (b *Boxes) State() []any {
-	state := append(b.Member.State(), b.unfolds, b.void, b.back, b.owedAt, b.ch.view)
+	state := append(b.Member.State(), b.unfolds, b.void, b.back, b.owedAt, b.needed, b.ch.view)
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
-		state = append(state, src.has, b.needed, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.graph != nil, src.reads, src.inbox)
+		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.graph != nil, src.reads, src.inbox)
 	}
 	if _, plain := b.counting.(once); !plain || b.Route != (core.BoxesOnly{}) {
 		state = append(state, b.era, b.syncing.stage)

@@ -1,21 +1,16 @@
 package butterfly
 
 import (
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"malt/graphs"
+	"malt/internal/transcripttest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the transcript again; read the difference before it is committed")
-
-const transcript = "testdata/core.txt"
 
 // TestTranscript replays what one rank decides. Lines behind ">" say what happens, those below
 // what it does:
@@ -27,27 +22,8 @@ const transcript = "testdata/core.txt"
 //	> away 1 3, gone 2             from here on: in a collective call, and left
 //	> closes, renew 5              the vector; a new era at that clock
 func TestTranscript(t *testing.T) {
-	want, err := os.ReadFile(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
 	var a actor
-	for line := range strings.Lines(string(want)) {
-		said, happens := strings.CutPrefix(line, "> ")
-		if happens || strings.HasPrefix(line, "#") || line == "\n" {
-			got.WriteString(line)
-		}
-		if happens {
-			a.play(t, &got, strings.TrimSpace(said))
-		}
-	}
-	if *rewrite {
-		err = os.WriteFile(transcript, []byte(got.String()), 0o600)
-	}
-	if err != nil || !*rewrite && got.String() != string(want) {
-		t.Errorf("%v; with -rewrite %s becomes\n%s", err, transcript, &got)
-	}
+	transcripttest.Play(t, "testdata/core.txt", func(to *strings.Builder, said string) { a.play(t, to, said) })
 }
 
 type actor struct {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// What brings NaN or infinity into a result is a source, or
+// Results of looking for the source that has brought NaN or infinity, beside its index.
 const (
 	None    = -1 // nothing: the result is finite
 	Unknown = -2 // no source, since all had it before, or the sum is too large; or one of several

@@ -92,7 +92,9 @@ func (e *Engine) open() {
 	c, s, size := &e.call, e.stage(), e.shape().RowBytes()
 	peers := c.peers[:0]
 	c.folded = append(c.folded[:0], make([]int, len(s.group))...)
-	c.gives, c.gets = make([][]byte, len(s.group)), make([][]byte, len(s.group))
+	if c.making {
+		c.gives, c.gets = make([][]byte, len(s.group)), make([][]byte, len(s.group))
+	}
 	for j, r := range s.group {
 		p := peer{rank: r}
 		switch {

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -75,15 +76,7 @@ func setOf(list []uint64, counted bool) (s set, places []uint32) {
 	for i, id := range list {
 		sorted[i] = place{mix(id), uint32(i)}
 	}
-	slices.SortFunc(sorted, func(a, b place) int {
-		switch {
-		case a.id < b.id:
-			return -1
-		case a.id > b.id:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(sorted, func(a, b place) int { return cmp.Compare(a.id, b.id) })
 	places = make([]uint32, len(list))
 	if counted {
 		s.counts = []uint64{}

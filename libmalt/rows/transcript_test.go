@@ -1,21 +1,16 @@
 package rows
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"malt/graphs"
+	"malt/internal/transcripttest"
 	"malt/rdma"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the transcript again; read the difference before it is committed")
-
-const transcript = "testdata/core.txt"
 
 // TestTranscript replays plans and courses. Lines behind ">" say what happens, those below what
 // comes of it:
@@ -25,29 +20,14 @@ const transcript = "testdata/core.txt"
 //	> 1: 6 of 6 at 0, call 7, round 1                             a message of 6 bytes has come from 1
 //	> took 1                                                      it is done with
 func TestTranscript(t *testing.T) {
-	want, err := os.ReadFile(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
 	course := &Course{chunk: 4}
-	for line := range strings.Lines(string(want)) {
-		said, happens := strings.CutPrefix(line, "> ")
-		if happens || strings.HasPrefix(line, "#") || line == "\n" {
-			got.WriteString(line)
+	transcripttest.Play(t, "testdata/core.txt", func(to *strings.Builder, said string) {
+		if rest, plan := strings.CutPrefix(said, "plan "); plan {
+			playPlan(t, to, rest)
+		} else {
+			playCourse(t, to, course, said)
 		}
-		if rest, plan := strings.CutPrefix(said, "plan "); happens && plan {
-			playPlan(t, &got, strings.TrimSpace(rest))
-		} else if happens {
-			playCourse(t, &got, course, strings.TrimSpace(said))
-		}
-	}
-	if *rewrite {
-		err = os.WriteFile(transcript, []byte(got.String()), 0o600)
-	}
-	if err != nil || !*rewrite && got.String() != string(want) {
-		t.Errorf("%v; with -rewrite %s becomes\n%s", err, transcript, &got)
-	}
+	})
 }
 
 func number(t *testing.T, word string) int {

@@ -1,45 +1,23 @@
 package rule
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
+	"malt/internal/transcripttest"
 	"malt/rdma"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the transcript anew; read the difference before it is committed")
-
-const transcript = "testdata/rules.txt"
 
 // TestTranscript replays what the rules decide. Lines behind ">" ask, those below answer:
 //
 //	> ssp:2 scatters 3                 a rank has scattered so many times since its last gather
 //	> ssp:2 at 5: 3 2 2-away 2-dead    a gather at clock 5 sees ranks at these clocks
 func TestTranscript(t *testing.T) {
-	want, err := os.ReadFile(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	for line := range strings.Lines(string(want)) {
-		question, asked := strings.CutPrefix(line, "> ")
-		if asked || strings.HasPrefix(line, "#") || line == "\n" {
-			got.WriteString(line)
-		}
-		if asked {
-			answer(t, &got, strings.Fields(question))
-		}
-	}
-	if *rewrite {
-		err = os.WriteFile(transcript, []byte(got.String()), 0o600)
-	}
-	if err != nil || !*rewrite && got.String() != string(want) {
-		t.Errorf("%v; with -rewrite %s becomes\n%s", err, transcript, &got)
-	}
+	transcripttest.Play(t, "testdata/rules.txt", func(to *strings.Builder, question string) {
+		answer(t, to, strings.Fields(question))
+	})
 }
 
 func answer(t *testing.T, to *strings.Builder, words []string) {

@@ -290,8 +290,11 @@ func (c Config) Return(ctx context.Context, most uint64) (Config, context.Contex
 				return c, nil, err
 			}
 			for _, rank := range c.members() {
+				if rank == c.Rank {
+					continue
+				}
 				conn, err := dial(ctx, job, rank)
-				if rank == c.Rank || err != nil {
+				if err != nil {
 					continue
 				}
 				heard = true

@@ -25,6 +25,7 @@ internal/nearest
 internal/say           internal/nearest
 internal/explore
 internal/fleet         golang.org/x/sys
+internal/transcripttest
 
 graphs                 gonum.org/v1/gonum internal/say
 

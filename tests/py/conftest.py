@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from loads import loads as loads
@@ -16,3 +18,14 @@ def _no_warnings_of_chance(recwarn: pytest.WarningsRecorder) -> Iterator[None]:
     yield
     left = [str(w.message) for w in recwarn.list if str(w.message).startswith("malt:")]
     assert not left
+
+
+@pytest.fixture
+def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """See that no name in /dev/shm is left and no file; `launched` looks for processes."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield
+    assert os.listdir(tmp_path / "tmp") == []
+    assert [name for name in os.listdir("/dev/shm") if "malt" in name] == []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,14 +44,7 @@ print("done", v.clock - w.clock, malt.alive(), flush=True)
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    yield
-    assert os.listdir(tmp_path / "tmp") == []
-    assert [name for name in os.listdir("/dev/shm") if "malt" in name] == []
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def program(before: str, rule: str = "bsp", past: int = 1) -> str:

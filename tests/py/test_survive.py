@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import jobs
@@ -35,15 +34,7 @@ GO = "(ranks 0 and 2 go on|rank [02] goes on|the other ranks have ended)"
 """What the launcher says of the others, which may soon have ended, too, when rank 1 has died."""
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No name in /dev/shm and no file; `launched` looks for processes."""
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    yield
-    assert os.listdir(tmp_path / "tmp") == []
-    assert [name for name in os.listdir("/dev/shm") if "malt" in name] == []
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 @pytest.mark.parametrize(

@@ -244,8 +244,9 @@ class Object(Place):
         self, ids: Array, wants: Array | None, dtype: np.dtype[Any], timeout: float | None
     ) -> tuple[Array, Array, Array]:
         """Give the vector other rows; returns what `rows` does."""
+        named, wanted = _borrowed(ids, "uint64_t"), _borrowed(wants, "uint64_t")
         with self.claim(), JOB.claim():
-            JOB.together(lib.malt_vector_configure_rows, timeout, self.handle, *_numbers(ids), *_numbers(wants))
+            JOB.together(lib.malt_vector_configure_rows, timeout, self.handle, *named, *wanted)
             self.memory.outlive()
             return self.rows(dtype)
 
@@ -311,16 +312,11 @@ class Object(Place):
             self.closed = True
 
 
-def _borrowed(rows: np.ndarray[Any, Any]) -> tuple[Any, int]:
-    """Return an array of int64 as C wants it, where NULL would not mean that it is empty."""
-    return ffi.from_buffer("int64_t[]", rows) if len(rows) else ffi.new("int64_t[1]"), len(rows)
-
-
-def _numbers(ids: Array | None) -> tuple[Any, int]:
-    """Return an array of uint64 as C wants it, where NULL means that there is none."""
-    if ids is None:
+def _borrowed(numbers: Array | None, of: str = "int64_t") -> tuple[Any, int]:
+    """Return an array of such numbers as C wants it, where NULL means that there is none, and not that it is empty."""
+    if numbers is None:
         return ffi.NULL, 0
-    return ffi.from_buffer("uint64_t[]", ids) if len(ids) else ffi.new("uint64_t[1]"), len(ids)
+    return ffi.from_buffer(f"{of}[]", numbers) if len(numbers) else ffi.new(f"{of}[1]"), len(numbers)
 
 
 def check_vector(name: str | None, options: str) -> None:
@@ -353,7 +349,7 @@ def new_vector(
             a.init = keep[-1]
         if ids is not None:
             for name_of, numbers in (("ids", ids), ("wants", wants)):
-                pointer, count = _numbers(numbers)
+                pointer, count = _borrowed(numbers, "uint64_t")
                 keep.append(pointer)
                 setattr(a, name_of, pointer)
             a.nwants = count
