@@ -60,15 +60,12 @@ func newDeaf(t *testing.T) *deaf {
 	}
 }
 
-// hear lets everybody in, and returns when somebody has come besides those who
-// fill the queue.
-func (d *deaf) hear(t *testing.T) {
-	t.Helper()
-	_ = d.Listener.(*net.TCPListener).SetDeadline(time.Now().Add(2 * time.Second))
-	for range len(d.waiting) + 1 {
+// hear lets everybody in, until it is closed.
+func (d *deaf) hear() {
+	for {
 		c, err := d.Accept()
 		if err != nil {
-			t.Fatalf("nobody comes any more: %v", err)
+			return
 		}
 		defer c.Close()
 	}
@@ -191,31 +188,51 @@ func TestUnreachableAtManyAddresses(t *testing.T) {
 // A host that is back just in time is alive: it is asked up to the last moment.
 func TestBackInTime(t *testing.T) {
 	for own := range 2 {
-		d := newDeaf(t)
-		l := lost(t, own, d.Addr().String())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := l.connect()
-			ended <- err
-		}()
-		until := func(reached func(time.Duration) bool) {
-			for !reached(l.silent()) {
-				select {
-				case err := <-ended:
-					t.Fatalf("rank %d: %v", own, err)
-				case <-time.After(time.Millisecond):
-				}
+		for try := 1; !backInTime(t, own); try++ {
+			if try == 10 { // this process may be late, too, where others have its processors
+				t.Fatalf("rank %d has given up a host that was back, %d times", own, try)
 			}
 		}
-		until(func(silence time.Duration) bool { return silence >= 1500*time.Millisecond })
+	}
+}
+
+// backInTime has a host hear again when it is nearly given up, and tells whether it is
+// noticed.
+func backInTime(t *testing.T, own int) bool {
+	d := newDeaf(t)
+	l := lost(t, own, d.Addr().String())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.connect()
+		ended <- err
+	}()
+	until := func(reached func(time.Duration) bool) error {
+		for !reached(l.silent()) {
+			select {
+			case err := <-ended:
+				return err
+			case <-time.After(time.Millisecond):
+			}
+		}
+		return nil
+	}
+	err := until(func(silence time.Duration) bool { return silence >= 1500*time.Millisecond })
+	if err == nil {
 		time.Sleep(100 * time.Millisecond) // into the last attempt
-		d.hear(t)
-		until(func(silence time.Duration) bool { return silence == 0 })
+		go d.hear()
+		err = until(func(silence time.Duration) bool { return silence == 0 })
+	}
+	if err == nil {
 		l.quit()
 		if err := <-ended; !errors.Is(err, errClosing) {
-			t.Errorf("rank %d: %v", own, err)
+			t.Fatalf("rank %d: %v", own, err)
 		}
+		return true
 	}
+	if !strings.Contains(err.Error(), "has not answered for 2s") {
+		t.Fatalf("rank %d: %v", own, err)
+	}
+	return false
 }
 
 // stopped is an address at which the kernel lets everybody in, and nobody says
