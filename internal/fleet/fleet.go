@@ -31,6 +31,15 @@ import (
 // patience is how long a line is waited for: only a defect lasts so long.
 const patience = 60 * time.Second
 
+// Soon is when a test may ask for what is promised within a second: later where other work
+// has the processors (go test -short, as in `make race`).
+func Soon() time.Duration {
+	if testing.Short() {
+		return patience / 2
+	}
+	return time.Second
+}
+
 const variable = "MALT_TEST_FLEET" // role, rank, size, store
 
 // Role is what a rank does. An error is its exit status 1.

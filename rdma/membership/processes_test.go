@@ -159,8 +159,8 @@ func member(r *fleet.Rank) error {
 			r.Say("awaits")
 		case "cut": // a host
 			d.cut[n].Store(time.Now().UnixNano())
-		case "confirm":
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		case "confirm": // within so many seconds
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n)*time.Second)
 			err := d.m.Confirm(ctx)
 			cancel()
 			r.Say("confirm %v", strings.ReplaceAll(fmt.Sprint(err), "\n", "; "))
@@ -233,7 +233,7 @@ func TestProcesses(t *testing.T) {
 				if want := fmt.Sprint(c.rest, " <nil>"); what != want {
 					t.Errorf("rank %d knows %q; expected %q", r, what, want)
 				}
-				f[r].Tell("confirm")
+				f[r].Tell("confirm 30")
 				f[r].Expect("confirm <nil>")
 			}
 			t.Log(slowest)
@@ -242,7 +242,7 @@ func TestProcesses(t *testing.T) {
 				f[0].Expect("knows")
 			}
 			if c.cut {
-				f[victim].Tell("confirm")
+				f[victim].Tell("confirm 1")
 				f[victim].Expect("confirm it could not be confirmed")
 				c.rest = append(c.rest, victim)
 			}

@@ -278,9 +278,9 @@ func TestKilled(t *testing.T) {
 					if i == victim {
 						continue
 					}
-					line, ok := p.Line(5 * time.Second)
-					if took := time.Since(killed); !ok || line != fmt.Sprintf("dead %d", victim) || took > time.Second {
-						t.Errorf("rank %d said %q after %v, expected that rank %d is dead within a second", i, line, took, victim)
+					line, ok := p.Line(2 * fleet.Soon())
+					if took := time.Since(killed); !ok || line != fmt.Sprintf("dead %d", victim) || took > fleet.Soon() {
+						t.Errorf("rank %d said %q after %v, expected that rank %d is dead within %v", i, line, took, victim, fleet.Soon())
 					}
 				}
 				for i, p := range f {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/tcp"
 	"malt/rdma/wire"
@@ -113,14 +114,14 @@ func TestSilenceIsCountedOn(t *testing.T) {
 		l.session.Store(&session{conn: c})
 		l.note(c, was)
 		_ = l.finishConn(c, errors.Join(nil, why))
-		if got := l.silent(); got < want || got > want+was/2 {
+		if got := l.silent(); got < want || got > want+fleet.Soon()/2 {
 			t.Errorf("after %v silence is %v, expected %v", why, got, want)
 		}
 		l.note(c, 0) // by who has yet to find out that c has ended
 		if l.unheard(c, nil, time.Second, time.Second) || l.silent() < want {
 			t.Errorf("after %v the connection that has ended counts", why)
 		}
-		if l.unheard(nil, nil, time.Second, time.Hour) || l.silent() > want+was/2 {
+		if l.unheard(nil, nil, time.Second, time.Hour) || l.silent() > want+fleet.Soon()/2 {
 			t.Errorf("after %v a stop of this process counts as silence of the other", why)
 		}
 		if dead := l.unheard(nil, nil, 500*time.Millisecond, 500*time.Millisecond); dead != (want == was) {
@@ -157,7 +158,7 @@ func TestUnreachableFromTheLastSign(t *testing.T) {
 		if !errors.As(err, &dead) || !strings.Contains(err.Error(), "has not answered for 2s") {
 			t.Errorf("rank %d: %v", own, err)
 		}
-		if took := time.Since(began); took < 200*time.Millisecond || took > 1500*time.Millisecond {
+		if took := time.Since(began); took < 200*time.Millisecond || took > 3*fleet.Soon()/2 {
 			t.Errorf("rank %d: after %v, expected 0.3 s", own, took)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 )
@@ -242,7 +243,7 @@ func TestSilenceAtTheStore(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.Store+" "+why) {
 				t.Errorf("%v", err)
 			}
-			if len(heard) != 2 || heard[0] != "rank 0 at "+c.Store+" has not answered yet" || time.Since(start) > 5*time.Second {
+			if len(heard) != 2 || heard[0] != "rank 0 at "+c.Store+" has not answered yet" || time.Since(start) > 5*fleet.Soon() {
 				t.Errorf("%q, after %v", heard, time.Since(start))
 			}
 		})
