@@ -481,8 +481,8 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
  * those of its last S syncs. malt_vector_allreduce with the vector's fold makes all
  * ranks the start values plus all changes, sent or not. After it, as after any
  * malt_vector_allreduce and malt_vector_broadcast, changes count from the new values on.
- * malt_object_configure loses none. *folded counts the updates that are new. A rank that
- * is alone keeps its values.
+ * malt_object_configure loses none. *folded: from how many other ranks new changes have
+ * come. A rank that is alone keeps its values.
  *
  * All ranks must agree on such a fold. There is no other fold for one gather, no
  * function, no row and no receiver to choose. With on_death=continue on several

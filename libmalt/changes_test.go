@@ -54,7 +54,8 @@ const varied = -1 // another slack at each call
 
 // TestG12LawOfASum: after a sync at clock c the array holds each change once: of this
 // rank all up to c, of each other that is not away all up to a clock that is at least
-// c − S; v.age tells how old the oldest is. In virtual time.
+// c − S; v.age tells how old the oldest is, and sync returns from how many there are new
+// ones. In virtual time.
 func TestG12LawOfASum(t *testing.T) {
 	paces := map[string]func(rank int, r *rand.Rand) time.Duration{
 		"even": func(int, *rand.Rand) time.Duration { return time.Second },
@@ -132,11 +133,12 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 			time.Sleep(pace(w.Rank(), r)) // the computation
 			array[w.Rank()*steps+c]++
 			bound := slack
+			var folded int
 			if slack == varied {
 				bound = r.IntN(5)
-				_, err = v.SyncSlack(ctx, weight, uint64(bound))
+				folded, err = v.SyncSlack(ctx, weight, uint64(bound))
 			} else {
-				_, err = v.Sync(ctx, weight)
+				folded, err = v.Sync(ctx, weight)
 			}
 			if err != nil {
 				return err
@@ -151,9 +153,12 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 			if err != nil {
 				return err
 			}
-			age := 0
+			age, news := 0, 0
 			for i, a := range upTo {
 				behind := c + 1 - int(a)
+				if i != w.Rank() && a > last[i] {
+					news++
+				}
 				switch {
 				case i == w.Rank() && behind != 0:
 					return fmt.Errorf("at clock %d own changes up to %d", c+1, a)
@@ -167,6 +172,9 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 			}
 			if v.Age() < uint64(age) || v.Age() > uint64(bound) || left.Load() == 0 && v.Age() != uint64(age) {
 				return fmt.Errorf("at clock %d: age %d, changes up to %v", c+1, v.Age(), upTo)
+			}
+			if folded != news {
+				return fmt.Errorf("at clock %d: sync returned %d, changes up to %v after %v", c+1, folded, upTo, last)
 			}
 			last = upTo
 		}
@@ -310,6 +318,41 @@ func TestChangesBesideASync(t *testing.T) {
 				}
 			}
 			return nil
+		})
+	}
+}
+
+// TestNewsOfASync: a sync returns from how many ranks it has brought changes that were not there:
+// what a collective call lifts the clock of a rank to, or the closing of the vector, is none.
+func TestNewsOfASync(t *testing.T) {
+	for _, graph := range []string{"all", "butterfly"} {
+		job(t, 2, func(ctx context.Context, w *libmalt.World) error {
+			v, array, err := numbers(ctx, w, 1, 0, "fold=sum-changes consistency=async graph="+graph)
+			if err != nil {
+				return err
+			}
+			change := func(rank, want int) {
+				if err == nil && w.Rank() == rank {
+					array[0]++
+					if news, failed := v.Sync(ctx, 1); failed != nil || news != want {
+						err = fmt.Errorf("%s: at clock %d sync returned %d, %v, want %d", graph, v.Clock(), news, failed, want)
+					}
+				}
+				err = errors.Join(err, w.Barrier(ctx))
+			}
+			change(1, 0)
+			change(0, 1)
+			change(0, 0)
+			change(1, 1)
+			change(0, 1)
+			change(0, 0) // rank 1 is behind, and the barrier lifts its clock
+			change(0, 0)
+			if w.Rank() == 1 {
+				err = errors.Join(err, v.Close())
+			}
+			err = errors.Join(err, w.Barrier(ctx))
+			change(0, 0)
+			return err
 		})
 	}
 }

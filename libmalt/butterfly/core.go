@@ -15,25 +15,30 @@ const closed = math.MaxUint64
 
 // Core is what a rank knows of the changes that have come to it, and decides by.
 type Core struct {
-	rank   int
-	stages []graphs.Stage
-	clocks []uint64   // by rank: up to where its changes have come
-	sent   [][]uint64 // by stage: of the ranks that this one stands for, as it was published last
+	rank     int
+	stages   []graphs.Stage
+	has      []reach   // by rank: up to where its changes have come
+	gathered []uint64  // by rank: how many scatters were there at the last gather
+	sent     [][]reach // by stage: of the ranks that this one stands for, as it was published last
 }
+
+// reach is up to where the changes of a rank have come: its clock there, and how many times
+// it had scattered in this era. A collective call lifts the clock alone.
+type reach struct{ clock, scatters uint64 }
 
 // NewCore is for a rank of g, where all are at clock 0.
 func NewCore(g *graphs.Graph, rank int) *Core {
-	c := &Core{rank: rank, stages: g.Stages(rank), clocks: make([]uint64, g.Size())}
+	c := &Core{rank: rank, stages: g.Stages(rank), has: make([]reach, g.Size()), gathered: make([]uint64, g.Size())}
 	for _, s := range c.stages {
-		c.sent = append(c.sent, make([]uint64, s.Ranks))
+		c.sent = append(c.sent, make([]reach, s.Ranks))
 	}
 	return c
 }
 
-// of are the clocks of the ranks for which r, of the group, stands before a stage.
-func (c *Core) of(stage, r int) []uint64 {
+// of is that of the ranks for which r, of the group, stands before a stage.
+func (c *Core) of(stage, r int) []reach {
 	s := c.stages[stage]
-	return c.clocks[s.First(r):][:s.Ranks]
+	return c.has[s.First(r):][:s.Ranks]
 }
 
 // others are those of this rank's group in a stage.
@@ -46,19 +51,25 @@ func (c *Core) others(stage int) (list []int) {
 	return list
 }
 
-// scattered says that the changes of this rank are in its total up to clock.
-func (c *Core) scattered(clock uint64) { c.clocks[c.rank] = max(c.clocks[c.rank], clock) }
+// scattered says that the changes of this rank are in its total up to clock, by one scatter more.
+func (c *Core) scattered(clock uint64) {
+	c.lifted(clock)
+	c.has[c.rank].scatters++
+}
 
-// take takes the clocks of a newer sum of a member of a stage.
-func (c *Core) take(stage, from int, clocks []uint64) error {
+// lifted says that this rank is at clock, without another change.
+func (c *Core) lifted(clock uint64) { c.has[c.rank].clock = max(c.has[c.rank].clock, clock) }
+
+// take takes what is in a newer sum of a member of a stage.
+func (c *Core) take(stage, from int, sum []reach) error {
 	held := c.of(stage, from)
-	for i, clock := range clocks {
-		if clock < held[i] {
-			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with the changes of rank %d up to clock %d, after one up to %d",
-				from, c.stages[stage].First(from)+i, clock, held[i])
+	for i, now := range sum {
+		if now.clock < held[i].clock || now.scatters < held[i].scatters {
+			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with %d changes of rank %d, up to clock %d, after one with %d, up to %d",
+				from, now.scatters, c.stages[stage].First(from)+i, now.clock, held[i].scatters, held[i].clock)
 		}
 	}
-	copy(held, clocks)
+	copy(held, sum)
 	return nil
 }
 
@@ -71,7 +82,7 @@ func (c *Core) due(stage int, present func(rank int) bool) bool {
 	least, before := uint64(closed), uint64(closed)
 	for i := range now {
 		if present(first + i) {
-			least, before = min(least, now[i]), min(before, sent[i])
+			least, before = min(least, now[i].clock), min(before, sent[i].clock)
 		}
 	}
 	if before == closed {
@@ -85,19 +96,31 @@ func (c *Core) published(stage int) { copy(c.sent[stage], c.of(stage, c.rank)) }
 
 // late appends to list the ranks that are present and have not come to clock.
 func (c *Core) late(list []int, clock uint64, present func(rank int) bool) []int {
-	for r, at := range c.clocks {
-		if at < clock && present(r) {
+	for r, at := range c.has {
+		if at.clock < clock && present(r) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
+// gather says that what has come is in the array, and returns from how many other ranks there are
+// changes that were not there at the last one.
+func (c *Core) gather() (ranks int) {
+	for r, at := range c.has {
+		if r != c.rank && at.scatters > c.gathered[r] {
+			ranks++
+		}
+		c.gathered[r] = at.scatters
+	}
+	return ranks
+}
+
 // age is how far the rank that is farthest behind clock is, of those that are present.
 func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
-	for r, at := range c.clocks {
-		if at < clock && present(r) {
-			age = max(age, clock-at)
+	for r, at := range c.has {
+		if at.clock < clock && present(r) {
+			age = max(age, clock-at.clock)
 		}
 	}
 	return age
@@ -109,8 +132,8 @@ func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
 func (c *Core) needed(list []int, gone func(rank int) bool) []int {
 	last := len(c.stages) - 1
 	first := c.stages[last].First(c.rank)
-	for i, clock := range c.of(last, c.rank) {
-		if clock != closed && !gone(c.through(first+i)) {
+	for i, at := range c.of(last, c.rank) {
+		if at.clock != closed && !gone(c.through(first+i)) {
 			list = append(list, first+i)
 		}
 	}
@@ -131,11 +154,13 @@ func (c *Core) through(r int) int {
 
 // renew says that all ranks have the changes of all, which are at clock.
 func (c *Core) renew(clock uint64) {
-	for r := range c.clocks {
-		if c.clocks[r] != closed {
-			c.clocks[r] = clock
+	for r := range c.has {
+		if c.has[r].clock != closed {
+			c.has[r].clock = clock
 		}
+		c.has[r].scatters = 0
 	}
+	clear(c.gathered)
 	for stage := range c.stages {
 		c.published(stage)
 	}

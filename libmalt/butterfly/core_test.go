@@ -2,7 +2,6 @@ package butterfly
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,9 +16,11 @@ import (
 //
 //	> butterfly:2x2 is 0           a new rank 0 of four
 //	> scatters 1                   at clock 1
-//	> 2 in 2: 1 1                  a sum of rank 2 has come in stage 2, with these clocks
+//	> 2 in 2: 1 3/2                a sum of rank 2 has come in stage 2: the changes of each rank up to
+//	                               that clock, of as many scatters, or of that many
 //	> gathers 4, slack 1           what the gather waits for
 //	> away 1 3, gone 2             from here on: in a collective call, and left
+//	> levelled 4                   by a collective call
 //	> closes, renew 5              the vector; a new era at that clock
 func TestTranscript(t *testing.T) {
 	var a actor
@@ -67,8 +68,10 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		return
 	case words[0] == "scatters":
 		a.c.scattered(number(words[1]))
+	case words[0] == "levelled":
+		a.c.lifted(number(words[1]))
 	case words[0] == "closes":
-		a.c.scattered(closed)
+		a.c.lifted(closed)
 	case words[0] == "renew":
 		a.c.renew(number(words[1]))
 	case words[0] == "away":
@@ -81,7 +84,7 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		if len(late) > 0 {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
-			fmt.Fprintf(to, "has %s, age %d\n", clocks(a.c.clocks), a.c.age(clock, a.present))
+			fmt.Fprintf(to, "has %s, age %d, changes of %d\n", reaches(a.c.has), a.c.age(clock, a.present), a.c.gather())
 		}
 		return
 	case words[0] == "leaves":
@@ -92,9 +95,13 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		}
 		return
 	default:
-		var sum []uint64
+		var sum []reach
 		for _, w := range words[3:] {
-			sum = append(sum, number(w))
+			clock, scatters, counted := strings.Cut(w, "/")
+			if !counted {
+				scatters = clock
+			}
+			sum = append(sum, reach{number(clock), number(scatters)})
 		}
 		if err := a.c.take(int(number(words[2]))-1, int(number(words[0])), sum); err != nil {
 			fmt.Fprintf(to, "%v\n", err)
@@ -103,16 +110,19 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	for i := range a.c.stages {
 		if a.c.due(i, a.present) {
 			a.c.published(i)
-			fmt.Fprintf(to, "publishes stage %d to %v: %s\n", i+1, a.c.others(i), clocks(a.c.of(i, a.c.rank)))
+			fmt.Fprintf(to, "publishes stage %d to %v: %s\n", i+1, a.c.others(i), reaches(a.c.of(i, a.c.rank)))
 		}
 	}
 }
 
-func clocks(list []uint64) string {
+func reaches(list []reach) string {
 	words := make([]string, len(list))
-	for i, c := range list {
-		if words[i] = fmt.Sprint(c); c == math.MaxUint64 {
+	for i, at := range list {
+		if words[i] = fmt.Sprint(at.clock); at.clock == closed {
 			words[i] = "closed"
+		}
+		if at.scatters != at.clock {
+			words[i] += fmt.Sprintf("/%d", at.scatters)
 		}
 	}
 	return strings.Join(words, " ")

@@ -13,7 +13,8 @@
 // With each sum go the clocks of the ranks in it: up to where their changes are there. So a
 // gather waits for the ranks whose changes are missing, however far they have to come, and its error
 // names these. The printed algorithm has the clock of the sender alone: then data may be as old
-// as the slack times the number of stages.
+// as the slack times the number of stages. Beside each clock is the number of scatters: a gather tells by it from
+// how many ranks it has brought something new, since a collective call lifts clocks, too.
 //
 // The calls of the rank pass on what has come, and between them the goroutine of package
 // progress does. A rank that closes the vector leaves its total with the others, at a clock that

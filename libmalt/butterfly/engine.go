@@ -17,7 +17,7 @@ import (
 // Engine carries a vector.
 type Engine struct {
 	o      core.Object
-	bytes  int            // of the values in a message; behind them are the clocks
+	bytes  int            // of the values in a message; behind them is what is in them: reachBytes for each rank
 	sub    rdma.Transport // of the boxes
 	remove func() error   // ends the passes of the goroutine
 	mapped []byte         // what the totals are cut from
@@ -30,12 +30,16 @@ type Engine struct {
 	used   bool   // all ranks have made it
 	failed error  // of a pass
 	death  error  // of a rank that present was asked about
+	news   int    // by the last gather, and age
 	age    uint64
 	late   []int
 	sums   [][]byte
-	clocks []uint64
+	sum    []reach
 	edges  []core.Edge // what has not been counted yet
 }
+
+// reachBytes is a reach in a message: the clock, and the number of scatters.
+const reachBytes = 16
 
 // stage is the boxes of one: this rank's, and those of the others of its group.
 type stage struct {
@@ -79,7 +83,7 @@ func (e *Engine) lay(mapped []byte, op reduce.Op) {
 
 // spec is that of the boxes of a stage.
 func (e *Engine) spec(stage int) rdma.Spec {
-	return rdma.Spec{Bytes: e.bytes + 8*e.core.stages[stage].Ranks, About: "sums of changes"}
+	return rdma.Spec{Bytes: e.bytes + reachBytes*e.core.stages[stage].Ranks, About: "sums of changes"}
 }
 
 // publish makes this rank's boxes.
@@ -185,17 +189,17 @@ func (e *Engine) fail(err error) {
 	}
 }
 
-// take takes the clocks of what has come in stage i.
+// take takes what has come in stage i.
 func (e *Engine) take(i int, b *inbox) {
 	if len(b.held.Data) != e.stages[i].spec.Bytes {
 		e.fail(say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %d bytes, expected %d", e.o.Called("gather"), b.From(), len(b.held.Data), e.stages[i].spec.Bytes))
 		return
 	}
-	e.clocks = e.clocks[:0]
-	for at := e.bytes; at < len(b.held.Data); at += 8 {
-		e.clocks = append(e.clocks, binary.LittleEndian.Uint64(b.held.Data[at:]))
+	e.sum = e.sum[:0]
+	for at := b.held.Data[e.bytes:]; len(at) > 0; at = at[reachBytes:] {
+		e.sum = append(e.sum, reach{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])})
 	}
-	if err := e.core.take(i, b.From(), e.clocks); err != nil {
+	if err := e.core.take(i, b.From(), e.sum); err != nil {
 		e.fail(err)
 	}
 	e.edges[b.From()].Fold(int64(e.o.Clock()-b.held.Clock), e.bytes)
@@ -207,8 +211,10 @@ func (e *Engine) send(i int) {
 	slot, err := s.out.Begin()
 	if err == nil {
 		reduce.FoldRuns(reduce.Sum, e.totals.Runs, 0, slot[:e.bytes], e.held(i), nil, 0)
-		for j, clock := range e.core.of(i, e.o.Rank()) {
-			binary.LittleEndian.PutUint64(slot[e.bytes+8*j:], clock)
+		for j, has := range e.core.of(i, e.o.Rank()) {
+			at := slot[e.bytes+reachBytes*j:]
+			binary.LittleEndian.PutUint64(at, has.clock)
+			binary.LittleEndian.PutUint64(at[8:], has.scatters)
 		}
 		err = s.out.Commit(s.spec.Bytes, rdma.Stamp{Clock: e.o.Clock(), Tag: e.era}, nil)
 	}
@@ -272,7 +278,7 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		}
 		start := time.Now()
 		e.totals.Apply(e.o.Array(), e.held(len(e.stages)))
-		e.age = e.core.age(clock, e.present)
+		e.news, e.age = e.core.gather(), e.core.age(clock, e.present)
 		e.o.Folded(time.Since(start))
 		return true, nil
 	}}
@@ -296,7 +302,7 @@ func (e *Engine) ahead() error {
 func (e *Engine) Level(clock uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.core.scattered(clock)
+	e.core.lifted(clock)
 	e.pass()
 }
 
@@ -309,7 +315,7 @@ func (e *Engine) Share() ([]byte, uint64) {
 }
 
 func (e *Engine) Late() []int                                 { return e.late }
-func (e *Engine) Age() uint64                                 { return e.age }
+func (e *Engine) Gathered() (ranks int, age uint64)           { return e.news, e.age }
 func (e *Engine) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }
 func (e *Engine) Writers(late []int) []int                    { return late }
 
@@ -357,7 +363,7 @@ func (e *Engine) Close() error {
 		e.mu.Unlock()
 		return e.Release()
 	}
-	e.core.scattered(closed)
+	e.core.lifted(closed)
 	e.pass()
 	e.mu.Unlock()
 	e.o.Serve(e)

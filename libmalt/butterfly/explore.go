@@ -32,9 +32,9 @@ func (e *Engine) Hear(stage int, in rdma.Inbox) {
 	e.stages[stage].boxes = append(e.stages[stage].boxes, inbox{Inbox: in})
 }
 
-// State is what its steps depend on.
+// State is what its steps depend on, which none does on what the gathers have counted.
 func (e *Engine) State() []any {
-	state := []any{e.core.clocks, e.core.sent, e.era, e.used, e.age, e.totals.Start, e.totals.Sum, e.totals.Shadow}
+	state := []any{e.core.has, e.core.sent, e.era, e.used, e.age, e.totals.Start, e.totals.Sum, e.totals.Shadow}
 	for i := range e.stages {
 		state = append(state, e.stages[i].out)
 		for j := range e.stages[i].boxes {

@@ -39,7 +39,7 @@ type rank struct {
 // sum is what a message has.
 type sum struct {
 	seq      int
-	clocks   []uint64
+	has      []reach
 	contents []uint64 // by rank
 }
 
@@ -73,7 +73,7 @@ func (w world) with(r int) (world, *rank) {
 	n := world{slices.Clone(w.ranks)}
 	k := &n.ranks[r]
 	c := *k.c
-	c.clocks = slices.Clone(c.clocks)
+	c.has, c.gathered = slices.Clone(c.has), slices.Clone(c.gathered)
 	c.sent = slices.Clone(c.sent)
 	for i := range c.sent {
 		c.sent[i] = slices.Clone(c.sent[i])
@@ -89,7 +89,7 @@ func (w world) present(r int) bool { return !w.ranks[r].away && !w.ranks[r].dead
 
 // contents is what this rank has of the changes of each, through the stages before this one.
 func (k *rank) contents(stage int) []uint64 {
-	all := make([]uint64, len(k.c.clocks))
+	all := make([]uint64, len(k.c.has))
 	all[k.c.rank] = k.clock
 	for i := range stage {
 		for _, s := range k.held[i] {
@@ -126,7 +126,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 				if from != r && box.seq > k.held[i][j].seq {
 					busy = true
 					n, t := w.with(r)
-					if err := t.c.take(i, from, box.clocks); err != nil {
+					if err := t.c.take(i, from, box.has); err != nil {
 						panic(err)
 					}
 					t.held[i][j] = box
@@ -142,7 +142,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			}
 		}
 		switch {
-		case k.over && k.c.clocks[r] == closed:
+		case k.over && k.c.has[r].clock == closed:
 			if !busy && len(k.c.needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
 				n, l := w.with(r)
 				l.gone = true
@@ -164,7 +164,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			e.over = true
 			switch g.ends[r] {
 			case "close":
-				e.c.scattered(closed)
+				e.c.lifted(closed)
 			case "away":
 				e.away = true
 			}
@@ -178,7 +178,7 @@ func (g *game) law(w world, r int) string {
 	k := &w.ranks[r]
 	for j, n := range k.contents(len(k.c.stages)) {
 		least := k.clock - min(k.clock, g.slack)
-		if w.ranks[j].c.clocks[j] == closed {
+		if w.ranks[j].c.has[j].clock == closed {
 			least = min(least, w.ranks[j].clock)
 		}
 		if w.present(j) && n < least {
@@ -196,12 +196,8 @@ func (g *game) bad(w world) string {
 		}
 		has := k.contents(len(k.c.stages))
 		for j, n := range has {
-			at := k.c.clocks[j]
-			if at == closed {
-				at = w.ranks[j].clock
-			}
-			if n != at {
-				return fmt.Sprintf("rank %d has %d changes of rank %d, and clock %d", r, n, j, at)
+			if at := k.c.has[j]; n != at.scatters || at.clock != closed && n != at.clock {
+				return fmt.Sprintf("rank %d has %d changes of rank %d, of %d scatters up to clock %d", r, n, j, at.scatters, at.clock)
 			}
 		}
 	}
@@ -211,11 +207,11 @@ func (g *game) bad(w world) string {
 func (g *game) key(b []byte, w world) []byte {
 	for r := range w.ranks {
 		k := &w.ranks[r]
-		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.clocks, k.c.sent)
+		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.has, k.c.sent)
 		for i := range k.boxes {
-			b = fmt.Append(b, k.boxes[i].clocks, k.boxes[i].contents)
+			b = fmt.Append(b, k.boxes[i].has, k.boxes[i].contents)
 			for _, h := range k.held[i] {
-				b = fmt.Append(b, h.clocks)
+				b = fmt.Append(b, h.has)
 			}
 		}
 	}

@@ -82,8 +82,12 @@ func (b *Body) Settled(summed []int) {
 }
 
 func (b *Body) Share() ([]byte, uint64)  { return b.Engine.Share() }
-func (b *Body) Age() uint64              { return b.Engine.Age() }
 func (b *Body) Writers(late []int) []int { return b.Engine.Writers(late) }
+
+func (b *Body) Age() uint64 {
+	_, age := b.Engine.Gathered()
+	return age
+}
 
 // CatchUp carries out what a collective call has asked for.
 func (b *Body) CatchUp() {
@@ -125,8 +129,16 @@ func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
 	if fold != b.fold {
 		return 0, say.Errorf(core.ErrUnsupported, "%s: fold=%s does not go with this vector", b.Called("gather"), fold).At("an engine carries it, with fold=%s", b.fold).Try("Leave fold= out.")
 	}
-	err := b.run(ctx, &b.calls.gather, "gather", core.InGather, func(c *call) { c.gather(b.slack) })
-	return len(b.Job.View().Ranks) - 1, err
+	return b.gathered(b.run(ctx, &b.calls.gather, "gather", core.InGather, func(c *call) { c.gather(b.slack) }))
+}
+
+// gathered is what a gather returns.
+func (b *Body) gathered(err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	ranks, _ := b.Engine.Gathered()
+	return ranks, nil
 }
 
 // Sync is both.
@@ -141,11 +153,10 @@ func (b *Body) Sync(ctx context.Context, rows []int64, weight float64, slack int
 	if slack >= 0 {
 		most = uint64(slack)
 	}
-	err := b.run(ctx, &b.calls.sync, "sync", core.InGather, func(c *call) {
+	return b.gathered(b.run(ctx, &b.calls.sync, "sync", core.InGather, func(c *call) {
 		c.scatter(weight)
 		c.then = func(c *call) { c.gather(most) }
-	})
-	return len(b.Job.View().Ranks) - 1, err
+	}))
 }
 
 // run carries out a call that begin makes.

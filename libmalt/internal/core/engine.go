@@ -43,11 +43,11 @@ type Engine interface {
 	Carrier
 
 	// Scatter sends the array as it is, with that weight, at clock. Gather takes what has
-	// come, at the clock of the last scatter, with that slack. Age is how far the last gather
-	// was behind.
+	// come, at the clock of the last scatter, with that slack. Gathered is of the last one: from
+	// how many ranks it has brought new changes, and how far it was behind.
 	Scatter(clock uint64, weight float64) Stepper
 	Gather(clock, slack uint64) Stepper
-	Age() uint64
+	Gathered() (ranks int, age uint64)
 
 	// Level says that a collective call has lifted the clock of this rank; Settled, that all
 	// have the same values now, with summed the sum of what those ranks Share, since the

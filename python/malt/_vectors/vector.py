@@ -378,7 +378,8 @@ class Vector(Exchange, Generic[Element]):
         Returns
         -------
         int
-            The number of updates folded.
+            The number of updates folded; with a fold of changes, from how many other ranks
+            there are new changes in the values.
 
         Raises
         ------
@@ -444,7 +445,7 @@ class Vector(Exchange, Generic[Element]):
         Returns
         -------
         int or None
-            The number of updates folded; None if the call was skipped.
+            As of `gather`; None if the call was skipped.
 
         Raises
         ------
