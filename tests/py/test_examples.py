@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import re
 import subprocess
@@ -76,6 +77,30 @@ def test_pagerank_is_that_of_one_process(
     best = np.argsort(-scores, kind="stable")[:5]
     assert list(found.values()) == pytest.approx(scores[best], abs=1e-6)
     assert list(found.values()) == pytest.approx(scores[list(found)], abs=1e-6)  # equal ones come in any order
+
+
+@pytest.mark.parametrize("data", [None, "rcv1-ccat"])
+def test_logistic_has_the_serial_weights(data: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank has the weights of its own words alone, and they are those of one process but for rounding."""
+    if data is not None:
+        needed(data)
+    else:
+        monkeypatch.delenv("MALT_DATA", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(EXAMPLES))
+    script = tmp_path / "keep.py"
+    script.write_text(
+        "import malt, logistic, numpy as np\n"
+        "words, w = logistic.main(['--iterations=20'])\n"
+        f"np.savez(f'{tmp_path}/{{malt.rank()}}.npz', words=words, w=w)\n"
+    )
+    assert len(set(numbers(r"(0\.\d+) of", job(4, str(script))))) == 1
+    all_words, alone = importlib.import_module("serial.logistic").main(["--iterations=20"])
+    for rank in range(4):
+        kept = np.load(tmp_path / f"{rank}.npz")
+        at = np.searchsorted(all_words, kept["words"])
+        assert len(at) < len(all_words)
+        assert (all_words[at] == kept["words"]).all()
+        assert np.abs(kept["w"] - alone[at]).max() < 1e-12 * np.abs(alone).max()
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

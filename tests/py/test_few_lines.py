@@ -22,6 +22,7 @@ from serial import __main__ as serial
 PAIRS = {parallel.stem: (original, parallel) for original, parallel in serial.pairs()}
 
 QUICK: dict[str, list[str]] = {
+    "logistic": ["--iterations", "5"],
     "svm": ["--k", "1", "--passes", "1"],
     "gradients": ["--k", "1", "--passes", "1"],
     "mf": ["--passes", "1"],
