@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -101,7 +102,27 @@ func inspect(what string) (string, error) {
 	if words := strings.Fields(what); len(words) > 2 && words[0] == "meant" {
 		return nearest.Word(words[1], words[2:]), nil
 	}
-	return "", badArgument("inspect %.40q: expected doctor, names, or meant with a word and the known words", what)
+	if words := strings.Fields(what); len(words) > 1 && words[0] == "shares" {
+		return inShares(words[1:])
+	}
+	return "", badArgument("inspect %.40q: expected doctor, names, shares with bytes and the ranks of each host, "+
+		"or meant with a word and the known words", what)
+}
+
+func inShares(words []string) (string, error) {
+	numbers := make([]int, len(words))
+	for i, word := range words {
+		most := 1 << 15 // ranks
+		if i == 0 {
+			most = 1 << 44 // bytes
+		}
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > most {
+			return "", badArgument("inspect shares: %.40q: expected a number from 1 to %d", word, most)
+		}
+		numbers[i] = n
+	}
+	return strconv.FormatBool(libmalt.InShares(numbers[0], numbers[1:])), nil
 }
 
 func examine() doctor {

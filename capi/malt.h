@@ -687,6 +687,9 @@ malt_status malt_graph_close(malt_handle g);
  * spelling or because other systems use it; "" if none.
  * "names": the values, or their first words, of the options "graph", "consistency",
  * "fold" and "transport", as a JSON object of lists by those keys.
+ * "shares BYTES RANKS RANKS ...": "true" where hosts of so many ranks each, on the graph
+ * "all" in "bsp", average so many bytes in shares, each summed by its owner; "false"
+ * where each rank sends all of them to each other rank.
  * "doctor": the facts about this machine, as a JSON object. Later versions may add
  * keys to these:
  *     version, abi   of the library

@@ -60,6 +60,10 @@ func keyed(v *Vector, row spvec.Shape, ids rows.Ids) (core.Meeting, error) {
 	return rows.New(core.Carried{M: &v.Member}, g, m.fold, row, ids)
 }
 
+// InShares tells whether hosts of so many ranks each average so many bytes in shares, each
+// summed by its owner, and not by sending all to all.
+func InShares(bytes int, counts []int) bool { return hosts.Pays(bytes, counts) }
+
 // inStages tells whether changes go through the stages of a butterfly.
 func inStages(v *Vector) bool {
 	m := v.mode.Load()

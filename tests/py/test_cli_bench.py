@@ -29,13 +29,15 @@ def test_results(tmp_path: Path) -> None:
         "rows of 1 MiB",
         "put-seen of 4 bytes",
         "   4 KiB  ",
+        "network: ",
     ):
         assert words in job.out
     results = json.loads(file.read_text())
-    assert [result["kind"] for result in results] == ["machine", "memory", "sparse", "latency", "size"]
+    assert [result["kind"] for result in results] == ["machine", "memory", "sparse", "latency", "size", "network"]
     times = [value for result in results[1:] for name, value in result.items() if name not in ("kind", "bytes", "wall")]
     assert all(0 < value < math.inf for value in times)
-    assert set(results[-1]) == {"kind", "bytes", "copy", "scatter", "sync", "allreduce", "seen"}
+    assert set(results[-2]) == {"kind", "bytes", "copy", "scatter", "sync", "allreduce", "copied", "seen"}
+    assert set(results[-1]) == {"kind", "seen", "update", "byte"}
 
 
 def test_failing_rank_is_named(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_what_needs_too_much_memory_is_skipped_and_said(capsys: pytest.CaptureFi
 
 
 def test_names_of_units() -> None:
-    assert [bench._named(n) for n in (4, 4096, 1 << 20, 3 << 30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
+    assert [bench.named(n) for n in (4, 4096, 1 << 20, 3 << 30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
     assert [bench._micro(s) for s in (1e-6, 2.5e-3)] == ["1.0 us", "2.50 ms"]
 
 

@@ -49,6 +49,8 @@ explain nothing
 completion --help
 token --help
 bench --help
+plan --help
+plan --bytes 4MiB
 """
 
 ALL = f"""

@@ -50,6 +50,18 @@ const (
 // asInsurance is the tag of an update that decides nothing.
 const asInsurance = 1
 
+// Pays tells whether hosts of so many ranks each average so many bytes by an exchange.
+func Pays(bytes int, counts []int) bool {
+	hosts, first := make([][]int, len(counts)), 0
+	for h, n := range counts {
+		for range n {
+			hosts[h] = append(hosts[h], first)
+			first++
+		}
+	}
+	return exchange.NewPlan(bytes, core.CutBytes, hosts).Pays()
+}
+
 // New makes the memory of an array of so many bytes and publishes its exchange. nil: the
 // array is too small for one.
 func New(o core.Boxed, hosts core.Hosts, bytes int) (*Route, error) {

@@ -25,6 +25,7 @@ COMMANDS = {
     "trace": "compare two runs, from the files of malt run --trace",
     "stack": "print where in its program each rank is: if it hangs",
     "graph": "print, draw and compare graphs",
+    "plan": "predict which graph and consistency to take, and whether more ranks pay",
     "bench": "measure this machine: bandwidth and latency between ranks",
     "explain": "print a section of the guide, such as one that an error names",
     "doctor": "check this machine, and say how to fix problems",

@@ -6,12 +6,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from malt._cli.options import Parser, UsageError, see_room, unfit, whole
 from malt._ranks import machine, parent
-from malt._ranks.launch import Job, job_environment
+from malt._ranks.addresses import listen
+from malt._ranks.launch import Job, job_environment, meeting, program_environment
 from malt._ranks.output import Display, Lines
 from malt._ranks.room import MOST
 
@@ -29,6 +30,8 @@ copy       every rank copies one of its arrays to another, all at once
 scatter    every rank scatters to all others; no rank gathers (async)
 sync       scatter and gather in step (bsp) over the graph `all`
 allreduce  Vector.allreduce
+copied     as sync, over the graph `ring`, on which updates are copied; only in --json
+network    what updates between hosts cost, over TCP within this machine
 put-seen   time from a scatter of rank 0 until a gather of rank 1 sees it
 sparse     sync of a vector in which each rank changes one row in a hundred: sparse="model" with rows=, without, dense
 
@@ -56,10 +59,11 @@ def _ranks(text: str) -> int:
 
 
 def _sizes(text: str) -> list[int]:
-    return [_size(word) for word in text.split(",")]
+    return [size_of(word) for word in text.split(",")]
 
 
-def _size(word: str) -> int:
+def size_of(word: str) -> int:
+    """Return the bytes of a size; the error is argparse's."""
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", word.lower())
     if found is None or found[2] not in UNITS:
         raise unfit(f"{word!r} is not a size", "expected bytes, KiB, MiB or GiB, such as 64KiB")
@@ -78,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     report = Report(size)
     # Opened first, so that no work is lost over its name.
     with _opened(options.json or os.devnull) as file:
-        code = _measure(size, options.sizes, report)
+        code = measure(size, options.sizes, report)
         if code == 0:
             json.dump(report.results, file, indent=1)
             file.write("\n")
@@ -92,14 +96,30 @@ def _opened(path: str) -> TextIO:
         raise UsageError("malt bench", f"--json {path!r} cannot be written", error.strerror or "") from None
 
 
-def _measure(size: int, sizes: Sequence[int], report: Report) -> int:
+def measure(size: int, sizes: Sequence[int], report: Report) -> int:
     """Let ranks measure, and return an exit code."""
+    code = _job(size, job_environment(size), [*map(str, sizes)], report)
+    if code:
+        return code
+    # Two ranks that share no memory meet as those of two hosts do.
+    there = {"MALT_TRANSPORT": "tcp", "MALT_INTERFACE": "127.0.0.1/32"}
+    listening, store = listen(there)
+    env = program_environment(2) | meeting(2, store, os.urandom(16).hex()) | there
+    try:
+        return _job(2, env, ["network"], report, [one.fileno() for one in listening])
+    finally:
+        for one in listening:
+            one.close()
+
+
+def _job(size: int, env: Mapping[str, str], what: Sequence[str], report: Report, fds: Sequence[int] = ()) -> int:
     launcher = os.getpid()
-    env = job_environment(size)
-    argv = [sys.executable, "-m", "malt._cli.measure", *map(str, sizes)]
+    argv = [sys.executable, "-m", "malt._cli.measure", *what]
+    own = {"MALT_STORE_FD": ",".join(map(str, fds))} if fds else {}
     with Job(report, preexec=lambda: parent.end_with(launcher)) as job:
-        for rank in map(str, range(size)):
-            job.start(argv, {**env, "MALT_RANK": rank})
+        for rank in range(size):
+            first = rank == 0
+            job.start(argv, {**env, **(own if first else {}), "MALT_RANK": str(rank)}, fds if first else ())
         job.wait()
     report.clear()
     failed = job.first_failure()
@@ -110,10 +130,11 @@ def _measure(size: int, sizes: Sequence[int], report: Report) -> int:
 
 
 class Report:
-    """Shows each result as soon as it is there: rank 0 says it in a line of JSON."""
+    """Shows each result as soon as it is there, if wanted: rank 0 says it in a line of JSON."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, shows: bool = True) -> None:
         self.results: list[dict[str, Any]] = []
+        self._shows = shows
         self._lines = Lines()
         self._others = Display(size, _complain)
         self._waiting = False
@@ -128,8 +149,9 @@ class Report:
         for line in self._lines.feed(data) if data else self._lines.rest():
             self.clear()
             self.results.append(json.loads(line))
-            print(self._text(**self.results[-1]), flush=True)
-            self._wait()
+            if self._shows:
+                print(self._text(**self.results[-1]), flush=True)
+                self._wait()
 
     def _wait(self) -> None:
         if sys.stdout.isatty():
@@ -150,6 +172,7 @@ class Report:
             "latency": self._latency,
             "size": self._size,
             "skipped": self._skipped,
+            "network": self._network,
         }[kind](result)
 
     def _machine(self, result: dict[str, Any]) -> str:
@@ -171,13 +194,13 @@ class Report:
         alone, each = (size / result[kind] / 1e9 for kind in ("alone", "together"))
         return (
             f"memory: {alone:.1f} GB/s copied by one rank alone, {each:.1f} by each of {self._ranks} at once "
-            f"({each * self._ranks:.1f} together), arrays of {_named(size)}"
+            f"({each * self._ranks:.1f} together), arrays of {named(size)}"
         )
 
     def _sparse(self, result: dict[str, Any]) -> str:
-        named, found, whole = (_micro(result[kind]) for kind in ("named", "found", "whole"))
+        listed, found, whole = (_micro(result[kind]) for kind in ("named", "found", "whole"))
         return (
-            f"sparse: {named} sync of the named hundredth of the rows of {_named(result['bytes'])}, "
+            f"sparse: {listed} sync of the named hundredth of the rows of {named(result['bytes'])}, "
             f"{found} where they have to be found, {whole} sync of all"
         )
 
@@ -200,21 +223,28 @@ class Report:
 
     def _size(self, result: dict[str, Any]) -> str:
         size, copy = result["bytes"], result["copy"]
-        cells = [f"{_named(size):>8}", f"{size / copy / 1e9:8.2f}"]
+        cells = [f"{named(size):>8}", f"{size / copy / 1e9:8.2f}"]
         cells += [f"{size / result['scatter'] / 1e9:8.2f}", f"{result['scatter'] / copy:6.1f}"]
         for kind in ("sync", "allreduce"):
             cells += [f"{_micro(result[kind]):>9}", f"{size / result[kind] / 1e9:8.2f}", f"{result[kind] / copy:6.1f}"]
         return "  ".join([*cells, f"{_micro(result['seen']):>10}"])
 
+    def _network(self, result: dict[str, Any]) -> str:
+        return (
+            f"\nnetwork: {_micro(result['seen'])} put-seen of 4 bytes over TCP; an update takes "
+            f"{_micro(result['update'])} of processor time, and {result['byte'] * 1e9:.2f} ns for each byte"
+        )
+
     def _skipped(self, result: dict[str, Any]) -> str:
-        return f"{_named(result['bytes']):>8}  skipped: would take about {_named(result['needs'])} of memory"
+        return f"{named(result['bytes']):>8}  skipped: would take about {named(result['needs'])} of memory"
 
 
 def _complain(_: int, text: bytes) -> None:
     sys.stderr.write(text.decode(errors="replace"))
 
 
-def _named(size: int) -> str:
+def named(size: float) -> str:
+    """Return a size with its unit."""
     for name, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.4g} {name}"

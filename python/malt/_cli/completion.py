@@ -28,7 +28,7 @@ EXAMPLES = """\
 VALUES = {"graph": graph.NAMES, "format": graph.FORMATS, "on_death": ON_DEATH, "topic": sorted(explain.topics())}
 """What stands for an argument, by its name."""
 
-FILES = ("output", "json", "hostfile", "token_file")
+FILES = ("output", "json", "bench", "hostfile", "token_file")
 
 FOLDERS = ("log_dir", "chdir")
 

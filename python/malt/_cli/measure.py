@@ -28,6 +28,9 @@ ROUND = 0.06
 LARGE = 64 << 20
 """Bytes of the arrays by which memory is measured: beyond any cache, for most machines."""
 
+LARGE_UPDATE = 4 << 20
+"""Bytes of an update whose cost is that of its bytes."""
+
 SPARSE = 4096, 64
 """Rows of the sparse vector, and their elements: 1 MiB."""
 
@@ -40,6 +43,9 @@ Operation = Callable[[], Any]
 def main() -> None:
     """Measure the payload sizes, in bytes, that are given as arguments."""
     warnings.simplefilter("ignore")  # that the vectors' values never change
+    if sys.argv[1:] == ["network"]:
+        _tell(kind="network", **_network())
+        return
     sizes = [int(word) for word in sys.argv[1:]]
     state = json.loads(_lib.inspect("doctor"))
     _tell(kind="machine", ranks=malt.size(), load=os.getloadavg()[0], **state)
@@ -75,8 +81,33 @@ def _size(size: int) -> dict[str, float]:
         times["sync"] = per_call(v.sync)
     with malt.Vector(np.ones(count, np.float32), consistency="bsp") as v:
         times["allreduce"] = per_call(v.allreduce)
+    with malt.Vector(np.ones(count, np.float32), graph="ring", consistency="bsp") as v:
+        times["copied"] = per_call(v.sync)
     times["seen"] = _seen(size)
     return times
+
+
+def _network() -> dict[str, float]:
+    """Measure what a small update and a byte cost that go to another host, by connections of this machine.
+
+    ``update`` and ``byte`` are processor time of both ends: in the program and in the kernel.
+    """
+    small, large = (_used(size) for size in (4, LARGE_UPDATE))
+    return {"seen": _seen(4), "update": small, "byte": max(0.0, large - small) / LARGE_UPDATE}
+
+
+def _used(size: int) -> float:
+    """Return the processor time of an update that each of two ranks sends to the other and folds."""
+    with malt.Vector(np.ones(size // 4, np.float32), graph="ring", consistency="bsp") as v:
+        calls = max(ROUNDS, int(ROUND / per_call(v.sync)))
+        best = float("inf")
+        for _ in range(ROUNDS):
+            malt.barrier()
+            before = time.process_time()
+            for _ in range(calls):
+                v.sync()
+            best = min(best, float(malt.allreduce((time.process_time() - before) / calls)) / malt.size())
+    return best
 
 
 def _sparse() -> dict[str, float]:

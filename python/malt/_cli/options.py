@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, get_args
@@ -109,6 +110,33 @@ def whole(text: str, least: int, most: int, what: str, example: str) -> int:
     if not least <= value <= most:
         raise unfit(f"{text!r} is not a {what}", f"expected {least} to {most}, such as {example}")
     return value
+
+
+RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def quantity(
+    text: str, units: Mapping[str, float], what: str, expected: str, example: str, least: float, most: float
+) -> float:
+    """Return a number with its unit as a number; the error is argparse's."""
+    read = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-z%]+)", text.strip().lower())
+    if read is not None and read[2] in units:
+        value = float(read[1]) * units[read[2]]
+        if least <= value <= most:
+            return value
+    raise unfit(f"{text!r} is not a {what}", f"expected {expected}, such as {example}")
+
+
+def rate(text: str) -> float:
+    """Return the bits per second of a cable."""
+    return quantity(text, RATES, "rate", "bits per second from 8kbit on", "100Mbit or 2.5Gbit", 8e3, 1e12)
+
+
+def delay(text: str) -> float:
+    """Return the seconds from a host to another."""
+    return quantity(text, TIMES, "time", "us, ms or s, up to 60s,", "200us or 5ms", 0, 60)
 
 
 def ranks(text: str, least: int = 1) -> int:

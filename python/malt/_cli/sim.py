@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from malt import _sim
 from malt._cli import target
-from malt._cli.options import Parser, Refuse, UsageError, counts, see_room, see_voters, unfit, whole
+from malt._cli.options import (
+    TIMES,
+    Parser,
+    Refuse,
+    UsageError,
+    counts,
+    delay,
+    quantity,
+    rate,
+    see_room,
+    see_voters,
+    unfit,
+    whole,
+)
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
 from malt._ranks.launch import Job, meeting, numbered, program_environment
@@ -23,10 +35,6 @@ from malt._sim.host import variables
 HOSTS = Kind("malt sim", "host", "h")
 
 RANKS = Kind("malt sim", "rank")
-
-RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-
-TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 PARTS = {"%": 0.01}
 
@@ -85,10 +93,10 @@ def parser() -> Parser:
         help="ranks of the script on each host, or a number for each: 2,2,0; 0: it only votes; default: 1",
     )
     made.add_argument(
-        "--rate", type=_rate, metavar="RATE", help="speed of each host's cable in each direction, such as 1Gbit"
+        "--rate", type=rate, metavar="RATE", help="speed of each host's cable in each direction, such as 1Gbit"
     )
     made.add_argument(
-        "--delay", type=_delay, default=0.0, metavar="TIME", help="time from any host to any other, such as 5ms"
+        "--delay", type=delay, default=0.0, metavar="TIME", help="time from any host to any other, such as 5ms"
     )
     made.add_argument(
         "--loss", type=_loss, default=0.0, metavar="PART", help="share of the packets that are lost, such as 1%%"
@@ -115,7 +123,7 @@ class _Moment(NamedTuple):
 
 def _moment(text: str) -> _Moment:
     after, _, event = text.partition(":")
-    seconds = _quantity(after, TIMES, "time", "us, ms or s", "2s:off:h1", 0, 1e6)
+    seconds = quantity(after, TIMES, "time", "us, ms or s", "2s:off:h1", 0, 1e6)
     try:
         return _Moment(seconds, events.parse(event or text), text)
     except _sim.SimError as error:
@@ -147,28 +155,8 @@ def _hosts(text: str) -> int:
     return whole(text, 1, networks.MOST, "number of hosts", "--hosts 4")
 
 
-def _rate(text: str) -> float:
-    return _quantity(text, RATES, "rate", "bits per second from 8kbit on", "100Mbit or 2.5Gbit", 8e3, 1e12)
-
-
-def _delay(text: str) -> float:
-    return _quantity(text, TIMES, "time", "us, ms or s, up to 60s,", "200us or 5ms", 0, 60)
-
-
 def _loss(text: str) -> float:
-    return _quantity(text, PARTS, "part", "a percentage", "0.1% or 5%", 0, 1)
-
-
-def _quantity(
-    text: str, units: Mapping[str, float], what: str, expected: str, example: str, least: float, most: float
-) -> float:
-    """Return a number with its unit as a number; the error is argparse's."""
-    read = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*([a-z%]+)", text.strip().lower())
-    if read is not None and read[2] in units:
-        value = float(read[1]) * units[read[2]]
-        if least <= value <= most:
-            return value
-    raise unfit(f"{text!r} is not a {what}", f"expected {expected}, such as {example}")
+    return quantity(text, PARTS, "part", "a percentage", "0.1% or 5%", 0, 1)
 
 
 def main(arguments: Sequence[str]) -> int:
