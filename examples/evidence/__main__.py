@@ -1,0 +1,77 @@
+"""List the claims, or show some of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from . import __doc__ as about
+from . import counted, sparse
+from .shown import NotShownError, Program, Shown, claims, keep, kept
+
+PROGRAMS: dict[str, Program] = {**counted.PROGRAMS, **sparse.PROGRAMS}
+
+
+def listed() -> str:
+    """Return all claims, each with the last verdict, or what it lacks."""
+    found = kept()
+    lines = []
+    for id, claim in claims().items():
+        state = f"needs {claim.lacks}" if claim.lacks else found[id].verdict if id in found else "not run"
+        lines.append(f"{id:4} {state:32} {claim.claim} ({claim.where})")
+    return "\n".join(lines)
+
+
+def markdown() -> str:
+    """Return what has been kept as a table, and below it what the other claims lack."""
+    found, every = kept(), claims()
+    lines = ["| | the paper | here | how | |", "| --- | --- | --- | --- | --- |"]
+    for id, shown in found.items():
+        paper = f"{every[id].claim} ({every[id].where}). {shown.paper}".strip()
+        lines.append(f"| {id} | {paper} | {shown.ours} | {shown.how} | {shown.verdict} |")
+    lines += ["", "| | not shown yet | needs |", "| --- | --- | --- |"]
+    lines += [f"| {c.id} | {c.claim} ({c.where}) | {c.lacks} |" for c in every.values() if c.lacks]
+    return "\n".join(lines)
+
+
+def printed(id: str, shown: Shown) -> str:
+    """Return a figure as text."""
+    claim = claims()[id]
+    rows = {
+        id: f"{claim.claim} ({claim.where})",
+        "paper": shown.paper,
+        "ours": shown.ours,
+        "how": shown.how,
+        "": shown.verdict,
+    }
+    return "\n".join(f"{name:6} {text}" for name, text in rows.items() if text)
+
+
+def main() -> None:
+    """Do what the arguments ask for."""
+    ask = argparse.ArgumentParser(
+        prog="python -m examples.evidence", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    ask.add_argument("rows", nargs="*", metavar="ROW", help="claims to show, such as A2; all that can be: all")
+    ask.add_argument("--keep", action="store_true", help="keep the figures for the documentation")
+    ask.add_argument("--markdown", action="store_true", help="print what has been kept, as the documentation has it")
+    opt = ask.parse_args()
+    if opt.markdown or not opt.rows:
+        print(markdown() if opt.markdown else listed())
+        return
+    for id in PROGRAMS if opt.rows == ["all"] else opt.rows:
+        if id not in claims():
+            ask.error(f"there is no claim {id}: python -m examples.evidence lists them")
+        if id not in PROGRAMS:
+            sys.exit(f"{id}: not shown: it needs {claims()[id].lacks}")
+        try:
+            shown = PROGRAMS[id]()
+        except NotShownError as error:
+            sys.exit(f"{id}: not shown: {error}")
+        print(printed(id, shown), flush=True)
+        if opt.keep:
+            keep(id, shown)
+
+
+if __name__ == "__main__":
+    main()

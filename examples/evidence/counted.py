@@ -1,0 +1,119 @@
+"""Claims that are counted or computed: no time is in them."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import malt
+
+from .shown import NotShownError, Program, Shown
+
+EXAMPLES = Path(__file__).parents[1]
+PARTS = 64
+
+
+def m1() -> Shown:
+    """Count the messages of a rank, on 8."""
+    sent = {graph: malt.Graph(graph, 8).edges / 8 for graph in ("all", "halton")}
+    ours = f"{sent['all']:g} messages a step against {sent['halton']:g}: {sent['all'] / sent['halton']:.2f} times"
+    return Shown("305 GB and 131 GB: 2.33 times", ours, "counted: the edges of the graphs", "holds")
+
+
+def m14() -> Shown:
+    """Count the lines that change in the serial programs of the examples."""
+    done = subprocess.run(
+        [sys.executable, "-m", "serial", "--markdown=table"], cwd=EXAMPLES, capture_output=True, text=True, check=True
+    )
+    rows = [line.split("|")[2:4] for line in done.stdout.splitlines()[2:]]
+    added, lost = ([int(row[column]) for row in rows] for column in (0, 1))
+    ours = f"{np.mean(added):.1f} changed or added on average of {len(rows)} programs, at most {max(added)}"
+    how = "counted: git diff of examples/serial and examples"
+    return Shown("87 + 106 lines", f"{ours}; {np.mean(lost):.1f} changed or removed", how, "holds")
+
+
+def m17() -> Shown:
+    """Count the edges of all and of halton."""
+    sizes = (4, 8, 16, 32, 64)
+    ratios = [malt.Graph("all", n).edges / malt.Graph("halton", n).edges for n in sizes]
+    exact = all(math.isclose(ratio, (n - 1) / int(math.log2(n))) for n, ratio in zip(sizes, ratios, strict=True))
+    ours = f"all has {', '.join(f'{r:.3g}' for r in ratios)} times the edges of halton, for {sizes} ranks".replace(
+        "(", ""
+    )
+    return Shown("", ours.replace(")", ""), "counted: malt.Graph", "holds" if exact else "does not hold")
+
+
+def n9() -> Shown:
+    """Compare two graphs that send the same bytes."""
+    values = {graph: [malt.Graph(graph, n).second_eigenvalue for n in (16, 64)] for graph in ("halton", "chord")}
+    ours = "; ".join(f"{graph}: {a:.3f}, {b:.3f}" for graph, (a, b) in values.items())
+    return Shown(
+        "", f"second eigenvalue for 16 and 64 ranks, {ours}. The same bytes: chord mixes faster", "computed", "in part"
+    )
+
+
+def edges(name: str, skip: int) -> NDArray[np.int64]:
+    """Return the edges of a graph in MALT_DATA."""
+    path = Path(os.environ.get("MALT_DATA", ".")) / name / "edges.txt.gz"
+    if not path.exists():
+        raise NotShownError(f"{name}/edges.txt.gz is not in the folder that MALT_DATA names")
+    with gzip.open(path, "rt") as file:
+        return np.loadtxt(file, np.int64, skiprows=skip)
+
+
+def a8() -> Shown:
+    """Count which share of the vertices 64 parts of the edges have, dealt at random."""
+    found = []
+    for name, skip in (("cnr-2000", 0), ("soc-epinions-und", 1)):
+        links = edges(name, skip)
+        part = np.random.default_rng(1).integers(PARTS, size=len(links))
+        vertices = len(np.unique(links))
+        ends = [
+            np.mean([len(np.unique(links[part == p][:, side])) for p in range(PARTS)]) / vertices for side in (0, 1)
+        ]
+        found.append(f"{name}: {ends[0]:.3f} where links begin, {ends[1]:.3f} where they end")
+    return Shown(
+        ".21, .03, .12 of other graphs", "; ".join(found), f"counted: {PARTS} parts, edges dealt at random", "in part"
+    )
+
+
+def a10() -> Shown:
+    """Compute it from the paper's own table."""
+    plain, small, replicated = (1.2, 0.44), (1.3, 0.60), (1.51, 0.75)
+    against = [[r / p - 1 for r, p in zip(replicated, other, strict=True)] for other in (small, plain)]
+    ours = "; ".join(
+        f"{reached:.0%} and {reduced:.0%} more than {name}"
+        for name, (reached, reduced) in zip(("8x4", "16x4"), against, strict=True)
+    )
+    return Shown("", f"from its table II, configuration and reduction: {ours}", "computed", "does not hold")
+
+
+def a11() -> Shown:
+    """Draw deaths until both of a pair are dead."""
+    draw, found = np.random.default_rng(0), []
+    for nodes in (64, 128):
+        deaths = []
+        for _ in range(2000):
+            pairs = draw.permutation(nodes) // 2
+            seen: set[int] = set()
+            for number, pair in enumerate(pairs.tolist(), 1):
+                if pair in seen:
+                    deaths.append(number)
+                    break
+                seen.add(pair)
+        found.append(f"{np.mean(deaths):.1f} of {nodes}, the root is {math.sqrt(nodes):.1f}")
+    return Shown(
+        "", f"the death that ends a pair is on average number {'; '.join(found)}", "computed: 2,000 draws", "holds"
+    )
+
+
+PROGRAMS: dict[str, Program] = {
+    "M1": m1, "M14": m14, "M17": m17, "N9": n9, "A8": a8, "A10": a10, "A11": a11,
+}  # fmt: skip

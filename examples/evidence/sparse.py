@@ -1,0 +1,94 @@
+"""Sparse allreduce beside the dense average and allgather, on a network that ``malt sim`` makes: A1, A2, A12."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .shown import NotShownError, Program, Shown
+
+HERE = Path(__file__).parent
+HOSTS = 8
+RATE = "1Gbit"
+
+Times = dict[str, list[float]]
+
+
+def job(hosts: int, *arguments: str) -> dict[str, Any]:
+    """Run the ranks, one on each host, and return what rank 0 has found."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        sim = [sys.executable, "-m", "malt", "sim", "--hosts", str(hosts), "--rate", RATE]
+        python = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+        done = subprocess.run([*sim, HERE / "ranks.py", *arguments, "--out", out.name], env=python, check=False)
+        if done.returncode:
+            raise NotShownError(f"the job ended with exit code {done.returncode}; its message stands above")
+        found: dict[str, Any] = json.loads(Path(out.name).read_text())
+        return found
+
+
+def median(times: list[float]) -> str:
+    """Return the median in milliseconds, with the quartiles."""
+    low, middle, high = (1e3 * q for q in statistics.quantiles(times, n=4))
+    return f"{middle:.0f} ms ({low:.0f} to {high:.0f})"
+
+
+def ratio(times: Times, slow: str, quick: str) -> float:
+    """Return how many times longer one takes than the other, by their medians."""
+    return statistics.median(times[slow]) / statistics.median(times[quick])
+
+
+def a1() -> Shown:
+    """Time sums of density .03."""
+    found = job(HOSTS, "sums", "--turns=11")
+    times, sent = found["times"], found["bytes"]
+    more = {name: ratio(times, name, "rows") for name in ("sync", "allreduce", "allgather")}
+    ours = (
+        f"rows {median(times['rows'])}; v.sync() of the whole {median(times['sync'])}, {more['sync']:.1f} times; "
+        f"v.allreduce() {more['allreduce']:.1f} times; allgather of ids and values {median(times['allgather'])}, "
+        f"{more['allgather']:.1f} times. Bytes: {sent[1] / sent[0]:.1f} and {sent[2] / sent[0]:.1f} times fewer"
+    )
+    how = f"net: {HOSTS} hosts at {RATE}, 1 M float32 of density .03, medians of 11 (quartiles)"
+    holds = min(more["sync"], more["allreduce"]) >= 5 and more["allgather"] >= 3
+    return Shown("against systems that are not here", ours, how, "in part" if holds else "does not hold")
+
+
+def a2() -> Shown:
+    """Time PageRank."""
+    found = job(HOSTS, "pages", "--turns=5")
+    times = found["times"]
+    less = {name: ratio(times, name, "rows") for name in ("sync", "allreduce")}
+    sent = found["bytes"]
+    ours = (
+        f"communication {median(times['rows'])} for 10 iterations; v.sync() of whole arrays {median(times['sync'])}, "
+        f"{less['sync']:.1f} times, by v.allreduce() {less['allreduce']:.1f} times; "
+        f"{sent[1] / sent[0]:.1f} times fewer bytes, since each of 8 ranks needs nearly half of the pages; "
+        f"scores differ from one process by {found['apart']:.0e} of the largest"
+    )
+    how = f"net: {data()}, {HOSTS} hosts at {RATE}, medians of 5 (quartiles)"
+    holds = found["apart"] < 1e-6 and min(less.values()) >= 3
+    return Shown("6 s and 23 s on 64 nodes", ours, how, "holds" if holds else "in part")
+
+
+def a12() -> Shown:
+    """Find the share of communication."""
+    shares = []
+    for hosts in (2, 4, 8):
+        times = job(hosts, "pages", "--turns=5")["times"]
+        shares.append(f"{statistics.median(times['rows']) / statistics.median(times['all']):.0%} of {hosts}")
+    how = f"net: {data()}, PageRank at {RATE}, with the making of the vectors; all hosts share this machine's cores"
+    return Shown("up to 80 % of 64", ", ".join(shares), how, "in part")
+
+
+def data() -> str:
+    """Say what is ranked."""
+    there = (Path(os.environ.get("MALT_DATA", ".")) / "cnr-2000").exists()
+    return "cnr-2000" if there else "2,000 pages that are made up"
+
+
+PROGRAMS: dict[str, Program] = {"A1": a1, "A2": a2, "A12": a12}
