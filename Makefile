@@ -111,7 +111,7 @@ test-rdma: ## rdma/ofi on Soft-RoCE, in an emulated machine; needs qemu, says so
 	tests/rdma/run.sh $(TESTS)
 
 race: ## the Go tests under the race detector, which sees all that goes over inmem
-	$(GO) test -race -short -timeout 10m ./internal/... ./rdma/... ./libmalt/...
+	$(GO) test -race -short -timeout 20m ./internal/... ./rdma/... ./libmalt/...
 
 # Go before 1.27 may fail at the end of the time, without an input (golang/go#75804): once more then.
 fuzz: ## every fuzz target for FUZZTIME, two at a time

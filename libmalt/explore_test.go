@@ -65,7 +65,7 @@ const (
 
 // own is what the play says itself under a key, or 0.
 func (p *play) own(key string) (value int) {
-	for _, option := range strings.Fields(p.options) {
+	for option := range strings.FieldsSeq(p.options) {
 		if text, ok := strings.CutPrefix(option, key); ok {
 			value, _ = strconv.Atoi(text)
 		}

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 )
 
@@ -47,6 +48,7 @@ func Check(opts Options, setup func(*Exec)) Result {
 	x := claim()
 	defer x.release()
 	x.opts, x.setup = opts, setup
+	x.wander()
 	for {
 		s := search{x: x, seen: newSet()}
 		s.run()
@@ -64,6 +66,7 @@ type search struct {
 	x      *Exec
 	seen   *set
 	way    []node
+	path   []turn // of a replay
 	result Result
 }
 
@@ -91,15 +94,22 @@ func (s *search) run() {
 
 // replay begins an execution and takes it along the way.
 func (s *search) replay() {
-	s.x.replaying = len(s.way) > 0
-	s.x.begin()
-	for i := range s.way {
-		n := &s.way[i]
-		if i == len(s.way)-1 {
-			s.x.recall(n.pasts)
-		}
-		s.x.take(n.turns[n.taken])
+	x := s.x
+	x.replaying = len(s.way) > 0
+	x.begin()
+	if !x.replaying {
+		return
 	}
+	s.path = s.path[:0]
+	for i := range s.way {
+		s.path = append(s.path, s.way[i].turns[s.way[i].taken])
+	}
+	last := len(s.path) - 1
+	for x.ahead = s.path[:last]; len(x.ahead) > 0; {
+		x.take(x.next())
+	}
+	x.recall(s.way[last].pasts)
+	x.take(s.path[last])
 }
 
 // onNewGround tells whether the state is right and was not seen before.
@@ -189,6 +199,33 @@ func (s *search) failed() {
 	}
 	s.result.Trace = x.trace
 	x.tracing = false
+}
+
+// wander takes turns of chance until no more words turn out to be shared. It saves
+// searches, each of which would end at such a word.
+func (x *Exec) wander() {
+	const enough, longest = 64, 10_000 // executions in vain, turns
+	chance := rand.New(rand.NewPCG(1, 1))
+	var turns []turn
+	x.replaying = true
+	for vain, known := 0, 0; vain < enough; vain++ {
+		x.begin()
+		for range longest {
+			if turns, _ = x.turns(turns[:0]); len(turns) == 0 {
+				break
+			}
+			c := turns[chance.IntN(len(turns))]
+			if c.what == dies && chance.IntN(16) > 0 { // late rather than early
+				c = turns[0]
+			}
+			x.take(c)
+		}
+		x.end()
+		if n := x.sharedWords(); n > known {
+			known, vain = n, 0
+		}
+	}
+	x.again = false
 }
 
 // set is a set of hashes: of numbers that look random already. It is never

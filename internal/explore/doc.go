@@ -26,8 +26,9 @@
 // that differ only in the past become one state.
 //
 // Words that only one thread uses, or that no thread writes, need no turns. The
-// search finds these words by itself: when two threads access such a word, the word
-// counts as shared from then on, and the search starts again.
+// search finds these words by itself: most by a few executions of chance beforehand. When
+// two threads access another word later, that counts as shared from then on, and the
+// search starts again.
 //
 // A thread may die at every step, like a killed process: it takes no further turn. A
 // futex wait ends when the thread is woken, never by time. So a lost wake-up is a

@@ -25,8 +25,9 @@ type Exec struct {
 	last      int // thread that had the last turn; -1: none
 	preempted int // times that it could have gone on
 
-	unwinding bool // threads are being given up
-	replaying bool // on known ground: nothing is hashed or judged
+	unwinding bool   // threads are being given up
+	replaying bool   // on known ground: nothing is hashed or judged
+	ahead     []turn // of a replay, to be taken
 	tracing   bool
 	trace     []string
 	failure   string
@@ -226,6 +227,26 @@ func (x *Exec) take(c turn) {
 			t.run()
 		}
 	}
+}
+
+// next takes the next turn of a replay off the list.
+func (x *Exec) next() turn {
+	c := x.ahead[0]
+	x.ahead = x.ahead[1:]
+	return c
+}
+
+// goesOn lets t, which is running, have the next turn of a replay, if that is its own. It
+// is false if t has to pause.
+func (x *Exec) goesOn(t *Thread) bool {
+	if len(x.ahead) == 0 || x.ahead[0].what != goesOn || int(x.ahead[0].thread) != t.id {
+		return false
+	}
+	c := x.next()
+	x.moved(c)
+	t.alt = int(c.alt)
+	x.perform(t)
+	return t.status != asleep
 }
 
 func (x *Exec) kill(t *Thread) {

@@ -75,7 +75,7 @@ func (x *Exec) walk(v reflect.Value, ignored []string, depth int) uint64 {
 	case reflect.Struct:
 		h := uint64(7)
 		for i := range v.NumField() {
-			if !slices.Contains(ignored, v.Type().Field(i).Name) {
+			if len(ignored) == 0 || !slices.Contains(ignored, v.Type().Field(i).Name) {
 				h = mix(h, x.walk(v.Field(i), ignored, depth+1))
 			}
 		}

@@ -78,8 +78,12 @@ func (t *Thread) run() {
 	t.x.running = nil
 }
 
-// pause waits until t's operation has been performed.
+// pause waits until t's operation has been performed, unless a replay goes on with t: that
+// saves the way to the scheduler and back.
 func (t *Thread) pause() {
+	if t.x.goesOn(t) {
+		return
+	}
 	t.worker.yield(struct{}{})
 	if t.giveUp {
 		panic(abandoned{})

@@ -29,7 +29,7 @@ type Engine struct {
 const (
 	ranks    = 3
 	rounds   = 40
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // Run runs all tests of e.

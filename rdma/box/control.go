@@ -136,7 +136,7 @@ func (l *Layout) description(sender int, id uint64) [8]struct {
 		v    uint64
 		what string
 	}{
-		{offDigest, l.digest(), "digest of the spec"},
+		{offDigest, l.digest, "digest of the spec"},
 		{offReadersN, uint64(l.Readers), "readers"},
 		{offSlots, uint64(l.Slots), "slots"},
 		{offBytes, uint64(l.Spec.Bytes), "bytes"},

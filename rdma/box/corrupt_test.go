@@ -22,7 +22,7 @@ func TestAttachToAnother(t *testing.T) {
 	r := newRig(t, spec, 1)
 	for what, change := range map[string]func(e *End){
 		"a shorter control block": func(e *End) { e.Control = e.Control[:128] },
-		"another spec":            func(e *End) { e.Layout.Spec.About = "float32" },
+		"another spec":            func(e *End) { e.Layout, _ = NewLayout(rdma.Spec{Bytes: spec.Bytes, About: "float32"}, 1) },
 		"another sender":          func(e *End) { e.Sender = 3 },
 		"another member":          func(e *End) { e.Member++ },
 		"another generation":      func(e *End) { e.Generation++ },

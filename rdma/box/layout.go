@@ -30,6 +30,8 @@ type Layout struct {
 	Slots        int // in newest mode 2k+1, in lock-step 3k+1, in queue mode the depth
 	Stride       int // bytes from slot to slot: header, payload, padding
 	ControlBytes int // a multiple of 128
+
+	digest uint64 // of Spec
 }
 
 // NewLayout fails when s contradicts itself, or asks for more slots or bytes
@@ -73,6 +75,7 @@ func NewLayout(s rdma.Spec, readers int) (Layout, error) {
 	if s.Mode.Depth() > 0 {
 		l.ControlBytes += roundUp(8*l.Slots*l.maskWords(), 2*line)
 	}
+	l.digest = digest(s)
 	return l, nil
 }
 
@@ -99,15 +102,15 @@ func (l Layout) parities() int {
 }
 
 // digest is the same at both ends if their Specs are.
-func (l Layout) digest() uint64 {
+func digest(s rdma.Spec) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %d %t %q", l.Spec.Bytes, l.Spec.Mode.Depth(), l.Spec.Mode == rdma.ByClock, l.Spec.About)
+	fmt.Fprintf(h, "%d %d %t %q", s.Bytes, s.Mode.Depth(), s.Mode == rdma.ByClock, s.About)
 	return h.Sum64()
 }
 
 // format is the digest as far as a slot's header has room for it.
 func (l Layout) format() uint16 {
-	d := l.digest()
+	d := l.digest
 	return uint16(d ^ d>>16 ^ d>>32 ^ d>>48)
 }
 

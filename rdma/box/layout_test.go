@@ -67,7 +67,7 @@ func TestDescribe(t *testing.T) {
 	words, digests := map[string]bool{}, map[uint64]bool{}
 	for _, s := range specs {
 		words[Describe(s)] = true
-		digests[Layout{Spec: s}.digest()] = true
+		digests[digest(s)] = true
 	}
 	if len(words) != len(specs) || len(digests) != len(specs) {
 		t.Errorf("%d specs have %d descriptions %v and %d digests", len(specs), len(words), words, len(digests))

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is for what should happen at once: only a defect lasts so long.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // open makes a rank for each element of host, which says on which machine it is
 // taken to be.

@@ -47,7 +47,7 @@ func (s settled) Settle() {
 }
 
 // patience is for what should happen at once: only a defect lasts so long.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func (s settled) Sub() (rdma.Transport, error) { return s.Transport.Sub() }
 
