@@ -17,7 +17,7 @@ import (
 // exploreTests runs a package's exhaustive checks, which are behind a build tag:
 // see internal/explore.
 func exploreTests(pkg, run string, env []string, more ...string) (output string, err error) {
-	args := append([]string{"test", "-tags", "explore", "-vet", "off", "-ldflags", "-w", "-run", run, "-v"}, more...)
+	args := append([]string{"test", "-tags", "explore", "-vet", "off", "-ldflags", "-w", "-timeout", "30m", "-run", run, "-v"}, more...)
 	cmd := exec.Command("go", append(args, "./"+pkg)...)
 	cmd.Dir, cmd.Env = root, searching(env...)
 	out, err := cmd.CombinedOutput()
