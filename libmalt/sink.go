@@ -66,6 +66,7 @@ type combine struct {
 	scratch []byte   // the result so far
 	chunks  [][]byte // by rank, those that wait for the others
 	terms   [][]byte // of the view
+	from    int      // which of them has brought NaN or infinity; None, Unknown
 }
 
 func (m *combine) Begin(c *core.Collective) (err error) {
@@ -99,7 +100,7 @@ func (m *combine) Chunk(c *core.Collective, rank, off int, b []byte) bool {
 	for _, r := range c.Ranks() {
 		m.terms = append(m.terms, m.chunks[r])
 	}
-	reduce.FoldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.terms, nil, 0)
+	m.from = reduce.Earlier(m.from, reduce.FoldRuns(m.op, m.runs, off, m.scratch[off:off+len(b)], m.terms, nil, 0))
 	for _, r := range c.Ranks() {
 		m.chunks[r] = nil
 		if r != c.Job.Rank {

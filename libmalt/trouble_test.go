@@ -45,7 +45,7 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 	for _, host := range [][]int{{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3}} {
 		for _, options := range []string{
 			"", "fold=sum", "consistency=ssp:0 graph=all", "consistency=notify-ack graph=ring", "graph=halton fold=max",
-			"fold=sum-changes consistency=ssp:0", "fold=mean-changes",
+			"fold=sum-changes consistency=ssp:0", "fold=mean-changes", "fold=sum-changes consistency=ssp:0 graph=butterfly",
 		} {
 			for _, count := range []int{3, 5000, 300_000} { // one rank folds, all fold, hosts exchange
 				for _, weight := range []float64{1, 3} {
@@ -77,7 +77,7 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 							}
 							return w.Barrier(ctx)
 						}))
-						toAll := !strings.Contains(options, "ring") && !strings.Contains(options, "halton")
+						toAll := !strings.Contains(options, "ring") && !strings.Contains(options, "halton") && !strings.Contains(options, "butterfly")
 						for i, s := range said.all {
 							if (i == 0 || toAll) && s != "from 2" {
 								t.Errorf("told: %q", said.all)
@@ -90,6 +90,30 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAllReduceNamesTheRank: also where it goes by messages.
+func TestAllReduceNamesTheRank(t *testing.T) {
+	var said told
+	check(t, run(background(t), inmem.New(3), func(ctx context.Context, w *libmalt.World) error {
+		said.by(w)
+		v, err := vector(ctx, w, 300_000, "graph=ring consistency=async")
+		if err != nil {
+			return err
+		}
+		for clock := range 3 {
+			if clock == 1 && w.Rank() == 2 {
+				binary.LittleEndian.PutUint32(v.Bytes()[4*299_999:], math.Float32bits(float32(math.NaN())))
+			}
+			if err := v.AllReduce(ctx, "mean"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if want := []string{"from 2", "from 2", "from 2"}; !slices.Equal(said.all, want) {
+		t.Errorf("told: %q, want %q", said.all, want)
 	}
 }
 

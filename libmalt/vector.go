@@ -208,8 +208,8 @@ func (v *Vector) AllReduce(ctx context.Context, op string) error {
 
 // allReduce takes the route, or goes by messages. share is what this rank adds.
 func (v *Vector) allReduce(ctx context.Context, key string, op reduce.Op, share []byte) error {
-	return v.Job.Run(ctx, key, func() (core.Stepper, error) {
-		v.sink = combine{op: op, runs: v.runs, dst: v.Data}
+	err := v.Job.Run(ctx, key, func() (core.Stepper, error) {
+		v.sink = combine{op: op, runs: v.runs, dst: v.Data, from: reduce.None}
 		c := v.reduction
 		if c == nil {
 			c = v.Job.Collective(key, &v.Member, share, &v.sink)
@@ -222,6 +222,10 @@ func (v *Vector) allReduce(ctx context.Context, key string, op reduce.Op, share 
 		}
 		return c, nil
 	})
+	if err == nil && v.sink.scratch != nil { // it went by messages
+		v.Brought(v.sink.from, v.reduction.Ranks())
+	}
+	return err
 }
 
 // Broadcast gives every rank the values of root, in place. Collective.

@@ -34,6 +34,7 @@ type Engine struct {
 	age    uint64
 	late   []int
 	sums   [][]byte
+	from   []int // by sum: whose changes it has; Unknown: of several ranks
 	sum    []reach
 	edges  []core.Edge // what has not been counted yet
 }
@@ -232,11 +233,15 @@ func (e *Engine) send(i int) {
 
 // held is this rank's total, and what it holds of the stages before.
 func (e *Engine) held(before int) [][]byte {
-	e.sums = append(e.sums[:0], e.totals.Sum)
+	e.sums, e.from = append(e.sums[:0], e.totals.Sum), append(e.from[:0], e.o.Rank())
 	for i := range e.stages[:before] {
 		for j := range e.stages[i].boxes {
 			if b := &e.stages[i].boxes[j]; b.has && b.held.Tag == e.era {
-				e.sums = append(e.sums, b.held.Data[:e.bytes])
+				from := b.From()
+				if i > 0 {
+					from = reduce.Unknown
+				}
+				e.sums, e.from = append(e.sums, b.held.Data[:e.bytes]), append(e.from, from)
 			}
 		}
 	}
@@ -277,7 +282,7 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 			return false, e.death
 		}
 		start := time.Now()
-		e.totals.Apply(e.o.Array(), e.held(len(e.stages)))
+		e.o.Brought(e.totals.Apply(e.o.Array(), e.held(len(e.stages))), e.from)
 		e.news, e.age = e.core.gather(), e.core.age(clock, e.present)
 		e.o.Folded(time.Since(start))
 		return true, nil

@@ -27,7 +27,7 @@ def test_predictions_hold(size: int) -> None:
     It may take more, as the load of the machine has it: `planned.py` looks at that.
     """
     job = forecast.Job(size, 0.01, [1, 1, 1], 20e6)
-    real = measured(job, WAYS, 5)
+    real = measured(job, WAYS, 3)
     for (graph, consistency), (seconds, sent) in zip(WAYS, real, strict=True):
         want = forecast.forecast(graph, consistency, job, FIGURES)
         assert want.seconds <= 1.25 * seconds, (graph, consistency)

@@ -180,7 +180,9 @@ func (t *Trace) Aged(age int64) {
 // Folded tells of updates that a rank has folded, as long as it took. ages has a signed byte for
 // each of the first of ranks, in their order, where not all are 0; NoAge: it does not fit.
 func (t *Trace) Folded(begun uint64, m *Member, clock uint64, ranks []int, ages []byte) {
-	t.Record(begun, EventFold, ranks, where(0, m.ID, clock), string(ages))
+	if begun != 0 {
+		t.Record(begun, EventFold, ranks, where(0, m.ID, clock), string(ages))
+	}
 }
 
 // NoAge is an age that is not told.

@@ -48,15 +48,16 @@ func (m *Member) Warn(t Trouble) {
 }
 
 // Brought is called after each fold, with what has brought NaN or infinity: reduce.None, Unknown, or
-// an index of ranks; nil: it is the rank. A rank that has folded it sends it on, so only the first
+// an index of ranks, of which some may be Unknown; nil: it is the rank. A rank that has folded it sends it on, so only the first
 // fold tells where it comes from.
 func (m *Member) Brought(from int, ranks []int) {
 	before := m.troubled.unsound
-	if m.troubled.unsound = from != reduce.None; from < 0 || before {
-		return
-	}
-	if ranks != nil {
+	m.troubled.unsound = from != reduce.None
+	if from >= 0 && ranks != nil {
 		from = ranks[from]
+	}
+	if from < 0 || before {
+		return
 	}
 	m.Warn(Trouble{Kind: NotFinite, Rank: from})
 }
