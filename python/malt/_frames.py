@@ -17,7 +17,7 @@ from typing import Any
 __all__ = ["hidden", "in_threads", "last", "ours", "place", "plain", "show", "spoken", "unnamed", "variable"]
 
 unnamed: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionary()
-"""Vectors and segments made without a name, by what the library calls them: ``vector 1``."""
+"""Vectors and segments made without a name, by what the library calls them: ``vector-1``."""
 
 
 def ours(frame: FrameType) -> bool:
@@ -46,14 +46,14 @@ def variable(value: object) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return the text of an error with the program's own names for what has none: ``w`` for ``vector 1``."""
+    """Return the text of an error with the program's own names for what has none: ``w`` for ``vector-1``."""
     import re  # not with the package
 
     def named(found: re.Match[str]) -> str:
         value = unnamed.get(found[0])
         return (variable(value) if value is not None else "") or found[0]
 
-    return re.sub(r"\b(?:vector|segment) \d+\b", named, text)
+    return re.sub(r"\b(?:vector|segment)-\d+\b", named, text)
 
 
 def place(file: str, line: int, names: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"malt/internal/say"
@@ -67,7 +66,7 @@ func (m *Member) Number(j *Job, id uint32, name string) {
 // String is the object's kind and name, for messages.
 func (m *Member) String() string {
 	if m.Unnamed {
-		return strings.Replace(m.Name, "-", " ", 1)
+		return m.Name
 	}
 	return fmt.Sprintf("%s %q", m.Kind, m.Name)
 }
@@ -78,12 +77,7 @@ func (m *Member) Waiting(call string, late []int) Wait {
 }
 
 // Called is a method of it as a program writes it.
-func (m *Member) Called(method string) string {
-	if m.Unnamed {
-		return m.String() + "." + method
-	}
-	return m.Name + "." + method
-}
+func (m *Member) Called(method string) string { return m.Name + "." + method }
 
 // BoxName is what this rank's boxes are published under: another one at each
 // making and configuring.

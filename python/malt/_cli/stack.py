@@ -28,6 +28,7 @@ shown together, so that you see which one differs. The ranks continue as if noth
 EXAMPLES = """\
   malt stack                 all ranks of this machine
   malt stack 8b7a3bed        those of a job; malt top shows its number
+  ssh node1 malt stack       all ranks of another machine
 """
 
 PATIENCE = 5.0

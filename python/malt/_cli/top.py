@@ -27,6 +27,7 @@ EXAMPLES = """\
   malt top                         a table that is renewed every second
   malt top --once --json           all numbers once, for a script
   malt top --events                what happens, line by line; for malt run --events 10000
+  ssh -t node1 malt top            the ranks on another machine
 """
 
 COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")

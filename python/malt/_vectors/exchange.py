@@ -103,7 +103,7 @@ class Exchange(Exchanged):
         self._object = made
         self._describe()
         if re.fullmatch(rf"{made.kind}-\d+", self.name):  # the library's, of one without a name
-            made.name = self.name.replace("-", " ")
+            made.name = self.name
             _frames.unnamed[made.name] = self
         else:
             made.name = f"{made.kind} {self.name!r}"
