@@ -244,6 +244,9 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *                 do not meet
  *     congestion= the congestion control of connections with other hosts, by the
  *                 kernel's name ("cubic"); by default that of the system
+ *     fabric=     by which provider of libfabric updates go to other hosts (RDMA); auto:
+ *                 InfiniBand or RoCE, if there is a device; off                [auto]
+ *     libfabric=  the file of that library                         [libfabric.so.1]
  *     encrypt=    1: encrypt connections between hosts; 0: do not. By default MALT
  *                 encrypts where an address is not private, loopback or link-local
  *     on_death=   stop: a rank's death ends the job; continue: the others go on;
@@ -626,6 +629,7 @@ typedef struct {
 	int64_t age_sum;        /* of folded messages; mean age = age_sum / folded_messages */
 	int64_t age_max;
 	double waited;          /* seconds in which this rank waited for rank, perhaps among others */
+	uint64_t rdma_bytes;    /* payload of all vectors that RDMA has put into rank's memory */
 } malt_edge;
 
 typedef struct {

@@ -292,6 +292,7 @@ func maltGoStats(h C.malt_handle, totals *C.malt_totals, edges *C.malt_edge, cap
 			age_sum:         C.int64_t(e.AgeSum),
 			age_max:         C.int64_t(e.AgeMax),
 			waited:          C.double(e.Waited.Seconds()),
+			rdma_bytes:      C.uint64_t(o.world.Traffic(rank).SentPlaced),
 		}
 	}))
 }

@@ -64,6 +64,9 @@ type Config struct {
 	// Congestion names the congestion control of connections between machines; "": the
 	// system's.
 	Congestion string
+	// Fabric says by which provider of Libfabric, a file, updates go by RDMA between machines; "": as
+	// auto.Fabric says.
+	Fabric, Libfabric string
 	// Encrypt says which connections between machines are encrypted, with TLS 1.3: by
 	// default those of which an end has an address that is not private.
 	Encrypt auto.Encryption
@@ -88,10 +91,10 @@ type Config struct {
 // DefaultTimeout is the Timeout of a Config that names none.
 const DefaultTimeout = 300 * time.Second
 
-var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "together", "timeout", "unreachable", "on_death", "min_ranks", "restart", "witnesses", "transport", "events", "record", "replay"}
+var configKeys = []string{"rank", "size", "store", "store_fd", "token", "encrypt", "interface", "congestion", "fabric", "libfabric", "together", "timeout", "unreachable", "on_death", "min_ranks", "restart", "witnesses", "transport", "events", "record", "replay"}
 
 // ConfigFromEnv reads MALT_RANK, MALT_SIZE, MALT_STORE, MALT_STORE_FD,
-// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_TOGETHER,
+// MALT_TOKEN, MALT_ENCRYPT, MALT_INTERFACE, MALT_CONGESTION, MALT_FABRIC, MALT_LIBFABRIC, MALT_TOGETHER,
 // MALT_TIMEOUT and MALT_UNREACHABLE (seconds), MALT_ON_DEATH, MALT_MIN_RANKS,
 // MALT_RESTART, MALT_WITNESSES, MALT_TRANSPORT, MALT_EVENTS, MALT_RECORD and MALT_REPLAY. Without any of them the job is this process alone.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
@@ -116,7 +119,7 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 }
 
 // Set applies "key=value …" on top of c: rank, size, store, store_fd, token,
-// encrypt, interface, congestion, together, timeout and unreachable (seconds),
+// encrypt, interface, congestion, fabric, libfabric, together, timeout and unreachable (seconds),
 // on_death, min_ranks, restart, witnesses, transport, events, record, replay.
 func (c *Config) Set(options string) error {
 	return parseOptions(options, configKeys, func(key, value string) error { return c.set(key, key, value) })
@@ -159,6 +162,10 @@ func (c *Config) set(name, key, value string) (err error) {
 		c.Interface = value
 	case "congestion":
 		c.Congestion = value
+	case "fabric":
+		c.Fabric = value
+	case "libfabric":
+		c.Libfabric = value
 	case "together":
 		c.Together = value
 	case "token":
@@ -341,7 +348,7 @@ func (c Config) transport() auto.Config {
 	return auto.Config{
 		Rank: c.Rank, Size: c.Size, Witnesses: c.Witnesses,
 		Store: c.Store, StoreFD: c.StoreFD, Token: c.Token,
-		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Together: c.Together, Unreachable: c.Unreachable, Survives: c.Continue, Version: c.Version, Transport: c.Transport, Try: c.try,
+		Encrypt: c.Encrypt, Interface: c.Interface, Congestion: c.Congestion, Fabric: c.Fabric, Libfabric: c.Libfabric, Together: c.Together, Unreachable: c.Unreachable, Survives: c.Continue, Version: c.Version, Transport: c.Transport, Try: c.try,
 		Report: c.Report,
 	}
 }

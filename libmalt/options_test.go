@@ -70,8 +70,8 @@ func TestConfigFromEnv(t *testing.T) {
 		t.Errorf("without variables: %+v, %v", c, err)
 	}
 	c, err = ConfigFromEnv(env("MALT_RANK", "2", "MALT_SIZE", "4", "MALT_STORE", "local:ab", "MALT_TOKEN", "sixteen letters!", "MALT_TIMEOUT", "1.5",
-		"MALT_STORE_FD", "7,9", "MALT_INTERFACE", "^docker*", "MALT_TOGETHER", "2-3", "MALT_CONGESTION", "reno", "MALT_UNREACHABLE", "2.5", "MALT_EVENTS", "100"))
-	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "sixteen letters!", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: []int{7, 9}, Interface: "^docker*", Together: "2-3", Congestion: "reno", Unreachable: 2500 * time.Millisecond, Events: 100}
+		"MALT_STORE_FD", "7,9", "MALT_INTERFACE", "^docker*", "MALT_TOGETHER", "2-3", "MALT_CONGESTION", "reno", "MALT_FABRIC", "efa", "MALT_LIBFABRIC", "/lib/f.so", "MALT_UNREACHABLE", "2.5", "MALT_EVENTS", "100"))
+	want := Config{Rank: 2, Size: 4, Store: "local:ab", Token: "sixteen letters!", Timeout: 1500 * time.Millisecond, Transport: "auto", StoreFD: []int{7, 9}, Interface: "^docker*", Together: "2-3", Congestion: "reno", Fabric: "efa", Libfabric: "/lib/f.so", Unreachable: 2500 * time.Millisecond, Events: 100}
 	if err != nil || !reflect.DeepEqual(c, want) || c.validate() != nil {
 		t.Errorf("got %+v, %v; want %+v", c, err, want)
 	}

@@ -258,4 +258,6 @@ type Traffic struct {
 	// What went over a network for it and for everything else: headers, words,
 	// acks. What was overwritten before it could be sent did not. 0 without one.
 	SentWire, ReceivedWire uint64
+	// Payload that a network card has written into its place (RDMA); it is not in ...Wire.
+	SentPlaced, ReceivedPlaced uint64
 }

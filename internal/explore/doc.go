@@ -63,7 +63,8 @@
 //
 // The code of the boxes, of the doorbell, of votes and of gathers, scatters and collectives
 // runs through *every* interleaving of small cases, with a death at every step: go
-// test -tags explore -run TestExplore -v ./rdma/box ./rdma/rendezvous ./rdma/vote ./libmalt.
+// test -tags explore -run TestExplore -v ./rdma/box ./rdma/remote ./rdma/rendezvous
+// ./rdma/vote ./libmalt.
 // Under that tag each access to a mem.Word and each futex call is one turn of the
 // scheduler, which tries all orders. A failure comes with the turns that lead to it.
 // Go's atomics are sequentially consistent; on x86 each store is an exchange. The

@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"os"
 
+	"malt/internal/say"
+	"malt/rdma"
 	"malt/rdma/fabric"
 	"malt/rdma/ofi"
 )
@@ -17,6 +19,26 @@ func Fabric(wanted, path string, ranks int) (fabric.Carrier, error) {
 		return nil, err
 	}
 	return ofi.Open(provider, path, ranks)
+}
+
+// carrier is what brings payload to other hosts; nil: the connections do. One that was named is there, or
+// an error says why not.
+func (c *Config) carrier() (fabric.Carrier, error) {
+	named := c.Fabric != "" && c.Fabric != "auto" && c.Fabric != "off"
+	if c.Encrypt == EncryptAlways {
+		if named {
+			return nil, say.Errorf(rdma.ErrConfig, "MALT_ENCRYPT=1 and MALT_FABRIC=%.40s: what goes by RDMA is not encrypted", c.Fabric).
+				Try("Leave one of them out.")
+		}
+		return nil, nil
+	}
+	f, err := Fabric(c.Fabric, c.Libfabric, c.Size)
+	if err != nil && named {
+		return nil, say.Errorf(rdma.ErrConfig, "MALT_FABRIC=%.40s cannot be used: %v", c.Fabric, err).Try("`malt doctor` looks at it; MALT_FABRIC=off does without RDMA.")
+	} else if err != nil {
+		return nil, nil
+	}
+	return f, nil
 }
 
 func choose(wanted string, devices fs.FS) (provider string, err error) {

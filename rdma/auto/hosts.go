@@ -190,6 +190,11 @@ func (m *met) tcp(ctx context.Context, near mixed.Near) (*remote.Transport, erro
 	if near != nil {
 		c.Near, c.Bell = near.Near(), near
 	}
+	var err error
+	if c.Fabric, err = m.carrier(); err != nil {
+		m.close()
+		return nil, err
+	}
 	return remote.Open(ctx, c, tcp.New(tcp.Config{
 		Job: m.table.Job, Token: []byte(m.Token), Listeners: m.listeners, Peers: m.table.Addresses, Congestion: m.Congestion, Encrypt: m.Encrypt,
 	}))

@@ -83,6 +83,16 @@ func (l *Relay) Next() (h Header, payload []byte, mine, ok bool, err error) {
 	return h, l.r.payload, true, true, nil
 }
 
+// Ready tells whether Next has something.
+func (l *Relay) Ready() bool {
+	if l.end.Layout.Spec.Mode.Depth() > 0 {
+		_, ok := l.next()
+		return ok
+	}
+	_, w := l.pending()
+	return w != 0
+}
+
 // pending is the oldest latest word that was not passed on, and is wanted; 0: none.
 // In lock-step the one of the other parity is of the next clock, and comes behind it. It may
 // have been stored between the looks at the two, so they are looked at again until none is

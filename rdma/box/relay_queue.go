@@ -33,14 +33,21 @@ func (l *Relay) Return() (lost, head uint64) {
 	return l.w.lost, l.top()
 }
 
+// next is the seq of the update of a queue that comes next, and whether it can: it is there, and the
+// reader has room.
+func (l *Relay) next() (seq uint64, ok bool) {
+	ack := l.r.control.ack(l.r.me).Load()
+	if ack == released {
+		return 0, false
+	}
+	seq = max(l.sent, ack) + 1 // ack can be ahead: then the reader has skipped what was not sent
+	return seq, seq <= l.r.control.head().Load() && seq <= ack+uint64(l.r.layout.Slots)
+}
+
 func (l *Relay) nextQueue() (h Header, payload []byte, mine, ok bool, err error) {
 	r := l.r
-	ack := r.control.ack(r.me).Load()
-	if ack == released {
-		return Header{}, nil, false, false, nil
-	}
-	next := max(l.sent, ack) + 1 // ack can be ahead: then the reader has skipped what was not sent
-	if next > r.control.head().Load() || next > ack+uint64(r.layout.Slots) {
+	next, ok := l.next()
+	if !ok {
 		return Header{}, nil, false, false, nil
 	}
 	if l.Lost(next) {

@@ -57,7 +57,7 @@ func (c *chain) pass() (seqs []uint64) {
 			return seqs
 		}
 		p.Published = c.relay.Progress().Published
-		to, err := c.replica.Begin(&h)
+		to, err := c.replica.Begin(&h, Anywhere)
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -266,11 +266,11 @@ func TestReplicaRefuses(t *testing.T) {
 	} {
 		h := good
 		change(&h)
-		if _, err := c.replica.Begin(&h); !errors.Is(err, rdma.ErrCorrupt) {
+		if _, err := c.replica.Begin(&h, Anywhere); !errors.Is(err, rdma.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if b, err := c.replica.Begin(&good); err != nil || len(b) != 64 {
+	if b, err := c.replica.Begin(&good, Anywhere); err != nil || len(b) != 64 {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
@@ -294,7 +294,7 @@ func TestRelayDoesNotAllocate(t *testing.T) {
 			if !ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			if _, err := c.replica.Begin(&h); err != nil {
+			if _, err := c.replica.Begin(&h, Anywhere); err != nil {
 				t.Fatal(err)
 			}
 			c.replica.Commit(&h, mine, p)

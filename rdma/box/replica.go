@@ -43,10 +43,34 @@ func (p *Replica) Skip(seq uint64) {
 	}
 }
 
-// Begin returns the memory for the payload of the update with header h. What was
-// begun before and not committed is dropped. Nothing of h is believed: what does
+// Room is a slot that is free until the next Begin: for the payload of whichever update comes next, or
+// in a queue for that of the update seq. There is none while the reader has yet to release it, and once
+// either end is closed.
+func (p *Replica) Room() (slot int, seq uint64, ok bool, err error) {
+	acked, before := p.Acked(), p.w.seq
+	if p.w.closed || acked == released {
+		return 0, 0, false, nil
+	}
+	p.w.slot, p.w.seq = -1, p.landed
+	if p.end.Layout.Spec.Mode.Depth() > 0 {
+		p.w.seq = max(p.landed, acked)
+		seq = p.w.seq + 1
+	}
+	b, err := p.w.Begin()
+	slot, p.w.slot, p.w.seq = p.w.slot, -1, before
+	return slot, seq, b != nil, err
+}
+
+// Renew says that a slot, a Room, has other memory from now on, none of it reserved.
+func (p *Replica) Renew(slot int) { p.w.backed[slot] = 0 }
+
+// Anywhere is for Begin: the payload has no room yet.
+const Anywhere = -1
+
+// Begin returns the memory for the payload of the update with header h: the slot room, or Anywhere.
+// What was begun before and not committed is dropped. Nothing of h is believed: what does
 // not fit the box is ErrCorrupt.
-func (p *Replica) Begin(h *Header) ([]byte, error) {
+func (p *Replica) Begin(h *Header, room int) ([]byte, error) {
 	want := p.w.header
 	want.Bytes = uint64(p.end.Layout.Spec.Bytes)
 	if err := h.Check(h.Seq, &want); err != nil {
@@ -64,6 +88,9 @@ func (p *Replica) Begin(h *Header) ([]byte, error) {
 		}
 	}
 	p.w.slot, p.w.seq = -1, h.Seq-1
+	if room != Anywhere {
+		p.w.use(room)
+	}
 	b, err := p.w.Begin()
 	if err == nil && b != nil {
 		err = p.w.Reserve(int(h.Bytes))

@@ -96,8 +96,13 @@ func (w *Writer) Begin() ([]byte, error) {
 	if err := w.back(s, first); err != nil {
 		return nil, err
 	}
-	w.slot, w.payload = s, w.env.Slot(s)[headerBytes:headerBytes+w.layout.Spec.Bytes]
+	w.use(s)
 	return w.payload, nil
+}
+
+// use begins slot s, of which first bytes are there.
+func (w *Writer) use(s int) {
+	w.slot, w.payload = s, w.env.Slot(s)[headerBytes:headerBytes+w.layout.Spec.Bytes]
 }
 
 // backStep is what a slot grows by, so that one whose messages get longer bit by

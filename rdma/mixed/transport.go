@@ -144,6 +144,7 @@ func (t *transport) Traffic(peer int) rdma.Traffic {
 	n.ReceivedMessages += f.ReceivedMessages
 	n.ReceivedBytes += f.ReceivedBytes
 	n.SentWire, n.ReceivedWire = f.SentWire, f.ReceivedWire
+	n.SentPlaced, n.ReceivedPlaced = f.SentPlaced, f.ReceivedPlaced
 	return n
 }
 

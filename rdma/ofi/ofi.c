@@ -174,8 +174,10 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 	o->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	o->contexts = calloc(WRITES, sizeof *o->contexts);
 	keep(&kept);
-	/* With a cache a region that was closed can still be written into. And rxe refuses queues for few peers. */
+	/* With a cache a region that was closed can still be written into. rxe refuses queues for few peers. And no
+	   message needs a buffer. */
 	int cache = preset("FI_MR_CACHE_MAX_COUNT", 0), universe = preset("FI_UNIVERSE_SIZE", peers < 8 ? 8 : peers);
+	int buffers = preset("FI_OFI_RXM_BUFFER_SIZE", 1024);
 	*failed = NULL;
 	int r = load(o, path, text, bytes);
 	if (r == 0 && (*failed = open_all(o, provider, peers, &r)) != NULL)
@@ -184,6 +186,8 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 		unsetenv("FI_MR_CACHE_MAX_COUNT");
 	if (universe)
 		unsetenv("FI_UNIVERSE_SIZE");
+	if (buffers)
+		unsetenv("FI_OFI_RXM_BUFFER_SIZE");
 	restore(&kept);
 	if (r == 0 && (o->contexts == NULL || o->woken < 0)) {
 		r = -ENOMEM;

@@ -88,7 +88,7 @@ func TestNothingToOpen(t *testing.T) {
 // The environment is as before.
 func TestEnvironment(t *testing.T) {
 	need(t, software).Close()
-	for _, name := range []string{"FI_MR_CACHE_MAX_COUNT", "FI_UNIVERSE_SIZE"} {
+	for _, name := range []string{"FI_MR_CACHE_MAX_COUNT", "FI_UNIVERSE_SIZE", "FI_OFI_RXM_BUFFER_SIZE"} {
 		if v, ok := os.LookupEnv(name); ok {
 			t.Errorf("%s=%s", name, v)
 		}

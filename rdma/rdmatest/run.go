@@ -19,10 +19,13 @@ var Sizes = []int{1, 2, 3, 5, 8}
 // patience is for a wait that should end at once: only a defect lasts so long.
 const patience = 60 * time.Second
 
-// Run proves the transport that open makes. open returns the n ranks of one job,
-// by rank; the suite closes them, and then asserts that no goroutine is left.
-func Run(t *testing.T, open func(t *testing.T, n int) []rdma.Transport) {
-	for _, n := range Sizes {
+// Run proves the transport that open makes, with so many ranks; none: Sizes. open returns the n ranks of
+// one job, by rank; the suite closes them, and then asserts that no goroutine is left.
+func Run(t *testing.T, open func(t *testing.T, n int) []rdma.Transport, sizes ...int) {
+	if len(sizes) == 0 {
+		sizes = Sizes
+	}
+	for _, n := range sizes {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
 			name := "none"
 			defer func() { t.Logf("transport %s with %d ranks", name, n) }()

@@ -7,6 +7,7 @@ import (
 
 	"malt/internal/say"
 	"malt/rdma"
+	"malt/rdma/fabric"
 	"malt/rdma/internal/bell"
 )
 
@@ -40,9 +41,15 @@ type Config struct {
 	// idle. Before that, 2 s hold all the same.
 	Unreachable time.Duration
 
+	// Fabric, if not nil, brings payload past the connections, of updates of PlaceFrom bytes or more;
+	// 0: as many as are worth it.
+	Fabric    fabric.Carrier
+	PlaceFrom int
+
 	// Survives says that Survive will be called.
 	Survives bool
 
+	lost  time.Duration // for so long a payload that was written may not have arrived; 0: 10 s
 	doubt time.Duration // from Survive on, a peer that has not answered for so long is doubted
 }
 

@@ -20,6 +20,7 @@
 //	hearsay.go                                       deaths that others have found
 //	survive.go votes.go                              jobs that go on when a rank dies
 //	session.go send*.go eager.go land*.go input.go frame.go conn.go tables.go  the traffic of a connection
+//	card.go pair.go placing.go rooms.go              payload past the connection (RDMA)
 //	outbox.go inbox.go words.go shared.go  the caller's objects, and the code that carries them
 //
 // # Locks
@@ -29,8 +30,9 @@
 //	the lock of an Outbox or an Inbox
 //	session.turn, input.turn                  one of them; if an end is locked, only by TryLock
 //	publication.using (box.End.Lock), rank.mu one of them
-//	link.mu
+//	link.mu, rooms.lock                       one of them
 //	conn.mu, and the locks of a Wire, ends.Set, lease, later and votes
+//	slots.mu, then card.mu, then the locks of a Carrier
 //
 // # Caveats
 //

@@ -45,7 +45,10 @@ func (s *session) eagerSend() (done bool) {
 			due += n * uint64(preamble+x.pub.spec.Bytes)
 		}
 	}
-	if due > flushAt || s.bring() != nil {
+	if due > flushAt {
+		return false
+	}
+	if whole, err := s.bring(); !whole || err != nil {
 		return false
 	}
 	s.sendClocks()

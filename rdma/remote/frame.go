@@ -41,8 +41,10 @@ const (
 	heard          // id is words of the receiver of the frame: it has
 	dead           // the sender of the frame has found rank id dead; arg is the kind of death; the body says how
 
-	beat  = kind(vote.Last) + 1 // nothing, for the peer's kernel to acknowledge; between dead and it are the kinds of package vote
-	kinds = beat + 1            // how many there are
+	beat   = kind(vote.Last) + 1 // nothing, for the peer's kernel to acknowledge; between dead and it are the kinds of package vote
+	greets = beat + 1            // the card of the sender of the frame, and the room for a probe
+	grants = greets + 1          // a room for the next update of box id
+	kinds  = grants + 1          // how many there are
 )
 
 const (
@@ -51,6 +53,7 @@ const (
 	flagLockstep             // of the announced box
 	flagQuiet                // nobody need be woken
 	flagPartial              // of the announced box
+	flagPlaced               // the payload is in a room; of an announced box: it can be
 )
 
 const (
@@ -60,6 +63,7 @@ const (
 	preamble  = headBytes + 16
 	maxName   = 16 << 10
 	maxBody   = preamble + chunk
+	inRoom    = 8              // of an update in a room: its number
 	maxOther  = 20 + 2*maxName // of a frame without payload
 	maxWords  = 1 << 12        // of one name and rank
 	mostKept  = 64 << 20       // bytes of what a peer has announced
@@ -101,10 +105,10 @@ func limitOf(k kind) limit {
 
 // limits by kind, but for those of votes.
 var limits = [kinds]limit{
-	announce:  {20, 20 + 2*maxName, flagLockstep | flagPartial},
+	announce:  {20, 20 + 2*maxName, flagLockstep | flagPartial | flagPlaced},
 	subscribe: {16, 16, 0},
 	resume:    {0, 0, 0},
-	data:      {preamble, maxBody, flagLast | flagEmpty},
+	data:      {preamble, maxBody, flagLast | flagEmpty | flagPlaced},
 	more:      {0, chunk, flagLast | flagEmpty},
 	clock:     {16, 16, 0},
 	ack:       {8, 8, 0},
@@ -121,6 +125,8 @@ var limits = [kinds]limit{
 	heard:     {8, 8, 0},
 	dead:      {0, maxName, 0},
 	beat:      {0, 0, 0},
+	greets:    {24, 1 << 10, 0},
+	grants:    {48, 48, 0},
 }
 
 // decodeHeader checks everything that can be known without the box.
@@ -162,13 +168,16 @@ func appendFrame(b []byte, k kind, flags uint8, id, arg uint32, body ...uint64) 
 func number(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 
 // appendAnnounce says what box id is.
-func appendAnnounce(b []byte, id uint32, name string, s rdma.Spec) []byte {
+func appendAnnounce(b []byte, id uint32, name string, s rdma.Spec, placed bool) []byte {
 	h := header{kind: announce, id: id, length: uint32(20 + len(name) + len(s.About))}
 	if s.Mode == rdma.ByClock {
 		h.flags |= flagLockstep
 	}
 	if s.Partial {
 		h.flags |= flagPartial
+	}
+	if placed {
+		h.flags |= flagPlaced
 	}
 	b = h.append(b)
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Bytes))

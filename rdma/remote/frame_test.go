@@ -40,7 +40,7 @@ func alone(t testing.TB) (r *rank, l *link, in *inbox, ends func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.feed(appendAnnounce(appendAnnounce(nil, 1, "theirs", s), 2, "unread", s)); !errors.Is(err, io.EOF) {
+	if err := l.feed(appendAnnounce(appendAnnounce(nil, 1, "theirs", s, false), 2, "unread", s, false)); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -173,19 +173,34 @@ func TestFramesThatDoNotFit(t *testing.T) {
 		"no part": func(in *inbox) []byte {
 			return appendFrame(update(1, in.good(1, 200), 0, preamble+100, make([]byte, 100)), more, 0, 1, 0)
 		},
+		"in a room without a card": func(in *inbox) []byte {
+			return update(1, in.good(1, 100), flagLast|flagPlaced, preamble+inRoom, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		},
+		"in a room and beside it": func(in *inbox) []byte {
+			return update(1, in.good(1, 100), flagLast|flagPlaced, preamble+100, pay)
+		},
+		"a room without a number":  func(*inbox) []byte { return appendFrame(nil, grants, 0, 1, 0, 0, 0, 0, 0, 0, 100) },
+		"a provider beyond itself": func(*inbox) []byte { return appendFrame(nil, greets, 0, 0, 1, 1, 0, 0) },
+		"a second card": func(*inbox) []byte {
+			return appendFrame(appendFrame(nil, greets, 0, 0, 0, 1, 0, 0), greets, 0, 0, 0, 1, 0, 0)
+		},
 		"two at once":     func(in *inbox) []byte { b := update(1, in.good(1, 200), 0, preamble+100, pay); return append(b, b...) },
-		"a box of no end": func(*inbox) []byte { return appendAnnounce(nil, 3, "x", rdma.Spec{Bytes: 1 << 62}) },
+		"a box of no end": func(*inbox) []byte { return appendAnnounce(nil, 3, "x", rdma.Spec{Bytes: 1 << 62}, false) },
 		"a queue in lock-step": func(*inbox) []byte {
-			b := appendAnnounce(nil, 3, "x", rdma.Spec{Mode: rdma.Queue(1)})
+			b := appendAnnounce(nil, 3, "x", rdma.Spec{Mode: rdma.Queue(1)}, false)
 			b[1] |= byte(flagLockstep)
 			return b
 		},
 		"a box of no depth": func(*inbox) []byte {
-			b := appendAnnounce(nil, 3, "x", rdma.Spec{})
+			b := appendAnnounce(nil, 3, "x", rdma.Spec{}, false)
 			b[frameBytes+15] = 0xff
 			return b
 		},
-		"a name beyond itself": func(*inbox) []byte { b := appendAnnounce(nil, 3, "x", rdma.Spec{}); b[frameBytes+16] = 9; return b },
+		"a name beyond itself": func(*inbox) []byte {
+			b := appendAnnounce(nil, 3, "x", rdma.Spec{}, false)
+			b[frameBytes+16] = 9
+			return b
+		},
 	} {
 		_, l, in, ends := alone(t)
 		err := l.feed(frame(in))
@@ -244,7 +259,7 @@ func TestAnnouncementsAreBounded(t *testing.T) {
 	for name, frame := range map[string]func(id uint32) []byte{
 		"words": func(id uint32) []byte { return appendFrame(nil, makeWords, 0, id, maxWords) },
 		"boxes": func(id uint32) []byte {
-			return appendAnnounce(nil, id, "name", rdma.Spec{Bytes: 5, About: strings.Repeat("x", maxName)})
+			return appendAnnounce(nil, id, "name", rdma.Spec{Bytes: 5, About: strings.Repeat("x", maxName)}, false)
 		},
 	} {
 		_, l, _, ends := alone(t)
@@ -265,10 +280,10 @@ func TestAnnouncementsAreBounded(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	_, _, in, ends := alone(f)
 	f.Add(update(1, in.good(1, 3), flagLast, preamble+3, []byte("abc")))
-	f.Add(appendAnnounce(appendFrame(appendFrame(nil, resume, 0, 0, 0), subscribe, 0, 1, 0, 0, 0), 3, "name", rdma.Spec{Bytes: 5, About: "about"}))
+	f.Add(appendAnnounce(appendFrame(appendFrame(nil, resume, 0, 0, 0), subscribe, 0, 1, 0, 0, 0), 3, "name", rdma.Spec{Bytes: 5, About: "about"}, false))
 	f.Add(appendFrame(append(appendFrame(nil, makeWords, 0, 3, 2), appendFrame(nil, setWords, flagQuiet, 3, 0, 1, 2)...), closed, 0, 1, final, 1, 1))
 	f.Add(append((&header{kind: aborted, length: 3}).append(nil), "why"...))
-	for k := kind(vote.First); k <= beat; k++ {
+	for k := kind(vote.First); k < kinds; k++ {
 		h := header{kind: k, length: limitOf(k).least}
 		f.Add(append(h.append(nil), make([]byte, h.length)...))
 	}

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ type replica struct {
 	name string
 	spec rdma.Spec
 
+	placed    bool // a card can bring its updates
 	withdrawn bool // rank.mu: nobody can subscribe any more
 	confirmed bool // rank.mu
 	taken     bool // rank.mu
@@ -30,8 +32,9 @@ type replica struct {
 	ready atomic.Bool
 	end   box.End
 	box   *box.Replica
+	rooms rooms
 	slots *slots
-	lease             // users: who will read it, and an update that is landing
+	lease             // users: who will read it, an update that is landing, and a room that is out
 	over  atomic.Bool // the owner has closed it, and all is here: it can forget us
 
 	// How often the reader has demanded to skip what it was excused from, in queue
@@ -176,8 +179,12 @@ func (p *replica) prepare() error {
 	if err != nil {
 		return err
 	}
-	p.slots = newSlots(l)
 	r, sender := p.link.rank, p.link.peer
+	var c *card
+	if p.placed {
+		c = r.card
+	}
+	p.slots = newSlots(l, c)
 	p.end = box.End{
 		Place:  box.Place{Control: control, Slot: p.slots.slot},
 		Layout: l, Name: p.name, Sender: sender, Member: uint32(sender), Generation: r.cfg.Generation,
@@ -186,6 +193,7 @@ func (p *replica) prepare() error {
 	if p.box, err = box.NewReplica(p.end, p.slots.reserve); err != nil {
 		return err
 	}
+	p.rooms = rooms{lock: new(sync.Mutex), box: p.box}
 	p.users, p.back = 1, p.slots.free
 	p.ready.Store(true)
 	p.link.kick()

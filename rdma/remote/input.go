@@ -22,6 +22,7 @@ type input struct {
 	from, to int
 	failed   error // ends the connection
 	over     bool
+	behind   bool // the next frame is in the buffer, and its payload has not arrived in its room
 }
 
 func newInput(c *conn) *input { return &input{c: c, buf: make([]byte, maxOther+lookahead)} }

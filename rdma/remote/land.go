@@ -40,6 +40,10 @@ func (s *session) land() error {
 		if err != nil {
 			in.turn.Lock()
 		}
+		if in.behind && in.failed == nil {
+			in.behind, err = false, nil
+			_ = s.conn.SetReadDeadline(time.Time{})
+		}
 		switch {
 		case in.failed != nil:
 			return in.failed
@@ -77,9 +81,20 @@ func (s *session) landWhole() error {
 		if err == nil && in.to-in.from < frameBytes+int(h.length) {
 			break
 		}
+		if in.behind = err == nil && !s.arrived(h); in.behind {
+			break
+		}
 		in.failed = s.landNext()
 	}
 	return in.failed
+}
+
+// arrived tells whether the payload of the frame with header h, which is in the buffer, is there.
+func (s *session) arrived(h header) bool {
+	if h.kind != data || h.flags&flagPlaced == 0 || h.length != preamble+inRoom || s.link.rank.card == nil {
+		return true
+	}
+	return s.link.rank.card.arrived(uint32(number(s.in.buf[s.in.from+frameBytes:], preamble/8)))
 }
 
 // inlineProgress lands what has come, as far as that goes without waiting, for somebody who
@@ -94,7 +109,7 @@ func (l *link) inlineProgress() (landed bool) {
 	if in.over || in.failed != nil || in.to > in.from || !in.readSome() {
 		return false
 	}
-	if s.landWhole() != nil {
+	if s.landWhole() != nil || in.behind {
 		_ = in.c.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine
 	}
 	return true
@@ -118,7 +133,7 @@ func (s *session) landFrame(h header) error {
 	switch h.kind {
 	case announce:
 		return l.landAnnounce(h, b)
-	case subscribe, ack, done:
+	case subscribe, ack, done, grants:
 		return s.landForRelay(h, b)
 	case clock, closed, skip:
 		return l.landForReplica(h, b)
@@ -134,6 +149,8 @@ func (s *session) landFrame(h header) error {
 		return l.landDead(h, b)
 	case beat:
 		return nil
+	case greets:
+		return s.landGreeting(h, b)
 	case left:
 		l.farewell.Store(h.arg)
 		return errPeerLeft

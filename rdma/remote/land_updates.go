@@ -1,7 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
+	"math"
+	"time"
 
 	"malt/rdma"
 	"malt/rdma/box"
@@ -39,14 +42,18 @@ func (l *link) landAnnounce(h header, b []byte) error {
 		return nil // over an earlier connection
 	}
 	l.lastBox = h.id
-	err = l.enter(&replica{link: l, id: h.id, name: name, spec: s, subscribing: true})
+	err = l.enter(&replica{link: l, id: h.id, name: name, spec: s, subscribing: true, placed: h.flags&flagPlaced != 0})
 	l.rank.bells.RingBells()
 	return err
 }
 
 // landData begins an update, and ends it if it is small.
 func (l *link) landData(in *input, h header) error {
-	b, err := in.next(preamble)
+	head, placed := preamble, h.flags&flagPlaced != 0
+	if placed {
+		head += inRoom
+	}
+	b, err := in.next(head)
 	if err != nil {
 		return err
 	}
@@ -60,19 +67,41 @@ func (l *link) landData(in *input, h header) error {
 	if p.head, err = box.DecodeHeader(b); err != nil {
 		return err
 	}
-	n, last := uint64(h.length-preamble), h.flags&flagLast != 0
+	n, last := uint64(int(h.length)-head), h.flags&flagLast != 0
 	p.mine = h.flags&flagEmpty == 0
 	switch {
-	case n > p.head.Bytes || last != (n == p.head.Bytes) || !last && n == 0:
+	case placed && (n > 0 || !last):
+		return malformed("an update of box %d in a room, with %d bytes beside it", h.id, n)
+	case !placed && (n > p.head.Bytes || last != (n == p.head.Bytes) || !last && n == 0):
 		return malformed("an update of %d bytes begins with %d", p.head.Bytes, n)
 	case !p.mine && (p.head.Bytes > 0 || p.spec.Mode.Depth() == 0):
 		return malformed("an update that is empty, with %d bytes", p.head.Bytes)
 	}
 	p.at = box.Progress{Clock: number(b, 8), Published: number(b, 9)}
-	if err := p.beginUpdate(); err != nil {
+	if placed {
+		return p.landPlaced(number(b, preamble/8))
+	}
+	if err := p.beginUpdate(0); err != nil {
 		return err
 	}
 	return p.landFrame(in, int(n), last)
+}
+
+// landPlaced publishes an update of which the payload is in the room, once that has said so.
+func (p *replica) landPlaced(n uint64) error {
+	l := p.link
+	if l.rank.card == nil || n == 0 || n > math.MaxUint32 {
+		return malformed("an update of box %d in room %d", p.id, n)
+	}
+	if err := l.rank.card.await(l.ctx, uint32(n), cmp.Or(l.rank.cfg.lost, 10*time.Second)); err != nil {
+		return l.unpair(err)
+	}
+	if err := p.beginUpdate(uint32(n)); err != nil {
+		return err
+	}
+	l.receivedPlaced.Add(p.head.Bytes)
+	p.landed()
+	return nil
 }
 
 func (l *link) landMore(in *input, h header) error {
@@ -97,13 +126,15 @@ func (l *link) landMore(in *input, h header) error {
 
 // beginUpdate finds memory for the update p.head; none where the inbox is closed, or
 // cannot have it.
-func (p *replica) beginUpdate() error {
+func (p *replica) beginUpdate(room uint32) error {
 	p.missing = p.head.Bytes
 	if p.failed.Load() != nil || !p.hold() {
+		p.revoke(p.rooms.void(nil))
 		p.busy, p.rest = true, nil
 		return nil
 	}
-	b, err := p.box.Begin(&p.head)
+	b, used, err := p.rooms.begin(&p.head, room)
+	p.revoke(used)
 	if err == nil {
 		p.busy, p.held, p.rest = true, true, b
 		return nil
@@ -133,13 +164,21 @@ func (p *replica) landFrame(in *input, n int, last bool) (err error) {
 	}
 	p.missing -= uint64(n)
 	if last {
-		if p.held {
-			p.box.Commit(&p.head, p.mine, p.at)
-		}
-		p.drop()
-		p.meet()
+		p.landed()
 	}
 	return nil
+}
+
+// landed publishes the update that is there.
+func (p *replica) landed() {
+	if p.held {
+		p.rooms.commit(&p.head, p.mine, p.at)
+	}
+	p.drop()
+	p.meet()
+	if p.slots.card != nil {
+		p.link.kick() // there may be a room for the next
+	}
 }
 
 // meet has the reader look again when what it was waiting for behind its demand
@@ -154,6 +193,7 @@ func (p *replica) meet() {
 // drop ends an update, complete or not.
 func (p *replica) drop() {
 	if p.held {
+		p.rooms.drop()
 		_ = p.release()
 	}
 	p.busy, p.held, p.rest = false, false, nil
@@ -189,7 +229,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 		}
 		return nil
 	}
-	p.box.Advance(at)
+	p.rooms.advance(at)
 	if h.kind == clock {
 		if p.subscribing {
 			p.subscribing = false
@@ -200,7 +240,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 		}
 		return nil
 	}
-	p.box.Leave(at)
+	p.rooms.leave(at)
 	r.mu.Lock()
 	if !p.taken && !p.withdrawn {
 		p.forget()
@@ -261,6 +301,13 @@ func (s *session) landForRelay(h header, b []byte) error {
 		if x.queue() {
 			l.kick() // there may be room for what the reader was excused from
 		}
+	case h.kind == grants:
+		n, bytes := number(b, 0), number(b, 5)
+		if n > math.MaxUint32 || n == 0 && bytes > 0 {
+			return malformed("room %d of %d bytes", n, bytes)
+		}
+		x.offered.Store(&offered{s, room{number: uint32(n), landed: number(b, 1), seq: number(b, 2), address: number(b, 3), key: number(b, 4), bytes: bytes}})
+		l.kick()
 	case h.kind == subscribe:
 		x.wanted.Store(&wanted{s, number(b, 0), number(b, 1)})
 		l.kick()

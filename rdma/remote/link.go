@@ -41,6 +41,9 @@ type link struct {
 	lastWord  atomic.Bool   // the link ends by what the peer has said
 	farewell  atomic.Uint32 // its, once it has left
 
+	off, short                 atomic.Pointer[error] // why no payload goes past the connection; why that of some boxes does not
+	sentPlaced, receivedPlaced atomic.Uint64         // bytes that did
+
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the
 	// sender goes through; whenever one changes, version does.
 	version  atomic.Uint64
@@ -183,6 +186,7 @@ func (l *link) serve(s *session) (end error) {
 		_ = c.SetWriteDeadline(time.Unix(1, 0)) // nobody needs it any more
 	}
 	posted := <-stopped
+	s.abandon()
 	if left {
 		// The peer waits for this end, so as to know that all has landed.
 		_ = c.CloseWrite()

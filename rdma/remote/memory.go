@@ -8,6 +8,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/fabric"
 	"malt/rdma/internal/mem"
 )
 
@@ -36,12 +37,25 @@ const (
 type slots struct {
 	layout box.Layout
 	each   []atomic.Pointer[[]byte]
-	mapped bool // each is a mapping of its own, once it is there
+	mapped bool  // each is a mapping of its own, once it is there
+	card   *card // which may be given them; nil: none
+
+	mu    sync.Mutex
+	known []known // by slot; nil without a card
 }
 
-func newSlots(l box.Layout) *slots {
-	s := &slots{layout: l, each: make([]atomic.Pointer[[]byte], l.Slots)}
-	if l.SlotBytes() > atOnce {
+// known is a slot as a card knows it.
+type known struct {
+	pinned mem.Pinned
+	region fabric.Region // nil: not yet
+}
+
+func newSlots(l box.Layout, c *card) *slots {
+	s := &slots{layout: l, each: make([]atomic.Pointer[[]byte], l.Slots), card: c}
+	if c != nil {
+		s.known = make([]known, l.Slots)
+	}
+	if c != nil || l.SlotBytes() > atOnce {
 		s.mapped = true
 		return s
 	}
@@ -66,6 +80,9 @@ func (s *slots) reserve(i, _, _ int) error {
 	if !s.mapped || s.each[i].Load() != nil {
 		return nil
 	}
+	if s.card != nil {
+		return s.pin(i)
+	}
 	b, err := mem.Map(s.layout.Stride)
 	if err != nil {
 		return noMemory(err)
@@ -74,9 +91,61 @@ func (s *slots) reserve(i, _, _ int) error {
 	return nil
 }
 
+// pin makes a slot that the card may be given.
+func (s *slots) pin(i int) error {
+	m, err := mem.NewPinned(s.layout.Stride)
+	if err != nil {
+		return noMemory(err)
+	}
+	if err := mem.Reserve(m.Bytes()); err != nil {
+		return errors.Join(noMemory(err), m.Unmap())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[i] = known{pinned: m}
+	b := m.Bytes()
+	s.each[i].Store(&b)
+	return nil
+}
+
+// region gives slot i to the card, once.
+func (s *slots) region(i int, a fabric.Access) (_ fabric.Region, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.known[i]
+	if k.region == nil {
+		k.region, err = s.card.Register(k.pinned, a)
+	}
+	return k.region, err
+}
+
+// lose leaves the memory of slot i to the card, for as long as that is open.
+func (s *slots) lose(i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.card.keep(s.known[i].pinned)
+	s.known[i] = known{}
+	s.each[i].Store(nil)
+}
+
+// holding is the slot of which b is the payload.
+func (s *slots) holding(b []byte) int {
+	for i := range s.each {
+		if slot := s.slot(i); slot != nil && &slot[headBytes] == &b[0] {
+			return i
+		}
+	}
+	return -1
+}
+
 // free gives everything back; nobody may use any of it.
 func (s *slots) free() error {
 	var errs []error
+	for _, k := range s.known {
+		if k.region != nil {
+			errs = append(errs, k.region.Close())
+		}
+	}
 	if s.mapped {
 		for i := range s.each {
 			if b := s.each[i].Swap(nil); b != nil {

@@ -9,6 +9,7 @@ import (
 
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/fabric"
 	"malt/rdma/internal/ends"
 )
 
@@ -64,8 +65,12 @@ type publication struct {
 	spec   rdma.Spec
 	relays []*relay
 	using  sync.Locker // box.End.Lock, in queue mode
-	lease              // users: the outbox and the relays
+	memory *slots      // nil: not here
+	lease              // users: the outbox, the relays, and writes out of it
 }
+
+// placed tells whether a card can be given its slots.
+func (p *publication) placed() bool { return p.memory != nil && p.memory.card != nil }
 
 // relay takes one reader's updates out of a publication.
 type relay struct {
@@ -73,9 +78,10 @@ type relay struct {
 	link *link
 	box  *box.Relay
 
-	wanted atomic.Pointer[wanted] // what the reader has asked for last
-	answer atomic.Pointer[answer] // to the reader's last demand; by whoever lands
-	over   atomic.Bool            // the reader needs nothing any more
+	wanted  atomic.Pointer[wanted] // what the reader has asked for last
+	offered atomic.Pointer[offered]
+	answer  atomic.Pointer[answer] // to the reader's last demand; by whoever lands
+	over    atomic.Bool            // the reader needs nothing any more
 }
 
 // answer to the demand of that number, of a reader that was away: it skips up to
@@ -89,6 +95,12 @@ type wanted struct {
 	seq, ack uint64
 }
 
+// offered is the room that the reader has offered last, over a connection.
+type offered struct {
+	over *session
+	room
+}
+
 func (x *relay) queue() bool { return x.pub.spec.Mode.Depth() > 0 }
 
 // left tells whether the box was closed.
@@ -99,7 +111,7 @@ func (x *relay) big() bool { return x.pub.spec.Bytes > chunk }
 
 // start takes the next update. What is at hand then was published after the
 // progress that goes with it.
-func (x *relaySession) start() (bool, error) {
+func (s *session) start(x *relaySession) (bool, error) {
 	x.at = x.box.Progress()
 	if x.queue() {
 		x.pub.using.Lock()
@@ -110,6 +122,14 @@ func (x *relaySession) start() (bool, error) {
 		return false, err
 	}
 	x.head, x.rest, x.mine, x.first, x.busy = h, payload, mine, true, true
+	if into, ok := x.placing.take(&h, mine, s.link.rank.least()); ok {
+		if x.from, err = x.pub.memory.region(x.pub.memory.holding(payload), fabric.Source); err == nil {
+			x.into, x.rest = placement{room: into, size: len(payload)}, nil
+		} else {
+			failed := err // on the heap, which err is not
+			s.link.short.Store(&failed)
+		}
+	}
 	if h.Seq < x.at.Head {
 		x.at.Clock = min(x.at.Clock, h.Clock) // in lock-step: the rest comes with the next
 	}
@@ -121,7 +141,17 @@ func (x *relaySession) start() (bool, error) {
 // finish ends what start began, sent or not.
 func (x *relaySession) finish() {
 	x.busy, x.rest = false, nil
+	x.into, x.from = placement{}, nil
 	x.box.Done()
+}
+
+// cardFor is the card that brings updates of a box; nil: they are too small, or too short for memory that
+// is there as a whole.
+func (r *rank) cardFor(s rdma.Spec) *card {
+	if s.Partial || s.Bytes < r.least() {
+		return nil
+	}
+	return r.card
 }
 
 // newOutbox makes a box and the relays to its readers.
@@ -134,8 +164,8 @@ func (t *Transport) newOutbox(name string, s rdma.Spec, readers []int) (*outbox,
 	if err != nil {
 		return nil, err
 	}
-	memory := newSlots(l)
-	p := &publication{name: name, spec: s, lease: lease{back: memory.free, users: 1}}
+	memory := newSlots(l, t.cardFor(s))
+	p := &publication{name: name, spec: s, memory: memory, lease: lease{back: memory.free, users: 1}}
 	o := &outbox{pub: p}
 	e := box.End{
 		Place:  box.Place{Control: control, Slot: memory.slot},

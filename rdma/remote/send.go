@@ -76,6 +76,7 @@ func (s *session) round() error {
 	}
 	if !s.told {
 		s.told = true
+		s.greet()
 		s.frame(resume, 0, 0, 0)
 		if err := s.flush(); err != nil { // in packets of its own: large ones may get lost
 			return err
@@ -83,10 +84,11 @@ func (s *session) round() error {
 	}
 	if resumed && !parting {
 		s.survey()
-		if err := s.bring(); err != nil {
+		if whole, err := s.bring(); err != nil {
 			return err
+		} else if whole {
+			s.sendClocks()
 		}
-		s.sendClocks()
 	} else {
 		leaving = false
 	}
@@ -142,12 +144,16 @@ func (s *session) remove(from func(l *link)) {
 // acks.
 func (s *session) control() error {
 	s.sendVotes()
+	s.controlPair()
 	s.refresh()
 	for _, p := range s.replicas {
 		switch {
 		case p.over.Load():
 			if !p.told {
 				p.told = true
+				if p.ready.Load() {
+					p.revoke(p.rooms.void(nil)) // the owner writes there no more
+				}
 				s.frame(done, 0, p.id, 0)
 				s.remove(func(l *link) { l.dropReplica(p.replica) })
 			}
@@ -160,6 +166,7 @@ func (s *session) control() error {
 				p.acked = a
 				s.frame(ack, 0, p.id, 0, a)
 			}
+			s.offer(p)
 		}
 	}
 	for _, x := range s.relays {
@@ -199,7 +206,7 @@ func (s *session) controlRelay(x *relaySession) error {
 	if !x.announced {
 		x.announced = true
 		if !over {
-			s.out = appendAnnounce(s.out, x.pub.id, x.pub.name, x.pub.spec)
+			s.out = appendAnnounce(s.out, x.pub.id, x.pub.name, x.pub.spec, x.pub.placed())
 			s.posted.Add(1)
 		}
 	}
@@ -210,7 +217,13 @@ func (s *session) controlRelay(x *relaySession) error {
 		x.box.Ack(w.ack)
 		x.subscribed, x.closed = true, open
 		x.clock, x.published = 0, 0
+		x.placing = placing{last: w.seq}
 		s.frame(clock, 0, x.pub.id, 0, 0, 0) // confirms
+	}
+	if o := x.offered.Swap(nil); o != nil && o.over == s && x.pub.placed() {
+		if err := x.placing.grant(o.room); err != nil {
+			return err
+		}
 	}
 	s.answer(x)
 	if over && !x.subscribed && x.closed == open {

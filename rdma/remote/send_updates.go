@@ -26,13 +26,15 @@ func (s *session) survey() {
 
 // fits tells whether the round may send what x has: one that never waits leaves what
 // is not copied to the next.
-func (s *session) fits(x *relaySession) bool { return !s.gathering || x.pub.spec.Bytes <= copied }
+func (s *session) fits(x *relaySession) bool {
+	return !s.gathering || x.pub.spec.Bytes <= copied && !x.placing.granted
+}
 
-// bring sends it.
-func (s *session) bring() error {
+// bring sends it; not whole: there is something more urgent.
+func (s *session) bring() (whole bool, err error) {
 	for {
 		newest := slices.ContainsFunc(s.relays, func(x *relaySession) bool { return x.due })
-		going := newest
+		going, sent, waits := newest, false, false
 		for _, x := range s.relays {
 			if !x.busy {
 				if !x.subscribed || x.closed != open ||
@@ -41,27 +43,60 @@ func (s *session) bring() error {
 					!x.queue() && !x.due && x.big() {
 					continue
 				}
-				ok, err := x.start()
+				if x.placing.waits() {
+					x.due = x.due && x.box.Ready() // the reader may have closed its end
+					waits = waits || x.due || x.queue() && x.box.Ready()
+					continue
+				}
+				ok, err := s.start(x)
 				if err != nil {
-					return err
+					return false, err
 				}
 				if !ok {
 					x.due = false
 					continue
 				}
 			}
-			if err := s.sendFrame(x); err != nil {
-				return err
+			if x.into.number != 0 {
+				if done, err := s.place(x); err != nil {
+					return false, err
+				} else if !done {
+					waits = true
+					continue
+				}
 			}
+			if err := s.sendFrame(x); err != nil {
+				return false, err
+			}
+			sent = true
 			if !x.busy { // in lock-step two can be due
 				x.due = x.due && x.box.Sent() < x.progress.Head
 			}
 			going = going || x.busy || x.queue()
 		}
-		if !going {
-			return nil
+		if !going && !waits {
+			return true, nil
+		}
+		if waits && !sent {
+			if whole, err := s.pause(); !whole || err != nil {
+				return false, err
+			}
 		}
 	}
+}
+
+// pause waits for a room, or for the end of a write. What may overtake updates goes on.
+func (s *session) pause() (whole bool, err error) {
+	l := s.link
+	if err := s.flush(); err != nil {
+		return false, err
+	}
+	select {
+	case <-l.wake:
+	case <-s.stop:
+		return false, errStopped
+	}
+	return l.aborting.Load() == nil && !l.parting.Load(), s.control()
 }
 
 // sendFrame sends the next frame of the update that x has started.
@@ -117,12 +152,20 @@ func (s *session) compose(x *relaySession) (payload []byte, last bool) {
 		x.first = false
 		h.kind = data
 		h.length += preamble
+		if x.into.number != 0 {
+			h.flags |= flagPlaced
+			h.length += inRoom
+		}
 		s.out = slices.Grow(h.append(s.out), preamble)
 		at := len(s.out)
 		s.out = s.out[:at+headBytes]
 		x.head.Encode(s.out[at:])
 		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Clock)
 		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Published)
+		if x.into.number != 0 {
+			s.out = binary.LittleEndian.AppendUint64(s.out, uint64(x.into.number))
+			s.link.sentPlaced.Add(x.head.Bytes)
+		}
 	} else {
 		s.out = h.append(s.out)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"malt/rdma/box"
+	"malt/rdma/fabric"
 )
 
 // session is what belongs to one connection: it is made with it and ends with it. What
@@ -24,6 +25,7 @@ type session struct {
 
 	votes votes
 	pulse pulse // of the goroutine that beats
+	pair  pairing
 
 	// What follows is of the goroutine whose turn it is: the sending one, or one
 	// that has something small to send (eager.go).
@@ -60,6 +62,10 @@ type relaySession struct {
 	busy  bool
 	rest  []byte
 	at    box.Progress
+
+	placing placing
+	into    placement     // of that update
+	from    fabric.Region // in which it lies, if it has a room
 }
 
 // wordsSession is a wordsRelay over this connection.
@@ -80,6 +86,7 @@ type replicaSession struct {
 	acked              uint64
 	told               bool // that it can forget us
 	demand, demandTold uint64
+	unplaced           bool // there is no memory for rooms
 }
 
 // remoteSession is what the owner of words is told over this connection.

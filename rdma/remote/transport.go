@@ -19,6 +19,7 @@ import (
 type rank struct {
 	cfg   Config
 	wire  wire.Wire
+	card  *card // nil: there is none
 	near  []int // this rank alone
 	meter *box.Meter
 	bells bell.Doorbell // the first one, by which all can be rung
@@ -90,13 +91,20 @@ var _ rdma.Transport = (*Transport)(nil)
 // one, and otherwise when ctx is done, with what stood in the way of each
 // connection that is missing.
 //
-// The transport takes over w and closes it, also when Open fails.
+// The transport takes over w and c.Fabric and closes them, also when Open fails.
 func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
-	r, err := newRank(c, w)
+	card, err := newCard(c.Fabric, c.Size)
 	if err != nil {
 		w.Close()
 		return nil, err
 	}
+	r, err := newRank(c, w)
+	if err != nil {
+		w.Close()
+		card.close()
+		return nil, err
+	}
+	r.card = card
 	for _, l := range r.peers {
 		go l.run()
 	}
@@ -147,6 +155,7 @@ func (r *rank) close() {
 	r.join()
 	r.later.stop()
 	r.wire.Close()
+	r.card.close()
 	close(r.unwatch)
 	r.watching.Wait()
 }
@@ -196,7 +205,9 @@ func (t *Transport) State(peer int) error {
 func (t *Transport) Traffic(peer int) rdma.Traffic {
 	c := t.meter.Traffic(peer)
 	if peer >= 0 && peer < len(t.links) && t.links[peer] != nil {
-		c.SentWire, c.ReceivedWire = t.links[peer].wireBytes()
+		l := t.links[peer]
+		c.SentWire, c.ReceivedWire = l.wireBytes()
+		c.SentPlaced, c.ReceivedPlaced = l.sentPlaced.Load(), l.receivedPlaced.Load()
 	}
 	return c
 }

@@ -43,7 +43,7 @@ rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial r
 rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/membership rdma/rendezvous
 rdma/wire              rdma/internal/mem rdma/internal/handshake
-rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire rdma/vote
+rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire rdma/fabric rdma/vote
 rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/wire
 rdma/mixed             internal/say rdma rdma/box rdma/internal/bell rdma/membership rdma/vote
 rdma/fabric            rdma/internal/mem

@@ -75,9 +75,9 @@ var ofBoxes = []mutation{
 	{
 		line: "latest before the slot is filled",
 		in:   "rdma/box.Writer.Begin",
-		old:  "$w.slot, $w.payload = $s, $w.env.Slot($s)[headerBytes:headerBytes+$w.layout.Spec.Bytes]",
+		old:  "$w.use($s)",
 		new: `
-			$w.slot, $w.payload = $s, $w.env.Slot($s)[headerBytes:headerBytes+$w.layout.Spec.Bytes]
+			$w.use($s)
 			if $w.layout.Spec.Mode.Depth() == 0 {
 				h := $w.header
 				h.Seq, h.Bytes = $w.seq+1, uint64($w.layout.Spec.Bytes)

@@ -232,10 +232,7 @@ def _fabric(found: dict[str, Any], lockable: int) -> Finding:
         return Finding(WARNING, "fabric", why, "apt install libfabric1, or set MALT_LIBFABRIC")
     if state == "fails":
         return Finding(WARNING, "fabric", why, f"see fi_info; {unlimited}, and give it /dev/infiniband")
-    works = (
-        f"{found['provider']} on {found['device']}, libfabric {found['library']}: a write to itself arrived"
-        " (updates travel by TCP all the same)"
-    )
+    works = f"{found['provider']} on {found['device']}, libfabric {found['library']}: a write to itself arrived"
     if found["hardware"] and lockable != resource.RLIM_INFINITY:
         return Finding(WARNING, "fabric", f"{works}; it can lock {lockable >> 20} MiB of memory at most", unlimited)
     return Finding(OK, "fabric", works)

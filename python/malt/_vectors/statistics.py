@@ -31,6 +31,8 @@ class Edge(NamedTuple):
     """Largest age of a folded update, in scatters."""
     waited: float
     """Seconds for which this rank waited for it, perhaps among others."""
+    rdma_bytes: int
+    """Payload of all vectors that [RDMA](rdma) has put into its memory, in bytes."""
 
 
 class Stats(NamedTuple):
@@ -58,11 +60,11 @@ class Stats(NamedTuple):
         lines = [
             f"{self.scatters} scatters, {self.gathers} gathers; seconds: {self.scatter_seconds:.3g} scattering, "
             f"{self.wait_seconds:.3g} waiting, {self.fold_seconds:.3g} folding",
-            "rank      sent     bytes    folded     bytes  overwritten  mean age  max age  waited s",
+            "rank      sent     bytes    folded     bytes  overwritten  mean age  max age  waited s  by RDMA",
         ]
         lines += [
             f"{e.rank:4} {e.sent_messages:9} {e.sent_bytes:9} {e.folded_messages:9} {e.folded_bytes:9} "
-            f"{e.overwritten:12} {e.age_mean:9.2f} {e.age_max:8} {e.waited:9.3g}"
+            f"{e.overwritten:12} {e.age_mean:9.2f} {e.age_max:8} {e.waited:9.3g} {e.rdma_bytes:8}"
             for e in self.edges
         ]
         return "\n".join(lines)

@@ -1,0 +1,324 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"malt/rdma"
+	"malt/rdma/fabric"
+	"malt/rdma/fabrictest"
+	"malt/rdma/internal/mem"
+	"malt/rdma/ofi"
+	"malt/rdma/rdmatest"
+)
+
+// never is how long a payload may take on a machine that is busy with other things.
+const never = 10 * time.Minute
+
+// openPlacing opens ranks with cards: every update of a byte or more that can be placed is.
+func openPlacing(t testing.TB, n int, open func() fabric.Carrier) []*Transport {
+	return openRanks(t, n, func(c *config) { c.Fabric, c.PlaceFrom, c.lost = open(), 1, never })
+}
+
+// placed is a rank of which no pair may have fallen back to TCP when it closes.
+type placed struct {
+	settled
+	bytes, all *atomic.Uint64 // that were placed; that were sent
+}
+
+func (p placed) Close() error {
+	for _, l := range p.links {
+		if l == nil {
+			continue
+		}
+		if why := l.off.Load(); why != nil && l.current() != nil && !errors.Is(*why, errBroken) {
+			p.tb.Errorf("rank %d with %d: %v", p.Rank(), l.peer, *why)
+		}
+		p.bytes.Add(l.sentPlaced.Load())
+		p.all.Add(p.Traffic(l.peer).SentBytes)
+	}
+	return p.settled.Close()
+}
+
+func conformance(t *testing.T, ranks int, open func() fabric.Carrier) {
+	var bytes, all atomic.Uint64
+	rdmatest.Run(t, func(t *testing.T, n int) []rdma.Transport {
+		ts := settle(t, openPlacing(t, n, open))
+		for i := range ts {
+			ts[i] = placed{ts[i].(settled), &bytes, &all}
+		}
+		return ts
+	}, ranks)
+	t.Logf("%d of %d bytes were placed", bytes.Load(), all.Load())
+	if bytes.Load() == 0 {
+		t.Error("none")
+	}
+}
+
+func TestConformanceOverACard(t *testing.T) {
+	var net fabrictest.Net
+	conformance(t, 3, func() fabric.Carrier { return net.Open() })
+}
+
+// software moves bytes through the kernel.
+func software(t *testing.T) fabric.Carrier {
+	c, err := ofi.Open("tcp;ofi_rxm", os.Getenv("MALT_LIBFABRIC"), 8)
+	if errors.Is(err, fabric.ErrNoLibrary) {
+		if os.Getenv("MALT_NEED") == "libfabric" {
+			t.Fatal(err)
+		}
+		t.Skipf("skipped: apt install libfabric1: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestConformanceOverLibfabric(t *testing.T) {
+	conformance(t, 3, func() fabric.Carrier { return software(t) })
+}
+
+// faulty is a card to which something happens at its n-th call of some kind, from 1, once.
+type faulty struct {
+	fabric.Carrier
+	left atomic.Int64 // calls until then
+
+	write    func(c fabric.Carrier, op *fabric.Op) error
+	register func(c fabric.Carrier, m mem.Pinned, a fabric.Access) (fabric.Region, error)
+	poll     func(c fabric.Carrier, ev []fabric.Event) int
+}
+
+func (f *faulty) now() bool { return f.left.Add(-1) == 0 }
+
+func (f *faulty) Write(op *fabric.Op) error {
+	if f.write != nil && f.now() {
+		return f.write(f.Carrier, op)
+	}
+	return f.Carrier.Write(op)
+}
+
+func (f *faulty) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
+	if f.register != nil && f.now() {
+		return f.register(f.Carrier, m, a)
+	}
+	return f.Carrier.Register(m, a)
+}
+
+func (f *faulty) Poll(ev []fabric.Event) int {
+	n := f.Carrier.Poll(ev)
+	if f.poll != nil && n > 0 && f.now() {
+		return f.poll(f.Carrier, ev[:n])
+	}
+	return n
+}
+
+// size is that of an update that is worth placing.
+const size = 20_000
+
+// lockstep has all ranks send one another updates, clock after clock, and read all of the same clock. With
+// rooms they begin when there is one for each box. What it returns is a digest of all that each has read.
+func lockstep(t *testing.T, all []*Transport, clocks uint64, rooms bool) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), never)
+	defer cancel()
+	read := make([]string, len(all))
+	var ranks sync.WaitGroup
+	for rank, tr := range all {
+		ranks.Go(func() {
+			var others []int
+			for r := range all {
+				if r != rank {
+					others = append(others, r)
+				}
+			}
+			spec := rdma.Spec{Bytes: size, Mode: rdma.Queue(2)}
+			out, err := tr.Publish(ctx, "box", spec, others)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ins, err := tr.Subscribe(ctx, "box", spec, others)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, in := range ins {
+				for p := in.(*inbox).replica; rooms && !p.hasRoom(); runtime.Gosched() {
+					if ctx.Err() != nil {
+						t.Errorf("rank %d: there is no room for rank %d: %v", rank, in.From(), ctx.Err())
+						return
+					}
+				}
+			}
+			got := sha256.New()
+			for clock := uint64(1); clock <= clocks; clock++ {
+				var b []byte
+				err := tr.Wait(ctx, func() bool {
+					b, err = out.Begin()
+					return b != nil || err != nil
+				})
+				for i := range b {
+					b[i] = byte(i*rank) + byte(clock)
+				}
+				if err = errors.Join(err, out.Commit(size, rdma.Stamp{Clock: clock}, nil)); err != nil {
+					t.Errorf("rank %d, clock %d: %v", rank, clock, err)
+					return
+				}
+				for _, in := range ins {
+					if err := tr.Wait(ctx, func() bool {
+						u, ok, err := in.Next()
+						if ok {
+							got.Write(u.Data)
+							in.Release(u.Seq)
+						}
+						return ok || err != nil
+					}); err != nil {
+						t.Errorf("rank %d, clock %d of rank %d: %v", rank, clock, in.From(), err)
+						return
+					}
+				}
+			}
+			read[rank] = hex.EncodeToString(got.Sum(nil))
+		})
+	}
+	ranks.Wait()
+	return read
+}
+
+func (p *replica) hasRoom() bool {
+	p.rooms.lock.Lock()
+	defer p.rooms.lock.Unlock()
+	return p.rooms.out.number != 0
+}
+
+// Payload does not go over the connection: of each update, less than 400 bytes do. Only those of a box that
+// are on their way before its first room is known can, which are two.
+func TestNoPayloadOverTheConnection(t *testing.T) {
+	const ranks, clocks = 3, 100
+	var net fabrictest.Net
+	for _, c := range []struct {
+		name string
+		open func() fabric.Carrier // nil: by TCP, which has to fail
+	}{
+		{"card", func() fabric.Carrier { return net.Open() }},
+		{"libfabric", func() fabric.Carrier { return software(t) }},
+		{"TCP", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := openRanks(t, ranks, func(config *config) {
+				if c.open != nil {
+					config.Fabric, config.lost = c.open(), never
+				}
+			})
+			defer closeAll(t, all)
+			lockstep(t, all, clocks, c.open != nil)
+			for rank, tr := range all {
+				for peer := range all {
+					n := tr.Traffic(peer)
+					if rank == peer {
+						continue
+					}
+					byTCP := n.SentBytes - n.SentPlaced
+					none := n.SentBytes == clocks*size && byTCP <= 2*size && n.SentWire < byTCP+400*clocks
+					if back := all[peer].Traffic(rank).ReceivedPlaced; none != (c.open != nil) || back != n.SentPlaced {
+						t.Errorf("rank %d to %d: %+v, of which %d were found there", rank, peer, n, back)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Whatever happens to a card, at whichever of its calls, all arrives, and is what arrives by TCP. Where
+// a write or its payload may be lost, the connection is made again, and is what brings updates from then on.
+func TestFaultsOfACard(t *testing.T) {
+	const ranks, clocks = 3, 8
+	byTCP := openRanks(t, ranks, nil)
+	by := lockstep(t, byTCP, clocks, false)
+	closeAll(t, byTCP)
+	broken := errors.New("broken on purpose")
+	for _, c := range []struct {
+		name  string
+		off   bool // by then a pair may go by TCP
+		fault func() *faulty
+	}{
+		{"none", false, func() *faulty { return &faulty{} }},
+		{"busy", false, func() *faulty {
+			return &faulty{write: func(fabric.Carrier, *fabric.Op) error { return fabric.ErrBusy }}
+		}},
+		{"refused write", true, func() *faulty {
+			return &faulty{write: func(fabric.Carrier, *fabric.Op) error { return broken }}
+		}},
+		{"failed write", true, func() *faulty {
+			return &faulty{poll: func(_ fabric.Carrier, ev []fabric.Event) int {
+				for i := range ev {
+					if ev[i].Op != nil {
+						ev[i].Err = broken
+					}
+				}
+				return len(ev)
+			}}
+		}},
+		{"lost numbers", true, func() *faulty {
+			return &faulty{poll: func(_ fabric.Carrier, ev []fabric.Event) int {
+				return len(slices.DeleteFunc(ev, func(e fabric.Event) bool { return e.Number != 0 }))
+			}}
+		}},
+		{"numbers that come twice, and those of nobody", false, func() *faulty {
+			return &faulty{poll: func(c fabric.Carrier, ev []fabric.Event) int {
+				more := append(slices.Clone(ev), fabric.Event{Number: 1 << 31}, fabric.Event{Err: broken})
+				for _, e := range ev {
+					if e.Op == nil {
+						more = append(more, e)
+					}
+				}
+				return copy(ev[:cap(ev)], more)
+			}}
+		}},
+		{"no memory", false, func() *faulty {
+			return &faulty{register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) { return nil, broken }}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for at := int64(1); at <= 40; at += 3 {
+				var net fabrictest.Net
+				all := openRanks(t, ranks, func(config *config) {
+					f := c.fault()
+					if f.Carrier = net.Open(); config.Rank == 1 {
+						f.left.Store(at + 2) // those of newCard
+					}
+					config.Fabric, config.PlaceFrom, config.lost = f, 1, never
+					if c.off {
+						config.lost = 100 * time.Millisecond
+					}
+				})
+				if read := lockstep(t, all, clocks, !c.off && c.name != "no memory"); !slices.Equal(read, by) {
+					t.Errorf("at call %d: other bytes have arrived than by TCP", at)
+				}
+				placed := uint64(0)
+				for _, tr := range all {
+					for peer := range all {
+						placed += tr.Traffic(peer).SentPlaced
+						if l := tr.links[peer]; l != nil && l.off.Load() != nil && (!c.off || tr.Rank() != 1 && peer != 1) {
+							t.Errorf("at call %d: rank %d with %d: %v", at, tr.Rank(), peer, *l.off.Load())
+						}
+					}
+				}
+				if placed == 0 {
+					t.Errorf("at call %d: nothing was placed", at)
+				}
+				closeAll(t, all)
+			}
+		})
+	}
+}
