@@ -41,7 +41,7 @@ type link struct {
 	lastWord  atomic.Bool   // the link ends by what the peer has said
 	farewell  atomic.Uint32 // its, once it has left
 
-	off, short                 atomic.Pointer[error] // why no payload goes past the connection; why that of some boxes does not
+	off                        atomic.Pointer[error] // why no payload goes past the connection any more
 	sentPlaced, receivedPlaced atomic.Uint64         // bytes that did
 
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the

@@ -123,11 +123,9 @@ func (s *session) start(x *relaySession) (bool, error) {
 	}
 	x.head, x.rest, x.mine, x.first, x.busy = h, payload, mine, true, true
 	if into, ok := x.placing.take(&h, mine, s.link.rank.least()); ok {
-		if x.from, err = x.pub.memory.region(x.pub.memory.holding(payload), fabric.Source); err == nil {
-			x.into, x.rest = placement{room: into, size: len(payload)}, nil
-		} else {
-			failed := err // on the heap, which err is not
-			s.link.short.Store(&failed)
+		// Where it cannot be registered, it goes by TCP.
+		if from, err := x.pub.memory.region(x.pub.memory.holding(payload), fabric.Source); err == nil {
+			x.from, x.into, x.rest = from, placement{room: into, size: len(payload)}, nil
 		}
 	}
 	if h.Seq < x.at.Head {

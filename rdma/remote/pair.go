@@ -146,8 +146,6 @@ func (s *session) offer(p *replicaSession) {
 	}
 	switch {
 	case err != nil:
-		failed := err // on the heap, which err is not
-		s.link.short.Store(&failed)
 		p.unplaced = true
 		s.frame(grants, 0, p.id, 0, 0, 0, 0, 0, 0, 0)
 	case r.number != 0:
