@@ -2,6 +2,7 @@ package rows
 
 import (
 	"slices"
+	"time"
 
 	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
@@ -137,7 +138,10 @@ func (e *Engine) move() (moved bool, err error) {
 		moved = moved || sent || received
 	}
 	if !c.turned && !c.making {
-		moved = e.fold(s) || moved
+		if start := time.Now(); e.fold(s) {
+			moved = true
+			e.o.Folded(time.Since(start))
+		}
 	}
 	return moved, nil
 }

@@ -36,6 +36,12 @@ def test_without_wants_the_result_is_in_the_array(r: int, n: int) -> None:
         assert not v.missing.any()
 
 
+def test_folding_is_timed(n: int) -> None:
+    with malt.Vector(1000, ids=range(1000), fold="sum") as v:
+        v.sync()
+        assert v.stats().fold_seconds > 0 or n == 1
+
+
 def test_other_rows(r: int, n: int) -> None:
     with malt.Vector(3, ids=[0, 1, 2], wants=[1], fold="sum") as v:
         old = v.array
