@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,71 @@ def edges(name: str, skip: int) -> NDArray[np.int64]:
         return np.loadtxt(file, np.int64, skiprows=skip)
 
 
+NODES = 64
+TWITTER = 60_000_000, 0.21  # vertices, and the part of them that a node has
+BYTES = 4e-6  # MB for each
+
+
+def a3() -> Shown:
+    """Compute which butterfly sends least, where a message below a floor takes as long as one of that size."""
+    best = {floor: min(factorings(NODES), key=functools.partial(megabytes, floor=floor)) for floor in (2, 3, 4)}
+    ours = ", ".join(
+        f"{'x'.join(map(str, degrees))} if messages below {floor} MB do not pay" for floor, degrees in best.items()
+    )
+    how = f"computed: {NODES} nodes, the vertices of Twitter by a power law, all ordered factorings"
+    return Shown("16x4", ours, how, "holds" if best[2] == best[3] == (16, 4) else "does not hold")
+
+
+def a4() -> Shown:
+    """Compute the messages of the first stage."""
+    vertices, share = TWITTER
+    one, six = (vertices * share * BYTES / degree for degree in (NODES, 2))
+    return Shown(
+        "0.5 MB and 17 MB",
+        f"{one:.2f} MB and {six:.0f} MB from its own sizes: 3/2 of the paper's",
+        "computed",
+        "in part",
+    )
+
+
+def factorings(n: int) -> Iterator[tuple[int, ...]]:
+    """Yield all lists of degrees of n nodes."""
+    if n == 1:
+        yield ()
+    for degree in range(2, n + 1):
+        if n % degree == 0:
+            yield from ((degree, *rest) for rest in factorings(n // degree))
+
+
+def megabytes(degrees: Sequence[int], floor: float) -> float:
+    """Return what a node sends on the way down, messages below the floor counted as that."""
+    vertices, share = TWITTER
+    rate, joined, sent = rate_of(share), 1, 0.0
+    for degree in degrees:
+        message = share_of(rate * joined) * vertices * BYTES / joined / degree
+        sent += (degree - 1) * max(message, floor)
+        joined *= degree
+    return sent
+
+
+@functools.cache
+def rate_of(share: float) -> float:
+    """Return the rate of the first vertex, at which a node has this share of all."""
+    low, high = 1e-3, 1e15
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if share_of(middle) < share else (low, middle)
+    return low
+
+
+@functools.cache
+def share_of(rate: float) -> float:
+    """Return the share of the vertices that a node has, to which vertex i comes at rate / i."""
+    edges = np.geomspace(1, TWITTER[0], 4000)
+    middle = (edges[1:] + edges[:-1]) / 2
+    return float((1 - np.exp(-rate / middle)) @ np.diff(edges) / TWITTER[0])
+
+
 def a8() -> Shown:
     """Count which share of the vertices 64 parts of the edges have, dealt at random."""
     found = []
@@ -115,5 +182,5 @@ def a11() -> Shown:
 
 
 PROGRAMS: dict[str, Program] = {
-    "M1": m1, "M14": m14, "M17": m17, "N9": n9, "A8": a8, "A10": a10, "A11": a11,
+    "M1": m1, "M14": m14, "M17": m17, "N9": n9, "A3": a3, "A4": a4, "A8": a8, "A10": a10, "A11": a11,
 }  # fmt: skip

@@ -43,7 +43,7 @@ def test_it_says_what_it_cannot_show(row: str, says: str) -> None:
     assert says in done.stderr
 
 
-@pytest.mark.parametrize("id", ["M1", "M17", "A10"])
+@pytest.mark.parametrize("id", ["M1", "M17", "A3", "A10"])
 def test_what_is_counted_is_what_is_kept(id: str) -> None:
     assert counted.PROGRAMS[id]() == kept()[id]
 
