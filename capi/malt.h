@@ -114,7 +114,7 @@
  * unknown key or value gets MALT_EINVAL, and the message names the nearest one.
  *
  *     graph=        all  ring  chord  halton  halton-paper  random:K[:SEED]
- *                   hypercube  star  one-peer  butterfly[:AxB]
+ *                   hypercube  star  one-peer  butterfly[:AxB]  shards[:K]
  *                   lists:1,2/2/0 (the receivers of rank 0, of rank 1, …)  [all]
  *     allow_disconnected=   false
  *                   true: accept a graph in which a rank cannot reach
@@ -287,8 +287,8 @@ malt_status malt_witness(const char *options);
  * After a failure, this is malt_abort with that reason: if a call has returned
  * MALT_EPEER, or MALT_ETIMEOUT and no later call that waits on the same object has
  * succeeded.
- * Where changes of other ranks travel through this one (graph=butterfly), it waits until
- * these have closed the vector, at most the timeout of the job.
+ * Where changes of other ranks travel through this one (graph=butterfly or shards), it waits
+ * until these have closed the vector, at most the timeout of the job.
  * MALT_EBUSY: another thread is in a call, or a fold is open; nothing is closed. */
 malt_status malt_finalize(void);
 
@@ -473,14 +473,15 @@ malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, u
 malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight, int64_t timeout_ms, uint32_t *folded);
 
 /* Changes. With fold=sum-changes and fold=mean-changes, with graph=all in bsp, ssp and
- * async, or graph=butterfly in ssp and async, ranks add up what they have changed: after
+ * async, or butterfly or shards in ssp and async, ranks add up what they have changed: after
  * a sync, a vector is the start values plus the changes of all ranks that have arrived,
  * each times the weight of its sync. mean-changes also divides each by the number of
  * ranks that the job began with: a model's loop takes it at the learning rate of mean.
  * With sum-changes the steps of N ranks add up.
  *
- * Each rank sends the total of its changes, so nothing is lost if an update is
- * overwritten. Own changes are all in; of each rank that is not away, in ssp:S all but
+ * On all and butterfly each rank sends the total of its changes, so nothing is lost if an
+ * update is overwritten. On shards:K each of the first K ranks, and on shards each rank, keeps
+ * the sum of one part, to which the others push what they have changed. Own changes are all in; of each rank that is not away, in ssp:S all but
  * those of its last S syncs. malt_vector_allreduce with the vector's fold makes all
  * ranks the start values plus all changes, sent or not. After it, as after any
  * malt_vector_allreduce and malt_vector_broadcast, changes count from the new values on.
@@ -489,8 +490,8 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
  *
  * All ranks must agree on such a fold. There is no other fold for one gather, no
  * function, no row and no receiver to choose. With on_death=continue on several
- * machines, and on butterfly on one, too, malt_vector_new returns MALT_EUNSUPPORTED;
- * malt_object_configure does on butterfly. On one machine the last total of a dead rank
+ * machines, and on butterfly and shards on one, too, malt_vector_new returns MALT_EUNSUPPORTED;
+ * malt_object_configure does on these two. On one machine the last total of a dead rank
  * counts; the changes that it had not sent do not. */
 
 /* The age of a vector of changes: how many clocks of the rank that was farthest behind the last

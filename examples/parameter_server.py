@@ -1,12 +1,12 @@
-"""A parameter server with the graph ``star``: rank 0 serves, and the other ranks work.
+"""A parameter server with the graph ``shards:1``: rank 0 keeps the model, and the other ranks work.
 
     malt run -n 5 examples/parameter_server.py        four workers
 
-Workers learn from 1,000 examples and send their model to rank 0, which takes the mean
-and sends it back. ``notify-ack`` makes each exchange a request and a reply: no update is
-overwritten, and a worker waits for rank 0 only. Rank 0 has no examples: it is one more
-process, and all bytes go through it. That is why MALT's other graphs have no server
-(EuroSys 2015, section 2).
+Workers learn from 1,000 examples and push what they have changed to rank 0, which adds it up and
+sends the sum back. A thread of MALT does that, so rank 0 goes to the end at once, where it
+stays until the workers are there. With ``ssp:2`` a worker waits only if another one is more than
+two syncs behind. All bytes go through rank 0. With ``shards`` instead of ``shards:1`` every rank keeps
+a part of the model, and none has to carry all bytes.
 """
 
 from __future__ import annotations
@@ -33,20 +33,14 @@ def main(argv: Sequence[str] | None = None) -> svm.Model:
     mine = slice(max(0, malt.rank() - 1), None, workers)
     letters, labels = splice.shuffled()
     rows, labels = splice.features(letters[mine], opt.k), labels[mine]
-    rounds = malt.allreduce(-(-len(rows) // svm.EVERY), "max")  # of a pass; a worker with fewer sends what it has
 
-    v = malt.Vector(splice.parameters(opt.k), graph="star", consistency="notify-ack")
-    for done in range(opt.passes):
-        for i in range(rounds):
-            if server:
-                v.gather("mean-received")
-                v.scatter()
-            else:
-                part = slice(i * svm.EVERY, (i + 1) * svm.EVERY)
-                svm.sgd(v.array, rows[part], labels[part], done * len(rows) + i * svm.EVERY)
-                v.scatter()
-                v.gather("replace")
-    v.broadcast(root=0)
+    v = malt.Vector(splice.parameters(opt.k), fold="sum-changes", graph="shards:1", consistency="ssp:2")
+    for done in range(0 if server else opt.passes):
+        for at in range(0, len(rows), svm.EVERY):
+            part = slice(at, at + svm.EVERY)
+            svm.sgd(v.array, rows[part], labels[part], done * len(rows) + at)
+            v.sync(weight=1 / workers)
+    v.allreduce()
 
     letters, labels = splice.read("test")
     right = np.sign(svm.scores(v.array, splice.features(letters, opt.k))) == labels

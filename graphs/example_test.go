@@ -28,7 +28,7 @@ func ExampleParse_unknown() {
 	fmt.Println(err)
 	// Output:
 	// graph "haltn" is not known
-	// it is one of all, ring, chord, halton, halton-paper, random, hypercube, star, butterfly, one-peer, lists
+	// it is one of all, ring, chord, halton, halton-paper, random, hypercube, star, butterfly, shards, one-peer, lists
 	// Did you mean "halton"?
 }
 

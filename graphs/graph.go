@@ -28,6 +28,7 @@ type Graph struct {
 
 	receivers, senders [][]int // otherwise; nil in a flat graph
 	degrees            []int   // of a butterfly: ranks of a group, by stage
+	keepers            int     // of shards: ranks that keep a part
 }
 
 // Parse makes the graph that spec names, for size ranks. The package comment

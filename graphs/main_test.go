@@ -50,7 +50,7 @@ func measure(t testing.TB, g *Graph) Measures {
 
 // everywhere are the specs that must work for every number of ranks.
 func everywhere() []string {
-	return []string{"all", "ring", "chord", "halton", "halton-paper", "star", "butterfly", "one-peer"}
+	return []string{"all", "ring", "chord", "halton", "halton-paper", "star", "butterfly", "shards", "shards:1", "one-peer"}
 }
 
 // specs are all specs that make sense for a size, those with arguments too.

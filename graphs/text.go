@@ -20,7 +20,7 @@ func (g *Graph) Text() string {
 	if rule := g.rule(); rule != "" {
 		lines = append(lines, rule)
 	}
-	lines = append(lines, g.stagesText()...)
+	lines = append(append(lines, g.stagesText()...), g.keepersText()...)
 	if e := g.disconnected(); e != nil {
 		lines = append(lines, "not strongly connected: "+e.short())
 		if e.Deaf < 0 {

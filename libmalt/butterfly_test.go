@@ -8,47 +8,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
-	"malt/libmalt/routetest"
-	"malt/rdma"
-	"malt/rdma/inmem"
 )
-
-// TestButterfly: each rank adds 1 to its own element before each sync.
-func TestButterfly(t *testing.T) {
-	for _, ranks := range []struct {
-		name string
-		make func(t *testing.T, n int) []rdma.Transport
-	}{
-		{"inmem", func(_ *testing.T, n int) []rdma.Transport { return inmem.New(n) }},
-		{"shm", func(t *testing.T, n int) []rdma.Transport { return shared(t, n) }},
-		{"tcp", func(t *testing.T, n int) []rdma.Transport { return overTCP(t, n) }},
-	} {
-		for _, slack := range []int{0, 2} {
-			t.Run(fmt.Sprintf("%s, ssp:%d", ranks.name, slack), func(t *testing.T) {
-				routetest.Engine{
-					Ranks: ranks.make,
-					Make: func(ctx context.Context, w *libmalt.World) (*libmalt.Vector, error) {
-						v, _, err := numbers(ctx, w, w.Size(), 0, fmt.Sprintf("fold=sum-changes graph=butterfly consistency=ssp:%d", slack))
-						return v, err
-					},
-					Change: func(v *libmalt.Vector, _ int) {
-						r := v.World().Rank()
-						setElement(v.Array(0), r, element(v.Array(0), r)+1)
-					},
-					Check: func(v *libmalt.Vector, clock int, _ bool) error {
-						for r := range v.World().Size() {
-							x, least := int(element(v.Array(0), r)), clock-slack
-							if x < least || r == v.World().Rank() && x != clock {
-								return fmt.Errorf("after sync %d there are %d changes of rank %d", clock, x, r)
-							}
-						}
-						return nil
-					},
-				}.Run(t)
-			})
-		}
-	}
-}
 
 // TestButterflyServes: a rank that closes the vector, or leaves the job, passes on what others
 // send until they have closed it, too: 0 hears of 3 through 2, and 3 of 0 through 1.

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"malt/graphs"
 	"malt/libmalt"
 	"malt/rdma"
 	"malt/rdma/inmem"
@@ -50,6 +51,24 @@ func counted(array []float64, ranks int, amount float64) ([]uint64, error) {
 	return upTo, nil
 }
 
+// everywhere is counted for each of equal parts: up to which clock in all of them.
+func everywhere(array []float64, parts, ranks int, amount float64) (upTo []uint64, err error) {
+	part := len(array) / parts
+	for q := range parts {
+		in, err := counted(array[q*part:(q+1)*part], ranks, amount)
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", q, err)
+		}
+		if q == 0 {
+			upTo = in
+		}
+		for r := range upTo {
+			upTo[r] = min(upTo[r], in[r])
+		}
+	}
+	return upTo, nil
+}
+
 const varied = -1 // another slack at each call
 
 // TestG12LawOfASum: after a sync at clock c the array holds each change once: of this
@@ -73,19 +92,24 @@ func TestG12LawOfASum(t *testing.T) {
 	for _, consistency := range []string{"bsp", "ssp:0", "ssp:1", "ssp:3", "async"} {
 		for name, pace := range paces {
 			for n := 1; n <= largest; n++ {
-				for _, graph := range append(factorings(n), "all") {
+				for _, graph := range append(append(factorings(n), kept(n)...), "all") {
 					for _, fold := range []string{"sum-changes", "mean-changes"} {
 						if fold == "mean-changes" && n&(n-1) != 0 || graph == "all" && n > 8 || graph != "all" && consistency == "bsp" {
 							continue // amounts are to be exact
 						}
+						g, err := graphs.Parse(graph, n)
+						if err != nil {
+							t.Fatal(err)
+						}
+						parts := max(1, g.Keepers())
 						slack := map[string]int{"ssp:1": 1, "ssp:3": 3, "async": 1 << 20}[consistency]
 						options := "graph=" + graph + " fold=" + fold + " consistency=" + consistency
 						t.Run(fmt.Sprintf("%s/%s/%d/%s/%s", consistency, name, n, graph, fold), func(t *testing.T) {
-							synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, options, slack, pace) })
+							synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, parts, consistency, fold, options, slack, pace) })
 						})
 						if consistency == "async" {
 							t.Run(fmt.Sprintf("another slack at each call/%s/%d/%s/%s", name, n, graph, fold), func(t *testing.T) {
-								synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, consistency, fold, options, varied, pace) })
+								synctest.Test(t, func(t *testing.T) { holdsLaw(t, n, parts, consistency, fold, options, varied, pace) })
 							})
 						}
 					}
@@ -93,6 +117,14 @@ func TestG12LawOfASum(t *testing.T) {
 			}
 		}
 	}
+}
+
+// kept are the graphs shards of n ranks: a parameter server, two, and all.
+func kept(n int) (list []string) {
+	if n <= 8 || n == 12 {
+		list = []string{"shards:1", "shards", "shards:2"}[:min(n, 3)]
+	}
+	return list
 }
 
 // factorings are the butterflies of n ranks.
@@ -114,8 +146,10 @@ func factorings(n int) (list []string) {
 	return list
 }
 
-func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int, pace func(rank int, r *rand.Rand) time.Duration) {
-	const steps, weight = 12, 2
+func holdsLaw(t *testing.T, n, parts int, consistency, fold, options string, slack int, pace func(rank int, r *rand.Rand) time.Duration) {
+	// Each part that a rank keeps is a table of all changes, of whole cache lines: parts may differ.
+	const steps, clocks, weight = 12, 16, 2
+	table := n * clocks
 	amount := float64(weight)
 	if fold == "mean-changes" {
 		amount /= float64(n)
@@ -123,7 +157,7 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 	var left atomic.Int32
 	away := make([]atomic.Bool, n)
 	check(t, run(t.Context(), inmem.New(n), func(ctx context.Context, w *libmalt.World) error {
-		v, array, err := numbers(ctx, w, n*steps, 0, options)
+		v, array, err := numbers(ctx, w, parts*table, 0, options)
 		if err != nil {
 			return err
 		}
@@ -131,7 +165,9 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 		last := make([]uint64, n)
 		for c := range steps {
 			time.Sleep(pace(w.Rank(), r)) // the computation
-			array[w.Rank()*steps+c]++
+			for q := range parts {
+				array[q*table+w.Rank()*clocks+c]++
+			}
 			bound := slack
 			var folded int
 			if slack == varied {
@@ -149,7 +185,7 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 				}
 				continue
 			}
-			upTo, err := counted(array, n, amount)
+			upTo, err := everywhere(array, parts, n, amount)
 			if err != nil {
 				return err
 			}
@@ -183,7 +219,7 @@ func holdsLaw(t *testing.T, n int, consistency, fold, options string, slack int,
 		if err := v.AllReduce(ctx, fold); err != nil || n == 1 {
 			return err
 		}
-		upTo, err := counted(array, n, amount)
+		upTo, err := everywhere(array, parts, n, amount)
 		if err == nil && slices.Min(upTo) < steps {
 			err = fmt.Errorf("in the end changes up to %v", upTo)
 		}
@@ -205,7 +241,7 @@ func TestG13NothingIsLost(t *testing.T) {
 		{"shm", func(t *testing.T, n int) []rdma.Transport { return shared(t, n) }},
 		{"tcp", func(t *testing.T, n int) []rdma.Transport { return overTCP(t, n) }},
 	} {
-		for _, consistency := range []string{"bsp", "ssp:2", "async", "ssp:0 graph=butterfly", "ssp:2 graph=butterfly", "async graph=butterfly"} {
+		for _, consistency := range []string{"bsp", "ssp:2", "async", "ssp:0 graph=butterfly", "ssp:2 graph=butterfly", "async graph=butterfly", "ssp:2 graph=shards", "async graph=shards:1"} {
 			for _, n := range []int{2, 3, 5, 6} {
 				t.Run(fmt.Sprintf("%s/%s/%d", ranks.name, consistency, n), func(t *testing.T) {
 					check(t, run(background(t), ranks.make(t, n), func(ctx context.Context, w *libmalt.World) error {
@@ -253,7 +289,7 @@ func TestG13NothingIsLost(t *testing.T) {
 							return err
 						}
 						change(0, 3)
-						if !strings.Contains(consistency, "butterfly") {
+						if !strings.Contains(consistency, "graph=") {
 							if err := v.Configure(ctx, "consistency=ssp:4"); err != nil {
 								return err
 							}
@@ -295,7 +331,7 @@ func TestG13NothingIsLost(t *testing.T) {
 // TestChangesBesideASync: what the loop changes between a scatter and a gather stays, and
 // goes with the next scatter.
 func TestChangesBesideASync(t *testing.T) {
-	for _, graph := range []string{"all", "butterfly"} {
+	for _, graph := range []string{"all", "butterfly", "shards", "shards:1"} {
 		job(t, 2, func(ctx context.Context, w *libmalt.World) error {
 			v, array, err := numbers(ctx, w, 1, 1, "fold=sum-changes consistency=ssp:0 graph="+graph)
 			if err != nil {
@@ -359,7 +395,7 @@ func TestNewsOfASync(t *testing.T) {
 
 // TestTimedOutSyncHasSent: a sync of changes that times out has sent; the next goes on.
 func TestTimedOutSyncHasSent(t *testing.T) {
-	for _, graph := range []string{"all", "butterfly"} {
+	for _, graph := range []string{"all", "butterfly", "shards", "shards:1"} {
 		timedOut(t, graph)
 	}
 }
@@ -475,8 +511,9 @@ func TestChangesAreRefused(t *testing.T) {
 			return nil
 		}
 		for options, words := range map[string]string{
-			"graph=ring":             "Take graph=all or butterfly",
+			"graph=ring":             "Take graph=all, butterfly or shards",
 			"graph=butterfly":        "Take consistency=ssp:0",
+			"graph=shards":           "Take consistency=ssp:0",
 			"consistency=notify-ack": "Take consistency=bsp, ssp:2 or async",
 			"sparse=model":           "Leave sparse out",
 			"start=own":              "Take start=same",

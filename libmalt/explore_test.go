@@ -15,7 +15,6 @@ import (
 
 	"malt/internal/explore"
 	"malt/libmalt/boxes"
-	"malt/libmalt/butterfly"
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
@@ -93,8 +92,8 @@ type actor struct {
 	v    *Vector
 	s    *Object // of v, in most plays not used as one
 	b    *boxes.Boxes
-	e    *butterfly.Engine // in place of b
-	k    *rows.Engine      // the same
+	e    ofChanges    // in place of b
+	k    *rows.Engine // the same
 	play *play
 	all  []*actor // by rank
 	log  []byte   // shared: what each rank has folded, see fold
@@ -144,8 +143,8 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 			all[r] = &actor{w: w, v: v, s: s}
 			continue
 		}
-		if m.Graph.InStages() {
-			all[r] = staged(v, p, all, log)
+		if m.Graph.OfChanges() {
+			all[r] = carried(v, p, all, log)
 			continue
 		}
 		b, _ := boxes.New(&s.Member, nil, codec.Dense, spvec.Shape{}, reduce.Mean)
@@ -175,8 +174,8 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 	switch {
 	case p.keyed():
 		keyedActors(p, job, all, log)
-	case m.Graph.InStages():
-		joinStages(job, all)
+	case m.Graph.OfChanges():
+		joinEngines(job, all)
 	default:
 		for _, a := range all {
 			a.b.Explored(m.Mode, p.own(survive) > 0)

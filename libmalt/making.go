@@ -121,13 +121,13 @@ func (w *World) checked(name, options string, of takers) (mode, error) {
 // recorded where it is.
 func (w *World) lasts(m mode) error {
 	switch {
-	case m.fold.Changes() && m.Graph.InStages() && w.job.Tape != nil:
+	case m.fold.Changes() && m.Graph.OfChanges() && w.job.Tape != nil:
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s can be neither recorded nor replayed", m.fold, m.Graph).
 			Try("Take graph=all, or leave MALT_RECORD and MALT_REPLAY out.")
 	case m.keyed && w.job.Survives():
 		return say.Errorf(ErrUnsupported, "a vector with ids cannot go on when ranks die").
 			At("a dead rank's rows are lost, and its part of the others'").Try("Take on_death=stop, the default.")
-	case m.fold.Changes() && m.Graph.InStages() && w.job.Survives():
+	case m.fold.Changes() && m.Graph.OfChanges() && w.job.Survives():
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s cannot go on when ranks die", m.fold, m.Graph).
 			Try("Take graph=all, or on_death=stop.")
 	case !w.job.Settles():

@@ -169,13 +169,17 @@ func (m mode) checkFold(old mode, of takers) error {
 	refused := func(option, why, do string) error {
 		return say.Errorf(ErrInvalid, "fold=%s does not go with %s", fold, option).At("%s", why).Try("%s", do)
 	}
+	graph := "graph=" + m.Graph.String()
 	switch {
+	case !fold.Changes() && m.Graph.Keepers() > 0:
+		return say.Errorf(ErrInvalid, "%s goes with fold=sum-changes or mean-changes, got fold=%s", graph, fold).
+			At("the ranks that keep a part add changes up").Try("Take fold=mean-changes, or graph=star, where rank 0 exchanges with all.")
 	case !fold.Changes():
 		return nil
-	case m.Graph.String() != "all" && !m.Graph.InStages():
-		return refused("graph="+m.Graph.String(), "a change travels over one edge only", "Take graph=all or butterfly, or fold=mean, which goes with every graph.")
-	case m.Graph.InStages() && m.Rule.Kind == rule.BSP:
-		return refused("consistency=bsp on graph="+m.Graph.String(), "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike, or graph=all.")
+	case m.Graph.String() != "all" && !m.Graph.OfChanges():
+		return refused(graph, "a change travels over one edge only", "Take graph=all, butterfly or shards, or fold=mean, which goes with every other graph.")
+	case m.Graph.OfChanges() && m.Rule.Kind == rule.BSP:
+		return refused("consistency=bsp on "+graph, "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike, or graph=all.")
 	case m.Rule.Kind == rule.NotifyAck:
 		return refused("consistency="+m.Rule.String(), "there no update is overwritten, so sum loses nothing either", "Take consistency=bsp, ssp:2 or async, or fold=sum.")
 	case m.sparse != codec.Dense:

@@ -13,6 +13,7 @@ import (
 	"malt/libmalt/route/hosts"
 	"malt/libmalt/route/shared"
 	"malt/libmalt/rows"
+	"malt/libmalt/shards"
 	"malt/libmalt/spvec"
 )
 
@@ -42,6 +43,10 @@ var engines = []struct {
 		m := v.mode.Load()
 		return butterfly.New(o, m.Graph, m.fold, bytes)
 	}},
+	{inShards, func(v *Vector, o core.Object, bytes int) (core.Carrier, error) {
+		m := v.mode.Load()
+		return shards.New(o, m.Graph.Keepers(), m.fold, bytes)
+	}},
 	{func(v *Vector) bool { return v.keyed }, func(v *Vector, _ core.Object, _ int) (core.Carrier, error) {
 		return keyed(v, v.rows, v.ids)
 	}},
@@ -69,6 +74,9 @@ func inStages(v *Vector) bool {
 	m := v.mode.Load()
 	return m.fold.Changes() && m.Graph.InStages() && v.Job.Size > 1
 }
+
+// inShards tells whether some ranks keep a part each.
+func inShards(v *Vector) bool { return v.mode.Load().Graph.Keepers() > 0 && v.Job.Size > 1 }
 
 // inStep tells whether all ranks send whole values to all, in lock-step.
 func inStep(v *Vector) bool {

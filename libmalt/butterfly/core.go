@@ -65,7 +65,7 @@ func (c *Core) take(stage, from int, sum []reach) error {
 	held := c.of(stage, from)
 	for i, now := range sum {
 		if now.clock < held[i].clock || now.scatters < held[i].scatters {
-			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with %d changes of rank %d, up to clock %d, after one with %d, up to %d",
+			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with %d changes of rank %d to clock %d, after %d to clock %d",
 				from, now.scatters, c.stages[stage].First(from)+i, now.clock, held[i].scatters, held[i].clock)
 		}
 	}

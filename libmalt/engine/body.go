@@ -176,6 +176,7 @@ type call struct {
 	stepper core.Stepper
 	book    func(c *call) // of the stepper, when it is done
 	then    func(c *call) // what follows it; nil: nothing
+	least   uint64        // clock that all have to come to
 	watch   core.Watch
 }
 
@@ -193,7 +194,8 @@ func (c *call) scatter(weight float64) {
 }
 
 func (c *call) gather(slack uint64) {
-	c.stepper = c.b.Engine.Gather(c.b.Clock(), slack)
+	clock := c.b.Clock()
+	c.stepper, c.least = c.b.Engine.Gather(clock, slack), clock-min(slack, clock)
 	c.book = func(c *call) { c.b.Counts.Gathers++ }
 }
 
@@ -222,9 +224,22 @@ func (c *call) Step() (bool, error) {
 
 func (c *call) Name() string { return c.b.Called(c.method) }
 
-func (c *call) Late() []int { return c.b.Engine.Late() }
+// Late are the ranks whose changes are missing. Where some of them have come, and what they sent
+// waits for that of others on its way, they are those others.
+func (c *call) Late() []int {
+	missing, late := c.b.Engine.Late(), []int(nil)
+	for _, r := range missing {
+		if _, id, clock, err := c.b.Job.Marks.Doing(r); err != nil || id != c.b.ID || clock < c.least {
+			late = append(late, r)
+		}
+	}
+	if len(late) == 0 {
+		return missing
+	}
+	return late
+}
 
-func (c *call) Waiting() core.Wait { return c.b.Waiting(c.Name(), c.b.Engine.Late()) }
+func (c *call) Waiting() core.Wait { return c.b.Waiting(c.Name(), c.Late()) }
 
 func (c *call) GiveUp() {
 	c.end()

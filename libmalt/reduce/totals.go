@@ -9,9 +9,10 @@ type Totals struct {
 	Start  []byte
 	Sum    []byte // of the changes
 	Shadow []byte // the array after the last Add or Apply; what it differs by is not in Sum
+	Last   []byte // nil, or where Add adds the changes to as well
 
-	srcs [][]byte
-	room []byte
+	all, srcs [][]byte
+	room      []byte
 }
 
 // TotalsBytes is how much memory NewTotals takes.
@@ -41,6 +42,9 @@ func (t *Totals) Add(array []byte, weight float64, dst []byte) {
 		now := t.room[:hi-lo]
 		Copy(now, array[lo:hi]) // another thread may be changing the array
 		Change(t.Runs, lo, t.Sum[lo:hi], t.Sum[lo:hi], t.Shadow[lo:hi], now, weight*t.Share)
+		if t.Last != nil {
+			Change(t.Runs, lo, t.Last[lo:hi], t.Last[lo:hi], t.Shadow[lo:hi], now, weight*t.Share)
+		}
 		Copy(t.Shadow[lo:hi], now)
 		if dst != nil {
 			Copy(dst[lo:hi], t.Sum[lo:hi])
@@ -51,19 +55,9 @@ func (t *Totals) Add(array []byte, weight float64, dst []byte) {
 // Apply makes the array start + sums, in their order, + what has changed since the last Add. from
 // is the index of the sum that brings NaN or infinity, None or Unknown.
 func (t *Totals) Apply(array []byte, sums [][]byte) (from int) {
-	from = None
-	for lo := 0; lo < len(t.Sum); lo += len(t.room) {
-		hi := min(lo+len(t.room), len(t.Sum))
-		t.srcs = append(t.srcs[:0], t.Start[lo:hi])
-		for _, s := range sums {
-			t.srcs = append(t.srcs, s[lo:hi])
-		}
-		now := t.room[:hi-lo]
-		from = Earlier(from, FoldRuns(Sum, t.Runs, lo, now, t.srcs, nil, 0))
-		Change(t.Runs, lo, array[lo:hi], now, t.Shadow[lo:hi], array[lo:hi], 1)
-		Copy(t.Shadow[lo:hi], now)
-	}
-	clear(t.srcs)
+	t.all = append(append(t.all[:0], t.Start), sums...)
+	from = t.ApplyPart(array, 0, len(t.Sum), t.all)
+	clear(t.all)
 	switch from {
 	case None, Unknown:
 		return from
@@ -71,6 +65,25 @@ func (t *Totals) Apply(array []byte, sums [][]byte) (from int) {
 		return Unknown // the start
 	}
 	return from - 1
+}
+
+// ApplyPart makes the bytes of the array from first to end the sum of these, which are as long, +
+// what has changed since the last Add.
+func (t *Totals) ApplyPart(array []byte, first, end int, sums [][]byte) (from int) {
+	from = None
+	for lo := first; lo < end; lo += len(t.room) {
+		hi := min(lo+len(t.room), end)
+		t.srcs = t.srcs[:0]
+		for _, s := range sums {
+			t.srcs = append(t.srcs, s[lo-first:hi-first])
+		}
+		now := t.room[:hi-lo]
+		from = Earlier(from, FoldRuns(Sum, t.Runs, lo, now, t.srcs, nil, 0))
+		Change(t.Runs, lo, array[lo:hi], now, t.Shadow[lo:hi], array[lo:hi], 1)
+		Copy(t.Shadow[lo:hi], now)
+	}
+	clear(t.srcs)
+	return from
 }
 
 // Renew begins again, with start + sums as the values of the array; without sums, with those

@@ -37,7 +37,8 @@ __all__ = [
 # The package's own checks read these; a test compares them with the library's tables.
 
 GraphName: TypeAlias = Literal[
-    "all", "ring", "chord", "halton", "halton-paper", "hypercube", "star", "butterfly", "one-peer",
+    "all", "ring", "chord", "halton", "halton-paper", "hypercube", "star", "butterfly",
+    "shards", "shards:1", "shards:2", "shards:3", "shards:4", "one-peer",
     "random:1", "random:2", "random:3", "random:4", "random:5", "random:6", "random:7", "random:8",
     "random:9", "random:10", "random:11", "random:12", "random:13", "random:14", "random:15", "random:16",
 ]  # fmt: skip

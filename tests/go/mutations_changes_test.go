@@ -60,7 +60,7 @@ var ofChanges = []mutation{
 	},
 	{
 		line:   "what a gather has added counts as a change",
-		in:     "libmalt/reduce.Totals.Apply",
+		in:     "libmalt/reduce.Totals.ApplyPart",
 		old:    "Copy($t.Shadow[lo:hi], now)",
 		new:    "",
 		caught: "TestExploreChanges/ssp", how: "times, after",

@@ -29,7 +29,7 @@ func exploreTests(pkg, run string, env []string, more ...string) (output string,
 func searching(env ...string) []string { return append(append(os.Environ(), "GOGC=400"), env...) }
 
 // explored are the packages that have such checks.
-var explored = []string{"rdma/box", "rdma/membership", "rdma/remote", "rdma/rendezvous", "rdma/vote", "libmalt", "libmalt/butterfly"}
+var explored = []string{"rdma/box", "rdma/membership", "rdma/remote", "rdma/rendezvous", "rdma/vote", "libmalt", "libmalt/butterfly", "libmalt/shards"}
 
 // heavy says why the searches are not run, if they are not. It looks at the whole
 // module, which is built in a process of its own: go test repeats an old result

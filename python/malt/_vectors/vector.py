@@ -76,7 +76,7 @@ class Vector(Exchange, Generic[Element]):
         How a rank combines updates with its own values. ``mean`` is weighted by
         the ``weight=`` of the scatters. ``sum`` lacks the updates that were overwritten.
         ``mean-changes`` and ``sum-changes`` are for ``all`` in ``bsp``, ``ssp`` and
-        ``async``, and for ``butterfly`` in ``ssp`` and ``async``. They lose nothing: after
+        ``async``, and for ``butterfly`` and ``shards`` in ``ssp`` and ``async``. They lose nothing: after
         a sync the array is the start values plus what each rank has changed, times the
         ``weight=`` of its sync; see `age`. A model's loop takes
         ``mean-changes``, which divides by the number of ranks, at the learning rate of

@@ -11,7 +11,10 @@ import malt
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("consistency", "graph"),
-    [("bsp", "all"), ("ssp:2", "all"), ("async", "all"), ("ssp:2", "butterfly"), ("async", "butterfly")],
+    [
+        *[("bsp", "all"), ("ssp:2", "all"), ("async", "all"), ("ssp:2", "butterfly"), ("async", "butterfly")],
+        *[("ssp:2", "shards"), ("async", "shards:1")],
+    ],
 )
 def test_g13_every_change_is_there_in_the_end(r: int, n: int, consistency: str, graph: str, dtype: type) -> None:
     with malt.Vector(np.full(1001, 5, dtype), fold="sum-changes", consistency=consistency, graph=graph) as v:
@@ -30,7 +33,7 @@ def test_g13_every_change_is_there_in_the_end(r: int, n: int, consistency: str, 
         assert set(v.array.tolist()) == {5 + 2 * (n * (n + 1) + n) + (n - 1) + n}
 
 
-@pytest.mark.parametrize("graph", ["all", "butterfly"])
+@pytest.mark.parametrize("graph", ["all", "butterfly", "shards"])
 def test_several_arrays_change_as_one(r: int, n: int, graph: str) -> None:
     arrays = [np.zeros(3, np.float32), np.ones((2, 2))]
     with malt.Vector(arrays, fold="sum-changes", consistency="ssp:0", graph=graph) as v:
@@ -94,8 +97,9 @@ def test_a_rank_that_ends_first_passes_on_what_the_others_change(r: int, n: int)
 
 def test_what_does_not_go_with_changes(n: int) -> None:
     for options, words in [
-        ({"graph": "ring"}, "Take graph=all or butterfly"),
+        ({"graph": "ring"}, "Take graph=all, butterfly or shards"),
         ({"graph": "butterfly"}, "Take consistency=ssp:0"),
+        ({"graph": "shards:1"}, "Take consistency=ssp:0"),
         ({"consistency": "notify-ack"}, "Take consistency=bsp"),
         ({"sparse": "model"}, "Leave sparse out"),
         ({"start": "own"}, "Take start=same"),

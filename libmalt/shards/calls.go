@@ -1,0 +1,162 @@
+package shards
+
+import (
+	"fmt"
+	"time"
+
+	"malt/internal/say"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+)
+
+// present tells whether to wait for a rank: it takes part; or it is done, and its last
+// changes have yet to come here, with clock closed.
+func (e *Engine) present(rank int) bool {
+	wait, dead := e.o.Missing(rank, nil)
+	if dead != nil {
+		e.death = dead
+		return false
+	}
+	return wait || e.o.Done(rank)
+}
+
+// Scatter pushes what has changed, or what the keepers have no room for as soon as they have.
+func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
+	return step{e, "scatter", func() (bool, error) {
+		e.totals.Add(e.o.Array(), weight, nil)
+		e.core.scattered(clock)
+		e.pass()
+		return true, e.failed
+	}}
+}
+
+// Gather waits until no rank that is present is more than slack clocks behind.
+func (e *Engine) Gather(clock, slack uint64) core.Stepper {
+	return step{e, "gather", func() (bool, error) {
+		e.pass()
+		if err := core.FirstOf(e.failed, e.ahead(), e.kept()); err != nil {
+			return false, err
+		}
+		e.death = nil
+		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.present)
+		if e.death != nil || len(e.late) > 0 {
+			return false, e.death
+		}
+		start := time.Now()
+		for q := range e.shards {
+			e.apply(q)
+		}
+		e.news, e.age = e.core.gather(), e.core.age(clock, e.present)
+		e.o.Folded(time.Since(start))
+		return true, nil
+	}}
+}
+
+// apply makes part q of the array what its keeper has, and those of this rank's changes that are
+// not there yet. Before its first sum of an era come the values with which that began.
+func (e *Engine) apply(q int) {
+	s, sum := &e.shards[q], e.sum
+	if q != e.o.Rank() {
+		sum = e.totals.Start[s.lo:s.hi]
+		if b := &s.in[0]; b.has && b.held.Tag == e.era {
+			sum = b.held.Data[:s.bytes()]
+		}
+	}
+	e.srcs = append(e.srcs[:0], sum)
+	if s.way != nil {
+		e.srcs = append(e.srcs, s.way)
+	}
+	e.srcs = append(e.srcs, e.totals.Last[s.lo:s.hi])
+	e.totals.ApplyPart(e.o.Array(), s.lo, s.hi, e.srcs)
+}
+
+// kept is the error where a rank that keeps a part has gone: what it had is lost.
+func (e *Engine) kept() error {
+	for q := range e.shards {
+		gone := e.o.Transport().State(q)
+		switch dead := core.DeathIn(gone); {
+		case q == e.o.Rank() || gone == nil:
+		case dead == nil:
+			return say.Errorf(gone, "%s: rank %d has left, which keeps a part of the vector", e.o.Called("gather"), q).
+				Try("Have all ranks close the vector, or leave, at about the same time, or raise timeout=.")
+		case dead.Rank == q:
+			dead = dead.During(e.o.Called("gather"))
+			dead.Err = fmt.Errorf("%w; a part of the vector is lost with it", dead.Err)
+			return dead
+		default:
+			return dead // which has ended the keeper, too
+		}
+	}
+	return nil
+}
+
+// ahead is the error where another rank is in an era of which this one knows nothing.
+func (e *Engine) ahead() error {
+	for q := range e.shards {
+		for i := range e.shards[q].in {
+			if b := &e.shards[q].in[i]; b.has && b.held.Tag > e.era {
+				return say.Errorf(core.ErrState, "%s: rank %d counts no changes of this rank any more", e.o.Called("gather"), b.From()).
+					In(e.o.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
+					Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
+			}
+		}
+	}
+	return nil
+}
+
+// Level says that the clock of this rank has risen without changes.
+func (e *Engine) Level(clock uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.core.lifted(clock)
+	e.pass()
+}
+
+// Share adds the last changes to the total, too.
+func (e *Engine) Share() ([]byte, uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.totals.Add(e.o.Array(), 1, nil)
+	return e.totals.Sum, e.era
+}
+
+func (e *Engine) Late() []int                                 { return e.late }
+func (e *Engine) Gathered() (ranks int, age uint64)           { return e.news, e.age }
+func (e *Engine) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }
+func (e *Engine) Writers(late []int) []int                    { return late }
+
+// Moved is the bytes of the part that a rank keeps.
+func (e *Engine) Moved(rank int) int {
+	if rank < len(e.shards) && rank != e.o.Rank() {
+		return e.shards[rank].bytes()
+	}
+	return 0
+}
+
+// Count counts what went to each rank, and came, since it was called last.
+func (e *Engine) Count(edges []core.Edge) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for r := range e.edges {
+		edges[r].Add(e.edges[r])
+	}
+	clear(e.edges)
+}
+
+// step is a scatter or a gather.
+type step struct {
+	e    *Engine
+	name string
+	do   func() (bool, error)
+}
+
+func (s step) Step() (bool, error) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.do()
+}
+
+func (s step) Name() string       { return s.e.o.Called(s.name) }
+func (s step) Late() []int        { return s.e.late }
+func (s step) Waiting() core.Wait { return core.Wait{} }
+func (s step) GiveUp()            {}

@@ -1,0 +1,206 @@
+package shards
+
+import (
+	"math"
+	"slices"
+
+	"malt/internal/say"
+	"malt/rdma"
+)
+
+// closed is the clock of a rank that has closed the vector: nobody waits for it, and it
+// changes no more.
+const closed = math.MaxUint64
+
+// Core is what a rank knows of the changes in each part, and decides by. Part q is kept by rank q.
+type Core struct {
+	rank     int
+	own      reach // up to where this rank has changed the array
+	parts    []part
+	gathered []uint64 // by rank: how many scatters were in every part at the last gather
+}
+
+// reach is up to where the changes of a rank have come: its clock there, and how many times
+// it had scattered in this era. A collective call lifts the clock alone.
+type reach struct{ clock, scatters uint64 }
+
+// part is of one part, at the rank that keeps it or at another: at a worker.
+type part struct {
+	has    []reach // by rank: up to where its changes are in the sum; at a worker, in its view of it
+	pushed uint64  // at a worker: the clock of the last push
+
+	// At the keeper:
+	sent  []reach // what was in it when it was published last
+	hurry bool    // a rank has more to push, whose last push has not been published
+}
+
+// NewCore is for a rank of so many, of which the first parts keep a part each, where all are at
+// clock 0.
+func NewCore(rank, size, parts int) *Core {
+	c := &Core{rank: rank, parts: make([]part, parts), gathered: make([]uint64, size)}
+	for q := range c.parts {
+		c.parts[q] = part{has: make([]reach, size), sent: make([]reach, size)}
+	}
+	return c
+}
+
+// scattered says that this rank has changed what it will up to clock, by one scatter more.
+func (c *Core) scattered(clock uint64) {
+	c.lifted(clock)
+	c.own.scatters++
+}
+
+// lifted says that this rank is at clock, without another change.
+func (c *Core) lifted(clock uint64) { c.own.clock = max(c.own.clock, clock) }
+
+// toPush tells whether to push to part q what has changed since the last push; pushed says that
+// this has been done. There is one push at a time on its way: where it is not in the view yet, the
+// keeper has to hear that there is more. At the keeper the sum itself is the view.
+func (c *Core) toPush(q int) (push, more bool) {
+	p := &c.parts[q]
+	if q == c.rank {
+		return c.own.clock > p.has[q].clock, false
+	}
+	there := c.seen(q)
+	return c.own.clock > p.pushed && there, c.own.clock > p.pushed && !there
+}
+
+func (c *Core) pushed(q int) error {
+	if q == c.rank {
+		c.more(q, c.own.clock)
+		return c.add(q, c.own)
+	}
+	c.parts[q].pushed = c.own.clock
+	return nil
+}
+
+// seen tells whether the last push to part q is in the view.
+func (c *Core) seen(q int) bool { return c.parts[q].has[c.rank].clock >= c.parts[q].pushed }
+
+// add says that a push of a rank has been added to the part that this one keeps.
+func (c *Core) add(from int, now reach) error {
+	p := &c.parts[c.rank]
+	if now.clock <= p.has[from].clock || now.scatters < p.has[from].scatters {
+		return say.Errorf(rdma.ErrCorrupt, "rank %d pushed its changes up to clock %d, after those up to %d", from, now.clock, p.has[from].clock)
+	}
+	p.has[from] = now
+	p.hurry = p.hurry || now.clock == closed // it comes no more: see needed
+	return nil
+}
+
+// more says that a rank has changes up to clock for the part that this one keeps.
+func (c *Core) more(from int, clock uint64) {
+	p := &c.parts[c.rank]
+	p.hurry = p.hurry || clock > p.has[from].clock && p.has[from].clock > p.sent[from].clock
+}
+
+// take takes what is in a newer view of part q.
+func (c *Core) take(q int, sum []reach) error {
+	held := c.parts[q].has
+	for r, now := range sum {
+		if now.clock < held[r].clock || now.scatters < held[r].scatters {
+			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with %d changes of rank %d to clock %d, after %d to clock %d",
+				q, now.scatters, r, now.clock, held[r].scatters, held[r].clock)
+		}
+	}
+	copy(held, sum)
+	return nil
+}
+
+// due tells whether to publish the part that this rank keeps: the rank that is farthest behind
+// there, of those that are present, has come farther than when it was published last. So it is
+// published once for all of them, and nobody waits for one that is away. It is also published for
+// a rank that can push no more before, so that a slow rank keeps nobody's changes from the others.
+// Where nothing more comes of those that are present, any counts.
+func (c *Core) due(present func(rank int) bool) bool {
+	p := &c.parts[c.rank]
+	least, before := uint64(closed), uint64(closed)
+	for r := range p.has {
+		if present(r) {
+			least, before = min(least, p.has[r].clock), min(before, p.sent[r].clock)
+		}
+	}
+	if before == closed {
+		return !slices.Equal(p.has, p.sent)
+	}
+	return p.hurry || least > before
+}
+
+// published says that the part has been, as things are.
+func (c *Core) published() {
+	p := &c.parts[c.rank]
+	copy(p.sent, p.has)
+	p.hurry = false
+}
+
+// late appends to list the other ranks that are present and have not come to clock in every part.
+func (c *Core) late(list []int, clock uint64, present func(rank int) bool) []int {
+	for r := range c.gathered {
+		if r != c.rank && c.least(r).clock < clock && present(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// age is how far the rank that is farthest behind clock is, of those that are present.
+func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
+	for r := range c.gathered {
+		if at := c.least(r).clock; at < clock && r != c.rank && present(r) {
+			age = max(age, clock-at)
+		}
+	}
+	return age
+}
+
+// least is up to where the changes of a rank are in every part.
+func (c *Core) least(rank int) reach {
+	least := reach{closed, closed}
+	for q := range c.parts {
+		has := c.parts[q].has[rank]
+		least = reach{min(least.clock, has.clock), min(least.scatters, has.scatters)}
+	}
+	return least
+}
+
+// gather says that what has come is in the array, and returns from how many other ranks there are
+// changes in every part that were not there at the last one.
+func (c *Core) gather() (ranks int) {
+	for r, before := range c.gathered {
+		if c.gathered[r] = c.least(r).scatters; r != c.rank && c.gathered[r] > before {
+			ranks++
+		}
+	}
+	return ranks
+}
+
+// needed appends to list the ranks for which this one, which has closed the vector, goes on: those
+// that keep a part in which its last changes are not, and those that may still push to its own.
+func (c *Core) needed(list []int, gone func(rank int) bool) []int {
+	for r := range c.gathered {
+		keeps := r < len(c.parts) && c.parts[r].has[c.rank].clock != closed
+		pushes := c.rank < len(c.parts) && c.parts[c.rank].has[r].clock != closed
+		if r != c.rank && (keeps || pushes) && !gone(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// renew says that all ranks have the changes of all, which are at clock.
+func (c *Core) renew(clock uint64) {
+	c.lifted(clock)
+	c.own.scatters = 0
+	clear(c.gathered)
+	for q := range c.parts {
+		p := &c.parts[q]
+		for r := range p.has {
+			if p.has[r].clock != closed {
+				p.has[r].clock = clock
+			}
+			p.has[r].scatters = 0
+		}
+		copy(p.sent, p.has)
+		p.pushed, p.hurry = clock, false
+	}
+}

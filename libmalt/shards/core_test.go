@@ -1,0 +1,135 @@
+package shards
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"malt/internal/transcripttest"
+)
+
+// TestTranscript replays what one rank decides. Lines behind ">" say what happens, those below
+// what it does:
+//
+//	> shards:2 of 3 is 0           a new rank 0 of three, of which two keep a part
+//	> scatters 1                   at clock 1
+//	> push of 2: 1                 has come, for the part that this rank keeps
+//	> more of 2: 3                 its clock is 3, and not all has been pushed
+//	> sum of 1: 1 1 0              of part 1, with these clocks
+//	> gathers 4, slack 1           what the gather waits for
+//	> away 1, gone 2               from here on: in a collective call, and left
+//	> levelled 4                   by a collective call
+//	> closes, renew 5              the vector; a new era at that clock
+func TestTranscript(t *testing.T) {
+	var a actor
+	transcripttest.Play(t, "testdata/core.txt", func(to *strings.Builder, said string) { a.play(t, to, said) })
+}
+
+type actor struct {
+	c          *Core
+	away, gone []int
+}
+
+func (a *actor) present(r int) bool { return !slices.Contains(a.away, r) }
+
+func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
+	t.Helper()
+	var numbers []uint64
+	for _, word := range strings.FieldsFunc(said, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
+		if word == "closed" {
+			numbers = append(numbers, closed)
+		} else if n, err := strconv.ParseUint(word, 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	ranks := func() (list []int) {
+		for _, n := range numbers {
+			list = append(list, int(n))
+		}
+		return list
+	}
+	told := func(err error) {
+		if err != nil {
+			fmt.Fprintln(to, err)
+		}
+	}
+	switch what, _, _ := strings.Cut(said, " "); what {
+	case "scatters":
+		a.c.scattered(numbers[0])
+	case "push":
+		told(a.c.add(int(numbers[0]), at(numbers[1])[0]))
+	case "more":
+		a.c.more(int(numbers[0]), numbers[1])
+	case "sum":
+		told(a.c.take(int(numbers[0]), at(numbers[1:]...)))
+	case "levelled":
+		a.c.lifted(numbers[0])
+	case "closes":
+		a.c.lifted(closed)
+	case "renew":
+		a.c.renew(numbers[0])
+	case "away":
+		a.away = ranks()
+	case "gone":
+		a.gone = ranks()
+	case "gathers":
+		late := a.c.late(nil, numbers[0]-min(numbers[0], numbers[1]), a.present)
+		if len(late) > 0 {
+			fmt.Fprintf(to, "waits for %v\n", late)
+		} else {
+			fmt.Fprintf(to, "goes on, age %d, changes of %d\n", a.c.age(numbers[0], a.present), a.c.gather())
+		}
+		return
+	case "leaves":
+		if needed := a.c.needed(nil, func(r int) bool { return slices.Contains(a.gone, r) }); len(needed) > 0 {
+			fmt.Fprintf(to, "needed by %v\n", needed)
+		} else {
+			to.WriteString("leaves\n")
+		}
+		return
+	default:
+		*a = actor{c: NewCore(int(numbers[2]), int(numbers[1]), int(numbers[0]))}
+		return
+	}
+	for q := range a.c.parts {
+		switch push, more := a.c.toPush(q); {
+		case push:
+			told(a.c.pushed(q))
+			if q == a.c.rank {
+				fmt.Fprintf(to, "adds its own changes up to %s\n", clocks(a.c.own))
+			} else {
+				fmt.Fprintf(to, "pushes to %d up to %s\n", q, clocks(a.c.own))
+			}
+		case more:
+			fmt.Fprintf(to, "tells %d of more up to %s\n", q, clocks(a.c.own))
+		}
+		if q == a.c.rank && a.c.due(a.present) {
+			a.c.published()
+			fmt.Fprintf(to, "publishes %s\n", clocks(a.c.parts[q].has...))
+		}
+	}
+}
+
+// at is a rank that has scattered at each clock, or has closed the vector after nine scatters.
+func at(clocks ...uint64) (list []reach) {
+	for _, clock := range clocks {
+		if clock == closed {
+			list = append(list, reach{closed, 9})
+		} else {
+			list = append(list, reach{clock, clock})
+		}
+	}
+	return list
+}
+
+func clocks(list ...reach) string {
+	words := make([]string, len(list))
+	for i, at := range list {
+		if words[i] = fmt.Sprint(at.clock); at.clock == closed {
+			words[i] = "closed"
+		}
+	}
+	return strings.Join(words, " ")
+}

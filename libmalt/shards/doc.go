@@ -1,0 +1,33 @@
+// Package shards is the engine of vectors with a fold of changes on the graph shards: sharded SSP,
+// and with one shard a parameter server. The vector has K equal parts, and each of the first K
+// ranks keeps one: the values and the changes of all ranks, added up. The others are its workers,
+// and each rank is that of the other parts.
+//
+// A worker pushes to each keeper what it has changed in its part; the keeper adds it to the sum,
+// and publishes that, with the clocks up to which the changes of each rank are in it. A part of an
+// array is
+//
+//	the newest sum of its keeper + the last push, while it is not in there
+//	+ what has not been pushed + what the loop has changed since its last scatter
+//
+// One push is on its way at a time: the worker makes the next when it finds the last one in the
+// sum. So nothing is overwritten, nobody waits for room, and own changes are there always and once.
+// What comes in between goes with the next push. Where there is more, the keeper hears of it, and
+// publishes the sum: it need not before the slowest rank has pushed, since nobody can be waiting
+// for that.
+//
+// The goroutine of package progress does all this for keepers and workers while their loops
+// compute. A rank that closes the vector pushes its last changes at a clock that nobody waits for;
+// a keeper goes on until all have closed it, or it leaves the job, which waits for that.
+//
+// # Files
+//
+// core.go decides, as a value without data, transport and time. engine.go has the memory and the
+// boxes, pass.go moves the bytes, and calls.go has scatters and gathers.
+//
+// # Caveats
+//
+// Which changes of another rank are there differs from part to part, and the order in which they
+// were added with each run, until an allreduce. What a keeper has is lost when it dies. So a job
+// that goes on when ranks die cannot have such a vector.
+package shards

@@ -1,0 +1,226 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/rdma"
+)
+
+// Engine carries a vector.
+type Engine struct {
+	o      core.Object
+	sub    rdma.Transport // of the boxes
+	remove func() error   // ends the passes of the goroutine
+	mapped []byte         // what the totals and the sum are cut from
+
+	mu     sync.Mutex // of the calls of the object and the goroutine; the rest is under it
+	core   *Core
+	totals reduce.Totals // Last is what is to be pushed
+	shards []shard       // by part
+	sum    []byte        // of the part that this rank keeps: the values and all changes
+	era    uint64        // call that began it: only what is of the same one counts
+	used   bool          // all ranks have made it
+	failed error         // of a pass
+	death  error         // of a rank that present was asked about
+	news   int           // by the last gather, and age
+	age    uint64
+	late   []int
+	srcs   [][]byte
+	reach  []reach
+	edges  []core.Edge // what has not been counted yet
+}
+
+// shard is what a rank has of a part. The keeper publishes the sum, and has a push of each other
+// rank; these have it the other way round.
+type shard struct {
+	lo, hi int // its bytes
+	out    rdma.Outbox
+	in     []inbox
+	way    []byte // at a worker: what was pushed last, in the outbox, until it is in the view
+}
+
+type inbox struct {
+	rdma.Inbox
+	held rdma.Update // the newest, of a keeper; of a worker one that is of a later era
+	has  bool
+}
+
+var _ core.Engine = (*Engine)(nil)
+
+// lineBytes is what parts are cut at: two ranks do not write to the same cache line.
+const lineBytes = 64
+
+// New is for a vector of this length, of which that many ranks keep a part each, with op, a fold of
+// changes.
+func New(o core.Object, keepers int, op reduce.Op, bytes int) (*Engine, error) {
+	e := newEngine(o, keepers, bytes)
+	mapped, err := o.Transport().Map(e.memory())
+	if err != nil {
+		return nil, err
+	}
+	e.lay(mapped, op)
+	if e.sub, e.remove, err = o.Progress().Add(e.poll); err == nil {
+		err = e.publish()
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Release())
+	}
+	return e, nil
+}
+
+func newEngine(o core.Object, keepers, bytes int) *Engine {
+	e := &Engine{o: o, edges: make([]core.Edge, o.Size())}
+	lines := max(1, (bytes+lineBytes-1)/lineBytes)
+	keepers = min(keepers, lines) // nobody keeps nothing
+	for q := range keepers {
+		e.shards = append(e.shards, shard{lo: lines * q / keepers * lineBytes, hi: min(lines*(q+1)/keepers*lineBytes, bytes)})
+	}
+	e.core = NewCore(o.Rank(), o.Size(), keepers)
+	return e
+}
+
+// memory is how much lay takes.
+func (e *Engine) memory() int {
+	n := reduce.TotalsBytes(e.o.Runs()) + e.shards[len(e.shards)-1].hi
+	if e.keeps() {
+		n += e.own().bytes()
+	}
+	return n
+}
+
+func (e *Engine) lay(mapped []byte, op reduce.Op) {
+	e.mapped = mapped
+	totals, all := reduce.TotalsBytes(e.o.Runs()), e.shards[len(e.shards)-1].hi
+	e.totals = reduce.NewTotals(e.o.Runs(), op, e.o.Size(), mapped[:totals], core.BlockBytes)
+	e.totals.Last, e.sum = mapped[totals:][:all], mapped[totals+all:]
+}
+
+// keeps tells whether this rank keeps a part: its own.
+func (e *Engine) keeps() bool { return e.o.Rank() < len(e.shards) }
+func (e *Engine) own() *shard { return &e.shards[e.o.Rank()] }
+
+func (s *shard) bytes() int { return s.hi - s.lo }
+
+// others are those with which the keeper of part q exchanges it.
+func (e *Engine) others(q int) (list []int) {
+	for r := range e.o.Size() {
+		if r != q {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// reachBytes is a reach in a message: the clock, and the number of scatters.
+const reachBytes = 16
+
+// Specs of the boxes of a part: of a push, and of the sum, behind which is what is in it.
+func (s *shard) pushSpec() rdma.Spec { return rdma.Spec{Bytes: s.bytes(), About: "changes of a part"} }
+func (e *Engine) sumSpec(q int) rdma.Spec {
+	return rdma.Spec{Bytes: e.shards[q].bytes() + reachBytes*e.o.Size(), About: "the sum of a part"}
+}
+
+func (e *Engine) boxName(q int, what string) string {
+	return e.o.BoxName() + "/" + what + strconv.Itoa(q)
+}
+
+// publish makes this rank's boxes.
+func (e *Engine) publish() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for q := range e.shards {
+		s := &e.shards[q]
+		if q == e.o.Rank() {
+			s.out, err = e.sub.Publish(context.Background(), e.boxName(q, "sum"), e.sumSpec(q), e.others(q))
+		} else {
+			s.out, err = e.sub.Publish(context.Background(), e.boxName(q, "push"), s.pushSpec(), []int{q})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Memory: the array has a mapping of its own.
+func (e *Engine) Memory() []byte { return nil }
+
+// Join connects the boxes.
+func (e *Engine) Join(ctx context.Context) (err error) {
+	for q := range e.shards {
+		s := &e.shards[q]
+		if s.in != nil {
+			continue // by an earlier call, which has failed
+		}
+		var ins []rdma.Inbox
+		if q == e.o.Rank() {
+			ins, err = e.sub.Subscribe(ctx, e.boxName(q, "push"), s.pushSpec(), e.others(q))
+		} else {
+			ins, err = e.sub.Subscribe(ctx, e.boxName(q, "sum"), e.sumSpec(q), []int{q})
+		}
+		if err != nil {
+			return err
+		}
+		e.mu.Lock()
+		for _, in := range ins {
+			s.in = append(s.in, inbox{Inbox: in})
+		}
+		e.mu.Unlock()
+	}
+	return nil
+}
+
+// Close leaves the last changes with the keepers, unless this rank has failed. From then on it
+// serves.
+func (e *Engine) Close() error {
+	dead := core.DeathIn(e.o.Transport().State(e.o.Rank()))
+	e.mu.Lock()
+	if !e.used || dead != nil {
+		e.mu.Unlock()
+		return e.Release()
+	}
+	e.core.lifted(closed)
+	e.pass()
+	e.mu.Unlock()
+	e.o.Serve(e)
+	return nil
+}
+
+// Needed are the ranks that this one still has to hear of, or to push to.
+func (e *Engine) Needed() []int {
+	gone := make([]bool, e.o.Size()) // before the pass: it takes all that they have sent
+	for r := range gone {
+		gone[r] = e.o.Transport().State(r) != nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pass()
+	return e.core.needed(nil, func(r int) bool { return gone[r] })
+}
+
+// Release gives back what is left.
+func (e *Engine) Release() error {
+	var errs []error
+	if e.remove != nil {
+		// The boxes come first: they are of the transport that ends with the last poll.
+		e.mu.Lock()
+		for q := range e.shards {
+			s := &e.shards[q]
+			for i := range s.in {
+				errs = append(errs, s.in[i].Close())
+			}
+			if s.out != nil {
+				errs = append(errs, s.out.Close())
+			}
+		}
+		e.shards, e.used = nil, false
+		e.mu.Unlock()
+		errs = append(errs, e.remove())
+	}
+	return errors.Join(append(errs, e.o.Transport().Unmap(e.mapped))...)
+}

@@ -1,0 +1,49 @@
+//go:build explore
+
+package shards
+
+import (
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/rdma"
+)
+
+// For the exhaustive checks: to give an engine boxes of their own, and to see all that its
+// steps depend on. Its calls take and send; there is no goroutine.
+
+// Explored is an engine without boxes.
+func Explored(o core.Object, keepers int, op reduce.Op, bytes int) *Engine {
+	e := newEngine(o, keepers, bytes)
+	e.lay(make([]byte, e.memory()), op)
+	return e
+}
+
+// Boxes are what this rank publishes, by part: for whom.
+func (e *Engine) Boxes(box func(q int, spec rdma.Spec, readers []int) rdma.Outbox) {
+	for q := range e.shards {
+		if s := &e.shards[q]; q == e.o.Rank() {
+			s.out = box(q, e.sumSpec(q), e.others(q))
+		} else {
+			s.out = box(q, s.pushSpec(), []int{q})
+		}
+	}
+}
+
+// Hear gives it the box of another rank.
+func (e *Engine) Hear(q int, in rdma.Inbox) {
+	e.shards[q].in = append(e.shards[q].in, inbox{Inbox: in})
+}
+
+// State is what its steps depend on.
+func (e *Engine) State() []any {
+	state := []any{e.core.own, e.core.gathered, e.era, e.used, e.age, e.sum, e.totals.Start, e.totals.Sum, e.totals.Shadow, e.totals.Last}
+	for q := range e.shards {
+		s := &e.shards[q]
+		state = append(state, e.core.parts[q], s.out, s.way)
+		for i := range s.in {
+			b := &s.in[i]
+			state = append(state, b.Inbox, b.has, b.held.Seq, b.held.Tag)
+		}
+	}
+	return state
+}

@@ -1,0 +1,332 @@
+//go:build explore
+
+package shards
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"malt/internal/explore"
+)
+
+// The decisions of all ranks of a job, in every order of their steps. A step is a scatter, a push
+// that is made, announced or added, a sum that is published or taken, a gather that is done, and
+// what ends a rank. That is more than an engine does, which makes passes.
+//
+// Besides its clocks each sum has what is really in it: how often each rank's changes, of which
+// there is one in each part at each clock. That is held against the clocks.
+
+// world is one state.
+type world struct {
+	ranks []rank
+}
+
+type rank struct {
+	c      *Core
+	clock  uint64
+	waits  bool // in a gather
+	away   bool // in a collective call
+	gone   bool // it has left, or died
+	dead   bool
+	over   bool    // its calls are
+	broken string  // by a gather
+	parts  []piece // by part
+}
+
+// piece is what a rank has of a part, and its box.
+type piece struct {
+	last     uint64 // changes that have not been pushed
+	way      uint64 // those of the last push, until it is in the view
+	sum      []uint64
+	seq      int // of its box
+	at       reach
+	pushed   uint64 // changes
+	said     uint64 // the clock of the box
+	has      []reach
+	contents []uint64
+	took     []int // by rank: of its box
+}
+
+func (p *piece) clone() {
+	p.sum, p.has, p.contents, p.took = slices.Clone(p.sum), slices.Clone(p.has), slices.Clone(p.contents), slices.Clone(p.took)
+}
+
+type game struct {
+	parts int
+	syncs []int // of each rank
+	slack uint64
+	ends  []string // of each rank after its syncs: "" it stays, away, close
+	kills int
+}
+
+func (g *game) start() world {
+	w, n := world{}, len(g.syncs)
+	for r := range n {
+		k := rank{c: NewCore(r, n, g.parts)}
+		for range g.parts {
+			k.parts = append(k.parts, piece{sum: make([]uint64, n), has: make([]reach, n), contents: make([]uint64, n), took: make([]int, n)})
+		}
+		w.ranks = append(w.ranks, k)
+	}
+	return w
+}
+
+// with is w with a rank that may be changed.
+func (w world) with(r int) (world, *rank) {
+	n := world{slices.Clone(w.ranks)}
+	k := &n.ranks[r]
+	c := *k.c
+	c.parts = slices.Clone(c.parts)
+	for q := range c.parts {
+		c.parts[q].has, c.parts[q].sent = slices.Clone(c.parts[q].has), slices.Clone(c.parts[q].sent)
+	}
+	k.c, k.parts = &c, slices.Clone(k.parts)
+	for q := range k.parts {
+		k.parts[q].clone()
+	}
+	return n, k
+}
+
+func (w world) present(r int) bool { return !w.ranks[r].away && !w.ranks[r].dead }
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+const (
+	dies = iota
+	addsAPush
+	hears
+	pushes
+	announces
+	publishes
+	takes
+	leaves
+	scatters
+	gathers
+	ends
+)
+
+func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
+	kills := 0
+	for _, k := range w.ranks {
+		if k.dead {
+			kills++
+		}
+	}
+	for r := range w.ranks {
+		k := &w.ranks[r]
+		if k.gone {
+			continue
+		}
+		step := func(what, other int, failure bool, change func(k *rank)) {
+			n, k := w.with(r)
+			change(k)
+			to(uint64((what*64+other)*64+r), failure, n)
+		}
+		if kills < g.kills {
+			step(dies, 0, true, func(k *rank) { k.dead, k.gone = true, true })
+		}
+		busy := false // there is something to take or to send: an engine does that first
+		for q := range k.parts {
+			if q != r {
+				if box := w.ranks[q].parts[q]; box.seq > k.parts[q].took[q] {
+					busy = true
+					step(takes, q, false, func(k *rank) {
+						p := &k.parts[q]
+						must(k.c.take(q, box.has))
+						p.took[q], p.sum = box.seq, slices.Clone(box.contents)
+						if k.c.seen(q) {
+							p.way = 0
+						}
+					})
+				}
+			} else {
+				for from := range w.ranks {
+					box := w.ranks[from].parts[q]
+					if from != r && box.seq > k.parts[q].took[from] {
+						busy = true
+						step(addsAPush, from, false, func(k *rank) {
+							p := &k.parts[q]
+							must(k.c.add(from, box.at))
+							p.took[from] = box.seq
+							p.sum[from] += box.pushed
+						})
+					}
+					if from != r {
+						if n, _ := w.with(r); !n.ranks[r].c.parts[q].hurry {
+							if n.ranks[r].c.more(from, box.said); n.ranks[r].c.parts[q].hurry {
+								busy = true
+								to(uint64((hears*64+from)*64+r), false, n)
+							}
+						}
+					}
+				}
+				if k.c.due(w.present) {
+					busy = true
+					step(publishes, q, false, func(k *rank) {
+						p := &k.parts[q]
+						p.seq++
+						p.has, p.contents = slices.Clone(k.c.parts[q].has), slices.Clone(p.sum)
+						k.c.published()
+					})
+				}
+			}
+			push, more := k.c.toPush(q)
+			if push {
+				busy = true
+				step(pushes, q, false, func(k *rank) {
+					p := &k.parts[q]
+					if q == r {
+						p.sum[r] += p.last
+					} else {
+						p.seq++
+						p.at, p.said, p.pushed, p.way = k.c.own, k.c.own.clock, p.last, p.last
+					}
+					p.last = 0
+					must(k.c.pushed(q))
+				})
+			}
+			if more && k.parts[q].said < k.c.own.clock {
+				busy = true
+				step(announces, q, false, func(k *rank) { k.parts[q].said = k.c.own.clock })
+			}
+		}
+		switch {
+		case k.over && k.c.own.clock == closed:
+			if !busy && len(k.c.needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
+				step(leaves, 0, false, func(k *rank) { k.gone, k.broken = true, g.lost(w, r) })
+			}
+		case k.over:
+		case !k.waits && k.clock < uint64(g.syncs[r]):
+			step(scatters, 0, false, func(k *rank) {
+				k.clock++
+				k.waits = true
+				k.c.scattered(k.clock)
+				for q := range k.parts {
+					k.parts[q].last++
+				}
+			})
+		case k.waits && len(k.c.late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
+			step(gathers, 0, false, func(k *rank) { k.waits, k.broken = false, g.law(w, r) })
+		case !k.waits:
+			step(ends, 0, false, func(k *rank) {
+				k.over = true
+				switch g.ends[r] {
+				case "close":
+					k.c.lifted(closed)
+				case "away":
+					k.away = true
+				}
+			})
+		}
+	}
+}
+
+// law says what of the promise a gather of r breaks.
+func (g *game) law(w world, r int) string {
+	k := &w.ranks[r]
+	for q := range k.parts {
+		for j, n := range k.parts[q].sum {
+			least := min(k.clock-min(k.clock, g.slack), w.ranks[j].clock)
+			if w.ranks[j].c.own.clock != closed {
+				least = k.clock - min(k.clock, g.slack)
+			}
+			if j != r && w.present(j) && n < least {
+				return fmt.Sprintf("rank %d has %d changes of rank %d in part %d after its gather at clock %d, slack %d", r, n, j, q, k.clock, g.slack)
+			}
+		}
+	}
+	return ""
+}
+
+// lost says whose sum lacks changes of r, which leaves.
+func (g *game) lost(w world, r int) string {
+	for q := range g.parts {
+		if n := w.ranks[q].parts[q].sum[r]; !w.ranks[q].dead && n != w.ranks[r].clock {
+			return fmt.Sprintf("rank %d leaves, and part %d has %d of its %d changes", r, q, n, w.ranks[r].clock)
+		}
+	}
+	return ""
+}
+
+func (g *game) bad(w world) string {
+	for r := range w.ranks {
+		k := &w.ranks[r]
+		if k.broken != "" {
+			return k.broken
+		}
+		for q := range k.parts {
+			p := &k.parts[q]
+			for j, n := range p.sum {
+				if at := min(k.c.parts[q].has[j].clock, w.ranks[j].clock); n != at {
+					return fmt.Sprintf("rank %d has %d changes of rank %d in part %d, and clock %d", r, n, j, q, at)
+				}
+			}
+			if n := p.sum[r] + p.way + p.last; n != k.clock {
+				return fmt.Sprintf("rank %d has %d of its own %d changes in part %d", r, n, k.clock, q)
+			}
+		}
+	}
+	return ""
+}
+
+func (g *game) key(b []byte, w world) []byte {
+	for r := range w.ranks {
+		k := &w.ranks[r]
+		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.own.clock)
+		for q := range k.parts {
+			c, p := &k.c.parts[q], &k.parts[q]
+			b = fmt.Append(b, *c, p.last, p.way, p.at, p.said, p.has, p.seq, p.took, ";")
+		}
+	}
+	return b
+}
+
+func TestExploreShards(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		game
+	}{
+		{"a server and two workers", game{parts: 1, syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}}},
+		{"a server and two workers, slack", game{parts: 1, syncs: []int{0, 3, 1}, slack: 1, ends: []string{"away", "", "away"}}},
+		{"a server and two workers, all close", game{parts: 1, syncs: []int{0, 2, 1}, slack: 2, ends: []string{"close", "close", "close"}}},
+		{"a server that works, a death", game{parts: 1, syncs: []int{1, 1, 1}, ends: []string{"", "", "close"}, kills: 1}},
+		{"two parts", game{parts: 2, syncs: []int{2, 2}, ends: []string{"", ""}}},
+		{"two parts, slack", game{parts: 2, syncs: []int{2, 1}, slack: 1, ends: []string{"", "away"}}},
+		{"two parts, all close", game{parts: 2, syncs: []int{2, 0}, slack: 2, ends: []string{"close", "close"}}},
+		{"two parts, a death", game{parts: 2, syncs: []int{1, 1}, ends: []string{"close", "close"}, kills: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := &c.game
+			values := explore.Values[world]{
+				Start: g.start(), Key: g.key, Next: g.next, Bad: g.bad,
+				Name: func(step uint64) string {
+					r, other := step%64, step/64%64
+					return fmt.Sprintf("rank %d: %s (%d)", r, [...]string{"dies", "adds a push", "hears of more", "pushes", "announces", "publishes",
+						"takes a sum", "leaves", "scatters", "has gathered", "ends"}[step/4096], other)
+				},
+				// All ranks are done, whose gathers wait for what others have changed, and those that
+				// have closed the vector have left.
+				Ends: func(w world) (reached, must bool) {
+					reached, must = true, true
+					for _, k := range w.ranks {
+						reached = reached && (k.gone || k.over && k.c.own.clock != closed)
+						must = must && !k.dead
+					}
+					return reached, must
+				},
+				Limit: 4_000_000,
+			}
+			r := values.Run()
+			if r.Failure != "" || r.GivenUp {
+				t.Fatal(r)
+			}
+			t.Log(r)
+		})
+	}
+}

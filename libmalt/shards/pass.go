@@ -1,0 +1,165 @@
+package shards
+
+import (
+	"encoding/binary"
+
+	"malt/internal/say"
+	"malt/libmalt/internal/core"
+	"malt/libmalt/reduce"
+	"malt/rdma"
+)
+
+// Settled begins an era.
+func (e *Engine) Settled(summed []int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.srcs = e.srcs[:0]
+	if len(summed) > 0 {
+		e.srcs = append(e.srcs, e.o.Array())
+	}
+	e.totals.Renew(e.o.Array(), e.srcs)
+	clear(e.totals.Last)
+	e.era, e.used = e.o.Calls(), true
+	e.core.renew(e.o.Clock())
+	if e.keeps() {
+		reduce.Copy(e.sum, e.o.Array()[e.own().lo:])
+	}
+	for q := range e.shards {
+		s := &e.shards[q]
+		s.way = nil
+		for i := range s.in {
+			if b := &s.in[i]; b.has && b.held.Tag == e.era { // its sender was faster
+				e.take(q, b)
+			}
+		}
+	}
+	e.pass()
+}
+
+// poll is the pass of the goroutine.
+func (e *Engine) poll() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.used && e.pass() {
+		e.o.Transport().Wake()
+	}
+	return false
+}
+
+// pass takes what has come, and sends what is due. It tells whether there was something.
+func (e *Engine) pass() (took bool) {
+	for q := range e.shards {
+		s := &e.shards[q]
+		for i := range s.in {
+			b := &s.in[i]
+			u, ok, err := b.Next()
+			e.fail(err)
+			if ok && err == nil {
+				took, b.held, b.has = true, u, true
+				e.take(q, b)
+			}
+			if q == e.o.Rank() {
+				clock, _ := b.Clock() // a rank that has gone has no more
+				e.core.more(b.From(), clock)
+			}
+		}
+		if e.failed == nil {
+			e.send(q)
+		}
+	}
+	return took || e.failed != nil
+}
+
+func (e *Engine) fail(err error) { e.failed = core.FirstOf(e.failed, err) }
+
+// take takes what has come for part q: the changes of a push are added to the sum, and its slot is
+// free again; of the sum, which stays where it is, what is in it is looked at.
+func (e *Engine) take(q int, b *inbox) {
+	s, u := &e.shards[q], b.held
+	if u.Tag > e.era {
+		return // see Settled
+	}
+	own := q == e.o.Rank()
+	if u.Tag == e.era {
+		want := e.sumSpec(q).Bytes
+		if own {
+			want = s.bytes()
+		}
+		switch {
+		case len(u.Data) != want:
+			e.fail(say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %d bytes, expected %d", e.o.Called("gather"), b.From(), len(u.Data), want))
+			return
+		case own:
+			e.fail(e.core.add(b.From(), reach{u.Clock, u.Age}))
+			e.add(u.Data)
+		default:
+			e.reach = e.reach[:0]
+			for at := u.Data[s.bytes():]; len(at) > 0; at = at[reachBytes:] {
+				e.reach = append(e.reach, reach{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])})
+			}
+			e.fail(e.core.take(q, e.reach))
+		}
+		e.edges[b.From()].Fold(int64(e.o.Clock()-min(e.o.Clock(), u.Clock)), s.bytes())
+	}
+	switch {
+	case own:
+		b.Release(u.Seq)
+		b.held, b.has = rdma.Update{}, false
+	case e.core.seen(q):
+		s.way = nil
+	}
+}
+
+// add adds changes to the sum.
+func (e *Engine) add(changes []byte) {
+	e.srcs = append(e.srcs[:0], e.sum, changes)
+	reduce.FoldRuns(reduce.Sum, e.o.Runs(), e.own().lo, e.sum, e.srcs, nil, 0)
+}
+
+// send pushes to part q what has not been, and publishes the part that this rank keeps.
+func (e *Engine) send(q int) {
+	s, own := &e.shards[q], q == e.o.Rank()
+	last := e.totals.Last[s.lo:s.hi]
+	push, more := e.core.toPush(q)
+	switch {
+	case more:
+		e.fail(s.out.Advance(e.core.own.clock))
+	case push && own:
+		e.add(last)
+	case push:
+		e.fail(e.commit(q, last, e.core.own))
+	}
+	if push {
+		clear(last)
+		e.fail(e.core.pushed(q))
+	}
+	if own && e.core.due(e.present) {
+		e.fail(e.commit(q, e.sum, reach{clock: e.o.Clock()}))
+		e.core.published()
+	}
+}
+
+// commit sends this, which is of part q: to its keeper, or as its keeper with what is in it to all.
+func (e *Engine) commit(q int, data []byte, at reach) error {
+	s := &e.shards[q]
+	slot, err := s.out.Begin()
+	if err != nil {
+		return err
+	}
+	n := reduce.Copy(slot, data)
+	if q == e.o.Rank() {
+		for _, has := range e.core.parts[q].has {
+			binary.LittleEndian.PutUint64(slot[n:], has.clock)
+			binary.LittleEndian.PutUint64(slot[n+8:], has.scatters)
+			n += reachBytes
+		}
+	} else {
+		s.way = slot[:n]
+	}
+	for i := range s.in {
+		edge := &e.edges[s.in[i].From()]
+		edge.SentMessages++
+		edge.SentBytes += uint64(len(data))
+	}
+	return s.out.Commit(n, rdma.Stamp{Clock: at.clock, Age: at.scatters, Tag: e.era}, nil)
+}
