@@ -64,8 +64,8 @@ type Config struct {
 	// Congestion names the congestion control of connections between machines; "": the
 	// system's.
 	Congestion string
-	// Fabric says by which provider of Libfabric, a file, updates go by RDMA between machines; "": as
-	// auto.Fabric says.
+	// Fabric says by which provider of Libfabric, a file, updates go by RDMA between machines, as auto.Fabric
+	// has it; "": by none.
 	Fabric, Libfabric string
 	// Encrypt says which connections between machines are encrypted, with TLS 1.3: by
 	// default those of which an end has an address that is not private.

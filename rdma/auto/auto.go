@@ -32,7 +32,7 @@ type Config struct {
 	Encrypt    Encryption // which connections between hosts are encrypted
 	Interface  string     // at which addresses other hosts can reach this rank; "": it looks
 	Congestion string     // control of connections with other hosts; "": the system's
-	// Fabric is as function Fabric has it: which provider, of the library in the file Libfabric.
+	// Fabric is as function Fabric has it: which provider, of the library in the file Libfabric. "": none.
 	Fabric, Libfabric string
 	Together          string // ranks that were started along with this one; see meeting.Config
 	// Unreachable is for how long another host may give no sign of life before its

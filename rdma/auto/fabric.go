@@ -21,10 +21,13 @@ func Fabric(wanted, path string, ranks int) (fabric.Carrier, error) {
 	return ofi.Open(provider, path, ranks)
 }
 
-// carrier is what brings payload to other hosts; nil: the connections do. One that was named is there, or
-// an error says why not.
+// carrier is what brings payload to other hosts; nil: the connections do, as with "", since no job has used
+// a device that is not emulated. One that was named is there, or an error says why not.
 func (c *Config) carrier() (fabric.Carrier, error) {
-	named := c.Fabric != "" && c.Fabric != "auto" && c.Fabric != "off"
+	if c.Fabric == "" {
+		return nil, nil
+	}
+	named := c.Fabric != "auto" && c.Fabric != "off"
 	if c.Encrypt == EncryptAlways {
 		if named {
 			return nil, say.Errorf(rdma.ErrConfig, "MALT_ENCRYPT=1 and MALT_FABRIC=%.40s: what goes by RDMA is not encrypted", c.Fabric).

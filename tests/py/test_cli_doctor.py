@@ -88,6 +88,7 @@ def fabric(state: str, *, why: str = "", hardware: bool = True) -> dict[str, Any
         (fabric("fails", why="fi_endpoint: no"), 0, WARNING, "fi_endpoint: no"),
         (fabric("works"), 8 << 20, WARNING, "a write to itself arrived; it can lock 8 MiB"),
         (fabric("works"), resource.RLIM_INFINITY, OK, "verbs;ofi_rxm on mlx5_0, libfabric 1.17: a write to itself"),
+        (fabric("works"), resource.RLIM_INFINITY, OK, "arrived; jobs use it with MALT_FABRIC=auto"),
         (fabric("works", hardware=False), 8 << 20, OK, "a write to itself arrived"),
     ],
 )

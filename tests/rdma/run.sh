@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of rdma/ofi on RDMA verbs: on the kernel's Soft-RoCE, in an emulated machine. It needs
-# neither root nor a device, and installs nothing.
+# Runs the tests of rdma/ofi on RDMA verbs, and that payload goes by them and not by the connection: on the
+# kernel's Soft-RoCE, in an emulated machine. It needs neither root nor a device, and installs nothing.
 #
 #     tests/rdma/run.sh [--required] [ARGUMENT OF THE TEST...]
 #
@@ -37,10 +37,10 @@ version=$(ls "$out/root/lib/modules")
 guest=$out/guest modules=lib/modules/$version
 rm -rf "$guest"
 mkdir -p "$guest"/{bin,dev,proc,sys,tmp,etc,"$modules"}
-go test -c -o "$guest/ofi.test" ./rdma/ofi
+go test -c -o "$guest/" ./rdma/ofi ./rdma/remote
 cp /bin/busybox "$guest/bin/"
 libraries=(/usr/lib/*/libfabric.so.1 /usr/lib/*/libibverbs/librxe-rdmav*.so)
-for file in "$guest/ofi.test" /usr/bin/rdma "${libraries[@]}"; do
+for file in "$guest"/*.test /usr/bin/rdma "${libraries[@]}"; do
 	ldd "$file" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p; s/^\t\(\/[^ ]*\) .*/\1/p'
 done | sort -u | xargs -I{} cp --parents -L {} "$guest"
 cp --parents -L /usr/bin/rdma "${libraries[@]}" /etc/libibverbs.d/rxe.driver "$guest"
@@ -58,7 +58,9 @@ ip addr add 10.0.0.1/24 dev dummy0
 ip link set dummy0 up
 /usr/bin/rdma link add rxe0 type rxe netdev dummy0
 ulimit -l unlimited
-GOTRACEBACK=all /ofi.test -test.run '^TestVerbs' -test.v -test.timeout 10m $* && echo "=== passed" || echo "=== failed"
+export GOTRACEBACK=all
+/ofi.test -test.run '^TestVerbs' -test.v -test.timeout 10m $* &&
+/remote.test -test.run '^TestNoPayloadOverTheConnection$' -test.v -test.timeout 10m $* && echo "=== passed" || echo "=== failed"
 poweroff -f
 END
 chmod +x "$guest/init"

@@ -235,7 +235,7 @@ def _fabric(found: dict[str, Any], lockable: int) -> Finding:
     works = f"{found['provider']} on {found['device']}, libfabric {found['library']}: a write to itself arrived"
     if found["hardware"] and lockable != resource.RLIM_INFINITY:
         return Finding(WARNING, "fabric", f"{works}; it can lock {lockable >> 20} MiB of memory at most", unlimited)
-    return Finding(OK, "fabric", works)
+    return Finding(OK, "fabric", works if found["wanted"] else f"{works}; jobs use it with MALT_FABRIC=auto")
 
 
 def _exchange() -> Finding:
