@@ -166,6 +166,10 @@ func (m mode) checkFold(old mode, of takers) error {
 		return say.Errorf(ErrInvalid, "fold=%s instead of fold=%s: a vector keeps a fold of changes, or never has one", fold, old.fold).
 			Try("Make another vector with it.")
 	}
+	if of == openVector && fold.Changes() && m.Graph.String() != old.Graph.String() {
+		return say.Errorf(ErrInvalid, "graph=%s instead of graph=%s: a vector with fold=%s keeps its graph", m.Graph, old.Graph, fold).
+			Try("Make another vector with it.")
+	}
 	refused := func(option, why, do string) error {
 		return say.Errorf(ErrInvalid, "fold=%s does not go with %s", fold, option).At("%s", why).Try("%s", do)
 	}

@@ -56,6 +56,22 @@ func TestOptionsDefaultsAndChanges(t *testing.T) {
 	}
 }
 
+// A vector that sends its changes to all has no engine, which other graphs of changes need.
+func TestGraphOfChangesStays(t *testing.T) {
+	m, err := defaultMode(8)
+	if err == nil {
+		m, err = m.with("fold=sum-changes consistency=async", 8, newVector)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for graph, want := range map[string]error{"all": nil, "butterfly": ErrInvalid, "butterfly:4x2": ErrInvalid, "shards": ErrInvalid, "ring": ErrInvalid} {
+		if _, err := m.with("graph="+graph, 8, openVector); !errors.Is(err, want) {
+			t.Errorf("graph=%s: %v; want %v", graph, err, want)
+		}
+	}
+}
+
 func env(pairs ...string) func(string) string {
 	m := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
