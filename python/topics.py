@@ -1,7 +1,8 @@
 """What the package says of itself: the README as it is shown elsewhere, and what ``malt explain`` prints.
 
 A topic is a section of the docs that has a label, such as ``(hangs)=``. It goes on to the next heading
-of its level or a higher one. Links lose their addresses, and what is meant for Sphinx alone is left out.
+of its level or a higher one; topics in between are named only. Links lose their addresses, and what
+is meant for Sphinx alone is left out.
 """
 
 from __future__ import annotations
@@ -18,14 +19,26 @@ def topics(docs: Path) -> dict[str, str]:
     for page in sorted(docs.rglob("*.md")):
         text = page.read_text()
         for heading in LABELS.finditer(text):
-            labels, hashes, title = heading.groups()
-            rest = text[heading.end() :]
-            end = re.search(rf"^#{{1,{len(hashes)}}} ", _without_code(rest), re.MULTILINE)
-            for name in re.findall(r"[a-z-]+", labels):
+            section = text[heading.end() : _end(text, heading)]
+            while inner := LABELS.search(section):
+                more = f"{inner[3]}: `malt explain {_names(inner)[0]}`\n\n"
+                section = section[: inner.start()] + more + section[_end(section, inner) :]
+            for name in _names(heading):
                 if name in found:
                     raise ValueError(f"{page}: the topic {name} is there twice")
-                found[name] = _plain(title, rest[: end.start()] if end else rest)
+                found[name] = _plain(heading[3], section)
     return found
+
+
+def _names(heading: re.Match[str]) -> list[str]:
+    return re.findall(r"[a-z-]+", heading[1])
+
+
+def _end(text: str, heading: re.Match[str]) -> int:
+    """Return where the section ends: its label, if it has one, is not part of the one before."""
+    rest = _without_code(text[heading.end() :])
+    end = re.search(rf"^(\([a-z][a-z-]*\)=\n+)*#{{1,{len(heading[2])}}} ", rest, re.MULTILINE)
+    return heading.end() + end.start() if end else len(text)
 
 
 def outside(readme: str, root: Path) -> str:
