@@ -93,9 +93,13 @@ func (l *link) judge(err error, first bool, given, took time.Duration) error {
 		if first {
 			return err
 		}
-		if m := l.rank.survivors(); m != nil && refused.Verdict == handshake.Expelled {
+		switch m := l.rank.survivors(); {
+		case m == nil:
+		case refused.Verdict == handshake.Expelled:
 			m.Expelled(l.peer)
 			return l.dead(rdma.Unreachable, errGoneOn)
+		case !m.Has(l.peer): // and has found out, before Review
+			return l.dead(rdma.Unreachable, errLeftOut)
 		}
 		return l.dead(rdma.Ended, fmt.Errorf("it does not let this rank reconnect: %w", err))
 	case first && !l.rank.cfg.Listening:

@@ -138,7 +138,7 @@ func TestStripped(t *testing.T) {
 		t.Fatal(err)
 	}
 	var n count
-	z, err := flate.NewWriter(&n, flate.DefaultCompression)
+	z, err := flate.NewWriter(&n, flate.BestCompression)
 	if err == nil {
 		_, err = z.Write(b)
 	}
