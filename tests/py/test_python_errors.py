@@ -131,5 +131,5 @@ def test_a_vector_is_called_as_the_program_calls_it_and_not_a_package(
 
 
 def test_a_vector_without_any_name_is_called_by_its_number() -> None:
-    assert re.match(r"malt: vector \d+\.gather: ", said(lambda: malt.Vector(3).gather()))
+    assert re.match(r"malt: vector-\d+\.gather: ", said(lambda: malt.Vector(3).gather()))
     assert said(lambda: malt.Vector(3, name="model").gather()).startswith("malt: model.gather: ")
