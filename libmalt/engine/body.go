@@ -10,6 +10,9 @@ import (
 	"malt/libmalt/reduce"
 )
 
+// another is why an option of vectors in boxes does not go with one that an engine carries.
+const another = "a vector with ids, or with changes on butterfly or shards, travels another way"
+
 // carried is what both bodies are.
 type carried struct {
 	*core.Member
@@ -22,7 +25,7 @@ func (b *carried) Memory() []byte { return b.carrier.Memory() }
 // Publish has nothing to do: what others read the carrier has published when it was made.
 func (b *carried) Publish(boxes.Mode, string) error {
 	if b.used {
-		return say.Errorf(core.ErrUnsupported, "%s cannot be configured", b).At("an engine carries it").Try("Make a new vector.")
+		return say.Errorf(core.ErrUnsupported, "%s cannot be configured", b).At(another).Try("Make a new vector.")
 	}
 	return nil
 }
@@ -41,7 +44,7 @@ func (b *carried) Leave() error { return b.carrier.Close() }
 
 // Begin is for folds of the user's, which an engine has not.
 func (b *carried) Begin(context.Context) ([]codec.Update, error) {
-	return nil, say.Errorf(core.ErrUnsupported, "%s: this vector has no updates to fold one by one", b.Called("gather")).At("an engine carries it").Try("Call gather() without fold=.")
+	return nil, say.Errorf(core.ErrUnsupported, "%s: this vector has no updates to fold one by one", b.Called("gather")).At(another).Try("Call gather() without fold=.")
 }
 
 func (b *carried) Whole(int) ([]byte, error) { return nil, b.End(false) }
@@ -52,7 +55,7 @@ func (b *carried) End(bool) error {
 
 // withRows is the error for rows= of a call.
 func (b *carried) withRows(method string) error {
-	return say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called(method)).At("an engine carries it").Try("Leave it out.")
+	return say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called(method)).At(another).Try("Leave it out.")
 }
 
 // Body is the body of an object that an engine carries.
@@ -102,7 +105,7 @@ func (b *Body) AllReduce(c core.Call, op reduce.Op) core.Stepper { return b.Engi
 // Send has the engine scatter.
 func (b *Body) Send(ctx context.Context, _ int, rows []int64, to []int, weight float64) (int, error) {
 	if rows != nil || to != nil {
-		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= and to= do not go with this vector", b.Called("scatter")).At("an engine carries it").Try("Leave them out.")
+		return 0, say.Errorf(core.ErrUnsupported, "%s: rows= and to= do not go with this vector", b.Called("scatter")).At(another).Try("Leave them out.")
 	}
 	if err := boxes.CheckWeight(weight); err != nil {
 		return 0, err
@@ -127,7 +130,7 @@ func (b *Body) moved() (sent int) {
 // Gather has the engine gather.
 func (b *Body) Gather(ctx context.Context, fold reduce.Op) (int, error) {
 	if fold != b.fold {
-		return 0, say.Errorf(core.ErrUnsupported, "%s: fold=%s does not go with this vector", b.Called("gather"), fold).At("an engine carries it, with fold=%s", b.fold).Try("Leave fold= out.")
+		return 0, say.Errorf(core.ErrUnsupported, "%s: fold=%s does not go with this vector", b.Called("gather"), fold).At(another+", with fold=%s", b.fold).Try("Leave fold= out.")
 	}
 	return b.gathered(b.run(ctx, &b.calls.gather, "gather", core.InGather, func(c *call) { c.gather(b.slack) }))
 }
