@@ -39,8 +39,11 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		}
 		e.death = nil
 		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.present)
-		if e.death != nil || len(e.late) > 0 {
-			return false, e.death
+		if e.death != nil {
+			return false, e.lost(e.death)
+		}
+		if len(e.late) > 0 {
+			return false, nil
 		}
 		start := time.Now()
 		for q := range e.shards {
@@ -79,15 +82,22 @@ func (e *Engine) kept() error {
 		case dead == nil:
 			return say.Errorf(gone, "%s: rank %d has left, which keeps a part of the vector", e.o.Called("gather"), q).
 				Try("Have all ranks close the vector, or leave, at about the same time, or raise timeout=.")
-		case dead.Rank == q:
-			dead = dead.During(e.o.Called("gather"))
-			dead.Err = fmt.Errorf("%w; a part of the vector is lost with it", dead.Err)
-			return dead
 		default:
-			return dead // which has ended the keeper, too
+			return e.lost(dead)
 		}
 	}
 	return nil
+}
+
+// lost is what the death of a rank means: what it kept has gone with it.
+func (e *Engine) lost(death error) error {
+	dead := core.DeathIn(death)
+	if dead == nil || dead.Rank >= len(e.shards) {
+		return death
+	}
+	dead = dead.During(e.o.Called("gather"))
+	dead.Err = fmt.Errorf("%w; a part of the vector is lost with it", dead.Err)
+	return dead
 }
 
 // ahead is the error where another rank is in an era of which this one knows nothing.
