@@ -261,7 +261,7 @@ func (e *Engine) present(rank int) bool {
 
 // Scatter adds the last changes to the total.
 func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
-	return step{e, "scatter", func() (bool, error) {
+	return core.Locked{Lock: &e.mu, Of: e.o, Method: "scatter", By: e, Do: func() (bool, error) {
 		e.totals.Add(e.o.Array(), weight, nil)
 		e.core.scattered(clock)
 		e.pass()
@@ -271,7 +271,7 @@ func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
 
 // Gather waits until no rank that is present is more than slack clocks behind.
 func (e *Engine) Gather(clock, slack uint64) core.Stepper {
-	return step{e, "gather", func() (bool, error) {
+	return core.Locked{Lock: &e.mu, Of: e.o, Method: "gather", By: e, Do: func() (bool, error) {
 		e.pass()
 		if err := core.FirstOf(e.failed, e.ahead()); err != nil {
 			return false, err
@@ -294,9 +294,7 @@ func (e *Engine) ahead() error {
 	for i := range e.stages {
 		for j := range e.stages[i].boxes {
 			if b := &e.stages[i].boxes[j]; b.has && b.held.Tag > e.era {
-				return say.Errorf(core.ErrState, "%s: rank %d counts no changes of this rank any more", e.o.Called("gather"), b.From()).
-					In(e.o.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
-					Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
+				return core.CountsNoMore(e.o, b.From())
 			}
 		}
 	}
@@ -341,24 +339,6 @@ func (e *Engine) Count(edges []core.Edge) {
 	}
 	clear(e.edges)
 }
-
-// step is a scatter or a gather.
-type step struct {
-	e    *Engine
-	name string
-	do   func() (bool, error)
-}
-
-func (s step) Step() (bool, error) {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	return s.do()
-}
-
-func (s step) Name() string       { return s.e.o.Called(s.name) }
-func (s step) Late() []int        { return s.e.late }
-func (s step) Waiting() core.Wait { return core.Wait{} }
-func (s step) GiveUp()            {}
 
 // Close leaves the total with the others, unless this rank has failed. From then on it serves.
 func (e *Engine) Close() error {

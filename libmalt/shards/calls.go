@@ -22,7 +22,7 @@ func (e *Engine) present(rank int) bool {
 
 // Scatter pushes what has changed, or what the keepers have no room for as soon as they have.
 func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
-	return step{e, "scatter", func() (bool, error) {
+	return core.Locked{Lock: &e.mu, Of: e.o, Method: "scatter", By: e, Do: func() (bool, error) {
 		e.totals.Add(e.o.Array(), weight, nil)
 		e.core.scattered(clock)
 		e.pass()
@@ -32,7 +32,7 @@ func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
 
 // Gather waits until no rank that is present is more than slack clocks behind.
 func (e *Engine) Gather(clock, slack uint64) core.Stepper {
-	return step{e, "gather", func() (bool, error) {
+	return core.Locked{Lock: &e.mu, Of: e.o, Method: "gather", By: e, Do: func() (bool, error) {
 		e.pass()
 		if err := core.FirstOf(e.failed, e.ahead(), e.kept()); err != nil {
 			return false, err
@@ -105,9 +105,7 @@ func (e *Engine) ahead() error {
 	for q := range e.shards {
 		for i := range e.shards[q].in {
 			if b := &e.shards[q].in[i]; b.has && b.held.Tag > e.era {
-				return say.Errorf(core.ErrState, "%s: rank %d counts no changes of this rank any more", e.o.Called("gather"), b.From()).
-					In(e.o.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
-					Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
+				return core.CountsNoMore(e.o, b.From())
 			}
 		}
 	}
@@ -152,21 +150,3 @@ func (e *Engine) Count(edges []core.Edge) {
 	}
 	clear(e.edges)
 }
-
-// step is a scatter or a gather.
-type step struct {
-	e    *Engine
-	name string
-	do   func() (bool, error)
-}
-
-func (s step) Step() (bool, error) {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	return s.do()
-}
-
-func (s step) Name() string       { return s.e.o.Called(s.name) }
-func (s step) Late() []int        { return s.e.late }
-func (s step) Waiting() core.Wait { return core.Wait{} }
-func (s step) GiveUp()            {}

@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"sync"
 
+	"malt/internal/say"
 	"malt/libmalt/reduce"
 )
 
@@ -68,4 +70,33 @@ type Server interface {
 	// Needed are the ranks that do. Release ends it.
 	Needed() []int
 	Release() error
+}
+
+// Locked is a scatter or gather of an engine, which takes its steps under a lock, since its
+// goroutine takes others.
+type Locked struct {
+	Lock   sync.Locker
+	Of     Object
+	Method string
+	By     Carrier
+	Do     func() (done bool, err error)
+}
+
+func (l Locked) Step() (bool, error) {
+	l.Lock.Lock()
+	defer l.Lock.Unlock()
+	return l.Do()
+}
+
+func (l Locked) Name() string  { return l.Of.Called(l.Method) }
+func (l Locked) Late() []int   { return l.By.Late() }
+func (l Locked) Waiting() Wait { return Wait{} }
+func (l Locked) GiveUp()       {}
+
+// CountsNoMore is the error of a gather where changes have come from a rank since a collective
+// call of which this one knows nothing.
+func CountsNoMore(o Object, rank int) error {
+	return say.Errorf(ErrState, "%s: rank %d counts no changes of this rank any more", o.Called("gather"), rank).
+		In(o.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
+		Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
 }
