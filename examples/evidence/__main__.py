@@ -61,7 +61,7 @@ def main() -> None:
         return
     for id in PROGRAMS if opt.rows == ["all"] else opt.rows:
         if id not in claims():
-            ask.error(f"there is no claim {id}: python -m examples.evidence lists them")
+            ask.error(f"no claim is called {id}: python -m examples.evidence lists them")
         if id not in PROGRAMS:
             sys.exit(f"{id}: not shown: it needs {claims()[id].lacks}")
         try:

@@ -10,7 +10,7 @@ import (
 )
 
 // For the exhaustive checks: to give an engine boxes of their own, and to see all that its
-// steps depend on. Its calls pass on what has come; there is no goroutine.
+// steps depend on. No goroutine runs: its calls pass on what has come.
 
 // Explored is an engine without boxes.
 func Explored(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) *Engine {

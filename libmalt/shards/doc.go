@@ -12,9 +12,9 @@
 //
 // One push is on its way at a time: the worker makes the next when it finds the last one in the
 // sum. So nothing is overwritten, nobody waits for room, and own changes are there always and once.
-// What comes in between goes with the next push. Where there is more, the keeper hears of it, and
-// publishes the sum: it need not before the slowest rank has pushed, since nobody can be waiting
-// for that.
+// Changes in between go with the next push. A worker that has some tells the keeper, which then
+// publishes the sum. Otherwise it publishes once the slowest rank has pushed, since nobody can be
+// waiting before.
 //
 // The goroutine of package progress does all this for keepers and workers while their loops
 // compute. A rank that closes the vector pushes its last changes at a clock that nobody waits for;
@@ -28,6 +28,6 @@
 // # Caveats
 //
 // Which changes of another rank are there differs from part to part, and the order in which they
-// were added with each run, until an allreduce. What a keeper has is lost when it dies. So a job
+// were added with each run, until an allreduce. The part of a keeper that dies is lost. So a job
 // that goes on when ranks die cannot have such a vector.
 package shards

@@ -9,7 +9,7 @@ import (
 )
 
 // For the exhaustive checks: to give an engine boxes of their own, and to see all that its
-// steps depend on. Its calls take and send; there is no goroutine.
+// steps depend on. No goroutine runs: its calls take and send.
 
 // Explored is an engine without boxes.
 func Explored(o core.Object, keepers int, op reduce.Op, bytes int) *Engine {

@@ -94,7 +94,7 @@ func (c *card) run() {
 	}
 }
 
-// tell passes an event on. What is wrong with the way to some peer, the next write there says.
+// tell passes an event on. A fault of the way to some peer shows at the next write there.
 func (c *card) tell(e *fabric.Event) {
 	c.mu.Lock()
 	w, a := c.writes[e.Op], c.numbers[e.Number]

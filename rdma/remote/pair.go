@@ -18,7 +18,7 @@ import (
 // Until then, and where that never happens, updates go by TCP. So they do for good once a write
 // fails, a payload is lost or the connection ends. The room that is out then gets other memory.
 type pairing struct {
-	number uint32                   // of the peer's probe; 0: there is no pair
+	number uint32                   // of the peer's probe; 0: no pair
 	theirs atomic.Pointer[greeting] // by whoever lands
 	probe  *write
 	open   bool // the peer gets rooms

@@ -36,7 +36,7 @@ def test_it_lists_and_shows() -> None:
     assert shown.rstrip().endswith("holds")
 
 
-@pytest.mark.parametrize(("row", "says"), [("X9", "there is no claim X9"), ("P4", "it needs filter=")])
+@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("P4", "it needs filter=")])
 def test_it_says_what_it_cannot_show(row: str, says: str) -> None:
     done = evidence(row)
     assert done.returncode != 0

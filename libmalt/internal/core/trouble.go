@@ -48,8 +48,8 @@ func (m *Member) Warn(t Trouble) {
 }
 
 // Brought is called after each fold, with what has brought NaN or infinity: reduce.None, Unknown, or
-// an index of ranks, of which some may be Unknown; nil: it is the rank. A rank that has folded it sends it on, so only the first
-// fold tells where it comes from.
+// an index of ranks, of which some may be Unknown; nil: it is the rank. A rank that has folded it
+// sends it on, so only the first fold tells where it comes from.
 func (m *Member) Brought(from int, ranks []int) {
 	before := m.troubled.unsound
 	m.troubled.unsound = from != reduce.None
