@@ -112,6 +112,11 @@ class DriftWarning(UserWarning):
     It comes once for each vector and rank.
     """
 
+    @property
+    def same(self) -> str:
+        """What is the same on all ranks that see it: their figures differ."""
+        return str(self).partition("\n")[0]
+
 
 class StaleError(Error, RuntimeError):
     """A vector or segment was used after it was closed."""

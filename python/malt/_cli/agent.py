@@ -61,8 +61,9 @@ class Agent(Job):
     def __init__(self) -> None:
         # Writes without ever waiting for a reader who does not read.
         self._connection = Terminal("malt")
-        # Tracebacks travel with the news of a rank: malt run shows them.
+        # malt run shows tracebacks, which travel with the news of a rank, and warnings.
         super().__init__(self._wrote, partial(parent.end_with, os.getpid()), told=lambda _: None)
+        self.warned = lambda rank, text, same: self._say(warned=rank.number, text=text, same=same)
         self._heard = b""
         self._listening: list[socket.socket] = []
         self._news: dict[int, dict[str, Any]] = {}
@@ -300,6 +301,8 @@ class Hosts(Programs):
                 self._tell("begin", store=self._store)
         elif "rank" in message:
             self._news(self.outcomes[message["rank"]], message, self._later[program.number])
+        elif "warned" in message:
+            self.warned(self.outcomes[message["warned"]], message["text"], message["same"])
         elif "left" in message:
             self._left[program.number] = message["left"]
             program.hang_up()

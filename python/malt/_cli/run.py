@@ -46,8 +46,8 @@ DESCRIPTION = """\
 Starts a program on several ranks and shows their output, with the rank in front of each
 line. If a rank fails, all ranks are stopped within a second; the message at the end names
 the first one that failed, and its exit code is returned (128 + n after signal n). The
-same failure of several ranks is shown once. Ctrl-C lets the ranks finish; pressed twice,
-it kills them."""
+same failure or warning of several ranks is shown once. Ctrl-C lets the ranks finish;
+pressed twice, it kills them."""
 
 EXAMPLES = """\
   malt run -n 4 train.py --epochs 3        a script, with its own arguments

@@ -14,6 +14,7 @@ from malt._cli.failures import Failures
 from malt._cli.options import UsageError
 from malt._cli.signals import Signals
 from malt._cli.terminal import Terminal, colours
+from malt._cli.warned import Warned
 from malt._ranks import parent, room
 from malt._ranks.launch import Job
 from malt._ranks.output import Display
@@ -111,6 +112,7 @@ def supervise(
     oom_kills = room.oom_kills()
     with gather(failures, terminal) as job:
         terminal.job = job
+        warned = Warned(job, display, terminal.note, kind.name)
         job.mourn = lambda rank, left: terminal.note(farewell(rank, left, kind.name))
         signals = Signals(job, terminal, f"{kind.noun}s")
         try:
@@ -119,6 +121,7 @@ def supervise(
             raise UsageError(kind.command, *not_started(kind.noun, program, len(job.ranks), size, error)) from None
         attend(job, terminal)
         job.wait()
+        warned.tell()
         terminal.detach()
         left = job.close()
     if left:

@@ -6,8 +6,9 @@ import atexit
 import os
 import sys
 import threading
+import warnings
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Protocol, TypeVar, get_args, overload
+from typing import Any, Literal, NoReturn, Protocol, TextIO, TypeVar, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -199,6 +200,9 @@ def _report_to_launcher() -> None:
         reporter.deaths = _lib.JOB.deaths
         reporter.finish()
 
+    global _previous_warning
+    if warnings.showwarning.__module__ in _PLAIN:
+        _previous_warning, warnings.showwarning = warnings.showwarning, _show_warning
     _reporter = reporter
     reporter.joined()
     _lib.book_with(book)
@@ -207,6 +211,27 @@ def _report_to_launcher() -> None:
 
 _reporter: Any = None
 _previous_hook = sys.__excepthook__
+_previous_warning = warnings.showwarning
+_PLAIN = ("warnings", "_py_warnings")
+"""Modules of which `showwarning` does no more than print."""
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Leave a warning to the launcher, which shows once what several ranks see; where it cannot, print it."""
+    if file is None and sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        sys.stderr.flush()
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        same = getattr(message, "same", "")
+        if _reporter.warned(text, f"{filename}:{lineno}: {same}" if same else text):
+            return
+    _previous_warning(message, category, filename, lineno, file, line)
 
 
 def _excepthook(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:

@@ -212,8 +212,7 @@ def warn_of_trouble(trouble: Any, vector: str) -> None:
     elif trouble.kind == lib.MALT_NOT_FINITE:
         if vector in MAY_OVERFLOW:
             return
-        whose = "this rank's own loop" if rank == lib.malt_rank() else f"rank {rank}"
-        what = f"{vector}: NaN or infinity has come from {whose}"
+        what = f"{vector}: NaN or infinity has come from rank {rank}"
         where = "the last fold has put it into the values of this rank"
         do = f"Look at the loop of rank {rank}, and at the learning rate."
         warn(lines(what, where, do, topic="nan"), NotFiniteWarning)

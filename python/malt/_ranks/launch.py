@@ -142,12 +142,14 @@ class Job:
         """Called with a rank without which the others go on: it may start another one in its place."""
         self.returned: Callable[[Rank], None] = lambda _: None
         """Called with a rank that was started in the place of another, once the others count on it."""
+        self.warned: Callable[[Outcome, str, str], None] = lambda rank, text, _: self._put_out(rank, text)
+        """Called with a rank that leaves a warning to the launcher: its text, and what is the same on other ranks."""
         self.recording: Callable[[Rank], None] = lambda _: None
         """Called with a rank that has joined and records events."""
         self._begun = time.monotonic()
         self._output = output
         self._preexec = preexec
-        self._told = told or self._put_out
+        self._told = told or (lambda rank: self._put_out(rank, (rank.words or {})["text"]))
         # poll rather than epoll, since a watched descriptor may be a regular file.
         self._selector = selectors.PollSelector()
         self._outputs: list[Pipe] = []
@@ -160,6 +162,7 @@ class Job:
         self._stop_at: float | None = None
         self._kill_at: float | None = None
         self._drain_at: float | None = None
+        self._due: list[tuple[float, Callable[[], None]]] = []
         self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self: J) -> J:
@@ -273,17 +276,20 @@ class Job:
             self.returned(rank)
         if rank.records != known:
             self.recording(rank)
-        if rank.words is not before:
+        if rank.words is not before or rank.warnings:
             self.drain(rank)  # what it wrote before that
+        for warning in rank.warnings:
+            self.warned(rank, *warning)
+        rank.warnings.clear()
+        if rank.words is not before:
             self._told(rank)
         if failed:
             # It is about to end. Should it hang on its way, it is stopped.
             self._stop_soon()
 
-    def _put_out(self, rank: Rank) -> None:
-        """Show a traceback as if the rank had printed it."""
-        if rank.words is not None:
-            self._output(rank.number, 2, rank.words["text"].encode(errors="replace"))
+    def _put_out(self, rank: Outcome, text: str) -> None:
+        """Show a text as if the rank had printed it."""
+        self._output(rank.number, 2, text.encode(errors="replace"))
 
     def _drop(self, pipe: Pipe) -> None:
         """Do without a pipe that has ended, or is given up."""
@@ -333,6 +339,10 @@ class Job:
         """Stop watching fd."""
         self._selector.unregister(fd)
 
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call once so many seconds have passed, while `wait` runs."""
+        self._due.append((time.monotonic() + seconds, call))
+
     def pause(self, paused: bool) -> None:
         """Leave the output of the ranks in their pipes, so that they wait for us."""
         if paused == self._paused:
@@ -376,6 +386,9 @@ class Job:
                 self.stop()
             if self._kill_at is not None and now >= self._kill_at:
                 self.kill()
+            for entry in [entry for entry in self._due if now >= entry[0]]:
+                self._due.remove(entry)
+                entry[1]()
             drain = None if self._paused else self._drain_at
             if drain is not None and now >= drain:
                 self._serve(now)  # what is in the pipes; more than that is not waited for
@@ -383,7 +396,7 @@ class Job:
                 return True
             if until is not None and now >= until:
                 return False
-            self._serve(self._stop_at, self._kill_at, drain, until)
+            self._serve(self._stop_at, self._kill_at, drain, until, *(at for at, _ in self._due))
         return True
 
     def _serve(self, *deadlines: float | None) -> None:

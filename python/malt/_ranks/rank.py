@@ -46,6 +46,8 @@ class Outcome:
         """What it reported about its failure (``_report``): type, peer."""
         self.words: dict[str, Any] | None = None
         """Its traceback, if it left it to the launcher to show that (``_report``)."""
+        self.warnings: list[tuple[str, str]] = []
+        """What it has left to the launcher, to be shown (``_report``): text, same."""
         self.summary: dict[str, Any] | None = None
         """What it reported at its end (``_report``)."""
 
@@ -165,6 +167,8 @@ class Rank(Outcome):
                 elif self.failed is None and (stopped is None or at < stopped):
                     self.failed, self.failure = at, failure
                     return True
+            elif "warned" in said:
+                self.warnings.append((str(said["warned"]), str(said["same"])))
             elif "survives" in said:
                 self.least = int(said["survives"])
             elif "records" in said:

@@ -13,6 +13,9 @@ The rank writes lines of JSON to it:
     shows the same failure of several ranks once: that is one of the same ``same``, or where that
     is empty, of the same text. ``dead`` is the rank that a `PeerError` is about; ``place`` is the line of
     the user's program.
+``{"warned": "train.py:12: UserWarning: …", "same": "…"}``
+    The rank leaves it to the launcher to show a warning of Python's. Those of several ranks with the same ``same``
+    are shown once.
 ``{"survives": 1}``
     The rank has joined a job that goes on after a death, as long as so many ranks are
     left; 0: it has called malt_abort, so that its end is that of the job. The library says this
@@ -101,6 +104,10 @@ class Reporter:
                 "place": _frames.last(error),
             }
         return self._say(said) and shown
+
+    def warned(self, text: str, same: str) -> bool:
+        """Leave a warning to the launcher; False if nobody will show it."""
+        return self._say({"warned": text, "same": same})
 
     def joined(self) -> None:
         """Note that the rank has joined its job."""
