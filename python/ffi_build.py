@@ -7,7 +7,7 @@ The compiler then checks that reading against the header itself.
 Python adds forms of the calls that training loops make most. They return what the
 others store, or a status below 0. Each has a second form that takes nothing but the
 object, since a call with one argument needs no tuple: its weight is 1, its timeout
-malt_python_patience. Python also adds the functions that malt_look_up,
+malt_python_patience. ``quick.c`` calls that of sync without Python. Python also adds the functions that malt_look_up,
 malt_on_long_wait, malt_on_death and malt_on_trouble call, and the handler of the signal that `malt stack` sends:
 with descriptor -1 the signal is ignored.
 """
@@ -113,6 +113,7 @@ ffibuilder = FFI()
 ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
 ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
 ffibuilder.cdef("int malt_python_stacks(int number, int fd);")
+ffibuilder.cdef("void malt_python_quicken(uintptr_t address);")
 ffibuilder.cdef("""extern "Python" {
     int32_t malt_python_look(void);
     int32_t malt_python_report(int64_t, int64_t);
@@ -123,8 +124,9 @@ ffibuilder.set_source(
     "malt._malt",
     "#define _GNU_SOURCE\n"
     + STACKS
-    + '#include "malt.h"\nstatic int64_t patience;\n'
-    + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items()),
+    + '#include <pthread.h>\n#include "malt.h"\nstatic int64_t patience;\n'
+    + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items())
+    + (ROOT / "python" / "quick.c").read_text(),
     include_dirs=[str(ROOT / "capi")],
     library_dirs=[str(ROOT / "build")],
     libraries=["malt"],

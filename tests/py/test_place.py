@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+
 import jobs
 import pytest
 
@@ -58,6 +61,31 @@ def test_loop_tells_once(told: list[str]) -> None:
             v.sync(every=10**9)  # which does nothing
     assert lines(told).count("v.sync()") == 1
     assert "v.sync(every=10**9)  # which does nothing" not in lines(told)
+
+
+def test_sync_in_a_loop_runs_no_python(told: list[str]) -> None:
+    """A guard on a count: from the second call on no function of Python is called."""
+    called: list[str] = []
+    calls = []
+    with malt.Vector(3, name="loop") as v:
+        for _ in range(10):  # in the first ones the values are watched
+            v.array[:] += 1
+            v.sync()
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            for _ in range(4):
+                v.sync()
+                calls.append(len(called))
+        finally:
+            sys.setprofile(None)
+        assert calls == [calls[0]] * 4
+        assert called[0] == "sync"  # which tells the line
+        assert list(inspect.signature(v.sync).parameters)[:3] == ["fold", "every", "rows"]
+        assert "Scatter, then gather" in str(v.sync.__doc__)
+        with pytest.raises(TypeError, match=r"Did you mean every\?"):
+            v.sync(evry=2)  # type: ignore[call-arg]
+    with pytest.raises(malt.StaleError, match="has been closed"):
+        v.sync()
 
 
 def test_lines_in_turn_are_each_told(told: list[str]) -> None:

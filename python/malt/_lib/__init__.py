@@ -33,7 +33,7 @@ from .job import (
 )
 from .loading import alive, forked
 from .memory import Counters, Memory, book_all, book_with
-from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector
+from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector, quicken
 from .waiting import DEFAULT_TIMEOUT, JOB, MAY_OVERFLOW, seconds, warn
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "mark",
     "new_segment",
     "new_vector",
+    "quicken",
     "seconds",
     "version",
     "warn",

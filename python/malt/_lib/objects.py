@@ -19,7 +19,7 @@ from .loading import caught, ffi, lib
 from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place, milliseconds, seconds
 
-__all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector"]
+__all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector", "quicken"]
 
 T = TypeVar("T")
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -80,14 +80,12 @@ class Object(Place):
 
     # What goes over the graph.
 
-    # The first three are written out: training loops call them most, and they seldom wait.
+    # The first three are written out: training loops call them most, and they seldom wait. A sync is
+    # seldom of Python at all: see `quicken`.
 
     def sync(self, weight: float, timeout: float | None) -> int:
         place.tell(3)
-        if timeout is None and weight == 1:
-            status = lib.malt_python_sync(self.handle)
-        else:
-            status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
+        status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
         return self.answer(status, timeout) if status < 0 or caught else status
 
     def gather(self, timeout: float | None) -> int:
@@ -366,6 +364,23 @@ def new_vector(
             timeout,
             views,
         )
+
+
+def quicken(owner: type, sync: Callable[..., Any], listeners: list[Any]) -> None:
+    """Have C make the calls of ``owner.sync``, this function, that need no Python; see ``quick.c``.
+
+    They are those of an owner whose ``_quick`` is a handle and its `Object`, and not None.
+    """
+    if vars(owner)["sync"] is not sync:
+        return
+    import inspect  # not with the package
+
+    bare = [p.replace(annotation=p.empty) for p in inspect.signature(sync).parameters.values()]
+    head = str(inspect.Signature(bare)).replace("self", "$self", 1)  # as C functions have it
+    doc = f"sync{head}\n--\n\n{inspect.getdoc(sync)}"
+    names = "wanted", "_code", "_instruction", "_quick", "f_code", "f_lasti", "answer"
+    kept = owner, sync, doc, vars(place), listeners, caught, *names
+    lib.malt_python_quicken(id(kept))
 
 
 def _opened(

@@ -203,6 +203,7 @@ class Vector(Exchange, Generic[Element]):
         world.init()
         text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, sparse=self._sparse)
         parts = [(s.shape, s.dtype, s.init) for s in self._specs]
+        _lib.quicken(Vector, _sync, listeners)
         made, flat = _lib.new_vector(parts, name, text, None, row=row, ids=self._ids, wants=self._wants)
         del parts
         self._specs = [Spec(s.shape, s.dtype, None) for s in self._specs]  # lets go of the first values
@@ -470,7 +471,7 @@ class Vector(Exchange, Generic[Element]):
             check_every(every)
         if slack is not None:
             self._check_slack(slack, fold)
-        elif self._plain_sync and every == 1 and fold is None and rows is None:
+        elif self._quick and every == 1 and fold is None and rows is None:
             count = self._object.sync(weight if type(weight) is float else number(weight), timeout)
             if listeners:
                 self._exchanged(count, marks())
@@ -749,7 +750,8 @@ class Vector(Exchange, Generic[Element]):
         self._mirrored = type(self)._take is not Vector._take or type(self)._give is not Vector._give
         self._cumulative = self.fold in get_args(ChangesName)
         self._plain_gather = self._own_fold is None and not self._mirrored
-        self._plain_sync = self._plain_gather and self._idle is None and self._named is None
+        plain = self._plain_gather and self._idle is None and self._named is None
+        self._quick = (self._object.handle, self._object) if plain else None
 
     @property
     def age(self) -> int:
@@ -774,6 +776,9 @@ class Vector(Exchange, Generic[Element]):
         what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)
         more = {"sparse": self._sparse} if self._sparse else {}
         return self._repr(what, fold=self.fold, **more)
+
+
+_sync = Vector.sync
 
 
 def _built_in(fold: Fold | None) -> str | None:
