@@ -46,6 +46,7 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 		for _, options := range []string{
 			"", "fold=sum", "consistency=ssp:0 graph=all", "consistency=notify-ack graph=ring", "graph=halton fold=max",
 			"fold=sum-changes consistency=ssp:0", "fold=mean-changes", "fold=sum-changes consistency=ssp:0 graph=butterfly",
+			"fold=mean-changes consistency=ssp:0 graph=shards", "fold=sum-changes consistency=ssp:0 graph=shards:1",
 		} {
 			for _, count := range []int{3, 5000, 300_000} { // one rank folds, all fold, hosts exchange
 				for _, weight := range []float64{1, 3} {
@@ -77,7 +78,7 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 							}
 							return w.Barrier(ctx)
 						}))
-						toAll := !strings.Contains(options, "ring") && !strings.Contains(options, "halton") && !strings.Contains(options, "butterfly")
+						toAll := !strings.Contains(options, "ring") && !strings.Contains(options, "halton") && !strings.Contains(options, "butterfly") && !strings.Contains(options, "shards")
 						for i, s := range said.all {
 							if (i == 0 || toAll) && s != "from 2" {
 								t.Errorf("told: %q", said.all)
@@ -90,6 +91,36 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSparseNamesTheRank: where rows are long, each rank that folds the row names the rank that brought NaN, once,
+// also when the row comes again after folds of other rows.
+func TestSparseNamesTheRank(t *testing.T) {
+	for _, weight := range []float64{1, 3} {
+		t.Run(fmt.Sprint(weight), func(t *testing.T) {
+			var said told
+			check(t, run(background(t), inmem.New(3), func(ctx context.Context, w *libmalt.World) error {
+				said.by(w)
+				v, err := w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: 1280, Row: 128}}, "", "sparse=model")
+				if err != nil {
+					return err
+				}
+				for clock := range 6 {
+					put(v.Bytes(), 128*(clock+w.Rank()), float32(clock+w.Rank()))
+					if clock%2 == 0 && clock > 0 && w.Rank() == 2 {
+						put(v.Bytes(), 1279-clock, float32(math.NaN()))
+					}
+					if _, err := v.Sync(ctx, 1+(weight-1)*float64(w.Rank()%2)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			if want := []string{"from 2", "from 2"}; !slices.Equal(said.all, want) {
+				t.Errorf("told: %q, want %q", said.all, want)
+			}
+		})
 	}
 }
 

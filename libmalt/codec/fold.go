@@ -19,7 +19,7 @@ func (p *rows) Decode(us []Update) error {
 		if err := d.Decode(u.Kind, u.Data, p.shape, u.Seq, u.Read); err != nil {
 			return say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %v", p.m.Called("gather"), u.Rank, err)
 		}
-		d.Weight = u.Weight
+		d.Weight, d.Rank = u.Weight, u.Rank
 		if !d.All {
 			u.Rows = slices.Clip(d.Index)
 		}
@@ -71,7 +71,9 @@ func (p *rows) fold(op reduce.Op, absent spvec.Absent, weight float64, updates [
 			before++
 		}
 	}
-	p.folder.Fold(op, absent, p.shape, p.m.Data, before, weight, us)
+	if from := p.folder.Fold(op, absent, p.shape, p.m.Data, before, weight, us); from >= 0 {
+		p.m.Brought(from, nil) // once: a row may come again after a fold of others
+	}
 	return true
 }
 

@@ -49,6 +49,7 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		for q := range e.shards {
 			e.apply(q)
 		}
+		e.o.Brought(e.from, nil)
 		e.news, e.age = e.core.gather(), e.core.age(clock, e.present)
 		e.o.Folded(time.Since(start))
 		return true, nil

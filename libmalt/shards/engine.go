@@ -23,6 +23,7 @@ type Engine struct {
 	totals reduce.Totals // Last is what is to be pushed
 	shards []shard       // by part
 	sum    []byte        // of the part that this rank keeps: the values and all changes
+	from   int           // the rank that has brought NaN or infinity into it, as of Brought
 	era    uint64        // call that began it: only what is of the same one counts
 	used   bool          // all ranks have made it
 	failed error         // of a pass

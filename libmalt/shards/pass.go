@@ -21,7 +21,7 @@ func (e *Engine) Settled(summed []int) {
 	clear(e.totals.Last)
 	e.era, e.used = e.o.Calls(), true
 	e.core.renew(e.o.Clock())
-	if e.keeps() {
+	if e.from = reduce.None; e.keeps() {
 		reduce.Copy(e.sum, e.o.Array()[e.own().lo:])
 	}
 	for q := range e.shards {
@@ -91,7 +91,7 @@ func (e *Engine) take(q int, b *inbox) {
 			return
 		case own:
 			e.fail(e.core.add(b.From(), reach{u.Clock, u.Age}))
-			e.add(u.Data)
+			e.add(u.Data, b.From())
 		default:
 			e.reach = e.reach[:0]
 			for at := u.Data[s.bytes():]; len(at) > 0; at = at[reachBytes:] {
@@ -110,10 +110,12 @@ func (e *Engine) take(q int, b *inbox) {
 	}
 }
 
-// add adds changes to the sum.
-func (e *Engine) add(changes []byte) {
+// add adds changes of a rank to the sum. NaN stays in it.
+func (e *Engine) add(changes []byte, from int) {
 	e.srcs = append(e.srcs[:0], e.sum, changes)
-	reduce.FoldRuns(reduce.Sum, e.o.Runs(), e.own().lo, e.sum, e.srcs, nil, 0)
+	if reduce.FoldRuns(reduce.Sum, e.o.Runs(), e.own().lo, e.sum, e.srcs, nil, 0) == 1 {
+		e.from = reduce.Earlier(e.from, from)
+	}
 }
 
 // send pushes to part q what has not been, and publishes the part that this rank keeps.
@@ -125,7 +127,7 @@ func (e *Engine) send(q int) {
 	case more:
 		e.fail(s.out.Advance(e.core.own.clock))
 	case push && own:
-		e.add(last)
+		e.add(last, e.o.Rank())
 	case push:
 		e.fail(e.commit(q, last, e.core.own))
 	}

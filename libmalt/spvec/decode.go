@@ -11,6 +11,7 @@ type Update struct {
 
 	// Of the sender: what it counts in a mean.
 	Weight float64
+	Rank   int
 }
 
 // Decode reads message number seq for a reader that has read number read last.

@@ -30,6 +30,7 @@ type Folder struct {
 	count   []int32  // by row of the block: its operands, without the own; all 0 between blocks
 	weight  []float64
 	srcs    [][]byte // of a long row
+	ranks   []int    // of these
 	found   []uint32 // of rest
 	masks   []uint64 // of foldHalves
 	acc32   []float32
@@ -57,12 +58,16 @@ type job struct {
 // differ, of float64: weights of all updates or, where rows are long, of those
 // that mention the row. An operand of weight 0 takes no part in a mean. own is
 // aligned to its elements.
-func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, weight float64, updates []Update) {
+//
+// It returns the rank of the update that has brought NaN or infinity into a long row, or reduce.None:
+// other rows would have to be looked at once more.
+func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, weight float64, updates []Update) (from int) {
+	from = reduce.None
 	j := job{op: op, absent: absent, shape: s, us: updates, raw: own, before: before, ownIn: op != MeanReceived && op != Replace, own: weight}
 	if op == Mean || op == MeanReceived {
 		j.weights()
 		if len(j.us) == 0 && !j.ownIn || absent == Zero && j.divisor == 0 {
-			return
+			return from
 		}
 	}
 	switch {
@@ -70,7 +75,7 @@ func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, wei
 	case op == Replace:
 		j.replace(own)
 	case j.long():
-		foldLong(f, &j)
+		from = foldLong(f, &j)
 	case j.halves() && s.Elem == 8:
 		foldHalves(f, &j, view[float64](own))
 	case j.halves():
@@ -86,6 +91,7 @@ func (f *Folder) Fold(op Op, absent Absent, s Shape, own []byte, before int, wei
 	default:
 		f.acc32 = fold(f, &j, f.acc32, view[float32](own))
 	}
+	return from
 }
 
 // weights leaves out what weighs nothing and finds out whether the rest weighs
