@@ -31,6 +31,7 @@ type Now struct {
 	losses   atomic.Uint64 // how many there were
 	mark     words
 	place    words
+	slept    atomic.Uint64 // nanoseconds, in waits that are over
 }
 
 // NowMagic names the layout.
@@ -224,7 +225,7 @@ func (t *Trace) died(v View, ranks ...int) {
 type lateness struct {
 	begun uint64 // 0: nothing is recorded
 	ranks []int
-	shown bool
+	since uint64 // when it fell asleep; 0: it did not
 }
 
 // begin is for the start of a wait, and where it goes on after its caller has heard of it.
@@ -248,18 +249,19 @@ func (l *lateness) look(t *Trace, late []int) {
 // asleep shows the wait, once it sleeps: most last less than what that costs.
 func (l *lateness) asleep(t *Trace, late []int) {
 	putRanks(t.late[:], late)
-	if !l.shown {
-		l.shown = true
-		t.since.Store(t.clock())
+	if l.since == 0 {
+		l.since = t.clock()
+		t.since.Store(l.since)
 	}
 }
 
 func (l *lateness) end(t *Trace) {
-	if l.shown {
+	if l.since != 0 {
 		t.since.Store(0)
+		t.slept.Add(t.clock() - l.since)
 	}
 	if len(l.ranks) > 0 {
 		t.Record(l.begun, EventWait, l.ranks, 0, "")
 	}
-	l.begun, l.ranks, l.shown = 0, l.ranks[:0], false
+	l.begun, l.ranks, l.since = 0, l.ranks[:0], 0
 }

@@ -42,9 +42,11 @@ h1 { font-size: 1.4rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem
 .exchange { background: var(--exchange) } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 td, th { padding: 2px 6px; text-align: right; font-weight: normal; border: 1px solid var(--line); min-width: 1.2em }
 th { color: var(--soft) } .facts td, .facts th { text-align: left; vertical-align: top }
+.facts th { overflow-wrap: normal }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 1rem }
 .wide td, .wide th, .keys span { white-space: nowrap }
-svg { width: 100%; max-width: 600px; height: auto; color: var(--ink) } svg text { fill: var(--soft); font-size: 13px }
+svg { width: 100%; max-width: 600px; height: auto; overflow: visible; color: var(--ink) }
+svg text { fill: var(--soft); font-size: 13px }
 @media (max-width: 600px) { svg text { font-size: 20px } }
 """
 

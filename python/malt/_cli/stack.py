@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
     width = columns(1, top.NARROW)
     for job, ranks in jobs.items():
         print("\n".join([top.title(job, ranks, width), *_shown(ranks, answers)]))
-        print("".join(f"{folded(cause, width)}\n" for cause in top.causes(ranks)))
+        print("".join(f"{folded(cause, width)}\n" for cause in top.causes(ranks, {})))
     return 0
 
 

@@ -38,6 +38,9 @@ _OF_JOB = ("job", "size", "command", "at", "doing")
 LONG = 1.0
 """Seconds from which a wait has a line of its own."""
 
+OFTEN = 0.2
+"""The part of its time from which a rank's shorter waits have one."""
+
 name = Kind("malt top", "rank").name
 
 Jobs = Mapping[str, Sequence[seen.Rank]]
@@ -128,12 +131,16 @@ def chosen(job: str | None, refuse: Callable[..., Any]) -> Jobs:
     return found
 
 
-def _rates(rank: seen.Rank, before: Jobs) -> tuple[float, float]:
-    """Return syncs and bytes per second since the last look."""
+def _rates(rank: seen.Rank, before: Jobs) -> tuple[float, float, float]:
+    """Return syncs, bytes and seconds of waiting per second since the last look."""
     for old in before.get(rank.job, ()):
-        if old.pid == rank.pid and rank.at > old.at:
-            return (rank.syncs - old.syncs) / (rank.at - old.at), (rank.bytes - old.bytes) / (rank.at - old.at)
-    return 0.0, 0.0
+        if old.pid == rank.pid and (took := rank.at - old.at) > 0:
+            return (
+                (rank.syncs - old.syncs) / took,
+                (rank.bytes - old.bytes) / took,
+                min(max(0.0, (rank.slept - old.slept) / took), 1.0),
+            )
+    return 0.0, 0.0, 0.0
 
 
 def missing(ranks: Sequence[seen.Rank]) -> list[int]:
@@ -147,8 +154,8 @@ def missing(ranks: Sequence[seen.Rank]) -> list[int]:
 def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]:
     rows = []
     for rank in ranks:
-        syncs, sent = _rates(rank, before)
-        facts = {**rank._asdict(), "syncs_per_second": syncs, "bytes_per_second": sent}
+        syncs, sent, waits = _rates(rank, before)
+        facts = {**rank._asdict(), "syncs_per_second": syncs, "bytes_per_second": sent, "waiting_per_second": waits}
         rows.append({key: value for key, value in facts.items() if key not in _OF_JOB})
         if rank.loss is not None and not math.isfinite(rank.loss):
             rows[-1]["loss"] = str(rank.loss)
@@ -159,14 +166,14 @@ def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]
         "host": os.uname().nodename,
         "ranks": rows,
         "missing": missing(ranks),
-        "causes": list(causes(ranks)),
+        "causes": list(causes(ranks, before)),
     }
 
 
 def _table(now: Jobs, before: Jobs, width: int) -> Iterator[str]:
     for job, ranks in now.items():
         yield title(job, ranks, width)
-        for cause in causes(ranks):
+        for cause in causes(ranks, before):
             yield from folded(cause, width).split("\n")
         if marks := {rank.mark for rank in ranks if rank.mark}:
             yield f"mark: {', '.join(sorted(marks))}"[:width]
@@ -193,7 +200,7 @@ def title(job: str, ranks: Sequence[seen.Rank], width: int) -> str:
 
 
 def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
-    syncs, sent = _rates(rank, before)
+    syncs, sent, _ = _rates(rank, before)
     state = rank.state
     if rank.waits_for and state == "waiting":
         state = f"waits for {name(rank.waits_for).partition(' ')[2]}"
@@ -212,7 +219,7 @@ def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
     )
 
 
-def causes(ranks: Sequence[seen.Rank]) -> Iterator[str]:
+def causes(ranks: Sequence[seen.Rank], before: Jobs) -> Iterator[str]:
     """Yield a sentence on each thing that keeps ranks from going on."""
     by_number = {rank.rank: rank for rank in ranks}
     if ranks[0].near and (gone := missing(ranks)):
@@ -231,12 +238,16 @@ def causes(ranks: Sequence[seen.Rank]) -> Iterator[str]:
     for late, waiting in waits.items():
         longest = _span(max(rank.waited for rank in waiting))
         where = f", in {waiting[0].place}" if waiting[0].place else ""
-        verb = "wait" if len(waiting) > 1 else "waits"
-        yield f"{name([rank.rank for rank in waiting])} {verb} for {name(late)} since {longest}{where}"
+        verb = "have" if len(waiting) > 1 else "has"
+        yield f"{name([rank.rank for rank in waiting])} {verb} waited {longest} for {name(late)}{where}"
     for late_rank in sorted({rank for late in waits for rank in late}):
         other = by_number.get(late_rank)
         if other is not None and other.state != "stopped" and other.place:
             yield f"rank {late_rank} is {other.state}; its last call: {other.place}"
+    often = {rank.rank: (share, set(rank.late)) for rank in ranks if (share := _rates(rank, before)[2]) >= OFTEN}
+    if often and not waits and (slow := set.intersection(*(late for _, late in often.values())) - often.keys()):
+        share = sum(share for share, _ in often.values()) / len(often)
+        yield f"{name(often)} wait{'s'[: len(often) == 1]} {share:.0%} of the time for {name(slow)}"
 
 
 def _span(seconds: float) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 __all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs"]
 
 MAGIC = 0x31574F4E544C414D
-WORDS = 91  # of the page: see core.Now
+WORDS = 92  # of the page: see core.Now
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
@@ -43,6 +43,8 @@ class Rank(NamedTuple):
     state: str
     waits_for: list[int]
     waited: float  # seconds, asleep in its call
+    slept: float  # the same, of all its calls
+    late: list[int]  # the ranks that it slept for last
     syncs: int
     bytes: int
     clock: int
@@ -133,7 +135,9 @@ def _described(pid: str, fd: int) -> Rank | None:
         del arguments[0]
     now = time.monotonic()
     activity, clock = page[8] >> 60, page[8] & (1 << 40) - 1
-    waits_for = _set(page[16:32]) if page[14] and activity else []
+    late = _set(page[16:32])
+    waits_for = late if page[14] and activity else []
+    waited = max(0.0, now - page[14] / 1e9) if waits_for else 0.0
     kernel = status["State"].split()[0]
     if kernel in "Tt":
         state = "stopped"
@@ -154,7 +158,9 @@ def _described(pid: str, fd: int) -> Rank | None:
         doing=page[8],
         state=state,
         waits_for=waits_for,
-        waited=max(0.0, now - page[14] / 1e9) if waits_for else 0.0,
+        waited=waited,
+        slept=page[91] / 1e9 + waited,
+        late=late,
         syncs=page[9],
         bytes=page[10],
         clock=clock,
