@@ -131,6 +131,8 @@
  *     sparse=       false: a scatter sends the whole vector
  *                   model, gradient: it sends some rows; see "Sparse
  *                   vectors"                                             [false]
+ *     filter=       dvf:D  dvf:D:U  dvf-l2:D  top:P%: with sparse=model, rows
+ *                   that have changed little are held back        [none is held back]
  */
 #ifndef MALT_H
 #define MALT_H
@@ -564,6 +566,14 @@ malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, i
  * folded. In notify-ack, gather before a barrier: a barrier counts updates as seen,
  * and their rows are not sent again until they change.
  *
+ * filter= holds back rows of sparse=model that have changed little, until they have changed more. At
+ * the sender's clock t, dvf:D sends a row of which an element is more than D/sqrt(t) away from what was
+ * sent last. dvf:D:U takes U instead of D while a receiver has not folded the last update that was meant
+ * for it. dvf-l2:D holds back the smallest changes, whose squares add up to at most D*D*d/t in a vector
+ * of d elements: of all ways to hold back so much it sends the fewest rows. top:P% sends the P % of the
+ * rows that are farthest away. A row with NaN is always sent, and so are rows that you name. D = 0 and
+ * top:100% hold nothing back. malt_vector_allreduce sends what is held back.
+ *
  * sparse=gradient sends the rows that are not zero. A missing row counts as zero, so
  * a fold has the same result as with whole vectors. If so many rows are not zero
  * that the whole vector is cheaper, it is sent.
@@ -605,8 +615,8 @@ malt_status malt_object_configure(malt_handle o, const char *options, int64_t ti
  * ranks. */
 malt_status malt_object_clock(malt_handle o, uint64_t *clock);
 
-/* name= and the present options, in the grammar above; start and sparse only if they
- * are not the default. Copies at most cap bytes with a final 0; *need is the size of
+/* name= and the present options, in the grammar above; start, sparse and filter only if
+ * they are not the default. Copies at most cap bytes with a final 0; *need is the size of
  * the whole text. */
 malt_status malt_object_describe(malt_handle o, char *text, uint64_t cap, uint64_t *need);
 

@@ -16,6 +16,7 @@ import (
 	"malt/internal/explore"
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
+	"malt/libmalt/filter"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/route/hosts"
@@ -147,7 +148,7 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 			all[r] = carried(v, p, all, log)
 			continue
 		}
-		b, _ := boxes.New(&s.Member, nil, codec.Dense, spvec.Shape{}, reduce.Mean)
+		b, _ := boxes.New(&s.Member, nil, codec.Dense, filter.Filter{}, spvec.Shape{}, reduce.Mean)
 		s.way, s.Body = b, b
 		w.job.Hosts = p.hosts()
 		if m.sparse != codec.Dense {

@@ -124,6 +124,10 @@ func (w *World) lasts(m mode) error {
 	case m.fold.Changes() && m.Graph.OfChanges() && w.job.Tape != nil:
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s can be neither recorded nor replayed", m.fold, m.Graph).
 			Try("Take graph=all, or leave MALT_RECORD and MALT_REPLAY out.")
+	case m.filter.Asks() && w.job.Tape != nil:
+		return say.Errorf(ErrUnsupported, "filter=%s can be neither recorded nor replayed", m.filter).
+			At("what it holds back depends on when receivers fold").
+			Try("Take a filter with one number, or leave MALT_RECORD and MALT_REPLAY out.")
 	case m.keyed && w.job.Survives():
 		return say.Errorf(ErrUnsupported, "a vector with ids cannot go on when ranks die").
 			At("a dead rank's rows are lost, and its part of the others'").Try("Take on_death=stop, the default.")

@@ -8,6 +8,8 @@ import (
 	"malt/internal/say"
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
+	"malt/libmalt/filter"
+	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/rule"
 )
@@ -55,6 +57,7 @@ type mode struct {
 	fold              reduce.Op
 	startOwn          bool
 	sparse            codec.Kind
+	filter            filter.Filter
 	keyed             bool // its rows have ids, which no option says
 }
 
@@ -106,6 +109,10 @@ var options = []struct {
 		m.sparse, err = codec.Parse(value)
 		return err
 	}},
+	{"filter", newVector, filter.Names(), func(m *mode, value string, _ int) (err error) {
+		m.filter, err = filter.Parse(value)
+		return err
+	}},
 }
 
 // Names are the values of those options of vectors that have few, by option.
@@ -150,7 +157,7 @@ func (m mode) with(text string, size int, of takers) (mode, error) {
 		return nil
 	})
 	if err == nil {
-		err = m.checkFold(old, of)
+		err = core.FirstOf(m.checkFold(old, of), m.checkFilter())
 	}
 	changed := m.Graph != old.Graph || m.allowDisconnected != old.allowDisconnected
 	if err == nil && changed && !m.allowDisconnected {
@@ -186,12 +193,24 @@ func (m mode) checkFold(old mode, of takers) error {
 		return refused("consistency=bsp on "+graph, "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike, or graph=all.")
 	case m.Rule.Kind == rule.NotifyAck:
 		return refused("consistency="+m.Rule.String(), "there no update is overwritten, so sum loses nothing either", "Take consistency=bsp, ssp:2 or async, or fold=sum.")
+	case m.filter.Kind != filter.None:
+		return refused("filter="+m.filter.String(), "a total of changes is sent as a whole", "Leave filter out, or take fold=mean with sparse=model.")
 	case m.sparse != codec.Dense:
 		return refused("sparse="+m.sparse.String(), "a total of changes is sent as a whole", "Leave sparse out, or take fold=mean or sum.")
 	case m.startOwn:
 		return refused("start=own", "changes are added to values that are the same on all ranks", "Take start=same.")
 	}
 	return nil
+}
+
+// checkFilter refuses a filter where no row can be held back.
+func (m mode) checkFilter() error {
+	if m.filter.Kind == filter.None || m.sparse == codec.Model {
+		return nil
+	}
+	return say.Errorf(ErrInvalid, "filter=%s goes with sparse=model, got sparse=%s", m.filter, m.sparse).
+		At("a filter holds back rows that have changed little, until they have changed more").
+		Try("Make the vector with sparse=model, or leave filter out.")
 }
 
 // agreed is the part of m that all ranks must have alike: a fold other than that of changes, and of
@@ -206,6 +225,9 @@ func (m mode) agreed() string {
 	}
 	if m.sparse != codec.Dense {
 		s += " sparse=" + m.sparse.String()
+	}
+	if m.filter.Kind != filter.None {
+		s += " filter=" + m.filter.String()
 	}
 	if m.fold.Changes() || m.keyed {
 		s += " fold=" + m.fold.String()

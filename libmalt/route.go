@@ -118,7 +118,8 @@ func (o *Object) travel(v *Vector, rows spvec.Shape, bytes int) error {
 			return nil
 		}
 	}
-	b, err := boxes.New(&o.Member, runs, o.mode.Load().sparse, rows, o.mode.Load().fold)
+	m := o.mode.Load()
+	b, err := boxes.New(&o.Member, runs, m.sparse, m.filter, rows, m.fold)
 	o.way, o.Body = b, b
 	if err != nil || v == nil {
 		return err

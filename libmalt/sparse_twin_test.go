@@ -1,9 +1,11 @@
 package libmalt_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -25,6 +27,8 @@ type twin struct {
 	graph          *graphs.Graph
 	mode           string
 	depth, slack   int
+	filter         string
+	d, u           float64 // its numbers
 
 	values [][]float32 // by rank, as they should be
 	sent   [][]float32 // by rank: each row as it was sent last
@@ -33,6 +37,7 @@ type twin struct {
 	boxes  [][][]snapshot // from, to: newest, or queue
 	read   [][]int        // to, from: number of the message folded last
 	seen   [][]int        // to, from: of the message taken last
+	meant  [][]int        // to, from: of the message meant for it last
 }
 
 type snapshot struct {
@@ -43,9 +48,9 @@ type snapshot struct {
 }
 
 func (w *twin) forget() {
-	w.boxes, w.read, w.seen = make([][][]snapshot, w.n), make([][]int, w.n), make([][]int, w.n)
+	w.boxes, w.read, w.seen, w.meant = make([][][]snapshot, w.n), make([][]int, w.n), make([][]int, w.n), make([][]int, w.n)
 	for r := range w.n {
-		w.boxes[r], w.read[r], w.seen[r] = make([][]snapshot, w.n), make([]int, w.n), make([]int, w.n)
+		w.boxes[r], w.read[r], w.seen[r], w.meant[r] = make([][]snapshot, w.n), make([]int, w.n), make([]int, w.n), make([]int, w.n)
 		clear(w.change[r])
 	}
 }
@@ -53,13 +58,17 @@ func (w *twin) forget() {
 // scatter is rank r's, of rows that are named (nil: found), to some.
 func (w *twin) scatter(r int, rows []int64, to []int) {
 	w.clock[r]++
+	goes := w.goes(r, to)
 	for row := range w.rows {
-		if at := row * w.width; slices.Contains(rows, int64(row)) || rows == nil && !slices.Equal(w.values[r][at:at+w.width], w.sent[r][at:at+w.width]) {
+		if at := row * w.width; slices.Contains(rows, int64(row)) || rows == nil && goes[row] {
 			copy(w.sent[r][at:at+w.width], w.values[r][at:at+w.width])
 			w.change[r][row] = w.clock[r]
 		}
 	}
-	values := slices.Clone(w.values[r])
+	values := slices.Clone(w.sent[r])
+	if !w.model {
+		copy(values, w.values[r])
+	}
 	if !w.model && rows != nil {
 		for row := range w.rows {
 			if !slices.Contains(rows, int64(row)) {
@@ -69,6 +78,9 @@ func (w *twin) scatter(r int, rows []int64, to []int) {
 	}
 	for _, q := range w.graph.AllReceivers(r) {
 		s := snapshot{w.clock[r], w.clock[r], values, slices.Clone(w.change[r]), !slices.Contains(to, q)}
+		if !s.empty {
+			w.meant[q][r] = s.number
+		}
 		switch {
 		case w.depth > 0:
 			w.boxes[r][q] = append(w.boxes[r][q], s)
@@ -76,6 +88,48 @@ func (w *twin) scatter(r int, rows []int64, to []int) {
 			w.boxes[r][q] = []snapshot{s}
 		}
 	}
+}
+
+// goes tells, by rows, which have changed and are not held back, with receivers to.
+func (w *twin) goes(r int, to []int) []bool {
+	goes := make([]bool, w.rows)
+	var far []float64 // by row; squares of dvf-l2
+	for row := range w.rows {
+		most, square := 0.0, 0.0
+		for at := row * w.width; at < (row+1)*w.width; at++ {
+			d := math.Abs(float64(w.values[r][at] - w.sent[r][at]))
+			goes[row] = goes[row] || d > 0
+			most, square = max(most, d), square+d*d
+		}
+		if w.filter == "dvf-l2" {
+			most = square
+		}
+		far = append(far, most)
+	}
+	t, d := float64(w.clock[r]), w.d
+	for _, q := range to {
+		if w.u > 0 && w.read[q][r] < w.meant[q][r] {
+			d = w.u
+		}
+	}
+	// From the smallest on, and of equal ones the first.
+	order, sum := make([]int, w.rows), 0.0
+	for row := range order {
+		order[row] = row
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(far[a], far[b]) })
+	for i, row := range order {
+		sum += far[row]
+		switch w.filter {
+		case "dvf":
+			goes[row] = goes[row] && far[row] > d/math.Sqrt(t)
+		case "dvf-l2":
+			goes[row] = goes[row] && sum > d*d*float64(w.rows*w.width)/t
+		case "top":
+			goes[row] = goes[row] && i >= w.rows-int(math.Ceil(d*float64(w.rows)/100))
+		}
+	}
+	return goes
 }
 
 // gather is rank r's; the messages that are there are taken.
@@ -180,12 +234,22 @@ func TestSparseIsItsTwin(t *testing.T) {
 
 func playTwin(t *testing.T, n int, seed uint64, kind, mode, graph, fold string) {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
-	what := fmt.Sprintf("n %d, seed %d, sparse=%s consistency=%s graph=%s fold=%s", n, seed, kind, mode, graph, fold)
+	options := fmt.Sprintf("graph=%s consistency=%s fold=%s sparse=%s", graph, mode, fold, kind)
+	f := []string{"", "dvf:30", "dvf-l2:20", "top:20%", "dvf:20:60"}[r.IntN(5)]
+	if kind == "model" && f != "" {
+		options += " filter=" + f
+	}
+	what := fmt.Sprintf("n %d, seed %d, %s", n, seed, options)
 	w := &twin{n: n, rows: 1 + r.IntN(30), width: []int{1, 3, 20}[r.IntN(3)], model: kind == "model", fold: fold, mode: mode}
 	if _, err := fmt.Sscanf(mode, "notify-ack:%d", &w.depth); err != nil {
 		w.depth = 0
 	}
 	_, _ = fmt.Sscanf(mode, "ssp:%d", &w.slack)
+	if kind == "model" {
+		name, numbers, _ := strings.Cut(f, ":")
+		w.filter = name
+		_, _ = fmt.Sscanf(numbers, "%g:%g", &w.d, &w.u)
+	}
 	var err error
 	if w.graph, err = graphs.Parse(graph, n); err != nil {
 		t.Fatal(err)
@@ -216,8 +280,7 @@ func playTwin(t *testing.T, n int, seed uint64, kind, mode, graph, fold string) 
 		if worlds[i], err = libmalt.NewWorld(ctx, ts[i], libmalt.Config{}); err != nil {
 			return err
 		}
-		vs[i], err = worlds[i].NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: w.rows * w.width, Row: w.width}}, "v",
-			fmt.Sprintf("graph=%s consistency=%s fold=%s sparse=%s", graph, mode, fold, kind))
+		vs[i], err = worlds[i].NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: w.rows * w.width, Row: w.width}}, "v", options)
 		return err
 	})
 	if t.Failed() {

@@ -5,6 +5,7 @@ import (
 
 	"malt/graphs"
 	"malt/libmalt/codec"
+	"malt/libmalt/filter"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/rule"
@@ -47,14 +48,14 @@ type Boxes struct {
 }
 
 // New is for an object of these elements, or of bytes. Abandon it after an error, too.
-func New(m *core.Member, runs []reduce.Run, kind codec.Kind, rows spvec.Shape, fold reduce.Op) (*Boxes, error) {
+func New(m *core.Member, runs []reduce.Run, kind codec.Kind, f filter.Filter, rows spvec.Shape, fold reduce.Op) (*Boxes, error) {
 	b := &Boxes{Member: m, Route: core.BoxesOnly{}, runs: runs}
 	var c codec.Codec
 	var err error
 	if fold.Changes() {
 		c, err = codec.NewChanges(m, runs, fold)
 	} else {
-		c, err = codec.New(kind, m, rows)
+		c, err = codec.New(kind, m, rows, f)
 	}
 	b.Uses(c)
 	return b, err

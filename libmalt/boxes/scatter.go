@@ -155,7 +155,7 @@ func (o *scattering) advance() (bool, error) {
 		}
 		start := time.Now()
 		stamp := rdma.Stamp{Clock: clock, Weight: o.weight, Tag: b.era}
-		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.sentTo(), Out: out, Queue: b.queues(), Weight: o.weight}
+		m := codec.Message{Bytes: o.n, To: o.to, Readers: b.ch.sentTo(), Out: out, Queue: b.queues(), Weight: o.weight, Clock: clock}
 		if m.To == nil {
 			m.To = m.Readers
 		}

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"malt/internal/say"
+	"malt/libmalt/filter"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
@@ -58,6 +59,7 @@ type Message struct {
 	Out     rdma.Outbox
 	Queue   bool // nothing is overwritten
 	Weight  float64
+	Clock   uint64
 }
 
 // Update is one received payload.
@@ -75,13 +77,14 @@ type Update struct {
 	whole bool   // Whole has been made
 }
 
-// New is the codec of m, whose memory is there. Close it where it is not used, too.
-func New(kind Kind, m *core.Member, shape spvec.Shape) (Codec, error) {
+// New is the codec of m, whose memory is there; f is for that of a model. Close it where it is
+// not used, too.
+func New(kind Kind, m *core.Member, shape spvec.Shape, f filter.Filter) (Codec, error) {
 	r := rows{m: m, shape: shape}
 	switch kind {
 	case Model:
 		shadow, err := m.Job.T.Map(max(shape.Bytes(), 1))
-		return &model{rows: r, shadow: shadow, sent: make([]uint64, m.Job.Size)}, err
+		return &model{rows: r, shadow: shadow, sent: make([]uint64, m.Job.Size), filter: f}, err
 	case Gradient:
 		return &gradient{rows: r}, nil
 	}

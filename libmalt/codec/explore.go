@@ -25,4 +25,4 @@ var ScratchOfChanges = []string{"dense", "runs", "op", "mapped", "sums", "Runs",
 
 // Scratch are the fields of a codec that are always written before they are read, or that
 // are not its own.
-var Scratch = []string{"m", "found", "us", "values", "wholes", "folder", "spare", "ages"}
+var Scratch = []string{"m", "found", "us", "values", "wholes", "folder", "spare", "ages", "filter", "far"}

@@ -2,7 +2,9 @@ package codec
 
 import (
 	"errors"
+	"slices"
 
+	"malt/libmalt/filter"
 	"malt/libmalt/spvec"
 )
 
@@ -15,7 +17,9 @@ type model struct {
 	rows
 	shadow []byte // each row as it was sent last, or agreed upon; mapped
 	ledger spvec.Ledger
-	sent   []uint64 // by rank, in queues: the last message meant for it
+	sent   []uint64 // by rank, in queues and for a filter that asks: the last message meant for it
+	filter filter.Filter
+	far    []float64 // room for what the filter judges
 }
 
 func (p *model) Repeats() bool { return true }
@@ -40,7 +44,14 @@ func (p *model) Renewed() {
 }
 
 func (p *model) Encode(slot []byte, m Message) (int, spvec.Kind, error) {
-	rows := p.due(func(rows []uint32) []uint32 { return spvec.Changed(rows, p.shape, p.m.Data, p.shadow) })
+	rows := p.due(func(rows []uint32) []uint32 {
+		rows = spvec.Changed(rows, p.shape, p.m.Data, p.shadow)
+		if !p.filter.On() {
+			return rows
+		}
+		p.far = spvec.Far(p.far, p.filter.Measure(), p.shape, p.m.Data, p.shadow, rows)
+		return p.filter.Due(rows, p.far, p.shape, m.Clock, p.filter.Asks() && p.late(m))
+	})
 	seq := p.m.Head.Load() + 1
 	p.ledger.Drop(p.readBy(m, m.Readers, seq))
 	p.ledger.Add(rows, seq)
@@ -48,7 +59,7 @@ func (p *model) Encode(slot []byte, m Message) (int, spvec.Kind, error) {
 	if err := p.reserve(m, p.shape.Room(len(due), ages != nil), rows); err != nil {
 		return 0, 0, err
 	}
-	if m.Queue {
+	if m.Queue || p.filter.Asks() {
 		for _, r := range m.To {
 			p.sent[r] = seq
 		}
@@ -58,8 +69,17 @@ func (p *model) Encode(slot []byte, m Message) (int, spvec.Kind, error) {
 		return n, kind, nil
 	}
 	spvec.Remember(p.shape, p.shadow, p.m.Data, rows)
-	n, kind := spvec.Encode(slot, p.shape, p.m.Data, due, ages)
+	n, kind := spvec.Encode(slot, p.shape, p.shadow, due, ages) // not of data: a row may have moved on, and be held back
 	return n, kind, nil
+}
+
+// late tells whether a receiver of the message has not folded the last one that was meant
+// for it, and still will: one that is in a collective call, or has ended, is not waited for.
+func (p *model) late(m Message) bool {
+	return slices.ContainsFunc(m.To, func(r int) bool {
+		away, _ := p.m.Job.IsAway(r)
+		return m.Out.Acked(r) < p.sent[r] && !away
+	})
 }
 
 // readBy is the last message that all of readers have folded, or in queues, where

@@ -47,6 +47,7 @@ def test_the_names_are_those_of_the_library() -> None:
         "uneven": families(malt.typing.Uneven),
         "start": families(malt.typing.Start),
         "sparse": families(malt.typing.Sparse) | {"false"},
+        "filter": {"dvf", "dvf-l2", "top"},  # in Python any string: each has a number
         "allow_disconnected": {"false", "true"},  # in Python a bool
         "transport": families(malt.typing.Transport) - {"auto"},
     }

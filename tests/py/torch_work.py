@@ -258,7 +258,7 @@ def graphs_and_consistencies(r: int, n: int) -> None:
 @case
 def only_what_changed_travels(r: int, n: int) -> None:
     model = nn.Embedding(50, 16)
-    with malt.torch.Vector(model, sparse="model") as v:
+    with malt.torch.Vector(model, sparse="model", filter="dvf:0.1") as v:
         start = model.weight.detach().clone()
         with torch.no_grad():
             model.weight[r] += n

@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     consistency: Consistency
     fold: Fold
     sparse: Literal[False] | Sparse
+    filter: str | None
     uneven: Uneven | None
     start: Start
     name: str | None
@@ -99,6 +100,14 @@ class Vector(Exchange, Generic[Element]):
         ``"gradient"``: send the rows that are not zero. A missing row counts as zero, so the
         result is the same as with dense gradients. If sending all rows takes fewer bytes,
         all are sent.
+    filter : {"dvf:D", "dvf:D:U", "dvf-l2:D", "top:P%"}, optional
+        With ``sparse="model"``: hold rows back that have changed little, until they have
+        changed more. At clock t, ``dvf:D`` sends the rows of which an element is more than
+        D/√t away from what was sent last; ``dvf:D:U`` takes U instead of D while a receiver
+        has not folded the last update. ``dvf-l2:D`` sends the fewest rows such that what is
+        held back of all d elements has a length of at most D·√(d/t). ``top:P%`` sends the
+        P % of the rows that are farthest away. NaN and the rows that ``rows=`` names are
+        always sent, and `allreduce` sends all. With D = 0 nothing is held back.
     uneven : {"ok", "error"}, optional
         If a rank makes fewer steps, and is in a collective call, has ended or has closed
         the vector: whether `sync` and `gather` continue without it or raise a `StateError`.
@@ -147,7 +156,8 @@ class Vector(Exchange, Generic[Element]):
     MALT (Li, Kadav, Kruus, Ungureanu, EuroSys 2015), section 3 (vectors, scatter
     and gather); ``ssp`` is stale synchronous parallel (Ho et al., NIPS
     2013); ``notify-ack`` comes from MALT-2; rows with ids are the sparse allreduce of Zhao and
-    Canny (2013).
+    Canny (2013); ``dvf`` is the filter of Parameter Flow, ``dvf-l2`` solves the problem that its
+    paper poses.
 
     Examples
     --------
@@ -172,6 +182,7 @@ class Vector(Exchange, Generic[Element]):
         consistency: Consistency = "bsp",
         fold: Fold = "mean",
         sparse: Literal[False] | Sparse = False,
+        filter: str | None = None,
         uneven: Uneven | None = None,
         start: Start = "same",
         ids: npt.ArrayLike | None = None,
@@ -201,7 +212,8 @@ class Vector(Exchange, Generic[Element]):
         choose("uneven", uneven, get_args(Uneven))
         folds.check(fold)
         world.init()
-        text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, sparse=self._sparse)
+        sent = {"sparse": self._sparse, "filter": filter}
+        text = options(graph, consistency, fold=_built_in(fold), uneven=uneven, start=start, **sent)
         parts = [(s.shape, s.dtype, s.init) for s in self._specs]
         _lib.quicken(Vector, _sync, listeners)
         made, flat = _lib.new_vector(parts, name, text, None, row=row, ids=self._ids, wants=self._wants)
@@ -768,13 +780,19 @@ class Vector(Exchange, Generic[Element]):
         return self._sparse or False
 
     @property
+    def filter(self) -> str | None:
+        """Which changed rows are held back, or None for none."""
+        return self._described.get("filter")
+
+    @property
     def fold(self) -> Fold:
         """The vector's fold: a name, or your function."""
         return cast("Fold", self._described["fold"]) if self._own_fold is None else self._own_fold
 
     def __repr__(self) -> str:
         what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)
-        more = {"sparse": self._sparse} if self._sparse else {}
+        more = {"sparse": self._sparse, "filter": self.filter}
+        more = {option: value for option, value in more.items() if value}
         return self._repr(what, fold=self.fold, **more)
 
 

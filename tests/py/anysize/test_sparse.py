@@ -218,3 +218,22 @@ def test_world_of_one_is_serial(r: int, n: int) -> None:
                 assert v.sync(rows=[step] if step % 2 else None) == 0
             assert v.array.tobytes() == own.tobytes()
         assert f"sparse={kind!r}" in repr(v)
+
+
+@pytest.mark.parametrize("named", ["dvf:1", "dvf:1:4", "top:5%"])
+def test_a_filter_holds_back_what_has_changed_little(r: int, n: int, named: str) -> None:
+    with malt.Vector(ROWS, sparse="model", filter=named, fold="replace") as v:
+        assert v.filter == named
+        assert f"sparse='model', filter={named!r}" in repr(v)
+        large, small, others = slice(3 * r, 3 * r + 3), 30 + r, [q for q in range(n) if q != r]
+        v.array[large] = 5
+        v.array[small] = 0.5
+        v.sync()
+        assert all((v.array[3 * q : 3 * q + 3] == 5).all() for q in range(n))
+        assert (v.array[[30 + q for q in others]] == 0).all()
+        assert v.array[small] == 0.5
+        v.allreduce("max")
+        assert (v.array[30 : 30 + n] == 0.5).all()
+        assert v.scatter() == (n - 1) * 8
+    with malt.Vector(ROWS, sparse="model") as v:
+        assert v.filter is None
