@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence import counted, sparse
+from evidence import filters, sparse
 from evidence.__main__ import PROGRAMS
 from evidence.shown import claims, kept
 
@@ -36,16 +36,38 @@ def test_it_lists_and_shows() -> None:
     assert shown.rstrip().endswith("holds")
 
 
-@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("P4", "it needs filter=")])
+@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("P6", "it needs trees")])
 def test_it_says_what_it_cannot_show(row: str, says: str) -> None:
     done = evidence(row)
     assert done.returncode != 0
     assert says in done.stderr
 
 
-@pytest.mark.parametrize("id", ["M1", "M17", "A3", "A10"])
+@pytest.mark.parametrize("id", ["M1", "M17", "A3", "A10", "P15", "P16"])
 def test_what_is_counted_is_what_is_kept(id: str) -> None:
-    assert counted.PROGRAMS[id]() == kept()[id]
+    assert PROGRAMS[id]() == kept()[id]
+
+
+def test_filters_send_less_at_the_same_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MALT_DATA", raising=False)
+    out = tmp_path / "found.json"
+    job = [sys.executable, "-m", "malt", "run", "-n", "3", "filtered.py", "dvf:0", "dvf:0.1", "dvf-l2:0.1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "examples")}
+    done = subprocess.run(
+        [*job, "--passes=1", f"--out={out}"],
+        cwd=Path(filters.__file__).parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    none, zero, dvf, length = json.loads(out.read_text())
+    assert zero == {**none, "filter": "dvf:0"}
+    assert dvf["loss"] == pytest.approx(none["loss"], rel=0.05)
+    assert length["up"] < dvf["up"] < none["up"] / 2
+    assert length["down"] < dvf["down"] < none["down"] / 2
 
 
 @pytest.mark.parametrize("what", ["sums", "pages"])
