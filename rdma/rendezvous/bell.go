@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"malt/rdma"
@@ -63,6 +64,10 @@ type Policy struct {
 // Who has slept through the whole of a sleep, and nobody has rung since, sleeps at
 // once: who waits for a rank that is stopped, in many short calls, keeps no core busy.
 // So does who has looked in vain mostLooks times, since others may ring for ever.
+//
+// Where mostLong waits in a row have slept for longer than they yield, the next one does not
+// yield: ranks that train come as late again, and to yield does not last until then. It only
+// takes processor time. A shorter wait has the next one yield.
 func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) error {
 	if !h.guard.Enter() {
 		return rdma.ErrClosed
@@ -73,12 +78,20 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 	sleeper, _ := ctx.(rdma.Sleeper)
 	var stop func() bool
 	watches := false // for processes that are ending
+	yields, long := p.Yield, &h.long[i]
+	if long.Load() >= mostLong {
+		p.Yield = 0
+	}
+	sleeps := false
 	for looks := 0; ; looks++ {
 		if looks >= mostLooks || silent.Load() == bell.Load() {
 			if step() {
 				return nil
 			}
 		} else if h.poll(ctx, p, step) {
+			if !sleeps && long.Load() > 0 {
+				long.Store(0)
+			}
 			return nil
 		}
 		// The end of ctx rings, but only who sleeps here needs that.
@@ -90,6 +103,10 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 			watches = true
 			h.exits.sleep()
 			defer h.exits.awake()
+		}
+		if !sleeps {
+			sleeps = true
+			defer slept(long, time.Now(), yields)
 		}
 		asleep := bell.Or(1) | 1
 		switch { // after the bit: who closes, and the end of ctx, rings afterwards
@@ -115,6 +132,19 @@ func (h *Host) Wait(ctx context.Context, i int, p Policy, step func() bool) erro
 // mostLooks is how often a wait looks without sleeping: for the ranks to come, and for what
 // they do then. What rings besides may be of no use.
 const mostLooks = 2
+
+// mostLong is how many long waits have the next one not yield. One or two may be those of a rank
+// that has lost its core for a moment.
+const mostLong = 3
+
+// slept counts a wait that began to sleep then.
+func slept(long *atomic.Uint32, then time.Time, yields time.Duration) {
+	if time.Since(then) > yields {
+		long.Add(1)
+	} else {
+		long.Store(0)
+	}
+}
 
 // late is a yield that went to more than other ranks that look, or fold: they give
 // the core back sooner, while another program keeps it for its slice of some

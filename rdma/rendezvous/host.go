@@ -40,6 +40,9 @@ type Host struct {
 	// silent is, for each bell of this rank, its value | 1 when a sleep last ended
 	// without a ring, or with the one at the end of the call's time.
 	silent [Bells]atomic.Uint64
+	// long is, for each bell of this rank, how many waits in a row have slept for longer than
+	// their Policy yields.
+	long [Bells]atomic.Uint32
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc

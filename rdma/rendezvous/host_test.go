@@ -499,6 +499,52 @@ func TestSilentBellIsNotLookedAt(t *testing.T) {
 	}
 }
 
+// ringing is a context that is rung in each sleep.
+type ringing struct {
+	context.Context
+	ring   func()
+	sleeps int
+}
+
+func (r *ringing) Sleep(*uint32, uint32) {
+	r.sleeps++
+	r.ring()
+}
+
+// A wait after some that have slept for longer than they yield does not yield, and the one
+// after it does.
+func TestLongWaitsDoNotYield(t *testing.T) {
+	h := meet(t, 2)[0]
+	ctx := &ringing{Context: within(t, 20*time.Second), ring: func() { h.Ring(h.BellID(1)) }}
+	wait := func(yield time.Duration) (looks int) { // before the first sleep
+		before := ctx.sleeps
+		err := h.Wait(ctx, 1, Policy{Yield: yield}, func() bool {
+			if ctx.sleeps == before {
+				looks++
+			}
+			return ctx.sleeps > before
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return looks
+	}
+	for range mostLong {
+		wait(1)
+	}
+	const least = 2 // at once, and behind the bit
+	if n := wait(time.Minute); n != least {
+		t.Errorf("looked %d times after %d long waits, not %d", n, mostLong, least)
+	}
+	if n := h.long[1].Load(); n != 0 {
+		t.Errorf("%d long waits count after one of less than a minute", n)
+	}
+	wait(1)
+	if err := h.Wait(ctx, 1, Policy{}, func() bool { return true }); err != nil || h.long[1].Load() != 0 {
+		t.Errorf("%v; %d long waits count after one that did not sleep", err, h.long[1].Load())
+	}
+}
+
 // Who is rung again and again for nothing looks a few times in all, not each time.
 func TestRingsForNothing(t *testing.T) {
 	h := meet(t, 1)[0]
