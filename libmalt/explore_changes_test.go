@@ -114,7 +114,7 @@ func (a *actor) law(all bool) {
 			a.t.Fail("rank %d had %d changes of rank %d, and has %d", a.w.job.Rank, a.upTo[i], i, upTo[i])
 		case all && !b.t.Dead() && upTo[i] < b.given[a.w.job.Calls()]:
 			a.t.Fail("after an allreduce rank %d has %d of %d changes of rank %d", a.w.job.Rank, upTo[i], b.given[a.w.job.Calls()], i)
-		case m.Kind != rule.Async && !b.t.Dead() && !strings.ContainsAny(a.play.scripts[i], "bAhHjc"):
+		case m.Kind != rule.Async && !b.t.Dead() && !strings.ContainsAny(strings.TrimRight(a.play.scripts[i], "b"), "bAhHjc"):
 			behind := uint64(0)
 			if k := upTo[i]; k < len(b.made) && b.made[k] <= clock {
 				behind = clock - b.made[k] + 1

@@ -29,8 +29,8 @@ type Engine struct {
 	era    uint64 // call that began it: only sums of the same one are added up
 	used   bool   // all ranks have made it
 	failed error  // of a pass
-	death  error  // of a rank that present was asked about
-	news   int    // by the last gather, and age
+	ranks  core.Presence
+	news   int // by the last gather, and age
 	age    uint64
 	late   []int
 	sums   [][]byte
@@ -75,7 +75,7 @@ func New(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) (*Engine, erro
 }
 
 func newEngine(o core.Object, g *graphs.Graph, bytes int) *Engine {
-	return &Engine{o: o, bytes: bytes, core: NewCore(g, o.Rank()), edges: make([]core.Edge, o.Size())}
+	return &Engine{o: o, bytes: bytes, core: NewCore(g, o.Rank()), ranks: core.NewPresence(o.Size()), edges: make([]core.Edge, o.Size())}
 }
 
 func (e *Engine) lay(mapped []byte, op reduce.Op) {
@@ -160,6 +160,7 @@ func (e *Engine) poll() bool {
 
 // pass takes what has come, and passes it on. It tells whether there was something.
 func (e *Engine) pass() (took bool) {
+	e.ranks.Look(e.o)
 	for i := range e.stages {
 		s := &e.stages[i]
 		for j := range s.boxes {
@@ -177,7 +178,7 @@ func (e *Engine) pass() (took bool) {
 				e.take(i, b)
 			}
 		}
-		if e.failed == nil && e.core.due(i, e.present) {
+		if e.failed == nil && e.core.due(i, e.ranks.Of) {
 			e.send(i)
 		}
 	}
@@ -248,17 +249,6 @@ func (e *Engine) held(before int) [][]byte {
 	return e.sums
 }
 
-// present tells whether to wait for a rank: it takes part; or it is done, and its last
-// changes have yet to come here, with clock closed.
-func (e *Engine) present(rank int) bool {
-	wait, dead := e.o.Missing(rank, nil)
-	if dead != nil {
-		e.death = dead
-		return false
-	}
-	return wait || e.o.Done(rank)
-}
-
 // Scatter adds the last changes to the total.
 func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
 	return core.Locked{Lock: &e.mu, Of: e.o, Method: "scatter", By: e, Do: func() (bool, error) {
@@ -276,14 +266,14 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		if err := core.FirstOf(e.failed, e.ahead()); err != nil {
 			return false, err
 		}
-		e.death = nil
-		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.present)
-		if e.death != nil || len(e.late) > 0 {
-			return false, e.death
+		e.ranks.Asked = nil
+		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.Of)
+		if e.ranks.Asked != nil || len(e.late) > 0 {
+			return false, e.ranks.Asked
 		}
 		start := time.Now()
 		e.o.Brought(e.totals.Apply(e.o.Array(), e.held(len(e.stages))), e.from)
-		e.news, e.age = e.core.gather(), e.core.age(clock, e.present)
+		e.news, e.age = e.core.gather(), e.core.age(clock, e.ranks.Of)
 		e.o.Folded(time.Since(start))
 		return true, nil
 	}}

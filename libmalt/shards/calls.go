@@ -9,17 +9,6 @@ import (
 	"malt/libmalt/reduce"
 )
 
-// present tells whether to wait for a rank: it takes part; or it is done, and its last
-// changes have yet to come here, with clock closed.
-func (e *Engine) present(rank int) bool {
-	wait, dead := e.o.Missing(rank, nil)
-	if dead != nil {
-		e.death = dead
-		return false
-	}
-	return wait || e.o.Done(rank)
-}
-
 // Scatter pushes what has changed, or what the keepers have no room for as soon as they have.
 func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
 	return core.Locked{Lock: &e.mu, Of: e.o, Method: "scatter", By: e, Do: func() (bool, error) {
@@ -37,10 +26,10 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		if err := core.FirstOf(e.failed, e.ahead(), e.kept()); err != nil {
 			return false, err
 		}
-		e.death = nil
-		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.present)
-		if e.death != nil {
-			return false, e.lost(e.death)
+		e.ranks.Asked = nil
+		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.Of)
+		if e.ranks.Asked != nil {
+			return false, e.lost(e.ranks.Asked)
 		}
 		if len(e.late) > 0 {
 			return false, nil
@@ -50,7 +39,7 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 			e.apply(q)
 		}
 		e.o.Brought(e.from, nil)
-		e.news, e.age = e.core.gather(), e.core.age(clock, e.present)
+		e.news, e.age = e.core.gather(), e.core.age(clock, e.ranks.Of)
 		e.o.Folded(time.Since(start))
 		return true, nil
 	}}

@@ -27,8 +27,8 @@ type Engine struct {
 	era    uint64        // call that began it: only what is of the same one counts
 	used   bool          // all ranks have made it
 	failed error         // of a pass
-	death  error         // of a rank that present was asked about
-	news   int           // by the last gather, and age
+	ranks  core.Presence
+	news   int // by the last gather, and age
 	age    uint64
 	late   []int
 	srcs   [][]byte
@@ -75,7 +75,7 @@ func New(o core.Object, keepers int, op reduce.Op, bytes int) (*Engine, error) {
 }
 
 func newEngine(o core.Object, keepers, bytes int) *Engine {
-	e := &Engine{o: o, edges: make([]core.Edge, o.Size())}
+	e := &Engine{o: o, ranks: core.NewPresence(o.Size()), edges: make([]core.Edge, o.Size())}
 	lines := max(1, (bytes+lineBytes-1)/lineBytes)
 	keepers = min(keepers, lines) // nobody keeps nothing
 	for q := range keepers {

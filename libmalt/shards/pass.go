@@ -48,6 +48,7 @@ func (e *Engine) poll() bool {
 
 // pass takes what has come, and sends what is due. It tells whether there was something.
 func (e *Engine) pass() (took bool) {
+	e.ranks.Look(e.o)
 	for q := range e.shards {
 		s := &e.shards[q]
 		for i := range s.in {
@@ -135,7 +136,7 @@ func (e *Engine) send(q int) {
 		clear(last)
 		e.fail(e.core.pushed(q))
 	}
-	if own && e.core.due(e.present) {
+	if own && e.core.due(e.ranks.Of) {
 		e.fail(e.commit(q, e.sum, reach{clock: e.o.Clock()}))
 		e.core.published()
 	}

@@ -73,11 +73,11 @@ var ofStages = []mutation{
 		caught: "TestExploreButterfly/allreduce", pkg: "libmalt", how: "waits for ever",
 	},
 	{
-		line:   "stages: a rank that is done is waited for no longer, though its last changes are on their way",
-		in:     "libmalt/butterfly.Engine.present",
-		old:    "$wait || $e.o.Done($rank)",
-		new:    "wait",
-		caught: "TestExploreButterfly/one_stage", pkg: "libmalt", how: "changes of rank",
+		line:   "stages: what has come is taken before it is looked which ranks are there",
+		in:     "libmalt/butterfly.Engine.pass",
+		old:    "$e.ranks.Look($e.o)",
+		new:    "defer e.ranks.Look(e.o)",
+		caught: "TestExploreButterfly/one_stage,_away", pkg: "libmalt", how: "changes of rank",
 	},
 	{
 		line:   "stages: a clock that a collective call has lifted counts as a change",

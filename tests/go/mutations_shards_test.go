@@ -130,9 +130,16 @@ var ofShards = []mutation{
 	},
 	{
 		line:   "shards: a rank that is done is waited for no longer, though its last changes are on their way",
-		in:     "libmalt/shards.Engine.present",
-		old:    "$wait || $e.o.Done($rank)",
+		in:     "libmalt/internal/core.Presence.Look",
+		old:    "$wait || $o.Done($r)",
 		new:    "wait",
 		caught: "TestExploreShards/slack", pkg: "libmalt", how: "changes of rank",
+	},
+	{
+		line:   "shards: what has come is taken before it is looked which ranks are there",
+		in:     "libmalt/shards.Engine.pass",
+		old:    "$e.ranks.Look($e.o)",
+		new:    "defer e.ranks.Look(e.o)",
+		caught: "TestExploreShards/away", pkg: "libmalt", how: "changes of rank",
 	},
 }
