@@ -24,7 +24,8 @@
 //	star          rank 0, and rank 0 to all others
 //	butterfly:AxB the others of its groups: A ranks in the first stage, B in the second; their
 //	              product is N. Without numbers these are the prime factors of N
-//	shards:K      the first K ranks, and these to all others; without a number all to all
+//	shards:K      the first K ranks, and these to all others; without a number all to all;
+//	              shards:K/D: these to D others, from which the rest have it in trees
 //	one-peer      one receiver of chord at each clock, in turn
 //	lists:1,2/2/0 the listed receivers: rank 0 to 1 and 2, rank 1 to 2, rank 2 to 0
 //

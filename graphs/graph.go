@@ -28,7 +28,7 @@ type Graph struct {
 
 	receivers, senders [][]int // otherwise; nil in a flat graph
 	degrees            []int   // of a butterfly: ranks of a group, by stage
-	keepers            int     // of shards: ranks that keep a part
+	keepers, fanout    int     // of shards: ranks that keep a part, and to how many a rank sends the sum of one
 }
 
 // Parse makes the graph that spec names, for size ranks. The package comment

@@ -22,7 +22,7 @@ func families() []family {
 		{"hypercube", "", hypercube, false},
 		{"star", "", star, false},
 		{"butterfly", "butterfly or butterfly:AxB, ranks per group in each stage", butterfly, true},
-		{"shards", "shards or shards:K, ranks that keep a part each", shards, true},
+		{"shards", "shards, shards:K or shards:K/D: K ranks keep a part each, and send it on to D each", shards, true},
 		{"one-peer", "", onePeer, false},
 		{"lists", "lists:1,2/2/0, the receivers of rank 0, of rank 1, and so on", parseLists, false},
 	}

@@ -1,6 +1,7 @@
 package graphs
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -31,9 +32,72 @@ func TestShardsJoinAllWithKeepers(t *testing.T) {
 	}
 }
 
+// The sum of each part reaches every rank in a tree, in as few steps as its width allows; the other
+// keepers pass it on where there are not enough ranks besides them. Where most ranks keep none, no rank passes on much more than
+// it receives, one copy of each part.
+func TestShardsInTrees(t *testing.T) {
+	for size := 1; size <= 18; size++ {
+		for keepers := 1; keepers <= size; keepers++ {
+			for fanout := 1; fanout <= 5; fanout++ {
+				g := parse(t, fmt.Sprintf("shards:%d/%d", keepers, fanout), size)
+				if again := parse(t, g.String(), size); g.Keepers() != keepers || again.String() != g.String() {
+					t.Fatalf("%s of %d: %d keepers", g, size, g.Keepers())
+				}
+				passed := make([]int, size) // parts
+				for q := range keepers {
+					for r, n := range checkTree(t, g, q, fanout) {
+						if r != q {
+							passed[r] += n
+						}
+						if r != q && n > 0 && r < keepers && size-keepers >= (size-2)/fanout {
+							t.Errorf("%s of %d: rank %d passes part %d on", g, size, r, q)
+						}
+					}
+				}
+				if most := slices.Max(passed); most > keepers+fanout+1 && size >= 4*keepers {
+					t.Errorf("%s of %d: ranks send on %v parts", g, size, passed)
+				}
+			}
+		}
+	}
+}
+
+// checkTree holds the tree of part q against what a tree has to be, and returns to how many others
+// each rank sends.
+func checkTree(t *testing.T, g *Graph, q, fanout int) []int {
+	t.Helper()
+	above := g.Above(q)
+	to := make([]int, g.Size())
+	deepest, full, room := 0, 0, 1 // ranks in the levels of a full tree of that depth
+	for r := range above {
+		depth, at := 0, r
+		for ; at != q && depth <= g.Size(); depth++ {
+			at = above[at]
+		}
+		if at != q {
+			t.Fatalf("%s of %d: rank %d has part %d from itself: %v", g, g.Size(), r, q, above)
+		}
+		if deepest = max(deepest, depth); r != q {
+			to[above[r]]++
+			if !slices.Contains(g.Receivers(above[r], 1), r) || !slices.Contains(g.Receivers(r, 1), q) {
+				t.Errorf("%s of %d: the graph lacks %d to %d, or %d to %d", g, g.Size(), above[r], r, r, q)
+			}
+		}
+	}
+	for range deepest {
+		full += room
+		room *= fanout
+	}
+	if above[q] != -1 || slices.Max(to) > fanout || deepest > 0 && g.Size() <= full {
+		t.Errorf("%s of %d: part %d has the tree %v, %d deep", g, g.Size(), q, above, deepest)
+	}
+	return to
+}
+
 func TestShardsAreRefused(t *testing.T) {
 	for spec, size := range map[string]int{
 		"shards:": 8, "shards:0": 8, "shards:9": 8, "shards:+1": 8, "shards:-1": 8, "shards:a": 8, "shards:1x2": 8, "shards:99999999999999999999": 8,
+		"shards:2/": 8, "shards:2/0": 8, "shards:/2": 8, "shards:2/+1": 8, "shards:2/40000": 8, "shards:9/2": 8, "shards:2/3/4": 8,
 	} {
 		_, err := Parse(spec, size)
 		wantError(t, err, "shards", "Write")
@@ -42,4 +106,6 @@ func TestShardsAreRefused(t *testing.T) {
 
 func TestGoldenShards(t *testing.T) {
 	golden(t, "shards-8.txt", parse(t, "shards:2", 8).Text())
+	golden(t, "shards-trees-8.txt", parse(t, "shards:2/3", 8).Text())
+	golden(t, "shards-trees-12.txt", parse(t, "shards:12/2", 12).Text())
 }

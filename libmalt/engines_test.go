@@ -22,7 +22,7 @@ func TestEngines(t *testing.T) {
 		{"shm", func(t *testing.T, n int) []rdma.Transport { return shared(t, n) }},
 		{"tcp", func(t *testing.T, n int) []rdma.Transport { return overTCP(t, n) }},
 	} {
-		for _, graph := range []string{"butterfly", "shards", "shards:1"} {
+		for _, graph := range []string{"butterfly", "shards", "shards:1", "shards:2/1"} {
 			for _, slack := range []int{0, 2} {
 				t.Run(fmt.Sprintf("%s, %s, ssp:%d", ranks.name, graph, slack), func(t *testing.T) {
 					routetest.Engine{

@@ -2,8 +2,10 @@ package libmalt_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +59,30 @@ func TestShardsBesideASlowRank(t *testing.T) {
 	}
 }
 
+// TestShardsWhoseKeeperGoesAway: a keeper that goes into a collective call, and has been waited for
+// before, publishes its part; in it there may be all that the others wait for. In virtual time.
+func TestShardsWhoseKeeperGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		check(t, run(t.Context(), inmem.New(3), func(ctx context.Context, w *libmalt.World) error {
+			v, array, err := numbers(ctx, w, 1, 0, "fold=sum-changes consistency=ssp:0 graph=shards:1")
+			if err != nil {
+				return err
+			}
+			short, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
+			if w.Rank() == 0 {
+				time.Sleep(time.Second)
+				return v.AllReduce(short, "sum-changes")
+			}
+			array[0]++
+			if _, err := v.Sync(short, 1); err != nil {
+				return err
+			}
+			return v.AllReduce(short, "sum-changes")
+		}))
+	})
+}
+
 // TestShardsServe: a keeper that closes the vector, or leaves the job, goes on until the others
 // have closed it, too, and the last changes of any rank that does arrive.
 func TestShardsServe(t *testing.T) {
@@ -100,29 +126,51 @@ func TestShardsServe(t *testing.T) {
 	}
 }
 
-// TestShardsLoseTheirKeeper: who keeps a part and dies ends the job, also where nobody waits.
+// TestShardsLoseTheirKeeper: the death of a rank that keeps a part, or passes it on to others through
+// others, ends the job, also where nobody waits.
 func TestShardsLoseTheirKeeper(t *testing.T) {
-	for _, consistency := range []string{"ssp:2", "async"} {
-		errs := jobErrors(t, 3, func(ctx context.Context, w *libmalt.World) error {
-			v, _, err := numbers(ctx, w, 3*lineOf, 0, "fold=sum-changes graph=shards:1 consistency="+consistency)
-			if err != nil {
-				return err
-			}
-			for {
-				if _, err := v.Sync(ctx, 1); err != nil {
+	for _, c := range []struct {
+		consistency, graph string
+		dies               int
+		last               int // who hears of it through the others
+		says               string
+	}{
+		{"ssp:2", "shards:1", 0, 1, "a part of the vector is lost with it"},
+		{"async", "shards:1", 0, 2, "a part of the vector is lost with it"},
+		{"async", "shards:1/1", 1, 3, "it passed on a part of the vector"}, // 0 to 1 to 2 to 3
+	} {
+		t.Run(c.consistency+", "+c.graph, func(t *testing.T) {
+			var gone atomic.Bool
+			heard := make(chan struct{}) // the others stay until then
+			errs := jobErrors(t, 4, func(ctx context.Context, w *libmalt.World) error {
+				v, _, err := numbers(ctx, w, 3*lineOf, 0, "fold=sum-changes graph="+c.graph+" consistency="+c.consistency)
+				if err != nil {
 					return err
 				}
-				if w.Rank() == 0 && v.Clock() == 3 {
-					w.Abort(rdma.HasFailed(0, "of this test"))
+				if w.Rank() == c.last {
+					defer close(heard)
+				}
+				for after := false; !after; {
+					after = gone.Load()
+					if _, err := v.Sync(ctx, 1); err != nil {
+						return err
+					}
+					if w.Rank() == c.dies && v.Clock() == 3 {
+						w.Abort(rdma.HasFailed(c.dies, "of this test"))
+						gone.Store(true)
+						break
+					}
+				}
+				if w.Rank() != c.last {
+					<-heard
 					return nil
 				}
+				return errors.New("did not hear of it")
+			})
+			if err := errs[c.last]; err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("rank %d: %v", c.last, err)
 			}
 		})
-		for r, err := range errs {
-			if r > 0 && (err == nil || !strings.Contains(err.Error(), "a part of the vector is lost with it")) {
-				t.Errorf("%s: rank %d: %v", consistency, r, err)
-			}
-		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"malt/rdma"
 )
@@ -29,6 +30,7 @@ type Loop struct {
 
 	mu    sync.Mutex // held while polls run
 	polls []*func() bool
+	runs  atomic.Bool // there are some
 }
 
 // New is for a rank; no goroutine runs yet.
@@ -52,6 +54,7 @@ func (l *Loop) Add(poll func() bool) (t rdma.Transport, remove func() error, err
 	own := &poll
 	l.mu.Lock()
 	l.polls = append(l.polls, own)
+	l.runs.Store(true)
 	l.mu.Unlock()
 	l.sub.Wake()
 	return l.sub, sync.OnceValue(func() error { return l.remove(own) }), nil
@@ -63,6 +66,7 @@ func (l *Loop) remove(own *func() bool) error {
 	l.mu.Lock()
 	l.polls = slices.DeleteFunc(slices.Clone(l.polls), func(p *func() bool) bool { return p == own })
 	last := len(l.polls) == 0
+	l.runs.Store(!last)
 	l.mu.Unlock()
 	if !last {
 		return nil
@@ -72,6 +76,17 @@ func (l *Loop) remove(own *func() bool) error {
 	err := l.sub.Close()
 	l.sub = nil
 	return err
+}
+
+// Runs tells whether there are polls; Wake has them called, for what rings another doorbell.
+func (l *Loop) Runs() bool { return l.runs.Load() }
+
+func (l *Loop) Wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.polls) > 0 {
+		l.sub.Wake()
+	}
 }
 
 // run is the goroutine.

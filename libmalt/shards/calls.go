@@ -2,6 +2,7 @@ package shards
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"malt/internal/say"
@@ -46,16 +47,10 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 }
 
 // apply makes part q of the array what its keeper has, and those of this rank's changes that are
-// not there yet. Before its first sum of an era come the values with which that began.
+// not there yet.
 func (e *Engine) apply(q int) {
-	s, sum := &e.shards[q], e.sum
-	if q != e.o.Rank() {
-		sum = e.totals.Start[s.lo:s.hi]
-		if b := &s.in[0]; b.has && b.held.Tag == e.era {
-			sum = b.held.Data[:s.bytes()]
-		}
-	}
-	e.srcs = append(e.srcs[:0], sum)
+	s := &e.shards[q]
+	e.srcs = append(e.srcs[:0], e.view(q))
 	if s.way != nil {
 		e.srcs = append(e.srcs, s.way)
 	}
@@ -63,30 +58,32 @@ func (e *Engine) apply(q int) {
 	e.totals.ApplyPart(e.o.Array(), s.lo, s.hi, e.srcs)
 }
 
-// kept is the error where a rank that keeps a part has gone: what it had is lost.
+// kept is the error where a rank that keeps a part, or through which its sum comes, has gone.
 func (e *Engine) kept() error {
-	for q := range e.shards {
-		gone := e.o.Transport().State(q)
-		switch dead := core.DeathIn(gone); {
-		case q == e.o.Rank() || gone == nil:
-		case dead == nil:
-			return say.Errorf(gone, "%s: rank %d has left, which keeps a part of the vector", e.o.Called("gather"), q).
-				Try("Have all ranks close the vector, or leave, at about the same time, or raise timeout=.")
-		default:
+	for _, r := range e.via {
+		gone := e.o.Transport().State(r)
+		if dead := core.DeathIn(gone); dead != nil {
 			return e.lost(dead)
+		}
+		if gone != nil {
+			return say.Errorf(gone, "%s: rank %d has left, from which others have a part of the vector", e.o.Called("gather"), r).
+				Try("Have all ranks close the vector, or leave, at about the same time, or raise timeout=.")
 		}
 	}
 	return nil
 }
 
-// lost is what the death of a rank means: what it kept has gone with it.
+// lost is what the death of a rank means: what it kept has gone with it, or no longer comes.
 func (e *Engine) lost(death error) error {
-	dead := core.DeathIn(death)
-	if dead == nil || dead.Rank >= len(e.shards) {
+	dead, what := core.DeathIn(death), "a part of the vector is lost with it"
+	switch {
+	case dead == nil || !slices.Contains(e.via, dead.Rank):
 		return death
+	case dead.Rank >= len(e.shards):
+		what = "it passed on a part of the vector"
 	}
 	dead = dead.During(e.o.Called("gather"))
-	dead.Err = fmt.Errorf("%w; a part of the vector is lost with it", dead.Err)
+	dead.Err = fmt.Errorf("%w; %s", dead.Err, what)
 	return dead
 }
 

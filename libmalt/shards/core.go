@@ -29,17 +29,18 @@ type part struct {
 	has    []reach // by rank: up to where its changes are in the sum; at a worker, in its view of it
 	pushed uint64  // at a worker: the clock of the last push
 
-	// At the keeper:
-	sent  []reach // what was in it when it was published last
-	hurry bool    // a rank has more to push, whose last push has not been published
+	// Where this rank publishes it, be it the keeper or a worker that passes its view on:
+	passes bool
+	sent   []reach // what was in it when it was published last
+	hurry  bool    // at the keeper: a rank has more to push, whose last push has not been published
 }
 
-// NewCore is for a rank of so many, of which the first parts keep a part each, where all are at
-// clock 0.
-func NewCore(rank, size, parts int) *Core {
-	c := &Core{rank: rank, parts: make([]part, parts), gathered: make([]uint64, size)}
+// NewCore is for a rank of so many, where all are at clock 0. It has as many parts as passes, which
+// tells of which ones it publishes the sum.
+func NewCore(rank, size int, passes []bool) *Core {
+	c := &Core{rank: rank, parts: make([]part, len(passes)), gathered: make([]uint64, size)}
 	for q := range c.parts {
-		c.parts[q] = part{has: make([]reach, size), sent: make([]reach, size)}
+		c.parts[q] = part{has: make([]reach, size), passes: passes[q], sent: make([]reach, size)}
 	}
 	return c
 }
@@ -99,7 +100,7 @@ func (c *Core) take(q int, sum []reach) error {
 	held := c.parts[q].has
 	for r, now := range sum {
 		if now.clock < held[r].clock || now.scatters < held[r].scatters {
-			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with %d changes of rank %d to clock %d, after %d to clock %d",
+			return say.Errorf(rdma.ErrCorrupt, "of part %d came a sum with %d changes of rank %d to clock %d, after %d to clock %d",
 				q, now.scatters, r, now.clock, held[r].scatters, held[r].clock)
 		}
 	}
@@ -107,13 +108,16 @@ func (c *Core) take(q int, sum []reach) error {
 	return nil
 }
 
-// due tells whether to publish the part that this rank keeps: the rank that is farthest behind
-// there, of those that are present, has come farther than when it was published last. So it is
-// published once for all of them, and nobody waits for one that is away. It is also published for
-// a rank that can push no more before, so that a slow rank keeps nobody's changes from the others.
-// Where nothing more comes of those that are present, any counts.
-func (c *Core) due(present func(rank int) bool) bool {
-	p := &c.parts[c.rank]
+// due tells whether to publish the sum of part q. A worker passes on each view that it takes. At the
+// keeper the rank that is farthest behind, of those that are present, has come farther than when the
+// sum was published last. So it is published once for all of them, and nobody waits for one that is
+// away. It is also published for a rank that can push no more before, so that a slow rank keeps
+// nobody's changes from the others. Where nothing more comes of those that are present, any counts.
+func (c *Core) due(q int, present func(rank int) bool) bool {
+	p := &c.parts[q]
+	if q != c.rank {
+		return p.passes && !slices.Equal(p.has, p.sent)
+	}
 	least, before := uint64(closed), uint64(closed)
 	for r := range p.has {
 		if present(r) {
@@ -126,9 +130,9 @@ func (c *Core) due(present func(rank int) bool) bool {
 	return p.hurry || least > before
 }
 
-// published says that the part has been, as things are.
-func (c *Core) published() {
-	p := &c.parts[c.rank]
+// published says that the sum of part q has been, as things are.
+func (c *Core) published(q int) {
+	p := &c.parts[q]
 	copy(p.sent, p.has)
 	p.hurry = false
 }
@@ -175,12 +179,13 @@ func (c *Core) gather() (ranks int) {
 }
 
 // needed appends to list the ranks for which this one, which has closed the vector, goes on: those
-// that keep a part in which its last changes are not, and those that may still push to its own.
+// that keep a part in which its last changes are not, and those that may still wait for a sum that
+// it publishes.
 func (c *Core) needed(list []int, gone func(rank int) bool) []int {
 	for r := range c.gathered {
 		keeps := r < len(c.parts) && c.parts[r].has[c.rank].clock != closed
-		pushes := c.rank < len(c.parts) && c.parts[c.rank].has[r].clock != closed
-		if r != c.rank && (keeps || pushes) && !gone(r) {
+		waits := slices.ContainsFunc(c.parts, func(p part) bool { return p.passes && p.has[r].clock != closed })
+		if r != c.rank && (keeps || waits) && !gone(r) {
 			list = append(list, r)
 		}
 	}

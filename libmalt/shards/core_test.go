@@ -14,6 +14,7 @@ import (
 // what it does:
 //
 //	> shards:2 of 3 is 0           a new rank 0 of three, of which two keep a part
+//	> shards:1 of 3 is 2, on 0     one that passes the sum of part 0 on
 //	> scatters 1                   at clock 1
 //	> push of 2: 1                 has come, for the part that this rank keeps
 //	> more of 2: 3                 its clock is 3, and not all has been pushed
@@ -90,7 +91,14 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		}
 		return
 	default:
-		*a = actor{c: NewCore(int(numbers[2]), int(numbers[1]), int(numbers[0]))}
+		passes := make([]bool, numbers[0])
+		for _, q := range numbers[3:] {
+			passes[q] = true
+		}
+		if numbers[2] < numbers[0] {
+			passes[numbers[2]] = true
+		}
+		*a = actor{c: NewCore(int(numbers[2]), int(numbers[1]), passes)}
 		return
 	}
 	for q := range a.c.parts {
@@ -105,9 +113,13 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		case more:
 			fmt.Fprintf(to, "tells %d of more up to %s\n", q, clocks(a.c.own))
 		}
-		if q == a.c.rank && a.c.due(a.present) {
-			a.c.published()
-			fmt.Fprintf(to, "publishes %s\n", clocks(a.c.parts[q].has...))
+		if a.c.due(q, a.present) {
+			a.c.published(q)
+			what := "publishes"
+			if q != a.c.rank {
+				what = "passes on"
+			}
+			fmt.Fprintf(to, "%s %s\n", what, clocks(a.c.parts[q].has...))
 		}
 	}
 }

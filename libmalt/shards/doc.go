@@ -16,9 +16,14 @@
 // publishes the sum. Otherwise it publishes once the slowest rank has pushed, since nobody can be
 // waiting before.
 //
+// On shards:K/D the sum of a part travels through a tree: the keeper publishes it for D workers,
+// and each worker that has others below it publishes its view, as it is, whenever it takes a new
+// one. Pushes go to the keeper at once. Another part has another tree (graphs.Above).
+//
 // The goroutine of package progress does all this for keepers and workers while their loops
 // compute. A rank that closes the vector pushes its last changes at a clock that nobody waits for;
-// a keeper goes on until all have closed it, or it leaves the job, which waits for that.
+// a rank that publishes a sum goes on until all have closed it, or it leaves the job, which waits
+// for that.
 //
 // # Files
 //
@@ -28,6 +33,7 @@
 // # Caveats
 //
 // Which changes of another rank are there differs from part to part, and the order in which they
-// were added with each run, until an allreduce. The part of a keeper that dies is lost. So a job
-// that goes on when ranks die cannot have such a vector.
+// were added with each run, until an allreduce. The part of a keeper that dies is lost, and no
+// rank takes over from one that passes a part on. So a job that goes on when ranks die cannot have
+// such a vector.
 package shards

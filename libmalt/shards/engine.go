@@ -3,9 +3,11 @@ package shards
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 
+	"malt/graphs"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -22,6 +24,7 @@ type Engine struct {
 	core   *Core
 	totals reduce.Totals // Last is what is to be pushed
 	shards []shard       // by part
+	via    []int         // ranks from which this one has the sums, at once or through others
 	sum    []byte        // of the part that this rank keeps: the values and all changes
 	from   int           // the rank that has brought NaN or infinity into it, as of Brought
 	era    uint64        // call that began it: only what is of the same one counts
@@ -36,18 +39,20 @@ type Engine struct {
 	edges  []core.Edge // what has not been counted yet
 }
 
-// shard is what a rank has of a part. The keeper publishes the sum, and has a push of each other
-// rank; these have it the other way round.
+// shard is what a rank has of a part.
 type shard struct {
-	lo, hi int // its bytes
-	out    rdma.Outbox
-	in     []inbox
-	way    []byte // at a worker: what was pushed last, in the outbox, until it is in the view
+	lo, hi int         // its bytes
+	push   rdma.Outbox // at a worker: to the keeper
+	sum    rdma.Outbox // to those below; nil: there are none
+	above  int         // the rank from which this one has the sum; -1: it keeps it
+	below  []int
+	in     []inbox // at the keeper of the pushes, at a worker of the sum
+	way    []byte  // at a worker: what was pushed last, in the outbox, until it is in the view
 }
 
 type inbox struct {
 	rdma.Inbox
-	held rdma.Update // the newest, of a keeper; of a worker one that is of a later era
+	held rdma.Update // the newest sum; of the pushes one that is of a later era
 	has  bool
 }
 
@@ -56,17 +61,18 @@ var _ core.Engine = (*Engine)(nil)
 // lineBytes is what parts are cut at: two ranks do not write to the same cache line.
 const lineBytes = 64
 
-// New is for a vector of this length, of which that many ranks keep a part each, with op, a fold of
-// changes.
-func New(o core.Object, keepers int, op reduce.Op, bytes int) (*Engine, error) {
-	e := newEngine(o, keepers, bytes)
+// New is for a vector of this length on g, with op, a fold of changes.
+func New(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) (*Engine, error) {
+	e := newEngine(o, g, bytes)
 	mapped, err := o.Transport().Map(e.memory())
 	if err != nil {
 		return nil, err
 	}
 	e.lay(mapped, op)
 	if e.sub, e.remove, err = o.Progress().Add(e.poll); err == nil {
-		err = e.publish()
+		err = e.boxes(func(q int, what string, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
+			return e.sub.Publish(context.Background(), e.boxName(q, what), spec, readers)
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Release())
@@ -74,14 +80,28 @@ func New(o core.Object, keepers int, op reduce.Op, bytes int) (*Engine, error) {
 	return e, nil
 }
 
-func newEngine(o core.Object, keepers, bytes int) *Engine {
+func newEngine(o core.Object, g *graphs.Graph, bytes int) *Engine {
 	e := &Engine{o: o, ranks: core.NewPresence(o.Size()), edges: make([]core.Edge, o.Size())}
 	lines := max(1, (bytes+lineBytes-1)/lineBytes)
-	keepers = min(keepers, lines) // nobody keeps nothing
+	keepers := min(g.Keepers(), lines) // nobody keeps nothing
+	passes := make([]bool, keepers)
 	for q := range keepers {
-		e.shards = append(e.shards, shard{lo: lines * q / keepers * lineBytes, hi: min(lines*(q+1)/keepers*lineBytes, bytes)})
+		above := g.Above(q)
+		s := shard{lo: lines * q / keepers * lineBytes, hi: min(lines*(q+1)/keepers*lineBytes, bytes), above: above[o.Rank()]}
+		for r, from := range above {
+			if from == o.Rank() {
+				s.below = append(s.below, r)
+			}
+		}
+		for r := s.above; r >= 0; r = above[r] {
+			e.via = append(e.via, r)
+		}
+		passes[q] = len(s.below) > 0
+		e.shards = append(e.shards, s)
 	}
-	e.core = NewCore(o.Rank(), o.Size(), keepers)
+	slices.Sort(e.via)
+	e.via = slices.Compact(e.via)
+	e.core = NewCore(o.Rank(), o.Size(), passes)
 	return e
 }
 
@@ -107,10 +127,10 @@ func (e *Engine) own() *shard { return &e.shards[e.o.Rank()] }
 
 func (s *shard) bytes() int { return s.hi - s.lo }
 
-// others are those with which the keeper of part q exchanges it.
-func (e *Engine) others(q int) (list []int) {
+// others are all ranks but this one.
+func (e *Engine) others() (list []int) {
 	for r := range e.o.Size() {
-		if r != q {
+		if r != e.o.Rank() {
 			list = append(list, r)
 		}
 	}
@@ -130,19 +150,21 @@ func (e *Engine) boxName(q int, what string) string {
 	return e.o.BoxName() + "/" + what + strconv.Itoa(q)
 }
 
-// publish makes this rank's boxes.
-func (e *Engine) publish() (err error) {
+// boxes makes this rank's boxes.
+func (e *Engine) boxes(publish func(q int, what string, spec rdma.Spec, readers []int) (rdma.Outbox, error)) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for q := range e.shards {
 		s := &e.shards[q]
-		if q == e.o.Rank() {
-			s.out, err = e.sub.Publish(context.Background(), e.boxName(q, "sum"), e.sumSpec(q), e.others(q))
-		} else {
-			s.out, err = e.sub.Publish(context.Background(), e.boxName(q, "push"), s.pushSpec(), []int{q})
+		if q != e.o.Rank() {
+			if s.push, err = publish(q, "push", s.pushSpec(), []int{q}); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		if len(s.below) > 0 {
+			if s.sum, err = publish(q, "sum", e.sumSpec(q), s.below); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -152,18 +174,17 @@ func (e *Engine) publish() (err error) {
 func (e *Engine) Memory() []byte { return nil }
 
 // Join connects the boxes.
-func (e *Engine) Join(ctx context.Context) (err error) {
+func (e *Engine) Join(ctx context.Context) error {
 	for q := range e.shards {
 		s := &e.shards[q]
 		if s.in != nil {
 			continue // by an earlier call, which has failed
 		}
-		var ins []rdma.Inbox
+		what, spec, from := "sum", e.sumSpec(q), []int{s.above}
 		if q == e.o.Rank() {
-			ins, err = e.sub.Subscribe(ctx, e.boxName(q, "push"), s.pushSpec(), e.others(q))
-		} else {
-			ins, err = e.sub.Subscribe(ctx, e.boxName(q, "sum"), e.sumSpec(q), []int{q})
+			what, spec, from = "push", s.pushSpec(), e.others()
 		}
+		ins, err := e.sub.Subscribe(ctx, e.boxName(q, what), spec, from)
 		if err != nil {
 			return err
 		}
@@ -215,8 +236,10 @@ func (e *Engine) Release() error {
 			for i := range s.in {
 				errs = append(errs, s.in[i].Close())
 			}
-			if s.out != nil {
-				errs = append(errs, s.out.Close())
+			for _, out := range []rdma.Outbox{s.push, s.sum} {
+				if out != nil {
+					errs = append(errs, out.Close())
+				}
 			}
 		}
 		e.shards, e.used = nil, false

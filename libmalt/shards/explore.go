@@ -3,6 +3,7 @@
 package shards
 
 import (
+	"malt/graphs"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -12,21 +13,17 @@ import (
 // steps depend on. No goroutine runs: its calls take and send.
 
 // Explored is an engine without boxes.
-func Explored(o core.Object, keepers int, op reduce.Op, bytes int) *Engine {
-	e := newEngine(o, keepers, bytes)
+func Explored(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) *Engine {
+	e := newEngine(o, g, bytes)
 	e.lay(make([]byte, e.memory()), op)
 	return e
 }
 
 // Boxes are what this rank publishes, by part: for whom.
 func (e *Engine) Boxes(box func(q int, spec rdma.Spec, readers []int) rdma.Outbox) {
-	for q := range e.shards {
-		if s := &e.shards[q]; q == e.o.Rank() {
-			s.out = box(q, e.sumSpec(q), e.others(q))
-		} else {
-			s.out = box(q, s.pushSpec(), []int{q})
-		}
-	}
+	_ = e.boxes(func(q int, _ string, spec rdma.Spec, readers []int) (rdma.Outbox, error) {
+		return box(q, spec, readers), nil
+	})
 }
 
 // Hear gives it the box of another rank.
@@ -39,7 +36,7 @@ func (e *Engine) State() []any {
 	state := []any{e.core.own, e.core.gathered, e.era, e.used, e.age, e.sum, e.totals.Start, e.totals.Sum, e.totals.Shadow, e.totals.Last}
 	for q := range e.shards {
 		s := &e.shards[q]
-		state = append(state, e.core.parts[q], s.out, s.way)
+		state = append(state, e.core.parts[q], s.push, s.sum, s.way)
 		for i := range s.in {
 			b := &s.in[i]
 			state = append(state, b.Inbox, b.has, b.held.Seq, b.held.Tag)

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"testing"
 
+	"malt/graphs"
 	"malt/internal/explore"
 )
 
 // The decisions of all ranks of a job, in every order of their steps. A step is a scatter, a push
-// that is made, announced or added, a sum that is published or taken, a gather that is done, and
+// that is made, announced or added, a sum that is published, by the keeper or by a worker that passes
+// it on, or taken, a gather that is done, and
 // what ends a rank. That is more than an engine does, which makes passes.
 //
 // Besides its clocks each sum has what is really in it: how often each rank's changes, of which
@@ -34,15 +36,16 @@ type rank struct {
 	parts  []piece // by part
 }
 
-// piece is what a rank has of a part, and its box.
+// piece is what a rank has of a part, and its boxes.
 type piece struct {
 	last     uint64 // changes that have not been pushed
 	way      uint64 // those of the last push, until it is in the view
 	sum      []uint64
-	seq      int // of its box
+	seq      int // of the box of its pushes
 	at       reach
 	pushed   uint64 // changes
 	said     uint64 // the clock of the box
+	sums     int    // of the box of its sums
 	has      []reach
 	contents []uint64
 	took     []int // by rank: of its box
@@ -53,8 +56,9 @@ func (p *piece) clone() {
 }
 
 type game struct {
-	parts int
-	syncs []int // of each rank
+	graph string
+	above [][]int // by part: see graphs.Above
+	syncs []int   // of each rank
 	slack uint64
 	ends  []string // of each rank after its syncs: "" it stays, away, close
 	kills int
@@ -62,9 +66,18 @@ type game struct {
 
 func (g *game) start() world {
 	w, n := world{}, len(g.syncs)
+	graph, err := graphs.Parse(g.graph, n)
+	must(err)
+	for q := range graph.Keepers() {
+		g.above = append(g.above, graph.Above(q))
+	}
 	for r := range n {
-		k := rank{c: NewCore(r, n, g.parts)}
-		for range g.parts {
+		passes := make([]bool, len(g.above))
+		for q := range passes {
+			passes[q] = slices.Contains(g.above[q], r)
+		}
+		k := rank{c: NewCore(r, n, passes)}
+		for range g.above {
 			k.parts = append(k.parts, piece{sum: make([]uint64, n), has: make([]reach, n), contents: make([]uint64, n), took: make([]int, n)})
 		}
 		w.ranks = append(w.ranks, k)
@@ -133,12 +146,13 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 		busy := false // there is something to take or to send: an engine does that first
 		for q := range k.parts {
 			if q != r {
-				if box := w.ranks[q].parts[q]; box.seq > k.parts[q].took[q] {
+				above := g.above[q][r]
+				if box := w.ranks[above].parts[q]; box.sums > k.parts[q].took[above] {
 					busy = true
 					step(takes, q, false, func(k *rank) {
 						p := &k.parts[q]
 						must(k.c.take(q, box.has))
-						p.took[q], p.sum = box.seq, slices.Clone(box.contents)
+						p.took[above], p.sum = box.sums, slices.Clone(box.contents)
 						if k.c.seen(q) {
 							p.way = 0
 						}
@@ -165,15 +179,15 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 						}
 					}
 				}
-				if k.c.due(w.present) {
-					busy = true
-					step(publishes, q, false, func(k *rank) {
-						p := &k.parts[q]
-						p.seq++
-						p.has, p.contents = slices.Clone(k.c.parts[q].has), slices.Clone(p.sum)
-						k.c.published()
-					})
-				}
+			}
+			if k.c.due(q, w.present) {
+				busy = true
+				step(publishes, q, false, func(k *rank) {
+					p := &k.parts[q]
+					p.sums++
+					p.has, p.contents = slices.Clone(k.c.parts[q].has), slices.Clone(p.sum)
+					k.c.published(q)
+				})
 			}
 			push, more := k.c.toPush(q)
 			if push {
@@ -245,7 +259,7 @@ func (g *game) law(w world, r int) string {
 
 // lost says whose sum lacks changes of r, which leaves.
 func (g *game) lost(w world, r int) string {
-	for q := range g.parts {
+	for q := range g.above {
 		if n := w.ranks[q].parts[q].sum[r]; !w.ranks[q].dead && n != w.ranks[r].clock {
 			return fmt.Sprintf("rank %d leaves, and part %d has %d of its %d changes", r, q, n, w.ranks[r].clock)
 		}
@@ -280,7 +294,7 @@ func (g *game) key(b []byte, w world) []byte {
 		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.own.clock)
 		for q := range k.parts {
 			c, p := &k.c.parts[q], &k.parts[q]
-			b = fmt.Append(b, *c, p.last, p.way, p.at, p.said, p.has, p.seq, p.took, ";")
+			b = fmt.Append(b, *c, p.last, p.way, p.at, p.said, p.has, p.seq, p.sums, p.took, ";")
 		}
 	}
 	return b
@@ -291,14 +305,20 @@ func TestExploreShards(t *testing.T) {
 		name string
 		game
 	}{
-		{"a server and two workers", game{parts: 1, syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}}},
-		{"a server and two workers, slack", game{parts: 1, syncs: []int{0, 3, 1}, slack: 1, ends: []string{"away", "", "away"}}},
-		{"a server and two workers, all close", game{parts: 1, syncs: []int{0, 2, 1}, slack: 2, ends: []string{"close", "close", "close"}}},
-		{"a server that works, a death", game{parts: 1, syncs: []int{1, 1, 1}, ends: []string{"", "", "close"}, kills: 1}},
-		{"two parts", game{parts: 2, syncs: []int{2, 2}, ends: []string{"", ""}}},
-		{"two parts, slack", game{parts: 2, syncs: []int{2, 1}, slack: 1, ends: []string{"", "away"}}},
-		{"two parts, all close", game{parts: 2, syncs: []int{2, 0}, slack: 2, ends: []string{"close", "close"}}},
-		{"two parts, a death", game{parts: 2, syncs: []int{1, 1}, ends: []string{"close", "close"}, kills: 1}},
+		{"a server and two workers", game{graph: "shards:1", syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}}},
+		{"a server and two workers, slack", game{graph: "shards:1", syncs: []int{0, 3, 1}, slack: 1, ends: []string{"away", "", "away"}}},
+		{"a server and two workers, all close", game{graph: "shards:1", syncs: []int{0, 2, 1}, slack: 2, ends: []string{"close", "close", "close"}}},
+		{"a server that works, a death", game{graph: "shards:1", syncs: []int{1, 1, 1}, ends: []string{"", "", "close"}, kills: 1}},
+		{"two parts", game{graph: "shards", syncs: []int{2, 2}, ends: []string{"", ""}}},
+		{"two parts, slack", game{graph: "shards", syncs: []int{2, 1}, slack: 1, ends: []string{"", "away"}}},
+		{"two parts, all close", game{graph: "shards", syncs: []int{2, 0}, slack: 2, ends: []string{"close", "close"}}},
+		{"a tree", game{graph: "shards:1/1", syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}}},
+		{"a tree, a worker that is away", game{graph: "shards:1/1", syncs: []int{0, 1, 2}, slack: 1, ends: []string{"away", "away", ""}}},
+		{"a tree, all close", game{graph: "shards:1/1", syncs: []int{0, 0, 2}, slack: 1, ends: []string{"close", "close", "close"}}},
+		{"a tree, a death", game{graph: "shards:1/1", syncs: []int{0, 1, 1}, ends: []string{"close", "close", "close"}, kills: 1}},
+		{"a tree of two levels", game{graph: "shards:1/1", syncs: []int{0, 0, 1, 1}, ends: []string{"close", "close", "close", "close"}}},
+		{"two parts, trees", game{graph: "shards:2/1", syncs: []int{1, 1, 1}, ends: []string{"", "", ""}}},
+		{"two parts, a death", game{graph: "shards", syncs: []int{1, 1}, ends: []string{"close", "close"}, kills: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

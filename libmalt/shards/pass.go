@@ -119,50 +119,76 @@ func (e *Engine) add(changes []byte, from int) {
 	}
 }
 
-// send pushes to part q what has not been, and publishes the part that this rank keeps.
+// send pushes to part q what has not been, and publishes its sum.
 func (e *Engine) send(q int) {
 	s, own := &e.shards[q], q == e.o.Rank()
 	last := e.totals.Last[s.lo:s.hi]
 	push, more := e.core.toPush(q)
 	switch {
 	case more:
-		e.fail(s.out.Advance(e.core.own.clock))
+		e.fail(s.push.Advance(e.core.own.clock))
 	case push && own:
 		e.add(last, e.o.Rank())
 	case push:
-		e.fail(e.commit(q, last, e.core.own))
+		e.fail(e.push(q, last))
 	}
 	if push {
 		clear(last)
 		e.fail(e.core.pushed(q))
 	}
-	if own && e.core.due(e.ranks.Of) {
-		e.fail(e.commit(q, e.sum, reach{clock: e.o.Clock()}))
-		e.core.published()
+	if e.core.due(q, e.ranks.Of) {
+		e.fail(e.publish(q))
+		e.core.published(q)
 	}
 }
 
-// commit sends this, which is of part q: to its keeper, or as its keeper with what is in it to all.
-func (e *Engine) commit(q int, data []byte, at reach) error {
+// push pushes changes to part q.
+func (e *Engine) push(q int, changes []byte) error {
 	s := &e.shards[q]
-	slot, err := s.out.Begin()
+	slot, err := s.push.Begin()
 	if err != nil {
 		return err
 	}
-	n := reduce.Copy(slot, data)
+	n := reduce.Copy(slot, changes)
+	s.way = slot[:n]
+	return e.commit(s.push, n, s, []int{q}, e.core.own)
+}
+
+// publish publishes the sum of part q, and what is in it: its keeper as it has it, another rank as it
+// has it from there.
+func (e *Engine) publish(q int) error {
+	s := &e.shards[q]
+	slot, err := s.sum.Begin()
+	if err != nil {
+		return err
+	}
+	n := reduce.Copy(slot, e.view(q))
+	for _, has := range e.core.parts[q].has {
+		binary.LittleEndian.PutUint64(slot[n:], has.clock)
+		binary.LittleEndian.PutUint64(slot[n+8:], has.scatters)
+		n += reachBytes
+	}
+	return e.commit(s.sum, n, s, s.below, reach{clock: e.o.Clock()})
+}
+
+// commit sends what has been put into a slot: n bytes, of which those of the part are counted.
+func (e *Engine) commit(out rdma.Outbox, n int, s *shard, readers []int, at reach) error {
+	for _, r := range readers {
+		e.edges[r].SentMessages++
+		e.edges[r].SentBytes += uint64(s.bytes())
+	}
+	return out.Commit(n, rdma.Stamp{Clock: at.clock, Age: at.scatters, Tag: e.era}, nil)
+}
+
+// view is the sum of part q as this rank has it: before the first one of an era the values with
+// which that began.
+func (e *Engine) view(q int) []byte {
+	s := &e.shards[q]
 	if q == e.o.Rank() {
-		for _, has := range e.core.parts[q].has {
-			binary.LittleEndian.PutUint64(slot[n:], has.clock)
-			binary.LittleEndian.PutUint64(slot[n+8:], has.scatters)
-			n += reachBytes
-		}
-	} else {
-		s.way = slot[:n]
+		return e.sum
 	}
-	for i := range s.in {
-		edge := &e.edges[s.in[i].From()]
-		edge.SentMessages++
-		edge.SentBytes += uint64(len(data))
+	if b := &s.in[0]; b.has && b.held.Tag == e.era {
+		return b.held.Data[:s.bytes()]
 	}
-	return s.out.Commit(n, rdma.Stamp{Clock: at.clock, Age: at.scatters, Tag: e.era}, nil)
+	return e.totals.Start[s.lo:s.hi]
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 import jobs
+import pytest
 
 SERVED = """
 v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1", consistency="async")
@@ -37,10 +38,46 @@ def test_a_stopped_worker_holds_nobody_up() -> None:
             assert rank.wait() == 0, rank.err.text
 
 
-def test_a_keeper_that_is_killed_ends_the_job() -> None:
-    """In async no rank waits for it; the error says that a part of the vector is lost."""
-    script = """
-    v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1", consistency="async")
+PASSED_ON = """
+v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1/1", consistency="async")  # 0 to 1 to 2
+w = v.array
+print("ready")
+assert sys.stdin.readline() == "go\\n"
+if r != 1:
+    for step in range(40):
+        w[r] += 1
+        v.sync()
+    print("went on")
+while r == 2 and w[0] < 40:
+    v.sync()
+v.allreduce()
+assert w[0] == w[2] == 40 and w.sum() == 80, w
+"""
+
+
+def test_a_stopped_rank_in_a_tree_passes_on_later() -> None:
+    """Nobody waits for it; when it goes on, what it was to pass on arrives, and nothing is lost."""
+    with jobs.Job(3, PASSED_ON, timeout=jobs.LONG) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("ready")
+        job.ranks[1].signal(signal.SIGSTOP)
+        for rank in job.ranks:
+            rank.say("go")
+        for rank in (job.ranks[0], job.ranks[2]):
+            rank.out.wait_for("went on")
+        job.ranks[1].signal(signal.SIGCONT)
+        for rank in job.ranks:
+            assert rank.wait() == 0, rank.err.text
+
+
+@pytest.mark.parametrize(
+    ("graph", "killed", "says"),
+    [("shards:1", 0, "a part of the vector is lost with it"), ("shards:1/1", 1, "it passed on a part of the vector")],
+)
+def test_a_keeper_that_is_killed_ends_the_job(graph: str, killed: int, says: str) -> None:
+    """In async no rank waits for it; the error says that a part of the vector is lost, or no longer comes."""
+    script = f"""
+    v = malt.Vector(np.zeros(64), fold="sum-changes", graph="{graph}", consistency="async")
     while True:
         v.array[r] += 1
         v.sync()
@@ -50,9 +87,8 @@ def test_a_keeper_that_is_killed_ends_the_job() -> None:
     with jobs.Job(3, script) as job:
         for rank in job.ranks:
             rank.out.wait_for("under way")
-        job.ranks[0].signal(signal.SIGKILL)
-        for rank in job.ranks[1:]:
-            assert rank.wait() != 0
-            error = rank.err.finish()
-            assert "rank 0 is dead" in error
-            assert "a part of the vector is lost with it" in error
+        job.ranks[killed].signal(signal.SIGKILL)
+        assert job.ranks[2].wait() != 0
+        error = job.ranks[2].err.finish()
+        assert f"rank {killed} is dead" in error
+        assert says in error

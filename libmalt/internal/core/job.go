@@ -92,6 +92,7 @@ func NewJob(ctx context.Context, t rdma.Transport) (*Job, error) {
 		return nil, err
 	}
 	j.Marks = NewMarks(t, words)
+	j.Marks.beside = j.Progress
 	if len(others) == 0 {
 		return j, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"malt/libmalt/progress"
 	"malt/rdma"
 )
 
@@ -19,6 +20,8 @@ type Marks struct {
 	greetings atomic.Uint64  // in markGreeting
 	reads     atomic.Uint64  // in markReads
 	asked     []atomic.Int64 // by rank: when ask asked it, since started; 0: it has answered
+	beside    *progress.Loop // set before the first call; nil: none
+	seen      []uint64       // by rank: MarkAway when moved looked last; the gate's
 	telling   sync.Mutex     // for At
 	told      uint64         // the count of the place told last
 }
@@ -69,6 +72,27 @@ const (
 
 // IDMask is of an object's number in that word.
 const IDMask = 1<<20 - 1
+
+// moved has the polls beside this rank look where another has gone into a collective call, or has
+// come out of one: the engines' sums wait for ranks that are present, and a word rings only the
+// doorbell at which calls wait.
+func (m *Marks) moved() {
+	if m.beside == nil || !m.beside.Runs() {
+		return
+	}
+	moved := m.seen == nil
+	if moved {
+		m.seen = make([]uint64, m.t.Size())
+	}
+	for r, before := range m.seen {
+		if m.seen[r] = m.Peek(r, MarkAway); m.seen[r] != before {
+			moved = true
+		}
+	}
+	if moved {
+		m.beside.Wake()
+	}
+}
 
 // Doing is what rank has noted of itself.
 func (m *Marks) Doing(rank int) (activity Activity, id uint32, clock uint64, err error) {

@@ -85,6 +85,7 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 	if w.step == nil {
 		w.step = func() bool {
 			w.done, w.err = advance(w.m, w.op)
+			w.m.moved()
 			if w.late.begun != 0 && !w.done && w.err == nil {
 				w.late.look(w.m.Trace, w.op.Late())
 			}

@@ -52,7 +52,7 @@ class Graph:
     spec : str, list of lists of int, or networkx graph
         A name: ``all``, ``ring``, ``chord``, ``halton``, ``halton-paper``,
         ``random:K`` or ``random:K:SEED``, ``hypercube``, ``star``, ``one-peer``,
-        ``butterfly`` or ``butterfly:AxB``, ``shards`` or ``shards:K``;
+        ``butterfly`` or ``butterfly:AxB``, ``shards``, ``shards:K`` or ``shards:K/D``;
         for each rank the list of its receivers; or a networkx graph whose nodes are the
         ranks.
     size : int, optional
