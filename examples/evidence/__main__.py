@@ -6,10 +6,10 @@ import argparse
 import sys
 
 from . import __doc__ as about
-from . import counted, filters, sparse
+from . import counted, filters, flow, sparse
 from .shown import NotShownError, Program, Shown, claims, keep, kept
 
-PROGRAMS: dict[str, Program] = {**counted.PROGRAMS, **sparse.PROGRAMS, **filters.PROGRAMS}
+PROGRAMS: dict[str, Program] = {**counted.PROGRAMS, **sparse.PROGRAMS, **filters.PROGRAMS, **flow.PROGRAMS}
 
 
 def listed() -> str:

@@ -1,4 +1,4 @@
-"""Ranks that time sparse allreduce beside what takes its place: ``sparse.py`` runs them.
+"""Ranks that time sparse allreduce, and trees, beside what takes their place: ``sparse.py`` and ``flow.py`` run them.
 
 PYTHONPATH=examples malt sim --hosts 8 --rate 1Gbit examples/evidence/ranks.py sums --out found.json
 """
@@ -134,16 +134,46 @@ def serial(links: pagerank.Links, count: int) -> NDArray[np.float64]:
     return scores
 
 
+def states(size: int, keepers: int, fanout: int, seconds: float, turns: int) -> Found:
+    """Find how long a sum takes to the ranks that keep no part, from the first ones, which change it all the time."""
+
+    def spent(graph: malt.Graph) -> float:
+        v = malt.Vector(size, dtype=np.float32, fold="sum-changes", graph=graph, consistency="async")
+        malt.barrier()
+        begun = time.perf_counter()
+        if malt.rank() < keepers:
+            while time.perf_counter() - begun < seconds:
+                v.array += 1
+                v.sync()
+                time.sleep(0.02)  # the processors are for all ranks
+        malt.barrier()
+        took = time.perf_counter() - begun
+        sums = sum(other.folded_bytes for other in v.stats().edges) / v.array.nbytes
+        v.close()
+        return took / float(malt.allreduce(sums if malt.rank() >= keepers else np.inf, "min"))
+
+    calls = {"direct": malt.Graph(f"shards:{keepers}"), "trees": malt.Graph(f"shards:{keepers}/{fanout}")}
+    rounds = [{name: spent(graph) for name, graph in calls.items()} for _ in range(turns)]
+    return {"times": {name: [times[name] for times in rounds] for name in calls}}
+
+
 def main() -> None:
     """Be a rank."""
     ask = argparse.ArgumentParser(description=__doc__)
-    ask.add_argument("what", choices=["sums", "pages"])
+    ask.add_argument("what", choices=["sums", "pages", "states"])
     ask.add_argument("--size", type=int, default=1_000_000)
     ask.add_argument("--density", type=float, default=0.03)
+    ask.add_argument("--keepers", type=int, default=2)
+    ask.add_argument("--fanout", type=int, default=2)
+    ask.add_argument("--seconds", type=float, default=10)
     ask.add_argument("--turns", type=int, default=5)
     ask.add_argument("--out", type=Path)
     opt = ask.parse_args()
-    found = sums(opt.size, opt.density, opt.turns) if opt.what == "sums" else pages(opt.turns)
+    found = {
+        "sums": lambda: sums(opt.size, opt.density, opt.turns),
+        "pages": lambda: pages(opt.turns),
+        "states": lambda: states(opt.size, opt.keepers, opt.fanout, opt.seconds, opt.turns),
+    }[opt.what]()
     if malt.rank() == 0:
         opt.out.write_text(json.dumps(found))
 

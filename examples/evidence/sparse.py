@@ -20,10 +20,10 @@ RATE = "1Gbit"
 Times = dict[str, list[float]]
 
 
-def job(hosts: int, *arguments: str) -> dict[str, Any]:
+def job(hosts: int, *arguments: str, rate: str = RATE) -> dict[str, Any]:
     """Run the ranks, one on each host, and return what rank 0 has found."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        sim = [sys.executable, "-m", "malt", "sim", "--hosts", str(hosts), "--rate", RATE]
+        sim = [sys.executable, "-m", "malt", "sim", "--hosts", str(hosts), "--rate", rate]
         python = {**os.environ, "PYTHONPATH": str(HERE.parent)}
         done = subprocess.run([*sim, HERE / "ranks.py", *arguments, "--out", out.name], env=python, check=False)
         if done.returncode:

@@ -36,7 +36,7 @@ def test_it_lists_and_shows() -> None:
     assert shown.rstrip().endswith("holds")
 
 
-@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("P6", "it needs trees")])
+@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("P7", "it needs a program")])
 def test_it_says_what_it_cannot_show(row: str, says: str) -> None:
     done = evidence(row)
     assert done.returncode != 0
