@@ -18,7 +18,8 @@ def ranks(at: float) -> list[seen.Rank]:
     same = seen.Rank(
         rank=0, size=4, near=4, job="8b7a3bed", pid=9017, command="train.py", cwd="/", memory=42_500_000, signals=0,
         doing=0, state="waiting", waits_for=[2], waited=4.2, slept=9.0, late=[2], syncs=300, bytes=460_800,
-        clock=300, age=0, loss=0.1432, mark="epoch 3", place=PLACE, dead=[], room=0, recorded=0, at=at, joined=0.0,
+        clock=300, age=0, loss=0.1432, mark="epoch 3", place=PLACE, advice="",
+        dead=[], room=0, recorded=0, at=at, joined=0.0,
     )  # fmt: skip
     late = same._replace(state="computing", waits_for=[], waited=0.0, loss=0.1467)
     return [(late if r == 2 else same)._replace(rank=r, pid=9017 + r) for r in range(4)]

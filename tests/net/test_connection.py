@@ -15,26 +15,38 @@ rank, store, number = json.loads(sys.argv[1])
 os.environ["MALT_UNREACHABLE"] = "2"
 import malt, numpy as np, warnings
 import malt._lib.loading
+from malt._cli import top
+from malt._ranks import seen
 malt._lib.loading.LONG_WAIT = 4
 malt.init(rank=rank, size=2, store=store, token="a-secret-of-its-own", timeout=30)
 v = malt.Vector(np.full(number, float(rank)), start="own")
 malt.barrier()
 say(os.getpid())
 told()
-with warnings.catch_warnings(record=True) as warned:
-    warnings.simplefilter("always")
-    try:
-        for n in range(9):
-            v.sync(timeout=5)
-        say("all synced")
-    except malt.TimeoutError as error:
-        say([*(str(one.message) for one in warned), str(error)])
+warnings.simplefilter("always")
+warned = []
+def show(message, *_):  # while it waits
+    (me,) = (one for ranks in seen.jobs().values() for one in ranks if one.pid == os.getpid())
+    warned.append(str(message))
+    warned.append("malt top: " + " ".join(top.causes([me], {})))
+warnings.showwarning = show
+try:
+    for n in range(9):
+        v.sync(timeout=5)
+    say("all synced")
+except malt.TimeoutError as error:
+    say([*warned, str(error), "verdict: " + malt._lib.JOB.longest[1]])
 told()
 os._exit(0)
 """
 
 SMALL, LARGE = 1000, 1 << 20
 """Numbers in an array: in one packet or a few, and in thousands."""
+
+
+def spoken(texts: list[str]) -> list[str]:
+    """Return what a rank says itself."""
+    return [text for text in texts if not text.startswith("malt top: ")]
 
 
 def test_what_a_connection_does() -> None:
@@ -71,24 +83,28 @@ def test_what_a_connection_does() -> None:
                 for rank in job:
                     rank.tell("go")
             for number, rank in enumerate(jobs["hole"]):
-                warning, error = rank.hear()
+                warning, causes, error, verdict = rank.hear()
                 assert ".sync has waited for 4 s" in warning
                 assert ".sync timed out after 5 s" in error
                 there = pairs["hole"][1 - number]
-                for text in (warning, error):
+                assert causes.startswith(f"malt top: rank {number} has waited "), causes
+                assert f" s for rank {1 - number}, in <string>:" in causes
+                assert "Large packets get lost. Lower the MTU" in causes
+                assert verdict.startswith(f"verdict: waited for rank {1 - number} (")
+                for text in (warning, error, verdict):
                     assert "small packets arrive, large ones do not: the path's MTU" in text
                     assert there.address in text or there.address6 in text
                     assert " were sent again" in text
-                    assert "Lower the MTU on both hosts" in text
+                    assert "Large packets get lost. Lower the MTU on both hosts" in text
                     assert "Does one rank skip a sync" not in text
             texts = [text for rank in jobs["slow"] for text in rank.hear()]
             slow = [text for text in texts if "is active: in the last" in text]
             assert any(" KB/s)" in text for text in slow), texts
             assert all("The network is slow or loses packets: `malt doctor -H`" in text for text in slow), texts
-            for text in jobs["stopped"][0].hear():
+            for text in spoken(jobs["stopped"][0].hear()):
                 assert "its process is stopped, by SIGSTOP or a debugger" in text
                 assert "Resume the process of rank 1" in text
-            for text in jobs["stopped far"][0].hear():
+            for text in spoken(jobs["stopped far"][0].hear()):
                 assert "answers, its process does not: it is stopped, or gets no processor time" in text
                 assert "Look at the process of rank 1." in text
         finally:

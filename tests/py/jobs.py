@@ -29,6 +29,9 @@ from launching import MARK, marked
 LONG = 60.0
 """Seconds after which a test has failed. Nothing takes that long unless it hangs."""
 
+WARNS_EARLY = "from malt._lib.loading import lib\nlib.malt_on_long_wait(200, lib.malt_python_report)\n"
+"""Has a rank warn of a wait after 0.2 s, and not after 10."""
+
 PRELUDE = "import os, signal, sys, time\nimport numpy as np\nimport malt\nr, n = malt.rank(), malt.size()\n"
 
 

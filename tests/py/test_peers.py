@@ -177,14 +177,7 @@ def test_the_job_goes_on_after_a_collective_call_was_given_up() -> None:
 def test_a_long_wait_says_once_whom_it_is_for() -> None:
     with jobs.Job(
         2,
-        """
-        import malt._lib.loading
-        malt._lib.loading.LONG_WAIT = 0.2
-        malt.init()
-        if r == 1:
-            sys.stdin.readline()
-        malt.barrier()
-        """,
+        jobs.WARNS_EARLY + "if r == 1: sys.stdin.readline()\nmalt.barrier()",
     ) as job:
         said = r"script\.py:\d+: RuntimeWarning: malt: malt.barrier has waited for \d+ s, and continues for \d+ s\n"
         job.ranks[0].err.wait_for(

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from typing import Any
@@ -136,8 +137,12 @@ def test_ranks_in_different_calls(capsys: pytest.CaptureFixture[str]) -> None:
         a.sync()
     b.sync()
     """
-    with Job(2, script) as job:
-        until(job, asleep(0, 1))
+    with Job(2, jobs.WARNS_EARLY + textwrap.dedent(script)) as job:
+        until(job, lambda ranks: asleep(0, 1)(ranks) and all(rank.advice for rank in ranks))
+        advice = (
+            "Each rank must sync the same vectors in the same order. Does one rank skip a sync, or is it only slow?"
+        )
+        assert advice in facts(capsys, job)["causes"]
         assert [re.sub(r"\S+ s for (rank .),.*", r"\1", cause) for cause in facts(capsys, job)["causes"]][:2] == [
             "rank 0 has waited rank 1",
             "rank 1 has waited rank 0",
@@ -393,7 +398,7 @@ def rank_of_many(number: int, waits_for: list[int]) -> seen.Rank:
         rank=number, size=64, near=64, job="5eed", pid=4_194_000 + number, command="train.py --epochs 100 " * 9,
         cwd="/", memory=1 << 33, signals=0, doing=0, state="waiting" if waits_for else "computing", waits_for=waits_for,
         waited=4.0 if waits_for else 0.0, slept=4.0, late=waits_for, syncs=10**6, bytes=10**11,
-        clock=10**9, age=-3, loss=-1.2345e-05, mark="epoch 3", place="train.py:12: v.sync()", dead=[],
+        clock=10**9, age=-3, loss=-1.2345e-05, mark="epoch 3", place="train.py:12: v.sync()", advice="", dead=[],
         room=0, recorded=0, at=1.0, joined=0.5,
     )  # fmt: skip
 

@@ -251,6 +251,12 @@ def test_verdict_on_a_dead_rank_does_not_blame_those_that_went_on() -> None:
     ]
 
 
+def test_verdict_on_a_wait_of_which_the_user_was_told() -> None:
+    words = "waited for rank 1 (computing) in w.sync. Does one rank skip a sync, or is it only slow?"
+    found = judged(split(0, 10, 30, waited={1: 30.0}, longest=(20.0, words)), split(1, 40, longest=(0.0, "")))
+    assert sentences(found)[3:] == [f"For 20.0 s, rank 0 {words}"]
+
+
 def test_verdict_on_one_rank_and_on_none() -> None:
     assert sentences(judged(split(0, 3))) == ["One rank took 3.0 s, of which it computed 3.0 s."]
     assert verdict([]) is None

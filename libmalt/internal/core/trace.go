@@ -32,6 +32,7 @@ type Now struct {
 	mark     words
 	place    words
 	slept    atomic.Uint64 // nanoseconds, in waits that are over
+	advice   words         // on the present wait, once it is long
 }
 
 // NowMagic names the layout.
@@ -226,6 +227,7 @@ type lateness struct {
 	begun uint64 // 0: nothing is recorded
 	ranks []int
 	since uint64 // when it fell asleep; 0: it did not
+	told  bool   // what to do about it is shown
 }
 
 // begin is for the start of a wait, and where it goes on after its caller has heard of it.
@@ -255,7 +257,16 @@ func (l *lateness) asleep(t *Trace, late []int) {
 	}
 }
 
+// long shows what to do about a wait of which its caller hears.
+func (l *lateness) long(t *Trace, advice string) {
+	l.told = true
+	t.advice.set(advice)
+}
+
 func (l *lateness) end(t *Trace) {
+	if l.told {
+		t.advice.set("")
+	}
 	if l.since != 0 {
 		t.since.Store(0)
 		t.slept.Add(t.clock() - l.since)
@@ -263,5 +274,5 @@ func (l *lateness) end(t *Trace) {
 	if len(l.ranks) > 0 {
 		t.Record(l.begun, EventWait, l.ranks, 0, "")
 	}
-	l.begun, l.ranks, l.since = 0, l.ranks[:0], 0
+	l.begun, l.ranks, l.since, l.told = 0, l.ranks[:0], 0, false
 }

@@ -67,6 +67,7 @@ func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
 			return err
 		}
 		out := expired(m.t, op.Waiting())
+		w.late.long(m.Trace, out.Said.Do)
 		if p, ok := ctx.(Patient); !ok || !p.GoOn(out) {
 			w.late.end(m.Trace)
 			out.Cause = cmp.Or(ctx.Err(), out.Cause)

@@ -39,7 +39,7 @@ func (m *Marks) connection(rank int) slowed {
 	case c.Large:
 		return slowed{
 			fmt.Sprintf("; on the way to %s small packets arrive, large ones do not: the path's MTU is smaller than that of this host's interface: %s", c.Address, carried),
-			"Lower the MTU on both hosts (ip link set mtu). `malt doctor -H HOST,HOST` finds the path's MTU.",
+			"Large packets get lost. Lower the MTU on both hosts (ip link set mtu); `malt doctor -H HOST,HOST` finds the right one.",
 		}
 	case c.Full:
 		return slowed{

@@ -240,6 +240,7 @@ def causes(ranks: Sequence[seen.Rank], before: Jobs) -> Iterator[str]:
         where = f", in {waiting[0].place}" if waiting[0].place else ""
         verb = "have" if len(waiting) > 1 else "has"
         yield f"{name([rank.rank for rank in waiting])} {verb} waited {longest} for {name(late)}{where}"
+    yield from sorted({rank.advice for rank in ranks if rank.advice})
     for late_rank in sorted({rank for late in waits for rank in late}):
         other = by_number.get(late_rank)
         if other is not None and other.state != "stopped" and other.place:

@@ -44,6 +44,8 @@ class Split(NamedTuple):
     """In collective calls, if no events are recorded."""
     waited: dict[int, float]
     """In which a rank was among those waited for."""
+    longest: tuple[float, str] = (0.0, "")
+    """The seconds of the longest wait of which the user was told, and what was said of it."""
     whole: bool = True
     """It was not killed, nor stopped."""
 
@@ -72,6 +74,8 @@ class Verdict(NamedTuple):
     """By how much of the waiting."""
     change: Change
     """The one that would help most."""
+    longest: tuple[float, int, str]
+    """Seconds, rank, and words of the longest wait of which the user was told."""
 
 
 def split(outcome: Outcome, track: Track | None) -> Split | None:
@@ -86,7 +90,9 @@ def split(outcome: Outcome, track: Track | None) -> Split | None:
     free, exchange = max(0.0, seconds - track.called), max(0.0, track.called - track.wait)
     owned = told.compute + told.starved if told is not None else 0.0
     starved = free * told.starved / owned if told is not None and owned else 0.0
-    return Split(outcome.number, seconds, free - starved, starved, track.wait, exchange, 0.0, dict(track.waited))
+    longest = told.longest if told is not None else (0.0, "")
+    waited = dict(track.waited)
+    return Split(outcome.number, seconds, free - starved, starved, track.wait, exchange, 0.0, waited, longest)
 
 
 def _told(rank: int, summary: Mapping[str, Any]) -> Split:
@@ -96,7 +102,8 @@ def _told(rank: int, summary: Mapping[str, Any]) -> Split:
     waited = {int(rank): float(seconds) for rank, seconds in summary["waited"].items()}
     free = max(0.0, wall - setup - scatter - fold - wait - collective)
     starved = free * min(1.0, starved / (wall - setup)) if wall > setup else 0.0
-    return Split(rank, wall - setup, free - starved, starved, wait, scatter + fold, collective, waited)
+    longest = float(summary["longest"][0]), str(summary["longest"][1])
+    return Split(rank, wall - setup, free - starved, starved, wait, scatter + fold, collective, waited, longest)
 
 
 def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
@@ -126,6 +133,7 @@ def verdict(ranks: Sequence[Split]) -> Verdict | None:
         blamed=blamed,
         blame=min(1.0, blames[blamed] / spent["wait"]) if blames and spent["wait"] else 0.0,
         change=max(_changes(ranks), key=lambda change: change.saves),
+        longest=max((rank.longest[0], rank.rank, rank.longest[1]) for rank in ranks),
     )
 
 
@@ -142,7 +150,7 @@ def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
 
 
 def sentences(found: Verdict) -> list[str]:
-    """Return the verdict in three sentences; for one rank in one."""
+    """Return the verdict in three sentences, and what was said of a long wait; for one rank in one."""
     speed = found.alone / found.seconds
     if found.ranks == 1:
         return [f"One rank took {_s(found.seconds)}, of which it computed {_s(found.alone)}."]
@@ -154,7 +162,8 @@ def sentences(found: Verdict) -> list[str]:
     words = [f"{part:.0%} {KINDS[kind]}{_whom(found, kind)}" for part, kind in sorted(lost)[::-1]]
     rest = 1 - min(1.0, speed / found.ranks)
     second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
-    return [first, second, _advice(found)]
+    took, rank, said = found.longest
+    return [first, second, _advice(found), *([f"For {_s(took)}, {name([rank])} {said}"] if said else [])]
 
 
 def _whom(found: Verdict, kind: str) -> str:

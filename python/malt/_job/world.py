@@ -197,7 +197,7 @@ def _report_to_launcher() -> None:
     def finish() -> None:
         _lib.book_all()
         reporter.spent("collective", _lib.JOB.collective_seconds)
-        reporter.deaths = _lib.JOB.deaths
+        reporter.deaths, reporter.longest = _lib.JOB.deaths, _lib.JOB.longest
         reporter.finish()
 
     global _previous_warning

@@ -62,10 +62,12 @@ def milliseconds(limit: float) -> int:
     return math.ceil(min(limit, 1e9) * 1000)
 
 
-def _waited(how: str) -> str:
+def _waited(how: str, took: float) -> str:
     """Return what is said of the call of this thread whose time is up, or that waits for long."""
     info = convert.failure()
     call, where, advice, topic = map(convert.string, (info.call, info.where, info.advice, info.topic))
+    if took >= loading.LONG_WAIT and took >= JOB.longest[0]:
+        JOB.longest = took, " ".join(f"{where} in {call}. {advice}".split())
     return lines(f"{call} {how}", where, advice, topic=topic)
 
 
@@ -140,7 +142,8 @@ class Place:
         try:
             if status == lib.MALT_ETIMEOUT:
                 limit = seconds(timeout)
-                raise TimeoutError(_waited(f"timed out after {limit:.3g} s (timeout= or MALT_TIMEOUT changes this)"))
+                how = f"timed out after {limit:.3g} s (timeout= or MALT_TIMEOUT changes this)"
+                raise TimeoutError(_waited(how, limit))
             if status == lib.MALT_EBUSY and self.folding:
                 raise self._refusal()
             if status < 0:
@@ -159,9 +162,11 @@ class Job(Place):
         self.timeout = DEFAULT_TIMEOUT
         self.milliseconds = milliseconds(DEFAULT_TIMEOUT)
         self.collective_seconds = 0.0
+        """Spent in collective calls."""
         self.deaths: dict[int, float] = {}
         """When this rank noticed that another had died, and went on, in time.monotonic()."""
-        """Spent in collective calls."""
+        self.longest = (0.0, "")
+        """The seconds of the longest wait that it has told of, and what was said of that."""
 
     def set_timeout(self, limit: float) -> None:
         """Say how many seconds a timeout of None means, before the first call that may wait."""
@@ -224,4 +229,4 @@ def warn_of_trouble(trouble: Any, vector: str) -> None:
 
 def warn_of_wait(waited: float, left: float) -> None:
     """Warn whom a wait of this thread is for that has lasted so many seconds, and may last ``left`` more."""
-    warn(_waited(f"has waited for {waited:.0f} s, and continues for {left:.0f} s"))
+    warn(_waited(f"has waited for {waited:.0f} s, and continues for {left:.0f} s", waited))

@@ -28,7 +28,8 @@ The rank writes lines of JSON to it:
     At the end, in seconds, for ``malt run --summary``. ``setup`` is the time until the rank had joined; ``starved``
     that in which its main thread could have run and had no core since then. ``waited`` holds the
     time in which a rank was among those waited for; ``deaths`` when, in time.monotonic(), this rank
-    noticed the death of another and repaired its graphs.
+    noticed the death of another and repaired its graphs; ``longest`` the seconds of the longest wait
+    of which the user was told, and the words.
 
 Without a launcher, and in forked children, all of this does nothing. A program
 that is not Python need not report: then its end speaks for itself.
@@ -72,6 +73,8 @@ class Reporter:
         self._waited: dict[int, float] = {}
         self.deaths: Mapping[int, float] = {}
         """When this rank noticed the death of another, in time.monotonic()."""
+        self.longest = (0.0, "")
+        """The seconds of the longest wait that the rank has told of, and what was said of it."""
         self._fd: int | None = None
         with contextlib.suppress(OSError, ValueError):
             fd, inode = map(int, (where or "").split(":"))
@@ -130,6 +133,7 @@ class Reporter:
             **self._seconds,
             "waited": self._waited,
             "deaths": self.deaths,
+            "longest": self.longest,
         }
         self._say({"summary": summary})
         self._fd = None

@@ -17,7 +17,7 @@ from typing import NamedTuple
 __all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs"]
 
 MAGIC = 0x31574F4E544C414D
-WORDS = 92  # of the page: see core.Now
+WORDS = 113  # of the page: see core.Now
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
@@ -52,6 +52,7 @@ class Rank(NamedTuple):
     loss: float | None
     mark: str
     place: str  # of its last call
+    advice: str  # on its present wait, once that is long
     dead: list[int]
     room: int  # for events
     recorded: int
@@ -168,6 +169,7 @@ def _described(pid: str, fd: int) -> Rank | None:
         loss=_float(page[15]) if page[48] else None,
         mark=_words(page[49:70]),
         place=_words(page[70:91]),
+        advice=_words(page[92:113]) if waits_for else "",
         dead=_set(page[32:48]),
         room=page[7],
         recorded=page[13],
