@@ -43,6 +43,7 @@ from ._job.world import size as size
 from ._ranks.run import run as run
 from ._vectors.folds import Update as Update
 from ._vectors.graph import Graph as Graph
+from ._vectors.pending import Pending as Pending
 from ._vectors.segment import Message as Message
 from ._vectors.segment import Segment as Segment
 from ._vectors.statistics import Edge as Edge

@@ -141,3 +141,19 @@ def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match=r"fold='sum' .*\nPass buffers=False"):
         malt.torch.Vector(make(normed), of="grads", fold="sum")
     malt.torch.Vector(make(normed), of="grads", fold="sum", buffers=False).close()
+
+
+def test_what_gradients_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    for options, error, message in (
+        ({"bucket_bytes": 0}, ValueError, "bucket_bytes=0\nexpected at least 1"),
+        ({"bucket_bytes": "25MB"}, TypeError, "bucket_bytes='25MB'\nexpected a number of bytes"),
+        ({"fold": "max"}, ValueError, "fold='max'\nexpected one of mean, sum"),
+        ({"fold": "sum"}, ValueError, "fold='sum' would add up the model's float buffers"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            malt.torch.Gradients(make(normed), **options)
+    with pytest.raises(ValueError, match="the Sequential has no parameters that require a gradient"):
+        malt.torch.Gradients(make(net).requires_grad_(False))
+    monkeypatch.delattr(torch.Tensor, "register_post_accumulate_grad_hook")
+    with pytest.raises(malt.UnsupportedError, match=r"expected PyTorch 2\.1 or later"):
+        malt.torch.Gradients(make(net))

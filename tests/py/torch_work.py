@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch_models import OPTIMIZERS, Tied, batches, bits, make, net, normed, train
+from torch_models import MODELS, OPTIMIZERS, Tied, batches, bits, make, net, normed, train
 
 import malt
+from malt._vectors.listeners import listeners
 
 CASES: list[Callable[[int, int], None]] = []
 
@@ -293,3 +294,112 @@ def unlike_models_are_an_error_on_all(r: int, n: int) -> None:
     assert "malt.allgather() " in message, message
     assert "malt.torch.Vector() " in message, message
     malt.torch.Vector(make(net)).close()  # and all goes on
+
+
+@case
+def gradients_in_buckets_are_those_of_one_vector(r: int, n: int) -> None:
+    """To the bit: of each model, in one bucket and in many, also where the ranks use other parts of it."""
+    for kind in MODELS.values():
+        models = []
+        for bucket_bytes in (None, 25 << 20, 500, 1):
+            model = make(kind)
+            v = (
+                malt.torch.Vector(model, of="grads")
+                if bucket_bytes is None
+                else malt.torch.Gradients(model, bucket_bytes=bucket_bytes)
+            )
+            optimizer = OPTIMIZERS["sgd"](model.parameters())
+            for step, x in enumerate(batches(6, seed=r)):
+                optimizer.zero_grad()
+                if step != 2 or r != 1:  # a rank without a gradient at all
+                    model(x).square().mean().backward()
+                assert v.sync() == n - 1
+                optimizer.step()
+            v.close()
+            models.append(bits(model))
+        assert all(one == models[0] for one in models)
+        assert same({name: value for name, value in models[0].items() if "num_batches" not in name})
+
+
+@case
+def buckets_begin_in_the_backward_pass(r: int, n: int) -> None:
+    """The last layer's gradient is exchanged before the first layer's is there."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4))
+    with malt.torch.Gradients(model, bucket_bytes=1) as g:
+        assert [b.array.size for b in g.buckets] == [16] * 6  # biases have room to the next line
+        model[0].weight.register_hook(lambda _: seen.append(g.buckets[0].pending is not None))
+        for _ in range(2):
+            seen: list[bool] = []
+            model(torch.ones(2, 4)).sum().backward()
+            assert seen == [True]
+            assert g.buckets[-1].pending is not None
+            g.sync()
+            assert all(b.pending is None for b in g.buckets)
+
+
+@case
+def gradients_of_several_backward_passes_add_up(r: int, n: int) -> None:
+    twins = [make(normed) for _ in range(2)]
+    whole = malt.torch.Vector(twins[0], of="grads")
+    with malt.torch.Gradients(twins[1], bucket_bytes=200) as g:
+        for model in twins:
+            for i, x in enumerate(batches(3, seed=r)):
+                if i < 2:
+                    with g.no_sync():
+                        model(x).square().mean().backward()
+                else:
+                    model(x).square().mean().backward()
+        whole.sync()
+        g.sync()
+        assert bits(twins[0]) == bits(twins[1])
+        for a, b in zip(twins[0].parameters(), twins[1].parameters(), strict=True):
+            assert torch.equal(a.grad, b.grad)
+        twins[1](x).sum().backward()
+        with pytest.raises(malt.StateError, match="twice without a sync"):
+            twins[1](x).sum().backward()
+        g.sync()
+    whole.close()
+
+
+@case
+def buckets_see_that_the_model_has_changed(r: int, n: int) -> None:
+    model = make(net)
+    model[0].requires_grad_(False)
+    with malt.torch.Gradients(model) as g:
+        model[0].requires_grad_(True)
+        with pytest.raises(malt.StateError, match="the model has changed"):
+            g.sync()
+        malt.barrier()
+
+
+@case
+def buckets_keep_what_is_infinite(r: int, n: int) -> None:
+    """A gradient scaler makes infinities on one rank, and all ranks skip that step: no warning."""
+    model = nn.Linear(2, 1)
+    with malt.torch.Gradients(model) as g:
+        (model(torch.ones(1, 2)).sum() * (float("inf") if r == 0 else 1.0)).backward()
+        g.sync()
+        assert not model.weight.grad.isfinite().any()
+
+
+@case
+def a_deal_hears_of_a_step_when_all_buckets_are_exchanged(r: int, n: int) -> None:
+    heard = []
+
+    class Listener:
+        def mark(self) -> int:
+            return len(heard)
+
+        def exchanged(self, mark: int) -> None:
+            heard.append((mark, all(b.pending is None for b in g.buckets)))
+
+    model = make(net)
+    with malt.torch.Gradients(model, bucket_bytes=1) as g:
+        listeners.append(Listener())
+        try:
+            for _ in range(2):
+                model(torch.ones(1, 16)).sum().backward()
+                g.sync()
+        finally:
+            listeners.clear()
+    assert heard == [(0, True), (1, True)]

@@ -34,6 +34,7 @@ from .job import (
 from .loading import alive, forked
 from .memory import Counters, Memory, book_all, book_with
 from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector, quicken
+from .place import tell
 from .waiting import DEFAULT_TIMEOUT, JOB, MAY_OVERFLOW, seconds, warn
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "new_vector",
     "quicken",
     "seconds",
+    "tell",
     "version",
     "warn",
     "who",

@@ -88,6 +88,11 @@ class Object(Place):
         status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
         return self.answer(status, timeout) if status < 0 or caught else status
 
+    def sync_in_thread(self, weight: float, timeout: float | None) -> int:
+        """Sync in a thread of this package's, for a call of the user's that has told its place."""
+        status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
+        return self.answer(status, timeout) if status < 0 or caught else status
+
     def gather(self, timeout: float | None) -> int:
         place.tell(3)
         if timeout is None:
@@ -216,7 +221,7 @@ class Object(Place):
 
     def allreduce(self, op: str, timeout: float | None) -> None:
         place.tell(3)
-        if self.closed or self._lock.locked() or JOB.closed or JOB._lock.locked():
+        if self.closed or self._lock.locked() or JOB.closed or JOB.begun or JOB._lock.locked():
             self.must_be_free()
             JOB.must_be_free()
         JOB.together(lib.malt_vector_allreduce, timeout, self.handle, op.encode())

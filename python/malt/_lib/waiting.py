@@ -167,6 +167,15 @@ class Job(Place):
         """When this rank noticed that another had died, and went on, in time.monotonic()."""
         self.longest = (0.0, "")
         """The seconds of the longest wait that it has told of, and what was said of that."""
+        self.begun: list[threading.Event] = []
+        """The ends of syncs that go on beside the program."""
+
+    def must_be_free(self) -> None:
+        """Wait for the syncs that go on beside the program: ranks in a collective call are not waited for in a sync."""
+        for end in self.begun[:]:
+            loading.alive()  # in a child no end would come
+            end.wait()
+        super().must_be_free()
 
     def set_timeout(self, limit: float) -> None:
         """Say how many seconds a timeout of None means, before the first call that may wait."""
@@ -192,7 +201,8 @@ in_threads()
 def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn at the line of the user's that called malt."""
     level, frame = 1, sys._getframe()
-    while frame is not None and (ours(frame) or frame.f_globals.get("__name__", "").startswith("torch.")):
+    others = ("torch.", "threading")
+    while frame is not None and (ours(frame) or frame.f_globals.get("__name__", "").startswith(others)):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(message, category, stacklevel=level)
 

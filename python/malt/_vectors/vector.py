@@ -26,6 +26,7 @@ from .graph import GraphLike
 from .idle import Idle
 from .ids import numbers, row_of
 from .listeners import Marks, listeners, marks
+from .pending import Pending
 from .rows import Named, RowsLike, index, representation
 
 if TYPE_CHECKING:
@@ -530,6 +531,65 @@ class Vector(Exchange, Generic[Element]):
                 )
             )
         return count
+
+    def sync_begin(self, *, weight: float = 1.0, timeout: float | None = None) -> Pending:
+        """Begin a sync that goes on while the program computes, on a thread of its own.
+
+        Between machines an exchange needs the network and hardly a processor, so it can hide
+        behind the computation of something else, such as the next gradient::
+
+            exchanged = v.sync_begin()
+            ...                         # must not touch v.array
+            exchanged.wait()
+
+        A collective call waits for it first.
+
+        Parameters
+        ----------
+        weight, timeout
+            As for `sync`.
+
+        Returns
+        -------
+        Pending
+            Call its `Pending.wait` before you use the values.
+
+        Raises
+        ------
+        UnsupportedError
+            The fold is a function of your own, or the vector is sparse.
+
+        See Also
+        --------
+        malt.torch.Gradients : averages gradients while the backward pass goes on.
+
+        Examples
+        --------
+        >>> with malt.Vector(3) as v:
+        ...     exchanged = v.sync_begin()
+        ...     exchanged.wait()
+        0
+        """
+        if self._own_fold is not None or self._named is not None:
+            raise UnsupportedError(
+                lines(
+                    f"sync_begin of {self._object.name}, which is sparse or has a function as fold=",
+                    do="Use sync, or a built-in fold of the whole.",
+                )
+            )
+        self._object.must_be_open()
+        weight = number(weight)
+        _lib.seconds(timeout)  # a wrong one raises here
+        _lib.tell(2)
+        self._take()
+        sent = marks()
+
+        def finish(count: int) -> None:
+            if count or self._cumulative:
+                self._give()
+            self._exchanged(count, sent)
+
+        return Pending(lambda: self._object.sync_in_thread(weight, timeout), finish, self._object.name)
 
     def _check_slack(self, slack: int, fold: Fold | None) -> None:
         """Raise unless a sync can have this slack."""

@@ -5,8 +5,6 @@ Needs PyTorch, which importing `malt` alone does not load.
 
 from __future__ import annotations
 
-import weakref
-from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from .. import _lib
@@ -17,38 +15,21 @@ from .._vectors import vector
 from .._vectors.idle import Idle
 from ..typing import ChangesName, Of
 from ._deal import deal
+from ._gradients import Gradients
 from ._model import Model
+from ._steps import Steps
 
 if TYPE_CHECKING:
     from torch.nn import Module
     from typing_extensions import Unpack
 
-__all__ = ["Vector", "deal"]
+__all__ = ["Gradients", "Vector", "deal"]
 
 UNCHANGED = (
     "the model of {} has not changed in 8 syncs, so nothing is learnt",
     "the optimizer may have the parameters of another model, such as a copy",
     "Make the vector of the model that the loop trains.",
 )
-
-
-_of_gradients: weakref.WeakSet[Vector] = weakref.WeakSet()
-
-
-@cache
-def _listen() -> None:
-    """Have `_stepped` called after the steps of all optimizers, unless PyTorch is too old for that."""
-    from torch.optim import optimizer
-
-    hook = getattr(optimizer, "register_optimizer_step_post_hook", None)
-    if hook is not None:
-        hook(_stepped)
-
-
-def _stepped(optimizer: Any, *_: object) -> None:
-    for v in list(_of_gradients):
-        if not v._object.closed:
-            v._look_at_step(optimizer)
 
 
 class Vector(vector.Vector[Any]):
@@ -106,6 +87,7 @@ class Vector(vector.Vector[Any]):
     See Also
     --------
     malt.Vector : All that the calls do.
+    Gradients : averages gradients while the backward pass goes on.
 
     Notes
     -----
@@ -189,13 +171,7 @@ class Vector(vector.Vector[Any]):
         (_lib.MAY_OVERFLOW.add if of == "grads" else _lib.MAY_OVERFLOW.discard)(self.name)
         self._model.put(self.arrays)
         self._model.give(gradients=False)
-        self._exchanges = 0
-        self._warned = False
-        if of == "grads" and world.size() > 1:
-            self._steps: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-            # by optimizer: the exchanges before its last step; -1 if it is another model's
-            _of_gradients.add(self)
-            _listen()
+        self._steps = Steps(self._model, self._object.name) if of == "grads" and world.size() > 1 else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -227,29 +203,19 @@ class Vector(vector.Vector[Any]):
         self._model.give(gradients=False)
         self._model.spread(source, timeout)
 
+    def close(self) -> None:
+        """Close it, as `malt.Vector.close` does: other ranks no longer wait for this one in it."""
+        super().close()
+        if self._steps is not None:
+            self._steps.stop()
+
     def _take(self) -> None:
-        self._exchanges += 1
+        if self._steps is not None:
+            self._steps.exchanged()
         self._model.take()
 
     def _give(self) -> None:
         self._model.give()
-
-    def _look_at_step(self, optimizer: Any) -> None:
-        """Warn if an optimizer of the model has stepped by gradients that were not exchanged."""
-        before = self._steps.get(optimizer)
-        if before is None:
-            own = self._model.has_any(p for group in optimizer.param_groups for p in group["params"])
-            before = 0 if own else -1
-        if before == self._exchanges and not self._warned:
-            self._warned = True
-            _lib.warn(
-                lines(
-                    f"{type(optimizer).__name__} stepped without a sync of {self._object.name} before it",
-                    "each rank used its own gradient, and the ranks' models drift apart",
-                    "Call v.sync() at every step, between backward() and step().",
-                )
-            )
-        self._steps[optimizer] = before if before < 0 else self._exchanges
 
     def _describe(self) -> None:
         """Learn the options in force, and warn of those with which gradients drift apart."""

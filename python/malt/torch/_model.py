@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ class Model:
                 )
             )
         self._module, self._of, self._buffers = module, of, buffers
+        self._only: frozenset[str] | None = None  # the names of a piece
         found = {name: t for name, t in self._candidates().items() if self._travels(t)}
         if not found:
             what = "float parameters" if of == "params" else "parameters that require a gradient"
@@ -64,6 +66,38 @@ class Model:
         self.places = sorted(_places(found, of), key=lambda place: np.dtype(place.exchanged_as).itemsize)
         self._place_of = {name: place for place in self.places for name in place.names}
         self.has_buffers = any(not isinstance(t, Parameter) for t in found.values())
+
+    def split(self, limit: int) -> list[Model]:
+        """Cut it into pieces of at most so many bytes, or of one place, and one dtype.
+
+        They come in the order in which a backward pass ends with them: that of the last gradient is first.
+        Buffers are in the last ones.
+        """
+        pieces: list[list[Place]] = []
+        before, room = None, 0
+        last = [*reversed(self.places)]
+        gradients = [place for place in last if isinstance(place, GradPlace)]
+        for place in gradients + [place for place in last if place not in gradients]:
+            size = _room(place) * np.dtype(place.exchanged_as).itemsize
+            kind_of = place.exchanged_as, type(place)
+            if kind_of != before or size > room:
+                pieces.append([])
+                before, room = kind_of, limit
+            pieces[-1].append(place)
+            room -= size
+        return [self._piece(places) for places in pieces]
+
+    def _piece(self, places: list[Place]) -> Model:
+        piece = copy(self)
+        piece.places = places
+        piece._place_of = {name: place for place in places for name in place.names}
+        piece._only = frozenset(piece._place_of)
+        return piece
+
+    def parameters(self) -> list[Parameter]:
+        """Return the parameters of the gradients that travel."""
+        named = dict(self._module.named_parameters(remove_duplicate=False))
+        return [named[place.names[0]] for place in self.places if isinstance(place, GradPlace)]
 
     def first_values(self) -> list[Array]:
         """Lay the places out in arrays of their own, one for each dtype, with the present values."""
@@ -86,6 +120,14 @@ class Model:
 
     def take(self) -> None:
         """Bring all that travels into its place, and see to it that the model still is what it was."""
+        found = self.found()
+        self._now = [(place, _distinct(found[name] for name in place.names)) for place in self.places]
+        with torch.no_grad():
+            for place, tensors in self._now:
+                place.take(tensors)
+
+    def found(self) -> dict[str, Tensor]:
+        """Return by name what might travel, and see to it that the model still is what it was."""
         found = self._candidates()
         new = [name for name, t in found.items() if name not in self._place_of and self._travels(t)]
         gone = [name for name in self._place_of if name not in found]
@@ -98,10 +140,7 @@ class Model:
                     "Make the vector after such changes, or after (un)freezing, on every rank.",
                 )
             )
-        self._now = [(place, _distinct(found[name] for name in place.names)) for place in self.places]
-        with torch.no_grad():
-            for place, tensors in self._now:
-                place.take(tensors)
+        return found
 
     def give(self, gradients: bool = True) -> None:
         """Give the tensors that `take` has found what is in their places."""
@@ -153,7 +192,7 @@ class Model:
         named: dict[str, Tensor] = dict(self._module.named_parameters(remove_duplicate=False))
         if self._buffers:
             named.update(self._module.named_buffers(remove_duplicate=False))
-        return {name: t for name, t in named.items() if _floats(t)}
+        return {name: t for name, t in named.items() if _floats(t) and (self._only is None or name in self._only)}
 
     def _travels(self, t: Tensor) -> bool:
         return self._of == "params" or not isinstance(t, Parameter) or t.requires_grad

@@ -15,7 +15,7 @@ WITHIN = 1e-3
 
 def rows() -> list[Row]:
     """Return all rows."""
-    return [*streams(), *latencies(), *costs(), *averages()]
+    return [*streams(), *latencies(), *costs(), *averages(), *hidden()]
 
 
 def streams() -> list[Row]:
@@ -82,6 +82,24 @@ def averages() -> list[Row]:
     return made + [
         Row("average of 4 hosts, 1 Gbit/s", "sync", 4, size, Target(peer=1), link=Link(GBIT))
         for size in (64 * KB, MB, 16 * MB)
+    ]
+
+
+def hidden() -> list[Row]:
+    """A step of 50 ms with an average that takes 42, which goes on beside it; the same one after the other."""
+    return [
+        Row(
+            "step of 50 ms, average beside it, 1 Gbit/s",
+            "busy",
+            2,
+            5_000_000,
+            Target(limit=0.65),
+            {"begun": True},
+            "busy",
+            {"begun": False},
+            once=True,
+            link=Link(GBIT),
+        )
     ]
 
 

@@ -28,10 +28,10 @@ def systems(addresses: Sequence[str]) -> list[System]:
         def start(ranks: int) -> list[tuple[Command, Environment]]:
             return [(_rank(name), {"BENCH_RANK": str(r), "BENCH_HOST": addresses[1], **more}) for r in range(ranks)]
 
-        ops = {"bare": {"stream", "put-seen", "cpu"}, "iperf": {"stream", "cpu"}, "gloo": {"sync", "put-seen"}}
+        ops = {"bare": {"stream", "put-seen", "cpu"}, "iperf": {"stream", "cpu"}, "gloo": {"sync", "put-seen", "busy"}}
         return System({"bare": "limit", "iperf": "iperf3"}.get(name, name), start, frozenset(ops[name]))
 
-    own = frozenset({"stream", "put-seen", "lands", "cpu", "step", "sync"})
+    own = frozenset({"stream", "put-seen", "lands", "cpu", "step", "busy", "sync"})
     found = [System("malt", malt, own), System(AGAIN, malt, own), other("bare", BENCH_PINGPONG=pingpong())]
     if shutil.which("iperf3"):
         found.append(other("iperf"))

@@ -10,6 +10,9 @@ import numpy as np
 
 from .serve import Seconds, Timed, Times
 
+BUSY = 0.05
+"""Seconds of the work of a step, such as a backward pass on an accelerator."""
+
 
 def loop(call: Callable[[], Any], counts: bool = True) -> Seconds:
     """Return what does `call` again and again, and takes the time of all of them."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from .clock import loop
+from .clock import BUSY, loop
 from .serve import Timed, UnsupportedError, serve
 
 
@@ -33,9 +34,16 @@ class Gloo:
         a = torch.zeros(max(1, size // 4))
         if op == "sync":
             return loop(partial(dist.all_reduce, a))
+        if op == "busy":
+            return loop(partial(self._busy, a))
         if op == "put-seen":
             return self._there_and_back(a)
         raise UnsupportedError(f"gloo has no {op}")
+
+    def _busy(self, a: torch.Tensor) -> None:
+        going = dist.all_reduce(a, async_op=True)
+        time.sleep(BUSY)
+        going.wait()
 
     def _there_and_back(self, a: torch.Tensor) -> Timed:
         other, first = 1 - self.rank, self.rank == 0

@@ -12,7 +12,7 @@ import numpy as np
 
 import malt
 
-from .clock import idle, loop
+from .clock import BUSY, idle, loop
 from .serve import Timed
 
 UPDATES = 12
@@ -142,6 +142,20 @@ def step(v: malt.Vector, stopped: bool) -> Timed:
             os.kill(other, signal.SIGCONT)
 
     return while_stopped
+
+
+def busy(v: malt.Vector, begun: bool) -> Timed:
+    """A step that works and averages: one after the other, or both at once."""
+
+    def step() -> None:
+        exchanged = v.sync_begin() if begun else None
+        time.sleep(BUSY)
+        if exchanged is None:
+            v.sync()
+        else:
+            exchanged.wait()
+
+    return loop(step)
 
 
 def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable[[], None]:

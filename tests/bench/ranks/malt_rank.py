@@ -146,6 +146,9 @@ class Malt:
     def _step(self, count: int, stopped: bool) -> Timed:
         return malt_net.step(self._vector(count, consistency="async"), stopped)
 
+    def _busy(self, count: int, begun: bool) -> Timed:
+        return malt_net.busy(self._vector(count, consistency="bsp"), begun)
+
     def _stopped(self, count: int) -> Timed:
         """Processor time that rank 0 takes in a second of waiting for rank 1, which is stopped."""
         v = self._vector(count, consistency="bsp")
