@@ -209,3 +209,49 @@ def run(n: int, script: str, *, code: int = 0, **more: object) -> list[str]:
         ]
         assert not bad, "\n".join(bad)
         return [rank.out.text.strip() for rank in ranks]
+
+
+SERVE = """
+import ast, linecache
+given = dict(globals())
+for number, line in enumerate(sys.stdin):
+    text = ast.literal_eval(line)
+    linecache.cache["script.py"] = len(text), None, text.splitlines(True), "script.py"
+    exec(compile(text, "script.py", "exec"), dict(given))
+    malt.barrier()
+    print(f"\\0{number}", flush=True)
+"""
+
+
+class Kept:
+    """Ranks that run one script after the other, each with names of its own: for what takes long to import."""
+
+    def __init__(self, n: int, prepared: str) -> None:
+        self._job = Job(n, prepared + SERVE)
+        self._count = 0
+
+    def run(self, script: str) -> list[str]:
+        """Run a script to its end; return what each rank has written to its standard output meanwhile."""
+        said = []
+        before = [len(rank.out.text) for rank in self._job.ranks]
+        try:
+            for rank in self._job.ranks:
+                rank.say(repr(textwrap.dedent(script)))
+            for rank, start in zip(self._job.ranks, before, strict=True):
+                end = rank.out.wait_for(f"\0{self._count}$").start()
+                said.append(rank.out.text[start:end].removeprefix(f"\0{self._count - 1}\n").strip())
+        except (AssertionError, OSError) as e:
+            raise AssertionError("\n".join(rank.err.finish()[-3000:] for rank in self._job.finish())) from e
+        self._count += 1
+        return said
+
+    def close(self) -> None:
+        """End the ranks, which have nothing more to do."""
+        for rank in self._job.ranks:
+            assert rank.process.stdin is not None
+            with contextlib.suppress(OSError):  # it has failed
+                rank.process.stdin.close()
+        try:
+            assert all(rank.process.returncode == 0 for rank in self._job.finish())
+        finally:
+            self._job.close()

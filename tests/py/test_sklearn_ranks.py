@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,27 @@ mine = slice(r, None, n)
 """
 
 
-def run(n: int, script: str, **more: object) -> list[str]:
-    return jobs.run(n, PREPARED + textwrap.dedent(script), **more)
+kept: dict[int, jobs.Kept] = {}
+"""By how many they are: it takes seconds to import scikit-learn."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ends() -> Iterator[None]:
+    yield
+    while kept:
+        kept.popitem()[1].close()
+
+
+def run(n: int, script: str) -> list[str]:
+    ranks = kept.pop(n, None) or jobs.Kept(n, PREPARED)
+    try:
+        said = ranks.run(script)
+    except BaseException:
+        with contextlib.suppress(AssertionError):
+            ranks.close()
+        raise
+    kept[n] = ranks
+    return said
 
 
 def test_weights_are_the_mean_of_the_ranks() -> None:

@@ -85,11 +85,10 @@ class Object(Place):
 
     def sync(self, weight: float, timeout: float | None) -> int:
         place.tell(3)
-        status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
-        return self.answer(status, timeout) if status < 0 or caught else status
+        return self.sync_untold(weight, timeout)
 
-    def sync_in_thread(self, weight: float, timeout: float | None) -> int:
-        """Sync in a thread of this package's, for a call of the user's that has told its place."""
+    def sync_untold(self, weight: float, timeout: float | None) -> int:
+        """Sync in whatever thread, for a call of the user's that has told its place."""
         status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
         return self.answer(status, timeout) if status < 0 or caught else status
 

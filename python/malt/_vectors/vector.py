@@ -589,7 +589,7 @@ class Vector(Exchange, Generic[Element]):
                 self._give()
             self._exchanged(count, sent)
 
-        return Pending(lambda: self._object.sync_in_thread(weight, timeout), finish, self._object.name)
+        return Pending(lambda: self._object.sync_untold(weight, timeout), finish, self._object.name)
 
     def _check_slack(self, slack: int, fold: Fold | None) -> None:
         """Raise unless a sync can have this slack."""
