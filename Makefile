@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 SOAK     ?= 10m
 DEMO     ?=
 TESTS    ?=
-WORKERS  ?= $(if $(TESTS),0,2)
+WORKERS  ?= $(if $(TESTS),0,3)
 BENCH    ?=
 
 VENV := .venv
@@ -33,7 +33,7 @@ help: ## this list
 	@echo
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
 	@echo "  TESTS='-k shard'   arguments for pytest, files  SOAK=$(SOAK)      length of the soak run"
-	@echo "  WORKERS=2          processes that pytest uses; none with TESTS"
+	@echo "  WORKERS=3          processes that pytest uses; none with TESTS"
 	@echo "  BENCH='--rows average'  rows by a word of their title; --starts 2, --sizes, --deaths 100 and others: BENCH=--help"
 
 # ---- set-up

@@ -87,7 +87,7 @@ func TestG12LawOfASum(t *testing.T) {
 	}
 	largest := 12
 	if testing.Short() {
-		largest = 8
+		largest = 6
 	}
 	for _, consistency := range []string{"bsp", "ssp:0", "ssp:1", "ssp:3", "async"} {
 		for name, pace := range paces {

@@ -50,6 +50,9 @@ func TestNotFiniteNamesTheRank(t *testing.T) {
 		} {
 			for _, count := range []int{3, 5000, 300_000} { // one rank folds, all fold, hosts exchange
 				for _, weight := range []float64{1, 3} {
+					if testing.Short() && count > 5000 && (host[1] == 1 || host[2] == 0 || weight > 1) {
+						continue // on two hosts, ranks are near one another and far
+					}
 					t.Run(fmt.Sprint(host, options, count, weight), func(t *testing.T) {
 						var said told
 						check(t, run(background(t), inmem.NewHosts(host...), func(ctx context.Context, w *libmalt.World) error {

@@ -187,8 +187,27 @@ func exchange(t *Transport, mode string, updates uint64, enough func() bool) err
 		}
 		return err
 	}
+	// In lock-step rank 1 goes on as long as rank 0 does.
+	more := func(c uint64) (yes bool, err error) {
+		if c <= updates || t.Rank() == 0 || mode != "lock-step" {
+			return c <= updates || !enough(), nil
+		}
+		err = wait(func() (bool, error) {
+			at, err := words.Get(0, 0)
+			end, gone := words.Get(0, 1)
+			yes = at >= c && (end == 0 || end >= c)
+			return yes || end != 0, errors.Join(err, gone)
+		})
+		return yes, err
+	}
 	c := uint64(1)
-	for ; c <= updates || mode == "newest" && !enough(); c++ {
+	for ; ; c++ {
+		if yes, err := more(c); err != nil || !yes {
+			if err != nil {
+				return err
+			}
+			break
+		}
 		err := wait(func() (bool, error) {
 			b, err := out.Begin()
 			if b == nil || err != nil {

@@ -140,7 +140,7 @@ var ofFilters = []mutation{
 		in:     "libmalt/codec.model.late",
 		old:    "!$away",
 		new:    "true || away",
-		caught: "TestFilterWhileAReceiverIsLate", how: "want 44",
+		caught: "TestFilterWhileAReceiverIsLate", how: "bytes sent",
 	},
 	{
 		line:   "filter: a receiver is late that has folded the last message",

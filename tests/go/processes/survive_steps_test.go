@@ -107,10 +107,20 @@ func (q *inquest) forAll(sent *event) bool {
 	return sent.Exact && !q.phases[sent.Phase-1].queues() && !(sent.Named && q.weather != nil)
 }
 
+// buried tells whether nobody who lives can know what this rank has folded: all ranks of its host died.
+func (w *witness) buried() bool {
+	for r := range w.ranks {
+		if w.weather == nil || !w.far(r, w.me) && !w.fell[r] {
+			return false
+		}
+	}
+	return true
+}
+
 // agrees tells whether it can be that the update of a scatter has been folded, or not.
 // Ranks that this scatter is for in any case must find the same.
 func (w *witness) agrees(s int, sent *event, got bool) bool {
-	if !w.forAll(sent) {
+	if !w.forAll(sent) || w.buried() {
 		return true
 	}
 	before, known := w.arrived[landing{s, sent.Clock}]
@@ -118,7 +128,7 @@ func (w *witness) agrees(s int, sent *event, got bool) bool {
 }
 
 func (w *witness) settle(s int, sent *event, got bool) {
-	if !w.forAll(sent) {
+	if !w.forAll(sent) || w.buried() {
 		return
 	}
 	if _, known := w.arrived[landing{s, sent.Clock}]; !known {

@@ -217,3 +217,23 @@ func TestJudgeOfSurvivorsFinds(t *testing.T) {
 		})
 	}
 }
+
+// TestJudgeOfHostsThatAreGone: ranks 1 and 2 die, of which rank 1 has folded both; rank 0, which lives,
+// neither. That may be where no rank of rank 1's host lives.
+func TestJudgeOfHostsThatAreGone(t *testing.T) {
+	for _, c := range []struct {
+		places []int
+		want   string
+	}{{[]int{0, 1, 1}, ""}, {[]int{0, 1, 2}, ""}, {[]int{0, 0, 1}, "G8"}} {
+		s := newStory(t, "bsp")
+		s.weather = &weather{hosts: 3, places: c.places}
+		s.sync(1, 1, 7)
+		s.sync(2, 1, 7).Ended = 0
+		e := s.sync(0, 1, 1)
+		e.Generation, e.Members = 2, 1
+		err := judgeSurvivors(s.plan, s.logs, []bool{false, true, true}, tally{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("ranks on hosts %v: got %v, want %q", c.places, err, c.want)
+		}
+	}
+}

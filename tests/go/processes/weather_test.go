@@ -51,8 +51,9 @@ const (
 	unreachable = 5 * time.Second         // a host that is silent for so long is taken for dead
 	doubted     = unreachable * 4 / 5     // where ranks survive others, they doubt it
 	recovery    = 1500 * time.Millisecond // until the kernel has sent again what was lost
-	longestCut  = doubted - recovery      // is survived, also where a packet is lost after it; all of a plan together
-	mostCut     = doubted - time.Second   // is survived where none is lost
+	longestCut  = doubted - recovery      // is survived; all of a plan together
+	mostCut     = doubted - time.Second   // is survived if the machine is quick to end it
+	lossyCut    = 1200 * time.Millisecond // is survived also where a packet is lost after it: TCP tries again after 1.4 s and after 3
 )
 
 // pickWeather places the ranks of a plan. Of the network and of rounds there is
@@ -70,7 +71,7 @@ func (p *plan) pickWeather(rnd *rand.Rand) {
 	}
 	w.cables = make([]cable, w.hosts)
 	p.weather, p.bytes, p.rounds = w, 6<<20, 40
-	bad, left := rnd.IntN(3) > 0, longestCut
+	bad := rnd.IntN(3) > 0
 	for h := range w.cables {
 		if bad {
 			w.cables[h] = pick(rnd, cable{}, pickCable(rnd))
@@ -79,17 +80,31 @@ func (p *plan) pickWeather(rnd *rand.Rand) {
 	}
 	for range rnd.IntN(mostFaults) {
 		f := p.pickFault(rnd)
-		switch f.what {
-		case "cut":
-			f.lasts = min(f.lasts, left)
-			if left -= f.lasts; f.lasts == 0 {
-				continue
-			}
-		case "quality":
+		if f.what == "quality" {
 			p.rounds = 12
 		}
 		w.faults = append(w.faults, f)
 	}
+	w.shorten()
+}
+
+// shorten keeps all cuts together to what is survived.
+func (w *weather) shorten() {
+	left := longestCut
+	if slices.ContainsFunc(w.cables, func(c cable) bool { return c.loss > 0 }) || slices.ContainsFunc(w.faults, func(f fault) bool { return f.cable.loss > 0 }) {
+		left = lossyCut
+	}
+	var faults []fault
+	for _, f := range w.faults {
+		if f.what == "cut" {
+			f.lasts = min(f.lasts, left)
+			if left -= f.lasts; f.lasts == 0 {
+				continue
+			}
+		}
+		faults = append(faults, f)
+	}
+	w.faults = faults
 }
 
 func pickCable(rnd *rand.Rand) cable {
