@@ -36,8 +36,9 @@ func (o *syncing) start(b *Boxes, rows []int64, weight float64, slack int, fold 
 	o.b, o.stage, o.clock, o.weight, o.noted = b, scatters, b.Clock()+1, weight, false
 	// What a scatter refuses is refused by every route, too.
 	err := b.scattering.start(b, len(b.Data), rows, nil, weight)
+	begun := b.Job.Marks.Trace.Begin() // before others can fold what this rank has
 	if err == nil && b.ch.everyone && sameOnAll(fold) && b.Route.Begin(o.clock, fold, weight) {
-		o.stage, b.begun = onRoute, b.Job.Marks.Trace.Begin()
+		o.stage, b.begun = onRoute, begun
 	}
 	return err
 }
