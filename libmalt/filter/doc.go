@@ -3,8 +3,8 @@
 //	f, err := filter.Parse("dvf:0.1")
 //	rows = f.Due(rows, distances, shape, clock, false)
 //
-// A sender compares its rows with what it has sent of them last. What a filter holds back is the
-// difference, so it needs no memory of its own: a row that is held back is compared again when
+// A sender compares its rows with the values that it sent last. A filter holds back the difference, so it
+// needs no memory of its own: a row that is held back is compared again when
 // the next message is due, and goes once it is far enough. At the sender's clock t, of a vector
 // of d elements:
 //

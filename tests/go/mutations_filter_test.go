@@ -80,7 +80,7 @@ var ofFilters = []mutation{
 		caught: "TestSparseIsItsTwin/model/async", how: "element",
 	},
 	{
-		line:   "filter: top sends one row less, where the percentage is no whole number of rows",
+		line:   "filter: top sends one row less, where the percentage is not a whole number of rows",
 		in:     "libmalt/filter.Filter.limit",
 		old:    "math.Ceil($x)",
 		new:    "math.Floor(f.D / 100 * float64(s.Rows))",

@@ -101,33 +101,33 @@ func CountsNoMore(o Object, rank int) error {
 		Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
 }
 
-// Presence is which ranks an engine waits for, as it was when it looked last: before it takes what has
-// come. So what a rank has sent before it went into a collective call is taken by whoever does
-// not wait for that rank.
+// Presence is which ranks an engine waits for. It looks before it takes updates: those that a rank
+// has sent before it went into a collective call are then taken, though nobody waits for that rank.
 type Presence struct {
-	Here  []bool
-	Dead  []error // by rank
-	Asked error   // the death of a rank that Of was asked about
+	Asked error // the death of a rank that Of was asked about
+
+	here []bool // by rank, and dead
+	dead []error
 }
 
 // NewPresence is of a job with so many ranks.
 func NewPresence(size int) Presence {
-	return Presence{Here: make([]bool, size), Dead: make([]error, size)}
+	return Presence{here: make([]bool, size), dead: make([]error, size)}
 }
 
 // Look has it as it is now.
 func (p *Presence) Look(o Object) {
-	for r := range p.Here {
+	for r := range p.here {
 		wait, dead := o.Missing(r, nil)
-		p.Here[r], p.Dead[r] = dead == nil && (wait || o.Done(r)), dead
+		p.here[r], p.dead[r] = dead == nil && (wait || o.Done(r)), dead
 	}
 }
 
 // Of tells whether to wait for a rank: it takes part; or it is done, and its last changes have yet
 // to come here, with the clock of one that has closed the vector.
 func (p *Presence) Of(rank int) bool {
-	if p.Dead[rank] != nil {
-		p.Asked = p.Dead[rank]
+	if p.dead[rank] != nil {
+		p.Asked = p.dead[rank]
 	}
-	return p.Here[rank]
+	return p.here[rank]
 }

@@ -36,7 +36,7 @@ type Now struct {
 }
 
 // NowMagic names the layout.
-const NowMagic = 0x31574f4e_544c414d // "MALTNOW1"
+const NowMagic = 0x32574f4e_544c414d // "MALTNOW2"
 
 const rankWords = 16 // a bit for each rank of the largest job
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 __all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs"]
 
-MAGIC = 0x31574F4E544C414D
+MAGIC = 0x32574F4E544C414D
 WORDS = 113  # of the page: see core.Now
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin

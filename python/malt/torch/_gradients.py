@@ -58,7 +58,7 @@ class Bucket(vector.Vector[Any]):
         super()._exchanged(count, sent)
 
 
-class Gradients:
+class Gradients(contextlib.AbstractContextManager["Gradients"]):
     """The gradients of a PyTorch model, averaged over all ranks while the backward pass goes on.
 
     The gradients lie in buckets, as in PyTorch's DistributedDataParallel. Once ``backward()`` has computed all of a
@@ -234,9 +234,6 @@ class Gradients:
         for bucket in self.buckets:
             if bucket.pending is None or bucket.pending.done():  # after an error in the loop, others may not come
                 bucket.close()
-
-    def __enter__(self) -> Gradients:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
