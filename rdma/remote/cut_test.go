@@ -130,7 +130,7 @@ func intact(u rdma.Update, sender int) error {
 
 // exchange has a rank send updates to the other of two, in a mode, and take the
 // other's, with every check that can be made of what comes; as many as told, and
-// in newest mode, where most may be overwritten, until it is enough.
+// more until it is enough, if that is asked for.
 func exchange(t *Transport, mode string, updates uint64, enough func() bool) error {
 	ctx, other := context.Background(), 1-t.Rank()
 	s := rdma.Spec{Bytes: largest, Mode: map[string]rdma.Mode{"newest": rdma.Newest, "lock-step": rdma.ByClock, "queue": rdma.Queue(3)}[mode]}
@@ -190,7 +190,7 @@ func exchange(t *Transport, mode string, updates uint64, enough func() bool) err
 	// In lock-step rank 1 goes on as long as rank 0 does.
 	more := func(c uint64) (yes bool, err error) {
 		if c <= updates || t.Rank() == 0 || mode != "lock-step" {
-			return c <= updates || !enough(), nil
+			return c <= updates || enough != nil && !enough(), nil
 		}
 		err = wait(func() (bool, error) {
 			at, err := words.Get(0, 0)
