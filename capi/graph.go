@@ -13,12 +13,10 @@ import (
 //export maltGoGraphNew
 func maltGoGraphNew(spec *C.char, size C.int32_t, allowDisconnected C.int32_t, out *C.malt_handle) (status C.malt_status) {
 	defer caught(&status)
-	if err := required(out, "out"); err != nil {
-		return fail(err)
-	}
-	s, err := text(spec, "spec", maxGraph)
-	if err != nil {
-		return fail(err)
+	a := args{required(out, "out")}
+	s := a.text(spec, "spec", maxGraph)
+	if a.err != nil {
+		return fail(a.err)
 	}
 	g, err := graphs.Parse(s, int(size))
 	if err == nil && allowDisconnected == 0 {
@@ -86,12 +84,10 @@ func maltGoGraphMeasure(h C.malt_handle, out *C.malt_graph_measures) (status C.m
 func maltGoGraphRender(h C.malt_handle, format, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	g, err := graphOf(h)
-	if err != nil {
-		return fail(err)
-	}
-	f, err := text(format, "format", maxWord)
-	if err != nil {
-		return fail(err)
+	a := args{err}
+	f := a.text(format, "format", maxWord)
+	if a.err != nil {
+		return fail(a.err)
 	}
 	s, err := g.Render(f)
 	if err != nil {

@@ -77,9 +77,10 @@ type carrier struct {
 //export maltGoInspect
 func maltGoInspect(what, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	w, err := text(what, "what", maxNote)
-	if err != nil {
-		return fail(err)
+	var a args
+	w := a.text(what, "what", maxNote)
+	if a.err != nil {
+		return fail(a.err)
 	}
 	found, err := inspect(w)
 	if err == nil {

@@ -8,6 +8,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -44,32 +45,18 @@ func job() (*libmalt.World, error) {
 // jobDeadlines are those of calls of the job.
 var jobDeadlines deadlines
 
-// inJob runs a call that may wait, with the C argument timeout_ms.
-func inJob(timeoutMs C.int64_t, call func(context.Context, *libmalt.World) error) error {
-	w, err := job()
-	if err != nil {
-		return err
-	}
-	ctx := jobDeadlines.within(int64(timeoutMs), w.Timeout())
-	defer jobDeadlines.end(ctx)
-	return call(ctx, w)
-}
-
 //export maltGoAbort
 func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(reason, "reason", maxNote)
-	if err != nil {
-		return fail(err)
-	}
-	w, err := job()
-	if err != nil {
-		return fail(err)
+	var a args
+	s, w := a.text(reason, "reason", maxNote), a.job()
+	if a.err != nil {
+		return fail(a.err)
 	}
 	why := rdma.HasFailed(w.Rank(), s)
 	if because != nil && because.code == C.MALT_EPEER {
-		if s, err = text(because.why, "because->why", maxNote); err != nil {
-			return fail(err)
+		if s = a.text(because.why, "because->why", maxNote); a.err != nil {
+			return fail(a.err)
 		}
 		why = &rdma.PeerError{Rank: int(because.rank), Kind: rdma.Death(because.death), Err: errors.New(s)}
 	}
@@ -81,15 +68,11 @@ func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_stat
 //export maltGoAt
 func maltGoAt(place *C.char) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(place, "place", maxNote)
-	if err != nil {
-		return fail(err)
-	}
-	w, err := job()
-	if err == nil {
+	var a args
+	if s, w := a.text(place, "place", maxNote), a.job(); a.err == nil {
 		w.At(s)
 	}
-	return fail(err)
+	return fail(a.err)
 }
 
 //export maltGoGeneration
@@ -122,9 +105,8 @@ func maltGoAlive(p *C.int32_t, capacity C.uint32_t, n *C.uint32_t) (status C.mal
 //export maltGoConfirm
 func maltGoConfirm(timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
-		return w.Confirm(ctx)
-	}))
+	var a args
+	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error { return w.Confirm(ctx) })
 }
 
 //export maltGoExpel
@@ -158,70 +140,48 @@ func warn(t libmalt.Trouble) {
 //export maltGoBarrier
 func maltGoBarrier(timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
-		return w.Barrier(ctx)
-	}))
+	var a args
+	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error { return w.Barrier(ctx) })
 }
 
 //export maltGoAllreduce
 func maltGoAllreduce(data unsafe.Pointer, array *C.malt_array, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	if err := required(array, "a"); err != nil {
-		return fail(err)
+	a := args{required(array, "a")}
+	if a.err != nil {
+		return fail(a.err)
 	}
-	b, dt, err := typed(data, uint64(array.count), array.dtype, "data")
-	if err != nil {
-		return fail(err)
-	}
-	shape, err := shapeOf(array, "the array")
-	if err != nil {
-		return fail(err)
-	}
-	o, err := opText(op)
-	if err != nil {
-		return fail(err)
-	}
-	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
-		return w.AllReduceArray(ctx, b, libmalt.Array{DType: dt, Count: int(array.count), Shape: shape}, o)
-	}))
+	bytes, dt := a.elements(array.count, array.dtype, "data")
+	b, o := a.memory(data, bytes, "data"), a.op(op)
+	as := libmalt.Array{DType: dt, Count: int(array.count), Shape: a.shape(array, "the array")}
+	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error { return w.AllReduceArray(ctx, b, as, o) })
 }
 
 //export maltGoAllgather
 func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, name, given *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	b, err := memory(data, uint64(bytes), "data")
-	if err != nil {
-		return fail(err)
-	}
-	as, err := text(name, "call", maxWord)
-	if err != nil {
-		return fail(err)
-	}
-	if as == "" {
-		as = "malt.allgather"
-	}
-	with, err := text(given, "with", maxNote)
-	if err != nil {
-		return fail(err)
-	}
-	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+	var a args
+	b := a.memory(data, uint64(bytes), "data")
+	as, with := cmp.Or(a.text(name, "call", maxWord), "malt.allgather"), a.text(given, "with", maxNote)
+	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
 		all, err := w.AllGatherFor(ctx, as, with, b)
 		if err == nil {
 			err = inbox.set(all, everyRank)
 		}
 		return err
-	}))
+	})
 }
 
 //export maltGoBroadcast
 func maltGoBroadcast(data unsafe.Pointer, bytes C.uint64_t, root C.int32_t, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+	var a args
+	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
 		var b []byte
 		if int(root) == w.Rank() {
-			var err error
-			if b, err = memory(data, uint64(bytes), "data"); err != nil {
-				return err
+			var own args
+			if b = own.memory(data, uint64(bytes), "data"); own.err != nil {
+				return own.err
 			}
 		}
 		b, err := w.Broadcast(ctx, b, int(root))
@@ -231,20 +191,15 @@ func maltGoBroadcast(data unsafe.Pointer, bytes C.uint64_t, root C.int32_t, time
 		all := make([][]byte, w.Size())
 		all[root] = b
 		return inbox.set(all, int(root))
-	}))
+	})
 }
 
 //export maltGoReceived
 func maltGoReceived(rank C.int32_t, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	if err := required(data, "data"); err != nil {
-		return fail(err)
-	}
-	if err := required(bytes, "bytes"); err != nil {
-		return fail(err)
-	}
-	if _, err := job(); err != nil {
-		return fail(err)
+	a := args{cmp.Or(required(data, "data"), required(bytes, "bytes"))}
+	if a.job(); a.err != nil {
+		return fail(a.err)
 	}
 	p, n, err := inbox.from(int(rank))
 	if err == nil {

@@ -33,11 +33,11 @@ type joining struct {
 //export maltGoInit
 func maltGoInit(options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(options, "options", maxWord)
-	if err == nil {
-		err = join(s, int64(timeoutMs))
+	var a args
+	if s := a.text(options, "options", maxWord); a.err == nil {
+		a.is(join(s, int64(timeoutMs)))
 	}
-	return fail(err)
+	return fail(a.err)
 }
 
 func join(options string, timeoutMs int64) error {
@@ -98,11 +98,12 @@ func configured(options string) (libmalt.Config, error) {
 //export maltGoWitness
 func maltGoWitness(options *C.char) (status C.malt_status) {
 	defer caught(&status)
-	var config libmalt.Config
-	s, err := text(options, "options", maxWord)
-	if err == nil {
-		config, err = configured(s)
+	var a args
+	s := a.text(options, "options", maxWord)
+	if a.err != nil {
+		return fail(a.err)
 	}
+	config, err := configured(s)
 	if err == nil {
 		err = libmalt.Witness(config, reporting(config))
 	}

@@ -19,10 +19,7 @@
 #define STRING(x) QUOTE(x)
 
 /* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
-_Static_assert(sizeof(malt_array) == 64 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 80 &&
-                       sizeof(malt_totals) == 40 && sizeof(malt_graph_measures) == 40 &&
-                       sizeof(malt_error_info) >= 32,
-               "the layout of a struct of malt.h has changed");
+_Static_assert(sizeof(malt_array) == 64 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 80 &&                     sizeof(malt_totals) == 40 && sizeof(malt_graph_measures) == 40 &&                     sizeof(malt_error_info) >= 32,             "the layout of a struct of malt.h has changed");
 
 static malt_status failed(malt_status code, const char *text)
 {
@@ -46,6 +43,17 @@ void *maltc_alloc(size_t n) { return malloc(n); }
 		if (maltc_descriptors_closed() != MALT_OK) \
 			return MALT_EIO; \
 	} while (0)
+
+/* A function that is one of Go's. Those have no const. */
+#pragma GCC diagnostic ignored "-Wdiscarded-qualifiers"
+#define FORWARD(first, name, params, call) \
+	malt_status name params \
+	{ \
+		first; \
+		return call; \
+	}
+#define GO(name, params, call) FORWARD(NOT_IN_CHILD, name, params, call)
+#define GO_WITH_DESCRIPTORS(name, params, call) FORWARD(WITH_DESCRIPTORS, name, params, call)
 
 /* -------------------------------------------------------------- the library */
 
@@ -104,65 +112,17 @@ malt_status malt_init(const char *options, int64_t timeout_ms)
 	return status;
 }
 
-malt_status malt_witness(const char *options)
-{
-	WITH_DESCRIPTORS;
-	return maltGoWitness((char *)options);
-}
-
-malt_status malt_finalize(void)
-{
-	WITH_DESCRIPTORS;
-	return maltGoFinalize();
-}
-
-malt_status malt_abort(const char *reason, const malt_error_info *because)
-{
-	WITH_DESCRIPTORS;
-	return maltGoAbort((char *)reason, (malt_error_info *)because);
-}
-
-malt_status malt_at(const char *place)
-{
-	NOT_IN_CHILD;
-	return maltGoAt((char *)place);
-}
-
-malt_status malt_mark(const char *text)
-{
-	NOT_IN_CHILD;
-	return maltGoMark((char *)text);
-}
-
-malt_status malt_log(const char *name, double value)
-{
-	NOT_IN_CHILD;
-	return maltGoLog((char *)name, value);
-}
-
-malt_status malt_alive(int32_t *ranks, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoAlive(ranks, cap, n);
-}
-
-malt_status malt_confirm(int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoConfirm(timeout_ms);
-}
-
-malt_status malt_expel(int32_t rank)
-{
-	NOT_IN_CHILD;
-	return maltGoExpel(rank);
-}
-
-malt_status malt_barrier(int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoBarrier(timeout_ms);
-}
+GO_WITH_DESCRIPTORS(malt_witness, (const char *options), maltGoWitness(options))
+GO_WITH_DESCRIPTORS(malt_finalize, (void), maltGoFinalize())
+GO_WITH_DESCRIPTORS(malt_abort, (const char *reason, const malt_error_info *because),
+	maltGoAbort(reason, because))
+GO(malt_at, (const char *place), maltGoAt(place))
+GO(malt_mark, (const char *text), maltGoMark(text))
+GO(malt_log, (const char *name, double value), maltGoLog(name, value))
+GO(malt_alive, (int32_t *ranks, uint32_t cap, uint32_t *n), maltGoAlive(ranks, cap, n))
+GO(malt_confirm, (int64_t timeout_ms), maltGoConfirm(timeout_ms))
+GO(malt_expel, (int32_t rank), maltGoExpel(rank))
+GO(malt_barrier, (int64_t timeout_ms), maltGoBarrier(timeout_ms))
 
 malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char *op, int64_t timeout_ms)
 {
@@ -170,50 +130,22 @@ malt_status malt_allreduce(void *data, uint64_t count, int32_t dtype, const char
 	return malt_allreduce_array(data, &a, op, timeout_ms);
 }
 
-malt_status malt_allreduce_array(void *data, const malt_array *a, const char *op, int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoAllreduce(data, (malt_array *)a, (char *)op, timeout_ms);
-}
-
-malt_status malt_allgather(const void *data, uint64_t bytes, const char *call, const char *with, int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoAllgather((void *)data, bytes, (char *)call, (char *)with, timeout_ms);
-}
-
-malt_status malt_broadcast(const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoBroadcast((void *)data, bytes, root, timeout_ms);
-}
-
-malt_status malt_received(int32_t rank, const void **data, uint64_t *bytes)
-{
-	NOT_IN_CHILD;
-	return maltGoReceived(rank, (void **)data, bytes);
-}
+GO(malt_allreduce_array, (void *data, const malt_array *a, const char *op, int64_t timeout_ms),
+	maltGoAllreduce(data, a, op, timeout_ms))
+GO(malt_allgather, (const void *data, uint64_t bytes, const char *call, const char *with, int64_t timeout_ms),
+	maltGoAllgather(data, bytes, call, with, timeout_ms))
+GO(malt_broadcast, (const void *data, uint64_t bytes, int32_t root, int64_t timeout_ms),
+	maltGoBroadcast(data, bytes, root, timeout_ms))
+GO(malt_received, (int32_t rank, const void **data, uint64_t *bytes),
+	maltGoReceived(rank, (void **)data, bytes))
 
 /* ------------------------------------------------------------------ vectors */
 
-malt_status malt_vector_new(const malt_array *arrays, uint32_t n, const char *name, const char *options,
-                            int64_t timeout_ms, malt_handle *out)
-{
-	WITH_DESCRIPTORS;
-	return maltGoVectorNew((malt_array *)arrays, n, (char *)name, (char *)options, timeout_ms, out);
-}
-
-malt_status malt_vector_check(const char *name, const char *options)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorCheck((char *)name, (char *)options);
-}
-
-malt_status malt_object_data(malt_handle v, uint32_t i, void **data, uint64_t *bytes)
-{
-	NOT_IN_CHILD;
-	return maltGoData(v, i, data, bytes);
-}
+GO_WITH_DESCRIPTORS(malt_vector_new, (const malt_array *arrays, uint32_t n, const char *name,
+	const char *options, int64_t timeout_ms, malt_handle *out),
+	maltGoVectorNew(arrays, n, name, options, timeout_ms, out))
+GO(malt_vector_check, (const char *name, const char *options), maltGoVectorCheck(name, options))
+GO(malt_object_data, (malt_handle v, uint32_t i, void **data, uint64_t *bytes), maltGoData(v, i, data, bytes))
 
 malt_status malt_unmap(void *data)
 {
@@ -221,88 +153,30 @@ malt_status malt_unmap(void *data)
 	return data == NULL ? MALT_OK : maltGoUnmap(data);
 }
 
-malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, double weight, int64_t timeout_ms,
-                                uint64_t *sent)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorScatter(v, NULL, 0, (int32_t *)to, nto, weight, timeout_ms, sent);
-}
-
-malt_status malt_vector_scatter_rows(malt_handle v, const int64_t *rows, uint64_t nrows, const int32_t *to, uint32_t nto,
-                                     double weight, int64_t timeout_ms, uint64_t *sent)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorScatter(v, (int64_t *)rows, nrows, (int32_t *)to, nto, weight, timeout_ms, sent);
-}
-
-malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorGather(v, (char *)fold, timeout_ms, folded);
-}
-
-malt_status malt_vector_sync(malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorSync(v, NULL, 0, weight, timeout_ms, folded);
-}
-
-malt_status malt_vector_sync_rows(malt_handle v, const int64_t *rows, uint64_t nrows, double weight, int64_t timeout_ms,
-                                  uint32_t *folded)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorSync(v, (int64_t *)rows, nrows, weight, timeout_ms, folded);
-}
-
-malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight, int64_t timeout_ms, uint32_t *folded)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorSyncSlack(v, slack, weight, timeout_ms, folded);
-}
-
-malt_status malt_vector_age(malt_handle v, uint64_t *age)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorAge(v, age);
-}
-
-malt_status malt_vector_wanted(malt_handle v, void **rows, const uint8_t **missing, uint64_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorWanted(v, rows, (uint8_t **)missing, n);
-}
-
-malt_status malt_vector_configure_rows(malt_handle v, const uint64_t *ids, uint64_t n, const uint64_t *wants,
-                                       uint64_t nwants, int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorConfigureRows(v, (uint64_t *)ids, n, (uint64_t *)wants, nwants, timeout_ms);
-}
-
-malt_status malt_object_gather_begin(malt_handle v, int64_t timeout_ms, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherBegin(v, 0, timeout_ms, n);
-}
-
-malt_status malt_object_gather_update(malt_handle v, uint32_t i, malt_update *u)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherUpdate(v, i, 1, u);
-}
-
-malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, uint32_t *rows, void *values,
-                                    uint64_t cap, uint64_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherRows(v, i, u, rows, values, cap, n);
-}
-
-malt_status malt_object_gather_end(malt_handle v, int32_t folded)
-{
-	NOT_IN_CHILD;
-	return maltGoGatherEnd(v, 0, folded);
-}
+GO(malt_vector_scatter, (malt_handle v, const int32_t *to, uint32_t nto, double weight, int64_t timeout_ms,
+	uint64_t *sent), maltGoVectorScatter(v, NULL, 0, to, nto, weight, timeout_ms, sent))
+GO(malt_vector_scatter_rows, (malt_handle v, const int64_t *rows, uint64_t nrows, const int32_t *to,
+	uint32_t nto, double weight, int64_t timeout_ms, uint64_t *sent),
+	maltGoVectorScatter(v, rows, nrows, to, nto, weight, timeout_ms, sent))
+GO(malt_vector_gather, (malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded),
+	maltGoVectorGather(v, fold, timeout_ms, folded))
+GO(malt_vector_sync, (malt_handle v, double weight, int64_t timeout_ms, uint32_t *folded),
+	maltGoVectorSync(v, NULL, 0, weight, timeout_ms, folded))
+GO(malt_vector_sync_rows, (malt_handle v, const int64_t *rows, uint64_t nrows, double weight,
+	int64_t timeout_ms, uint32_t *folded), maltGoVectorSync(v, rows, nrows, weight, timeout_ms, folded))
+GO(malt_vector_sync_slack, (malt_handle v, uint64_t slack, double weight, int64_t timeout_ms, uint32_t *folded),
+	maltGoVectorSyncSlack(v, slack, weight, timeout_ms, folded))
+GO(malt_vector_age, (malt_handle v, uint64_t *age), maltGoVectorAge(v, age))
+GO(malt_vector_wanted, (malt_handle v, void **rows, const uint8_t **missing, uint64_t *n),
+	maltGoVectorWanted(v, rows, (uint8_t **)missing, n))
+GO(malt_vector_configure_rows, (malt_handle v, const uint64_t *ids, uint64_t n, const uint64_t *wants,
+	uint64_t nwants, int64_t timeout_ms), maltGoVectorConfigureRows(v, ids, n, wants, nwants, timeout_ms))
+GO(malt_object_gather_begin, (malt_handle v, int64_t timeout_ms, uint32_t *n),
+	maltGoGatherBegin(v, 0, timeout_ms, n))
+GO(malt_object_gather_update, (malt_handle v, uint32_t i, malt_update *u), maltGoGatherUpdate(v, i, 1, u))
+GO(malt_vector_gather_rows, (malt_handle v, uint32_t i, malt_update *u, uint32_t *rows, void *values,
+	uint64_t cap, uint64_t *n), maltGoGatherRows(v, i, u, rows, values, cap, n))
+GO(malt_object_gather_end, (malt_handle v, int32_t folded), maltGoGatherEnd(v, 0, folded))
 
 /* The fold runs here, between two calls into Go, so its thread holds nothing of
  * Go's: it may take as long as it likes, and call MALT. */
@@ -350,117 +224,43 @@ malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, i
 	return status;
 }
 
-malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorAllreduce(v, (char *)op, timeout_ms);
-}
-
-malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms)
-{
-	NOT_IN_CHILD;
-	return maltGoVectorBroadcast(v, root, timeout_ms);
-}
-
-malt_status malt_object_configure(malt_handle v, const char *options, int64_t timeout_ms)
-{
-	WITH_DESCRIPTORS;
-	return maltGoConfigure(v, (char *)options, timeout_ms);
-}
-
-malt_status malt_object_clock(malt_handle v, uint64_t *clock)
-{
-	NOT_IN_CHILD;
-	return maltGoClock(v, clock);
-}
-
-malt_status malt_object_describe(malt_handle v, char *text, uint64_t cap, uint64_t *need)
-{
-	NOT_IN_CHILD;
-	return maltGoDescribe(v, text, cap, need);
-}
-
-malt_status malt_object_lockstep(malt_handle v, int32_t *yes)
-{
-	NOT_IN_CHILD;
-	return maltGoLockstep(v, yes);
-}
-
-malt_status malt_object_receivers(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoNeighbours(v, 0, ranks, cap, n);
-}
-
-malt_status malt_object_senders(malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoNeighbours(v, 1, ranks, cap, n);
-}
-
-malt_status malt_object_stats(malt_handle v, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoStats(v, totals, edges, cap, n);
-}
-
-malt_status malt_object_close(malt_handle v)
-{
-	NOT_IN_CHILD;
-	return maltGoClose(v);
-}
+GO(malt_vector_allreduce, (malt_handle v, const char *op, int64_t timeout_ms),
+	maltGoVectorAllreduce(v, op, timeout_ms))
+GO(malt_vector_broadcast, (malt_handle v, int32_t root, int64_t timeout_ms),
+	maltGoVectorBroadcast(v, root, timeout_ms))
+GO_WITH_DESCRIPTORS(malt_object_configure, (malt_handle v, const char *options, int64_t timeout_ms),
+	maltGoConfigure(v, options, timeout_ms))
+GO(malt_object_clock, (malt_handle v, uint64_t *clock), maltGoClock(v, clock))
+GO(malt_object_describe, (malt_handle v, char *text, uint64_t cap, uint64_t *need),
+	maltGoDescribe(v, text, cap, need))
+GO(malt_object_lockstep, (malt_handle v, int32_t *yes), maltGoLockstep(v, yes))
+GO(malt_object_receivers, (malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n),
+	maltGoNeighbours(v, 0, ranks, cap, n))
+GO(malt_object_senders, (malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *n),
+	maltGoNeighbours(v, 1, ranks, cap, n))
+GO(malt_object_stats, (malt_handle v, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n),
+	maltGoStats(v, totals, edges, cap, n))
+GO(malt_object_close, (malt_handle v), maltGoClose(v))
 
 /* ----------------------------------------------------------------- segments */
 
-malt_status malt_segment_new(uint64_t bytes, const char *name, const char *options, int64_t timeout_ms, malt_handle *out)
-{
-	WITH_DESCRIPTORS;
-	return maltGoSegmentNew(bytes, (char *)name, (char *)options, timeout_ms, out);
-}
-
-malt_status malt_segment_scatter(malt_handle s, uint64_t n, const int32_t *to, uint32_t nto, int64_t timeout_ms,
-                                 uint64_t *sent)
-{
-	NOT_IN_CHILD;
-	return maltGoSegmentScatter(s, n, (int32_t *)to, nto, timeout_ms, sent);
-}
+GO_WITH_DESCRIPTORS(malt_segment_new, (uint64_t bytes, const char *name, const char *options,
+	int64_t timeout_ms, malt_handle *out), maltGoSegmentNew(bytes, name, options, timeout_ms, out))
+GO(malt_segment_scatter, (malt_handle s, uint64_t n, const int32_t *to, uint32_t nto, int64_t timeout_ms,
+	uint64_t *sent), maltGoSegmentScatter(s, n, to, nto, timeout_ms, sent))
 
 /* ------------------------------------------------------------------- graphs */
 
-malt_status malt_graph_new(const char *spec, int32_t size, int32_t allow_disconnected, malt_handle *out)
-{
-	NOT_IN_CHILD;
-	return maltGoGraphNew((char *)spec, size, allow_disconnected, out);
-}
-
-malt_status malt_graph_receivers(malt_handle g, int32_t rank, uint64_t clock, int32_t *ranks, uint32_t cap, uint32_t *n)
-{
-	NOT_IN_CHILD;
-	return maltGoGraphReceivers(g, rank, clock, ranks, cap, n);
-}
-
-malt_status malt_graph_measure(malt_handle g, malt_graph_measures *m)
-{
-	NOT_IN_CHILD;
-	return maltGoGraphMeasure(g, m);
-}
-
-malt_status malt_graph_render(malt_handle g, const char *format, char *text, uint64_t cap, uint64_t *need)
-{
-	NOT_IN_CHILD;
-	return maltGoGraphRender(g, (char *)format, text, cap, need);
-}
-
-malt_status malt_graph_close(malt_handle g)
-{
-	NOT_IN_CHILD;
-	return maltGoGraphClose(g);
-}
+GO(malt_graph_new, (const char *spec, int32_t size, int32_t allow_disconnected, malt_handle *out),
+	maltGoGraphNew(spec, size, allow_disconnected, out))
+GO(malt_graph_receivers, (malt_handle g, int32_t rank, uint64_t clock, int32_t *ranks, uint32_t cap,
+	uint32_t *n), maltGoGraphReceivers(g, rank, clock, ranks, cap, n))
+GO(malt_graph_measure, (malt_handle g, malt_graph_measures *m), maltGoGraphMeasure(g, m))
+GO(malt_graph_render, (malt_handle g, const char *format, char *text, uint64_t cap, uint64_t *need),
+	maltGoGraphRender(g, format, text, cap, need))
+GO(malt_graph_close, (malt_handle g), maltGoGraphClose(g))
 
 /* ------------------------------------------------------------- this machine */
 
-malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need)
-{
-	NOT_IN_CHILD;
-	return maltGoInspect((char *)what, text, cap, need);
-}
+GO(malt_inspect, (const char *what, char *text, uint64_t cap, uint64_t *need),
+	maltGoInspect(what, text, cap, need))

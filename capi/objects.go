@@ -68,44 +68,28 @@ func exchanging(h C.malt_handle, k kind) (*object, error) {
 	return o.(*object), nil
 }
 
-// on runs a call that may wait on a vector or segment.
-func on(h C.malt_handle, k kind, timeoutMs C.int64_t, call func(context.Context, *object) error) error {
-	o, err := exchanging(h, k)
-	if err != nil {
-		return err
-	}
-	ctx := o.deadlines.within(int64(timeoutMs), o.world.Timeout())
-	defer o.deadlines.end(ctx)
-	return call(ctx, o)
-}
-
 //export maltGoGatherBegin
 func maltGoGatherBegin(h C.malt_handle, byFunction C.int32_t, timeoutMs C.int64_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	if err := required(n, "n"); err != nil {
-		return fail(err)
-	}
-	return fail(on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error {
+	a := args{required(n, "n")}
+	return a.on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error {
 		updates, err := o.Begin(ctx)
 		if err == nil {
 			o.folding.Store(&folding{updates, byFunction != 0})
 			*n = C.uint32_t(len(updates))
 		}
 		return err
-	}))
+	})
 }
 
 //export maltGoGatherUpdate
 func maltGoGatherUpdate(h C.malt_handle, first, n C.uint32_t, u *C.malt_update) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kindObject)
-	if err == nil {
-		err = required(u, "u")
+	var a args
+	if o := a.object(h, kindObject); a.is(required(u, "u")) {
+		a.is(o.putUpdates(uint64(first), uint64(n), u))
 	}
-	if err == nil {
-		err = o.putUpdates(uint64(first), uint64(n), u)
-	}
-	return fail(err)
+	return fail(a.err)
 }
 
 // putUpdates describes n updates from number first on to C.
@@ -166,12 +150,10 @@ func maltGoGatherEnd(h C.malt_handle, byFunction, folded C.int32_t) (status C.ma
 //export maltGoData
 func maltGoData(h C.malt_handle, i C.uint32_t, data *unsafe.Pointer, bytes *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kindObject)
-	if err == nil {
-		err = required(data, "data")
-	}
-	if err != nil {
-		return fail(err)
+	var a args
+	o := a.object(h, kindObject)
+	if !a.is(required(data, "data")) {
+		return fail(a.err)
 	}
 	arrays := 1
 	if o.vector != nil {
@@ -199,41 +181,26 @@ func putMemory(b []byte, data *unsafe.Pointer, bytes *C.uint64_t) {
 //export maltGoConfigure
 func maltGoConfigure(h C.malt_handle, options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	text, err := text(options, "options", maxGraph)
-	if err != nil {
-		return fail(err)
-	}
-	return fail(on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error { return o.Configure(ctx, text) }))
+	var a args
+	text := a.text(options, "options", maxGraph)
+	return a.on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error { return o.Configure(ctx, text) })
 }
 
 //export maltGoClock
 func maltGoClock(h C.malt_handle, clock *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kindObject)
-	if err == nil {
-		err = required(clock, "clock")
-	}
-	if err == nil {
-		*clock = C.uint64_t(o.Clock())
-	}
-	return fail(err)
+	return look(h, kindObject, clock, "clock", func(o *object) C.uint64_t { return C.uint64_t(o.Clock()) })
 }
 
 //export maltGoLockstep
 func maltGoLockstep(h C.malt_handle, yes *C.int32_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kindObject)
-	if err == nil {
-		err = required(yes, "yes")
-	}
-	if err != nil {
-		return fail(err)
-	}
-	*yes = 0
-	if o.Lockstep() {
-		*yes = 1
-	}
-	return C.MALT_OK
+	return look(h, kindObject, yes, "yes", func(o *object) (is C.int32_t) {
+		if o.Lockstep() {
+			is = 1
+		}
+		return is
+	})
 }
 
 //export maltGoDescribe

@@ -6,60 +6,27 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"unsafe"
 
 	"malt/libmalt"
 )
 
-// idList reads ids, as rowList does rows.
-func idList(p *C.uint64_t, n uint64, what string) ([]uint64, error) {
-	switch {
-	case p == nil && n == 0:
-		return nil, nil
-	case p == nil:
-		return nil, badArgument("%s is NULL, but their number is %d", what, n)
-	case n > maxBytes/8:
-		return nil, badArgument("%d %s; the limit is %d", n, what, uint64(maxBytes/8))
-	}
-	return unsafe.Slice((*uint64)(p), n), nil // of length 0: not nil
-}
-
-// rowList reads the rows of a scatter: nil where C says nothing about them. They
-// stay the caller's: libmalt has read them when the call returns.
-func rowList(p *C.int64_t, n C.uint64_t) ([]int64, error) {
-	switch {
-	case p == nil && n == 0:
-		return nil, nil
-	case p == nil:
-		return nil, badArgument("rows is NULL, but nrows is %d", n)
-	case n == 0:
-		return []int64{}, nil
-	case n > maxBytes/8:
-		return nil, badArgument("%d rows; the limit is %d", n, uint64(maxBytes/8))
-	}
-	return unsafe.Slice((*int64)(p), int(n)), nil
-}
-
 //export maltGoVectorWanted
 func maltGoVectorWanted(h C.malt_handle, rows *unsafe.Pointer, missing **C.uint8_t, n *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kindVector)
-	if err == nil {
-		err = required(rows, "rows")
+	var a args
+	o := a.object(h, kindVector)
+	if !a.is(cmp.Or(required(rows, "rows"), required(missing, "missing"))) {
+		return fail(a.err)
 	}
+	values, marks, count, err := o.vector.Wanted()
 	if err == nil {
-		err = required(missing, "missing")
-	}
-	if err == nil {
-		var values, marks []byte
-		var count int
-		if values, marks, count, err = o.vector.Wanted(); err == nil {
-			*rows = unsafe.Pointer(unsafe.SliceData(values))
-			*missing = (*C.uint8_t)(unsafe.SliceData(marks))
-			if n != nil {
-				*n = C.uint64_t(count)
-			}
+		*rows = unsafe.Pointer(unsafe.SliceData(values))
+		*missing = (*C.uint8_t)(unsafe.SliceData(marks))
+		if n != nil {
+			*n = C.uint64_t(count)
 		}
 	}
 	return fail(err)
@@ -68,17 +35,11 @@ func maltGoVectorWanted(h C.malt_handle, rows *unsafe.Pointer, missing **C.uint8
 //export maltGoVectorConfigureRows
 func maltGoVectorConfigureRows(h C.malt_handle, ids *C.uint64_t, n C.uint64_t, wants *C.uint64_t, nwants C.uint64_t, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
-	rows, err := idList(ids, uint64(n), "ids")
-	if err != nil {
-		return fail(err)
-	}
-	wanted, err := idList(wants, uint64(nwants), "wants")
-	if err != nil {
-		return fail(err)
-	}
-	return fail(onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+	var a args
+	rows, wanted := a.ids(ids, uint64(n), "ids"), a.ids(wants, uint64(nwants), "wants")
+	return a.onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
 		return v.ConfigureRows(ctx, rows, wanted)
-	}))
+	})
 }
 
 //export maltGoGatherRows

@@ -14,33 +14,26 @@ import (
 //export maltGoSegmentNew
 func maltGoSegmentNew(bytes C.uint64_t, name, options *C.char, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
 	defer caught(&status)
-	if err := required(out, "out"); err != nil {
-		return fail(err)
-	}
+	a := args{required(out, "out")}
 	if bytes > maxBytes {
-		return fail(badArgument("a segment of %d bytes; the limit is %d", bytes, uint64(maxBytes)))
+		a.is(badArgument("a segment of %d bytes; the limit is %d", bytes, uint64(maxBytes)))
 	}
-	label, opts, err := labels(name, options)
-	if err != nil {
-		return fail(err)
-	}
-	return fail(inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
+	label, opts := a.labels(name, options)
+	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
 		s, err := w.NewSegment(ctx, int(bytes), label, opts)
 		if err == nil {
 			*out = C.malt_handle(objects.add(kindSegment, &object{exchanger: s, world: w, segment: s}))
 		}
 		return err
-	}))
+	})
 }
 
 //export maltGoSegmentScatter
 func maltGoSegmentScatter(h C.malt_handle, n C.uint64_t, to *C.int32_t, nto C.uint32_t, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
-	ranks, err := rankList(to, nto, "to")
-	if err != nil {
-		return fail(err)
-	}
-	return fail(on(h, kindSegment, timeoutMs, func(ctx context.Context, o *object) error {
+	var a args
+	ranks := a.ranks(to, nto, "to")
+	return a.on(h, kindSegment, timeoutMs, func(ctx context.Context, o *object) error {
 		if size := uint64(len(o.Bytes())); uint64(n) > size {
 			return badArgument("scatter of %d bytes from a segment of %d", n, size)
 		}
@@ -49,5 +42,5 @@ func maltGoSegmentScatter(h C.malt_handle, n C.uint64_t, to *C.int32_t, nto C.ui
 			*sent = C.uint64_t(bytes)
 		}
 		return err
-	}))
+	})
 }

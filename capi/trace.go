@@ -72,27 +72,19 @@ func listed(old, entry int32) {
 //export maltGoMark
 func maltGoMark(words *C.char) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(words, "text", maxNote)
-	if err != nil {
-		return fail(err)
-	}
-	w, err := job()
-	if err == nil {
+	var a args
+	if s, w := a.text(words, "text", maxNote), a.job(); a.err == nil {
 		w.Mark(s)
 	}
-	return fail(err)
+	return fail(a.err)
 }
 
 //export maltGoLog
 func maltGoLog(name *C.char, value C.double) (status C.malt_status) {
 	defer caught(&status)
-	s, err := text(name, "name", maxNote)
-	if err != nil {
-		return fail(err)
-	}
-	w, err := job()
-	if err == nil {
+	var a args
+	if s, w := a.text(name, "name", maxNote), a.job(); a.err == nil {
 		w.Log(s, float64(value))
 	}
-	return fail(err)
+	return fail(a.err)
 }
