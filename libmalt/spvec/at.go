@@ -2,10 +2,6 @@ package spvec
 
 import "math"
 
-// Pick copies the rows of src that rows name to dst, one behind the other. dst is aligned to its
-// elements.
-func Pick(s Shape, dst, src []byte, rows []uint32) { pick(s, dst, src, rows) }
-
 // Neutral fills dst with what FoldAt with op leaves every value as it is.
 func Neutral(op Op, s Shape, dst []byte) {
 	x := math.Copysign(0, -1) // + 0 is 0, and + -0 is -0

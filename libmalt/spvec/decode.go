@@ -139,7 +139,7 @@ func (u *Update) Expand(dst []byte, s Shape) {
 	case u.All:
 		copy(dst, u.values)
 	case len(u.place) == 0:
-		spread(s, dst, u.values, u.Index)
+		spreads.rows(s, dst, nil, u.values, u.Index)
 	default:
 		size := s.RowBytes()
 		for i, r := range u.Index {

@@ -32,7 +32,7 @@ func Encode(dst []byte, s Shape, data []byte, rows, ages []uint32) (int, Kind) {
 		return encodeAgedDense(dst, s, data, rows, ages), AgedDense
 	}
 	values, end, kind := encodeLists(dst, s, rows, ages)
-	pick(s, values, data, rows)
+	picks.rows(s, values, nil, data, rows)
 	return end, kind
 }
 
@@ -44,7 +44,7 @@ func EncodeNew(dst []byte, s Shape, data, base []byte, rows []uint32) (int, Kind
 		return Encode(dst, s, data, rows, nil)
 	}
 	values, end, kind := encodeLists(dst, s, rows, nil)
-	pickNew(s, values, base, data, rows)
+	keeps.rows(s, values, base, data, rows)
 	return end, kind
 }
 
