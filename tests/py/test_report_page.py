@@ -112,7 +112,10 @@ def test_deaths_and_repairs(tmp_path: Path) -> None:
         v.array[:] += 1
         v.sync()
     """
-    _, text = page(tmp_path, text, "-n", "3", "--on-death", "continue")
+    found, text = page(tmp_path, text, "-n", "3", "--on-death", "continue")
+    assert re.search(
+        r"Rank 2 was killed by SIGKILL after \d+\.\d s; the others went on\. 3 ranks took", " ".join(found.words)
+    )
     (line,) = re.findall("<li>(.*?)</li>", text)
     assert re.fullmatch(
         r"rank 2 was killed by SIGKILL at \d+\.\d\d s: (rank [01] went on \d\.\d{3} s later(, |)){2}", line

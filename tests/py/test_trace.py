@@ -15,8 +15,9 @@ import pytest
 from launching import run, script
 
 from malt._cli import main
-from malt._cli.verdict import Change, Split, Verdict, sentences, verdict
+from malt._cli.verdict import Change, Split, Verdict, sentences, told, verdict
 from malt._ranks import seen, story
+from malt._ranks.rank import Outcome
 from malt._ranks.story import Curve, Story
 
 STEPS, SLEEP = 10, 0.2
@@ -255,6 +256,20 @@ def test_verdict_on_a_wait_of_which_the_user_was_told() -> None:
     words = "waited for rank 1 (computing) in w.sync. Does one rank skip a sync, or is it only slow?"
     found = judged(split(0, 10, 30, waited={1: 30.0}, longest=(20.0, words)), split(1, 40, longest=(0.0, "")))
     assert sentences(found)[3:] == [f"For 20.0 s, rank 0 {words}"]
+
+
+def test_what_is_said_of_ranks_that_died() -> None:
+    ranks = [Outcome(number) for number in range(4)]
+    assert told(ranks, None) == []
+    ranks[1].status, ranks[1].died, ranks[1].lived = -9, 50.0, 3.25
+    assert told(ranks, None) == ["Rank 1 was killed by SIGKILL after 3.2 s; the others went on."]
+    ranks[3].status, ranks[3].died = 139, 51.0
+    ranks[0].status, ranks[0].failed, ranks[0].failure = 1, 52.0, {"type": "ValueError", "peer": False}
+    assert told(ranks, judged(split(0, 3))) == [
+        "Ranks 1 and 3 died; the others went on.",
+        "Rank 0 failed with ValueError, which ended the job.",
+        "One rank took 3.0 s, of which it computed 3.0 s.",
+    ]
 
 
 def test_verdict_on_one_rank_and_on_none() -> None:

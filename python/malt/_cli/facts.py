@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 import malt
-from malt._cli.verdict import sentences, splits, verdict
+from malt._cli.verdict import splits, told, verdict
 from malt._ranks import machine
 from malt._ranks.rank import Outcome
 from malt._ranks.story import POINTS, Story
@@ -84,7 +84,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "hosts": list(dict.fromkeys(rank["host"] for rank in ranks)),
         "seconds": found.seconds if found is not None else 0.0,
         "off": max((off for _, off in clocks.values()), default=0.0),
-        "verdict": sentences(found) if found is not None else [],
+        "verdict": told(outcomes, found),
         "ranks": ranks,
         "loss": list(_losses([(n, [(at(n, when), x, y) for when, x, y in track.losses]) for n, track in tracks])),
         "unit": "examples" if any("examples" in track.logs for _, track in tracks) else "syncs",

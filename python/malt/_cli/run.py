@@ -32,7 +32,7 @@ from malt._cli.restarts import RESTARTS, Restarts
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._cli.verdict import sentences, splits, verdict
+from malt._cli.verdict import splits, told, verdict
 from malt._cli.wrap import columns
 from malt._ranks import machine
 from malt._ranks.launch import Job, job_environment, meeting
@@ -257,9 +257,9 @@ def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal
     if options.summary:
         terminal.note("where the time of the ranks went, in seconds:")
         _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2))
-        found = verdict(splits(job.outcomes, recorded.story))
-        if found is not None:
-            terminal.note("does it pay? " + " ".join(sentences(found)))
+        words = told(job.outcomes, verdict(splits(job.outcomes, recorded.story)))
+        if words:
+            terminal.note("does it pay? " + " ".join(words))
         died = deaths(job.outcomes)
         if died:
             terminal.note("deaths, and when the other ranks went on, in seconds:")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from malt._cli.supervise import Kind
-from malt._ranks.rank import Outcome
+from malt._ranks.rank import Outcome, first_failure
 from malt._ranks.story import Story, Track
 
 WORTH = 0.03
@@ -147,6 +147,22 @@ def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
     yield Change("ahead", min(rank.wait for rank in ranks))
     yield Change("rarer", sum(rank.exchange for rank in ranks) / count * (1 - 1 / RARER))
     yield Change("cores", sum(rank.starved for rank in ranks) / count)
+
+
+def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
+    """Return all that is said of a job: which ranks died, and the verdict on it, if there is one."""
+    return [*_ends(outcomes), *(sentences(found) if found is not None else [])]
+
+
+def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield which ranks died, and which one ended the job."""
+    dead = [one for one in outcomes if one.died is not None and one.witness is None]
+    if dead:
+        how = f"{dead[0].fate()} after {dead[0].lived:.1f} s" if len(dead) == 1 else "died"
+        yield f"{name({one.number for one in dead}).capitalize()} {how}; the others went on."
+    failed = first_failure(outcomes)
+    if failed is not None:
+        yield f"{name([failed.number]).capitalize()} {failed.fate()}, which ended the job."
 
 
 def sentences(found: Verdict) -> list[str]:
