@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+from collections.abc import Sequence
+from pathlib import Path
 
+from net.across import malt
 from net.talking import Programs
 
-from malt._sim import Network
+from malt._sim import Host, Network
 
 RANK = """
 rank, store, number = json.loads(sys.argv[1])
@@ -26,7 +30,7 @@ told()
 warnings.simplefilter("always")
 warned = []
 def show(message, *_):  # while it waits
-    (me,) = (one for ranks in seen.jobs().values() for one in ranks if one.pid == os.getpid())
+    (me,) = (one for one in seen.ranks() if one.pid == os.getpid())
     warned.append(str(message))
     warned.append("malt top: " + " ".join(top.causes([me], {})))
 warnings.showwarning = show
@@ -44,14 +48,90 @@ SMALL, LARGE = 1000, 1 << 20
 """Numbers in an array: in one packet or a few, and in thousands."""
 
 
+JOB = """
+import os, malt, numpy as np
+import malt._lib.loading
+malt._lib.loading.LONG_WAIT = 4
+v = malt.Vector(np.zeros(1000), name="w")
+malt.barrier()
+print(os.getpid(), flush=True)
+open(f"go{malt.rank()}").close()
+v.sync()
+"""
+
+HOLE = "table inet t { chain c { type filter hook input priority 0; meta length > 1000 drop; }; }"
+"""A firewall that drops packets of more than 1000 bytes."""
+
+
+def way(folder: Path, hosts: Sequence[Host]) -> str:
+    """Return a command that leads to hosts as ssh does, but not over the network."""
+    lines = ["#!/bin/sh", "case $1 in"]
+    for host in hosts:
+        spaces = host.namespaces
+        enter = " ".join(f"--{kind}={spaces[name]}" for kind, name in (("net", "net"), ("uts", "uts"), ("ipc", "ipc")))
+        lines.append(f'{host.name}) exec nsenter {enter} --mount={spaces["mnt"]} --wd="$PWD" sh -c "$2";;')
+    script = folder / "way"
+    script.write_text("\n".join([*lines, "esac", ""]))
+    script.chmod(0o755)
+    return shlex.quote(str(script))
+
+
+class Watched:
+    """A job of ``malt run`` on two hosts between which large packets get lost, and what is said of that."""
+
+    def __init__(self, folder: Path, hosts: Sequence[Host]) -> None:
+        self._folder, self._hosts = folder, hosts
+        self._there = ["-H", ",".join(host.name for host in hosts), "--ssh", way(folder, hosts)]
+        (folder / "train.py").write_text(JOB)
+        for number in range(2):
+            os.mkfifo(folder / f"go{number}")
+        options = ["-q", "-n", "1", "--summary", "--report", "out.html"]
+        env = {**os.environ, "MALT_UNREACHABLE": "2"}
+        self._run = malt(hosts[0], "run", *options, *self._there, "train.py", cwd=folder, env=env)
+
+    def begin(self) -> None:
+        """Let packets get lost once all have joined, and the ranks go on."""
+        assert self._run.stdout is not None
+        self._there += [self._run.stdout.readline().split()[-1] for _ in range(2)][1:]
+        for host in self._hosts:
+            host.administer("nft", HOLE)
+        for number in range(2):
+            (self._folder / f"go{number}").write_text("")
+
+    def look(self) -> None:
+        """See that it is named by ``malt top`` and ``malt stack``, and by the verdict and the report at the end."""
+        top = malt(self._hosts[0], "top", "--json", "--every", "0.2", *self._there)
+        assert top.stdout is not None
+        advice = "Large packets get lost. Lower the MTU on both hosts"
+        (job,) = next(jobs for jobs in map(json.loads, top.stdout) if advice in " ".join(jobs[0]["causes"]))
+        assert [(rank["host"], rank["waits_for"]) for rank in job["ranks"]] == [
+            (host.name, [1 - number]) for number, host in enumerate(self._hosts)
+        ]
+        assert "rank 0 has waited" in job["causes"][0]
+        top.kill()
+        top.communicate()
+        stack, _ = malt(self._hosts[0], "stack", *self._there).communicate()
+        assert " on 2 hosts: 2 ranks: train.py" in stack
+        assert "ranks 0 and 1: waiting\n  train.py:9 in <module>: v.sync()\n" in stack
+        assert advice in " ".join(stack.split())
+        for host in self._hosts:
+            host.administer("nft", "delete table inet t")
+        _, err = self._run.communicate()
+        for text in (err[err.index("does it pay?") :], (self._folder / "out.html").read_text()):
+            assert "small packets arrive, large ones do not: the path" in text
+            assert advice in text
+        assert self._run.returncode == 0
+
+
 def spoken(texts: list[str]) -> list[str]:
     """Return what a rank says itself."""
     return [text for text in texts if not text.startswith("malt top: ")]
 
 
-def test_what_a_connection_does() -> None:
-    with Network(6) as net, Programs() as started:
+def test_what_a_connection_does(tmp_path: Path) -> None:
+    with Network(8) as net, Programs() as started:
         h = net.hosts
+        watched = Watched(tmp_path, h[6:])
         pairs = {
             "hole": (h[0], h[1], SMALL),
             "slow": (h[2], h[3], LARGE),
@@ -67,18 +147,13 @@ def test_what_a_connection_does() -> None:
         }
         pids = {name: [rank.hear() for rank in job] for name, job in jobs.items()}
         for host in pairs["hole"][:2]:  # packets with more than 1000 bytes get lost
-            host.administer(
-                "nft",
-                "table inet t { chain c { type filter hook input priority 0;",
-                "meta length > 1000 drop;",
-                "}",
-                "}",
-            )
+            host.administer("nft", HOLE)
         h[2].cable.rate = 4e6
         stopped = [pids["stopped"][1], pids["stopped far"][1]]
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         try:
+            watched.begin()
             for job in jobs.values():
                 for rank in job:
                     rank.tell("go")
@@ -101,6 +176,7 @@ def test_what_a_connection_does() -> None:
             slow = [text for text in texts if "is active: in the last" in text]
             assert any(" KB/s)" in text for text in slow), texts
             assert all("The network is slow or loses packets: `malt doctor -H`" in text for text in slow), texts
+            watched.look()
             for text in spoken(jobs["stopped"][0].hear()):
                 assert "its process is stopped, by SIGSTOP or a debugger" in text
                 assert "Resume the process of rank 1" in text

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 from collections.abc import Callable
@@ -18,8 +23,8 @@ import pytest
 from jobs import Job
 
 import malt
-from malt._cli import main, stack, top
-from malt._ranks import seen
+from malt._cli import main, top
+from malt._ranks import seen, stacks
 
 # Rank 1 stops in its third step until it gets a line.
 SLOW = """
@@ -35,19 +40,21 @@ for step in range(5):
 print(v.array[0])
 """
 
+HIDE_RICH = "sys.modules['rich'] = None; "
+
 CONTINUE = {"MALT_ON_DEATH": "continue"}
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank may get no processor time for a while."""
-    monkeypatch.setattr(stack, "PATIENCE", jobs.LONG)
+    monkeypatch.setattr(stacks, "PATIENCE", jobs.LONG)
 
 
 def shown(job: Job) -> list[seen.Rank]:
     """Return what the ranks of a job show."""
     pids = {rank.process.pid for rank in job.ranks}
-    return [rank for ranks in seen.jobs().values() for rank in ranks if rank.pid in pids]
+    return [rank for ranks in seen.jobs(seen.ranks()).values() for rank in ranks if rank.pid in pids]
 
 
 def until(job: Job, fits: Callable[[list[seen.Rank]], bool]) -> list[seen.Rank]:
@@ -74,7 +81,7 @@ def facts(capsys: pytest.CaptureFixture[str], job: Job) -> dict[str, Any]:
     return dict(found[0])
 
 
-def stacks(capsys: pytest.CaptureFixture[str], job: Job) -> str:
+def printed(capsys: pytest.CaptureFixture[str], job: Job) -> str:
     return said(capsys, "stack", str(job.ranks[0].process.pid))
 
 
@@ -86,11 +93,13 @@ def test_a_slow_rank(capsys: pytest.CaptureFixture[str]) -> None:
         assert [rank["waits_for"] for rank in found["ranks"]] == [[1], [], [1]]
         assert [rank["clock"] for rank in found["ranks"]] == [2, 2, 2]
         assert re.match(r"ranks 0 and 2 have waited \S+ s for rank 1, in .*: v\.sync\(\)$", found["causes"][0])
-        text = stacks(capsys, job)
+        text = printed(capsys, job)
         assert "ranks 0 and 2: waiting\n  " in text
         assert ": v.sync()\nrank 1: computing\n" in text
         assert " in <module>: wait()\n" in text
         assert " in wait: sys.stdin.readline()\nranks 0 and 2 have waited" in text
+        far = said(capsys, "stack", "-H", "localhost,127.0.0.1", str(job.ranks[0].process.pid))
+        assert far.partition(" have waited")[0] == text.partition(" have waited")[0]
         job.ranks[1].say("")
         assert [rank.out.text.split()[-1] for rank in job.finish()] == ["5.0"] * 3
         assert shown(job) == []
@@ -147,7 +156,7 @@ def test_ranks_in_different_calls(capsys: pytest.CaptureFixture[str]) -> None:
             "rank 0 has waited rank 1",
             "rank 1 has waited rank 0",
         ]
-        text = stacks(capsys, job)
+        text = printed(capsys, job)
         assert "rank 0: waiting\n" in text
         assert ": a.sync()\nrank 1: waiting\n" in text
 
@@ -159,7 +168,7 @@ def test_a_stopped_rank(capsys: pytest.CaptureFixture[str]) -> None:
         job.ranks[1].signal(signal.SIGSTOP)
         ranks = until(job, lambda ranks: ranks[1].state == "stopped")
         assert f"kill -CONT {ranks[1].pid} resumes it" in said(capsys, "top", "--once", "--every", "0.1")
-        assert "rank 1: stopped, by SIGSTOP or a debugger\n" in stacks(capsys, job)
+        assert "rank 1: stopped, by SIGSTOP or a debugger\n" in printed(capsys, job)
         job.ranks[1].signal(signal.SIGCONT)
         job.ranks[1].say("")
         job.finish()
@@ -183,7 +192,7 @@ def test_a_dead_rank(capsys: pytest.CaptureFixture[str]) -> None:
         assert [rank["dead"] for rank in found["ranks"]] == [[1], [1]]
         assert found["missing"] == [1]
         assert found["causes"] == ["rank 1 died; the others continue"]
-        assert "rank 1 died; the others continue" in stacks(capsys, job)
+        assert "rank 1 died; the others continue" in printed(capsys, job)
         deaths = [event for event in seen.Ring(shown(job)[0].pid).events()[0] if event.kind == "death"]
         assert [(event.ranks, event.value) for event in deaths] == [([1], 2.0)]
         for rank in (0, 2):
@@ -194,7 +203,7 @@ def test_a_dead_rank(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_rank_that_waits_for_others_to_join(capsys: pytest.CaptureFixture[str]) -> None:
     with Job(1, "malt.barrier()", env={"MALT_SIZE": "2"}) as job:
         until(job, lambda ranks: [rank.state for rank in ranks] == ["joining"])
-        assert " in <module>: r, n = malt.rank(), malt.size()\n" in stacks(capsys, job)
+        assert " in <module>: r, n = malt.rank(), malt.size()\n" in printed(capsys, job)
         job.ranks[0].signal(signal.SIGTERM)
 
 
@@ -208,7 +217,7 @@ def test_a_rank_that_keeps_the_lock_of_the_interpreter_in_c(capsys: pytest.Captu
     """
     with Job(1, script) as job:
         job.ranks[0].out.wait_for("begins")
-        assert "rank 0: computing\n" in (text := stacks(capsys, job))
+        assert "rank 0: computing\n" in (text := printed(capsys, job))
         assert "sum(range(10**15))\n" in text
         job.ranks[0].signal(signal.SIGUSR1)  # the program's own
         job.ranks[0].err.wait_for("most recent call first")
@@ -226,12 +235,12 @@ def test_signals_that_the_program_uses(capsys: pytest.CaptureFixture[str]) -> No
     with Job(1, script, prelude=False) as job:
         rank = job.ranks[0]
         rank.out.wait_for("joined")
-        assert ' in <module>: print("joined", flush=True); sys.stdin.readline()\n' in stacks(capsys, job)
+        assert ' in <module>: print("joined", flush=True); sys.stdin.readline()\n' in printed(capsys, job)
         rank.signal(signal.SIGRTMAX - 1)
         rank.out.wait_for("mine")
         rank.say("")
         rank.out.wait_for("taken")
-        assert "uses signal" in stacks(capsys, job)
+        assert "uses signal" in printed(capsys, job)
         rank.say("")
         assert job.finish()[0].process.returncode == 0
 
@@ -267,7 +276,7 @@ def test_a_program_without_python_stacks(capsys: pytest.CaptureFixture[str]) -> 
     """
     with Job(1, script) as job:
         job.ranks[0].out.wait_for("joined")
-        assert "rank 0: computing; its program is not Python\n" in stacks(capsys, job)
+        assert "rank 0: computing; its program is not Python\n" in printed(capsys, job)
 
 
 def test_who_looks_changes_nothing() -> None:
@@ -298,13 +307,13 @@ def test_who_looks_changes_nothing() -> None:
             watching = subprocess.Popen([sys.executable, "-m", "malt", "top"], stdout=subprocess.DEVNULL)
             for _ in range(20):
                 asked += 1
-                answers = stack.ask(ranks)
+                answers = stacks.ask(ranks)
                 assert [answers[rank.pid].why for rank in ranks] == ["", ""]
                 assert [rank.state for rank in shown(job)] != ["joining"] * 2
             watching.kill()
             watching.wait()
         assert [held(rank.pid) for rank in ranks] == before
-        path, _ = seen.descriptor(ranks[0].pid, stack.MEMORY)
+        path, _ = seen.descriptor(ranks[0].pid, stacks.MEMORY)
         assert os.stat(path).st_size == 0
         for rank in job.ranks:
             rank.say("")
@@ -375,6 +384,37 @@ def test_a_job_that_ends_while_it_is_watched() -> None:
         assert watching.returncode == 0
 
 
+def test_a_terminal_in_colour_with_rich_and_plain_without() -> None:
+    programs = [f"import sys; {hide}from malt._cli import main; main(sys.argv[1:])" for hide in ("", HIDE_RICH)]
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
+    with Job(2, SLOW) as job:
+        until(job, asleep(0))
+        watching = []
+        for program in programs:
+            screen, terminal = pty.openpty()
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+            command = [sys.executable, "-c", program, "top", "--every", "0.1", str(job.ranks[0].process.pid)]
+            process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=env)
+            os.close(terminal)
+            watching.append((process, screen))
+        shows = [b"", b""]
+        for i, (_, screen) in enumerate(watching):
+            while b"waits for 1" not in shows[i]:
+                shows[i] += os.read(screen, 1 << 16)
+        job.ranks[1].say("")
+        job.finish()
+        for i, (process, screen) in enumerate(watching):
+            with contextlib.suppress(OSError):  # it has ended
+                while piece := os.read(screen, 1 << 16):
+                    shows[i] += piece
+            os.close(screen)
+            assert process.wait() == 0
+    for shown in shows:
+        assert shown.index(b"\x1b[?1049h") < shown.index(b"waits for 1") < shown.index(b"\x1b[?1049l")
+    assert [b"\x1b[33mwaits for 1" in shown for shown in shows] == [True, False]
+    assert set(re.findall(rb"\x1b\[\d+m", shows[1])) == set()
+
+
 def test_a_job_of_slurms() -> None:
     own = {"MALT_SIZE": "", "MALT_STORE": "", "MALT_TOKEN": "", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "3"}
     step = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "MALT_RANK": ""}
@@ -384,7 +424,7 @@ def test_a_job_of_slurms() -> None:
 
 
 def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(seen, "jobs", dict)
+    monkeypatch.setattr(seen, "ranks", list)
     for command in ("top", "stack"):
         assert main([command]) == 2
         assert "no ranks of this user run on this machine" in capsys.readouterr().err
@@ -395,8 +435,9 @@ def test_nothing_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def rank_of_many(number: int, waits_for: list[int]) -> seen.Rank:
     """Return rank `number` of 64, as it would show itself."""
     return seen.Rank(
-        rank=number, size=64, near=64, job="5eed", pid=4_194_000 + number, command="train.py --epochs 100 " * 9,
-        cwd="/", memory=1 << 33, signals=0, doing=0, state="waiting" if waits_for else "computing", waits_for=waits_for,
+        rank=number, size=64, near=64, job="5eed", host="node1", pid=4_194_000 + number,
+        command="train.py --epochs 100 " * 9, cwd="/", memory=1 << 33, signals=0, doing=0,
+        state="waiting" if waits_for else "computing", waits_for=waits_for,
         waited=4.0 if waits_for else 0.0, slept=4.0, late=waits_for, syncs=10**6, bytes=10**11,
         clock=10**9, age=-3, loss=-1.2345e-05, mark="epoch 3", place="train.py:12: v.sync()", advice="", dead=[],
         room=0, recorded=0, at=1.0, joined=0.5,
@@ -410,6 +451,18 @@ def test_the_table_fits_a_terminal_of_80_columns() -> None:
     assert [line for line in lines if len(line) > 80] == []
     assert len(lines) > 64
     assert all(rank.loss is not None and f"{rank.pid}" in lines[rank.rank - 65] for rank in ranks)
+
+
+def test_the_ranks_of_several_hosts() -> None:
+    ranks = [rank_of_many(number, [])._replace(host=f"node{number % 2}", near=32) for number in range(64)]
+    ranks[3] = ranks[3]._replace(state="stopped")
+    lines = list(top._table({"5eed": ranks}, {}, 80))
+    assert lines[0].startswith("job 5eed on 2 hosts: 64 ranks: train.py")
+    assert lines[1] == "rank 3 is stopped, by SIGSTOP or a debugger: kill -CONT 4194003 on node1 resumes"
+    heads = [lines.index(f"on node{host}:") for host in range(2)]
+    assert [line.split()[0] for line in lines[heads[0] + 1 : heads[1]]] == [str(rank) for rank in range(0, 64, 2)]
+    assert top.missing(ranks[:-2]) == [62, 63]
+    assert top.title("5eed", ranks[::2], 80).startswith("job 5eed on node0: 64 ranks, 32 of them there: train.py")
 
 
 def test_an_unfit_value() -> None:

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,10 +34,11 @@ type Now struct {
 	place    words
 	slept    atomic.Uint64 // nanoseconds, in waits that are over
 	advice   words         // on the present wait, once it is long
+	host     words         // as it calls itself
 }
 
 // NowMagic names the layout.
-const NowMagic = 0x32574f4e_544c414d // "MALTNOW2"
+const NowMagic = 0x33574f4e_544c414d // "MALTNOW3"
 
 const rankWords = 16 // a bit for each rank of the largest job
 
@@ -115,6 +117,8 @@ type Trace struct {
 func NewTrace(now *Now, events []Event, monotonic uint64) *Trace {
 	now.Room.Store(uint64(len(events)))
 	now.Joined.Store(monotonic)
+	host, _ := os.Hostname()
+	now.host.set(host)
 	return &Trace{Now: now, events: events, epoch: time.Now(), base: monotonic}
 }
 

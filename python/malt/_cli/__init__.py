@@ -21,7 +21,7 @@ from malt._cli.wrap import columns, filled, folded
 COMMANDS = {
     "run": "start a program on several ranks",
     "sim": "run a program on several simulated hosts",
-    "top": "show what the ranks of this machine are doing",
+    "top": "show what the ranks of your jobs are doing",
     "trace": "compare two runs, from the files of malt run --trace",
     "stack": "print where in its program each rank is: if it hangs",
     "graph": "print, draw and compare graphs",

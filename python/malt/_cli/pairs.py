@@ -11,7 +11,7 @@ from typing import Any
 from malt._cli import hosts
 from malt._cli.finding import OK, PROBLEM, WARNING, Finding, show
 from malt._cli.options import Refuse
-from malt._cli.remote import Program, Programs
+from malt._cli.remote import Inquiries
 
 _SLOW = 12.5e6
 """Bytes a second, of a cable of 100 Mbit/s, below which a way is called slow."""
@@ -20,35 +20,16 @@ _FAR = 0.01
 """Seconds of a round trip above which a way is called slow."""
 
 
-class _Probes(Programs):
-    """A probe on each host; each does one thing at a time."""
-
-    answer: dict[str, Any] | None = None
-
-    def heard(self, program: Program, message: dict[str, Any]) -> None:
-        """Take the answer."""
-        self.answer = message
-
-    def inquire(self, program: Program, **what: Any) -> dict[str, Any]:
-        """Have one do something, and return what it says."""
-        self.answer = None
-        program.say(**what)
-        self.wait(enough=lambda: self.answer is not None)
-        assert self.answer is not None  # the end of a probe is an error
-        return self.answer
-
-
 def main(options: argparse.Namespace, refuse: Refuse) -> int:
     """Check each pair of the hosts that the options name, and return the exit code."""
     named = dict.fromkeys(host.name for host in hosts.from_words(options.hosts, 1, refuse))
     if len(named) < 2:
         refuse(f"-H {options.hosts} names one host", "expected two or more, such as -H node1,node2")
-    with _Probes("malt doctor", "malt._cli.probe", list(named), options) as there:
+    with Inquiries("malt doctor", "malt._cli.probe", list(named), options) as there:
         probes = there.programs
-        there.connect()
-        there.wait(enough=lambda: all(probe.known for probe in probes))
+        there.begin()
         secret, interface = os.urandom(16).hex(), os.environ.get("MALT_INTERFACE", "")
-        described = [there.inquire(probe, do="listen", secret=secret, interface=interface) for probe in probes]
+        described = there.inquire(probes, do="listen", secret=secret, interface=interface)
         wide = max(4, *(len(name) for name in named))
         print(f"{'host':{wide}}  {'interface':12}{'MTU':>6}  address")
         for probe, about in zip(probes, described, strict=True):
@@ -60,7 +41,7 @@ def main(options: argparse.Namespace, refuse: Refuse) -> int:
         print(f"\n{'from':{wide}}  {'to':{wide}}  {'round trip':>10}  {'rate':>10}  {'MTU':>5}  verdict", flush=True)
         found: list[Finding] = []
         for (a, _), (b, about) in permutations(zip(probes, described, strict=True), 2):
-            way = there.inquire(a, do="measure", store=about["store"])
+            (way,) = there.inquire([a], do="measure", store=about["store"])
             verdict, findings = judged(f"{a.host} -> {b.host}", b.host, about, way)
             found += findings
             trip, rate = way.get("round_trip"), way.get("rate")

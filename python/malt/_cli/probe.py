@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import socket
 import struct
@@ -19,7 +18,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from malt._cli.remote import greeting, said
+from malt._cli.remote import answer
 from malt._ranks import addresses
 
 PATIENCE = 2.0
@@ -237,26 +236,17 @@ def _mtu_of(asked: socket.socket, device: str) -> int:
 
 def main() -> int:
     """Serve one ``malt doctor``."""
-    out = sys.stdout.buffer
-
-    def say(**message: Any) -> None:
-        out.write(said(**message))
-        out.flush()
-
-    out.write(greeting())
-    out.flush()
     probe: Probe | None = None
-    for line in sys.stdin:
-        asked = json.loads(line)
-        try:
-            if asked["do"] == "measure":
-                assert probe is not None
-                say(**probe.measure(asked["store"]))
-            else:
-                probe = Probe(asked["secret"], asked["interface"])
-                say(**probe.described())
-        except ValueError as error:
-            say(refused=str(error).removeprefix("malt: "))
+
+    def how(asked: dict[str, Any]) -> dict[str, Any]:
+        nonlocal probe
+        if asked["do"] == "measure":
+            assert probe is not None
+            return probe.measure(asked["store"])
+        probe = Probe(asked["secret"], asked["interface"])
+        return probe.described()
+
+    answer(how)
     return 0
 
 

@@ -14,7 +14,7 @@ import os
 import shlex
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -238,3 +238,42 @@ class Programs(Job):
             errors = b"\n".join([*program.errors, *program.lines.rest()]).decode(errors="replace")
             noise = program.frames.noise.decode(errors="replace")
             raise UsageError(self._command, diagnosis(program.host, self._reach(program.host), errors, noise))
+
+
+# ------------------------------------------------------------------ programs that answer
+
+
+class Inquiries(Programs):
+    """Programs that answer what they are asked; each does one thing at a time."""
+
+    _answers: dict[int, dict[str, Any]]
+
+    def begin(self) -> None:
+        """Connect to all hosts."""
+        self.connect()
+        self.wait(enough=lambda: all(program.known for program in self.programs))
+
+    def heard(self, program: Program, message: dict[str, Any]) -> None:
+        """Take an answer."""
+        self._answers[program.number] = message
+
+    def inquire(self, programs: Sequence[Program], **what: Any) -> list[dict[str, Any]]:
+        """Have some do something, and return what they say."""
+        self._answers = {}
+        for program in programs:
+            program.say(**what)
+        self.wait(enough=lambda: len(self._answers) == len(programs))  # the end of one is an error
+        return [self._answers[program.number] for program in programs]
+
+
+def answer(how: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Be such a program, which answers so, until the end of standard input; a `ValueError` refuses."""
+    out = sys.stdout.buffer
+    out.write(greeting())
+    out.flush()
+    for line in sys.stdin:
+        try:
+            out.write(said(**how(json.loads(line))))
+        except ValueError as error:
+            out.write(said(refused=str(error).removeprefix("malt: ")))
+        out.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -12,14 +13,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from malt._cli import looks
 from malt._cli.options import Parser, unfit
 from malt._cli.supervise import Kind
 from malt._cli.wrap import columns, folded
 from malt._ranks import seen
 
 DESCRIPTION = """\
-Shows what the ranks of your jobs on this machine are doing: which of them wait, for which ranks
-and for how long, how often they sync, the bytes that they send, their clock, the age of the
+Shows what the ranks of your jobs are doing, on this machine or on others (-H): which of them wait,
+for which ranks and for how long, how often they sync, the bytes that they send, their clock, the age of the
 updates that they fold, the loss that they log (malt.log), and their memory. It reads memory that
 the ranks share: they do not notice, and need no option. Ctrl-C ends it, and not the job."""
 
@@ -27,13 +29,21 @@ EXAMPLES = """\
   malt top                         a table that is renewed every second
   malt top --once --json           all numbers once, for a script
   malt top --events                what happens, line by line; for malt run --events 10000
-  ssh -t node1 malt top            the ranks on another machine
+  malt top -H node1,node2          the ranks on other machines, by ssh
 """
 
 COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")
 NARROW = 80
 _OF_JOB = ("job", "size", "command", "at", "doing")
 """What is not said of each rank."""
+
+STYLES = {
+    r"(?m)^job .*": "bold",
+    r"waits for \S+( and \d+)?|.* has waited .*|.* have waited .*|.* wait .*": "yellow",
+    r"computing|in a \w+": "green",
+    r"\w+ died;.*|.*\bstopped\b.*": "red",
+}
+"""How rich shows what fits a pattern."""
 
 LONG = 1.0
 """Seconds from which a wait has a line of its own."""
@@ -49,7 +59,7 @@ Jobs = Mapping[str, Sequence[seen.Rank]]
 def parser() -> Parser:
     """Return the parser of the sub-command."""
     made = Parser("top", "malt top [options] [JOB]", DESCRIPTION, EXAMPLES)
-    add_job(made)
+    looks.add_options(made)
     made.add_argument("--once", action="store_true", help="print the table once, and end")
     made.add_argument("--json", action="store_const", const=True, help="a line of JSON instead of each table")
     made.add_argument("--events", action="store_true", help="print the events of the ranks as they come")
@@ -57,13 +67,6 @@ def parser() -> Parser:
         "--every", type=_seconds, default=1.0, metavar="SECONDS", help="time between two tables; default: 1"
     )
     return made
-
-
-def add_job(made: argparse.ArgumentParser) -> None:
-    """Add the argument that chooses one of several jobs."""
-    made.add_argument(
-        "job", nargs="?", metavar="JOB", help="the number of a job, or the process id of one of its ranks"
-    )
 
 
 def _seconds(text: str) -> float:
@@ -79,62 +82,73 @@ def main(arguments: Sequence[str]) -> int:
     """Run the sub-command and return its exit code."""
     parse = parser()
     options = parse.parse(arguments)
-    before = chosen(options.job, parse.error)
-    if options.events:
-        return _follow(options, before)
+    if options.events and options.hosts is not None:
+        parse.error(
+            "--events is for this machine", do=f"Log in there: ssh {options.hosts.split(',')[0]} malt top --events"
+        )
+    with looks.at("malt top", options, parse.error) as look:
+        return (_follow if options.events else _watch)(look, options)
+
+
+def _watch(look: looks.Look, options: argparse.Namespace) -> int:
+    """Print tables until the ranks have ended."""
+    before = look.chosen()
     screen = not options.once and not options.json and sys.stdout.isatty()
-    if screen:
-        print("\033[?1049h\033[?25l", end="")  # the other screen, without a cursor
-    try:
+    with _screen() if screen else contextlib.nullcontext(_plain) as show:
         while True:
             time.sleep(options.every)
-            now = _named(options.job)
+            now = look.jobs()
             if options.json:
                 print(json.dumps([_facts(job, ranks, before) for job, ranks in now.items()]), flush=True)
             else:
-                lines = [*_table(now, before, columns(1, NARROW))] or ["The job has ended."]
-                print(_redrawn(lines, os.get_terminal_size(1).lines) if screen else "\n".join(lines), flush=True)
+                show([*_table(now, before, columns(1, NARROW))] or ["The job has ended."])
             if options.once or not now:
                 return 0
             before = now
-    finally:
-        if screen:
+
+
+def _plain(lines: list[str]) -> None:
+    print("\n".join(lines), flush=True)
+
+
+@contextlib.contextmanager
+def _screen() -> Iterator[Callable[[list[str]], None]]:
+    """Give what shows lines in the place of those before, on the other screen: in colour where rich is installed."""
+    try:
+        from rich.live import Live
+        from rich.text import Text
+    except ImportError:
+        print("\033[?1049h\033[?25l", end="")  # the other screen, without a cursor
+        try:
+            yield lambda lines: print(
+                "\033[H" + "".join(f"{line}\033[K\n" for line in _fit(lines)) + "\033[J", end="", flush=True
+            )
+        finally:
             print("\033[?25h\033[?1049l", end="", flush=True)
+        return
+    with Live(screen=True, auto_refresh=False) as live:
+
+        def show(lines: list[str]) -> None:
+            text = Text("\n".join(_fit(lines)), no_wrap=True)
+            for pattern, style in STYLES.items():
+                text.highlight_regex(pattern, style)
+            live.update(text, refresh=True)
+
+        yield show
 
 
-def _redrawn(lines: list[str], height: int) -> str:
-    """Return as many of the lines as fit, written over the present screen."""
-    if len(lines) > height - 1:
-        lines[height - 2 :] = [f"{len(lines) - height + 2} more lines: malt top --once prints all"]
-    return "\033[H" + "".join(f"{line}\033[K\n" for line in lines) + "\033[J"
-
-
-def _named(job: str | None) -> Jobs:
-    """Return the jobs there are, or the one that is meant."""
-    found = seen.jobs()
-    if job is None:
-        return found
-    return {key: ranks for key, ranks in found.items() if job in (key, *(str(rank.pid) for rank in ranks))}
-
-
-def chosen(job: str | None, refuse: Callable[..., Any]) -> Jobs:
-    """Return the jobs there are, or the one that is meant; refuse where there is none."""
-    found = _named(job)
-    if not found and job is not None:
-        refuse(f"there is no job {job!r}", f"jobs of this user here: {', '.join(seen.jobs()) or 'none'}")
-    if not found:
-        refuse(
-            "no ranks of this user run on this machine",
-            "ranks appear when they join the job, and other users cannot see them",
-            "Start a job, as with `malt run -n 4 train.py`, or look where its ranks run.",
-        )
-    return found
+def _fit(lines: list[str]) -> list[str]:
+    """Return as many of the lines as the terminal has room for."""
+    height = os.get_terminal_size(1).lines
+    if len(lines) < height:
+        return lines
+    return [*lines[: height - 2], f"{len(lines) - height + 2} more lines: malt top --once prints all"]
 
 
 def _rates(rank: seen.Rank, before: Jobs) -> tuple[float, float, float]:
     """Return syncs, bytes and seconds of waiting per second since the last look."""
     for old in before.get(rank.job, ()):
-        if old.pid == rank.pid and (took := rank.at - old.at) > 0:
+        if old.key == rank.key and (took := rank.at - old.at) > 0:
             return (
                 (rank.syncs - old.syncs) / took,
                 (rank.bytes - old.bytes) / took,
@@ -144,9 +158,9 @@ def _rates(rank: seen.Rank, before: Jobs) -> tuple[float, float, float]:
 
 
 def missing(ranks: Sequence[seen.Rank]) -> list[int]:
-    """Return the ranks of this machine that have no process, as far as that can be told."""
+    """Return the ranks without a process on the machines that are looked at, as far as that can be told."""
     first = ranks[0]
-    if first.near == first.size:
+    if sum({rank.host: rank.near for rank in ranks}.values()) == first.size:
         return sorted({*range(first.size)} - {rank.rank for rank in ranks})
     return sorted({dead for rank in ranks for dead in rank.dead})
 
@@ -163,7 +177,6 @@ def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]
         "job": job,
         "command": ranks[0].command,
         "size": ranks[0].size,
-        "host": os.uname().nodename,
         "ranks": rows,
         "missing": missing(ranks),
         "causes": list(causes(ranks, before)),
@@ -181,22 +194,30 @@ def _table(now: Jobs, before: Jobs, width: int) -> Iterator[str]:
         widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
         spare = width - sum(widths) - 2 * (len(COLUMNS) - 1)
         widths[2] = max(8, widths[2] + min(spare, 0))
-        for row in [COLUMNS, *rows]:
-            cells = [
-                cell[:wide].ljust(wide) if i == 2 else cell.rjust(wide)
-                for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
-            ]
-            yield "  ".join(cells).rstrip()
+        yield _cells(COLUMNS, widths)
+        hosts = list(dict.fromkeys(rank.host for rank in ranks))
+        for host in hosts:
+            if len(hosts) > 1:
+                yield f"on {host}:"
+            yield from (_cells(row, widths) for rank, row in zip(ranks, rows, strict=True) if rank.host == host)
         yield ""
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell[:wide].ljust(wide) if i == 2 else cell.rjust(wide)
+        for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
 
 
 def title(job: str, ranks: Sequence[seen.Rank], width: int) -> str:
     """Return the line above what is shown of a job."""
     first = ranks[0]
-    here = "" if len(ranks) == first.size else f", {len(ranks)} of them here"
-    return f"job {job} on {os.uname().nodename}: {first.size} rank{'s'[: first.size > 1]}{here}: {first.command}"[
-        :width
-    ]
+    hosts = {rank.host for rank in ranks}
+    where = first.host if len(hosts) == 1 else f"{len(hosts)} hosts"
+    there = "" if len(ranks) == first.size else f", {len(ranks)} of them there"
+    return f"job {job} on {where}: {first.size} rank{'s'[: first.size > 1]}{there}: {first.command}"[:width]
 
 
 def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
@@ -230,7 +251,8 @@ def causes(ranks: Sequence[seen.Rank], before: Jobs) -> Iterator[str]:
             yield f"{name(left)} left the job, or ended"
     for rank in ranks:
         if rank.state == "stopped":
-            yield f"rank {rank.rank} is stopped, by SIGSTOP or a debugger: kill -CONT {rank.pid} resumes it"
+            there = "" if rank.host == os.uname().nodename else f" on {rank.host}"
+            yield f"rank {rank.rank} is stopped, by SIGSTOP or a debugger: kill -CONT {rank.pid}{there} resumes it"
     waits: dict[tuple[int, ...], list[seen.Rank]] = defaultdict(list)
     for rank in ranks:
         if rank.waited >= LONG:
@@ -267,8 +289,9 @@ def size(count: float) -> str:
     return f"{count:.3g}{('', ' KB', ' MB', ' GB', ' TB')[unit]}"
 
 
-def _follow(options: argparse.Namespace, now: Jobs) -> int:
+def _follow(look: looks.Look, options: argparse.Namespace) -> int:
     """Print the events of all ranks until they have ended."""
+    now = look.chosen()
     rings: dict[int, seen.Ring] = {}
     if not any(rank.room for ranks in now.values() for rank in ranks):
         print("malt top: these ranks keep no events: start the job with malt run --events 10000", file=sys.stderr)
@@ -293,7 +316,7 @@ def _follow(options: argparse.Namespace, now: Jobs) -> int:
         if options.once:
             return 0
         time.sleep(options.every)
-        now = _named(options.job)
+        now = look.jobs()
     return 0
 
 

@@ -11,13 +11,13 @@ import os
 import struct
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["Event", "Rank", "Ring", "decoded", "descriptor", "jobs"]
+__all__ = ["Event", "Key", "Rank", "Ring", "decoded", "descriptor", "jobs", "ranks"]
 
-MAGIC = 0x32574F4E544C414D
-WORDS = 113  # of the page: see core.Now
+MAGIC = 0x33574F4E544C414D
+WORDS = 134  # of the page: see core.Now
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
@@ -25,6 +25,9 @@ KINDS = ("", "call", "wait", "fold", "death", "mark", "log", "send")
 NO_AGE = -128
 IN_CALL = ("computing", "in a gather", "in a scatter", "in a collective call")
 MEMORY = "/memfd:malt-rank"
+
+Key = tuple[str, int]
+"""A rank among those of several machines: its host, and its process there."""
 
 
 class Rank(NamedTuple):
@@ -34,6 +37,7 @@ class Rank(NamedTuple):
     size: int
     near: int  # ranks of this machine; 0: not all have joined yet
     job: str
+    host: str
     pid: int
     command: str
     cwd: str
@@ -59,6 +63,11 @@ class Rank(NamedTuple):
     at: float  # time.monotonic()
     joined: float  # the same
 
+    @property
+    def key(self) -> Key:
+        """What tells it from all other ranks."""
+        return self.host, self.pid
+
 
 class Event(NamedTuple):
     """An event of a rank."""
@@ -75,9 +84,9 @@ class Event(NamedTuple):
     ages: tuple[int, ...] = ()  # of a fold: of the first of its ranks; none: all are 0
 
 
-def jobs() -> dict[str, list[Rank]]:
-    """Return the ranks of this user on this machine, in their order, by the name of their job."""
-    found: dict[str, list[Rank]] = defaultdict(list)
+def ranks() -> list[Rank]:
+    """Return the ranks of this user on this machine."""
+    found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -85,8 +94,16 @@ def jobs() -> dict[str, list[Rank]]:
             except (OSError, ValueError, KeyError, struct.error):
                 continue  # it has just ended, or is another user's
             if rank is not None:
-                found[rank.job].append(rank)
-    return {job: _late(sorted(ranks)) for job, ranks in sorted(found.items())}
+                found.append(rank)
+    return found
+
+
+def jobs(found: Iterable[Rank]) -> dict[str, list[Rank]]:
+    """Return ranks in their order, by the name of their job."""
+    by_job: dict[str, list[Rank]] = defaultdict(list)
+    for rank in sorted(found):
+        by_job[rank.job].append(rank)
+    return {job: _late(ranks) for job, ranks in sorted(by_job.items())}
 
 
 def _late(ranks: list[Rank]) -> list[Rank]:
@@ -151,8 +168,9 @@ def _described(pid: str, fd: int) -> Rank | None:
         size=page[3],
         near=page[4],
         job=f"{page[5]:08x}" if page[5] else f"pid-{pid}",
+        host=_words(page[113:134]),
         pid=int(pid),
-        command=" ".join(arguments),
+        command=_printable(" ".join(arguments)),
         cwd=os.readlink(f"/proc/{pid}/cwd"),
         memory=int(status.get("VmRSS", "0 kB").split()[0]) << 10,
         signals=int(status["SigCgt"], 16),
@@ -268,7 +286,11 @@ def _words(words: tuple[int, ...]) -> str:
     """Return a text behind its count; empty while it is being changed."""
     count, length = words[0] >> 8, words[0] & 0xFF
     text = struct.pack("<20Q", *words[1:21])[:length].decode(errors="replace")
-    return "" if count % 2 else "".join(c if c.isprintable() else "?" for c in text)
+    return "" if count % 2 else _printable(text)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _set(words: tuple[int, ...]) -> list[int]:

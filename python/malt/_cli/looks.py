@@ -1,0 +1,135 @@
+"""What ``malt top`` and ``malt stack`` look at: the ranks of this machine, or with ``-H`` those of others.
+
+There, `main` runs on each machine, as of ``remote``. It is the user's own login that lets it look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from malt._cli import hosts
+from malt._cli.options import Refuse, refuse_given
+from malt._cli.remote import Inquiries, Program, answer
+from malt._ranks import seen
+from malt._ranks.stacks import Answer, Frame, ask
+
+Jobs = dict[str, list[seen.Rank]]
+
+
+class Look:
+    """The ranks of this machine.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Those of `add_options`.
+    refuse : callable
+        Raises an error with the sentence that it gets.
+    """
+
+    def __init__(self, options: argparse.Namespace, refuse: Refuse) -> None:
+        self._job: str | None = options.job
+        self._refuse = refuse
+
+    def ranks(self) -> list[seen.Rank]:
+        """Return all ranks of this user."""
+        return seen.ranks()
+
+    def stacks(self, ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
+        """Return where in their program ranks are."""
+        answers = ask(ranks)
+        return {rank.key: answers[rank.pid] for rank in ranks}
+
+    def jobs(self) -> Jobs:
+        """Return the jobs there are, or the one that is meant."""
+        found = seen.jobs(self.ranks())
+        if self._job is None:
+            return found
+        return {key: ranks for key, ranks in found.items() if self._job in (key, *(str(rank.pid) for rank in ranks))}
+
+    def chosen(self) -> Jobs:
+        """Return the same; refuse where there is none."""
+        found = self.jobs()
+        if not found and self._job is not None:
+            others = ", ".join(seen.jobs(self.ranks())) or "none"
+            self._refuse(f"there is no job {self._job!r}", f"jobs of this user here: {others}")
+        if not found:
+            self._refuse(
+                "no ranks of this user run on this machine",
+                "ranks appear when they join the job, and other users cannot see them",
+                "Start a job, as with `malt run -n 4 train.py`, or name the hosts where its ranks run: -H node1,node2.",
+            )
+        return found
+
+
+class _Far(Look):
+    """The ranks of several machines."""
+
+    def __init__(self, there: Inquiries, options: argparse.Namespace, refuse: Refuse) -> None:
+        super().__init__(options, refuse)
+        self._there = there
+        self._of: dict[seen.Key, Program] = {}
+
+    def ranks(self) -> list[seen.Rank]:
+        found: dict[seen.Key, seen.Rank] = {}
+        answers = self._there.inquire(self._there.programs, do="look")
+        for program, said in zip(self._there.programs, answers, strict=True):
+            for rank in (seen.Rank(*fields) for fields in said["ranks"]):
+                found[rank.key], self._of[rank.key] = rank, program
+        return list(found.values())
+
+    def stacks(self, ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
+        """Return where in their program ranks are: each machine asks its own."""
+        answers: dict[seen.Key, Answer] = {}
+        for program in self._there.programs:
+            here = [rank for rank in ranks if self._of[rank.key] is program]
+            (said,) = self._there.inquire([program], do="ask", ranks=here)
+            answers |= {
+                rank.key: Answer(tuple(Frame(*frame) for frame in stack), why)
+                for rank, (stack, why) in zip(here, said["stacks"], strict=True)
+            }
+        return answers
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which ranks are meant."""
+    parser.add_argument(
+        "job", nargs="?", metavar="JOB", help="the number of a job, or the process id of one of its ranks"
+    )
+    parser.add_argument("-H", "--hosts", metavar="HOST,...", help="the ranks of these machines, by ssh")
+    hosts.add_ways(parser)
+
+
+@contextmanager
+def at(command: str, options: argparse.Namespace, refuse: Refuse) -> Iterator[Look]:
+    """Give the look at the ranks that the options of a command mean."""
+    if options.hosts is None:
+        refuse_given(options, ("ssh", "python"), refuse, "goes with -H, which names hosts")
+        yield Look(options, refuse)
+        return
+    named = dict.fromkeys(host.name for host in hosts.from_words(options.hosts, 1, refuse))
+    with Inquiries(command, "malt._cli.looks", list(named), options) as there:
+        there.begin()
+        yield _Far(there, options, refuse)
+
+
+def main() -> int:
+    """Serve one ``malt top`` or ``malt stack``."""
+
+    def how(asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["do"] == "look":
+            return {"ranks": seen.ranks()}
+        ranks = [seen.Rank(*fields) for fields in asked["ranks"]]
+        answers = ask(ranks)
+        return {"stacks": [answers[rank.pid] for rank in ranks]}
+
+    answer(how)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

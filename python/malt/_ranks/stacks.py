@@ -1,0 +1,102 @@
+"""Where in its program each rank of this machine is: it answers a signal (``malt._lib.stacks``)."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import linecache
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from malt._ranks import seen
+
+PATIENCE = 5.0
+"""Seconds within which a rank has to answer."""
+
+MEMORY = "/memfd:malt-stack-"
+OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+
+
+class Frame(NamedTuple):
+    """A line of a stack."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+
+class Answer(NamedTuple):
+    """What a rank answers: the stack of its main thread, the innermost frame last, or why there is none."""
+
+    stack: tuple[Frame, ...]
+    why: str = ""
+
+
+def ask(ranks: Iterable[seen.Rank]) -> dict[int, Answer]:
+    """Return the answers of ranks, by process, all of the same moment as far as that goes."""
+    answers: dict[int, Answer] = {}
+    with contextlib.ExitStack() as opened:
+        asked = []
+        for rank in ranks:
+            try:
+                answer = _send(rank, opened)
+            except PermissionError:
+                answer = Answer((), "the system does not let us look into its process")
+            except (ProcessLookupError, FileNotFoundError):
+                answer = Answer((), "it has just ended")
+            except BlockingIOError:
+                answer = Answer((), "another `malt stack` is asking it")
+            if isinstance(answer, int):
+                asked.append((rank, answer))
+            else:
+                answers[rank.pid] = answer
+        until = time.monotonic() + PATIENCE
+        for rank, fd in asked:
+            answers[rank.pid] = _hear(rank, fd, until)
+    return answers
+
+
+def _send(rank: seen.Rank, opened: contextlib.ExitStack) -> int | Answer:
+    """Ask a rank, and return the descriptor from which its answer can be read."""
+    if rank.state == "stopped":
+        return Answer((), "stopped, by SIGSTOP or a debugger")
+    process = os.pidfd_open(rank.pid)  # that process, even if its number is used again
+    opened.callback(os.close, process)
+    path, name = seen.descriptor(rank.pid, MEMORY)
+    if not path:
+        return Answer((), f"{rank.state}; its program is not Python")
+    number = int(name.removeprefix(MEMORY))
+    if not rank.signals >> (number - 1) & 1:
+        return Answer((), f"{rank.state}; its program uses signal {number} itself, or ends")
+    fd = os.open(path, os.O_RDWR)
+    opened.callback(os.close, fd)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.ftruncate(fd, 0)
+    signal.pidfd_send_signal(process, number)
+    return fd
+
+
+def _hear(rank: seen.Rank, fd: int, until: float) -> Answer:
+    while not (text := os.pread(fd, os.fstat(fd).st_size, 0)).endswith(b"\nend\n"):
+        if time.monotonic() > until:
+            return Answer(
+                (), f"{rank.state}; it does not answer: it blocks signals, gets no processor time, or has ended"
+            )
+        time.sleep(0.002)
+    os.ftruncate(fd, 0)
+    frames = [_frame(rank.cwd, *found) for found in FRAME.findall(text.decode(errors="replace"))]
+    while frames and (frames[0].file.startswith(OWN) or "/site-packages/malt/" in frames[0].file):
+        del frames[0]  # of MALT, inside the last call
+    return Answer(tuple(reversed(frames)))
+
+
+def _frame(cwd: str, file: str, line: str, function: str) -> Frame:
+    path = os.path.join(cwd, file)
+    shown = os.path.relpath(path, cwd) if path.startswith(cwd + os.sep) else file
+    return Frame(shown, int(line), function, linecache.getline(path, int(line)).strip())
