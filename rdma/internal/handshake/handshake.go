@@ -94,8 +94,8 @@ func (s *Self) Dial(rw io.ReadWriter, to int) (incarnation uint64, err error) {
 	}
 	h := s.hello
 	h.To = uint32(to)
-	_, _ = rand.Read(h.nonce[:])
-	first := h.encode(s.protocol)
+	_, _ = rand.Read(h.Nonce[:])
+	first := s.protocol.encode(&h)
 	if _, err := rw.Write(first); err != nil {
 		return 0, err
 	}
@@ -103,12 +103,12 @@ func (s *Self) Dial(rw io.ReadWriter, to int) (incarnation uint64, err error) {
 	if _, err := io.ReadFull(rw, b[:]); err != nil {
 		return 0, err
 	}
-	c, err := decodeChallenge(s.protocol, b[:])
-	if err != nil {
+	var c challenge
+	if err := s.protocol.decode(b[:], &c); err != nil {
 		return 0, err
 	}
-	if c.verdict != Accepted || c.version != s.protocol.Version {
-		return 0, &Refusal{Verdict: OtherVersion, ours: s.protocol.Version, theirs: c.version}
+	if c.Verdict != Accepted || c.Version != s.protocol.Version {
+		return 0, &Refusal{Verdict: OtherVersion, ours: s.protocol.Version, theirs: c.Version}
 	}
 	if _, err := rw.Write(s.proof("dialler", first, b[:], bound)); err != nil {
 		return 0, err
@@ -127,7 +127,7 @@ func (s *Self) Dial(rw io.ReadWriter, to int) (incarnation uint64, err error) {
 	if v != Accepted {
 		return 0, &Refusal{Verdict: v, encrypts: bound != nil}
 	}
-	return c.incarnation, nil
+	return c.Incarnation, nil
 }
 
 // Accept is the handshake of the end that listens. Nothing that the other says is
@@ -143,21 +143,21 @@ func (s *Self) Accept(rw io.ReadWriter, permit func(*Hello) Verdict) (*Hello, er
 	if _, err := io.ReadFull(rw, first[:]); err != nil {
 		return nil, err
 	}
-	h, err := decodeHello(s.protocol, first[:])
-	if err != nil {
+	h := new(Hello)
+	if err := s.protocol.decode(first[:], h); err != nil {
 		return nil, err
 	}
-	c := challenge{version: s.protocol.Version, incarnation: s.hello.Incarnation}
-	_, _ = rand.Read(c.nonce[:])
+	c := challenge{Version: s.protocol.Version, Incarnation: s.hello.Incarnation}
+	_, _ = rand.Read(c.Nonce[:])
 	if h.Version != s.protocol.Version {
-		c.verdict = OtherVersion
+		c.Verdict = OtherVersion
 	}
-	b := c.encode(s.protocol)
+	b := s.protocol.encode(&c)
 	if _, err := rw.Write(b); err != nil {
 		return nil, err
 	}
-	if c.verdict != Accepted {
-		return h, &Refusal{Verdict: c.verdict, ours: s.protocol.Version, theirs: h.Version}
+	if c.Verdict != Accepted {
+		return h, &Refusal{Verdict: c.Verdict, ours: s.protocol.Version, theirs: h.Version}
 	}
 	var proof [ProofBytes]byte
 	if _, err := io.ReadFull(rw, proof[:]); err != nil {

@@ -46,7 +46,7 @@ func TestHandshake(t *testing.T) {
 		t.Fatalf("%#x, %v, %v", incarnation, a, b)
 	}
 	said := *h
-	said.nonce = [32]byte{}
+	said.Nonce = [32]byte{}
 	if said != d.hello || said.From != 1 || said.Version != 3 || said.Incarnation == 0 {
 		t.Errorf("heard %+v; said was %+v", said, d.hello)
 	}
@@ -90,7 +90,7 @@ func TestImpostorListens(t *testing.T) {
 	go func() {
 		defer a.Close()
 		_, _ = io.ReadFull(a, make([]byte, HelloBytes))
-		_, _ = a.Write((&challenge{version: test.Version}).encode(test))
+		_, _ = a.Write(test.encode(&challenge{Version: test.Version}))
 		_, _ = io.ReadFull(a, make([]byte, ProofBytes))
 		_, _ = a.Write(make([]byte, WelcomeBytes)) // accepted
 	}()
@@ -188,13 +188,14 @@ func TestOtherVersion(t *testing.T) {
 	a, b := net.Pipe()
 	go func() { _, _ = l.Accept(a, yes) }()
 	h := Hello{Version: test.Version + 1}
-	_, _ = b.Write(h.encode(test))
+	_, _ = b.Write(test.encode(&h))
 	var said [ChallengeBytes]byte
 	if _, err := io.ReadFull(b, said[:]); err != nil {
 		t.Fatal(err)
 	}
-	c, err := decodeChallenge(test, said[:])
-	if c.verdict != OtherVersion || c.version != test.Version || err != nil {
+	var c challenge
+	err := test.decode(said[:], &c)
+	if c.Verdict != OtherVersion || c.Version != test.Version || err != nil {
 		t.Errorf("%+v, %v", c, err)
 	}
 	// Both versions are named, at both ends.
@@ -341,8 +342,8 @@ func TestNoTLSThere(t *testing.T) {
 // FuzzHandshake has a stranger say whatever it likes, to either end.
 func FuzzHandshake(f *testing.F) {
 	_, d := ends()
-	f.Add(append(d.hello.encode(test), make([]byte, ProofBytes)...), true)
-	f.Add(append((&challenge{version: test.Version, incarnation: 1}).encode(test), make([]byte, WelcomeBytes)...), false)
+	f.Add(append(test.encode(&d.hello), make([]byte, ProofBytes)...), true)
+	f.Add(append(test.encode(&challenge{Version: test.Version, Incarnation: 1}), make([]byte, WelcomeBytes)...), false)
 	f.Fuzz(func(t *testing.T, said []byte, listens bool) {
 		l, d := ends()
 		stranger := talker{said: bytes.NewReader(said)}

@@ -25,39 +25,31 @@ const (
 	Expelled
 )
 
+// sentences are what each says, and what to do about it.
+var sentences = [...]struct{ what, do string }{
+	OtherVersion:    {"it speaks another version of the protocol", "All ranks must use the same version of MALT."},
+	WrongToken:      {"the token is wrong", "All ranks of a job need the same token (MALT_TOKEN, malt run --token-file)."},
+	OtherJob:        {what: "it belongs to another job"},
+	OtherSize:       {what: "it was started with another number of ranks"},
+	NoSuchRank:      {what: "it is not the expected rank"},
+	OtherGeneration: {what: "it is in another generation of the membership"},
+	OtherProcess:    {what: "another process is, or was, that rank"},
+	OtherEncryption: {"only one of the two encrypts what it sends",
+		"All ranks of a job must encrypt what they send between hosts, or none (MALT_ENCRYPT, malt run --encrypt)."},
+	Expelled: {what: "the others have gone on without this rank"},
+}
+
 func (v Verdict) String() string {
-	switch v {
-	case OtherVersion:
-		return "it speaks another version of the protocol"
-	case WrongToken:
-		return "the token is wrong"
-	case OtherJob:
-		return "it belongs to another job"
-	case OtherSize:
-		return "it was started with another number of ranks"
-	case NoSuchRank:
-		return "it is not the expected rank"
-	case OtherGeneration:
-		return "it is in another generation of the membership"
-	case OtherProcess:
-		return "another process is, or was, that rank"
-	case OtherEncryption:
-		return "only one of the two encrypts what it sends"
-	case Expelled:
-		return "the others have gone on without this rank"
+	if int(v) < len(sentences) && v != Accepted {
+		return sentences[v].what
 	}
 	return fmt.Sprintf("verdict %d, which this version does not know", uint32(v))
 }
 
 // Advice is what to do about it; "" where nothing is.
 func (v Verdict) Advice() string {
-	switch v {
-	case OtherVersion:
-		return "All ranks must use the same version of MALT."
-	case WrongToken:
-		return "All ranks of a job need the same token (MALT_TOKEN, malt run --token-file)."
-	case OtherEncryption:
-		return "All ranks of a job must encrypt what they send between hosts, or none (MALT_ENCRYPT, malt run --encrypt)."
+	if int(v) < len(sentences) {
+		return sentences[v].do
 	}
 	return ""
 }
