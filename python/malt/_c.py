@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["get_include", "get_library"]
-
 
 def get_include() -> str:
     """Return the folder of ``malt.h``, for the compiler's ``-I``.

@@ -27,8 +27,6 @@ from ._ranks.rank import Outcome, first_failure
 from ._ranks.run import checked, packed_call, payload, raise_failure, returned, start, unpacked
 from ._ranks.scratch import scratch
 
-__all__ = ["Asked", "Call", "Fate", "Seat"]
-
 FAREWELL = 2.0
 """Seconds in which, after a failure, other ranks may say that they have failed before."""
 

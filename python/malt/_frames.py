@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["hidden", "in_threads", "last", "ours", "place", "plain", "show", "spoken", "unnamed", "variable"]
-
 unnamed: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionary()
 """Vectors and segments made without a name, by what the library calls them: ``vector-1``."""
 

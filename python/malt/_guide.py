@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ._frames import spoken
 
-__all__ = ["below", "lines", "more"]
-
 
 def below(*texts: str) -> str:
     """Put the parts that are not empty below each other."""

@@ -8,8 +8,6 @@ from types import ModuleType
 from ._errors import PackageError
 from ._guide import lines
 
-__all__ = ["need"]
-
 
 def need(module: str, what: str, *, package: str | None = None) -> ModuleType:
     """Import a module that not everybody has.

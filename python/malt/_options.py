@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from ._errors import Error
 from ._guide import lines
 
-__all__ = ["choose", "joined", "misspelt", "nearest", "options_of", "spelled", "whole"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

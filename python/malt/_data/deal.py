@@ -14,8 +14,6 @@ from .dealing import Deal
 from .shard import checked, common
 from .turns import Cut, Turns
 
-__all__ = ["checked_epochs", "deal", "numbered"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

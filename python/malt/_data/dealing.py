@@ -17,8 +17,6 @@ from .hands import Hand, Hands, Mark
 from .tally import Tally
 from .turns import Cut
 
-__all__ = ["Deal", "Source"]
-
 T = TypeVar("T")
 Gets = TypeVar("Gets", covariant=True)
 

@@ -14,8 +14,6 @@ import numpy as np
 from .shard import cut
 from .turns import Cut
 
-__all__ = ["Hand", "Hands", "Mark"]
-
 Mark: TypeAlias = tuple[int, int]
 """How far a rank is: the number of a hand, and how many of its items of that hand it has got."""
 

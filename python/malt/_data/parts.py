@@ -16,8 +16,6 @@ import numpy as np
 from .._guide import lines
 from .turns import Cut, Turns, skip
 
-__all__ = ["items", "length", "part"]
-
 ROW_SLICED = ("csr", "csc", "lil")
 """The sparse formats that can be cut by rows themselves."""
 

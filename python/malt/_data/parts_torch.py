@@ -13,8 +13,6 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subs
 from .._guide import lines
 from .turns import Cut, Turns, skip
 
-__all__ = ["length", "part"]
-
 
 def length(position: int, x: Any) -> int | None:
     """Return the number of items; None if they can only be gone through in turn."""

@@ -14,8 +14,6 @@ from ..typing import Even, Order
 from . import parts as kinds
 from .turns import Turns
 
-__all__ = ["checked", "checked_seed", "common", "cut", "shard"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -10,8 +10,6 @@ from .._job import world
 from .._vectors.segment import Segment
 from .hands import Mark
 
-__all__ = ["Tally"]
-
 WORDS = struct.Struct("<QQ")  # a mark
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Cut", "Turns", "skip"]
-
 Cut: TypeAlias = "slice | np.ndarray[Any, Any]"
 """Which items: every so many of them, or their numbers."""
 

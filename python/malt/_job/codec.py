@@ -35,8 +35,6 @@ from .._errors import MismatchError
 from .._guide import lines
 from . import foreign
 
-__all__ = ["decode", "encode"]
-
 # Deeper nesting is refused on both sides: a list that contains itself has no end,
 # and a hostile message must not exhaust the stack.
 MAX_DEPTH = 64

@@ -16,8 +16,6 @@ import numpy as np
 from .._guide import lines
 from .._need import need
 
-__all__ = ["Packed", "as_numpy", "known", "packed", "unpacked"]
-
 LIKE_MINE = "torch", "jax"
 
 

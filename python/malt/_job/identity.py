@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from .. import _frames
 
-__all__ = ["INSIDE", "RANK_VARIABLES", "Who", "inside", "used_up"]
-
 RANK_VARIABLES = (
     "MALT_RANK",
     "MALT_SIZE",

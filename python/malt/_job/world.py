@@ -20,24 +20,6 @@ from .._options import choose, joined, misspelt, spelled, whole
 from ..typing import OnDeath, Op, Transport
 from . import codec, foreign, identity
 
-__all__ = [
-    "alive",
-    "allgather",
-    "allreduce",
-    "barrier",
-    "broadcast",
-    "confirm",
-    "expel",
-    "first",
-    "generation",
-    "init",
-    "local_rank",
-    "log",
-    "mark",
-    "rank",
-    "size",
-]
-
 OPS: tuple[Op, ...] = get_args(Op)
 
 T = TypeVar("T")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["PRIVATE", "ChannelError", "Share", "named"]
-
 PRIVATE = ("pmi", "pmix")
 """Channels by which launchers speak to their own ranks alone.
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from .._guide import lines
 
-__all__ = ["Started", "number"]
-
 
 class Started(NamedTuple):
     """A rank that something other than ``malt run`` has started."""

@@ -14,8 +14,6 @@ from malt._frames import spoken
 from .._guide import lines
 from .loading import ffi, lib
 
-__all__ = ["DTYPES", "check", "describe_array", "encoded", "error", "failure", "fields", "rank_list", "string", "text"]
-
 DTYPES = {np.dtype(np.float32): 1, np.dtype(np.float64): 2}  # MALT_FLOAT32, MALT_FLOAT64
 
 

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 from .convert import check, encoded, fields, rank_list, string, text
 from .loading import ffi, lib
 
-__all__ = ["graph_measures", "graph_receivers", "graph_text", "inspect", "version"]
-
 T = TypeVar("T")
 
 

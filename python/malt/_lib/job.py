@@ -14,23 +14,6 @@ from .convert import DTYPES, check, describe_array, encoded
 from .loading import ffi, lib, mark_ended
 from .waiting import JOB
 
-__all__ = [
-    "abort",
-    "allgather",
-    "allreduce",
-    "barrier",
-    "broadcast",
-    "confirm",
-    "expel",
-    "generation",
-    "init",
-    "living",
-    "log",
-    "mark",
-    "who",
-    "witness",
-]
-
 
 def init(options: str, job_timeout: float) -> None:
     """Join, unless an init that Ctrl-C has ended just did; ``job_timeout`` is what a timeout of None means."""

@@ -18,8 +18,6 @@ from typing import Any
 from malt._errors import OutOfMemoryError, StateError
 from malt._guide import lines
 
-__all__ = ["alive", "caught", "ended", "ffi", "forked", "lib", "mark_ended", "raise_caught"]
-
 ADDRESSES = 2 << 30
 """Bytes of address space that the library must find when it is loaded."""
 

@@ -13,8 +13,6 @@ from malt._errors import Error
 from .convert import check, fields
 from .loading import ffi, forked, lib
 
-__all__ = ["Counters", "Lent", "Memory", "book_all", "book_with", "counters"]
-
 Counters: TypeAlias = tuple[dict[str, Any], list[dict[str, Any]]]
 """Totals, and one dict per edge, by the field names of malt.h."""
 

@@ -19,8 +19,6 @@ from .loading import caught, ffi, lib
 from .memory import Counters, Lent, Memory, counters
 from .waiting import JOB, Place, milliseconds, seconds
 
-__all__ = ["Object", "Update", "check_vector", "drop_unfinished", "new_segment", "new_vector", "quicken"]
-
 T = TypeVar("T")
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Parts: TypeAlias = "tuple[Array, ...]"

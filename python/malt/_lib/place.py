@@ -14,8 +14,6 @@ from malt import _frames
 
 from .loading import lib
 
-__all__ = ["tell"]
-
 wanted = False
 """Whether there is another rank to read it."""
 

@@ -18,8 +18,6 @@ import signal
 
 from .loading import lib
 
-__all__ = ["show"]
-
 _fd: int | None = None
 
 

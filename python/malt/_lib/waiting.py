@@ -29,20 +29,6 @@ from malt._guide import lines
 from . import convert, loading, place
 from .loading import caught, lib
 
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "JOB",
-    "MAY_OVERFLOW",
-    "Job",
-    "Place",
-    "milliseconds",
-    "seconds",
-    "warn",
-    "warn_of_death",
-    "warn_of_trouble",
-    "warn_of_wait",
-]
-
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 
 

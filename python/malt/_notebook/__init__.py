@@ -42,8 +42,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["load_ipython_extension", "unload_ipython_extension"]
-
 
 def load_ipython_extension(shell: Any) -> None:
     """Add ``%%malt`` and ``%malt`` to IPython: ``%load_ext malt`` calls this.

@@ -12,8 +12,6 @@ from typing import Any
 from malt._errors import Error, PeerError
 from malt._guide import below
 
-__all__ = ["CellError", "CellSyntaxError", "Interrupted", "RankDiedError", "RankError"]
-
 
 class CellError(Error):
     """A cell cannot run: its options, or the variables of the notebook, are wrong."""

@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase
 
 from .._guide import lines
 
-__all__ = ["addresses", "devices", "join", "listen", "public"]
-
 _IFF_UP = 1  # net/if.h
 
 _BYTES = {int(socket.AF_INET): (4, 4), int(socket.AF_INET6): (8, 16)}

@@ -12,8 +12,6 @@ from malt._errors import HostError, OutOfMemoryError
 from malt._guide import lines
 from malt._ranks import machine
 
-__all__ = ["MOST", "Shortage", "free_memory", "see_room", "shortage"]
-
 MOST = 1024
 """Ranks that a job can have at the most: the library's own bound (``maxSize``)."""
 

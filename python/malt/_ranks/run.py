@@ -21,8 +21,6 @@ from .rank import Outcome
 from .room import MOST, see_room
 from .scratch import scratch
 
-__all__ = ["run"]
-
 T = TypeVar("T")
 
 

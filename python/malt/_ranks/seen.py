@@ -14,8 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["Event", "Key", "Rank", "Ring", "decoded", "descriptor", "jobs", "ranks"]
-
 MAGIC = 0x33574F4E544C414D
 WORDS = 134  # of the page: see core.Now
 RECORDED = 13  # the word that counts the events

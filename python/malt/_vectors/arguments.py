@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from .._guide import lines
 from .arrays import Spec
 
-__all__ = ["check_every", "number", "row_elements"]
-
 
 def row_elements(arrays: Sequence[Spec], option: str) -> int:
     """Return how many elements a row of a vector of these arrays has, which ``option`` sends by rows."""

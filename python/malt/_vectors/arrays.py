@@ -12,8 +12,6 @@ import numpy.typing as npt
 from .._guide import lines
 from .._job import foreign
 
-__all__ = ["Array", "Spec", "assign", "specs"]
-
 Array: TypeAlias = np.ndarray[Any, Any]
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

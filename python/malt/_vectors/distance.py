@@ -10,8 +10,6 @@ import numpy as np
 from .._job import world
 from .arrays import Array
 
-__all__ = ["distance"]
-
 
 def _square(a: Array) -> float:
     """Return the sum of the squares: in pieces, so that no copy in float64 is made."""

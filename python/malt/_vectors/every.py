@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from types import CodeType, FrameType
 
-__all__ = ["Calls"]
-
 
 class Calls:
     """The calls of one vector's `sync` since the last that exchanged, of each call in the source by itself.

@@ -16,8 +16,6 @@ from ..typing import Consistency
 from . import statistics
 from .graph import Graph, GraphLike, as_graph
 
-__all__ = ["Exchange", "Exchanged", "options", "receivers_of"]
-
 Self = TypeVar("Self", bound="Exchanged")
 
 

@@ -13,8 +13,6 @@ from .._options import choose
 from ..typing import FoldName
 from .arrays import Array
 
-__all__ = ["Fold", "NativeFold", "Update", "apply", "check"]
-
 
 class Update:
     """An update from another rank, as a fold of your own gets it.

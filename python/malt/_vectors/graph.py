@@ -19,8 +19,6 @@ from ..typing import GraphName
 if TYPE_CHECKING:
     import matplotlib.axes
 
-__all__ = ["Graph", "GraphLike", "as_graph"]
-
 
 class NetworkxGraph(Protocol):
     """A networkx graph, as far as it is looked at: networkx need not be installed."""

@@ -13,8 +13,6 @@ from .._frames import variable
 from .._guide import lines
 from .arrays import Array
 
-__all__ = ["Idle"]
-
 
 class Idle:
     """Finds a vector that is exchanged but never changed.

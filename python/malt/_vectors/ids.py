@@ -13,8 +13,6 @@ from .arguments import row_elements
 from .arrays import Array, Spec
 from .folds import Fold
 
-__all__ = ["numbers", "row_of"]
-
 
 def numbers(what: str, ids: npt.ArrayLike | None) -> Array | None:
     """Return ids as an array of uint64, which stands for the bits of numbers below 0."""

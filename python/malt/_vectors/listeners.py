@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Listener", "Marks", "listeners", "marks"]
-
 
 class Listener(Protocol):
     """What is told of the exchanges of all vectors of this rank."""

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from .. import _lib
 
-__all__ = ["Pending"]
-
 
 class Pending:
     """A sync that `Vector.sync_begin` has begun, and that goes on while the program computes.

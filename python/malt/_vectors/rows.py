@@ -13,8 +13,6 @@ from .._options import choose
 from ..typing import Sparse
 from .arrays import Array
 
-__all__ = ["Named", "RowsLike", "index", "representation"]
-
 RowsLike: TypeAlias = "npt.ArrayLike | Any"
 
 

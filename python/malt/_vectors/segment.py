@@ -12,8 +12,6 @@ from ..typing import Consistency
 from .exchange import Exchange, options, receivers_of
 from .graph import GraphLike
 
-__all__ = ["Message", "Segment"]
-
 
 class Message(NamedTuple):
     """A message that another rank scattered."""

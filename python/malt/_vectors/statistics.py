@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from .. import _lib
 
-__all__ = ["Edge", "Stats", "stats"]
-
 
 class Edge(NamedTuple):
     """Counts of the updates to and from one neighbour."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 else:
     Element = typing.TypeVar("Element")  # defaults come with Python 3.13
 
-__all__ = ["Vector"]
-
 Whole: TypeAlias = "npt.NDArray[np.integer[Any] | np.bool_]"
 Data: TypeAlias = "int | npt.NDArray[Element] | Whole | Sequence[int | npt.NDArray[Element] | Whole]"
 """What a vector can be made of; one `Sequence`, because type checkers infer nothing from two."""

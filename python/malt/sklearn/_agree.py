@@ -16,8 +16,6 @@ from .._vectors.arrays import Array
 from ._counts import Totals
 from ._state import State, digest, has
 
-__all__ = ["Agreement", "agree"]
-
 LABELS = (str, int, float)
 
 

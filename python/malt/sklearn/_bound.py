@@ -16,8 +16,6 @@ from ._agree import Agreement
 from ._counts import Totals
 from ._state import State, digest
 
-__all__ = ["Bound"]
-
 
 class Bound(vector.Vector):
     """A vector whose values an estimator has, or is given at each exchange. Making it is collective."""

@@ -11,8 +11,6 @@ from .._guide import lines
 from .._vectors.arrays import Array
 from ._state import State, digest
 
-__all__ = ["Centres"]
-
 
 class Centres(State):
     """Per cluster the number of points, and their sum.

@@ -24,8 +24,6 @@ from .._vectors.arrays import Array
 from .._vectors.folds import Update
 from ._state import State, digest, fitted_arrays
 
-__all__ = ["Counts", "Moments", "Totals"]
-
 Stats = list[Array]
 
 

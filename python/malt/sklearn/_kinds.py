@@ -14,8 +14,6 @@ from ._scalers import Extrema, Standard
 from ._state import State
 from ._weights import Weights
 
-__all__ = ["state_of", "steps_of"]
-
 LINEAR = ("coef_", "intercept_")
 LAYERS = ("coefs_", "intercepts_")
 FEATURES = ("class_count_", "feature_count_")

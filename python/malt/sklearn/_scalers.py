@@ -14,8 +14,6 @@ from .._guide import lines
 from .._vectors.arrays import Array
 from ._counts import Stats, Totals, inverse
 
-__all__ = ["Extrema", "Standard"]
-
 
 class Standard(Totals):
     """Of each feature how many values there were, their mean, and the sum of squared deviations.

@@ -13,8 +13,6 @@ from .._guide import lines
 from .._vectors.arrays import Array
 from .._vectors.folds import Fold
 
-__all__ = ["State", "digest"]
-
 
 class State:
     """How the model of one estimator gets into a vector's arrays and back.

@@ -26,8 +26,6 @@ from ._centres import Centres
 from ._counts import Totals
 from ._kinds import state_of, steps_of
 
-__all__ = ["Vector"]
-
 
 class Vector(Exchanged):
     """The model of an estimator with ``partial_fit``, exchanged between ranks.

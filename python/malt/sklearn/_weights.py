@@ -11,8 +11,6 @@ from .._guide import lines
 from .._vectors.arrays import Array
 from ._state import ANEW, State, fitted_arrays
 
-__all__ = ["Weights"]
-
 
 class Weights(State):
     """Weights that are views of the vector's memory.

@@ -21,8 +21,6 @@ else:
     data = need("torch.utils.data", "malt.torch")
     DataLoader, Dataset, Sampler = data.DataLoader, data.Dataset, data.Sampler
 
-__all__ = ["deal"]
-
 TAKEN = {
     "shuffle": "Pass order='shuffle'.",
     "sampler": "Pass order= and seed=.",

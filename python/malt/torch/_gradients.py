@@ -24,8 +24,6 @@ from ._steps import Steps
 if TYPE_CHECKING:
     from torch.nn import Module, Parameter
 
-__all__ = ["Gradients"]
-
 MIB = 1 << 20
 
 

@@ -30,8 +30,6 @@ else:
     torch = need("torch", "malt.torch")
     Parameter = torch.nn.Parameter
 
-__all__ = ["Model"]
-
 ALIGNED = 16  # elements: a cache line, as PyTorch aligns tensors; what kernels do, to the last bit, may depend on it
 
 

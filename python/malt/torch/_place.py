@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     torch = need("torch", "malt.torch")
 
-__all__ = ["GradPlace", "Place", "kind", "refuse"]
-
 
 class Place:
     """A tensor's place in the vector; for one whose values travel.

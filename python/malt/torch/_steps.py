@@ -10,8 +10,6 @@ from .. import _lib
 from .._guide import lines
 from ._model import Model
 
-__all__ = ["Steps"]
-
 _all: weakref.WeakSet[Steps] = weakref.WeakSet()
 
 

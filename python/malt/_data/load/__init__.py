@@ -22,8 +22,6 @@ from .progress import Progress
 from .readers import COUNTED, opened
 from .team import Team
 
-__all__ = ["load"]
-
 
 @spelled
 def load(

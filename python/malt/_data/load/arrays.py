@@ -19,8 +19,6 @@ from .files import BLOCK, File, readinto
 from .memory import see_memory
 from .team import Team
 
-__all__ = ["Arrays", "idx_header", "npy_header", "promised"]
-
 Header = tuple[np.dtype[Any], tuple[int, ...], bool, int]
 """dtype, shape, whether in Fortran's order, and the byte with which the elements begin."""
 

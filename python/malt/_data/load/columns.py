@@ -8,8 +8,6 @@ from typing import Any
 from ..._guide import lines
 from ..._options import choose
 
-__all__ = ["chosen", "labelled", "position"]
-
 
 def chosen(
     file: str, names: list[str], columns: Sequence[str | int] | None, label: str | int | None

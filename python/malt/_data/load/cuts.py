@@ -8,8 +8,6 @@ import numpy as np
 
 from ..turns import Cut
 
-__all__ = ["in_order", "local_cuts", "within"]
-
 
 def within(wanted: Cut, row: int, number: int) -> range | np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Return which of ``number`` rows from ``row`` on are wanted, counted from 0."""

@@ -22,8 +22,6 @@ from .rows import OLD_LINES, Rows
 from .team import Team
 from .text import MalformedError, Piece, Text
 
-__all__ = ["CSV"]
-
 
 class CSV:
     """The rows of CSV files.

@@ -16,8 +16,6 @@ from typing import IO, Any
 from ..._guide import lines
 from .progress import Progress
 
-__all__ = ["BLOCK", "BOM", "File", "readinto", "see_it_is_the_file"]
-
 BLOCK = 1 << 20
 """Bytes that are read at once: parsing what fits the cache is faster."""
 

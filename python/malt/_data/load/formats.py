@@ -7,8 +7,6 @@ import re
 from ..._guide import lines
 from ...typing import FileFormat
 
-__all__ = ["guess"]
-
 # Of a name without folder and without .gz, .bz2, .xz.
 _NAMES: dict[FileFormat, str] = {
     "svmlight": r".*\.(svm|svmlight|libsvm)",

@@ -12,8 +12,6 @@ from ..._options import choose
 from ...typing import Frame
 from .team import Team
 
-__all__ = ["FrameReader"]
-
 
 class FrameReader:
     """Makes frames of one kind."""

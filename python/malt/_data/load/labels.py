@@ -10,8 +10,6 @@ from ... import _lib
 from ..._guide import lines
 from .team import Team
 
-__all__ = ["warn_if_sorted"]
-
 FEW = 20
 """Rows up to which it is chance that they have one label."""
 

@@ -12,8 +12,6 @@ from .rows import Rows
 from .team import Team
 from .text import MalformedError, Piece, Text
 
-__all__ = ["Lines", "checked_encoding", "decoded"]
-
 
 class Lines:
     """The lines of texts, without their ends."""

@@ -6,8 +6,6 @@ import os
 
 from ..._ranks.room import free_memory
 
-__all__ = ["Growing", "see_memory"]
-
 STEP = 4 << 20
 """Bytes of text after which a load looks again how much memory it has taken."""
 

@@ -17,8 +17,6 @@ from .files import File
 from .memory import see_memory
 from .team import Team
 
-__all__ = ["Archive"]
-
 SPARSE = {"indices", "indptr", "format", "shape", "data"}
 
 

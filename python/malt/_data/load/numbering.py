@@ -13,8 +13,6 @@ from .files import File
 from .rows import Rows
 from .team import Team
 
-__all__ = ["Segment", "numbered"]
-
 
 @dataclass(frozen=True)
 class Segment:

@@ -19,8 +19,6 @@ from .frames import FrameReader
 from .memory import see_memory
 from .team import Team
 
-__all__ = ["Parquet"]
-
 
 class Parquet:
     """The rows of Parquet files; a row group is read if any of its rows is wanted."""

@@ -14,8 +14,6 @@ from ..._guide import lines
 from ..._need import need
 from .files import File
 
-__all__ = ["Path", "find", "same"]
-
 Path = str | os.PathLike[str]
 
 _GLOB = re.compile(r"[*?\[]")

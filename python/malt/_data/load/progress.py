@@ -8,8 +8,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TextIO
 
-__all__ = ["Progress"]
-
 QUIET = 2.0
 """Seconds that a load may take without showing anything."""
 

@@ -17,8 +17,6 @@ from .source import Source
 from .svmlight import SVMlight
 from .team import Team
 
-__all__ = ["COUNTED", "opened"]
-
 _READERS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "svmlight": (SVMlight, ("n_features", "zero_based", "dtype")),
     "npy": (partial(Arrays, header=npy_header), ("dtype",)),

@@ -14,8 +14,6 @@ import numpy as np
 
 from ..._guide import lines
 
-__all__ = ["Rows"]
-
 LONGEST = 256 << 20
 """Bytes of a row above which the file is taken for something else."""
 

@@ -6,8 +6,6 @@ from typing import Any, Protocol
 
 from ..turns import Cut
 
-__all__ = ["Source"]
-
 
 class Source(Protocol):
     """Files of one format, seen as one sequence of rows."""

@@ -16,8 +16,6 @@ from .rows import OLD_LINES, Rows
 from .team import Team
 from .text import MalformedError, Text
 
-__all__ = ["SVMlight", "parse"]
-
 ROWS = Rows(comment=b"#")
 
 _COLON_TO_BLANK = bytes.maketrans(b":", b" ")

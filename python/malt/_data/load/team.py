@@ -10,8 +10,6 @@ from ..._guide import lines
 from ..._job import world
 from .progress import Progress
 
-__all__ = ["Team"]
-
 T = TypeVar("T")
 
 PATIENCE = 24 * 3600.0

@@ -23,8 +23,6 @@ from .numbering import Segment, numbered
 from .rows import Rows
 from .team import Team
 
-__all__ = ["MalformedError", "Text"]
-
 
 class MalformedError(Exception):
     """A row that cannot be read: its number among the rows of the text, and the reason."""
