@@ -48,6 +48,25 @@ func CheckPeers(what string, ranks []int, own, size int) error {
 	return nil
 }
 
+// During puts what was being done before an error: it is deferred.
+func During(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
+
+// Gone turns the state of a peer into the error of what was being done, nil while it takes part.
+func Gone(state error, op string, peer int) error {
+	var dead *PeerError
+	switch {
+	case state == nil:
+		return nil
+	case errors.As(state, &dead):
+		return dead.During(op)
+	}
+	return fmt.Errorf("%s: rank %d: %w", op, peer, state)
+}
+
 // Death is how a rank died. The numbers travel between ranks and across the C ABI.
 type Death uint8
 

@@ -11,22 +11,22 @@ import (
 
 // Subscribe attaches to all boxes together, once the last of them is there: one
 // that fails or is given up has taken nothing.
-func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
-	op := fmt.Sprintf("Subscribe %s", name)
+func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (_ []rdma.Inbox, err error) {
+	defer rdma.During(&err, "Subscribe %s", name)
 	if err := rdma.CheckPeers("senders", senders, t.rank, t.job.size); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	found := make([]*publication, len(senders))
 	index := make([]int, len(senders))
 	var missing []int
-	err := t.wait(ctx, func() (bool, error) {
+	err = t.wait(ctx, func() (bool, error) {
 		var err error
-		missing, err = t.find(op, name, s, senders, found, index)
+		missing, err = t.find(name, s, senders, found, index)
 		return len(missing) == 0, err
 	})
 	if err != nil {
 		if len(missing) > 0 {
-			err = fmt.Errorf("%s: waiting for ranks %v: %w", op, missing, err)
+			err = fmt.Errorf("waiting for ranks %v: %w", missing, err)
 		}
 		return nil, err
 	}
@@ -37,9 +37,7 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 		}
 	}
 	if err == nil {
-		if err = ends.Adopt(&t.open, ins...); err != nil {
-			err = fmt.Errorf("%s: %w", op, err)
-		}
+		err = ends.Adopt(&t.open, ins...)
 	}
 	if err != nil {
 		for _, in := range ins {
@@ -53,23 +51,21 @@ func (t *transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 }
 
 // find looks all senders up, and takes their boxes if none is missing.
-func (t *transport) find(op, name string, s rdma.Spec, senders []int, found []*publication, index []int) (missing []int, err error) {
+func (t *transport) find(name string, s rdma.Spec, senders []int, found []*publication, index []int) (missing []int, err error) {
 	t.job.mu.Lock()
 	defer t.job.mu.Unlock()
 	for i, sender := range senders {
-		if err := t.gone(op, sender); err != nil {
+		if err := rdma.Gone(t.State(sender), "Subscribe "+name, sender); err != nil {
 			return nil, err
 		}
 		p, at, err := t.job.lookup(sender, name, t.rank)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s of rank %d: %w", op, sender, err)
+			return nil, fmt.Errorf("of rank %d: %w", sender, err)
 		case p == nil:
 			missing = append(missing, sender)
 		case p.spec != s:
-			return nil, fmt.Errorf("%s: %w", op, &rdma.MismatchError{
-				Name: name, Rank: sender, Ours: box.Describe(s), Theirs: box.Describe(p.spec),
-			})
+			return nil, &rdma.MismatchError{Name: name, Rank: sender, Ours: box.Describe(s), Theirs: box.Describe(p.spec)}
 		}
 		found[i], index[i] = p, at
 	}

@@ -2,7 +2,6 @@ package inmem
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"malt/rdma"
@@ -10,15 +9,8 @@ import (
 	"malt/rdma/internal/ends"
 )
 
-func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
-	out, err := t.publish(name, s, readers)
-	if err != nil {
-		return nil, fmt.Errorf("Publish %s: %w", name, err)
-	}
-	return out, nil
-}
-
-func (t *transport) publish(name string, s rdma.Spec, readers []int) (*box.Outbox, error) {
+func (t *transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (_ rdma.Outbox, err error) {
+	defer rdma.During(&err, "Publish %s", name)
 	if err := rdma.CheckPeers("readers", readers, t.rank, t.job.size); err != nil {
 		return nil, err
 	}

@@ -146,16 +146,3 @@ func (t *transport) Close() error {
 	t.bell.Ring()
 	return errors.Join(errs...)
 }
-
-// gone turns the state of a peer into an error of op, nil while it takes part.
-func (t *transport) gone(op string, peer int) error {
-	err := t.State(peer)
-	var dead *rdma.PeerError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &dead):
-		return dead.During(op)
-	}
-	return fmt.Errorf("%s: rank %d: %w", op, peer, err)
-}

@@ -40,13 +40,13 @@ var _ rdma.Words = (*words)(nil)
 
 // Words counts this rank as arrived and waits for the others. Given up, it takes
 // the arrival back.
-func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
-	op := fmt.Sprintf("Words %s", name)
+func (t *transport) Words(ctx context.Context, name string, n int) (_ rdma.Words, err error) {
+	defer rdma.During(&err, "Words %s", name)
 	if n < 0 {
-		return nil, fmt.Errorf("%s: %d words; expected 0 or more", op, n)
+		return nil, fmt.Errorf("%d words; expected 0 or more", n)
 	}
 	w := t.words(name, n)
-	err := w.arrive("words "+name, t.job.all(), fmt.Sprintf("%d words", n), nil)
+	err = w.arrive("words "+name, t.job.all(), fmt.Sprintf("%d words", n), nil)
 	if err == nil {
 		if err = w.join(ctx); err == nil {
 			err = ends.Adopt(&t.open, w)
@@ -55,10 +55,7 @@ func (t *transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 			w.depart()
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
-	}
-	return w, nil
+	return w, err
 }
 
 func (t *transport) words(name string, n int) *words {
@@ -85,7 +82,7 @@ func (w *words) join(ctx context.Context) error {
 				if !t.job.view.Load().Has(rank) {
 					continue
 				}
-				if err := t.gone(own.what+" "+w.name, rank); err != nil {
+				if err := rdma.Gone(t.State(rank), own.what+" "+w.name, rank); err != nil {
 					return false, err
 				}
 				missing = append(missing, rank)

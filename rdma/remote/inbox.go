@@ -61,49 +61,48 @@ type replica struct {
 // Subscribe takes all boxes together, once the last of them is announced: what
 // fails or is given up has taken nothing.
 func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (ins []rdma.Inbox, err error) {
-	op := fmt.Sprintf("rank %d: Subscribe %s", t.Rank(), name)
-	if err := t.cfg.checkRanks("senders", senders); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
-	}
 	if err := t.ins.Take(name, senders); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, fmt.Errorf("rank %d: Subscribe %s: %w", t.Rank(), name, err)
 	}
-	err = t.await(ctx, func() (missing []int, err error) {
-		t.rank.mu.Lock()
-		defer t.rank.mu.Unlock()
-		found, missing, err := t.find(op, name, s, senders)
-		if err == nil && len(missing) == 0 {
+	err = t.seek(ctx, name, s, senders, func(found []*replica, missing []int) (err error) {
+		if len(missing) == 0 {
 			ins, err = t.makeInboxes(found)
 		}
-		return missing, err
+		return err
 	})
 	if err != nil {
 		t.ins.Free(name, senders...)
-		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	return ins, nil
+	return ins, err
 }
 
 // Await returns when Subscribe would not wait, or with the error of hopeless,
 // which is asked at each ring.
 func (t *Transport) Await(ctx context.Context, name string, s rdma.Spec, senders []int, hopeless func() error) error {
+	return t.seek(ctx, name, s, senders, func(_ []*replica, missing []int) error {
+		if len(missing) > 0 {
+			return hopeless()
+		}
+		return nil
+	})
+}
+
+// seek waits until no sender is missing. At each ring it hands over what there is, with rank.mu held.
+func (t *Transport) seek(ctx context.Context, name string, s rdma.Spec, senders []int, there func(found []*replica, missing []int) error) (err error) {
 	op := fmt.Sprintf("rank %d: Subscribe %s", t.Rank(), name)
+	defer rdma.During(&err, "%s", op)
 	if err := t.cfg.checkRanks("senders", senders); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return err
 	}
-	err := t.await(ctx, func() (missing []int, err error) {
+	return t.await(ctx, func() ([]int, error) {
 		t.rank.mu.Lock()
 		defer t.rank.mu.Unlock()
-		_, missing, err = t.find(op, name, s, senders)
-		if err == nil && len(missing) > 0 {
-			err = hopeless()
+		found, missing, err := t.find(op, name, s, senders)
+		if err == nil {
+			err = there(found, missing)
 		}
 		return missing, err
 	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", op, err)
-	}
-	return nil
 }
 
 // await asks for missing ranks at each ring until there are none.
@@ -129,7 +128,7 @@ func (t *Transport) find(op, name string, s rdma.Spec, senders []int) (found []*
 	r := t.rank
 	for _, sender := range senders {
 		// Of a sender that has gone nothing comes any more.
-		if err := r.gone(op, sender); err != nil {
+		if err := rdma.Gone(r.state(sender), op, sender); err != nil {
 			return nil, nil, err
 		}
 		p := r.links[sender].announcedAs(name)

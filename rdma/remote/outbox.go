@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,22 +15,9 @@ import (
 )
 
 // Publish announces a box; a name is free again when the box is closed.
-func (t *Transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (rdma.Outbox, error) {
-	if err := t.open.Check(); err != nil {
-		return nil, fmt.Errorf("rank %d: %w", t.Rank(), err)
-	}
-	o, err := t.publish(name, s, readers)
-	if err != nil {
-		return nil, fmt.Errorf("rank %d: Publish %s: %w", t.Rank(), name, err)
-	}
-	return o, nil
-}
-
-func (t *Transport) publish(name string, s rdma.Spec, readers []int) (*outbox, error) {
-	if err := t.cfg.checkRanks("readers", readers); err != nil {
-		return nil, err
-	}
-	if err := checkNames(name, s); err != nil {
+func (t *Transport) Publish(_ context.Context, name string, s rdma.Spec, readers []int) (_ rdma.Outbox, err error) {
+	defer rdma.During(&err, "rank %d: Publish %s", t.Rank(), name)
+	if err := cmp.Or(t.open.Check(), t.cfg.checkRanks("readers", readers), checkNames(name, s)); err != nil {
 		return nil, err
 	}
 	o, err := t.newOutbox(name, s, readers)
@@ -205,18 +193,18 @@ func (p *publication) relay(r *rank, o *box.Outbox, e box.End, first int, reader
 // Relay takes the updates of a box that another transport has made, of e, to
 // readers, whose numbers in it begin with first. Its memory is there until release
 // was called, which it is not where Relay fails.
-func (t *Transport) Relay(o *box.Outbox, e box.End, first int, readers []int, release func() error) error {
+func (t *Transport) Relay(o *box.Outbox, e box.End, first int, readers []int, release func() error) (err error) {
 	s := e.Layout.Spec
-	op := fmt.Sprintf("rank %d: relaying %s", t.Rank(), e.Name)
+	defer rdma.During(&err, "rank %d: relaying %s", t.Rank(), e.Name)
 	if err := errors.Join(t.cfg.checkRanks("readers", readers), checkNames(e.Name, s)); err != nil {
-		return fmt.Errorf("%s: %w", op, err)
+		return err
 	}
 	p := &publication{name: e.Name, spec: s, lease: lease{back: release}}
 	if err := p.relay(t.rank, o, e, first, readers); err != nil {
 		for _, x := range p.relays {
 			x.box.Close()
 		}
-		return fmt.Errorf("%s: %w", op, err)
+		return err
 	}
 	r := t.rank
 	r.mu.Lock()

@@ -22,18 +22,18 @@ type shared struct {
 var _ rdma.Shared = (*shared)(nil)
 
 // Share makes it: there is nobody to wait for.
-func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
-	op := fmt.Sprintf("rank %d: Share %s", t.Rank(), name)
+func (t *Transport) Share(name string, bytes, n int) (_ rdma.Shared, err error) {
+	defer rdma.During(&err, "rank %d: Share %s", t.Rank(), name)
 	if bytes < 0 || n < 0 || n > maxWords {
-		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 or more and 0 to %d", op, bytes, n, maxWords)
+		return nil, fmt.Errorf("%d bytes and %d words; expected 0 or more and 0 to %d", bytes, n, maxWords)
 	}
 	block, err := t.Map(max(bytes, 1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	s := &shared{t: t, block: block[:bytes], values: make([]mem.Word, n)}
 	if err := ends.Adopt(&t.open, s); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, t.Unmap(block)))
+		return nil, errors.Join(err, t.Unmap(block))
 	}
 	return s, nil
 }

@@ -274,19 +274,6 @@ func (t *Transport) Close() error {
 	return errors.Join(errs...)
 }
 
-// gone turns the state of a peer into an error of op, nil while it takes part.
-func (r *rank) gone(op string, peer int) error {
-	err := r.state(peer)
-	var dead *rdma.PeerError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &dead):
-		return dead.During(op)
-	}
-	return fmt.Errorf("%s: rank %d: %w", op, peer, err)
-}
-
 // newID numbers a box or words. r.mu is held.
 func (r *rank) newID() uint32 {
 	r.lastID++

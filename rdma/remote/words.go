@@ -58,17 +58,17 @@ type remoteWords struct {
 // Words announces this rank's words and waits for those of all others. Given up,
 // they stay announced, since others may have taken them already: the next call
 // of the same name goes on with them.
-func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
+func (t *Transport) Words(ctx context.Context, name string, n int) (_ rdma.Words, err error) {
+	defer rdma.During(&err, "rank %d: Words %s", t.Rank(), name)
 	if err := t.open.Check(); err != nil {
-		return nil, fmt.Errorf("rank %d: %w", t.Rank(), err)
+		return nil, err
 	}
-	op := fmt.Sprintf("rank %d: Words %s", t.Rank(), name)
 	if n < 0 || n > maxWords || len(name) > maxName {
-		return nil, fmt.Errorf("%s: %d words under a name of %d bytes; expected 0 to %d and at most %d", op, n, len(name), maxWords, maxName)
+		return nil, fmt.Errorf("%d words under a name of %d bytes; expected 0 to %d and at most %d", n, len(name), maxWords, maxName)
 	}
 	w, err := t.resume(name, n)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	err = t.await(ctx, func() ([]int, error) { return t.takeWords(w) })
 	r := t.rank
@@ -86,7 +86,7 @@ func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 			}
 		}
 		clear(w.theirs)
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	delete(r.words, name)
 	for _, p := range w.theirs {
@@ -136,7 +136,7 @@ func (t *Transport) takeWords(w *words) (missing []int, err error) {
 		p := l.announcedWords(w.name)
 		w.theirs[peer] = p
 		if p == nil {
-			if err := r.gone("words "+w.name, peer); err != nil {
+			if err := rdma.Gone(r.state(peer), "words "+w.name, peer); err != nil {
 				clear(w.theirs)
 				return nil, err
 			}

@@ -32,31 +32,31 @@ func (t *Transport) PublishBeyond(name string, s rdma.Spec, near, far []int, by 
 	return t.publish(fmt.Sprintf(partly, len(far)), name, s, near, far, by)
 }
 
-func (t *Transport) publish(kind, name string, s rdma.Spec, near, far []int, beyond box.Relayer) (rdma.Outbox, error) {
+func (t *Transport) publish(kind, name string, s rdma.Spec, near, far []int, beyond box.Relayer) (_ rdma.Outbox, err error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("rank %d: Publish %s", t.Rank(), name)
+	defer rdma.During(&err, "rank %d: Publish %s", t.Rank(), name)
 	if err := t.host.CheckRanks("readers", near); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	l, err := box.NewLayout(s, len(near)+len(far))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	if !t.takeName(name) {
-		return nil, fmt.Errorf("%s: this rank has a box of that name already; close it first, or take another", op)
+		return nil, errors.New("this rank has a box of that name already; close it first, or take another")
 	}
 	p := &publication{t: t, name: name, area: area{Layout: l}, beyond: beyond, users: 1}
 	out, err := p.open(kind, near, far)
 	if err != nil {
 		p.withdraw()
-		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.unmap()))
+		return nil, errors.Join(err, p.unmap())
 	}
 	if beyond != nil {
 		p.users++
 		if err := beyond.Relay(out.Box, p.end(), len(near), far, p.release); err != nil {
-			return nil, fmt.Errorf("%s: %w", op, errors.Join(err, p.release(), out.Close()))
+			return nil, errors.Join(err, p.release(), out.Close())
 		}
 	}
 	return out, nil

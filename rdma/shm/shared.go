@@ -23,36 +23,36 @@ const maxBlock = 1 << 46
 
 // Share makes and announces this rank's own part. The name belongs to one
 // Shared at a time; whose is told apart by the order, as with Publish.
-func (t *Transport) Share(name string, bytes, n int) (rdma.Shared, error) {
+func (t *Transport) Share(name string, bytes, n int) (_ rdma.Shared, err error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("rank %d: Share %s", t.Rank(), name)
+	defer rdma.During(&err, "rank %d: Share %s", t.Rank(), name)
 	if bytes < 0 || bytes > maxBlock || n < 0 || n > maxWords {
-		return nil, fmt.Errorf("%s: %d bytes and %d words; expected 0 to %d and 0 to %d", op, bytes, n, maxBlock, maxWords)
+		return nil, fmt.Errorf("%d bytes and %d words; expected 0 to %d and 0 to %d", bytes, n, maxBlock, maxWords)
 	}
 	w := t.words(name, bytes, n)
 	w.Blocks = make([][]byte, t.Size())
 	s := &shared{w, (*ends.Shared)(&w.Words)}
 	if err := s.make(); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	if err := ends.Adopt(&t.open, s); err != nil {
 		s.announced.Withdraw()
-		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, s.unmap()))
+		return nil, errors.Join(err, s.unmap())
 	}
 	t.memory.add(s.Bytes(t.Rank()))
 	return s, nil
 }
 
-func (s *shared) Join(ctx context.Context) error {
-	op := fmt.Sprintf("rank %d: Share %s", s.t.Rank(), s.name)
+func (s *shared) Join(ctx context.Context) (err error) {
+	defer rdma.During(&err, "rank %d: Share %s", s.t.Rank(), s.name)
 	if !s.Guard.Enter() {
-		return fmt.Errorf("%s: %w", op, rdma.ErrClosed)
+		return rdma.ErrClosed
 	}
 	defer s.Guard.Exit()
 	if err := s.complete(ctx, s.t); err != nil {
-		return fmt.Errorf("%s: %w", op, errors.Join(err, s.unmapOthers()))
+		return errors.Join(err, s.unmapOthers())
 	}
 	return nil
 }

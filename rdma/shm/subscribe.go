@@ -15,20 +15,20 @@ import (
 
 // Subscribe attaches to all boxes together, once the last of them is there: one
 // that fails or is given up has taken nothing.
-func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) ([]rdma.Inbox, error) {
+func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, senders []int) (_ []rdma.Inbox, err error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("rank %d: Subscribe %s", t.Rank(), name)
+	defer rdma.During(&err, "rank %d: Subscribe %s", t.Rank(), name)
 	if err := t.host.CheckRanks("senders", senders); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	if err := t.ins.Take(name, senders); err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	ins := make([]*ends.Inbox, len(senders))
 	found := make([]found, len(senders))
-	err := t.fetch(ctx, boxName(name), senders, func(i int, r rendezvous.Region) (err error) {
+	err = t.fetch(ctx, boxName(name), senders, func(i int, r rendezvous.Region) (err error) {
 		found[i], err = t.find(name, s, senders[i], r)
 		return err
 	})
@@ -47,7 +47,7 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 			}
 		}
 		t.ins.Free(name, senders...)
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	result := make([]rdma.Inbox, len(ins))
 	for i, in := range ins {

@@ -43,17 +43,17 @@ var _ rdma.Words = (*words)(nil)
 // Words announces this rank's words and maps those of all others. One that is
 // given up stays announced, since others may have mapped it already: the next
 // call of the same name goes on with it.
-func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, error) {
+func (t *Transport) Words(ctx context.Context, name string, n int) (_ rdma.Words, err error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	op := fmt.Sprintf("rank %d: Words %s", t.Rank(), name)
+	defer rdma.During(&err, "rank %d: Words %s", t.Rank(), name)
 	if n < 0 || n > maxWords {
-		return nil, fmt.Errorf("%s: %d words; expected 0 to %d", op, n, maxWords)
+		return nil, fmt.Errorf("%d words; expected 0 to %d", n, maxWords)
 	}
 	w, err := t.resume(name, n)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+		return nil, err
 	}
 	if err = w.complete(ctx, t); err == nil {
 		t.rank.mu.Lock()
@@ -62,7 +62,7 @@ func (t *Transport) Words(ctx context.Context, name string, n int) (rdma.Words, 
 		err = ends.Adopt(&t.open, w)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, errors.Join(err, t.suspend(w)))
+		return nil, errors.Join(err, t.suspend(w))
 	}
 	return w, nil
 }
