@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"malt/rdma"
 	"malt/rdma/internal/ends"
@@ -13,10 +12,8 @@ import (
 
 // shared is memory and words of this rank alone.
 type shared struct {
-	t      *Transport
-	block  []byte
-	values []mem.Word
-	closed atomic.Bool
+	ends.Shared
+	t *Transport
 }
 
 var _ rdma.Shared = (*shared)(nil)
@@ -31,7 +28,10 @@ func (t *Transport) Share(name string, bytes, n int) (_ rdma.Shared, err error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{t: t, block: block[:bytes], values: make([]mem.Word, n)}
+	s := &shared{t: t, Shared: ends.Shared{
+		Rank: t.Rank(), N: n, Maps: make([][]byte, t.Size()), Blocks: make([][]byte, t.Size()), Wake: t.bell.Wake,
+	}}
+	s.Blocks[t.Rank()], s.Maps[t.Rank()] = block[:bytes], mem.Heap(8*max(n, 1), 64)
 	if err := ends.Adopt(&t.open, s); err != nil {
 		return nil, errors.Join(err, t.Unmap(block))
 	}
@@ -40,32 +40,9 @@ func (t *Transport) Share(name string, bytes, n int) (_ rdma.Shared, err error) 
 
 func (s *shared) Join(context.Context) error { return nil }
 
-// Bytes is nil for other ranks.
-func (s *shared) Bytes(rank int) []byte {
-	if rank != s.t.Rank() {
-		return nil
-	}
-	return s.block
-}
-
-func (s *shared) Swap(rank, i int, old, v uint64) bool {
-	return rank == s.t.Rank() && s.values[i].CompareAndSwap(old, v)
-}
-
-func (s *shared) Set(i int, v uint64) { s.values[i].Swap(v) }
-func (s *shared) Put(i int, v uint64) { s.values[i].Store(v) }
-func (s *shared) Ring()               { s.t.bell.Wake() }
-
-func (s *shared) Get(rank, i int) uint64 {
-	if rank != s.t.Rank() {
-		return 0
-	}
-	return s.values[i].Load()
-}
-
 // Close leaves the block, which Unmap gives back.
 func (s *shared) Close() error {
-	if s.closed.CompareAndSwap(false, true) {
+	if s.Guard.Close(nil) {
 		s.t.open.Forget(s)
 	}
 	return nil

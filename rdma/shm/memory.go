@@ -37,7 +37,7 @@ func first(b []byte) *byte { return &b[:1][0] }
 
 // Map counts memory that other ranks are about to take as taken.
 func (t *Transport) Map(bytes int) ([]byte, error) {
-	b, err := t.host.Map(bytes)
+	b, err := t.Host.Map(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d: memory of %d bytes: %w", t.Rank(), bytes, err)
 	}

@@ -37,7 +37,7 @@ func (t *Transport) publish(kind, name string, s rdma.Spec, near, far []int, bey
 		return nil, err
 	}
 	defer rdma.During(&err, "rank %d: Publish %s", t.Rank(), name)
-	if err := t.host.CheckRanks("readers", near); err != nil {
+	if err := t.Host.CheckRanks("readers", near); err != nil {
 		return nil, err
 	}
 	l, err := box.NewLayout(s, len(near)+len(far))
@@ -92,7 +92,7 @@ func (p *publication) open(kind string, near, far []int) (*ends.Outbox, error) {
 		f.Close()
 		return nil, err
 	}
-	p.announced, err = p.t.host.Announce(boxName(p.name), rendezvous.Region{
+	p.announced, err = p.t.Host.Announce(boxName(p.name), rendezvous.Region{
 		Text: kind + box.Describe(p.Spec), Readers: near, Files: []*mem.File{f},
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *publication) open(kind string, near, far []int) (*ends.Outbox, error) {
 
 // allocate makes and maps the memory of the box.
 func (p *publication) allocate() (*mem.File, error) {
-	f, err := p.t.host.Announced(sharedName(p.name))
+	f, err := p.t.Host.Announced(sharedName(p.name))
 	if f != nil {
 		p.at, err = f.Grow(p.size())
 	} else if err == nil {
@@ -113,7 +113,7 @@ func (p *publication) allocate() (*mem.File, error) {
 		err = p.make(f)
 	}
 	if err == nil {
-		err = p.t.host.Reserve(p.own)
+		err = p.t.Host.Reserve(p.own)
 	}
 	if err != nil && f != nil {
 		f.Close()
@@ -129,7 +129,7 @@ func (p *publication) reserve(slot, from, to int) error {
 	if err := p.slots.find(slot); err != nil {
 		return err
 	}
-	return p.t.host.Reserve(p.slots.slot(slot)[from:to])
+	return p.t.Host.Reserve(p.slots.slot(slot)[from:to])
 }
 
 // end describes the box.

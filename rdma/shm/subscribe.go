@@ -20,7 +20,7 @@ func (t *Transport) Subscribe(ctx context.Context, name string, s rdma.Spec, sen
 		return nil, err
 	}
 	defer rdma.During(&err, "rank %d: Subscribe %s", t.Rank(), name)
-	if err := t.host.CheckRanks("senders", senders); err != nil {
+	if err := t.Host.CheckRanks("senders", senders); err != nil {
 		return nil, err
 	}
 	if err := t.ins.Take(name, senders); err != nil {
@@ -107,7 +107,7 @@ func (t *Transport) inbox(name string, sender int, f *found) (in *ends.Inbox, er
 func (t *Transport) end(name string, sender int, a *area) box.End {
 	return box.End{
 		Place: a.place(), Layout: a.Layout, Name: name, Sender: sender, Member: uint32(sender), Generation: 1,
-		Bell: t.host.BellID(t.bell), Ring: t.host.Ring, State: t.host.State, Meter: t.meter,
+		Bell: t.Host.BellID(t.bell), Ring: t.Host.Ring, State: t.Host.State, Meter: t.meter,
 	}
 }
 
@@ -118,7 +118,7 @@ func (t *Transport) fetch(ctx context.Context, name string, from []int, use func
 	defer context.AfterFunc(t.life, cancel)()
 	// What comes by socket takes long enough to sleep at once.
 	p := rendezvous.Policy{Sleep: t.policy.Sleep}
-	err := t.host.Fetch(inner, t.bell, p, name, from, use)
+	err := t.Host.Fetch(inner, t.bell, p, name, from, use)
 	if err != nil && t.check() != nil {
 		return rdma.ErrClosed
 	}

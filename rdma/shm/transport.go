@@ -14,9 +14,10 @@ import (
 	"malt/rdma/rendezvous"
 )
 
-// rank is what a rank's transport and its subs have in common.
+// rank is what a rank's transport and its subs have in common. What the Host knows of the ranks and
+// their deaths is a Transport's answer, too.
 type rank struct {
-	host   *rendezvous.Host
+	*rendezvous.Host
 	meter  *box.Meter
 	memory memory
 	policy rendezvous.Policy
@@ -41,7 +42,11 @@ type Transport struct {
 	left   atomic.Bool
 }
 
-var _ rdma.Replacing = (*Transport)(nil)
+var _ interface {
+	rdma.Replacing
+	rdma.Counted
+	rdma.Connected
+} = (*Transport)(nil)
 
 // Open joins the job and returns when all ranks have arrived: rendezvous.Join
 // says how it fails.
@@ -51,7 +56,7 @@ func Open(ctx context.Context, c rendezvous.Config) (*Transport, error) {
 		return nil, err
 	}
 	r := &rank{
-		host: h, meter: box.NewMeter(c.Size), policy: policyFor(len(h.Members()), coresOf(h), len(h.Members()) < c.Size),
+		Host: h, meter: box.NewMeter(c.Size), policy: policyFor(len(h.Members()), coresOf(h), len(h.Members()) < c.Size),
 		outs: map[string]bool{}, pending: map[string]*words{},
 	}
 	r.bells[0] = true
@@ -65,48 +70,18 @@ func newTransport(r *rank, bell int, parent *Transport) *Transport {
 }
 
 func (t *Transport) Name() string { return "shm" }
-func (t *Transport) Rank() int    { return t.host.Rank() }
-func (t *Transport) Size() int    { return t.host.Size() }
-func (t *Transport) Near() []int  { return t.host.Members() }
+func (t *Transport) Near() []int  { return t.Host.Members() }
 
-// Survive and what follows implement rdma.Viewed.
-func (t *Transport) Survive(least int) { t.host.Survive(least) }
-func (t *Transport) View() rdma.View   { return t.host.View() }
-
+// Out and what follows implement rdma.Viewed.
 func (t *Transport) Out() error                    { return nil }
 func (t *Transport) Stuck() (error, bool)          { return nil, false }
 func (t *Transport) Confirm(context.Context) error { return nil }
 
-func (t *Transport) Expel(rank int) error { return t.host.Kill(rank) }
-
-// Replace and what follows implement rdma.Replacing.
-func (t *Transport) Replace()         { t.host.Replace() }
-func (t *Transport) Refuse(why error) { t.host.Refuse(why) }
-func (t *Transport) MeetAt(clock, ahead, before uint64) uint64 {
-	return t.host.MeetAt(clock, ahead, before)
-}
-func (t *Transport) Come(try uint64) { t.host.Come(try) }
-func (t *Transport) Met()            { t.host.Met() }
-func (t *Transport) Meets(try uint64, absent func(rank int) bool) (meet, there bool) {
-	return t.host.Meets(try, absent)
-}
-func (t *Transport) AwaitLoss(ctx context.Context, generation uint64) error {
-	return t.host.AwaitLoss(ctx, generation)
-}
+func (t *Transport) Expel(rank int) error { return t.Host.Kill(rank) }
 
 // Ballots is the page of this machine, where the ranks of a job are on several
 // (rendezvous.Config.Hosts).
-func (t *Transport) Ballots() membership.Home { return t.host.Ballots() }
-
-func (t *Transport) State(peer int) error { return t.host.State(peer) }
-
-// Changes implements rdma.Counted.
-func (t *Transport) Changes() uint64 { return t.host.Changes() }
-
-// Connection implements rdma.Connected.
-func (t *Transport) Connection(peer int) rdma.Connection { return t.host.Connection(peer) }
-
-func (t *Transport) Abort(why *rdma.PeerError) { t.host.Abort(why) }
+func (t *Transport) Ballots() membership.Home { return t.Host.Ballots() }
 
 func (t *Transport) Traffic(peer int) rdma.Traffic { return t.meter.Traffic(peer) }
 
@@ -144,7 +119,7 @@ func (t *Transport) Close() error {
 		t.rank.mu.Unlock()
 		return errors.Join(errs...)
 	}
-	errs = append(errs, t.host.Close())
+	errs = append(errs, t.Host.Close())
 	t.rank.mu.Lock()
 	defer t.rank.mu.Unlock()
 	for _, w := range t.pending {
@@ -174,9 +149,9 @@ func (t *Transport) CloseEnds() error {
 
 // BellID is the number of the doorbell at which this transport waits. RingBell
 // rings that of any rank of the machine, RingBells all of this rank and its subs.
-func (t *Transport) BellID() uint64     { return t.host.BellID(t.bell) }
-func (t *Transport) RingBell(id uint64) { t.host.Ring(id) }
-func (t *Transport) RingBells()         { t.host.RingOwn() }
+func (t *Transport) BellID() uint64     { return t.Host.BellID(t.bell) }
+func (t *Transport) RingBell(id uint64) { t.Host.Ring(id) }
+func (t *Transport) RingBells()         { t.Host.RingOwn() }
 
 // check fails when t is closed.
 func (t *Transport) check() error {

@@ -47,7 +47,7 @@ func (t *Transport) WaitAs(p rendezvous.Policy) { t.policy = p }
 // Wait also ends when t, which may be a sub, is closed.
 func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 	var closed error
-	err := t.host.Wait(ctx, t.bell, t.policy, func() bool {
+	err := t.Host.Wait(ctx, t.bell, t.policy, func() bool {
 		if step() {
 			return true
 		}
@@ -64,4 +64,4 @@ func (t *Transport) Wait(ctx context.Context, step func() bool) error {
 }
 
 // Wake rings this transport's own doorbell.
-func (t *Transport) Wake() { t.host.Ring(t.host.BellID(t.bell)) }
+func (t *Transport) Wake() { t.Host.Ring(t.Host.BellID(t.bell)) }

@@ -99,7 +99,7 @@ func (t *Transport) resume(name string, n int) (*words, error) {
 		return nil, err
 	}
 	w.t = t
-	w.bell(w.own).Store(t.host.BellID(t.bell))
+	w.bell(w.own).Store(t.Host.BellID(t.bell))
 	return w, nil
 }
 
@@ -135,11 +135,11 @@ func (w *words) make() (err error) {
 		return err
 	}
 	if w.own, err = f.Map(true); err == nil {
-		err = t.host.Reserve(w.own[w.At-wordsHeader:])
+		err = t.Host.Reserve(w.own[w.At-wordsHeader:])
 	}
 	if err == nil && w.Blocks != nil { // by a mapping that user code may hold
 		if w.Blocks[t.Rank()], err = f.MapForUser(w.bytes); err == nil {
-			err = t.host.Reserve(w.Blocks[t.Rank()])
+			err = t.Host.Reserve(w.Blocks[t.Rank()])
 		}
 	}
 	if err == nil && w.Blocks == nil {
@@ -149,8 +149,8 @@ func (w *words) make() (err error) {
 		f.Close()
 		return errors.Join(err, w.unmap())
 	}
-	w.bell(w.own).Store(t.host.BellID(t.bell))
-	w.announced, err = t.host.Announce(w.key(), rendezvous.Region{
+	w.bell(w.own).Store(t.Host.BellID(t.bell))
+	w.announced, err = t.Host.Announce(w.key(), rendezvous.Region{
 		Text: w.String(), Readers: t.others(), Files: []*mem.File{f},
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func (w *words) String() string {
 func (w *words) bell(memory []byte) *mem.Word { return mem.WordAt(memory, w.At-wordsHeader) }
 
 func (w *words) ring() {
-	w.t.host.RingEach(w.t.Near(), func(rank int) uint64 {
+	w.t.Host.RingEach(w.t.Near(), func(rank int) uint64 {
 		if m := w.Maps[rank]; m != nil {
 			return w.bell(m).Load()
 		}
