@@ -199,28 +199,40 @@ class Moments(Totals):
         e.epsilon_ = epsilon[0]
         e.class_count_[:] = count
         e.theta_[:] = mean
-        e.var_[:] = squares * inverse(count) + e.epsilon_
+        e.var_[:] = squares * inverse(count)[:, None] + e.epsilon_
         if e.priors is None:
             with np.errstate(invalid="ignore"):  # of no examples at all
                 e.class_prior_ = e.class_count_ / e.class_count_.sum()
 
     def merged(self, a: Stats, b: Stats) -> Stats:
-        (n, mean, squares, epsilon), (m, other, more, own) = a, b
-        apart, share = other - mean, m[:, None] * inverse(n + m)
-        return [n + m, mean + apart * share, squares + more + apart**2 * n[:, None] * share, np.maximum(epsilon, own)]
+        return [a[0] + b[0], *moments(columns(a), columns(b))[1:], np.maximum(a[3], b[3])]
 
     def gained(self, now: Stats, before: Stats) -> Stats:
-        (total, mean, squares, epsilon), (n, old, less, _) = now, before
-        m = total - n
-        new = mean + (mean - old) * n[:, None] * inverse(m)
-        more = squares - less - (new - old) ** 2 * (n * m)[:, None] * inverse(total)
-        none = m == 0  # without examples there is no mean
-        new[none] = 0
-        more[none] = 0
-        return [m, new, np.maximum(more, 0), epsilon]
+        return [now[0] - before[0], *moments_gained(columns(now), columns(before))[1:], now[3]]
+
+
+def columns(stats: Stats) -> Stats:
+    """Return the counts of the classes as a column, with the means and squares of their features."""
+    return [stats[0][:, None], stats[1], stats[2]]
+
+
+def moments(a: Stats, b: Stats) -> Stats:
+    """Return the count, mean and sum of squared deviations of the examples of both (STAN-CS-79-773)."""
+    (n, mean, squares), (m, other, more) = a, b
+    share = m * inverse(n + m)
+    apart = other - mean
+    return [n + m, mean + apart * share, squares + more + apart**2 * n * share]
+
+
+def moments_gained(now: Stats, before: Stats) -> Stats:
+    """Return what, merged with ``before``, gives ``now``; without examples there is no mean."""
+    (total, mean, squares), (n, old, less) = now, before
+    m = total - n
+    new = mean + (mean - old) * n * inverse(m)
+    more = np.maximum(squares - less - (new - old) ** 2 * (n * m) * inverse(total), 0)
+    return [m, np.where(m == 0, 0, new), np.where(m == 0, 0, more)]
 
 
 def inverse(count: Array) -> Array:
-    """Return 1 / count as a column; 0 where there is nothing."""
-    column = np.reshape(np.asarray(count, np.float64), (-1, 1)) if np.ndim(count) else np.asarray(count, np.float64)
-    return np.divide(1.0, column, out=np.zeros(column.shape), where=column != 0)
+    """Return 1 / count; 0 where there is nothing."""
+    return np.divide(1.0, count, out=np.zeros(np.shape(count)), where=count != 0)

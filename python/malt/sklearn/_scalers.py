@@ -12,7 +12,7 @@ import numpy as np
 from .._errors import UnsupportedError
 from .._guide import lines
 from .._vectors.arrays import Array
-from ._counts import Stats, Totals, inverse
+from ._counts import Stats, Totals, inverse, moments, moments_gained
 
 
 class Standard(Totals):
@@ -47,23 +47,16 @@ class Standard(Totals):
         seen = count.astype(np.asarray(e.n_samples_seen_).dtype)
         e.n_samples_seen_ = seen[0] if (seen == seen[0]).all() else seen  # one number where no value is missing
         if e.with_std:
-            e.var_ = squares * inverse(count).reshape(-1)
+            e.var_ = squares * inverse(count)
             # Features that hardly vary are left as they are, by the class's own measure.
             noise = count * np.finfo(np.float64).eps * e.var_ + (count * mean * np.finfo(np.float64).eps) ** 2
             e.scale_ = np.sqrt(np.where(e.var_ <= noise, 1.0, e.var_))
 
     def merged(self, a: Stats, b: Stats) -> Stats:
-        (n, mean, squares), (m, other, more) = a, b
-        share = m * inverse(n + m).reshape(-1)
-        apart = other - mean
-        return [n + m, mean + apart * share, squares + more + apart**2 * n * share]
+        return moments(a, b)
 
     def gained(self, now: Stats, before: Stats) -> Stats:
-        (total, mean, squares), (n, old, less) = now, before
-        m = total - n
-        new = mean + (mean - old) * n * inverse(m).reshape(-1)
-        more = np.maximum(squares - less - (new - old) ** 2 * n * m * inverse(total).reshape(-1), 0)
-        return [m, np.where(m == 0, 0, new), np.where(m == 0, 0, more)]
+        return moments_gained(now, before)
 
 
 class Extrema(Totals):
