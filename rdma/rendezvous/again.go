@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -230,11 +229,10 @@ func (h *Host) answerBack(c *conn, rank int) {
 	h.replacing.mu.Unlock()
 	try, err := h.letIn(rank, c.pid)
 	if err != nil {
-		why := say.Of(err)
-		_ = c.send((&reply{refused: why.Pack()}).encode())
+		_ = c.send(encode(refusal(err)))
 		return
 	}
-	if c.send((&reply{text: strconv.FormatUint(try, 10)}).encode()) != nil || try == 0 {
+	if c.send(encode(&reply{Try: try})) != nil || try == 0 {
 		return
 	}
 	gone := make(chan struct{})
@@ -325,10 +323,7 @@ func (c *Config) askBack(ctx context.Context, with *conn, rank int) (uint64, err
 	defer stop()
 	m, fds, err := c.ask(with, wantBack, "", rank)
 	closeAll(fds)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(m.text, 10, 64)
+	return m.Try, err
 }
 
 // lasting is ctx as long as the other end of a connection does not close it.

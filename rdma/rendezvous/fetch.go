@@ -28,19 +28,19 @@ func refused(rank int, why say.Error) error {
 // owns the descriptors.
 func (c *Config) ask(with *conn, kind uint16, name string, to int) (reply, []int, error) {
 	m := request{
-		version: protocol, kind: kind, rank: uint32(c.Rank), size: uint32(c.Size),
-		pid: uint32(os.Getpid()), token: c.Token, name: name,
+		Version: protocol, Kind: kind, Rank: uint32(c.Rank), Size: uint32(c.Size),
+		Pid: uint32(os.Getpid()), Token: []byte(c.Token), Name: []byte(name),
 	}
-	if err := with.send(m.encode()); err != nil {
+	if err := with.send(encode(&m)); err != nil {
 		return reply{}, nil, err
 	}
 	b, fds, err := with.receive()
 	if err != nil {
 		return reply{}, nil, err
 	}
-	r, err := decodeReply(b)
-	if err == nil && r.refused != "" {
-		err = refused(to, *say.Unpack(nil, r.refused))
+	r, err := decode[reply](b)
+	if err == nil && r.Refused != "" {
+		err = refused(to, *say.Unpack(nil, r.Refused))
 	}
 	if err != nil {
 		closeAll(fds)
@@ -158,7 +158,7 @@ func (h *Host) fetch(ctx context.Context, name string, from int) (f fetching) {
 				}
 			}
 			if err == nil {
-				return fetching{conn: c, region: &Region{m.text, m.ranks(), files}}
+				return fetching{conn: c, region: &Region{m.Text, m.Readers, files}}
 			}
 			c.Close()
 		}
@@ -189,12 +189,4 @@ func (f *fetching) closeFiles() {
 			file.Close()
 		}
 	}
-}
-
-func (m *reply) ranks() []int {
-	ranks := make([]int, len(m.readers))
-	for i, r := range m.readers {
-		ranks[i] = int(r)
-	}
-	return ranks
 }

@@ -164,7 +164,7 @@ func (h *Host) fetchPageOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(fds) != 1 || len(m.sizes) != 1 {
+	if len(fds) != 1 || len(m.Sizes) != 1 {
 		closeAll(fds)
 		return refused(keeper, *say.Errorf(nil, "it sent %d descriptors, expected 1", len(fds)))
 	}

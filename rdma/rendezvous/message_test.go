@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,86 +19,88 @@ import (
 
 var requests = []request{
 	{},
-	{version: 1, kind: wantRegion, rank: 3, size: 4, pid: 1234, token: "secret", name: "box weights"},
-	{version: 65535, kind: 65535, rank: 1<<32 - 1, size: 1<<32 - 1, pid: 1<<32 - 1, token: "\x00", name: strings.Repeat("n", maxString)},
+	{Version: 1, Kind: wantRegion, Rank: 3, Size: 4, Pid: 1234, Token: []byte("secret"), Name: []byte("box weights")},
+	{Version: 65535, Kind: 65535, Rank: 1<<32 - 1, Size: 1<<32 - 1, Pid: 1<<32 - 1, Token: []byte("\x00\xff"), Name: bytes.Repeat([]byte{255}, maxString)},
 }
 
 var replies = []reply{
 	{},
-	{refused: "no"},
-	{text: "64 bytes, newest", readers: []uint32{0, 2, 1<<32 - 1}, sizes: []uint64{4096, 1<<64 - 1}},
-	{readers: make([]uint32, MaxSize), sizes: make([]uint64, maxFiles), text: strings.Repeat("t", maxString), refused: strings.Repeat("r", maxString)},
+	{Refused: "no"},
+	{Text: "64 bytes, newest", Readers: []int{0, 2, 1<<32 - 1}, Sizes: []int{4096, 1<<63 - 1}, Try: 1<<64 - 1},
+	{Readers: slices.Repeat([]int{MaxSize - 1}, MaxSize), Sizes: slices.Repeat([]int{1<<63 - 1}, maxFiles), Text: strings.Repeat("\x00", maxString), Refused: strings.Repeat("<", maxString)},
+}
+
+func comesBack[M request | reply](t *testing.T, m M) {
+	b := encode(&m)
+	if got, err := decode[M](b); err != nil || !reflect.DeepEqual(got, m) || len(b) > maxMessage {
+		t.Errorf("%.200s of %d bytes became %.200s, %v", b, len(b), encode(&got), err)
+	}
 }
 
 func TestMessagesComeBack(t *testing.T) {
 	for _, m := range requests {
-		b := m.encode()
-		if got, err := decodeRequest(b); err != nil || got != m || len(b) > maxMessage {
-			t.Errorf("%+v became %+v, %v", m, got, err)
-		}
+		comesBack(t, m)
 	}
 	for _, m := range replies {
-		b := m.encode()
-		if got, err := decodeReply(b); err != nil || !reflect.DeepEqual(got, m) || len(b) > maxMessage {
-			t.Errorf("%d readers, %d sizes became %d, %d; %v", len(m.readers), len(m.sizes), len(got.readers), len(got.sizes), err)
-		}
+		comesBack(t, m)
+	}
+}
+
+func isMalformed[M request | reply](t *testing.T, what string, b []byte) {
+	if m, err := decode[M](b); !errors.Is(err, errMessage) {
+		t.Errorf("%s was accepted as %+v: %v", what, m, err)
 	}
 }
 
 func TestMalformedMessages(t *testing.T) {
-	whole := requests[1].encode()
+	whole := encode(&requests[1])
 	for n := range whole {
-		if _, err := decodeRequest(whole[:n]); !errors.Is(err, errMessage) {
-			t.Errorf("the first %d of %d bytes were accepted", n, len(whole))
-		}
+		isMalformed[request](t, string(whole[:n]), whole[:n])
 	}
-	if _, err := decodeRequest(append(whole, 0)); !errors.Is(err, errMessage) {
-		t.Error("a byte too many was accepted")
-	}
-	whole = replies[2].encode()
+	isMalformed[request](t, "a byte too many", append(whole, 0))
+	whole = encode(&replies[2])
 	for n := range whole {
-		if _, err := decodeReply(whole[:n]); !errors.Is(err, errMessage) {
-			t.Errorf("the first %d of %d bytes were accepted", n, len(whole))
-		}
+		isMalformed[reply](t, string(whole[:n]), whole[:n])
 	}
-	for what, b := range map[string][]byte{
-		"a string beyond its limit": appendString(nil, strings.Repeat("x", maxString+1)),
-		"a count beyond the bytes":  binary.LittleEndian.AppendUint32(make([]byte, 8), 1<<30),
-		"too many files":            append(binary.LittleEndian.AppendUint32(make([]byte, 12), maxFiles+1), make([]byte, 8*(maxFiles+1))...),
-	} {
-		if _, err := decodeReply(b); !errors.Is(err, errMessage) {
-			t.Errorf("%s was accepted: %v", what, err)
-		}
-	}
+	isMalformed[request](t, "a rank below 0", []byte(`{"Rank": -1}`))
+	isMalformed[request](t, "a token that is no bytes", []byte(`{"Token": "?"}`))
+	isMalformed[reply](t, "a number for a text", []byte(`{"Text": 1}`))
+	isMalformed[reply](t, "a size that is no number", []byte(`{"Sizes": ["1"]}`))
 }
 
-// What decodes encodes to the same bytes, and nothing makes the decoder panic or
-// take more memory than the message has bytes.
+// What decodes comes back, and nothing makes the decoder panic or take much more memory than the message
+// has bytes.
 func FuzzRequest(f *testing.F) {
 	for _, m := range requests {
-		f.Add(m.encode())
+		f.Add(encode(&m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeRequest(b)
-		if err == nil && !bytes.Equal(m.encode(), b) {
-			t.Errorf("%x decodes to %+v, which encodes to %x", b, m, m.encode())
+		if m, err := decode[request](b); err == nil && len(m.Token)+len(m.Name) > len(b) {
+			t.Errorf("%d bytes made %d and %d", len(b), len(m.Token), len(m.Name))
+		} else if err == nil {
+			again(t, m)
 		}
 	})
 }
 
 func FuzzReply(f *testing.F) {
 	for _, m := range replies {
-		f.Add(m.encode())
+		f.Add(encode(&m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeReply(b)
-		if err == nil && !bytes.Equal(m.encode(), b) {
-			t.Errorf("%x decodes to %+v, which encodes to %x", b, m, m.encode())
-		}
-		if len(m.readers)*4+len(m.sizes)*8 > len(b) {
-			t.Errorf("%d bytes made %d readers and %d sizes", len(b), len(m.readers), len(m.sizes))
+		if m, err := decode[reply](b); err == nil && len(m.Readers)+len(m.Sizes) > len(b) {
+			t.Errorf("%d bytes made %d readers and %d sizes", len(b), len(m.Readers), len(m.Sizes))
+		} else if err == nil {
+			again(t, m)
 		}
 	})
+}
+
+func again[M request | reply](t *testing.T, m M) {
+	b := encode(&m)
+	if got, err := decode[M](b); err != nil || !bytes.Equal(encode(&got), b) {
+		t.Errorf("%s became %+v, %v", b, got, err)
+	}
 }
 
 // TestStrangeClients connects to a rank's socket and says what no rank says. The
@@ -106,12 +109,12 @@ func TestStrangeClients(t *testing.T) {
 	hosts := meet(t, 2)
 	h := hosts[0]
 	before := fleet.Holdings()
-	good := request{version: protocol, kind: wantRegion, rank: 1, size: 2, pid: uint32(h.page.pid(1).Load()), token: "secret", name: "x"}
+	good := request{Version: protocol, Kind: wantRegion, Rank: 1, Size: 2, Pid: uint32(h.page.pid(1).Load()), Token: []byte("secret"), Name: []byte("x")}
 	frame := func(b []byte) []byte { return append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...) }
 	with := func(change func(m *request)) []byte {
 		m := good
 		change(&m)
-		return frame(m.encode())
+		return frame(encode(&m))
 	}
 	for what, c := range map[string]struct {
 		bytes   []byte
@@ -122,12 +125,12 @@ func TestStrangeClients(t *testing.T) {
 		"a length alone":     {[]byte{200, 0, 0, 0}, ""},
 		"a great length":     {[]byte{0, 0, 0, 255}, ""},
 		"noise":              {frame([]byte("hello, are you there?")), "malformed message"},
-		"another version":    {with(func(m *request) { m.version = 9 }), "version 3 of the protocol, not 9\n\nAll ranks must use the same version of MALT."},
-		"no token":           {with(func(m *request) { m.token = "" }), "token is wrong\n\n"},
-		"no such rank":       {with(func(m *request) { m.rank = 7 }), "rank 7 does not exist"},
-		"another's process":  {with(func(m *request) { m.pid++ }), "\n\nAll ranks of a machine must run in the same process namespace"},
-		"an unknown request": {with(func(m *request) { m.kind = 77 }), "kind 77"},
-		"another size":       {with(func(m *request) { m.size = 3 }), "size 2, not 3"},
+		"another version":    {with(func(m *request) { m.Version = 9 }), "version 4 of the protocol, not 9\n\nAll ranks must use the same version of MALT."},
+		"no token":           {with(func(m *request) { m.Token = nil }), "token is wrong\n\n"},
+		"no such rank":       {with(func(m *request) { m.Rank = 7 }), "rank 7 does not exist"},
+		"another's process":  {with(func(m *request) { m.Pid++ }), "\n\nAll ranks of a machine must run in the same process namespace"},
+		"an unknown request": {with(func(m *request) { m.Kind = 77 }), "kind 77"},
+		"another size":       {with(func(m *request) { m.Size = 3 }), "size 2, not 3"},
 	} {
 		c0, err := net.DialUnix("unix", nil, address(h.job, 0))
 		if err != nil {
@@ -155,9 +158,9 @@ func TestStrangeClients(t *testing.T) {
 		_ = a.SetDeadline(time.Now().Add(10 * time.Second))
 		b, fds, err := a.receive()
 		closeAll(fds)
-		m, derr := decodeReply(b)
-		if c.refusal == "" && err == nil || c.refusal != "" && (derr != nil || !strings.Contains(m.refused, c.refusal)) {
-			t.Errorf("%s: answered %q, %v, %v; expected %q", what, m.refused, derr, err, c.refusal)
+		m, derr := decode[reply](b)
+		if c.refusal == "" && err == nil || c.refusal != "" && (derr != nil || !strings.Contains(m.Refused, c.refusal)) {
+			t.Errorf("%s: answered %q, %v, %v; expected %q", what, m.Refused, derr, err, c.refusal)
 		}
 		a.Close()
 	}

@@ -40,49 +40,47 @@ func (h *Host) answer(c *conn) {
 	if err != nil {
 		return
 	}
-	m, err := decodeRequest(message)
+	m, err := decode[request](message)
 	if err == nil {
 		err = h.permit(&m, c.pid)
 	}
 	if err != nil {
-		why := say.Of(err)
-		_ = c.send((&reply{refused: why.Pack()}).encode())
+		_ = c.send(encode(refusal(err)))
 		return
 	}
-	if m.kind == wantPage {
-		page := reply{sizes: []uint64{uint64(h.pageFile.Size())}}
-		_ = c.send(page.encode(), h.pageFile.Fd())
+	if m.Kind == wantPage {
+		_ = c.send(encode(&reply{Sizes: []int{h.pageFile.Size()}}), h.pageFile.Fd())
 		return
 	}
-	if m.kind == wantBack {
-		h.answerBack(c, int(m.rank))
+	if m.Kind == wantBack {
+		h.answerBack(c, int(m.Rank))
 		return
 	}
-	h.answerRegion(c, m.name, int(m.rank))
+	h.answerRegion(c, string(m.Name), int(m.Rank))
 }
 
 // permit says why a request is refused, or nil.
 func (h *Host) permit(m *request, pid int) error {
 	no := func(format string, args ...any) *say.Error { return say.Errorf(nil, format, args...) }
 	switch {
-	case m.version != protocol:
-		return no("it speaks version %d of the protocol, not %d", protocol, m.version).Try("All ranks must use the same version of MALT.")
-	case subtle.ConstantTimeCompare([]byte(m.token), []byte(h.cfg.Token)) != 1:
+	case m.Version != protocol:
+		return no("it speaks version %d of the protocol, not %d", protocol, m.Version).Try("All ranks must use the same version of MALT.")
+	case subtle.ConstantTimeCompare(m.Token, []byte(h.cfg.Token)) != 1:
 		return no("the token is wrong").Try("All ranks of a job must have the same secret (MALT_TOKEN).")
-	case m.size != uint32(h.cfg.Size):
-		return no("it was started with size %d, not %d", h.cfg.Size, m.size).Try("All ranks need the same number of ranks (MALT_SIZE, malt run -n).")
-	case m.rank >= m.size:
-		return no("rank %d does not exist among %d ranks", m.rank, m.size).Try("Ranks are numbered from 0 (MALT_RANK).")
-	case !h.member(int(m.rank)):
-		return no("it sees rank %d on another machine", m.rank)
-	case m.pid != uint32(pid):
-		return no("it sees process %d of rank %d as %d", m.pid, m.rank, pid).Try(namespaces)
-	case m.kind == wantPage && h.pageFile == nil:
+	case m.Size != uint32(h.cfg.Size):
+		return no("it was started with size %d, not %d", h.cfg.Size, m.Size).Try("All ranks need the same number of ranks (MALT_SIZE, malt run -n).")
+	case m.Rank >= m.Size:
+		return no("rank %d does not exist among %d ranks", m.Rank, m.Size).Try("Ranks are numbered from 0 (MALT_RANK).")
+	case !h.member(int(m.Rank)):
+		return no("it sees rank %d on another machine", m.Rank)
+	case m.Pid != uint32(pid):
+		return no("it sees process %d of rank %d as %d", m.Pid, m.Rank, pid).Try(namespaces)
+	case m.Kind == wantPage && h.pageFile == nil:
 		return no("it does not have the control page").At("rank %d has it", h.members[0])
-	case m.kind == wantRegion && h.page.pid(int(m.rank)).Load() != uint64(pid):
-		return no("rank %d is process %d, not %d", m.rank, h.page.pid(int(m.rank)).Load(), pid)
-	case m.kind != wantPage && m.kind != wantRegion && m.kind != wantBack:
-		return no("it does not know requests of kind %d", m.kind)
+	case m.Kind == wantRegion && h.page.pid(int(m.Rank)).Load() != uint64(pid):
+		return no("rank %d is process %d, not %d", m.Rank, h.page.pid(int(m.Rank)).Load(), pid)
+	case m.Kind != wantPage && m.Kind != wantRegion && m.Kind != wantBack:
+		return no("it does not know requests of kind %d", m.Kind)
 	}
 	return nil
 }
@@ -117,26 +115,23 @@ func (h *Host) answerRegion(c *conn, name string, reader int) {
 }
 
 func (h *Host) sendRegion(c *conn, a *Announcement) error {
-	m := reply{text: a.Text}
-	for _, r := range a.Readers {
-		m.readers = append(m.readers, uint32(r))
-	}
+	m := reply{Text: a.Text, Readers: a.Readers}
 	fds := make([]int, len(a.Files))
 	for i, f := range a.Files {
-		m.sizes = append(m.sizes, uint64(f.Size()))
+		m.Sizes = append(m.Sizes, f.Size())
 		fds[i] = f.Fd()
 	}
-	return c.send(m.encode(), fds...)
+	return c.send(encode(&m), fds...)
 }
 
 // files takes over what came with a reply.
 func (m *reply) files(fds []int) (files []*mem.File, err error) {
-	if len(fds) != len(m.sizes) {
+	if len(fds) != len(m.Sizes) {
 		closeAll(fds)
-		return nil, fmt.Errorf("%w: %d descriptors for %d files", errMessage, len(fds), len(m.sizes))
+		return nil, fmt.Errorf("%w: %d descriptors for %d files", errMessage, len(fds), len(m.Sizes))
 	}
 	for i, fd := range fds {
-		f, err := mem.OpenFile(fd, int(m.sizes[i]))
+		f, err := mem.OpenFile(fd, m.Sizes[i])
 		if err != nil {
 			closeAll(fds[i+1:])
 			for _, f := range files {
