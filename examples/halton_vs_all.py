@@ -146,7 +146,7 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
     ask.add_argument("--rows", type=int, help="use only so many windows")
     ask.add_argument("--out", type=Path, default=Path("build/halton_vs_all"), help="folder for what comes out")
     ask.add_argument("--rank", type=Path, help=argparse.SUPPRESS)
-    ask.set_defaults(serial=False, goal=1)
+    ask.set_defaults(program="Python", serial=False, goal=1)
     return ask.parse_args(argv)
 
 

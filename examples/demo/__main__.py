@@ -1,7 +1,9 @@
-"""Train a linear SVM on real data, serially and with several ranks, and compare: ``make demo``.
+"""Train a linear SVM on real data, in one process and with several ranks, and compare: ``make demo``.
 
-Every entry sees the same windows in the same shuffles and takes the same steps;
-the time includes all communication. See ``worker`` for what is timed and judged.
+The loop of scikit-learn's ``partial_fit``, which is compiled and needs one thread, is what
+people would keep; the same in plain Python stands beside it. Every entry sees the same
+windows in the same shuffles; the time includes all communication. See ``worker`` for what is
+timed and judged.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +26,8 @@ from demo.table import Entry
 from demo.worker import Run
 from malt._ranks.machine import cores
 
-MODES = (("all", "bsp"), ("halton", "ssp:2"), ("halton", "async"))
+MODES = {"scikit-learn": (("all", "bsp"), ("halton", "ssp:2"), ("halton", "async")), "Python": (("all", "bsp"),)}
+"""Of each program."""
 GOAL = 2
 """Passes after which the serial run sets the target."""
 
@@ -34,21 +39,28 @@ def machine() -> str:
     return f"{cores()} cores ({name}), Python {platform.python_version()}, numpy {np.__version__}"
 
 
-def entry(opt: argparse.Namespace, ranks: int, graph: str, consistency: str) -> Entry:
-    """Run one entry in processes of its own."""
-    out = Path(opt.out, f"{ranks}-{graph or 'serial'}-{consistency.replace(':', '')}.json").resolve()
+def train(opt: argparse.Namespace, entry: Entry) -> None:
+    """Run an entry in processes of its own, which fill it in."""
+    name = f"{entry.program}-{entry.ranks}-{entry.graph or 'serial'}-{entry.consistency.replace(':', '')}"
+    out = Path(opt.out, f"{name}.json").resolve()
     out.unlink(missing_ok=True)
-    worker = [str(out), f"--k={opt.k}", f"--repeats={opt.repeats}", f"--passes={opt.passes}", f"--goal={GOAL}"]
-    worker += [f"--rows={opt.rows}"] if opt.rows else []
-    if graph:
-        command = [sys.executable, "-m", "malt", "run", "-n", str(ranks), "-m", "demo.worker"]
-        command += [*worker, f"--graph={graph}", f"--consistency={consistency}"]
+    worker = ["demo.worker", str(out), f"--program={entry.program}", f"--k={opt.k}", f"--repeats={opt.repeats}"]
+    worker += [f"--passes={opt.passes}", f"--goal={GOAL}", *([f"--rows={opt.rows}"] if opt.rows else [])]
+    if entry.graph:
+        command = [sys.executable, "-m", "malt", "run", "-n", str(entry.ranks), "-m", *worker]
+        command += [f"--graph={entry.graph}", f"--consistency={entry.consistency}"]
     else:
-        command = [sys.executable, "-m", "demo.worker", *worker, "--serial"]
+        command = [sys.executable, "-m", *worker, "--serial"]
     code = subprocess.run(command, check=False, cwd=Path(__file__).parents[1]).returncode
     if code:
-        sys.exit(f"demo: {Entry(ranks, graph, consistency, [])} ended with exit code {code}; its message stands above")
-    return Entry(ranks, graph, consistency, [Run(**run) for run in json.loads(out.read_text())])
+        sys.exit(f"demo: {entry} ended with exit code {code}; its message stands above")
+    entry.runs += [Run(**run) for run in json.loads(out.read_text())]
+
+
+def planned(program: str, ranks: Sequence[int]) -> list[Entry]:
+    """Return the entries of a program, the serial one first."""
+    modes = [(n, *mode) for n in ranks for mode in MODES[program]]
+    return [Entry(*how, [], program) for how in [(1, "", ""), *modes]]
 
 
 def main() -> None:
@@ -71,25 +83,30 @@ def main() -> None:
     rows = min(opt.rows or sys.maxsize, len(splice.read("train")[1]))
     print(f"{rows:,} windows, {splice.parameters(opt.k):,} parameters, {opt.passes} passes, {opt.repeats} shuffles")
     print(machine())
-    plan = [(1, "", ""), *((n, *mode) for n in opt.n for mode in MODES)]
-    entries: list[Entry] = []
-    for number, what in enumerate(plan, 1):
-        print(f"[{number}/{len(plan)}] {Entry(*what, [])}", flush=True)
-        entries.append(entry(opt, *what))
+    plan = {program: planned(program, opt.n) for program in MODES}
+    for number, entry in enumerate(chain(*plan.values()), 1):
+        print(f"[{number}/{sum(map(len, plan.values()))}] {entry}", flush=True)
+        train(opt, entry)
 
-    targets = [table.target(run, GOAL * rows) for run in entries[0].runs]
-    rows_of = [table.row(e, entries[0], targets, cores()) for e in entries]
-    shown, verdict = table.text(rows_of), table.verdict(rows_of)
-    (opt.out / "table.txt").write_text(f"{machine()}\n\n{verdict}\n\n{shown}\n")
-    title = f"Linear SVM, {rows:,} DNA windows, {splice.parameters(opt.k):,} parameters; {machine()}\n{verdict}"
-    picture.draw(entries, targets[0], title, opt.out / "demo.png")
-    print(f"\n{shown}\n\n{verdict}\n")
+    told = []
+    for serial, *others in plan.values():
+        targets = [table.target(run, GOAL * rows) for run in serial.runs]
+        lines = [table.row(each, serial, targets, cores()) for each in (serial, *others)]
+        goals = ", ".join(f"{target:.4f}" for target in targets)
+        told += [table.verdict(lines), table.text(lines), table.breakdown(others, serial, targets), f"target: {goals}"]
+    (opt.out / "table.txt").write_text("\n\n".join([machine(), *told]) + "\n")
+    first = plan["scikit-learn"]
+    title = f"Linear SVM, {rows:,} DNA windows, {splice.parameters(opt.k):,} parameters; {machine()}\n{told[0]}"
+    picture.draw(first, table.target(first[0].runs[0], GOAL * rows), title, opt.out / "demo.png")
+    print("", *told, "", sep="\n\n")
     if max(opt.n) > cores():
         print(f"* more ranks than the {cores()} cores here: they take turns, so no speed-up can be expected")
-    print(f"target: the serial run's loss after {GOAL} passes + 1 % = {', '.join(f'{t:.4f}' for t in targets)}")
+    print(f"target: the loss of the same program in one process after {GOAL} passes + 1 %, for each shuffle")
     print("speed-up: serial time to target / time to target; in examples: the same, counted in examples per rank")
-    print("us/example: a rank's own steps; above the serial run's where ranks share caches, memory or hyper-threads")
+    print("us/example: a rank's own steps")
     print("waiting: share of a rank's time that it waited for others")
+    print("serial / ranks: what the target would take if nothing were lost; statistics: the examples seen above that;")
+    print("slower steps: where ranks share caches, memory or hyper-threads; exchange: all the rest")
     print("MB sent: per rank and run; age: of folded updates, in syncs of 1,000 examples")
     print(f"{time.monotonic() - began:.0f} s in all; {opt.out}/demo.png and {opt.out}/table.txt show this")
 

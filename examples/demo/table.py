@@ -9,6 +9,7 @@ from statistics import median
 from demo.worker import Run
 
 COLUMNS = {
+    "program": "<14",
     "ranks": "<6",
     "graph": "<8",
     "consistency": "<11",
@@ -20,9 +21,11 @@ COLUMNS = {
     "final loss": ">11",
     "accuracy": ">9",
     "MB sent": ">8",
-    "age": ">8",
-    "oldest": ">7",
+    "age": ">6",
 }
+
+PARTS = ("serial / ranks", "statistics", "slower steps", "waiting", "exchange")
+"""Where the time to the target goes."""
 
 
 @dataclass
@@ -33,9 +36,12 @@ class Entry:
     graph: str
     consistency: str
     runs: list[Run]
+    program: str = ""
+    """What learns; "" if all entries do it alike."""
 
     def __str__(self) -> str:
-        return f"{self.ranks} ranks, {self.graph}, {self.consistency}" if self.graph else "serial"
+        how = f"{self.ranks} ranks, {self.graph}, {self.consistency}" if self.graph else "serial"
+        return f"{self.program}, {how}" if self.program else how
 
 
 def target(serial: Run, examples: int) -> float:
@@ -57,6 +63,7 @@ def row(entry: Entry, serial: Entry, targets: Sequence[float], cores: int) -> di
     seconds = median(hit[0] for hit in ours)
     arrived = seconds < float("inf")
     out = {
+        "program": entry.program,
         "ranks": f"{entry.ranks}{'*' if entry.ranks > cores else ''}" if entry.graph else "serial",
         "graph": entry.graph,
         "consistency": entry.consistency,
@@ -72,22 +79,53 @@ def row(entry: Entry, serial: Entry, targets: Sequence[float], cores: int) -> di
         out["waiting"] = f"{median(run.waiting for run in entry.runs):.0%}"
         out["MB sent"] = f"{median(run.sent for run in entry.runs):.1f}"
         out["age"] = f"{median(run.age for run in entry.runs):.2f}"
-        out["oldest"] = f"{max(run.oldest for run in entry.runs)}"
     return out
 
 
+def spent(run: Run, ranks: int, serial: Run, loss: float) -> dict[str, float] | None:
+    """Return the seconds of each of `PARTS` up to `loss`, which add up to all of them; None if a run missed it.
+
+    Ranks that learn as well from each example as the serial program, and as fast, without waiting or
+    talking, need its time divided by their number. They need more examples (statistics), take longer for
+    each (slower steps, where they share caches, memory or cores), and wait; the rest is the exchange.
+    """
+    ours, base = reached(run, loss), reached(serial, loss)
+    if ours is None or base is None:
+        return None
+    parts = {
+        "serial / ranks": base[0] / ranks,
+        "statistics": 1e-6 * serial.step * (ours[1] - base[1]) / ranks,
+        "slower steps": 1e-6 * (run.step - serial.step) * ours[1] / ranks,
+        "waiting": run.waiting * ours[0],
+    }
+    return {**parts, "exchange": ours[0] - sum(parts.values())}
+
+
+def breakdown(entries: Sequence[Entry], serial: Entry, targets: Sequence[float]) -> str:
+    """Return a table of where the seconds went, for each entry in its run of median time."""
+    lines = [["", *PARTS, "together"]]
+    for entry in entries:
+        pairs = zip(entry.runs, serial.runs, targets, strict=True)
+        found = [parts for run, base, loss in pairs if (parts := spent(run, entry.ranks, base, loss))]
+        if len(found) == len(entry.runs):
+            parts = sorted(found, key=lambda each: sum(each.values()))[len(found) // 2]
+            lines.append([str(entry), *(f"{parts[name]:.3f} s" for name in PARTS), f"{sum(parts.values()):.3f} s"])
+    return "\n".join(f"{who:<36}" + "".join(f"{value:>16}" for value in values) for who, *values in lines)
+
+
 def verdict(rows: Sequence[dict[str, str]]) -> str:
-    """Return in a sentence how much faster than the serial run the best of the rows was."""
+    """Return in a sentence how much faster than alone the best of the rows of one program was."""
     best = max((row for row in rows if "speed-up" in row), key=lambda row: float(row["speed-up"]), default=None)
+    alone = f"{rows[0]['program']} in one process"
     if best is None:
-        return "No speed-up: no run with several ranks reached the serial program's loss."
+        return f"No speed-up: no run with several ranks reached the loss of {alone}."
     times = float(best["speed-up"])
     who = f"{best['ranks'].rstrip('*')} ranks ({best['graph']}, {best['consistency']})"
     if times >= 1.05:
-        return f"The fastest, {who}, reached the serial program's loss {times:.1f} times as fast as the serial program."
+        return f"The fastest, {who}, reached the loss {times:.1f} times as fast as {alone}."
     long = f"{1 / times:.1f} times as long" if times <= 0.95 else "as long"
     crowded = " More ranks than cores take turns." if best["ranks"].endswith("*") else ""
-    return f"No speed-up: the fastest, {who}, took {long} as the serial program.{crowded}"
+    return f"No speed-up: the fastest, {who}, took {long} as {alone}.{crowded}"
 
 
 def text(rows: Iterable[dict[str, str]]) -> str:

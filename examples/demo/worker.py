@@ -21,8 +21,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +58,6 @@ class Run:
     """Updates, by all ranks together."""
     age: float
     """Mean of the folded updates' ages, in syncs."""
-    oldest: int
 
 
 @dataclass
@@ -73,8 +74,57 @@ class Timed:
     """What went to and came from each neighbour."""
 
 
+Model = Callable[[], NDArray[np.float64]]
+Learn = Callable[[slice, int], None]
+"""Learns a slice of the examples, so many examples after the first one."""
+
+
+Begin = Callable[[argparse.Namespace, splice.Rows, splice.Labels], tuple[Any, Model, Learn]]
+"""Makes the vector, which is None in the serial program, and a model of zeros."""
+
+
+def python_loop() -> Begin:
+    """Return how the loop of `svm.main` begins."""
+
+    def begin(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> tuple[Any, Model, Learn]:
+        zeros = np.zeros(splice.parameters(opt.k))
+        v = None if opt.serial else malt.Vector(zeros, graph=opt.graph, consistency=opt.consistency)
+        w = zeros if v is None else v.array
+        return v, lambda: w, lambda part, seen: svm.sgd(w, rows[part], labels[part], seen)
+
+    return begin
+
+
+def partial_fit() -> Begin:
+    """Return how a loop of scikit-learn begins, which has been imported by then."""
+    from scipy.sparse import csr_array
+    from sklearn.linear_model import SGDClassifier
+
+    import malt.sklearn
+
+    def begin(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> tuple[Any, Model, Learn]:
+        model = SGDClassifier(loss="hinge", alpha=svm.LAMBDA, fit_intercept=False, shuffle=False)
+        v = None if opt.serial else malt.sklearn.Vector(model, graph=opt.graph, consistency=opt.consistency)
+        width = rows.shape[1]
+        ends = np.arange(0, (2 * opt.every + 1) * width, width, dtype=np.int32)  # the last part may be that long
+        ones = np.full(ends[-1], width**-0.5)
+
+        def learn(part: slice, _: int) -> None:
+            own, which = rows[part], labels[part]
+            shape = len(own), splice.parameters(opt.k)
+            x = csr_array((ones[: own.size], own.reshape(-1), ends[: len(own) + 1]), shape)
+            model.partial_fit(x, which, classes=[-1.0, 1.0])
+
+        return v, lambda: model.coef_[0], learn
+
+    return begin
+
+
+PROGRAMS = {"scikit-learn": partial_fit, "Python": python_loop}
+
+
 def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> Timed:
-    """Train with the clock running: `svm.main` with a stopwatch."""
+    """Train with the clock running: a user's loop with a stopwatch."""
     per_pass = -(-int(malt.allreduce(len(rows), "min")) // opt.every)
     steps = round(opt.passes * per_pass)
     spacing = max(1, round(SPACING / opt.every / malt.size()))
@@ -84,23 +134,23 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     examples: list[int] = []
     seen = 0
     computing = waiting = 0.0
+    begin = PROGRAMS[opt.program]()
     malt.barrier()
 
     start = time.perf_counter()
-    v = None if opt.serial else malt.Vector(models.shape[1], graph=opt.graph, consistency=opt.consistency)
-    w = np.zeros(models.shape[1]) if v is None else v.array
+    v, model, learn = begin(opt, rows, labels)
     for step in range(1, steps + 1):
         i = (step - 1) % per_pass
         part = slice(i * opt.every, (i + 1) * opt.every if i + 1 < per_pass else None)
         began = time.perf_counter()
-        svm.sgd(w, rows[part], labels[part], seen)
+        learn(part, seen)
         computing += time.perf_counter() - began
         seen += len(labels[part])
         if v is not None:
             v.sync()
         if step in keep:
             now = time.perf_counter()
-            models[len(seconds)] = w
+            models[len(seconds)] = model()
             seconds.append(now - start)
             examples.append(seen)
             start += time.perf_counter() - now
@@ -108,7 +158,7 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     if v is not None:
         v.allreduce()
     now = time.perf_counter()
-    models[-1] = w
+    models[-1] = model()
     edges: tuple[malt.Edge, ...] = ()
     if v is not None:
         stats = v.stats()
@@ -129,9 +179,9 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
     seconds = malt.allreduce(np.array(run.seconds), "max") + closing
     examples = malt.allreduce(np.array(run.examples, np.float64), "sum")
     accuracy = float((np.sign(svm.scores(model, test[0])) == test[1]).mean())
-    folded = [(e.folded_messages, e.age_mean, e.age_max) for e in run.edges if e.folded_messages]
+    folded = [(e.folded_messages, e.age_mean) for e in run.edges if e.folded_messages]
     all_folded = [edge for rank in malt.allgather(folded) for edge in rank]
-    updates = sum(count for count, _, _ in all_folded)
+    updates = sum(count for count, _ in all_folded)
     sent = float(malt.allreduce(sum(e.sent_bytes for e in run.edges) / 1e6))
     step = float(malt.allreduce(1e6 * run.computing / run.examples[-1]))
     waiting = float(malt.allreduce(run.waiting / (run.seconds[-1] + run.closing)))
@@ -144,8 +194,7 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
         waiting=waiting,
         sent=sent,
         folded=updates,
-        age=sum(count * mean for count, mean, _ in all_folded) / max(updates, 1),
-        oldest=max((oldest for _, _, oldest in all_folded), default=0),
+        age=sum(count * mean for count, mean in all_folded) / max(updates, 1),
     )
 
 
@@ -153,6 +202,7 @@ def main() -> None:
     """Train as often as asked, each time with another shuffle; rank 0 writes the runs."""
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("out", type=Path, help="JSON file for the runs")
+    ask.add_argument("--program", choices=PROGRAMS, default="Python", help="what learns [Python]")
     ask.add_argument("--serial", action="store_true", help="train without MALT")
     ask.add_argument("--graph", default="all")
     ask.add_argument("--consistency", default="bsp")
