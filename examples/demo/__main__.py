@@ -105,8 +105,8 @@ def main() -> None:
     print("speed-up: serial time to target / time to target; in examples: the same, counted in examples per rank")
     print("us/example: a rank's own steps")
     print("waiting: share of a rank's time that it waited for others")
-    print("serial / ranks: what the target would take if nothing were lost; statistics: the examples seen above that;")
-    print("slower steps: where ranks share caches, memory or hyper-threads; exchange: all the rest")
+    print("serial / ranks: what the target would take if nothing were lost; statistics: what more examples take;")
+    print("slower steps: the rest, where ranks share caches, memory or hyper-threads")
     print("MB sent: per rank and run; age: of folded updates, in syncs of 1,000 examples")
     print(f"{time.monotonic() - began:.0f} s in all; {opt.out}/demo.png and {opt.out}/table.txt show this")
 

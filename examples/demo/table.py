@@ -24,7 +24,7 @@ COLUMNS = {
     "age": ">6",
 }
 
-PARTS = ("serial / ranks", "statistics", "slower steps", "waiting", "exchange")
+PARTS = ("serial / ranks", "statistics", "waiting", "exchange", "slower steps")
 """Where the time to the target goes."""
 
 
@@ -86,8 +86,8 @@ def spent(run: Run, ranks: int, serial: Run, loss: float) -> dict[str, float] | 
     """Return the seconds of each of `PARTS` up to `loss`, which add up to all of them; None if a run missed it.
 
     Ranks that learn as well from each example as the serial program, and as fast, without waiting or
-    talking, need its time divided by their number. They need more examples (statistics), take longer for
-    each (slower steps, where they share caches, memory or cores), and wait; the rest is the exchange.
+    talking, need its time divided by their number. They need more examples (statistics), wait, and talk
+    (exchange). The rest are slower steps, where ranks share caches, memory or cores.
     """
     ours, base = reached(run, loss), reached(serial, loss)
     if ours is None or base is None:
@@ -95,10 +95,10 @@ def spent(run: Run, ranks: int, serial: Run, loss: float) -> dict[str, float] | 
     parts = {
         "serial / ranks": base[0] / ranks,
         "statistics": 1e-6 * serial.step * (ours[1] - base[1]) / ranks,
-        "slower steps": 1e-6 * (run.step - serial.step) * ours[1] / ranks,
         "waiting": run.waiting * ours[0],
+        "exchange": run.exchange * ours[0],
     }
-    return {**parts, "exchange": ours[0] - sum(parts.values())}
+    return {**parts, "slower steps": ours[0] - sum(parts.values())}
 
 
 def breakdown(entries: Sequence[Entry], serial: Entry, targets: Sequence[float]) -> str:

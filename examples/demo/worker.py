@@ -52,6 +52,8 @@ class Run:
     """Microseconds that an example took a rank, without the exchange; mean over the ranks."""
     waiting: float
     """Share of the time that a rank waited for others; mean over the ranks."""
+    exchange: float
+    """Share that it was in ``sync`` besides; mean over the ranks."""
     sent: float
     """Megabytes per rank, in scatters."""
     folded: int
@@ -70,6 +72,7 @@ class Timed:
     closing: float
     computing: float
     waiting: float
+    inside: float
     edges: tuple[malt.Edge, ...]
     """What went to and came from each neighbour."""
 
@@ -133,7 +136,7 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
     seconds: list[float] = []
     examples: list[int] = []
     seen = 0
-    computing = waiting = 0.0
+    computing = waiting = inside = 0.0
     begin = PROGRAMS[opt.program]()
     malt.barrier()
 
@@ -144,10 +147,12 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
         part = slice(i * opt.every, (i + 1) * opt.every if i + 1 < per_pass else None)
         began = time.perf_counter()
         learn(part, seen)
-        computing += time.perf_counter() - began
+        learnt = time.perf_counter()
+        computing += learnt - began
         seen += len(labels[part])
         if v is not None:
             v.sync()
+            inside += time.perf_counter() - learnt
         if step in keep:
             now = time.perf_counter()
             models[len(seconds)] = model()
@@ -164,7 +169,7 @@ def train(opt: argparse.Namespace, rows: splice.Rows, labels: splice.Labels) -> 
         stats = v.stats()
         edges, waiting = stats.edges, stats.wait_seconds
         v.close()
-    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, computing, waiting, edges)
+    return Timed(models, [*seconds, before - start], [*examples, seen], now - before, computing, waiting, inside, edges)
 
 
 def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[splice.Rows, splice.Labels]) -> Run:
@@ -184,7 +189,8 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
     updates = sum(count for count, _ in all_folded)
     sent = float(malt.allreduce(sum(e.sent_bytes for e in run.edges) / 1e6))
     step = float(malt.allreduce(1e6 * run.computing / run.examples[-1]))
-    waiting = float(malt.allreduce(run.waiting / (run.seconds[-1] + run.closing)))
+    shares = malt.allreduce(np.array([run.waiting, run.inside]) / (run.seconds[-1] + run.closing))
+    waiting, inside = shares.tolist()
     return Run(
         seconds=seconds.tolist(),
         examples=examples.astype(int).tolist(),
@@ -192,6 +198,7 @@ def judge(run: Timed, rows: splice.Rows, labels: splice.Labels, test: tuple[spli
         accuracy=accuracy,
         step=step,
         waiting=waiting,
+        exchange=max(0.0, inside - waiting),
         sent=sent,
         folded=updates,
         age=sum(count * mean for count, mean in all_folded) / max(updates, 1),

@@ -148,7 +148,7 @@ def test_reaches_the_known_optimum_for_k_1(train, test):
 
 
 def run(seconds, examples, loss):
-    return Run(seconds, examples, loss, accuracy=0.9, step=2.0, waiting=0.1, sent=1.5, folded=4, age=0.5)
+    return Run(seconds, examples, loss, accuracy=0.9, step=2.0, waiting=0.1, exchange=0.05, sent=1.5, folded=4, age=0.5)
 
 
 def test_table_counts_time_to_the_serial_loss():
@@ -202,9 +202,9 @@ def test_the_speed_up_is_said_in_words_also_where_there_is_none():
 def test_where_the_time_goes_adds_up():
     serial = run([1.0, 2.0, 3.0], [1_000_000, 2_000_000, 3_000_000], [0.5, 0.2, 0.1])  # 2 µs for an example, less 1 s
     two = run([1.0, 1.8, 2.8], [1_000_000, 2_400_000, 3_000_000], [0.4, 0.2, 0.1])
-    two.step, two.waiting = 1.0, 0.25
+    two.waiting, two.exchange = 0.25, 0.125
     parts = table.spent(two, 2, serial, 0.2)
-    expected = {"serial / ranks": 1.0, "statistics": 0.4, "slower steps": -1.2, "waiting": 0.45, "exchange": 1.15}
+    expected = {"serial / ranks": 1.0, "statistics": 0.4, "waiting": 0.45, "exchange": 0.225, "slower steps": -0.275}
     assert parts == pytest.approx(expected)
     assert sum(parts.values()) == pytest.approx(1.8)
     assert table.spent(two, 2, serial, 0.05) is None
