@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -113,13 +114,30 @@ def test_deaths_and_repairs(tmp_path: Path) -> None:
         v.sync()
     """
     found, text = page(tmp_path, text, "-n", "3", "--on-death", "continue")
-    assert re.search(
-        r"Rank 2 was killed by SIGKILL after \d+\.\d s; the others went on\. 3 ranks took", " ".join(found.words)
-    )
+    said = r"Rank 2 was killed by SIGKILL \d+\.\d s after the start; the others went on\. 3 ranks took"
+    assert re.search(said, " ".join(found.words))
     (line,) = re.findall("<li>(.*?)</li>", text)
     assert re.fullmatch(
         r"rank 2 was killed by SIGKILL at \d+\.\d\d s: (rank [01] went on \d\.\d{3} s later(, |)){2}", line
     )
+
+
+def test_ranks_in_different_calls(tmp_path: Path) -> None:
+    text = """
+    import malt, malt._lib.loading
+    malt._lib.loading.LONG_WAIT = 0.2
+    a, b = malt.Vector(10, name="a"), malt.Vector(10, name="b")
+    if r == 0:
+        a.sync()
+    b.sync()
+    """
+    path = tmp_path / "out.html"
+    done = run("-q", "-n", "2", "--timeout", "2", "--summary", "--report", str(path), script(tmp_path, text))
+    for said in (done.err.partition("does it pay?")[2], unescape(path.read_text())):
+        assert re.search(r"Rank [01] failed with \w+Error, which ended the job\. 2 ranks took", said), said
+        assert re.search(
+            r"For \S+ s, rank (0|1) waited for rank (1|0) \(.* vector .[ab]\W.* in [ab]\.sync\. Each", said
+        ), said
 
 
 def test_a_program_without_malt(tmp_path: Path) -> None:

@@ -412,7 +412,9 @@ def test_the_summary_tells_of_deaths(tmp_path: Path) -> None:
     done = run(*GO_ON, "--summary", "-n", "3", script(tmp_path, STEPS.format(end=KILL)))
     assert done.process.returncode == 0, done.err
     assert re.search(r"^ +1 +died$", done.err, re.M), done.err
-    assert re.search(r"does it pay\? Rank 1 was killed by SIGKILL after \d+\.\d s; the others went on\.", done.err)
+    assert re.search(
+        r"does it pay\? Rank 1 was killed by SIGKILL \d+\.\d s after the start; the others went on\.", done.err
+    )
     assert "malt run: deaths, and when the other ranks went on, in seconds:" in done.err
     assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d\.\d{3}, rank 2 \+\d\.\d{3}$", done.err, re.M), done.err
 

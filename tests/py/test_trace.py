@@ -255,14 +255,16 @@ def test_verdict_on_a_dead_rank_does_not_blame_those_that_went_on() -> None:
 def test_verdict_on_a_wait_of_which_the_user_was_told() -> None:
     words = "waited for rank 1 (computing) in w.sync. Does one rank skip a sync, or is it only slow?"
     found = judged(split(0, 10, 30, waited={1: 30.0}, longest=(20.0, words)), split(1, 40, longest=(0.0, "")))
-    assert sentences(found)[3:] == [f"For 20.0 s, rank 0 {words}"]
+    assert sentences(found)[2:] == [f"For 20.0 s, rank 0 {words}"]
+    found = judged(split(0, 100, 300, longest=(20.0, words)), split(1, 400))
+    assert [line.partition(" ")[0] for line in sentences(found)] == ["2", "The", "The", "For"]
 
 
 def test_what_is_said_of_ranks_that_died() -> None:
     ranks = [Outcome(number) for number in range(4)]
     assert told(ranks, None) == []
     ranks[1].status, ranks[1].died, ranks[1].lived = -9, 50.0, 3.25
-    assert told(ranks, None) == ["Rank 1 was killed by SIGKILL after 3.2 s; the others went on."]
+    assert told(ranks, None) == ["Rank 1 was killed by SIGKILL 3.2 s after the start; the others went on."]
     ranks[3].status, ranks[3].died = 139, 51.0
     ranks[0].status, ranks[0].failed, ranks[0].failure = 1, 52.0, {"type": "ValueError", "peer": False}
     assert told(ranks, judged(split(0, 3))) == [

@@ -41,7 +41,7 @@ STYLES = {
     r"(?m)^job .*": "bold",
     r"waits for \S+( and \d+)?|.* has waited .*|.* have waited .*|.* wait .*": "yellow",
     r"computing|in a \w+": "green",
-    r"\w+ died;.*|.*\bstopped\b.*": "red",
+    r".* died; .*|.*\bstopped\b.*": "red",
 }
 """How rich shows what fits a pattern."""
 

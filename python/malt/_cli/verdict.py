@@ -158,7 +158,7 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield which ranks died, and which one ended the job."""
     dead = [one for one in outcomes if one.died is not None and one.witness is None]
     if dead:
-        how = f"{dead[0].fate()} after {dead[0].lived:.1f} s" if len(dead) == 1 else "died"
+        how = f"{dead[0].fate()} {dead[0].lived:.1f} s after the start" if len(dead) == 1 else "died"
         yield f"{name({one.number for one in dead}).capitalize()} {how}; the others went on."
     failed = first_failure(outcomes)
     if failed is not None:
@@ -166,7 +166,7 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def sentences(found: Verdict) -> list[str]:
-    """Return the verdict in three sentences, and what was said of a long wait; for one rank in one."""
+    """Return the verdict in three sentences, or four with what was said of a long wait; for one rank in one."""
     speed = found.alone / found.seconds
     if found.ranks == 1:
         return [f"One rank took {_s(found.seconds)}, of which it computed {_s(found.alone)}."]
@@ -179,7 +179,9 @@ def sentences(found: Verdict) -> list[str]:
     rest = 1 - min(1.0, speed / found.ranks)
     second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
     took, rank, said = found.longest
-    return [first, second, _advice(found), *([f"For {_s(took)}, {name([rank])} {said}"] if said else [])]
+    long = [f"For {_s(took)}, {name([rank])} {said}"] if said else []
+    # That wait is the cause of what another change would save.
+    return [first, second, *([] if said and took > found.change.saves / 2 else [_advice(found)]), *long]
 
 
 def _whom(found: Verdict, kind: str) -> str:
