@@ -114,7 +114,7 @@
  * unknown key or value gets MALT_EINVAL, and the message names the nearest one.
  *
  *     graph=        all  ring  chord  halton  halton-paper  random:K[:SEED]
- *                   hypercube  star  one-peer  butterfly[:AxB]  shards[:K]
+ *                   hypercube  star  one-peer  butterfly[:AxB]  shards[:K[/D]]
  *                   lists:1,2/2/0 (the receivers of rank 0, of rank 1, …)  [all]
  *     allow_disconnected=   false
  *                   true: accept a graph in which a rank cannot reach
@@ -489,6 +489,9 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
  * malt_vector_allreduce and malt_vector_broadcast, changes count from the new values on.
  * malt_object_configure loses none. *folded: from how many other ranks new changes have
  * come. A rank that is alone keeps its values.
+ *
+ * On shards, sparse=model pushes only the rows that have changed, and publishes the rows that a reader
+ * lacks; filter= holds some of both back. malt_vector_allreduce brings what is held back, too.
  *
  * All ranks must agree on such a fold. There is no other fold for one gather, no
  * function, no row and no receiver to choose. With on_death=continue on several

@@ -248,7 +248,7 @@ func TestG13NothingIsLost(t *testing.T) {
 		{"shm", func(t *testing.T, n int) []rdma.Transport { return shared(t, n) }},
 		{"tcp", func(t *testing.T, n int) []rdma.Transport { return overTCP(t, n) }},
 	} {
-		for _, consistency := range []string{"bsp", "ssp:2", "async", "ssp:0 graph=butterfly", "ssp:2 graph=butterfly", "async graph=butterfly", "ssp:2 graph=shards", "async graph=shards:1", "ssp:0 graph=shards:2/1", "ssp:0 graph=shards:2"} {
+		for _, consistency := range []string{"bsp", "ssp:2", "async", "ssp:0 graph=butterfly", "ssp:2 graph=butterfly", "async graph=butterfly", "ssp:2 graph=shards", "async graph=shards:1", "ssp:0 graph=shards:2/1", "ssp:0 graph=shards:2", "ssp:2 graph=shards sparse=model filter=dvf:9", "async graph=shards:2/1 sparse=model filter=top:3%"} {
 			for _, n := range []int{2, 3, 5, 6} {
 				t.Run(fmt.Sprintf("%s/%s/%d", ranks.name, consistency, n), func(t *testing.T) {
 					check(t, run(background(t), ranks.make(t, n), func(ctx context.Context, w *libmalt.World) error {
@@ -522,8 +522,9 @@ func TestChangesAreRefused(t *testing.T) {
 			"graph=butterfly":        "Take consistency=ssp:0",
 			"graph=shards":           "Take consistency=ssp:0",
 			"consistency=notify-ack": "Take consistency=bsp, ssp:2 or async",
-			"sparse=model":           "Leave sparse out",
-			"start=own":              "Take start=same",
+			"sparse=model":           "Take graph=shards with sparse=model",
+			"sparse=gradient graph=shards consistency=async": "Take sparse=model",
+			"start=own": "Take start=same",
 		} {
 			_, err := vector(ctx, w, 3, "fold=mean-changes "+options)
 			if err := refused(err, words); err != nil {

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"malt/libmalt/butterfly"
+	"malt/libmalt/codec"
 	"malt/libmalt/engine"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/shards"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 	"malt/rdma/explored"
 )
@@ -38,7 +40,11 @@ func carried(v *Vector, p *play, all []*actor, log []byte) *actor {
 	if m.Graph.InStages() {
 		e = butterfly.Explored(o, m.Graph, m.fold, 8)
 	} else {
-		e = shards.Explored(o, m.Graph, m.fold, 8)
+		var row spvec.Shape
+		if m.sparse == codec.Model {
+			row = spvec.Shape{Rows: 1, Width: 1, Elem: 8}
+		}
+		e = shards.Explored(o, m.Graph, m.fold, 8, row, m.filter)
 	}
 	b := engine.New(&v.Member, e, m.fold, m.Rule.Slack())
 	v.way, v.Body, v.Base, v.Open = b, b, &v.Data[0], true
@@ -108,6 +114,9 @@ func TestExploreShards(t *testing.T) {
 		{"allreduce, a sum comes late", false, play{"consistency=async graph=shards fold=sum-changes preemptions=2", []string{"h", "PPhS"}, 0, false, nil}},
 		{"away", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=2", []string{"Sb", "Sb"}, 0, false, nil}},
 		{"a timeout", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=2", []string{"S", "TS"}, 0, false, nil}},
+		{"rows", false, play{"consistency=async graph=shards sparse=model fold=sum-changes preemptions=2", []string{"P", "PG"}, 0, false, nil}},
+		{"rows, allreduce", false, play{"consistency=ssp:0 graph=shards sparse=model fold=sum-changes preemptions=1", []string{"hS", "Sh"}, 0, false, nil}},
+		{"rows, a filter", false, play{"consistency=ssp:0 graph=shards sparse=model filter=dvf:10 fold=sum-changes preemptions=1", []string{"SSh", "SSh"}, 0, false, nil}},
 		{"a tree, a death", true, play{"consistency=ssp:0 graph=shards:1/1 fold=sum-changes preemptions=1 dies=2", []string{"", "", "S"}, 1, false, nil}},
 		{"a death, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"S", "S"}, 1, false, nil}},
 		{"allreduce, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"hS", "Sh"}, 0, false, nil}},

@@ -21,7 +21,8 @@ func TestFilterRefuses(t *testing.T) {
 		for options, want := range map[string]string{
 			"filter=dvf:0.1":                                      "goes with sparse=model, got sparse=false",
 			"filter=dvf:0.1 sparse=gradient":                      "goes with sparse=model, got sparse=gradient",
-			"filter=dvf:0.1 sparse=model fold=sum-changes":        "fold=sum-changes does not go with filter=dvf:0.1",
+			"filter=dvf:0.1 fold=sum-changes":                     "goes with sparse=model, got sparse=false",
+			"filter=dvf:0.1 sparse=model fold=sum-changes":        "Take graph=shards with sparse=model",
 			"filter=dfv:0.1 sparse=model":                         `Did you mean "dvf"?`,
 			"filter=dvf:0.1 sparse=model graph=shards":            "goes with fold=sum-changes or mean-changes",
 			"filter=top:1% sparse=model fold=mean graph=shards:1": "goes with fold=sum-changes or mean-changes",

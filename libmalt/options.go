@@ -193,10 +193,10 @@ func (m mode) checkFold(old mode, of takers) error {
 		return refused("consistency=bsp on "+graph, "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike, or graph=all.")
 	case m.Rule.Kind == rule.NotifyAck:
 		return refused("consistency="+m.Rule.String(), "there no update is overwritten, so sum loses nothing either", "Take consistency=bsp, ssp:2 or async, or fold=sum.")
-	case m.filter.Kind != filter.None:
-		return refused("filter="+m.filter.String(), "a total of changes is sent as a whole", "Leave filter out, or take fold=mean with sparse=model.")
-	case m.sparse != codec.Dense:
-		return refused("sparse="+m.sparse.String(), "a total of changes is sent as a whole", "Leave sparse out, or take fold=mean or sum.")
+	case m.sparse != codec.Dense && m.Graph.Keepers() == 0:
+		return refused("sparse="+m.sparse.String()+" on "+graph, "there a total of changes is sent as a whole", "Take graph=shards with sparse=model, or leave sparse out.")
+	case m.sparse == codec.Gradient:
+		return refused("sparse=gradient", "what is pushed is what has changed in a model", "Take sparse=model.")
 	case m.startOwn:
 		return refused("start=own", "changes are added to values that are the same on all ranks", "Take start=same.")
 	}

@@ -45,7 +45,11 @@ var engines = []struct {
 	}},
 	{inShards, func(v *Vector, o core.Object, bytes int) (core.Carrier, error) {
 		m := v.mode.Load()
-		return shards.New(o, m.Graph, m.fold, bytes)
+		row := v.rows
+		if m.sparse == codec.Dense {
+			row = spvec.Shape{}
+		}
+		return shards.New(o, m.Graph, m.fold, bytes, row, m.filter)
 	}},
 	{func(v *Vector) bool { return v.keyed }, func(v *Vector, _ core.Object, _ int) (core.Carrier, error) {
 		return keyed(v, v.rows, v.ids)

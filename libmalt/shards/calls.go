@@ -120,10 +120,12 @@ func (e *Engine) Gathered() (ranks int, age uint64)           { return e.news, e
 func (e *Engine) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }
 func (e *Engine) Writers(late []int) []int                    { return late }
 
-// Moved is the bytes of the part that a rank keeps.
+// Moved is the bytes of the last push to a rank that keeps a part.
 func (e *Engine) Moved(rank int) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if rank < len(e.shards) && rank != e.o.Rank() {
-		return e.shards[rank].bytes()
+		return e.shards[rank].moved
 	}
 	return 0
 }

@@ -28,6 +28,7 @@ type reach struct{ clock, scatters uint64 }
 type part struct {
 	has    []reach // by rank: up to where its changes are in the sum; at a worker, in its view of it
 	pushed uint64  // at a worker: the clock of the last push
+	late   bool    // at a worker: there was more to push while that was on its way
 
 	// Where this rank publishes it, be it the keeper or a worker that passes its view on:
 	passes bool
@@ -66,7 +67,11 @@ func (c *Core) toPush(q int) (push, more bool) {
 	return c.own.clock > p.pushed && there, c.own.clock > p.pushed && !there
 }
 
+// waits says that the push which is due waits for the last one.
+func (c *Core) waits(q int) { c.parts[q].late = true }
+
 func (c *Core) pushed(q int) error {
+	c.parts[q].late = false
 	if q == c.rank {
 		c.more(q, c.own.clock)
 		return c.add(q, c.own)
@@ -135,6 +140,16 @@ func (c *Core) published(q int) {
 	p := &c.parts[q]
 	copy(p.sent, p.has)
 	p.hurry = false
+}
+
+// newest is the clock of the changes in part q: that of the rank which has come farthest.
+func (c *Core) newest(q int) (clock uint64) {
+	for _, at := range c.parts[q].has {
+		if at.clock != closed {
+			clock = max(clock, at.clock)
+		}
+	}
+	return clock
 }
 
 // late appends to list the other ranks that are present and have not come to clock in every part.
@@ -206,6 +221,6 @@ func (c *Core) renew(clock uint64) {
 			p.has[r].scatters = 0
 		}
 		copy(p.sent, p.has)
-		p.pushed, p.hurry = clock, false
+		p.pushed, p.late, p.hurry = clock, false, false
 	}
 }

@@ -103,14 +103,14 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	}
 	for q := range a.c.parts {
 		switch push, more := a.c.toPush(q); {
-		case push:
+		case push && q == a.c.rank:
 			told(a.c.pushed(q))
-			if q == a.c.rank {
-				fmt.Fprintf(to, "adds its own changes up to %s\n", clocks(a.c.own))
-			} else {
-				fmt.Fprintf(to, "pushes to %d up to %s\n", q, clocks(a.c.own))
-			}
+			fmt.Fprintf(to, "adds its own changes up to %s\n", clocks(a.c.own))
+		case push:
+			fmt.Fprintf(to, "pushes to %d up to %s%s\n", q, clocks(a.c.own), map[bool]string{true: ", late"}[a.c.parts[q].late])
+			told(a.c.pushed(q))
 		case more:
+			a.c.waits(q)
 			fmt.Fprintf(to, "tells %d of more up to %s\n", q, clocks(a.c.own))
 		}
 		if a.c.due(q, a.present) {

@@ -20,6 +20,12 @@
 // and each worker that has others below it publishes its view, as it is, whenever it takes a new
 // one. Pushes go to the keeper at once. Another part has another tree (graphs.Above).
 //
+// With sparse=model a push has only the rows that have changed, and a sum the rows that one of its readers
+// has not taken, in the values in which they were sent. So a newer sum can replace one that nobody has
+// read, and the readers copy what they take and acknowledge it. A filter holds back rows that have
+// changed little: a worker's stay with what has not been pushed, a keeper's are the difference between
+// the sum and what its readers know. Nothing is held back of the last push of a rank that closes the vector.
+//
 // The goroutine of package progress does all this for keepers and workers while their loops
 // compute. A rank that closes the vector pushes its last changes at a clock that nobody waits for;
 // a rank that publishes a sum goes on until all have closed it, or it leaves the job, which waits
@@ -28,7 +34,7 @@
 // # Files
 //
 // core.go decides, as a value without data, transport and time. engine.go has the memory and the
-// boxes, pass.go moves the bytes, and calls.go has scatters and gathers.
+// boxes, pass.go moves the bytes, rows.go those of some rows, and calls.go has scatters and gathers.
 //
 // # Caveats
 //

@@ -8,8 +8,10 @@ import (
 	"sync"
 
 	"malt/graphs"
+	"malt/libmalt/filter"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -26,6 +28,7 @@ type Engine struct {
 	shards []shard       // by part
 	via    []int         // ranks from which this one has the sums, at once or through others
 	sum    []byte        // of the part that this rank keeps: the values and all changes
+	rows   *rows         // nil: a message has all of a part
 	from   int           // the rank that has brought NaN or infinity into it, as of Brought
 	era    uint64        // call that began it: only what is of the same one counts
 	used   bool          // all ranks have made it
@@ -48,6 +51,8 @@ type shard struct {
 	below  []int
 	in     []inbox // at the keeper of the pushes, at a worker of the sum
 	way    []byte  // at a worker: what was pushed last, in the outbox, until it is in the view
+	moved  int     // at a worker: the bytes of the last push
+	rows   partRows
 }
 
 type inbox struct {
@@ -61,9 +66,10 @@ var _ core.Engine = (*Engine)(nil)
 // lineBytes is what parts are cut at: two ranks do not write to the same cache line.
 const lineBytes = 64
 
-// New is for a vector of this length on g, with op, a fold of changes.
-func New(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) (*Engine, error) {
-	e := newEngine(o, g, bytes)
+// New is for a vector of this length on g, with op, a fold of changes. Where its rows have a shape, only those
+// that have changed are sent, and that f lets through.
+func New(o core.Object, g *graphs.Graph, op reduce.Op, bytes int, row spvec.Shape, f filter.Filter) (*Engine, error) {
+	e := newEngine(o, g, bytes, row, f)
 	mapped, err := o.Transport().Map(e.memory())
 	if err != nil {
 		return nil, err
@@ -80,14 +86,24 @@ func New(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) (*Engine, erro
 	return e, nil
 }
 
-func newEngine(o core.Object, g *graphs.Graph, bytes int) *Engine {
+func newEngine(o core.Object, g *graphs.Graph, bytes int, row spvec.Shape, f filter.Filter) *Engine {
 	e := &Engine{o: o, ranks: core.NewPresence(o.Size()), edges: make([]core.Edge, o.Size())}
-	lines := max(1, (bytes+lineBytes-1)/lineBytes)
-	keepers := min(g.Keepers(), lines) // nobody keeps nothing
+	cut := lineBytes
+	if row.Elem > 0 {
+		e.rows, cut = &rows{filter: f}, row.RowBytes()
+		for cut%lineBytes != 0 {
+			cut += row.RowBytes()
+		}
+	}
+	pieces := max(1, (bytes+cut-1)/cut)
+	keepers := min(g.Keepers(), pieces) // nobody keeps nothing
 	passes := make([]bool, keepers)
 	for q := range keepers {
 		above := g.Above(q)
-		s := shard{lo: lines * q / keepers * lineBytes, hi: min(lines*(q+1)/keepers*lineBytes, bytes), above: above[o.Rank()]}
+		s := shard{lo: pieces * q / keepers * cut, hi: min(pieces*(q+1)/keepers*cut, bytes), above: above[o.Rank()]}
+		if s.moved = s.bytes(); e.rows != nil {
+			s.rows.shape = spvec.Shape{Rows: s.bytes() / row.RowBytes(), Width: row.Width, Elem: row.Elem}
+		}
 		for r, from := range above {
 			if from == o.Rank() {
 				s.below = append(s.below, r)
@@ -107,8 +123,12 @@ func newEngine(o core.Object, g *graphs.Graph, bytes int) *Engine {
 
 // memory is how much lay takes.
 func (e *Engine) memory() int {
-	n := reduce.TotalsBytes(e.o.Runs()) + e.shards[len(e.shards)-1].hi
-	if e.keeps() {
+	all := e.shards[len(e.shards)-1].hi
+	n := reduce.TotalsBytes(e.o.Runs()) + all
+	switch {
+	case e.rows != nil:
+		n += 2 * all
+	case e.keeps():
 		n += e.own().bytes()
 	}
 	return n
@@ -119,6 +139,12 @@ func (e *Engine) lay(mapped []byte, op reduce.Op) {
 	totals, all := reduce.TotalsBytes(e.o.Runs()), e.shards[len(e.shards)-1].hi
 	e.totals = reduce.NewTotals(e.o.Runs(), op, e.o.Size(), mapped[:totals], core.BlockBytes)
 	e.totals.Last, e.sum = mapped[totals:][:all], mapped[totals+all:]
+	if e.rows != nil {
+		e.rows.seen, e.rows.sent = e.sum[:all], e.sum[all:]
+		if e.sum = nil; e.keeps() {
+			e.sum = e.rows.seen[e.own().lo:e.own().hi]
+		}
+	}
 }
 
 // keeps tells whether this rank keeps a part: its own.
@@ -141,10 +167,15 @@ func (e *Engine) others() (list []int) {
 const reachBytes = 16
 
 // Specs of the boxes of a part: of a push, and of the sum, behind which is what is in it.
-func (s *shard) pushSpec() rdma.Spec { return rdma.Spec{Bytes: s.bytes(), About: "changes of a part"} }
-func (e *Engine) sumSpec(q int) rdma.Spec {
-	return rdma.Spec{Bytes: e.shards[q].bytes() + reachBytes*e.o.Size(), About: "the sum of a part"}
+func (e *Engine) pushSpec(q int) rdma.Spec {
+	return rdma.Spec{Bytes: e.shards[q].bytes(), About: "changes of a part", Partial: e.rows != nil}
 }
+
+func (e *Engine) sumSpec(q int) rdma.Spec {
+	return rdma.Spec{Bytes: e.shards[q].bytes() + e.reachesBytes(), About: "the sum of a part", Partial: e.rows != nil}
+}
+
+func (e *Engine) reachesBytes() int { return reachBytes * e.o.Size() }
 
 func (e *Engine) boxName(q int, what string) string {
 	return e.o.BoxName() + "/" + what + strconv.Itoa(q)
@@ -157,7 +188,7 @@ func (e *Engine) boxes(publish func(q int, what string, spec rdma.Spec, readers 
 	for q := range e.shards {
 		s := &e.shards[q]
 		if q != e.o.Rank() {
-			if s.push, err = publish(q, "push", s.pushSpec(), []int{q}); err != nil {
+			if s.push, err = publish(q, "push", e.pushSpec(q), []int{q}); err != nil {
 				return err
 			}
 		}
@@ -182,7 +213,7 @@ func (e *Engine) Join(ctx context.Context) error {
 		}
 		what, spec, from := "sum", e.sumSpec(q), []int{s.above}
 		if q == e.o.Rank() {
-			what, spec, from = "push", s.pushSpec(), e.others()
+			what, spec, from = "push", e.pushSpec(q), e.others()
 		}
 		ins, err := e.sub.Subscribe(ctx, e.boxName(q, what), spec, from)
 		if err != nil {

@@ -4,8 +4,10 @@ package shards
 
 import (
 	"malt/graphs"
+	"malt/libmalt/filter"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -13,8 +15,8 @@ import (
 // steps depend on. No goroutine runs: its calls take and send.
 
 // Explored is an engine without boxes.
-func Explored(o core.Object, g *graphs.Graph, op reduce.Op, bytes int) *Engine {
-	e := newEngine(o, g, bytes)
+func Explored(o core.Object, g *graphs.Graph, op reduce.Op, bytes int, row spvec.Shape, f filter.Filter) *Engine {
+	e := newEngine(o, g, bytes, row, f)
 	e.lay(make([]byte, e.memory()), op)
 	return e
 }
@@ -34,9 +36,12 @@ func (e *Engine) Hear(q int, in rdma.Inbox) {
 // State is what its steps depend on.
 func (e *Engine) State() []any {
 	state := []any{e.core.own, e.core.gathered, e.era, e.used, e.age, e.sum, e.totals.Start, e.totals.Sum, e.totals.Shadow, e.totals.Last}
+	if e.rows != nil {
+		state = append(state, e.rows.seen, e.rows.sent)
+	}
 	for q := range e.shards {
 		s := &e.shards[q]
-		state = append(state, e.core.parts[q], s.push, s.sum, s.way)
+		state = append(state, e.core.parts[q], s.push, s.sum, s.way, s.rows.seq, s.rows.ledger)
 		for i := range s.in {
 			b := &s.in[i]
 			state = append(state, b.Inbox, b.has, b.held.Seq, b.held.Tag)

@@ -6,6 +6,7 @@ import (
 	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
+	"malt/libmalt/spvec"
 	"malt/rdma"
 )
 
@@ -21,12 +22,16 @@ func (e *Engine) Settled(summed []int) {
 	clear(e.totals.Last)
 	e.era, e.used = e.o.Calls(), true
 	e.core.renew(e.o.Clock())
-	if e.from = reduce.None; e.keeps() {
+	e.from = reduce.None
+	if e.rows != nil {
+		e.renewRows()
+	} else if e.keeps() {
 		reduce.Copy(e.sum, e.o.Array()[e.own().lo:])
 	}
 	for q := range e.shards {
 		s := &e.shards[q]
 		s.way = nil
+		s.rows.ledger.Clear()
 		for i := range s.in {
 			if b := &s.in[i]; b.has && b.held.Tag == e.era { // its sender was faster
 				e.take(q, b)
@@ -74,7 +79,7 @@ func (e *Engine) pass() (took bool) {
 func (e *Engine) fail(err error) { e.failed = core.FirstOf(e.failed, err) }
 
 // take takes what has come for part q: the changes of a push are added to the sum, and its slot is
-// free again; of the sum, which stays where it is, what is in it is looked at.
+// free again; of the sum, which stays where it is unless it is in rows, what is in it is looked at.
 func (e *Engine) take(q int, b *inbox) {
 	s, u := &e.shards[q], b.held
 	if u.Tag > e.era {
@@ -82,33 +87,56 @@ func (e *Engine) take(q int, b *inbox) {
 	}
 	own := q == e.o.Rank()
 	if u.Tag == e.era {
-		want := e.sumSpec(q).Bytes
+		reaches := e.reachesBytes()
 		if own {
-			want = s.bytes()
+			reaches = 0
+		}
+		values, err := e.values(s, u, reaches)
+		if err != nil {
+			e.fail(say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %v", e.o.Called("gather"), b.From(), err))
+			return
 		}
 		switch {
-		case len(u.Data) != want:
-			e.fail(say.Errorf(rdma.ErrCorrupt, "%s: rank %d sent %d bytes, expected %d", e.o.Called("gather"), b.From(), len(u.Data), want))
-			return
 		case own:
 			e.fail(e.core.add(b.From(), reach{u.Clock, u.Age}))
-			e.add(u.Data, b.From())
+			if e.rows != nil {
+				e.addRows(b.From())
+			} else {
+				e.add(values, b.From())
+			}
 		default:
 			e.reach = e.reach[:0]
-			for at := u.Data[s.bytes():]; len(at) > 0; at = at[reachBytes:] {
+			for at := u.Data[len(values):]; len(at) > 0; at = at[reachBytes:] {
 				e.reach = append(e.reach, reach{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])})
 			}
-			e.fail(e.core.take(q, e.reach))
+			if e.fail(e.core.take(q, e.reach)); e.rows != nil {
+				e.takeRows(s, values)
+			}
 		}
-		e.edges[b.From()].Fold(int64(e.o.Clock()-min(e.o.Clock(), u.Clock)), s.bytes())
+		e.edges[b.From()].Fold(int64(e.o.Clock()-min(e.o.Clock(), u.Clock)), len(values))
 	}
-	switch {
-	case own:
+	if own || e.rows != nil {
 		b.Release(u.Seq)
 		b.held, b.has = rdma.Update{}, false
-	case e.core.seen(q):
+	}
+	if !own && e.core.seen(q) && s.way != nil {
+		if e.rows != nil {
+			clear(s.way)
+		}
 		s.way = nil
 	}
+}
+
+// values are those of a message of a part, behind which there are so many bytes of what is in the sum.
+func (e *Engine) values(s *shard, u rdma.Update, reaches int) ([]byte, error) {
+	values := u.Data[:max(0, len(u.Data)-reaches)]
+	switch {
+	case len(u.Data) < reaches, e.rows == nil && len(values) != s.bytes():
+		return nil, say.Errorf(rdma.ErrCorrupt, "%d bytes, expected %d", len(u.Data), s.bytes()+reaches)
+	case e.rows != nil:
+		return values, e.rows.update[0].Decode(spvec.Kind(u.Kind), values, s.rows.shape, 1, 0)
+	}
+	return values, nil
 }
 
 // add adds changes of a rank to the sum. NaN stays in it.
@@ -127,13 +155,16 @@ func (e *Engine) send(q int) {
 	switch {
 	case more:
 		e.fail(s.push.Advance(e.core.own.clock))
+		if e.rows != nil && e.rows.filter.Asks() {
+			e.core.waits(q)
+		}
 	case push && own:
 		e.add(last, e.o.Rank())
+		clear(last)
 	case push:
 		e.fail(e.push(q, last))
 	}
 	if push {
-		clear(last)
 		e.fail(e.core.pushed(q))
 	}
 	if e.core.due(q, e.ranks.Of) {
@@ -142,16 +173,24 @@ func (e *Engine) send(q int) {
 	}
 }
 
-// push pushes changes to part q.
+// push pushes changes to part q, and clears them.
 func (e *Engine) push(q int, changes []byte) error {
 	s := &e.shards[q]
 	slot, err := s.push.Begin()
 	if err != nil {
 		return err
 	}
-	n := reduce.Copy(slot, changes)
-	s.way = slot[:n]
-	return e.commit(s.push, n, s, []int{q}, e.core.own)
+	var kind spvec.Kind
+	if e.rows != nil {
+		s.moved, kind, err = e.pushRows(q, slot, changes)
+	} else {
+		s.way = slot[:reduce.Copy(slot, changes)]
+		clear(changes)
+	}
+	if err != nil {
+		return err
+	}
+	return e.commit(s.push, s.moved, s.moved, []int{q}, e.core.own, kind)
 }
 
 // publish publishes the sum of part q, and what is in it: its keeper as it has it, another rank as it
@@ -162,22 +201,32 @@ func (e *Engine) publish(q int) error {
 	if err != nil {
 		return err
 	}
-	n := reduce.Copy(slot, e.view(q))
+	var n int
+	var kind spvec.Kind
+	if e.rows != nil {
+		n, kind, err = e.sumRows(q, slot)
+	} else {
+		n = reduce.Copy(slot, e.view(q))
+	}
+	if err != nil {
+		return err
+	}
+	values := n
 	for _, has := range e.core.parts[q].has {
 		binary.LittleEndian.PutUint64(slot[n:], has.clock)
 		binary.LittleEndian.PutUint64(slot[n+8:], has.scatters)
 		n += reachBytes
 	}
-	return e.commit(s.sum, n, s, s.below, reach{clock: e.o.Clock()})
+	return e.commit(s.sum, n, values, s.below, reach{clock: e.o.Clock()}, kind)
 }
 
-// commit sends what has been put into a slot: n bytes, of which those of the part are counted.
-func (e *Engine) commit(out rdma.Outbox, n int, s *shard, readers []int, at reach) error {
+// commit sends what has been put into a slot: n bytes, of which the values are counted.
+func (e *Engine) commit(out rdma.Outbox, n, values int, readers []int, at reach, kind spvec.Kind) error {
 	for _, r := range readers {
 		e.edges[r].SentMessages++
-		e.edges[r].SentBytes += uint64(s.bytes())
+		e.edges[r].SentBytes += uint64(values)
 	}
-	return out.Commit(n, rdma.Stamp{Clock: at.clock, Age: at.scatters, Tag: e.era}, nil)
+	return out.Commit(n, rdma.Stamp{Clock: at.clock, Age: at.scatters, Tag: e.era, Kind: uint16(kind)}, nil)
 }
 
 // view is the sum of part q as this rank has it: before the first one of an era the values with
@@ -186,6 +235,9 @@ func (e *Engine) view(q int) []byte {
 	s := &e.shards[q]
 	if q == e.o.Rank() {
 		return e.sum
+	}
+	if e.rows != nil {
+		return e.rows.seen[s.lo:s.hi]
 	}
 	if b := &s.in[0]; b.has && b.held.Tag == e.era {
 		return b.held.Data[:s.bytes()]

@@ -39,6 +39,8 @@ __all__ = [
 GraphName: TypeAlias = Literal[
     "all", "ring", "chord", "halton", "halton-paper", "hypercube", "star", "butterfly",
     "shards", "shards:1", "shards:2", "shards:3", "shards:4", "one-peer",
+    "shards:1/2", "shards:1/3", "shards:1/4", "shards:2/2", "shards:2/3", "shards:2/4",
+    "shards:3/2", "shards:3/3", "shards:3/4", "shards:4/2", "shards:4/3", "shards:4/4",
     "random:1", "random:2", "random:3", "random:4", "random:5", "random:6", "random:7", "random:8",
     "random:9", "random:10", "random:11", "random:12", "random:13", "random:14", "random:15", "random:16",
 ]  # fmt: skip

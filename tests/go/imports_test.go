@@ -64,7 +64,7 @@ libmalt/progress       rdma
 libmalt/codec          internal/say rdma libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/filter         internal/say libmalt/spvec
 libmalt/butterfly      graphs internal/say rdma libmalt/internal/core libmalt/reduce
-libmalt/shards         graphs internal/say rdma libmalt/internal/core libmalt/reduce
+libmalt/shards         graphs internal/say rdma libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/rows           graphs internal/say rdma libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/route/shared   rdma libmalt/internal/core libmalt/reduce
 libmalt/route/hosts    internal/say rdma libmalt/exchange libmalt/internal/core libmalt/reduce

@@ -116,9 +116,9 @@ var ofShards = []mutation{
 	},
 	{
 		line:   "shards: what has been pushed is pushed again",
-		in:     "libmalt/shards.Engine.send",
-		old:    "clear($last)",
-		new:    "clear(last[:0])",
+		in:     "libmalt/shards.Engine.push",
+		old:    "clear($changes)",
+		new:    "clear(changes[:0])",
 		caught: "TestExploreShards/two_ranks", pkg: "libmalt", how: "times, after",
 	},
 	{

@@ -19,7 +19,9 @@ from malt.typing import GraphName
 if TYPE_CHECKING:
     from malt import Graph
 
-NAMES = tuple(name for name in get_args(GraphName) if name == "random:2" or not name.startswith("random"))
+NAMES = tuple(
+    name for name in get_args(GraphName) if name == "random:2" or not ("/" in name or name.startswith("random"))
+)
 
 FORMATS = ("text", "dot", "json", "svg", "png", "pdf")
 

@@ -95,7 +95,8 @@ class Vector(Exchange, Generic[Element]):
         started with), whether the loop or a fold changed them. Each receiver gets each
         value of a row once, even if updates are overwritten. A fold combines, row by row,
         the rank's own values with those of the updates that contain the row; other rows
-        keep their values.
+        keep their values. On ``shards``: push the rows that have changed, and publish the
+        rows that one of the readers lacks.
         ``"gradient"``: send the rows that are not zero. A missing row counts as zero, so the
         result is the same as with dense gradients. If sending all rows takes fewer bytes,
         all are sent.
