@@ -6,10 +6,12 @@ import argparse
 import sys
 
 from . import __doc__ as about
-from . import counted, filters, flow, sparse
+from . import counted, filters, flow, learnt, slack, sparse
 from .shown import NotShownError, Program, Shown, claims, keep, kept
 
-PROGRAMS: dict[str, Program] = {**counted.PROGRAMS, **sparse.PROGRAMS, **filters.PROGRAMS, **flow.PROGRAMS}
+PROGRAMS: dict[str, Program] = {
+    id: program for part in (counted, sparse, filters, flow, slack, learnt) for id, program in part.PROGRAMS.items()
+}
 
 
 def listed() -> str:

@@ -1,13 +1,10 @@
 """Workers that push to rank 0, which publishes the sum, with filters as in Parameter Flow: ``filters.py`` runs them.
 
-PYTHONPATH=examples malt run -n 5 examples/evidence/filtered.py dvf:0.1 --out found.json
+PYTHONPATH=examples malt run -n 5 examples/evidence/filtered.py trained '{"filters": ["", "dvf:0.1"]}' found.json
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ from numpy.typing import NDArray
 
 import malt
 import texts
+from evidence.job import be
 
 LAMBDA, RATE, BATCH = 1e-4, 400, 100  # the rate is the best of 200, 400 and 800 without a filter
 
@@ -91,19 +89,11 @@ def train(data: Texts, held: str, consistency: str, passes: int) -> dict[str, An
     return {"filter": held, "loss": float(loss), "up": moved[0], "down": moved[1]}
 
 
-def main() -> None:
-    """Be a rank."""
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ask.add_argument("filters", nargs="*", help="besides none")
-    ask.add_argument("--consistency", default="ssp:0")
-    ask.add_argument("--passes", type=int, default=10)
-    ask.add_argument("--out", type=Path, required=True)
-    opt = ask.parse_args()
+def trained(filters: list[str], consistency: str = "ssp:0", passes: int = 10) -> list[dict[str, Any]]:
+    """Train with each of the filters."""
     data = Texts("train")
-    found = [train(data, held, opt.consistency, opt.passes) for held in ("", *opt.filters)]
-    if malt.rank() == 0:
-        opt.out.write_text(json.dumps(found))
+    return [train(data, held, consistency, passes) for held in filters]
 
 
 if __name__ == "__main__":
-    main()
+    be(trained)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .job import job
 from .shown import NotShownError, Program, Shown, Verdict
 
-HERE = Path(__file__).parent
 WORKERS = 4
 SAME = 1.001  # times the loss without a filter
 DVF = ("dvf:0.03", "dvf:0.1", "dvf:0.3", "dvf:1")
@@ -29,15 +25,8 @@ Found = dict[str, Any]
 @functools.cache
 def trained(consistency: str) -> tuple[Found, dict[str, Found]]:
     """Return a run without a filter, and one with each."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        job = [sys.executable, "-m", "malt", "run", "-n", str(WORKERS + 1), str(HERE / "filtered.py"), *DVF, *OTHERS]
-        python = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-        done = subprocess.run(
-            [*job, f"--consistency={consistency}", "--out", out.name], env=python, stdout=sys.stderr, check=False
-        )
-        if done.returncode:
-            raise NotShownError(f"the job ended with exit code {done.returncode}; its message stands above")
-        none, *others = json.loads(Path(out.name).read_text())
+    filters = ["", *DVF, *OTHERS]
+    none, *others = job(WORKERS + 1, "filtered.py", "trained", filters=filters, consistency=consistency)
     return none, {found["filter"]: found for found in others}
 
 

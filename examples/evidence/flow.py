@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from .job import job
 from .shown import Program, Shown
-from .sparse import job, median, ratio
+from .sparse import median, ratio
 
 
 def p6() -> Shown:
     """Compare trees with sending to all."""
-    times = job(10, "states", "--size=250000", "--turns=5", rate="50Mbit")["times"]
+    times = job(10, "ranks.py", "states", rate="50Mbit", size=250_000, turns=5)["times"]
     less = ratio(times, "direct", "trees")
     trees, direct = median(times["trees"]), median(times["direct"])
     ours = f"{less:.1f} times faster: a sum takes {trees} through shards:2/2, {direct} through shards:2"

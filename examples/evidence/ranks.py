@@ -1,17 +1,14 @@
 """Ranks that time sparse allreduce, and trees, beside what takes their place: ``sparse.py`` and ``flow.py`` run them.
 
-PYTHONPATH=examples malt sim --hosts 8 --rate 1Gbit examples/evidence/ranks.py sums --out found.json
+PYTHONPATH=examples malt sim --hosts 8 --rate 1Gbit examples/evidence/ranks.py sums '{"turns": 5}' found.json
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 
 import malt
 import pagerank
+from evidence.job import be
 
 ITERATIONS = 10
 
@@ -40,7 +38,7 @@ def in_turns(calls: dict[str, Callable[[], object]], turns: int) -> Times:
     return {name: [times[name] for times in rounds[1:]] for name in calls}
 
 
-def sums(size: int, density: float, turns: int) -> Found:
+def sums(turns: int, size: int = 1_000_000, density: float = 0.03) -> Found:
     """Sum arrays of `size` float32, of which each rank has a part that is drawn at random, and wants the same part."""
     n = round(density * size)
     ids = np.sort(np.random.default_rng(malt.rank()).choice(size, n, replace=False))
@@ -134,7 +132,7 @@ def serial(links: pagerank.Links, count: int) -> NDArray[np.float64]:
     return scores
 
 
-def states(size: int, keepers: int, fanout: int, seconds: float, turns: int) -> Found:
+def states(turns: int, size: int, keepers: int = 2, fanout: int = 2, seconds: float = 10) -> Found:
     """Find how long a sum takes to the ranks that keep no part, from the first ones, which change it all the time."""
 
     def spent(graph: malt.Graph) -> float:
@@ -157,26 +155,5 @@ def states(size: int, keepers: int, fanout: int, seconds: float, turns: int) -> 
     return {"times": {name: [times[name] for times in rounds] for name in calls}}
 
 
-def main() -> None:
-    """Be a rank."""
-    ask = argparse.ArgumentParser(description=__doc__)
-    ask.add_argument("what", choices=["sums", "pages", "states"])
-    ask.add_argument("--size", type=int, default=1_000_000)
-    ask.add_argument("--density", type=float, default=0.03)
-    ask.add_argument("--keepers", type=int, default=2)
-    ask.add_argument("--fanout", type=int, default=2)
-    ask.add_argument("--seconds", type=float, default=10)
-    ask.add_argument("--turns", type=int, default=5)
-    ask.add_argument("--out", type=Path)
-    opt = ask.parse_args()
-    found = {
-        "sums": lambda: sums(opt.size, opt.density, opt.turns),
-        "pages": lambda: pages(opt.turns),
-        "states": lambda: states(opt.size, opt.keepers, opt.fanout, opt.seconds, opt.turns),
-    }[opt.what]()
-    if malt.rank() == 0:
-        opt.out.write_text(json.dumps(found))
-
-
 if __name__ == "__main__":
-    main()
+    be(sums, pages, states)

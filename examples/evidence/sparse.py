@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
-from .shown import NotShownError, Program, Shown
+from .job import job
+from .shown import Program, Shown
 
-HERE = Path(__file__).parent
 HOSTS = 8
 RATE = "1Gbit"
 
 Times = dict[str, list[float]]
-
-
-def job(hosts: int, *arguments: str, rate: str = RATE) -> dict[str, Any]:
-    """Run the ranks, one on each host, and return what rank 0 has found."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        sim = [sys.executable, "-m", "malt", "sim", "--hosts", str(hosts), "--rate", rate]
-        python = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-        done = subprocess.run([*sim, HERE / "ranks.py", *arguments, "--out", out.name], env=python, check=False)
-        if done.returncode:
-            raise NotShownError(f"the job ended with exit code {done.returncode}; its message stands above")
-        found: dict[str, Any] = json.loads(Path(out.name).read_text())
-        return found
 
 
 def median(times: list[float]) -> str:
@@ -45,7 +28,7 @@ def ratio(times: Times, slow: str, quick: str) -> float:
 
 def a1() -> Shown:
     """Time sums of density .03."""
-    found = job(HOSTS, "sums", "--turns=11")
+    found = job(HOSTS, "ranks.py", "sums", rate=RATE, turns=11)
     times, sent = found["times"], found["bytes"]
     more = {name: ratio(times, name, "rows") for name in ("sync", "allreduce", "allgather")}
     ours = (
@@ -60,7 +43,7 @@ def a1() -> Shown:
 
 def a2() -> Shown:
     """Time PageRank."""
-    found = job(HOSTS, "pages", "--turns=5")
+    found = job(HOSTS, "ranks.py", "pages", rate=RATE, turns=5)
     times = found["times"]
     less = {name: ratio(times, name, "rows") for name in ("sync", "allreduce")}
     sent = found["bytes"]
@@ -79,7 +62,7 @@ def a12() -> Shown:
     """Find the share of communication."""
     shares = []
     for hosts in (2, 4, 8):
-        times = job(hosts, "pages", "--turns=5")["times"]
+        times = job(hosts, "ranks.py", "pages", rate=RATE, turns=5)["times"]
         shares.append(f"{statistics.median(times['rows']) / statistics.median(times['all']):.0%} of {hosts}")
     how = f"net: {data()}, PageRank at {RATE}, with the making of the vectors; all hosts share this machine's cores"
     return Shown("up to 80 % of 64", ", ".join(shares), how, "in part")

@@ -102,23 +102,32 @@ func union(sets []set) set {
 	}
 	half := len(sets) / 2
 	a, b := union(sets[:half]), union(sets[half:])
-	var u set
-	for len(a.ids) > 0 && len(b.ids) > 0 {
-		low := min(a.ids[0], b.ids[0])
-		u.ids = append(u.ids, low)
-		n := uint64(0)
-		for _, s := range []*set{&a, &b} {
-			if s.ids[0] == low {
-				if s.counts != nil {
-					n += s.counts[0]
-				}
-				*s = s.cut(1, len(s.ids))
+	counted := a.counts != nil
+	u := set{ids: make([]uint64, 0, len(a.ids)+len(b.ids))}
+	if counted {
+		u.counts = make([]uint64, 0, cap(u.ids))
+	}
+	i, j := 0, 0
+	for i < len(a.ids) && j < len(b.ids) {
+		x, y, n := a.ids[i], b.ids[j], uint64(0)
+		if x <= y {
+			if counted {
+				n = a.counts[i]
 			}
+			i++
 		}
-		if a.counts != nil {
+		if y <= x {
+			if counted {
+				n += b.counts[j]
+			}
+			j++
+		}
+		u.ids = append(u.ids, min(x, y))
+		if counted {
 			u.counts = append(u.counts, n)
 		}
 	}
+	a, b = a.cut(i, len(a.ids)), b.cut(j, len(b.ids))
 	u.ids = append(append(u.ids, a.ids...), b.ids...)
 	u.counts = append(append(u.counts, a.counts...), b.counts...)
 	return u

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from evidence import filters, sparse
+from evidence import slack
 from evidence.__main__ import PROGRAMS
+from evidence.job import job
 from evidence.shown import claims, kept
 
 ROOT = Path(__file__).parents[2]
@@ -48,52 +47,25 @@ def test_what_is_counted_is_what_is_kept(id: str) -> None:
     assert PROGRAMS[id]() == kept()[id]
 
 
-def test_filters_send_less_at_the_same_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALT_DATA", raising=False)
-    out = tmp_path / "found.json"
-    job = [sys.executable, "-m", "malt", "run", "-n", "3", "filtered.py", "dvf:0", "dvf:0.1", "dvf-l2:0.1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "examples")}
-    done = subprocess.run(
-        [*job, "--passes=1", f"--out={out}"],
-        cwd=Path(filters.__file__).parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    none, zero, dvf, length = json.loads(out.read_text())
+
+
+@pytest.mark.usefixtures("no_data")
+def test_filters_send_less_at_the_same_loss() -> None:
+    none, zero, dvf, length = job(3, "filtered.py", "trained", filters=["", "dvf:0", "dvf:0.1", "dvf-l2:0.1"], passes=1)
     assert zero == {**none, "filter": "dvf:0"}
     assert dvf["loss"] == pytest.approx(none["loss"], rel=0.05)
     assert length["up"] < dvf["up"] < none["up"] / 2
     assert length["down"] < dvf["down"] < none["down"] / 2
 
 
-@pytest.mark.parametrize("what", ["sums", "pages"])
-def test_ranks_find_the_same_by_rows(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_data")
+@pytest.mark.parametrize(("what", "given"), [("sums", {"size": 20_000}), ("pages", {})])
+def test_ranks_find_the_same_by_rows(what: str, given: dict[str, int]) -> None:
     """As by whole arrays: of sums the ranks compare themselves; bytes are as computed from the ids."""
-    monkeypatch.delenv("MALT_DATA", raising=False)
-    out = tmp_path / "found.json"
-    job = [
-        sys.executable,
-        "-m",
-        "malt",
-        "run",
-        "-n",
-        "4",
-        "ranks.py",
-        what,
-        "--turns=2",
-        f"--out={out}",
-        "--size=20000",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "examples")}
-    done = subprocess.run(
-        job, cwd=Path(sparse.__file__).parent, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(out.read_text())
+    found = job(4, "ranks.py", what, turns=2, **given)
     if what == "pages":
         assert found["apart"] < 1e-12
     else:
@@ -102,3 +74,29 @@ def test_ranks_find_the_same_by_rows(what: str, tmp_path: Path, monkeypatch: pyt
             gathered, rel=0.02
         )  # 2/4 of it is for ids, and 1/2 of those that are left stay
     assert all(len(times) == 2 for times in found["times"].values())
+
+
+SSP = {"fold": "mean-changes", "consistency": "ssp:2"}
+
+
+@pytest.mark.usefixtures("no_data")
+def test_changes_are_as_old_as_the_slack_and_learn_as_much() -> None:
+    runs = {"bsp": {}, "all": SSP, "shards": {**SSP, "graph": "shards"}}
+    ages = job(3, "paced.py", "ages", runs={"all": runs["all"]}, pace=0.001, steps=40)
+    assert ages["all"] <= 2
+    times = job(3, "paced.py", "calls", runs=runs, pace=0.001, steps=10, turns=2)
+    assert [len(times[name]) for name in runs] == [2, 2, 2]
+    found = job(3, "paced.py", "learn", runs=runs, passes=1, points=2)
+    steps = sum(found["bsp"]["updates"])
+    assert found["bsp"]["updates"] == [0, 0, steps]
+    for run in found.values():
+        assert sum(run["updates"]) == steps
+        assert len(run["curve"]) >= 2
+        assert run["loss"] == pytest.approx(found["bsp"]["loss"], rel=0.1)
+
+
+def test_a_rank_that_never_waits_is_as_old_as_the_slowest() -> None:
+    (in_step, time, ages), (inside, less, older) = slack.virtual(8, 100, 0), slack.virtual(8, 100, 100)
+    assert inside == 0 < in_step
+    assert less < time
+    assert ages.max() == 0 < older.max()
