@@ -150,7 +150,7 @@ def rank(number: int, size: int) -> RankFacts:
         "rank": number, "host": "h", "fate": "", "died": None, "seconds": 10.0, "compute": 6.0, "starved": 0.0,
         "wait": 3.0, "exchange": 1.0, "waited": {str((number + 1) % size): 3.0},
         "sent": {str((number + 1) % size): 10**9},
-        "ages": {str(age): 5 for age in range(-100, 100)}, "calls": {}, "syncs": 9, "lost": 0,
+        "ages": {str(age): 5 for age in range(-100, 100)}, "syncs": 9, "lost": 0,
     }  # fmt: skip
 
 

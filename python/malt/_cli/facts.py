@@ -34,7 +34,6 @@ class RankFacts(TypedDict):
     waited: dict[str, float]
     sent: dict[str, int]
     ages: dict[str, int]
-    calls: dict[str, list[float]]
     syncs: int
     lost: int
 
@@ -110,7 +109,6 @@ def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]], ze
         "waited": {str(rank): seconds for rank, seconds in split.get("waited", {}).items()},
         "sent": {str(rank): count for rank, count in sorted(track.sent.items())} if track else {},
         "ages": {str(age): count for age, count in sorted(track.ages.items())} if track else {},
-        "calls": {text: list(spent) for text, spent in track.calls.items()} if track else {},
         "syncs": track.syncs if track else 0,
         "lost": track.lost if track else 0,
     }

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from malt._cli import looks
@@ -52,8 +52,6 @@ OFTEN = 0.2
 """The part of its time from which a rank's shorter waits have one."""
 
 name = Kind("malt top", "rank").name
-
-Jobs = Mapping[str, Sequence[seen.Rank]]
 
 
 def parser() -> Parser:
@@ -145,7 +143,7 @@ def _fit(lines: list[str]) -> list[str]:
     return [*lines[: height - 2], f"{len(lines) - height + 2} more lines: malt top --once prints all"]
 
 
-def _rates(rank: seen.Rank, before: Jobs) -> tuple[float, float, float]:
+def _rates(rank: seen.Rank, before: looks.Jobs) -> tuple[float, float, float]:
     """Return syncs, bytes and seconds of waiting per second since the last look."""
     for old in before.get(rank.job, ()):
         if old.key == rank.key and (took := rank.at - old.at) > 0:
@@ -165,7 +163,7 @@ def missing(ranks: Sequence[seen.Rank]) -> list[int]:
     return sorted({dead for rank in ranks for dead in rank.dead})
 
 
-def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]:
+def _facts(job: str, ranks: Sequence[seen.Rank], before: looks.Jobs) -> dict[str, Any]:
     rows = []
     for rank in ranks:
         syncs, sent, waits = _rates(rank, before)
@@ -183,7 +181,7 @@ def _facts(job: str, ranks: Sequence[seen.Rank], before: Jobs) -> dict[str, Any]
     }
 
 
-def _table(now: Jobs, before: Jobs, width: int) -> Iterator[str]:
+def _table(now: looks.Jobs, before: looks.Jobs, width: int) -> Iterator[str]:
     for job, ranks in now.items():
         yield title(job, ranks, width)
         for cause in causes(ranks, before):
@@ -220,7 +218,7 @@ def title(job: str, ranks: Sequence[seen.Rank], width: int) -> str:
     return f"job {job} on {where}: {first.size} rank{'s'[: first.size > 1]}{there}: {first.command}"[:width]
 
 
-def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
+def _row(rank: seen.Rank, before: looks.Jobs) -> tuple[str, ...]:
     syncs, sent, _ = _rates(rank, before)
     state = rank.state
     if rank.waits_for and state == "waiting":
@@ -240,7 +238,7 @@ def _row(rank: seen.Rank, before: Jobs) -> tuple[str, ...]:
     )
 
 
-def causes(ranks: Sequence[seen.Rank], before: Jobs) -> Iterator[str]:
+def causes(ranks: Sequence[seen.Rank], before: looks.Jobs) -> Iterator[str]:
     """Yield a sentence on each thing that keeps ranks from going on."""
     by_number = {rank.rank: rank for rank in ranks}
     if ranks[0].near and (gone := missing(ranks)):

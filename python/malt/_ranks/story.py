@@ -67,9 +67,8 @@ class Track:
         """The begin of its first event. All ranks have joined by then."""
         self.last = joined
         """The end of its last event."""
-        self.calls: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        """How many calls there were, and the seconds in them, by name."""
-        self.folding = 0.0
+        self.called = 0.0
+        """Seconds in calls, and in folds, which come after a call."""
         self.wait = 0.0
         self.waited: dict[int, float] = defaultdict(float)
         """Seconds in which a rank was among those waited for."""
@@ -89,25 +88,18 @@ class Track:
         """Events that were overwritten before they were read."""
         self._examples: float | None = None  # the last number that was logged
 
-    @property
-    def called(self) -> float:
-        """Seconds in calls, and in folds, which come after a call."""
-        return self.folding + sum(seconds for _, seconds in self.calls.values())
-
     def take(self, event: seen.Event) -> None:
         """Add an event to the sums."""
         end = event.begin + event.seconds
         self.first, self.last = min(self.first, event.begin), max(self.last, end)
         if event.kind == "call":
-            entry = self.calls[event.text]
-            entry[0] += 1
-            entry[1] += event.seconds
+            self.called += event.seconds
         elif event.kind == "wait":
             self.wait += event.seconds
             for rank in event.ranks:
                 self.waited[rank] += event.seconds
         elif event.kind == "fold":
-            self.folding += event.seconds
+            self.called += event.seconds
             self.ages.update(event.ages or [0] * len(event.ranks))
         elif event.kind == "send":
             self.syncs += 1
