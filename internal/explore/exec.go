@@ -22,6 +22,8 @@ type Exec struct {
 	looking *Thread // whose condition is looked at
 	kills   int
 
+	memory uint64 // hash of it, as of the last key
+
 	last      int // thread that had the last turn; -1: none
 	preempted int // times that it could have gone on
 
@@ -267,9 +269,9 @@ func (x *Exec) peek(c turn) (key uint64) {
 	for i, u := range x.threads {
 		statuses[i] = u.status
 	}
-	p := t.op.p // the word that may change
+	p, off := t.op.p, t.op.off // the word that may change
 	if c.what == drains {
-		p = t.stores[0].p
+		p, off = t.stores[0].p, t.stores[0].off
 	}
 	var word uint64
 	if p != nil {
@@ -286,11 +288,14 @@ func (x *Exec) peek(c turn) (key uint64) {
 		t.alt = int(c.alt)
 		x.perform(t)
 	}
-	key = mix(x.key(), 1)
-
-	if p != nil {
+	memory := x.memory
+	if p != nil && *p != word {
+		memory ^= x.part(off)
 		*p = word
+		memory ^= x.part(off)
 	}
+	key = mix(x.keyWith(memory), 1)
+
 	t.past, x.kills, t.stores = past, kills, stores
 	x.last, x.preempted = last, preempted
 	for i, u := range x.threads {
@@ -301,7 +306,25 @@ func (x *Exec) peek(c turn) (key uint64) {
 
 // key identifies the state.
 func (x *Exec) key() uint64 {
-	h := maphash.Bytes(seed, x.arena[:x.used])
+	x.memory = 0
+	for off := 0; off < x.used; off += partBytes {
+		x.memory ^= x.part(off)
+	}
+	return x.keyWith(x.memory)
+}
+
+// partBytes is the length of the parts whose hashes make that of shared memory, so that a
+// word that changes needs no more than one of them anew.
+const partBytes = 512
+
+// part is the hash of the part with an offset.
+func (x *Exec) part(off int) uint64 {
+	at := off / partBytes * partBytes
+	return mix(maphash.Bytes(seed, x.arena[at:min(at+partBytes, x.used)]), uint64(at))
+}
+
+// keyWith is the key, of shared memory with that hash.
+func (x *Exec) keyWith(h uint64) uint64 {
 	if x.opts.Preemptions > 0 {
 		h = mix(h, uint64(x.preempted*(maxThreads+1)+x.last))
 	}

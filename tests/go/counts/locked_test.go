@@ -96,7 +96,7 @@ func trace(t *testing.T, f []*fleet.Process, threads []int) (least []string) {
 		enters bool   // the kernel
 	}
 	known := map[uint64]instruction{}
-	const tooMany = 500_000 // for a call: it waits for a rank that was stopped while it slept elsewhere than in its own
+	const tooMany = 100_000 // for a call: it waits for a rank that was stopped while it slept elsewhere than in its own
 	for range calls {
 		passMark()
 		for i, p := range f[1:] {
