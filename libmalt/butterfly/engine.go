@@ -166,9 +166,7 @@ func (e *Engine) pass() (took bool) {
 		for j := range s.boxes {
 			b := &s.boxes[j]
 			u, ok, err := b.Next()
-			if err != nil {
-				e.fail(err)
-			}
+			e.fail(err)
 			if !ok || err != nil {
 				continue
 			}
@@ -185,11 +183,7 @@ func (e *Engine) pass() (took bool) {
 	return took || e.failed != nil
 }
 
-func (e *Engine) fail(err error) {
-	if e.failed == nil {
-		e.failed = err
-	}
-}
+func (e *Engine) fail(err error) { e.failed = core.FirstOf(e.failed, err) }
 
 // take takes what has come in stage i.
 func (e *Engine) take(i int, b *inbox) {
@@ -201,9 +195,7 @@ func (e *Engine) take(i int, b *inbox) {
 	for at := b.held.Data[e.bytes:]; len(at) > 0; at = at[reachBytes:] {
 		e.sum = append(e.sum, reach{binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:])})
 	}
-	if err := e.core.take(i, b.From(), e.sum); err != nil {
-		e.fail(err)
-	}
+	e.fail(e.core.take(i, b.From(), e.sum))
 	e.edges[b.From()].Fold(int64(e.o.Clock()-b.held.Clock), e.bytes)
 }
 
@@ -266,10 +258,9 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		if err := core.FirstOf(e.failed, e.ahead()); err != nil {
 			return false, err
 		}
-		e.ranks.Asked = nil
-		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.Of)
-		if e.ranks.Asked != nil || len(e.late) > 0 {
-			return false, e.ranks.Asked
+		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.OrDead)
+		if len(e.late) > 0 {
+			return false, e.ranks.Death(e.late)
 		}
 		start := time.Now()
 		e.o.Brought(e.totals.Apply(e.o.Array(), e.held(len(e.stages))), e.from)

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"slices"
+
 	"malt/internal/say"
 	"malt/rdma"
 )
@@ -160,12 +162,9 @@ func (x *Exchange) receive(o *other) error {
 // once.
 func (x *Exchange) Late(late []int) []int {
 	add := func(rank int) {
-		for _, r := range late {
-			if r == rank {
-				return
-			}
+		if !slices.Contains(late, rank) {
+			late = append(late, rank)
 		}
-		late = append(late, rank)
 	}
 	for _, o := range x.own {
 		for h := range o.from {

@@ -27,10 +27,9 @@ func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 		if err := core.FirstOf(e.failed, e.ahead(), e.kept()); err != nil {
 			return false, err
 		}
-		e.ranks.Asked = nil
-		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.Of)
-		if e.ranks.Asked != nil {
-			return false, e.lost(e.ranks.Asked)
+		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.OrDead)
+		if dead := e.ranks.Death(e.late); dead != nil {
+			return false, e.lost(dead)
 		}
 		if len(e.late) > 0 {
 			return false, nil

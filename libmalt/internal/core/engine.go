@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -104,8 +105,6 @@ func CountsNoMore(o Object, rank int) error {
 // Presence is which ranks an engine waits for. It looks before it takes updates: those that a rank
 // has sent before it went into a collective call are then taken, though nobody waits for that rank.
 type Presence struct {
-	Asked error // the death of a rank that Of was asked about
-
 	here []bool // by rank, and dead
 	dead []error
 }
@@ -125,9 +124,14 @@ func (p *Presence) Look(o Object) {
 
 // Of tells whether to wait for a rank: it takes part; or it is done, and its last changes have yet
 // to come here, with the clock of one that has closed the vector.
-func (p *Presence) Of(rank int) bool {
-	if p.dead[rank] != nil {
-		p.Asked = p.dead[rank]
+func (p *Presence) Of(rank int) bool { return p.here[rank] }
+
+// OrDead tells whether a rank would be waited for if it lived, and Death whether one of these does not.
+func (p *Presence) OrDead(rank int) bool { return p.here[rank] || p.dead[rank] != nil }
+
+func (p *Presence) Death(ranks []int) (dead error) {
+	for _, r := range ranks {
+		dead = cmp.Or(p.dead[r], dead)
 	}
-	return p.here[rank]
+	return dead
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -433,11 +434,4 @@ func (j *Job) Undecided(dead *rdma.PeerError) bool {
 }
 
 // FirstOf is the error worth telling when cleaning up may fail as well.
-func FirstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func FirstOf(errs ...error) error { return cmp.Or(errs...) }
