@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import os
 import random
 import re
 from collections import Counter, defaultdict
@@ -15,10 +16,11 @@ import pytest
 from launching import run, script
 
 from malt._cli import main
+from malt._cli.trace import left_out
 from malt._cli.verdict import Change, Split, Verdict, sentences, told, verdict
 from malt._ranks import seen, story
 from malt._ranks.rank import Outcome
-from malt._ranks.story import Curve, Story
+from malt._ranks.story import Collector, Curve, Story
 
 STEPS, SLEEP = 10, 0.2
 
@@ -140,6 +142,41 @@ def test_events_that_were_overwritten_are_counted(tmp_path: Path) -> None:
     assert lost > 0
     assert f"{lost} events that were overwritten before they were read: a larger --events avoids that" in err
     assert trace["otherData"]["left out"].startswith(str(lost))
+
+
+def test_ranks_that_end_while_others_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While events of one rank are taken, the launcher hears that another has joined; one that has ended is named."""
+    first, *later = (Outcome(number) for number in range(3))
+    first.records = later[0].records = os.getpid()
+    took: list[int] = []
+
+    class Ring:
+        def __init__(self, pid: int) -> None:
+            if not pid:
+                raise FileNotFoundError(pid)
+            self.rank = self
+            self.joined = 0.0
+
+        def read(self) -> tuple[bytes, int]:
+            return b"events", 0
+
+    class Job:
+        recording: Any = None
+
+        def poll(self) -> None:
+            while later:
+                self.recording(later.pop())
+
+    monkeypatch.setattr(seen, "Ring", Ring)
+    job: Any = Job()
+    collector = Collector(job, lambda number, *_: took.append(number))
+    job.recording(first)
+    collector.look()
+    collector.look()
+    assert took[:3] == [0, 0, 1]
+    told = Story(keep=True)
+    told.unseen = collector.unseen
+    assert left_out(told) == "all events of rank 2, which ended before they could be read"
 
 
 def test_a_long_job_is_sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ class Recording:
         if self.story is None:
             return
         collector = Collector(job, self.story.take)
+        self.story.unseen = collector.unseen
         try:
             while not job.wait(time.monotonic() + EVERY):
                 collector.look()

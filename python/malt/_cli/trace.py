@@ -52,6 +52,8 @@ def left_out(story: Story) -> str:
     words = []
     if lost:
         words.append(f"{lost} events that were overwritten before they were read: a larger --events avoids that")
+    if story.unseen:
+        words.append(f"all events of {name(story.unseen)}, which ended before they could be read")
     if story.stride > 1:
         words.append(f"calls, waits and folds in {story.stride - 1} of {story.stride} windows of 0.1 s")
     return "; ".join(words)

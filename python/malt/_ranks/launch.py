@@ -399,6 +399,10 @@ class Job:
             self._serve(self._stop_at, self._kill_at, drain, until, *(at for at, _ in self._due))
         return True
 
+    def poll(self) -> None:
+        """Serve what has happened by now."""
+        self._serve(time.monotonic())
+
     def _serve(self, *deadlines: float | None) -> None:
         """Wait for something to happen, until the nearest deadline, and see to it."""
         near = min((d for d in deadlines if d is not None), default=None)

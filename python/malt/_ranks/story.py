@@ -5,7 +5,6 @@ Whatever a job does, and for however long: a story takes a bounded amount of mem
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections import Counter, defaultdict
@@ -134,6 +133,8 @@ class Story:
         """Of so many windows of time the events of one are kept."""
         self.clock: Callable[[int], tuple[float, float]] = lambda _: (0.0, 0.0)
         """By how much our clock is ahead of a rank's, and by how much this may be wrong."""
+        self.unseen: list[int] = []
+        """The ranks of which nothing could be read."""
         self._keep = keep
 
     def take(self, number: int, joined: float, records: bytes, lost: int) -> None:
@@ -165,19 +166,25 @@ class Collector:
 
     def __init__(self, job: Job, take: Callable[[int, float, bytes, int], None]) -> None:
         self._take = take
+        self._job = job
         self._rings: dict[int, seen.Ring] = {}
+        self.unseen: list[int] = []
+        """The ranks that had ended before we came."""
         job.recording = self._open
 
     def _open(self, rank: Rank) -> None:
-        with contextlib.suppress(OSError, ValueError, KeyError):  # it has ended, or the number is not its own
+        try:
             self._rings[rank.number] = seen.Ring(rank.records or 0)
+        except (OSError, ValueError, KeyError):  # it has ended, or the number is not its own
+            self.unseen.append(rank.number)
 
     def look(self) -> None:
         """Read what is new; of a rank that has ended, the rest."""
-        for number, ring in self._rings.items():
+        for number, ring in list(self._rings.items()):
             records, lost = ring.read()
             if records or lost:
                 self._take(number, ring.rank.joined, records, lost)
+                self._job.poll()  # meanwhile others may have joined, which may end soon
 
     def close(self) -> None:
         """Read no more."""
