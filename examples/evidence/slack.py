@@ -134,7 +134,7 @@ def s3() -> Shown:
         f"{beside()}: {'. '.join(said)}. At most, in virtual time at ssp:2 and ssp:4: {bound}. "
         f"With one rank always 5 times slower {steady.said('all ssp:4')}"
     )
-    how = f"real and emulated: 4 KB, 200 steps of 10 ms, in which ranks sleep, {SOME}; medians of 3 turns"
+    how = f"real and emulated: 4 KB, 200 steps of 10 ms, in which ranks sleep, {SOME}; medians of 3, busy machine"
     paper = "57.9 % less than MPI (2.4 times) and 59.3 % (2.5 times), at slack 255 in 200 calls: no rank can wait"
     return Shown(paper, ours, how, "holds" if holds else "in part")
 
