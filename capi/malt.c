@@ -19,7 +19,10 @@
 #define STRING(x) QUOTE(x)
 
 /* What callers have compiled in. A change here is a new MALT_ABI_VERSION. */
-_Static_assert(sizeof(malt_array) == 64 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 80 &&                     sizeof(malt_totals) == 40 && sizeof(malt_graph_measures) == 40 &&                     sizeof(malt_error_info) >= 32,             "the layout of a struct of malt.h has changed");
+_Static_assert(sizeof(malt_array) == 64 && sizeof(malt_update) == 48 && sizeof(malt_edge) == 80 &&
+                       sizeof(malt_totals) == 40 && sizeof(malt_graph_measures) == 40 &&
+                       sizeof(malt_error_info) >= 32,
+               "the layout of a struct of malt.h has changed");
 
 static malt_status failed(malt_status code, const char *text)
 {

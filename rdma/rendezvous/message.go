@@ -3,7 +3,6 @@ package rendezvous
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"malt/internal/say"
 )
@@ -66,7 +65,7 @@ func encode[M request | reply](m *M) []byte {
 
 func decode[M request | reply](b []byte) (m M, err error) {
 	if err = json.Unmarshal(b, &m); err != nil {
-		err = fmt.Errorf("%w: %w", errMessage, err)
+		err = say.Errorf(errMessage, "malformed message: %v", err).Try("All ranks must use the same version of MALT.")
 	}
 	return m, err
 }
