@@ -44,10 +44,14 @@ def less(found: Found, none: Found) -> tuple[float, float]:
     return 1 - found["up"] / none["up"], 1 - found["down"] / none["down"]
 
 
+def has_texts() -> bool:
+    """Tell whether RCV1 is there."""
+    return (Path(os.environ.get("MALT_DATA", ".")) / "rcv1-ccat").exists()
+
+
 def how(consistency: str) -> str:
     """Say what ran."""
-    there = (Path(os.environ.get("MALT_DATA", ".")) / "rcv1-ccat").exists()
-    data = "rcv1-ccat" if there else "texts that are made up"
+    data = "rcv1-ccat" if has_texts() else "texts that are made up"
     return (
         f"counted: logistic regression on {data}, 10 passes, {WORKERS} workers push to rank 0, which publishes the "
         f"sum, {consistency}; the same loss is up to 0.1 % above that without a filter, distances by a grid"
