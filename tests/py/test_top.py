@@ -161,6 +161,28 @@ def test_ranks_in_different_calls(capsys: pytest.CaptureFixture[str]) -> None:
         assert ": a.sync()\nrank 1: waiting\n" in text
 
 
+def test_a_rank_in_a_collective_call_has_no_clock(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    v = malt.Vector(10)
+    for _ in range(3):
+        v.sync()
+    print("synced", flush=True)
+    if r == 1:
+        sys.stdin.readline()
+    malt.barrier()
+    """
+    with Job(2, textwrap.dedent(script)) as job:
+        job.ranks[1].out.wait_for("synced")
+        until(job, asleep(0))
+        assert [rank["clock"] for rank in facts(capsys, job)["ranks"]] == [None, 3]
+        row = next(
+            line for line in said(capsys, "top", "--once", "--every", "0.1").splitlines() if line.startswith("   0  ")
+        )
+        assert "-" in row.split()
+        job.ranks[1].say("")
+        job.finish()
+
+
 def test_a_stopped_rank(capsys: pytest.CaptureFixture[str]) -> None:
     with Job(2, SLOW) as job:
         job.ranks[1].out.wait_for("waits")
@@ -451,6 +473,7 @@ def test_the_table_fits_a_terminal_of_80_columns() -> None:
     assert [line for line in lines if len(line) > 80] == []
     assert len(lines) > 64
     assert all(rank.loss is not None and f"{rank.pid}" in lines[rank.rank - 65] for rank in ranks)
+    assert re.fullmatch(r"0  4194000  waits .*…  .*", lines[-65].strip())
 
 
 def test_the_ranks_of_several_hosts() -> None:

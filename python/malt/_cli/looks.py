@@ -61,7 +61,7 @@ class Look:
             self._refuse(
                 "no ranks of this user run on this machine",
                 "ranks appear when they join the job, and other users cannot see them",
-                "Start a job, as with `malt run -n 4 train.py`.",
+                "Start a job, as with `malt run -n 4 train.py`.\n"
                 "If its ranks run elsewhere, name the hosts: -H node1,node2.",
             )
         return found

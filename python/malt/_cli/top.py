@@ -203,7 +203,7 @@ def _table(now: looks.Jobs, before: looks.Jobs, width: int) -> Iterator[str]:
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [
-        cell[:wide].ljust(wide) if i == 2 else cell.rjust(wide)
+        (cell if len(cell) <= wide else cell[: wide - 1] + "…").ljust(wide) if i == 2 else cell.rjust(wide)
         for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
     ]
     return "  ".join(cells).rstrip()
@@ -231,7 +231,7 @@ def _row(rank: seen.Rank, before: looks.Jobs) -> tuple[str, ...]:
         state,
         f"{syncs:.3g}" if syncs < 1000 else f"{syncs:.0f}",
         size(sent),
-        str(rank.clock),
+        "-" if rank.clock is None else str(rank.clock),
         str(rank.age),
         "" if rank.loss is None else f"{rank.loss:.4g}",
         size(rank.memory),

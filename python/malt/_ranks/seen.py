@@ -49,7 +49,7 @@ class Rank(NamedTuple):
     late: list[int]  # the ranks that it slept for last
     syncs: int
     bytes: int
-    clock: int
+    clock: int | None  # of its last vector; None in a collective call, whose number the word has then
     age: int
     loss: float | None
     mark: str
@@ -180,7 +180,7 @@ def _described(pid: str, fd: int) -> Rank | None:
         late=late,
         syncs=page[9],
         bytes=page[10],
-        clock=clock,
+        clock=None if activity == len(IN_CALL) - 1 else clock,
         age=_signed(page[11]),
         loss=_float(page[15]) if page[48] else None,
         mark=_words(page[49:70]),
