@@ -118,8 +118,39 @@ def test_deaths_and_repairs(tmp_path: Path) -> None:
     assert re.search(said, " ".join(found.words))
     (line,) = re.findall("<li>(.*?)</li>", text)
     assert re.fullmatch(
-        r"rank 2 was killed by SIGKILL at \d+\.\d\d s: (rank [01] went on \d\.\d{3} s later(, |)){2}", line
+        r"rank 2 was killed by SIGKILL \d+\.\d\d s after the start: (rank [01] went on \d\.\d{3} s later(, |)){2}", line
     )
+
+
+def test_a_rank_that_was_replaced_twice(tmp_path: Path) -> None:
+    text = """
+    import malt
+    v = malt.Vector(100)
+    start = int(os.environ.get("MALT_RESTART", 0))
+    while v.array[0] == 0:
+        if r == 1 and start < 2 and v.clock >= 20 * (1 + start):
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.01)
+        v.array[1:] += 1
+        v.array[0] = r == 1 and start == 2
+        v.sync()
+    """
+    found, text = page(tmp_path, text, "-n", "3", "--on-death", "replace")
+    assert "Rank 1 died; the others went on, and a new process took the place of rank 1. 3 ranks took" in " ".join(
+        found.words
+    )
+    ends = re.findall("<li>(.*?)</li>", text)
+    # A rank does not go on without one that is back before it has noticed.
+    went_on = r"(: (rank [02] went on \d\.\d{3} s later(, |)){1,2})?"
+    how = rf"rank 1 was killed by SIGKILL \d+\.\d\d s after the start{went_on}; a new process took its place"
+    assert [bool(re.fullmatch(how, end)) for end in ends] == [True, True], ends
+    assert "3 ranks on 1 host" in text
+    assert text.count("<div class=row>") == 3
+
+
+def test_events_that_were_lost_are_told_beside_what_they_count() -> None:
+    text = report.body_of(facts(2, ranks=[{**rank(0, 2), "lost": 1000}, rank(1, 2)], verdict=["Fine."]))
+    assert "Fine. 1,000 events were overwritten before they were read: bytes, waits, ages and losses" in text
 
 
 def test_ranks_in_different_calls(tmp_path: Path) -> None:
@@ -147,7 +178,7 @@ def test_a_program_without_malt(tmp_path: Path) -> None:
 
 def rank(number: int, size: int) -> RankFacts:
     return {
-        "rank": number, "host": "h", "fate": "", "died": None, "seconds": 10.0, "compute": 6.0, "starved": 0.0,
+        "rank": number, "host": "h", "seconds": 10.0, "compute": 6.0, "starved": 0.0,
         "wait": 3.0, "exchange": 1.0, "waited": {str((number + 1) % size): 3.0},
         "sent": {str((number + 1) % size): 10**9},
         "ages": {str(age): 5 for age in range(-100, 100)}, "syncs": 9, "lost": 0,
@@ -158,7 +189,7 @@ def facts(size: int, **other: Any) -> Facts:
     known: Any = {
         "command": "train.py '<x>'", "started": "", "machine": "", "settings": {}, "hosts": ["h"], "seconds": 10.0,
         "off": 0.0, "verdict": [], "ranks": [rank(number, size) for number in range(size)], "loss": [], "unit": "syncs",
-        "marks": [], "deaths": [],
+        "marks": [], "ends": [],
     }  # fmt: skip
     return {**known, **other}
 

@@ -66,7 +66,7 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
     for rank in ranks:
         parts = sum(rank[kind] for kind in ("compute", "starved", "wait", "exchange"))
         assert parts == pytest.approx(rank["seconds"])
-        assert (rank["syncs"], rank["lost"], rank["fate"]) == (STEPS, 0, "")
+        assert (rank["syncs"], rank["lost"]) == (STEPS, 0)
         assert rank["sent"].keys() == {"0", "1", "2"} - {str(rank["rank"])}
     assert ranks[1]["compute"] + ranks[1]["starved"] >= STEPS * SLEEP
     assert ranks[1]["wait"] < ranks[0]["wait"] <= facts["seconds"]
@@ -124,9 +124,10 @@ def test_a_killed_rank_and_what_it_had_done(tmp_path: Path) -> None:
     trace, _ = traced(tmp_path, text, "-n", "3", "--on-death", "continue")
     facts = trace["otherData"]["malt"]
     assert [rank["syncs"] for rank in facts["ranks"]] == [20, 20, 10]
-    assert facts["ranks"][2]["fate"] == "was killed by SIGKILL"
-    assert 10 * 0.02 <= facts["ranks"][2]["compute"] <= facts["ranks"][2]["died"]
-    assert sorted((rank, dead) for _, rank, dead in facts["deaths"]) == [(0, [2]), (1, [2])]
+    (end,) = facts["ends"]
+    assert (end["rank"], end["fate"], end["replaced"]) == (2, "was killed by SIGKILL", False)
+    assert 10 * 0.02 <= facts["ranks"][2]["compute"] <= end["lived"]
+    assert sorted(rank for rank, _ in end["went_on"]) == [0, 1]
     assert sum(event["name"] == "without rank 2" for event in trace["traceEvents"]) == 2
 
 

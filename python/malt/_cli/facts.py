@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 import malt
-from malt._cli.verdict import splits, told, verdict
+from malt._cli.verdict import lives, splits, told, verdict
 from malt._ranks import machine
 from malt._ranks.rank import Outcome
 from malt._ranks.story import POINTS, Story
@@ -22,10 +22,6 @@ class RankFacts(TypedDict):
 
     rank: int
     host: str
-    fate: str
-    """How it ended; empty: well."""
-    died: float | None
-    """When, if the others went on."""
     seconds: float
     compute: float
     starved: float
@@ -36,6 +32,19 @@ class RankFacts(TypedDict):
     ages: dict[str, int]
     syncs: int
     lost: int
+
+
+class End(TypedDict):
+    """How a rank ended that did not end well."""
+
+    rank: int
+    fate: str
+    lived: float | None
+    """Seconds from the job's start to its death, if the others went on."""
+    went_on: list[tuple[int, float]]
+    """Ranks that did, and how many seconds later."""
+    replaced: bool
+    """Another process has taken its place."""
 
 
 class Facts(TypedDict):
@@ -57,8 +66,7 @@ class Facts(TypedDict):
     """What these examples are: syncs, where the program does not log examples."""
     marks: list[tuple[float, int, str]]
     """Seconds, the rank, and the text."""
-    deaths: list[tuple[float, int, list[int]]]
-    """Seconds, the rank that went on, and those without which it did."""
+    ends: list[End]
 
 
 def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env: Mapping[str, str]) -> Facts:
@@ -68,12 +76,13 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
     clocks = {number: story.clock(number) for number in story.tracks}
     zero = min((track.joined + clocks[number][0] for number, track in story.tracks.items()), default=0.0)
     spent = {split.rank: split._asdict() for split in known}
-    ranks = [_rank(one, story, spent, zero) for one in outcomes if one.witness is None]
+    ranks = [_rank(one, story, spent) for one in lives(outcomes)]
 
     def at(number: int, when: float) -> float:
         return round(when + clocks[number][0] - zero, 6)
 
     tracks = sorted(story.tracks.items())
+    noticed = sorted((at(n, when), n, dead) for n, track in tracks for when, dead, _ in track.deaths)
     return {
         "command": shlex.join(program),
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(story.begun)),
@@ -88,7 +97,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "loss": list(_losses([(n, [(at(n, when), x, y) for when, x, y in track.losses]) for n, track in tracks])),
         "unit": "examples" if any("examples" in track.logs for _, track in tracks) else "syncs",
         "marks": sorted((at(n, when), n, text) for n, track in tracks for when, text in track.marks),
-        "deaths": sorted((at(n, when), n, dead) for n, track in tracks for when, dead, _ in track.deaths),
+        "ends": list(_ends(outcomes, zero, noticed)),
     }
 
 
@@ -96,14 +105,39 @@ PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPOR
 """Variables that nobody else needs to see, or that differ for each rank."""
 
 
-def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]], zero: float) -> RankFacts:
+SOONER = 0.2
+"""By how many seconds a rank may notice a death before ``malt run`` does."""
+
+
+def _ends(
+    outcomes: Sequence[Outcome], zero: float, noticed: Sequence[tuple[float, int, Sequence[int]]]
+) -> Iterator[End]:
+    """Yield the ends of ranks; `noticed` has the time, the rank that went on, and without which ones."""
+    for one in (one for one in outcomes if one.status and one.witness is None):
+        went_on = []
+        if one.died is not None:
+            later = [
+                other.died - one.died for other in outcomes if other.number == one.number and other.died is not None
+            ]
+            until = min((gap for gap in later if gap > 0), default=math.inf) - SOONER
+            since = -SOONER if one.start else -math.inf
+            mine = [(who, when - (one.died - zero)) for when, who, dead in noticed if one.number in dead]
+            went_on = [(who, max(0.0, after)) for who, after in mine if since <= after < until]
+        yield {
+            "rank": one.number,
+            "fate": one.fate(),
+            "lived": None if one.died is None else one.lived,
+            "went_on": went_on,
+            "replaced": any(other.number == one.number and other.start > one.start for other in outcomes),
+        }
+
+
+def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]]) -> RankFacts:
     track, split = story.tracks.get(one.number), known.get(one.number, {})
     spent = {kind: float(split.get(kind, 0.0)) for kind in ("seconds", "compute", "starved", "wait")}
     return {
         "rank": one.number,
         "host": getattr(one, "host", os.uname().nodename),
-        "fate": one.fate() if one.status else "",
-        "died": None if one.died is None else one.died - zero,
         **spent,  # type: ignore[typeddict-item]
         "exchange": float(split.get("exchange", 0.0)) + float(split.get("collective", 0.0)),
         "waited": {str(rank): seconds for rank, seconds in split.get("waited", {}).items()},

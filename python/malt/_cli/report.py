@@ -75,6 +75,11 @@ def body_of(facts: Facts, left: str = "") -> str:
     where = f"{count} rank{'s'[: count > 1]} on {hosts} host{'s'[: hosts > 1]}"
     head = f"<h1>{escape(facts['command'])}</h1><p class=soft>{where}, started {facts['started']}"
     verdict = " ".join(facts["verdict"]) or "The ranks have reported nothing: did they use MALT?"
+    if lost := sum(rank["lost"] for rank in facts["ranks"]):
+        verdict += (
+            f" {lost:,} events were overwritten before they were read: bytes, waits, ages and losses are of the others."
+            " A larger --events keeps more."
+        )
     rest = f"<p class=soft>{count - SHOWN} ranks that did less are left out below.</p>" if count > SHOWN else ""
     parts = [
         f"{head}</p><p class=verdict>{escape(verdict)}</p>{rest}",
@@ -248,14 +253,14 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 def _deaths(facts: Facts) -> str:
     lines = []
-    for rank in facts["ranks"]:
-        line = f"{name([rank['rank']])} {rank['fate']}"
-        if (died := rank["died"]) is not None:
-            repairs = [(who, when - died) for when, who, dead in facts["deaths"] if rank["rank"] in dead]
-            words = ", ".join(f"rank {who} went on {max(0.0, took):.3f} s later" for who, took in repairs)
-            line += f" at {died:.2f} s{': ' if words else ''}{words}"
-        if rank["fate"]:
-            lines.append(f"<li>{escape(line)}</li>")
+    for end in facts["ends"]:
+        line = f"{name([end['rank']])} {end['fate']}"
+        if end["lived"] is not None:
+            words = ", ".join(f"rank {who} went on {took:.3f} s later" for who, took in end["went_on"])
+            line += f" {end['lived']:.2f} s after the start{': ' if words else ''}{words}"
+        if end["replaced"]:
+            line += "; a new process took its place"
+        lines.append(f"<li>{escape(line)}</li>")
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
 
 

@@ -54,6 +54,8 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
         others = [
             f"rank {other.number} +{max(0.0, when - at):.3f}" for other in ranks for when in _noticed(other, rank)
         ]
+        if any(other.number == rank.number and other.start > rank.start for _, other in died):
+            others = []  # what a rank tells is when it noticed the last one
         rows.append((_name(rank), f"{rank.lived:.2f}", ", ".join(others)))
     heads = ("rank", "died", "went on")
     width = max(len(row[0]) for row in [heads, *rows])

@@ -106,10 +106,19 @@ def _told(rank: int, summary: Mapping[str, Any]) -> Split:
     return Split(rank, wall - setup, free - starved, starved, wait, scatter + fold, collective, waited, longest)
 
 
+def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the last process of each rank."""
+    last: dict[int, Outcome] = {}
+    for one in outcomes:
+        if one.witness is None and (one.number not in last or one.start >= last[one.number].start):
+            last[one.number] = one
+    return list(last.values())
+
+
 def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
     """Return where the time of the ranks went, as far as that is known."""
     tracks = story.tracks if story is not None else {}
-    found = ((one, split(one, tracks.get(one.number))) for one in outcomes if one.witness is None)
+    found = ((one, split(one, tracks.get(one.number))) for one in lives(outcomes))
     return [part._replace(whole=not one.status) for one, part in found if part is not None and part.seconds > 0]
 
 
@@ -159,7 +168,9 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     dead = [one for one in outcomes if one.died is not None and one.witness is None]
     if dead:
         how = f"{dead[0].fate()} {dead[0].lived:.1f} s after the start" if len(dead) == 1 else "died"
-        yield f"{name({one.number for one in dead}).capitalize()} {how}; the others went on."
+        again = {one.number for one in outcomes if one.start} & {one.number for one in dead}
+        after = f", and a new process took the place of {name(again)}" if again else ""
+        yield f"{name({one.number for one in dead}).capitalize()} {how}; the others went on{after}."
     failed = first_failure(outcomes)
     if failed is not None:
         yield f"{name([failed.number]).capitalize()} {failed.fate()}, which ended the job."
