@@ -106,7 +106,7 @@ def test_what_does_not_go_with_changes(n: int) -> None:
         ({"graph": "butterfly"}, "Take consistency=ssp:0"),
         ({"graph": "shards:1"}, "Take consistency=ssp:0"),
         ({"consistency": "notify-ack"}, "Take consistency=bsp"),
-        ({"sparse": "model"}, "Leave sparse out"),
+        ({"sparse": "model"}, "Take graph=shards with sparse=model"),
         ({"start": "own"}, "Take start=same"),
     ]:
         with pytest.raises(ValueError, match=words):
