@@ -465,10 +465,11 @@ class Job:
         rank.lived = rank.died - self._begun
 
     def _can_be_spared(self, rank: Outcome) -> bool:
-        """Tell whether the others go on without a rank that has ended: all that still run have said so."""
+        """Tell whether the others go on without a rank that has ended: one has said so, and none otherwise."""
         left = [other for other in self.outcomes if not other.status and not other.waits]
         known = [rank, *left] if not rank.waits else left
-        ready = all(other.least for other in known if other.status != 0 and other.witness is None)
+        # One that has joined has met all. With the launcher of its host a rank may end before we hear that it has.
+        ready = all(other.least != 0 for other in known if other.status != 0 and other.witness is None)
         ending = rank.witness is None and (self.asked or self.stopped is not None or self._stop_at is not None)
         ranks = self.elsewhere + sum(other.witness is None for other in left)
         return rank.spared and not ending and ready and 0 < self.least <= ranks
