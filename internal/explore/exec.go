@@ -313,8 +313,8 @@ func (x *Exec) key() uint64 {
 	return x.keyWith(x.memory)
 }
 
-// partBytes is the length of the parts whose hashes make that of shared memory, so that a
-// word that changes needs no more than one of them anew.
+// partBytes is the length of the parts whose hashes make that of shared memory. When a word
+// changes, one of them is hashed again.
 const partBytes = 512
 
 // part is the hash of the part with an offset.

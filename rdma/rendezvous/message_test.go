@@ -65,7 +65,7 @@ func TestMalformedMessages(t *testing.T) {
 	isMalformed[request](t, "a rank below 0", []byte(`{"Rank": -1}`))
 	isMalformed[request](t, "a token that is no bytes", []byte(`{"Token": "?"}`))
 	isMalformed[reply](t, "a number for a text", []byte(`{"Text": 1}`))
-	isMalformed[reply](t, "a size that is no number", []byte(`{"Sizes": ["1"]}`))
+	isMalformed[reply](t, "a size that is not a number", []byte(`{"Sizes": ["1"]}`))
 }
 
 // What decodes comes back, and nothing makes the decoder panic or take much more memory than the message

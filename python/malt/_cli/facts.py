@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 import malt
 from malt._cli.verdict import lives, splits, told, verdict
 from malt._ranks import machine
-from malt._ranks.rank import Outcome
+from malt._ranks.rank import Outcome, successors
 from malt._ranks.story import POINTS, Story
 
 
@@ -116,10 +116,8 @@ def _ends(
     for one in (one for one in outcomes if one.status and one.witness is None):
         went_on = []
         if one.died is not None:
-            later = [
-                other.died - one.died for other in outcomes if other.number == one.number and other.died is not None
-            ]
-            until = min((gap for gap in later if gap > 0), default=math.inf) - SOONER
+            later = (other.died - one.died for other in successors(one, outcomes) if other.died is not None)
+            until = min(later, default=math.inf) - SOONER
             since = -SOONER if one.start else -math.inf
             mine = [(who, when - (one.died - zero)) for when, who, dead in noticed if one.number in dead]
             went_on = [(who, max(0.0, after)) for who, after in mine if since <= after < until]
@@ -128,7 +126,7 @@ def _ends(
             "fate": one.fate(),
             "lived": None if one.died is None else one.lived,
             "went_on": went_on,
-            "replaced": any(other.number == one.number and other.start > one.start for other in outcomes),
+            "replaced": bool(successors(one, outcomes)),
         }
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from malt._ranks.rank import Outcome
+from malt._ranks.rank import Outcome, successors
 
 COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited for")
 
@@ -54,7 +54,7 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
         others = [
             f"rank {other.number} +{max(0.0, when - at):.3f}" for other in ranks for when in _noticed(other, rank)
         ]
-        if any(other.number == rank.number and other.start > rank.start for _, other in died):
+        if any(other.died is not None for other in successors(rank, ranks)):
             others = []  # what a rank tells is when it noticed the last one
         rows.append((_name(rank), f"{rank.lived:.2f}", ", ".join(others)))
     heads = ("rank", "died", "went on")

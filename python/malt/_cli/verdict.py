@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from malt._cli.supervise import Kind
-from malt._ranks.rank import Outcome, first_failure
+from malt._ranks.rank import Outcome, first_failure, successors
 from malt._ranks.story import Story, Track
 
 WORTH = 0.03
@@ -108,11 +108,7 @@ def _told(rank: int, summary: Mapping[str, Any]) -> Split:
 
 def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the last process of each rank."""
-    last: dict[int, Outcome] = {}
-    for one in outcomes:
-        if one.witness is None and (one.number not in last or one.start >= last[one.number].start):
-            last[one.number] = one
-    return list(last.values())
+    return [one for one in outcomes if one.witness is None and not successors(one, outcomes)]
 
 
 def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
@@ -168,7 +164,7 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     dead = [one for one in outcomes if one.died is not None and one.witness is None]
     if dead:
         how = f"{dead[0].fate()} {dead[0].lived:.1f} s after the start" if len(dead) == 1 else "died"
-        again = {one.number for one in outcomes if one.start} & {one.number for one in dead}
+        again = {one.number for one in dead if successors(one, outcomes)}
         after = f", and a new process took the place of {name(again)}" if again else ""
         yield f"{name({one.number for one in dead}).capitalize()} {how}; the others went on{after}."
     failed = first_failure(outcomes)

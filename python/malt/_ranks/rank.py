@@ -95,6 +95,11 @@ def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]],
     return f"{fate}; {others if left else 'the other ranks have ended'}"
 
 
+def successors(rank: Outcome, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the processes that have taken the place of one that died."""
+    return [other for other in outcomes if other.number == rank.number and other.start > rank.start]
+
+
 def first_failure(ranks: Sequence[R]) -> R | None:
     """Return the rank that failed first, if any did.
 
