@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -324,7 +325,7 @@ func joinOnce(ctx context.Context, c Config) (*World, error) {
 	}
 	w, err := NewWorld(ctx, t, c)
 	if err != nil {
-		return nil, core.FirstOf(err, t.Close())
+		return nil, cmp.Or(err, t.Close())
 	}
 	return w, nil
 }

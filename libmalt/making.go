@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -26,7 +27,7 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		err = mode.checkIDs()
 	}
 	if err == nil {
-		err = core.FirstOf(w.lasts(mode), w.replaceable(mode, v != nil))
+		err = cmp.Or(w.lasts(mode), w.replaceable(mode, v != nil))
 	}
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 		mode, err := s.mode.Load().with(options, s.Job.Size, of)
 		if err == nil {
 			s.w.keepsOut("v.configure", beforeSync|afterSync)
-			err = core.FirstOf(s.w.lasts(mode), s.w.replaceable(mode, s.kind == newVector))
+			err = cmp.Or(s.w.lasts(mode), s.w.replaceable(mode, s.kind == newVector))
 		}
 		if err != nil {
 			return err
@@ -327,7 +328,7 @@ func (m *making) join() (bool, error) {
 			return m.join()
 		}
 		if errors.Is(err, rdma.ErrLeft) || errors.As(err, &dead) {
-			err = core.FirstOf(m.part.Look(), err) // in the words of the call
+			err = cmp.Or(m.part.Look(), err) // in the words of the call
 		}
 		if err == nil {
 			err = m.part.Refresh()

@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,7 +10,6 @@ import (
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
 	"malt/libmalt/filter"
-	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/rule"
 )
@@ -157,7 +157,7 @@ func (m mode) with(text string, size int, of takers) (mode, error) {
 		return nil
 	})
 	if err == nil {
-		err = core.FirstOf(m.checkFold(old, of), m.checkFilter())
+		err = cmp.Or(m.checkFold(old, of), m.checkFilter())
 	}
 	changed := m.Graph != old.Graph || m.allowDisconnected != old.allowDisconnected
 	if err == nil && changed && !m.allowDisconnected {

@@ -158,7 +158,7 @@ func (w *World) Close() error {
 // Leave is Close. It waits, as long as ctx does, for ranks that need this one to pass on
 // changes.
 func (w *World) Leave(ctx context.Context) error {
-	return core.FirstOf(w.job.Close(ctx), w.tape.Close())
+	return cmp.Or(w.job.Close(ctx), w.tape.Close())
 }
 
 // Unmap gives back the memory of an object that has been closed. first is its

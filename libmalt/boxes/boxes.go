@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"cmp"
 	"sync/atomic"
 
 	"malt/graphs"
@@ -213,6 +214,6 @@ func (b *Boxes) raise(clock uint64) {
 // Leave closes the channel, the codec and the route.
 func (b *Boxes) Leave() error {
 	b.countOverwritten(true)
-	err := core.FirstOf(b.ch.close(), b.Codec.Close())
-	return core.FirstOf(err, b.Route.Close())
+	err := cmp.Or(b.ch.close(), b.Codec.Close())
+	return cmp.Or(err, b.Route.Close())
 }

@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -42,7 +43,7 @@ func (b *Boxes) decode() error {
 	b.begun = b.Job.Marks.Trace.Begin()
 	err := b.Codec.Decode(b.updates)
 	if err != nil {
-		err = core.FirstOf(err, b.End(true))
+		err = cmp.Or(err, b.End(true))
 	}
 	return err
 }

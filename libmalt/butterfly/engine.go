@@ -1,6 +1,7 @@
 package butterfly
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -183,7 +184,7 @@ func (e *Engine) pass() (took bool) {
 	return took || e.failed != nil
 }
 
-func (e *Engine) fail(err error) { e.failed = core.FirstOf(e.failed, err) }
+func (e *Engine) fail(err error) { e.failed = cmp.Or(e.failed, err) }
 
 // take takes what has come in stage i.
 func (e *Engine) take(i int, b *inbox) {
@@ -255,7 +256,7 @@ func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
 func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 	return core.Locked{Lock: &e.mu, Of: e.o, Method: "gather", By: e, Do: func() (bool, error) {
 		e.pass()
-		if err := core.FirstOf(e.failed, e.ahead()); err != nil {
+		if err := cmp.Or(e.failed, e.ahead()); err != nil {
 			return false, err
 		}
 		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.OrDead)

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -24,7 +25,7 @@ func (e *Engine) Scatter(clock uint64, weight float64) core.Stepper {
 func (e *Engine) Gather(clock, slack uint64) core.Stepper {
 	return core.Locked{Lock: &e.mu, Of: e.o, Method: "gather", By: e, Do: func() (bool, error) {
 		e.pass()
-		if err := core.FirstOf(e.failed, e.ahead(), e.kept()); err != nil {
+		if err := cmp.Or(e.failed, e.ahead(), e.kept()); err != nil {
 			return false, err
 		}
 		e.late = e.core.late(e.late[:0], clock-min(slack, clock), e.ranks.OrDead)

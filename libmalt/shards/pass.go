@@ -1,10 +1,10 @@
 package shards
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"malt/internal/say"
-	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
 	"malt/rdma"
@@ -76,7 +76,7 @@ func (e *Engine) pass() (took bool) {
 	return took || e.failed != nil
 }
 
-func (e *Engine) fail(err error) { e.failed = core.FirstOf(e.failed, err) }
+func (e *Engine) fail(err error) { e.failed = cmp.Or(e.failed, err) }
 
 // take takes what has come for part q: the changes of a push are added to the sum, and its slot is
 // free again; of the sum, which stays where it is unless it is in rows, what is in it is looked at.

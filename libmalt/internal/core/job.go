@@ -164,16 +164,16 @@ func (j *Job) Close(ctx context.Context) error {
 	j.Marks.Set(MarkAway, Ended)
 	var err error
 	for _, m := range objects {
-		err = FirstOf(err, m.shut())
+		err = cmp.Or(err, m.shut())
 		m.Gate.Leave()
 	}
-	err = FirstOf(err, j.served(ctx, why == nil))
+	err = cmp.Or(err, j.served(ctx, why == nil))
 	for _, b := range j.scratch {
 		if b != nil {
-			err = FirstOf(err, j.T.Unmap(b))
+			err = cmp.Or(err, j.T.Unmap(b))
 		}
 	}
-	return FirstOf(err, j.T.Close())
+	return cmp.Or(err, j.T.Close())
 }
 
 // linger waits until the others are done, too, or are gone, where hosts decide who takes part:
@@ -432,6 +432,3 @@ func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 func (j *Job) Undecided(dead *rdma.PeerError) bool {
 	return j.views != nil && j.T.State(dead.Rank) == nil
 }
-
-// FirstOf is the error worth telling when cleaning up may fail as well.
-func FirstOf(errs ...error) error { return cmp.Or(errs...) }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -30,7 +31,7 @@ func (j *Job) served(ctx context.Context, wait bool) (err error) {
 		_ = j.Gate.waiter.await(ctx, j.Marks, &leaving{j: j, servers: servers})
 	}
 	for _, s := range servers {
-		err = FirstOf(err, s.Release())
+		err = cmp.Or(err, s.Release())
 	}
 	return err
 }
