@@ -83,7 +83,7 @@ func (o *Object) Stats() (Stats, error) {
 	if err := o.Gate.Enter(o); err != nil {
 		return Stats{}, err
 	}
-	defer o.Gate.Leave()
+	defer o.Free()
 	if o.Open {
 		o.way.CountLost()
 	}

@@ -35,7 +35,7 @@ func (b *Boxes) Sync(ctx context.Context, rows []int64, weight float64, slack in
 		return 0, err
 	}
 	if o.stage == onRoute {
-		b.Gate.Leave()
+		b.Free()
 		return len(b.Job.View().Ranks) - 1, nil
 	}
 	b.held.Store(true)

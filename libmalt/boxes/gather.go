@@ -67,8 +67,7 @@ func (b *Boxes) End(folded bool) error {
 	}
 	clear(b.updates)
 	b.updates = b.updates[:0]
-	b.Gate.Leave()
-	b.Job.Freed()
+	b.Free()
 	return err
 }
 

@@ -138,7 +138,7 @@ func (j *Job) Close(ctx context.Context) error {
 	for i, m := range objects {
 		if err := m.Gate.Enter(m); err != nil {
 			for _, locked := range objects[:i] {
-				locked.Gate.Leave()
+				locked.Free()
 			}
 			return err
 		}

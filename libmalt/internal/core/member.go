@@ -102,13 +102,18 @@ func (m *Member) Run(ctx context.Context, hold bool, op Stepper, check func() er
 	})
 }
 
+// Free opens the gate. Another goroutine may wait for that, to settle.
+func (m *Member) Free() {
+	m.Gate.Leave()
+	m.Job.Freed()
+}
+
 // Alone keeps other calls off m while a call of the job works on it.
 func (m *Member) Alone(work func() error) error {
 	if err := m.Gate.Enter(m); err != nil {
 		return err
 	}
-	defer m.Job.Freed()
-	defer m.Gate.Leave()
+	defer m.Free()
 	if !m.Open {
 		return m.wasClosed()
 	}
@@ -170,7 +175,7 @@ func (m *Member) Close() error {
 	if err := m.Gate.Enter(m); err != nil {
 		return err
 	}
-	defer m.Gate.Leave()
+	defer m.Free()
 	if !m.Open {
 		return m.wasClosed()
 	}
