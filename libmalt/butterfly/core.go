@@ -1,17 +1,17 @@
 package butterfly
 
 import (
-	"math"
 	"slices"
 
 	"malt/graphs"
 	"malt/internal/say"
+	"malt/libmalt/engine"
 	"malt/rdma"
 )
 
-// closed is the clock of a rank that has closed the vector: nobody waits for it, and it
-// changes no more.
-const closed = math.MaxUint64
+const closed = engine.Closed
+
+type reach = engine.Reach
 
 // Core is what a rank knows of the changes that have come to it, and decides by.
 type Core struct {
@@ -21,10 +21,6 @@ type Core struct {
 	gathered []uint64  // by rank: how many scatters were there at the last gather
 	sent     [][]reach // by stage: of the ranks that this one stands for, as it was published last
 }
-
-// reach is up to where the changes of a rank have come: its clock there, and how many times
-// it had scattered in this era. A collective call lifts the clock alone.
-type reach struct{ clock, scatters uint64 }
 
 // NewCore is for a rank of g, where all are at clock 0.
 func NewCore(g *graphs.Graph, rank int) *Core {
@@ -51,22 +47,22 @@ func (c *Core) others(stage int) (list []int) {
 	return list
 }
 
-// scattered says that the changes of this rank are in its total up to clock, by one scatter more.
-func (c *Core) scattered(clock uint64) {
-	c.lifted(clock)
-	c.has[c.rank].scatters++
+// Scattered says that the changes of this rank are in its total up to clock, by one scatter more.
+func (c *Core) Scattered(clock uint64) {
+	c.Lifted(clock)
+	c.has[c.rank].Scatters++
 }
 
-// lifted says that this rank is at clock, without another change.
-func (c *Core) lifted(clock uint64) { c.has[c.rank].clock = max(c.has[c.rank].clock, clock) }
+// Lifted says that this rank is at clock, without another change.
+func (c *Core) Lifted(clock uint64) { c.has[c.rank].Clock = max(c.has[c.rank].Clock, clock) }
 
 // take takes what is in a newer sum of a member of a stage.
 func (c *Core) take(stage, from int, sum []reach) error {
 	held := c.of(stage, from)
 	for i, now := range sum {
-		if now.clock < held[i].clock || now.scatters < held[i].scatters {
+		if now.Before(held[i]) {
 			return say.Errorf(rdma.ErrCorrupt, "rank %d sent a sum with %d changes of rank %d to clock %d, after %d to clock %d",
-				from, now.scatters, c.stages[stage].First(from)+i, now.clock, held[i].scatters, held[i].clock)
+				from, now.Scatters, c.stages[stage].First(from)+i, now.Clock, held[i].Scatters, held[i].Clock)
 		}
 	}
 	copy(held, sum)
@@ -82,7 +78,7 @@ func (c *Core) due(stage int, present func(rank int) bool) bool {
 	least, before := uint64(closed), uint64(closed)
 	for i := range now {
 		if present(first + i) {
-			least, before = min(least, now[i].clock), min(before, sent[i].clock)
+			least, before = min(least, now[i].Clock), min(before, sent[i].Clock)
 		}
 	}
 	if before == closed {
@@ -94,46 +90,46 @@ func (c *Core) due(stage int, present func(rank int) bool) bool {
 // published says that the stage has been, as things are.
 func (c *Core) published(stage int) { copy(c.sent[stage], c.of(stage, c.rank)) }
 
-// late appends to list the ranks that are present and have not come to clock.
-func (c *Core) late(list []int, clock uint64, present func(rank int) bool) []int {
+// Late appends to list the ranks that are present and have not come to clock.
+func (c *Core) Late(list []int, clock uint64, present func(rank int) bool) []int {
 	for r, at := range c.has {
-		if at.clock < clock && present(r) {
+		if at.Clock < clock && present(r) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// gather says that what has come is in the array, and returns from how many other ranks there are
+// Gathered says that what has come is in the array, and returns from how many other ranks there are
 // changes that were not there at the last one.
-func (c *Core) gather() (ranks int) {
+func (c *Core) Gathered() (ranks int) {
 	for r, at := range c.has {
-		if r != c.rank && at.scatters > c.gathered[r] {
+		if r != c.rank && at.Scatters > c.gathered[r] {
 			ranks++
 		}
-		c.gathered[r] = at.scatters
+		c.gathered[r] = at.Scatters
 	}
 	return ranks
 }
 
-// age is how far the rank that is farthest behind clock is, of those that are present.
-func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
+// Age is how far the rank that is farthest behind clock is, of those that are present.
+func (c *Core) Age(clock uint64, present func(rank int) bool) (age uint64) {
 	for r, at := range c.has {
-		if at.clock < clock && present(r) {
-			age = max(age, clock-at.clock)
+		if at.Clock < clock && present(r) {
+			age = max(age, clock-at.Clock)
 		}
 	}
 	return age
 }
 
-// needed appends to list the ranks for which this one stands in its last stage, and whose last
+// Needed appends to list the ranks for which this one stands in its last stage, and whose last
 // changes have not come. gone are ranks from which nothing more comes. Where nothing is due,
 // and this one has closed the vector, no rank needs it any longer but for these.
-func (c *Core) needed(list []int, gone func(rank int) bool) []int {
+func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 	last := len(c.stages) - 1
 	first := c.stages[last].First(c.rank)
 	for i, at := range c.of(last, c.rank) {
-		if at.clock != closed && !gone(c.through(first+i)) {
+		if at.Clock != closed && !gone(c.through(first+i)) {
 			list = append(list, first+i)
 		}
 	}
@@ -152,14 +148,9 @@ func (c *Core) through(r int) int {
 	return c.rank
 }
 
-// renew says that all ranks have the changes of all, which are at clock.
-func (c *Core) renew(clock uint64) {
-	for r := range c.has {
-		if c.has[r].clock != closed {
-			c.has[r].clock = clock
-		}
-		c.has[r].scatters = 0
-	}
+// Renew says that all ranks have the changes of all, which are at clock.
+func (c *Core) Renew(clock uint64) {
+	engine.RenewReaches(c.has, clock)
 	clear(c.gathered)
 	for stage := range c.stages {
 		c.published(stage)

@@ -67,28 +67,28 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		*a = actor{c: NewCore(g, int(number(rank)))}
 		return
 	case words[0] == "scatters":
-		a.c.scattered(number(words[1]))
+		a.c.Scattered(number(words[1]))
 	case words[0] == "levelled":
-		a.c.lifted(number(words[1]))
+		a.c.Lifted(number(words[1]))
 	case words[0] == "closes":
-		a.c.lifted(closed)
+		a.c.Lifted(closed)
 	case words[0] == "renew":
-		a.c.renew(number(words[1]))
+		a.c.Renew(number(words[1]))
 	case words[0] == "away":
 		a.away = ranks(words[1:])
 	case words[0] == "gone":
 		a.gone = ranks(words[1:])
 	case words[0] == "gathers":
 		clock := number(words[1])
-		late := a.c.late(nil, clock-min(clock, number(words[3])), a.present)
+		late := a.c.Late(nil, clock-min(clock, number(words[3])), a.present)
 		if len(late) > 0 {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
-			fmt.Fprintf(to, "has %s, age %d, changes of %d\n", reaches(a.c.has), a.c.age(clock, a.present), a.c.gather())
+			fmt.Fprintf(to, "has %s, age %d, changes of %d\n", reaches(a.c.has), a.c.Age(clock, a.present), a.c.Gathered())
 		}
 		return
 	case words[0] == "leaves":
-		if needed := a.c.needed(nil, func(r int) bool { return slices.Contains(a.gone, r) }); len(needed) > 0 {
+		if needed := a.c.Needed(nil, func(r int) bool { return slices.Contains(a.gone, r) }); len(needed) > 0 {
 			fmt.Fprintf(to, "serves %v\n", needed)
 		} else {
 			to.WriteString("leaves\n")
@@ -101,7 +101,7 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 			if !counted {
 				scatters = clock
 			}
-			sum = append(sum, reach{number(clock), number(scatters)})
+			sum = append(sum, reach{Clock: number(clock), Scatters: number(scatters)})
 		}
 		if err := a.c.take(int(number(words[2]))-1, int(number(words[0])), sum); err != nil {
 			fmt.Fprintf(to, "%v\n", err)
@@ -118,11 +118,11 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 func reaches(list []reach) string {
 	words := make([]string, len(list))
 	for i, at := range list {
-		if words[i] = fmt.Sprint(at.clock); at.clock == closed {
+		if words[i] = fmt.Sprint(at.Clock); at.Clock == closed {
 			words[i] = "closed"
 		}
-		if at.scatters != at.clock {
-			words[i] += fmt.Sprintf("/%d", at.scatters)
+		if at.Scatters != at.Clock {
+			words[i] += fmt.Sprintf("/%d", at.Scatters)
 		}
 	}
 	return strings.Join(words, " ")

@@ -142,8 +142,8 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			}
 		}
 		switch {
-		case k.over && k.c.has[r].clock == closed:
-			if !busy && len(k.c.needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
+		case k.over && k.c.has[r].Clock == closed:
+			if !busy && len(k.c.Needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
 				n, l := w.with(r)
 				l.gone = true
 				to(name(3, 0, 0), false, n)
@@ -153,9 +153,9 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			n, s := w.with(r)
 			s.clock++
 			s.waits = true
-			s.c.scattered(s.clock)
+			s.c.Scattered(s.clock)
 			to(name(4, 0, 0), false, n)
-		case k.waits && len(k.c.late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
+		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
 			n, d := w.with(r)
 			d.waits, d.broken = false, g.law(w, r)
 			to(name(5, 0, 0), false, n)
@@ -164,7 +164,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			e.over = true
 			switch g.ends[r] {
 			case "close":
-				e.c.lifted(closed)
+				e.c.Lifted(closed)
 			case "away":
 				e.away = true
 			}
@@ -178,7 +178,7 @@ func (g *game) law(w world, r int) string {
 	k := &w.ranks[r]
 	for j, n := range k.contents(len(k.c.stages)) {
 		least := k.clock - min(k.clock, g.slack)
-		if w.ranks[j].c.has[j].clock == closed {
+		if w.ranks[j].c.has[j].Clock == closed {
 			least = min(least, w.ranks[j].clock)
 		}
 		if w.present(j) && n < least {
@@ -196,8 +196,8 @@ func (g *game) bad(w world) string {
 		}
 		has := k.contents(len(k.c.stages))
 		for j, n := range has {
-			if at := k.c.has[j]; n != at.scatters || at.clock != closed && n != at.clock {
-				return fmt.Sprintf("rank %d has %d changes of rank %d, of %d scatters up to clock %d", r, n, j, at.scatters, at.clock)
+			if at := k.c.has[j]; n != at.Scatters || at.Clock != closed && n != at.Clock {
+				return fmt.Sprintf("rank %d has %d changes of rank %d, of %d scatters up to clock %d", r, n, j, at.Scatters, at.Clock)
 			}
 		}
 	}

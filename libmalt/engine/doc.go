@@ -5,4 +5,6 @@
 //
 // An engine adds up what comes as it comes. So there are no updates for a fold of the
 // user's to see, no rows to name, and no fold but the engine's own.
+//
+// Changes is what the engines of packages butterfly and shards have in common.
 package engine

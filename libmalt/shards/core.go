@@ -1,16 +1,16 @@
 package shards
 
 import (
-	"math"
 	"slices"
 
 	"malt/internal/say"
+	"malt/libmalt/engine"
 	"malt/rdma"
 )
 
-// closed is the clock of a rank that has closed the vector: nobody waits for it, and it
-// changes no more.
-const closed = math.MaxUint64
+const closed = engine.Closed
+
+type reach = engine.Reach
 
 // Core is what a rank knows of the changes in each part, and decides by. Part q is kept by rank q.
 type Core struct {
@@ -19,10 +19,6 @@ type Core struct {
 	parts    []part
 	gathered []uint64 // by rank: how many scatters were in every part at the last gather
 }
-
-// reach is up to where the changes of a rank have come: its clock there, and how many times
-// it had scattered in this era. A collective call lifts the clock alone.
-type reach struct{ clock, scatters uint64 }
 
 // part is of one part, at the rank that keeps it or at another: at a worker.
 type part struct {
@@ -46,14 +42,14 @@ func NewCore(rank, size int, passes []bool) *Core {
 	return c
 }
 
-// scattered says that this rank has changed what it will up to clock, by one scatter more.
-func (c *Core) scattered(clock uint64) {
-	c.lifted(clock)
-	c.own.scatters++
+// Scattered says that this rank has changed what it will up to clock, by one scatter more.
+func (c *Core) Scattered(clock uint64) {
+	c.Lifted(clock)
+	c.own.Scatters++
 }
 
-// lifted says that this rank is at clock, without another change.
-func (c *Core) lifted(clock uint64) { c.own.clock = max(c.own.clock, clock) }
+// Lifted says that this rank is at clock, without another change.
+func (c *Core) Lifted(clock uint64) { c.own.Clock = max(c.own.Clock, clock) }
 
 // toPush tells whether to push to part q what has changed since the last push; pushed says that
 // this has been done. There is one push at a time on its way: where it is not in the view yet, the
@@ -61,10 +57,10 @@ func (c *Core) lifted(clock uint64) { c.own.clock = max(c.own.clock, clock) }
 func (c *Core) toPush(q int) (push, more bool) {
 	p := &c.parts[q]
 	if q == c.rank {
-		return c.own.clock > p.has[q].clock, false
+		return c.own.Clock > p.has[q].Clock, false
 	}
 	there := c.seen(q)
-	return c.own.clock > p.pushed && there, c.own.clock > p.pushed && !there
+	return c.own.Clock > p.pushed && there, c.own.Clock > p.pushed && !there
 }
 
 // waits says that the push which is due waits for the last one.
@@ -73,40 +69,40 @@ func (c *Core) waits(q int) { c.parts[q].late = true }
 func (c *Core) pushed(q int) error {
 	c.parts[q].late = false
 	if q == c.rank {
-		c.more(q, c.own.clock)
+		c.more(q, c.own.Clock)
 		return c.add(q, c.own)
 	}
-	c.parts[q].pushed = c.own.clock
+	c.parts[q].pushed = c.own.Clock
 	return nil
 }
 
 // seen tells whether the last push to part q is in the view.
-func (c *Core) seen(q int) bool { return c.parts[q].has[c.rank].clock >= c.parts[q].pushed }
+func (c *Core) seen(q int) bool { return c.parts[q].has[c.rank].Clock >= c.parts[q].pushed }
 
 // add says that a push of a rank has been added to the part that this one keeps.
 func (c *Core) add(from int, now reach) error {
 	p := &c.parts[c.rank]
-	if now.clock <= p.has[from].clock || now.scatters < p.has[from].scatters {
-		return say.Errorf(rdma.ErrCorrupt, "rank %d pushed its changes up to clock %d, after those up to %d", from, now.clock, p.has[from].clock)
+	if now.Clock <= p.has[from].Clock || now.Scatters < p.has[from].Scatters {
+		return say.Errorf(rdma.ErrCorrupt, "rank %d pushed its changes up to clock %d, after those up to %d", from, now.Clock, p.has[from].Clock)
 	}
 	p.has[from] = now
-	p.hurry = p.hurry || now.clock == closed // it comes no more: see needed
+	p.hurry = p.hurry || now.Clock == closed // it comes no more: see needed
 	return nil
 }
 
 // more says that a rank has changes up to clock for the part that this one keeps.
 func (c *Core) more(from int, clock uint64) {
 	p := &c.parts[c.rank]
-	p.hurry = p.hurry || clock > p.has[from].clock && p.has[from].clock > p.sent[from].clock
+	p.hurry = p.hurry || clock > p.has[from].Clock && p.has[from].Clock > p.sent[from].Clock
 }
 
 // take takes what is in a newer view of part q.
 func (c *Core) take(q int, sum []reach) error {
 	held := c.parts[q].has
 	for r, now := range sum {
-		if now.clock < held[r].clock || now.scatters < held[r].scatters {
+		if now.Before(held[r]) {
 			return say.Errorf(rdma.ErrCorrupt, "of part %d came a sum with %d changes of rank %d to clock %d, after %d to clock %d",
-				q, now.scatters, r, now.clock, held[r].scatters, held[r].clock)
+				q, now.Scatters, r, now.Clock, held[r].Scatters, held[r].Clock)
 		}
 	}
 	copy(held, sum)
@@ -126,7 +122,7 @@ func (c *Core) due(q int, present func(rank int) bool) bool {
 	least, before := uint64(closed), uint64(closed)
 	for r := range p.has {
 		if present(r) {
-			least, before = min(least, p.has[r].clock), min(before, p.sent[r].clock)
+			least, before = min(least, p.has[r].Clock), min(before, p.sent[r].Clock)
 		}
 	}
 	if before == closed {
@@ -145,27 +141,27 @@ func (c *Core) published(q int) {
 // newest is the clock of the changes in part q: that of the rank which has come farthest.
 func (c *Core) newest(q int) (clock uint64) {
 	for _, at := range c.parts[q].has {
-		if at.clock != closed {
-			clock = max(clock, at.clock)
+		if at.Clock != closed {
+			clock = max(clock, at.Clock)
 		}
 	}
 	return clock
 }
 
-// late appends to list the other ranks that are present and have not come to clock in every part.
-func (c *Core) late(list []int, clock uint64, present func(rank int) bool) []int {
+// Late appends to list the other ranks that are present and have not come to clock in every part.
+func (c *Core) Late(list []int, clock uint64, present func(rank int) bool) []int {
 	for r := range c.gathered {
-		if r != c.rank && c.least(r).clock < clock && present(r) {
+		if r != c.rank && c.least(r).Clock < clock && present(r) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// age is how far the rank that is farthest behind clock is, of those that are present.
-func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
+// Age is how far the rank that is farthest behind clock is, of those that are present.
+func (c *Core) Age(clock uint64, present func(rank int) bool) (age uint64) {
 	for r := range c.gathered {
-		if at := c.least(r).clock; at < clock && r != c.rank && present(r) {
+		if at := c.least(r).Clock; at < clock && r != c.rank && present(r) {
 			age = max(age, clock-at)
 		}
 	}
@@ -174,32 +170,32 @@ func (c *Core) age(clock uint64, present func(rank int) bool) (age uint64) {
 
 // least is up to where the changes of a rank are in every part.
 func (c *Core) least(rank int) reach {
-	least := reach{closed, closed}
+	least := reach{Clock: closed, Scatters: closed}
 	for q := range c.parts {
 		has := c.parts[q].has[rank]
-		least = reach{min(least.clock, has.clock), min(least.scatters, has.scatters)}
+		least = reach{Clock: min(least.Clock, has.Clock), Scatters: min(least.Scatters, has.Scatters)}
 	}
 	return least
 }
 
-// gather says that what has come is in the array, and returns from how many other ranks there are
+// Gathered says that what has come is in the array, and returns from how many other ranks there are
 // changes in every part that were not there at the last one.
-func (c *Core) gather() (ranks int) {
+func (c *Core) Gathered() (ranks int) {
 	for r, before := range c.gathered {
-		if c.gathered[r] = c.least(r).scatters; r != c.rank && c.gathered[r] > before {
+		if c.gathered[r] = c.least(r).Scatters; r != c.rank && c.gathered[r] > before {
 			ranks++
 		}
 	}
 	return ranks
 }
 
-// needed appends to list the ranks for which this one, which has closed the vector, goes on: those
+// Needed appends to list the ranks for which this one, which has closed the vector, goes on: those
 // that keep a part in which its last changes are not, and those that may still wait for a sum that
 // it publishes.
-func (c *Core) needed(list []int, gone func(rank int) bool) []int {
+func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 	for r := range c.gathered {
-		keeps := r < len(c.parts) && c.parts[r].has[c.rank].clock != closed
-		waits := slices.ContainsFunc(c.parts, func(p part) bool { return p.passes && p.has[r].clock != closed })
+		keeps := r < len(c.parts) && c.parts[r].has[c.rank].Clock != closed
+		waits := slices.ContainsFunc(c.parts, func(p part) bool { return p.passes && p.has[r].Clock != closed })
 		if r != c.rank && (keeps || waits) && !gone(r) {
 			list = append(list, r)
 		}
@@ -207,19 +203,14 @@ func (c *Core) needed(list []int, gone func(rank int) bool) []int {
 	return list
 }
 
-// renew says that all ranks have the changes of all, which are at clock.
-func (c *Core) renew(clock uint64) {
-	c.lifted(clock)
-	c.own.scatters = 0
+// Renew says that all ranks have the changes of all, which are at clock.
+func (c *Core) Renew(clock uint64) {
+	c.Lifted(clock)
+	c.own.Scatters = 0
 	clear(c.gathered)
 	for q := range c.parts {
 		p := &c.parts[q]
-		for r := range p.has {
-			if p.has[r].clock != closed {
-				p.has[r].clock = clock
-			}
-			p.has[r].scatters = 0
-		}
+		engine.RenewReaches(p.has, clock)
 		copy(p.sent, p.has)
 		p.pushed, p.late, p.hurry = clock, false, false
 	}

@@ -58,7 +58,7 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	}
 	switch what, _, _ := strings.Cut(said, " "); what {
 	case "scatters":
-		a.c.scattered(numbers[0])
+		a.c.Scattered(numbers[0])
 	case "push":
 		told(a.c.add(int(numbers[0]), at(numbers[1])[0]))
 	case "more":
@@ -66,25 +66,25 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	case "sum":
 		told(a.c.take(int(numbers[0]), at(numbers[1:]...)))
 	case "levelled":
-		a.c.lifted(numbers[0])
+		a.c.Lifted(numbers[0])
 	case "closes":
-		a.c.lifted(closed)
+		a.c.Lifted(closed)
 	case "renew":
-		a.c.renew(numbers[0])
+		a.c.Renew(numbers[0])
 	case "away":
 		a.away = ranks()
 	case "gone":
 		a.gone = ranks()
 	case "gathers":
-		late := a.c.late(nil, numbers[0]-min(numbers[0], numbers[1]), a.present)
+		late := a.c.Late(nil, numbers[0]-min(numbers[0], numbers[1]), a.present)
 		if len(late) > 0 {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
-			fmt.Fprintf(to, "goes on, age %d, changes of %d\n", a.c.age(numbers[0], a.present), a.c.gather())
+			fmt.Fprintf(to, "goes on, age %d, changes of %d\n", a.c.Age(numbers[0], a.present), a.c.Gathered())
 		}
 		return
 	case "leaves":
-		if needed := a.c.needed(nil, func(r int) bool { return slices.Contains(a.gone, r) }); len(needed) > 0 {
+		if needed := a.c.Needed(nil, func(r int) bool { return slices.Contains(a.gone, r) }); len(needed) > 0 {
 			fmt.Fprintf(to, "needed by %v\n", needed)
 		} else {
 			to.WriteString("leaves\n")
@@ -128,9 +128,9 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 func at(clocks ...uint64) (list []reach) {
 	for _, clock := range clocks {
 		if clock == closed {
-			list = append(list, reach{closed, 9})
+			list = append(list, reach{Clock: closed, Scatters: 9})
 		} else {
-			list = append(list, reach{clock, clock})
+			list = append(list, reach{Clock: clock, Scatters: clock})
 		}
 	}
 	return list
@@ -139,7 +139,7 @@ func at(clocks ...uint64) (list []reach) {
 func clocks(list ...reach) string {
 	words := make([]string, len(list))
 	for i, at := range list {
-		if words[i] = fmt.Sprint(at.clock); at.clock == closed {
+		if words[i] = fmt.Sprint(at.Clock); at.Clock == closed {
 			words[i] = "closed"
 		}
 	}

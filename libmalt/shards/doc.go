@@ -34,7 +34,8 @@
 // # Files
 //
 // core.go decides, as a value without data, transport and time. engine.go has the memory and the
-// boxes, pass.go moves the bytes, rows.go those of some rows, and calls.go has scatters and gathers.
+// boxes, pass.go moves the bytes, rows.go those of some rows, and calls.go has what a gather asks. When
+// that is done engine.Changes says.
 //
 // # Caveats
 //

@@ -198,20 +198,20 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 						p.sum[r] += p.last
 					} else {
 						p.seq++
-						p.at, p.said, p.pushed, p.way = k.c.own, k.c.own.clock, p.last, p.last
+						p.at, p.said, p.pushed, p.way = k.c.own, k.c.own.Clock, p.last, p.last
 					}
 					p.last = 0
 					must(k.c.pushed(q))
 				})
 			}
-			if more && k.parts[q].said < k.c.own.clock {
+			if more && k.parts[q].said < k.c.own.Clock {
 				busy = true
-				step(announces, q, false, func(k *rank) { k.parts[q].said = k.c.own.clock })
+				step(announces, q, false, func(k *rank) { k.parts[q].said = k.c.own.Clock })
 			}
 		}
 		switch {
-		case k.over && k.c.own.clock == closed:
-			if !busy && len(k.c.needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
+		case k.over && k.c.own.Clock == closed:
+			if !busy && len(k.c.Needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
 				step(leaves, 0, false, func(k *rank) { k.gone, k.broken = true, g.lost(w, r) })
 			}
 		case k.over:
@@ -219,19 +219,19 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			step(scatters, 0, false, func(k *rank) {
 				k.clock++
 				k.waits = true
-				k.c.scattered(k.clock)
+				k.c.Scattered(k.clock)
 				for q := range k.parts {
 					k.parts[q].last++
 				}
 			})
-		case k.waits && len(k.c.late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
+		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
 			step(gathers, 0, false, func(k *rank) { k.waits, k.broken = false, g.law(w, r) })
 		case !k.waits:
 			step(ends, 0, false, func(k *rank) {
 				k.over = true
 				switch g.ends[r] {
 				case "close":
-					k.c.lifted(closed)
+					k.c.Lifted(closed)
 				case "away":
 					k.away = true
 				}
@@ -246,7 +246,7 @@ func (g *game) law(w world, r int) string {
 	for q := range k.parts {
 		for j, n := range k.parts[q].sum {
 			least := min(k.clock-min(k.clock, g.slack), w.ranks[j].clock)
-			if w.ranks[j].c.own.clock != closed {
+			if w.ranks[j].c.own.Clock != closed {
 				least = k.clock - min(k.clock, g.slack)
 			}
 			if j != r && w.present(j) && n < least {
@@ -276,7 +276,7 @@ func (g *game) bad(w world) string {
 		for q := range k.parts {
 			p := &k.parts[q]
 			for j, n := range p.sum {
-				if at := min(k.c.parts[q].has[j].clock, w.ranks[j].clock); n != at {
+				if at := min(k.c.parts[q].has[j].Clock, w.ranks[j].clock); n != at {
 					return fmt.Sprintf("rank %d has %d changes of rank %d in part %d, and clock %d", r, n, j, q, at)
 				}
 			}
@@ -291,7 +291,7 @@ func (g *game) bad(w world) string {
 func (g *game) key(b []byte, w world) []byte {
 	for r := range w.ranks {
 		k := &w.ranks[r]
-		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.own.clock)
+		b = fmt.Append(b, k.clock, k.waits, k.away, k.gone, k.dead, k.over, k.c.own.Clock)
 		for q := range k.parts {
 			c, p := &k.c.parts[q], &k.parts[q]
 			b = fmt.Append(b, *c, p.last, p.way, p.at, p.said, p.has, p.seq, p.sums, p.took, ";")
@@ -335,7 +335,7 @@ func TestExploreShards(t *testing.T) {
 				Ends: func(w world) (reached, must bool) {
 					reached, must = true, true
 					for _, k := range w.ranks {
-						reached = reached && (k.gone || k.over && k.c.own.clock != closed)
+						reached = reached && (k.gone || k.over && k.c.own.Clock != closed)
 						must = must && !k.dead
 					}
 					return reached, must

@@ -35,7 +35,7 @@ type partRows struct {
 
 // renewRows says that all ranks have the values of this one.
 func (e *Engine) renewRows() {
-	reduce.Copy(e.rows.seen, e.o.Array())
+	reduce.Copy(e.rows.seen, e.O.Array())
 	if clear(e.rows.sent); e.keeps() {
 		reduce.Copy(e.rows.sent[e.own().lo:], e.sum)
 	}
@@ -70,7 +70,7 @@ func encode(out rdma.Outbox, slot []byte, s spvec.Shape, data []byte, rows []uin
 func (e *Engine) pushRows(q int, slot, changes []byte) (int, spvec.Kind, error) {
 	s := &e.shards[q]
 	s.way = e.rows.sent[s.lo:s.hi]
-	due := e.rows.due(s.rows.shape, changes, s.way, e.core.own.clock, e.core.parts[q].late)
+	due := e.rows.due(s.rows.shape, changes, s.way, e.core.own.Clock, e.core.parts[q].late)
 	size := s.rows.shape.RowBytes()
 	for _, row := range due {
 		clear(changes[int(row)*size:][:size])
@@ -95,10 +95,10 @@ func (e *Engine) sumRows(q int, slot []byte) (int, spvec.Kind, error) {
 	for _, below := range s.below {
 		at := s.sum.Acked(below)
 		taken = min(taken, at)
-		late = late || at < r.seq-1 && e.ranks.Of(below)
+		late = late || at < r.seq-1 && e.Ranks.Of(below)
 	}
 	r.ledger.Drop(taken)
-	if q == e.o.Rank() {
+	if q == e.O.Rank() {
 		now := data
 		data = e.rows.sent[s.lo:s.hi]
 		r.ledger.Add(e.rows.due(r.shape, now, data, e.core.newest(q), late), r.seq)

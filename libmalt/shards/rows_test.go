@@ -59,13 +59,13 @@ func newKeeper(t *testing.T, rank int, held string) *keeper {
 func (k *keeper) publishes(t *testing.T, change, want values) {
 	t.Helper()
 	k.clock++
-	if err := k.e.core.add(1, reach{k.clock, k.clock}); err != nil {
+	if err := k.e.core.add(1, reach{Clock: k.clock, Scatters: k.clock}); err != nil {
 		t.Fatal(err)
 	}
 	for i, x := range change {
 		binary.NativeEndian.PutUint32(k.e.sum[4*i:], math.Float32bits(x))
 	}
-	k.e.ranks.Look(k)
+	k.e.Ranks.Look(k)
 	slot := make([]byte, 40+k.e.reachesBytes())
 	n, kind, err := k.e.sumRows(0, slot)
 	if err != nil {

@@ -58,13 +58,13 @@ rdma/rdmamock          rdma github.com/golang/mock
 libmalt                graphs internal/say rdma rdma/auto libmalt/boxes libmalt/butterfly libmalt/codec libmalt/engine libmalt/filter libmalt/internal/core libmalt/reduce libmalt/route/... libmalt/rows libmalt/rule libmalt/shards libmalt/spvec
 libmalt/boxes          graphs internal/say rdma libmalt/codec libmalt/filter libmalt/internal/core libmalt/reduce libmalt/rule libmalt/spvec
 libmalt/internal/core  internal/say rdma libmalt/progress libmalt/reduce libmalt/rule
-libmalt/engine         internal/say libmalt/boxes libmalt/codec libmalt/internal/core libmalt/reduce
+libmalt/engine         internal/say rdma libmalt/boxes libmalt/codec libmalt/internal/core libmalt/reduce
 libmalt/routetest      libmalt rdma
 libmalt/progress       rdma
 libmalt/codec          internal/say rdma libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/filter         internal/say libmalt/spvec
-libmalt/butterfly      graphs internal/say rdma libmalt/internal/core libmalt/reduce
-libmalt/shards         graphs internal/say rdma libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
+libmalt/butterfly      graphs internal/say rdma libmalt/engine libmalt/internal/core libmalt/reduce
+libmalt/shards         graphs internal/say rdma libmalt/engine libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/rows           graphs internal/say rdma libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/route/shared   rdma libmalt/internal/core libmalt/reduce
 libmalt/route/hosts    internal/say rdma libmalt/exchange libmalt/internal/core libmalt/reduce

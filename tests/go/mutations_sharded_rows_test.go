@@ -18,7 +18,7 @@ var ofShardedRows = []mutation{
 	},
 	{
 		line:   "rows on shards: rows that have been pushed count when they are in the sum, too",
-		in:     "libmalt/shards.Engine.take",
+		in:     "libmalt/shards.Engine.Take",
 		old:    "clear($s.way)",
 		new:    "clear(s.way[:0])",
 		caught: "TestFilterOnShardsIsItsTwin/shards:1/filter=dvf:9/1/false", pkg: "libmalt", how: "want",
@@ -53,7 +53,7 @@ var ofShardedRows = []mutation{
 	},
 	{
 		line:   "rows on shards: a sum that has been taken is not released",
-		in:     "libmalt/shards.Engine.take",
+		in:     "libmalt/shards.Engine.Take",
 		old:    "own || $e.rows != nil",
 		new:    "own",
 		caught: "TestFilterOnShardsIsItsTwin/shards:1/filter=dvf:9/1/false", pkg: "libmalt", how: "bytes sent",
@@ -61,14 +61,14 @@ var ofShardedRows = []mutation{
 	{
 		line:   "rows on shards: a reader that is late makes no difference",
 		in:     "libmalt/shards.Engine.sumRows",
-		old:    "$late || $at < $r.seq-1 && $e.ranks.Of($below)",
+		old:    "$late || $at < $r.seq-1 && $e.Ranks.Of($below)",
 		new:    "late",
 		caught: "TestSumWhileAReaderIsLate", how: "published",
 	},
 	{
 		line:   "rows on shards: a reader in a collective call is late",
 		in:     "libmalt/shards.Engine.sumRows",
-		old:    "$e.ranks.Of($below)",
+		old:    "$e.Ranks.Of($below)",
 		new:    "true",
 		caught: "TestSumWhileAReaderIsLate", how: "published",
 	},
@@ -90,7 +90,7 @@ var ofShardedRows = []mutation{
 		line:   "rows on shards: a keeper filters by its own clock",
 		in:     "libmalt/shards.Engine.sumRows",
 		old:    "$e.core.newest($q)",
-		new:    "e.o.Clock()",
+		new:    "e.O.Clock()",
 		caught: "TestFilterOnShardsIsItsTwin/shards:1/filter=dvf:9/1/true", pkg: "libmalt", how: "want",
 	},
 	{

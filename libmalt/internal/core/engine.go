@@ -1,11 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"context"
-	"sync"
 
-	"malt/internal/say"
 	"malt/libmalt/reduce"
 )
 
@@ -71,67 +68,4 @@ type Server interface {
 	// Needed are the ranks that do. Release ends it.
 	Needed() []int
 	Release() error
-}
-
-// Locked is a scatter or gather of an engine, which takes its steps under a lock, since its
-// goroutine takes others.
-type Locked struct {
-	Lock   sync.Locker
-	Of     Object
-	Method string
-	By     Carrier
-	Do     func() (done bool, err error)
-}
-
-func (l Locked) Step() (bool, error) {
-	l.Lock.Lock()
-	defer l.Lock.Unlock()
-	return l.Do()
-}
-
-func (l Locked) Name() string  { return l.Of.Called(l.Method) }
-func (l Locked) Late() []int   { return l.By.Late() }
-func (l Locked) Waiting() Wait { return Wait{} }
-func (l Locked) GiveUp()       {}
-
-// CountsNoMore is the error of a gather where changes have come from a rank since a collective
-// call of which this one knows nothing.
-func CountsNoMore(o Object, rank int) error {
-	return say.Errorf(ErrState, "%s: rank %d counts no changes of this rank any more", o.Called("gather"), rank).
-		In(o.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
-		Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
-}
-
-// Presence is which ranks an engine waits for. It looks before it takes updates: those that a rank
-// has sent before it went into a collective call are then taken, though nobody waits for that rank.
-type Presence struct {
-	here []bool // by rank, and dead
-	dead []error
-}
-
-// NewPresence is of a job with so many ranks.
-func NewPresence(size int) Presence {
-	return Presence{here: make([]bool, size), dead: make([]error, size)}
-}
-
-// Look has it as it is now.
-func (p *Presence) Look(o Object) {
-	for r := range p.here {
-		wait, dead := o.Missing(r, nil)
-		p.here[r], p.dead[r] = dead == nil && (wait || o.Done(r)), dead
-	}
-}
-
-// Of tells whether to wait for a rank: it takes part; or it is done, and its last changes have yet
-// to come here, with the clock of one that has closed the vector.
-func (p *Presence) Of(rank int) bool { return p.here[rank] }
-
-// OrDead tells whether a rank would be waited for if it lived, and Death whether one of these does not.
-func (p *Presence) OrDead(rank int) bool { return p.here[rank] || p.dead[rank] != nil }
-
-func (p *Presence) Death(ranks []int) (dead error) {
-	for _, r := range ranks {
-		dead = cmp.Or(p.dead[r], dead)
-	}
-	return dead
 }

@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"cmp"
+
+	"malt/libmalt/internal/core"
+)
+
+// Presence is which ranks an engine waits for. It looks before it takes updates: those that a rank
+// has sent before it went into a collective call are then taken, though nobody waits for that rank.
+type Presence struct {
+	here []bool // by rank, and dead
+	dead []error
+}
+
+// newPresence is of a job with so many ranks.
+func newPresence(size int) Presence {
+	return Presence{here: make([]bool, size), dead: make([]error, size)}
+}
+
+// Look has it as it is now.
+func (p *Presence) Look(o core.Object) {
+	for r := range p.here {
+		wait, dead := o.Missing(r, nil)
+		p.here[r], p.dead[r] = dead == nil && (wait || o.Done(r)), dead
+	}
+}
+
+// Of tells whether to wait for a rank: it takes part; or it is done, and its last changes have yet
+// to come here, with the clock of one that has closed the vector.
+func (p *Presence) Of(rank int) bool { return p.here[rank] }
+
+// orDead tells whether a rank would be waited for if it lived, and death whether one of these does not.
+func (p *Presence) orDead(rank int) bool { return p.here[rank] || p.dead[rank] != nil }
+
+func (p *Presence) death(ranks []int) (dead error) {
+	for _, r := range ranks {
+		dead = cmp.Or(p.dead[r], dead)
+	}
+	return dead
+}
