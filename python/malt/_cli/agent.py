@@ -28,7 +28,7 @@ from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
 from malt._guide import below
 from malt._ranks import addresses, parent
-from malt._ranks.launch import DEAD, GRACE, Job, meeting, numbered, program_environment
+from malt._ranks.launch import DEAD, FAIL, FINISH, GRACE, Job, meeting, numbered, program_environment
 from malt._ranks.machine import bound, crowding
 from malt._ranks.rank import Outcome
 from malt._ranks.room import shortage
@@ -325,6 +325,9 @@ class Hosts(Programs):
             self._failures.heard(rank)
         if news["failed"]:
             self._failed(rank)
+        for lost in self.outcomes:  # with its host, perhaps before this rank could say that the job goes on
+            if lost.lost and lost.failed is not None:
+                self._ended_early(lost, lost.failed, lost.failed - self._begun)
         self._dismiss()
 
     def _ended_early(self, rank: _RemoteRank, died: float, lived: float) -> None:
@@ -332,6 +335,8 @@ class Hosts(Programs):
         if not self._can_be_spared(rank):
             self._failed(rank)
             return
+        if rank.failed is not None:
+            rank.failed = self._stop_at = None
         rank.died, rank.lived = died, lived
         self.mourn(rank, [other for other in self.outcomes if other.status is None])
 
@@ -339,7 +344,9 @@ class Hosts(Programs):
         """Note that a rank has failed; the first failure stops the job."""
         rank.failed = rank.failed or time.monotonic()
         if self.stopped is None:
-            self._stop_soon()
+            left = [other for other in self.outcomes if other.status is None]
+            unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
+            self._stop_soon(FINISH if unheard else FAIL)
 
     def wrote(self, rank: int, stream: int, data: bytes) -> None:
         """Show what a rank wrote, or take its events."""

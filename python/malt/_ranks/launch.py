@@ -470,7 +470,8 @@ class Job:
         known = [rank, *left] if not rank.waits else left
         # One that has joined has met all. With the launcher of its host a rank may end before we hear that it has.
         ready = all(other.least != 0 for other in known if other.status != 0 and other.witness is None)
-        ending = rank.witness is None and (self.asked or self.stopped is not None or self._stop_at is not None)
+        failed = any(other.failed is not None and not other.spared for other in self.outcomes)
+        ending = rank.witness is None and (self.asked or self.stopped is not None or failed)
         ranks = self.elsewhere + sum(other.witness is None for other in left)
         return rank.spared and not ending and ready and 0 < self.least <= ranks
 
@@ -485,10 +486,10 @@ class Job:
         """With how many ranks the job goes on, as the ranks have said when they joined; 0: a death ends it."""
         return max((rank.least or 0 for rank in self.outcomes), default=0)
 
-    def _stop_soon(self) -> None:
+    def _stop_soon(self, seconds: float = FAIL) -> None:
         """Stop the job, unless all ranks end before; the first failure counts."""
         if self._stop_at is None:
-            self._stop_at = time.monotonic() + (FINISH if self.asked else FAIL)
+            self._stop_at = time.monotonic() + (FINISH if self.asked else seconds)
 
     def first_failure(self) -> Outcome | None:
         """Return the rank that failed first, if any did."""
