@@ -81,6 +81,10 @@ def facts(capsys: pytest.CaptureFixture[str], job: Job) -> dict[str, Any]:
     return dict(found[0])
 
 
+def table(capsys: pytest.CaptureFixture[str], job: Job) -> str:
+    return said(capsys, "top", "--once", "--every", "0.1", str(job.ranks[0].process.pid))
+
+
 def printed(capsys: pytest.CaptureFixture[str], job: Job) -> str:
     return said(capsys, "stack", str(job.ranks[0].process.pid))
 
@@ -175,9 +179,7 @@ def test_a_rank_in_a_collective_call_has_no_clock(capsys: pytest.CaptureFixture[
         job.ranks[1].out.wait_for("synced")
         until(job, asleep(0))
         assert [rank["clock"] for rank in facts(capsys, job)["ranks"]] == [None, 3]
-        row = next(
-            line for line in said(capsys, "top", "--once", "--every", "0.1").splitlines() if line.startswith("   0  ")
-        )
+        row = next(line for line in table(capsys, job).splitlines() if line.startswith("   0  "))
         assert "-" in row.split()
         job.ranks[1].say("")
         job.finish()
@@ -189,7 +191,7 @@ def test_a_stopped_rank(capsys: pytest.CaptureFixture[str]) -> None:
         until(job, asleep(0))
         job.ranks[1].signal(signal.SIGSTOP)
         ranks = until(job, lambda ranks: ranks[1].state == "stopped")
-        assert f"kill -CONT {ranks[1].pid} resumes it" in said(capsys, "top", "--once", "--every", "0.1")
+        assert f"kill -CONT {ranks[1].pid} resumes it" in table(capsys, job)
         assert "rank 1: stopped, by SIGSTOP or a debugger\n" in printed(capsys, job)
         job.ranks[1].signal(signal.SIGCONT)
         job.ranks[1].say("")
