@@ -266,7 +266,7 @@ def test_demo_learns_with_two_ranks(short):
     for path in out.glob("*-2-*.json"):
         both = json.loads(path.read_text())[0]
         assert both["examples"][-1] == 10_000  # 2.5 passes over 4,000
-        in_step = path.stem.endswith("bsp")  # else it depends on how far the ranks drift apart; log(2) has learned nothing
+        in_step = path.stem.endswith("bsp")  # else they may drift apart; log(2) has learned nothing
         assert both["loss"][-1] < (0.45 if in_step else 0.65)
         assert both["seconds"] == sorted(both["seconds"])
         numbers = splice.parameters(2) + path.name.startswith("scikit-learn")  # which has an intercept

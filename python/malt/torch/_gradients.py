@@ -154,7 +154,7 @@ class Gradients(contextlib.AbstractContextManager["Gradients"]):
         self._due = [set(bucket.due) for bucket in self.buckets]
         self._held = False
         self._hooks = [
-            p.register_post_accumulate_grad_hook(partial(self._computed, bucket))  # type: ignore[no-untyped-call]
+            p.register_post_accumulate_grad_hook(partial(self._computed, bucket))
             for bucket in self.buckets
             for p in bucket._model.parameters()
         ]

@@ -99,7 +99,7 @@ class Place:
             or t.stride() != self.stride
             or t.untyped_storage().nbytes() != view.nbytes
             or t.is_inference()
-            or t.is_shared()  # type: ignore[no-untyped-call]
+            or t.is_shared()
         ):
             return False
         for t in tensors:
