@@ -67,12 +67,10 @@ if __name__ == "__main__":
 
 
 STEPS = """
-import malt, torch
-torch.set_num_threads(1)
 model, other = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
 opts = [torch.optim.SGD(model.parameters(), lr=0.1), torch.optim.Adam(model.parameters(), lr=0.1)]
 free = torch.optim.SGD(other.parameters(), lr=0.1)
-v = malt.torch.Vector(model, of="grads")
+v = malt.torch.Vector(model, of="grads", name="{name}")
 for i in range(4):
     for m in model, other:
         m.zero_grad()
@@ -83,24 +81,26 @@ v.close()
 opts[0].step()
 """
 
+LOOPS = {
+    "v.sync(); opts[0].step(); opts[1].step()": False,
+    "opts[0].step(); v.sync()": True,
+    "v.sync(every=2); opts[0].step()": True,
+    "v.allreduce(); opts[i % 2].step()": False,
+    "opts[1].step() if i else None; v.sync()": False,
+}
+"""And whether a step in it gets a warning, once."""
 
-@pytest.mark.parametrize(
-    ("loop", "warned"),
-    [
-        ("v.sync(); opts[0].step(); opts[1].step()", False),
-        ("opts[0].step(); v.sync()", True),
-        ("v.sync(every=2); opts[0].step()", True),
-        ("v.allreduce(); opts[i % 2].step()", False),
-        ("opts[1].step() if i else None; v.sync()", False),
-    ],
-)
-def test_a_step_by_gradients_that_were_not_exchanged_gets_a_warning(tmp_path: Path, loop: str, warned: bool) -> None:
+
+def test_a_step_by_gradients_that_were_not_exchanged_gets_a_warning(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(STEPS.replace("{loop}", loop))
+    parts = [STEPS.format(name=f"w{i}", loop=loop) for i, loop in enumerate(LOOPS)]
+    script.write_text("import malt, torch\ntorch.set_num_threads(1)" + "".join(parts))
     done = run("-n", "2", "-q", str(script))
     assert done.process.returncode == 0, done.err
-    assert done.err.count("stepped without a sync of v before it") == 2 * warned
-    assert (f"{script}:{13}: RuntimeWarning" in done.err) == warned
+    lines = script.read_text().splitlines()
+    for i, (loop, warned) in enumerate(LOOPS.items()):
+        assert done.err.count(f"stepped without a sync of vector 'w{i}' before it") == 2 * warned, loop
+        assert (f"{script}:{lines.index(f'    {loop}') + 1}: RuntimeWarning" in done.err) == warned
 
 
 def test_workers_of_a_data_loader_are_no_ranks(tmp_path: Path) -> None:
