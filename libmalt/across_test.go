@@ -10,7 +10,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // acrossLength is a float32 vector that is exchanged between any hosts of layouts

@@ -10,7 +10,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // apart is a transport of ranks on hosts of their own. Their processes answer what they

@@ -17,7 +17,7 @@ import (
 	"malt/graphs"
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // numbers makes a vector of n float64, all of them first, and returns its array, too.

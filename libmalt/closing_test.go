@@ -13,7 +13,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 	"malt/rdma/rendezvous"
 	"malt/rdma/shm"
 )

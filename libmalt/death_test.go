@@ -11,7 +11,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // wantDeath fails unless err names that rank as dead.

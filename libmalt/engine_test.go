@@ -14,7 +14,7 @@ import (
 	"malt/libmalt/reduce"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // totals is an engine that only this test knows: each rank tells all others the sum of all

@@ -8,7 +8,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestEngines: each rank adds 1 to its own element, in a cache line of its own, before each sync.

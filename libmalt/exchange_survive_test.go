@@ -13,7 +13,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // killable is a rank that dies where it would send a certain message, the first being 1: that one

@@ -12,7 +12,7 @@ import (
 	"malt/internal/say"
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // expellable is a rank that its job may go on without, though it lives.

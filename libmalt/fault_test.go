@@ -12,8 +12,8 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
 	"malt/rdma/rdmamock"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // faulty is a transport in which some calls are another's: a mock's.

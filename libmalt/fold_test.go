@@ -13,7 +13,7 @@ import (
 	"malt/graphs"
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestSyncIsTheMeanOfTheGraph holds every graph in bsp against a naive twin:

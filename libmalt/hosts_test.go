@@ -13,7 +13,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/reduce"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // layouts are the hosts of each rank: one rank each, several, unequal numbers, and

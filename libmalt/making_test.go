@@ -11,7 +11,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // ending is how a rank ends the making of a vector in the middle.

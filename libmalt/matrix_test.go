@@ -11,7 +11,7 @@ import (
 	"malt/graphs"
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // modes are all kinds of consistency.

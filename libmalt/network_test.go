@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 	"malt/rdma/remote"
 	"malt/rdma/tcp"
 )

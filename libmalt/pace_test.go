@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"malt/libmalt"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestG12NoSyncWaitsLongerThanItsSlack: with a network that takes no time, a sync returns at the very

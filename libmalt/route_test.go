@@ -12,7 +12,7 @@ import (
 	"malt/libmalt/reduce"
 	"malt/libmalt/routetest"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // copied is a route that only this test knows. Its ranks agree as those of route/shared do;

@@ -12,7 +12,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/rule"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // observer holds a rank's received updates against the guarantees. Every sender

@@ -14,7 +14,7 @@ import (
 	"malt/libmalt"
 	"malt/libmalt/reduce"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // lone is a rank that is alone on its host.

@@ -12,7 +12,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 const lineOf = 8 // elements of a cache line

@@ -15,7 +15,7 @@ import (
 	"malt/graphs"
 	"malt/libmalt"
 	"malt/libmalt/routetest"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // twin is what sparse vectors mean, in whole arrays: each message is a snapshot

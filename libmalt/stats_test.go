@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"malt/libmalt"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestOverwrittenIsExact: all updates that are never folded are counted, once,

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestWhatTheDeadLeftCountsAsSeen: after a call that makes all seen, nobody folds what a rank

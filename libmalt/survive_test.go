@@ -15,7 +15,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 var errKilled = errors.New("killed by the test")

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestPaperBytesAllOverHalton counts at the transport: with 8 ranks in async an

@@ -18,7 +18,7 @@ import (
 	"malt/libmalt/routetest"
 	"malt/libmalt/spvec"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the difference before it is committed")

@@ -14,7 +14,7 @@ import (
 
 	"malt/libmalt"
 	"malt/libmalt/internal/core"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // told collects what the ranks of a job are told.

@@ -9,7 +9,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // places are where an object with uneven=error is tried: in place, across hosts and

@@ -11,7 +11,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestG5WaitsEndAtTheirTimeout: every call that waits ends at its timeout, not

@@ -10,7 +10,7 @@ import "context"
 // A Transport may be used by several goroutines; an Outbox or Inbox by one at a
 // time, but for the exceptions named there.
 type Transport interface {
-	// Name is the transport's key in the option grammar: "inmem", "shm", …
+	// Name is the transport's key in the option grammar: "shm", "tcp", …
 	Name() string
 	Rank() int
 	Size() int

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestExchangeAllocatesNothing, once what is made at first use is there.

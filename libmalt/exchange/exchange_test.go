@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // adding is Work on bytes that are added modulo 256: one array per host, as if its

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // until waits for what another goroutine does.

@@ -14,7 +14,6 @@ import (
 
 	"malt/internal/say"
 	"malt/rdma"
-	"malt/rdma/inmem"
 	"malt/rdma/internal/handshake"
 	"malt/rdma/remote"
 	"malt/rdma/rendezvous"
@@ -74,7 +73,7 @@ type transport struct {
 var known = []transport{
 	{"shm", openShm},
 	{"tcp", openTCP},
-	{"inmem", openInmem},
+	{"inmem", openAlone},
 }
 
 // Names lists the transports that Open knows, without "auto".
@@ -101,12 +100,12 @@ func Open(ctx context.Context, c Config) (rdma.Transport, error) {
 	return nil, say.Unknown(rdma.ErrConfig, "transport", c.Transport, append([]string{"auto"}, Names()...)...)
 }
 
-// best is the heap for a rank alone, shared memory for those of one machine, and
+// best is this process for a rank alone, shared memory for those of one machine, and
 // what the hosts of those who meet at an address allow.
 func best(c Config) func(context.Context, Config) (rdma.Transport, error) {
 	switch {
 	case c.Size+c.Witnesses == 1:
-		return openInmem
+		return openAlone
 	case c.local() && c.Witnesses == 0:
 		return openShm
 	}
@@ -150,11 +149,4 @@ func opened[T rdma.Transport](t T, err error) (rdma.Transport, error) {
 		return nil, err
 	}
 	return t, nil
-}
-
-func openInmem(_ context.Context, c Config) (rdma.Transport, error) {
-	if c.Size != 1 || c.Rank != 0 {
-		return nil, say.Errorf(rdma.ErrConfig, "transport inmem connects ranks of one process only; this is rank %d of %d", c.Rank, c.Size).Try("Use shm or auto.")
-	}
-	return inmem.New(1)[0], nil
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"malt/rdma"
 )
 
 func TestAloneNeedsNoStore(t *testing.T) {
@@ -18,6 +20,26 @@ func TestAloneNeedsNoStore(t *testing.T) {
 		}
 		if tr.Name() != "inmem" || tr.Rank() != 0 || tr.Size() != 1 {
 			t.Errorf("%q opened %s, rank %d of %d", name, tr.Name(), tr.Rank(), tr.Size())
+		}
+		out, err := tr.Publish(t.Context(), "box", rdma.Spec{Bytes: 8}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := out.Begin(); len(b) != 8 || err != nil || out.Commit(8, rdma.Stamp{}, nil) != nil {
+			t.Errorf("%q: a box for nobody: %d bytes, %v", name, len(b), err)
+		}
+		w, err := tr.Words(t.Context(), "words", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Set(0, 7)
+		if v, err := w.Get(0, 0); v != 7 || err != nil || !w.Heard(0) {
+			t.Errorf("%q: its own word is %d, %v", name, v, err)
+		}
+		v := tr.(rdma.Viewed)
+		v.Survive(1)
+		if !v.View().Has(0) || v.Out() != nil || v.Confirm(t.Context()) != nil {
+			t.Errorf("%q: it does not take part: %+v", name, v.View())
 		}
 		if err := tr.Close(); err != nil {
 			t.Error(err)

@@ -18,6 +18,9 @@ type later struct {
 }
 
 func (w *later) ask() {
+	if len(w.rank.peers) == 0 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

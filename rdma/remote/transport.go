@@ -108,7 +108,9 @@ func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 	for _, l := range r.peers {
 		go l.run()
 	}
-	r.watching.Go(r.watch)
+	if len(r.peers) > 0 {
+		r.watching.Go(r.watch)
+	}
 	if err := r.await(ctx); err != nil {
 		newTransport(r, r.bells, nil).Abort(rdma.HasFailed(c.Rank, "it could not connect to all others: "+err.Error()))
 		for _, l := range r.peers {

@@ -10,7 +10,7 @@ import (
 
 	"malt/libmalt"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // MALT section 3.4: with halton a round of scatters of all N ranks is

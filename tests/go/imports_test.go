@@ -40,7 +40,7 @@ rdma/vote              internal/say rdma
 rdma/membership        internal/say rdma rdma/vote
 rdma/rendezvous        internal/say rdma rdma/internal/mem rdma/vote
 rdma/rendezvous/meeting internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake internal/say rdma/rendezvous
-rdma/inmem             rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
+rdma/rdmatest/inmem    rdma rdma/internal/mem rdma/internal/bell rdma/internal/ends rdma/box rdma/rendezvous
 rdma/shm               rdma rdma/internal/mem rdma/internal/ends rdma/box rdma/membership rdma/rendezvous
 rdma/wire              rdma/internal/mem rdma/internal/handshake
 rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rdma/internal/dial rdma/internal/ends rdma/internal/handshake rdma/box rdma/wire rdma/fabric rdma/vote
@@ -48,7 +48,7 @@ rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/dial rd
 rdma/mixed             internal/say rdma rdma/box rdma/internal/bell rdma/membership rdma/vote
 rdma/fabric            rdma/internal/mem
 rdma/ofi               rdma/internal/mem rdma/fabric
-rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/inmem rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote rdma/fabric rdma/ofi
+rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote rdma/wire rdma/fabric rdma/ofi
 rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box internal/explore
 rdma/rdmatest          rdma
 rdma/fabrictest        rdma/internal/mem rdma/fabric

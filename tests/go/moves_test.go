@@ -24,7 +24,7 @@ var copies = map[string]string{
 // alone, so that TestBytesMoved in libmalt sees every pass over them.
 func TestBytesMoveWhereTheyAreCounted(t *testing.T) {
 	found := map[string]bool{}
-	for _, folder := range []string{"libmalt", "libmalt/boxes", "libmalt/codec", "libmalt/internal/core", "libmalt/route/shared", "libmalt/route/hosts", "rdma/box", "rdma/shm", "rdma/inmem"} {
+	for _, folder := range []string{"libmalt", "libmalt/boxes", "libmalt/codec", "libmalt/internal/core", "libmalt/route/shared", "libmalt/route/hosts", "rdma/box", "rdma/shm", "rdma/rdmatest/inmem"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no Go files: %v", folder, err)

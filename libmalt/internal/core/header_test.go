@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // silent is a call without data.

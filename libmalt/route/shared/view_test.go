@@ -12,7 +12,7 @@ import (
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // object is a vector that a route carries, of a rank in a view.

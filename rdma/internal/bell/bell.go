@@ -1,5 +1,5 @@
 // Package bell is the doorbell of a rank that is rung by goroutines of its own process:
-// in package inmem by the other ranks, in package remote by the goroutines that receive for
+// in package rdmatest/inmem by the other ranks, in package remote by the goroutines that receive for
 // it.
 //
 // All waiting is on sync.Cond, without a clock, a futex or polling: a goroutine

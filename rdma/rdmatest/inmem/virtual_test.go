@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // In a bubble time passes only when all are durably blocked: so an hour's

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
 	"malt/rdma/rdmatest"
+	"malt/rdma/rdmatest/inmem"
 )
 
 func open(_ *testing.B, n int) []rdma.Transport { return inmem.New(n) }

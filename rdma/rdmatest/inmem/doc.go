@@ -1,5 +1,5 @@
-// Package inmem is the transport between ranks of one process: for tests under the
-// race detector and in virtual time, for tools, and for a job of one rank.
+// Package inmem is a transport between ranks of one process, for tests: under the
+// race detector, in virtual time, and wherever processes are not the matter.
 //
 //	ranks := inmem.New(3)
 //	out, err := ranks[0].Publish(ctx, "w", rdma.Spec{Bytes: 4096}, []int{1, 2})

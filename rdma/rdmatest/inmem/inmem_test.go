@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"malt/rdma"
-	"malt/rdma/inmem"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // A box beyond the machine's memory is an error of the Begin that would need it,
