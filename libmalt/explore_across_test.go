@@ -143,6 +143,7 @@ func TestExploreAcross(t *testing.T) {
 		{"given up, then another", true, play{"", []string{"xi", "ii"}, 0, false, one}},
 		{"both given up", true, play{"", []string{"x", "x"}, 0, false, one}},
 		{"given up, barrier", true, play{"", []string{"K", "ib"}, 0, false, one}},
+		{"given up, barrier, others far ahead", false, play{"preemptions=1", []string{"K", "xiib"}, 0, false, one}},
 		{"given up and closed", true, play{"", []string{"Xcw", "i"}, 0, false, one}},
 		{"one scatters by itself", false, play{"", []string{"i", "s"}, 0, false, one}},
 		{"one scatters to nobody", false, play{"", []string{"i", "e"}, 0, false, one}},

@@ -75,7 +75,8 @@ const inPlaceBit = 1 << 6
 
 // average is a sync, and what its letter says besides.
 func (a *actor) average(ctx context.Context, letter rune) error {
-	a.fill(a.s.Clock() + 1)
+	clock := a.s.Clock() + 1
+	a.fill(clock)
 	patience := ctx
 	a.v.mode.Load().fold = reduce.Mean
 	if letter == 'a' {
@@ -100,6 +101,9 @@ func (a *actor) average(ctx context.Context, letter rune) error {
 		if _, err := a.v.Gather(ctx, ""); err != nil {
 			return err
 		}
+	}
+	if a.s.Clock() > clock {
+		return nil // the barrier has levelled it with that of a rank which went on alone
 	}
 	if at, byRoute := a.routed(); byRoute && a.play.own(survive) > 0 && a.play.host == nil {
 		if at == a.s.Clock() {

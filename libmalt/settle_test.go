@@ -105,7 +105,7 @@ func TestG8SettlersAgree(t *testing.T) {
 	}
 }
 
-// TestSettlersOnGoroutines syncs two vectors, and makes collective calls, on three goroutines
+// TestSettlersOnGoroutines syncs two vectors, of which one is averaged by an exchange, and makes collective calls, on three goroutines
 // of each rank while one dies. A rank in a barrier is not waited for, so ranks may sync a vector
 // without each other, and be done with both vectors in another order: each closes what it is done with.
 func TestSettlersOnGoroutines(t *testing.T) {
@@ -115,7 +115,7 @@ func TestSettlersOnGoroutines(t *testing.T) {
 			vs := make([]*libmalt.Vector, 2)
 			for i := range vs {
 				var err error
-				if vs[i], err = vector(ctx, w, 100, ""); err != nil {
+				if vs[i], err = vector(ctx, w, []int{100, 50_000}[i], ""); err != nil {
 					return err
 				}
 			}

@@ -48,6 +48,10 @@
 // lock-step. A stopped rank holds the others up. A rank that dies fails them, and their
 // arrays are as they were.
 //
+// Others do not wait for a rank that is in a collective call: of another thread, or after it has
+// given the sync up. They may abort then, and come so far that their boxes say so no longer. So a rank
+// whose clock a collective call has levelled with theirs leaves the sync, and goes on through boxes.
+//
 // # Deaths
 //
 // In a job that goes on, a rank that learns of a death takes no further step of its sync until

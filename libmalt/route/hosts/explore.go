@@ -34,7 +34,7 @@ func (r *Route) State() (state []any, x *exchange.Exchange) {
 	for _, t := range o.terms {
 		weights = append(weights, t.Weight)
 	}
-	return []any{o.clock, o.begun, o.stepped, o.done, o.copied, o.aborted, o.sent, weights, r.completed}, r.exchange
+	return []any{o.clock, o.begun, o.stepped, o.done, o.copied, o.aborted, o.passed, o.sent, weights, r.completed}, r.exchange
 }
 
 // Last is the clock of the last sync, and whether the array has its result.

@@ -24,6 +24,7 @@ type sync struct {
 	done    bool // this rank, as the lowest, has said so for its host
 	copied  bool // the array has the result
 	aborted bool // by this rank, or after another
+	passed  bool // a collective call has levelled the clocks since: whatever the others decided, this rank takes boxes
 	sent    bool // the array is in the box
 
 	terms []reduce.Subtotal // of the ranks of this host
@@ -51,20 +52,22 @@ func (r *Route) Begin(clock uint64, op reduce.Op, weight float64) bool {
 // Step goes on to the result, or to an abort.
 func (r *Route) Step() (core.Outcome, error) {
 	o := &r.sync
-	if !o.copied && !o.aborted {
+	if !o.over() {
 		if settled, err := o.settled(); !settled || err != nil {
 			return core.Underway, err
 		}
 	}
-	if !o.copied && !o.aborted {
+	if !o.over() {
 		if err := o.advance(); err != nil {
 			return core.Underway, err
 		}
-		if !o.copied && !o.aborted && !o.finished() {
+		if !o.over() && !o.finished() {
 			o.aborted = o.forsaken()
 		}
 	}
 	switch {
+	case o.passed:
+		return core.UseBoxes, nil
 	case o.copied:
 		return core.Arrived, nil
 	case o.aborted:
@@ -86,6 +89,9 @@ func (r *Route) Leave() (core.Outcome, error) {
 	}
 	return core.Owed, o.publish()
 }
+
+// over tells whether it ends here, whatever the others do.
+func (o *sync) over() bool { return o.copied || o.aborted || o.passed }
 
 // finished tells whether no rank waits for this one.
 func (o *sync) finished() bool {
@@ -162,6 +168,10 @@ func (r *Route) Held(clock uint64) (u rdma.Update) {
 func (o *sync) advance() error {
 	r := o.r
 	r.o.CatchUp()
+	if at := r.o.Clock(); at > o.clock || at == o.clock && !o.sent {
+		o.passed = true // the box of a rank that has aborted may say so no longer
+		return nil
+	}
 	if follow, err := r.o.InBox(o.clock, asInsurance); follow || err != nil {
 		o.aborted = follow
 		return err
