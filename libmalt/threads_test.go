@@ -154,3 +154,41 @@ func ask(v *libmalt.Vector, stop chan struct{}) error {
 		}
 	}
 }
+
+// TestEnginesOnThreads syncs two vectors, and makes collective calls, on three threads of each rank:
+// all of them wait, and each has the engines look where another rank has gone into a call, or come out.
+func TestEnginesOnThreads(t *testing.T) {
+	for _, options := range []string{"graph=shards consistency=ssp:0", "graph=shards:1 consistency=ssp:1", "graph=butterfly consistency=ssp:0"} {
+		t.Run(options, func(t *testing.T) {
+			const steps = 40
+			job(t, 3, func(ctx context.Context, w *libmalt.World) error {
+				errs := make(chan error, 3)
+				for range 2 {
+					v, err := vector(ctx, w, 100, "fold=sum-changes "+options)
+					if err != nil {
+						return err
+					}
+					go func() {
+						for range steps {
+							if _, err := v.Sync(ctx, 1); err != nil {
+								errs <- err
+								return
+							}
+						}
+						errs <- v.Close()
+					}()
+				}
+				go func() {
+					for range steps {
+						if err := w.Barrier(ctx); err != nil {
+							errs <- err
+							return
+						}
+					}
+					errs <- nil
+				}()
+				return errors.Join(<-errs, <-errs, <-errs)
+			})
+		})
+	}
+}

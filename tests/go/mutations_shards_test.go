@@ -110,8 +110,8 @@ var ofShards = []mutation{
 	{
 		line:   "shards: a keeper that goes away does not publish what has been waited for",
 		in:     "libmalt/internal/core.Marks.moved",
-		old:    "$m.seen[$r] != $before",
-		new:    "m.seen[r] != before && false",
+		old:    "$at != $m.seen[$r].Load()",
+		new:    "false",
 		caught: "TestShardsWhoseKeeperGoesAway", pkg: "libmalt", how: "timed out",
 	},
 	{

@@ -17,19 +17,19 @@ type Marks struct {
 	t         rdma.Transport
 	counts    rdma.Counted // t, or nil
 	last      atomic.Pointer[census]
-	greetings atomic.Uint64  // in markGreeting
-	reads     atomic.Uint64  // in markReads
-	asked     []atomic.Int64 // by rank: when ask asked it, since started; 0: it has answered
-	beside    *progress.Loop // set before the first call; nil: none
-	seen      []uint64       // by rank: MarkAway when moved looked last; the gate's
-	telling   sync.Mutex     // for At
-	told      uint64         // the count of the place told last
+	greetings atomic.Uint64   // in markGreeting
+	reads     atomic.Uint64   // in markReads
+	asked     []atomic.Int64  // by rank: when ask asked it, since started; 0: it has answered
+	beside    *progress.Loop  // set before the first call; nil: none
+	seen      []atomic.Uint64 // by rank: MarkAway when moved looked last
+	telling   sync.Mutex      // for At
+	told      uint64          // the count of the place told last
 }
 
 // NewMarks is the marks of the job of t in w.
 func NewMarks(t rdma.Transport, w rdma.Words) *Marks {
 	counts, _ := t.(rdma.Counted)
-	return &Marks{Words: w, Trace: NewTrace(new(Now), nil, 0), t: t, counts: counts, asked: askable(t)}
+	return &Marks{Words: w, Trace: NewTrace(new(Now), nil, 0), t: t, counts: counts, asked: askable(t), seen: make([]atomic.Uint64, t.Size())}
 }
 
 // Words of each rank that all others read. Words that every call reads lie in other cache
@@ -80,12 +80,9 @@ func (m *Marks) moved() {
 	if m.beside == nil || !m.beside.Runs() {
 		return
 	}
-	moved := m.seen == nil
-	if moved {
-		m.seen = make([]uint64, m.t.Size())
-	}
-	for r, before := range m.seen {
-		if m.seen[r] = m.Peek(r, MarkAway); m.seen[r] != before {
+	moved := false
+	for r := range m.seen {
+		if at := m.Peek(r, MarkAway); at != m.seen[r].Load() && at != m.seen[r].Swap(at) {
 			moved = true
 		}
 	}
