@@ -164,12 +164,6 @@ func TestExploreAcross(t *testing.T) {
 		{"two ranks and one, given up there", true, play{"preemptions=2", []string{"i", "i", "X"}, 0, false, three}},
 		{"two ranks and one, given up by one of two", true, play{"preemptions=2", []string{"i", "X", "i"}, 0, false, three}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

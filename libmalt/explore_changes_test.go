@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"malt/internal/explore"
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
 	"malt/libmalt/reduce"
@@ -169,12 +170,6 @@ func TestExploreChanges(t *testing.T) {
 		{"async, allreduce", false, play{"consistency=async fold=sum-changes", []string{"PGhG", "PhG"}, 0, false, nil}},
 		{"async, three ranks", false, play{"consistency=async fold=sum-changes preemptions=1", []string{"SS", "PP", "S"}, 0, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/explore"
 	"malt/libmalt/butterfly"
 	"malt/libmalt/codec"
 	"malt/libmalt/engine"
@@ -89,13 +90,7 @@ func TestExploreButterfly(t *testing.T) {
 		{"allreduce, slack", false, play{"consistency=ssp:1 graph=butterfly fold=sum-changes", []string{"ShS", "ShS"}, 0, false, nil}},
 		{"a timeout", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"TS", "SS"}, 0, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }
 
@@ -123,12 +118,6 @@ func TestExploreShards(t *testing.T) {
 		{"a timeout, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"S", "TS"}, 0, false, nil}},
 		{"a server", true, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes preemptions=1", []string{"", "S", "S"}, 0, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"testing"
 
+	"malt/internal/explore"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/route/hosts"
@@ -237,12 +238,6 @@ func TestExploreInPlace(t *testing.T) {
 		{"small, three ranks", true, play{"small=1", []string{"i", "i", "i"}, 0, false, nil}},
 		{"given up and closed", false, play{"", []string{"Xcw", "i"}, 0, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

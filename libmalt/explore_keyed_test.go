@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/explore"
 	"malt/libmalt/engine"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
@@ -123,12 +124,6 @@ func TestExploreRows(t *testing.T) {
 		{"two ranks, in any order", true, play{"graph=butterfly:2", []string{"u", "u"}, 0, false, nil}},
 		{"given up, in any order", true, play{"graph=butterfly:2", []string{"Vu", "Uu"}, 0, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

@@ -128,16 +128,8 @@ func TestExploreMend(t *testing.T) {
 		{"three ranks, spans of two blocks", true, 2, 1, mends{3, 6, reduce.Sum, false}},
 		{"four ranks", true, 3, 1, mends{4, 4, reduce.Sum, false}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
+		explore.Case(t, c.name, c.large, func(t *testing.T) {
+			explore.Must(t, explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup))
 		})
 	}
 }

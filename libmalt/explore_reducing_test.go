@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"malt/internal/explore"
 	"malt/libmalt/internal/core"
 	"malt/rdma/explored"
 )
@@ -195,12 +196,6 @@ func TestExploreReducing(t *testing.T) {
 		{"another fold", false, play{async, []string{"m", "M"}, 0, false, nil}},
 		{"given up, a death", true, play{async, []string{"y", "R"}, 1, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

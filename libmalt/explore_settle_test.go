@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"malt/internal/explore"
 	"malt/rdma"
 	"malt/rdma/explored"
 )
@@ -101,12 +102,6 @@ func TestExploreSettling(t *testing.T) {
 		{"exchange, left out alive", true, play{"survive=1 apart=12 cut=2 preemptions=2", []string{"i", "i"}, 0, false, []int{0, 1}}},
 		{"exchange, given up", true, play{"survive=1 apart=12 preemptions=2", []string{"x", "i"}, 1, false, []int{0, 1}}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

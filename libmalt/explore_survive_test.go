@@ -11,6 +11,7 @@ import (
 	"math"
 	"testing"
 
+	"malt/internal/explore"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/route/shared"
@@ -213,12 +214,6 @@ func TestExploreSurvivors(t *testing.T) {
 		{"sum, two deaths", true, play{"consistency=bsp survive=1 preemptions=2", []string{"d", "d", "d"}, 2, false, nil}},
 		{"sum of several messages, two deaths", true, play{"consistency=bsp survive=1 split=1 preemptions=2", []string{"d", "d", "d"}, 2, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,9 +31,6 @@ import (
 // explore says how. What runs is the code of this package over real boxes; only
 // the making of objects is done beforehand.
 //
-// MALT_EXPLORE=big adds cases that take minutes.
-
-var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // play is a case: what each rank does before it leaves the job. s is a scatter
 // and a gather, e one that goes to nobody, p a scatter alone and t a gather alone, b a barrier, c closes the object, w
@@ -571,11 +567,7 @@ func (p *play) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := explore.Check(explore.Options{Kills: p.kills, Buffered: p.buffered, Preemptions: p.own(preemptions)}, func(x *explore.Exec) { p.cast(x, m) })
-	if r.Failure != "" {
-		t.Fatal(r)
-	}
-	t.Log(r)
+	explore.Must(t, explore.Check(explore.Options{Kills: p.kills, Buffered: p.buffered, Preemptions: p.own(preemptions)}, func(x *explore.Exec) { p.cast(x, m) }))
 }
 
 func TestExplorePlays(t *testing.T) {
@@ -613,12 +605,6 @@ func TestExplorePlays(t *testing.T) {
 		{"sparse, bsp, uneven", false, play{"consistency=bsp sparse=model", []string{"sb", "sssb"}, 0, false, nil}},
 		{"sparse, notify-ack", false, play{"consistency=notify-ack sparse=model", []string{"ss", "ss"}, 0, false, nil}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			c.play.run(t)
-		})
+		explore.Case(t, c.name, c.large, c.play.run)
 	}
 }

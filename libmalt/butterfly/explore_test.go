@@ -254,11 +254,7 @@ func TestExploreStages(t *testing.T) {
 				},
 				Limit: 4_000_000,
 			}
-			r := values.Run()
-			if r.Failure != "" || r.GivenUp {
-				t.Fatal(r)
-			}
-			t.Log(r)
+			explore.Must(t, values.Run())
 		})
 	}
 }

@@ -342,11 +342,7 @@ func TestExploreShards(t *testing.T) {
 				},
 				Limit: 4_000_000,
 			}
-			r := values.Run()
-			if r.Failure != "" || r.GivenUp {
-				t.Fatal(r)
-			}
-			t.Log(r)
+			explore.Must(t, values.Run())
 		})
 	}
 }

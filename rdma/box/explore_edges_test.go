@@ -270,12 +270,6 @@ func TestExploreEdges(t *testing.T) {
 		{"a death", false, edges{depth: 1, updates: 2, graphs: [][]string{{"1", ""}, {"", "0"}}, kills: 1, preemptions: 1}},
 		{"three ranks", true, edges{depth: 1, updates: 2, graphs: [][]string{{"1", "2", "0"}, {"2", "0", "1"}}, preemptions: 1}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			must(t, explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup())
-		})
+		explore.Case(t, c.name, c.large, func(t *testing.T) { must(t, explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup()) })
 	}
 }

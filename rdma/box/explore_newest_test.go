@@ -118,13 +118,7 @@ func TestExploreNewest(t *testing.T) {
 		{"lock-step, two readers", true, 1, newest{readers: 2, updates: 4, spec: rdma.Spec{Mode: rdma.ByClock}}, false},
 		{"three readers", true, 0, newest{readers: 3, updates: 3}, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup())
-		})
+		explore.Case(t, c.name, c.large, func(t *testing.T) { must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup()) })
 	}
 }
 

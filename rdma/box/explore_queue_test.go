@@ -186,11 +186,7 @@ func TestExploreQueue(t *testing.T) {
 		{"two readers, depth 2", true, 1, queue{depth: 2, readers: 2, updates: 4}, false},
 		{"a reader leaves or dies", true, 2, queue{depth: 2, readers: 2, updates: 3, leaves: 1}, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
+		explore.Case(t, c.name, c.large, func(t *testing.T) {
 			must(t, explore.Options{Kills: c.kills, Buffered: c.buffered}, c.setup(c.buffered))
 		})
 	}

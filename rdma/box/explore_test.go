@@ -3,7 +3,6 @@
 package box
 
 import (
-	"os"
 	"testing"
 
 	"malt/internal/explore"
@@ -15,18 +14,11 @@ import (
 // real code; package explore says how. Payloads are two words that must be
 // equal: between the two others have their turns, so that a torn update shows.
 //
-// MALT_EXPLORE=big adds cases that take minutes.
-
-var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // must runs a search and prints how much there was to see.
 func must(t *testing.T, o explore.Options, setup func(*explore.Exec)) {
 	t.Helper()
-	r := explore.Check(o, setup)
-	if r.Failure != "" || r.GivenUp {
-		t.Fatal(r)
-	}
-	t.Log(r)
+	explore.Must(t, explore.Check(o, setup))
 }
 
 // mustFail runs a case that is known to be wrong.

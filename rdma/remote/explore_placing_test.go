@@ -403,11 +403,7 @@ func TestExplorePlacing(t *testing.T) {
 		{"newest, a write fails", 1, placingCase{mode: rdma.Newest, updates: 2, fails: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			res := explore.Check(explore.Options{Preemptions: c.preemptions + more}, c.setup())
-			if res.Failure != "" || res.GivenUp {
-				t.Fatal(res)
-			}
-			t.Log(res)
+			explore.Must(t, explore.Check(explore.Options{Preemptions: c.preemptions + more}, c.setup()))
 		})
 	}
 }

@@ -157,16 +157,8 @@ func TestExploreMeetingAgain(t *testing.T) {
 		{"one of two dies", true, 1, 1, returns{syncs: []uint64{3, 3}, tries: 1}},
 		{"three ranks, two die", true, 2, 1, returns{syncs: []uint64{2, 2, 2}, tries: 1}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
+		explore.Case(t, c.name, c.large, func(t *testing.T) {
+			explore.Must(t, explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup))
 		})
 	}
 }

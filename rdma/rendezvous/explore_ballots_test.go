@@ -126,16 +126,8 @@ func TestExploreBallots(t *testing.T) {
 		{"two learn", true, 1, 1, learners{count: 2}},
 		{"two learn, two die", true, 2, 2, learners{count: 2}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
+		explore.Case(t, c.name, c.large, func(t *testing.T) {
+			explore.Must(t, explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup))
 		})
 	}
 }

@@ -320,16 +320,8 @@ func TestExploreVotesInPages(t *testing.T) {
 		{"two by two", true, 1, 2, election{[]int{2, 2}, []int{1, 0, 1, 0}, []int{-1, 0, -1, 0}}},
 		{"three hosts, a death", true, 1, 2, election{[]int{2, 1, 1}, []int{1, 1, 0, 0}, []int{1, 2, 0, 0}}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.election.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
+		explore.Case(t, c.name, c.large, func(t *testing.T) {
+			explore.Must(t, explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.election.setup))
 		})
 	}
 }

@@ -5,7 +5,6 @@ package rendezvous
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"unsafe"
 
@@ -16,9 +15,6 @@ import (
 // The doorbell in every interleaving of small cases; package explore says how.
 // Sleeps end by being woken alone, so that a lost wake-up is a sleep for ever.
 //
-// MALT_EXPLORE=big adds cases that take minutes.
-
-var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // bells is a case: publishers, each a rank, that store 1 … updates in a word of
 // their own and ring rank 0 each time; and goroutines of rank 0, which wait for
@@ -137,16 +133,6 @@ func TestExploreBell(t *testing.T) {
 		{"two waiters for both", true, 0, bells{publishers: 2, updates: 1, waiters: [][]int{{0, 1}, {1, 0}}}},
 		{"two waiters, deaths", true, 1, bells{publishers: 2, updates: 1, waiters: [][]int{{0}, {1}}, watched: true}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills}, c.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
-		})
+		explore.Case(t, c.name, c.large, func(t *testing.T) { explore.Must(t, explore.Check(explore.Options{Kills: c.kills}, c.setup)) })
 	}
 }

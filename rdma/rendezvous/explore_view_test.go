@@ -134,16 +134,8 @@ func TestExploreView(t *testing.T) {
 		{"too few are left", false, 2, 0, views{victims: 2, watchers: 1, reads: 1, least: 3}},
 		{"two watchers, two victims", true, 3, 1, views{victims: 2, watchers: 2, reads: 2}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
+		explore.Case(t, c.name, c.large, func(t *testing.T) {
+			explore.Must(t, explore.Check(explore.Options{Kills: c.kills, Preemptions: c.preemptions}, c.setup))
 		})
 	}
 }

@@ -186,16 +186,6 @@ func TestExploreVoteWord(t *testing.T) {
 		{"two accept", true, 2, speech{asked: [][]string{{"accept 1", "accept 3"}, {"prepare 2", "accept 2"}}, looks: 2}},
 		{"three ranks", true, 2, speech{asked: [][]string{{"accept 1", "accept 3"}, {"prepare 2"}, {"accept 2"}}, looks: 1}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := explore.Check(explore.Options{Kills: c.kills}, c.setup)
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
-		})
+		explore.Case(t, c.name, c.large, func(t *testing.T) { explore.Must(t, explore.Check(explore.Options{Kills: c.kills}, c.setup)) })
 	}
 }

@@ -3,12 +3,10 @@
 package vote
 
 import (
-	"os"
+	"malt/internal/explore"
 	"strings"
 	"testing"
 )
-
-var large = os.Getenv("MALT_EXPLORE") == "big"
 
 // pair is whom the two proposers of a case leave out: each the other one, or the third host.
 var pair = [][]int{{0b010, 0b100}, {0b001, 0b100}, {}}
@@ -79,16 +77,6 @@ type named struct {
 
 func explored(t *testing.T, cases []named) {
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if c.large && !large {
-				t.Skip("MALT_EXPLORE=big runs this")
-			}
-			t.Parallel()
-			r := c.game.run()
-			if r.Failure != "" {
-				t.Fatal(r)
-			}
-			t.Log(r)
-		})
+		explore.Case(t, c.name, c.large, func(t *testing.T) { explore.Must(t, c.game.run()) })
 	}
 }

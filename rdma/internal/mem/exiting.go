@@ -1,7 +1,6 @@
 package mem
 
 import (
-	"bytes"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -55,14 +54,7 @@ func (p *Process) Exiting() bool {
 	return ok && len(now) > 0 && len(now) == count.threads
 }
 
-// stat is what is of use of /proc/pid/stat or that of a thread.
-type stat struct {
-	flags   uint64 // field 9
-	threads int    // 20, of the process
-	start   uint64 // 22
-}
-
-// readStat reads it, also of a zombie.
+// readStat reads a file stat, also of a zombie.
 func readStat(dir int, path string) (s stat, ok bool) {
 	fd, err := unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -71,17 +63,10 @@ func readStat(dir int, path string) (s stat, ok bool) {
 	defer unix.Close(fd)
 	var room [1024]byte
 	n, err := unix.Read(fd, room[:])
-	if err != nil {
-		return s, false
+	if err == nil {
+		s, err = parseStat(room[:n])
 	}
-	f := bytes.Fields(room[bytes.LastIndexByte(room[:n], ')')+1 : n])
-	if len(f) < 20 {
-		return s, false
-	}
-	flags, bad := strconv.ParseUint(string(f[6]), 10, 64)
-	threads, worse := strconv.Atoi(string(f[17]))
-	start, worst := strconv.ParseUint(string(f[19]), 10, 64)
-	return stat{flags, threads, start}, bad == nil && worse == nil && worst == nil
+	return s, err == nil
 }
 
 // threads lists the ids in the folder task of dir; nil where it cannot be read.

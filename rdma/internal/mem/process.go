@@ -41,28 +41,40 @@ func StartTime(pid int) (uint64, error) {
 		}
 		return 0, fmt.Errorf("start time of process %d: %w", pid, err)
 	}
-	return parseStat(b)
+	s, err := parseStat(b)
+	if err == nil && (s.state == 'Z' || s.state == 'X') {
+		err = ErrNoProcess
+	}
+	return s.start, err
 }
 
-// parseStat reads the start time, field 22 of /proc/pid/stat. Field 2 is the
-// program's name in parentheses, which may itself hold blanks and parentheses.
-func parseStat(b []byte) (uint64, error) {
+// stat is what is of use of /proc/pid/stat or that of a thread.
+type stat struct {
+	state   byte   // field 3
+	flags   uint64 // 9
+	threads int    // 20, of the process
+	start   uint64 // 22
+}
+
+// parseStat reads it. Field 2 is the program's name in parentheses, which may itself hold blanks and
+// parentheses.
+func parseStat(b []byte) (s stat, err error) {
 	end := bytes.LastIndexByte(b, ')')
 	f := bytes.Fields(b[end+1:])
 	if end < 0 || len(f) < 20 {
-		return 0, fmt.Errorf("cannot read process state from %q", b)
+		return s, fmt.Errorf("cannot read process state from %q", b)
 	}
-	if state := f[0][0]; state == 'Z' || state == 'X' {
-		return 0, ErrNoProcess
-	}
-	return strconv.ParseUint(string(f[19]), 10, 64)
+	flags, bad := strconv.ParseUint(string(f[6]), 10, 64)
+	threads, worse := strconv.Atoi(string(f[17]))
+	start, worst := strconv.ParseUint(string(f[19]), 10, 64)
+	return stat{f[0][0], flags, threads, start}, errors.Join(bad, worse, worst)
 }
 
 // Stopped tells whether a process is stopped, by a signal or by a debugger.
 func Stopped(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	return err == nil && len(f) > 0 && (f[0][0] == 'T' || f[0][0] == 't')
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	s, err := parseStat(b)
+	return err == nil && (s.state == 'T' || s.state == 't')
 }
 
 // Process watches one process by a descriptor, which stays with that process

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // child starts a process that ends when its standard input does.
@@ -84,6 +86,12 @@ func TestOpenProcessGuardsAgainstReusedIds(t *testing.T) {
 	}
 	cmd, start, end := child(t)
 	end()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StartTime(cmd.Process.Pid); !errors.Is(err, ErrNoProcess) {
+		t.Errorf("a zombie: %v, expected ErrNoProcess", err)
+	}
 	cmd.Wait()
 	if _, err := OpenProcess(cmd.Process.Pid, start); !errors.Is(err, ErrNoProcess) {
 		t.Errorf("ended and reaped: %v, expected ErrNoProcess", err)
@@ -92,11 +100,8 @@ func TestOpenProcessGuardsAgainstReusedIds(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	const rest = " 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1\n"
-	if n, err := parseStat([]byte("12 (a b) c) S" + rest)); n != 4711 || err != nil {
-		t.Errorf("start %d, %v; expected 4711", n, err)
-	}
-	if _, err := parseStat([]byte("12 (x) Z" + rest)); !errors.Is(err, ErrNoProcess) {
-		t.Errorf("zombie: %v", err)
+	if s, err := parseStat([]byte("12 (a b) c) Z" + rest)); s != (stat{'Z', 4194560, 1, 4711}) || err != nil {
+		t.Errorf("%+v, %v; expected a zombie that was started at 4711", s, err)
 	}
 	for _, bad := range []string{"", "12", "12 (x) S 1 2", "S" + rest} {
 		if _, err := parseStat([]byte(bad)); err == nil {
