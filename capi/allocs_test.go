@@ -20,25 +20,28 @@ import (
 // have no names in tests; those of the functions carry them.
 type call func(handle uint64) (status int32)
 
-func scattering[H ~uint64, R, T any, U ~uint64, N ~uint32, W ~float64, M ~int64, S any, C ~int32](f func(H, *R, U, *T, N, W, M, *S) C) call {
-	return func(h uint64) int32 { return int32(f(H(h), nil, 0, nil, 0, 1, -1, nil)) }
+func scattering[H ~uint64, R, T any, U ~uint64, N ~uint32, W ~float64, M ~int64, S any, C ~int32](f func(H, R, U, T, N, W, M, *S) C) call {
+	var rows R
+	var to T
+	return func(h uint64) int32 { return int32(f(H(h), rows, 0, to, 0, 1, -1, nil)) }
 }
 
-func gathering[H ~uint64, F any, M ~int64, S any, C ~int32](f func(H, *F, M, *S) C, fold *F) call {
+func gathering[H ~uint64, F any, M ~int64, S any, C ~int32](f func(H, F, M, *S) C, fold F) call {
 	return func(h uint64) int32 { return int32(f(H(h), fold, -1, nil)) }
 }
 
-func syncing[H ~uint64, R any, U ~uint64, W ~float64, M ~int64, S any, C ~int32](f func(H, *R, U, W, M, *S) C) call {
-	return func(h uint64) int32 { return int32(f(H(h), nil, 0, 1, -1, nil)) }
+func syncing[H ~uint64, R any, U ~uint64, W ~float64, M ~int64, S any, C ~int32](f func(H, R, U, W, M, *S) C) call {
+	var rows R
+	return func(h uint64) int32 { return int32(f(H(h), rows, 0, 1, -1, nil)) }
 }
 
 // named is a C string.
-func named[H, M, S, C any, F ~int8](_ func(H, *F, M, *S) C, name string) *F {
-	b := make([]F, len(name)+1)
+func named[H, M, S, C any, F ~*E, E ~int8](_ func(H, F, M, *S) C, name string) F {
+	b := make([]E, len(name)+1)
 	for i := range len(name) {
-		b[i] = F(name[i])
+		b[i] = E(name[i])
 	}
-	return &b[0]
+	return F(&b[0])
 }
 
 // TestAllocations: a call through the C ABI allocates nothing in Go, from the

@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -11,7 +11,7 @@ import (
 )
 
 //export maltGoGraphNew
-func maltGoGraphNew(spec *C.char, size C.int32_t, allowDisconnected C.int32_t, out *C.malt_handle) (status C.malt_status) {
+func maltGoGraphNew(spec C.maltc_text, size C.int32_t, allowDisconnected C.int32_t, out *C.malt_handle) (status C.malt_status) {
 	defer caught(&status)
 	a := args{required(out, "out")}
 	s := a.text(spec, "spec", maxGraph)
@@ -81,7 +81,7 @@ func maltGoGraphMeasure(h C.malt_handle, out *C.malt_graph_measures) (status C.m
 }
 
 //export maltGoGraphRender
-func maltGoGraphRender(h C.malt_handle, format, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
+func maltGoGraphRender(h C.malt_handle, format C.maltc_text, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	g, err := graphOf(h)
 	a := args{err}

@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -75,7 +75,7 @@ type carrier struct {
 }
 
 //export maltGoInspect
-func maltGoInspect(what, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
+func maltGoInspect(what C.maltc_text, p *C.char, capacity C.uint64_t, need *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	w := a.text(what, "what", maxNote)

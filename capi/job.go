@@ -46,7 +46,7 @@ func job() (*libmalt.World, error) {
 var jobDeadlines deadlines
 
 //export maltGoAbort
-func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_status) {
+func maltGoAbort(reason C.maltc_text, because C.maltc_because) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	s, w := a.text(reason, "reason", maxNote), a.job()
@@ -66,7 +66,7 @@ func maltGoAbort(reason *C.char, because *C.malt_error_info) (status C.malt_stat
 }
 
 //export maltGoAt
-func maltGoAt(place *C.char) (status C.malt_status) {
+func maltGoAt(place C.maltc_text) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	if s, w := a.text(place, "place", maxNote), a.job(); a.err == nil {
@@ -145,7 +145,7 @@ func maltGoBarrier(timeoutMs C.int64_t) (status C.malt_status) {
 }
 
 //export maltGoAllreduce
-func maltGoAllreduce(data unsafe.Pointer, array *C.malt_array, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoAllreduce(data unsafe.Pointer, array C.maltc_arrays, op C.maltc_text, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	a := args{required(array, "a")}
 	if a.err != nil {
@@ -158,10 +158,10 @@ func maltGoAllreduce(data unsafe.Pointer, array *C.malt_array, op *C.char, timeo
 }
 
 //export maltGoAllgather
-func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, name, given *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoAllgather(data C.maltc_bytes, bytes C.uint64_t, name, given C.maltc_text, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
-	b := a.memory(data, uint64(bytes), "data")
+	b := a.memory(unsafe.Pointer(data), uint64(bytes), "data")
 	as, with := cmp.Or(a.text(name, "call", maxWord), "malt.allgather"), a.text(given, "with", maxNote)
 	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
 		all, err := w.AllGatherFor(ctx, as, with, b)
@@ -173,14 +173,14 @@ func maltGoAllgather(data unsafe.Pointer, bytes C.uint64_t, name, given *C.char,
 }
 
 //export maltGoBroadcast
-func maltGoBroadcast(data unsafe.Pointer, bytes C.uint64_t, root C.int32_t, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoBroadcast(data C.maltc_bytes, bytes C.uint64_t, root C.int32_t, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	return a.inJob(timeoutMs, func(ctx context.Context, w *libmalt.World) error {
 		var b []byte
 		if int(root) == w.Rank() {
 			var own args
-			if b = own.memory(data, uint64(bytes), "data"); own.err != nil {
+			if b = own.memory(unsafe.Pointer(data), uint64(bytes), "data"); own.err != nil {
 				return own.err
 			}
 		}

@@ -31,7 +31,7 @@ type joining struct {
 }
 
 //export maltGoInit
-func maltGoInit(options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoInit(options C.maltc_text, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	if s := a.text(options, "options", maxWord); a.err == nil {
@@ -96,7 +96,7 @@ func configured(options string) (libmalt.Config, error) {
 }
 
 //export maltGoWitness
-func maltGoWitness(options *C.char) (status C.malt_status) {
+func maltGoWitness(options C.maltc_text) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	s := a.text(options, "options", maxWord)

@@ -47,8 +47,7 @@ void *maltc_alloc(size_t n) { return malloc(n); }
 			return MALT_EIO; \
 	} while (0)
 
-/* A function that is one of Go's. Those have no const. */
-#pragma GCC diagnostic ignored "-Wdiscarded-qualifiers"
+/* A function that is one of Go's. */
 #define FORWARD(first, name, params, call) \
 	malt_status name params \
 	{ \
@@ -109,7 +108,7 @@ int64_t malt_generation(void)
 malt_status malt_init(const char *options, int64_t timeout_ms)
 {
 	WITH_DESCRIPTORS;
-	malt_status status = maltGoInit((char *)options, timeout_ms);
+	malt_status status = maltGoInit(options, timeout_ms);
 	if (status == MALT_OK)
 		maltc_find_poller();
 	return status;

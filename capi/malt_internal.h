@@ -8,6 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "malt.h"
+
+/* What Go's functions only read, of which cgo knows no const. */
+typedef const char *maltc_text;
+typedef const void *maltc_bytes;
+typedef const int32_t *maltc_ranks;
+typedef const int64_t *maltc_rows;
+typedef const uint64_t *maltc_ids;
+typedef const malt_array *maltc_arrays;
+typedef const malt_error_info *maltc_because;
+
 /* Keeps an error of the calling thread for malt_errmsg and malt_error. text has n
  * bytes: the strings of malt_error_info in their order, with a 0 between two of
  * them; those at the end may be missing. */
@@ -61,7 +72,6 @@ int32_t maltc_report(int64_t waited_ms, int64_t left_ms);
 void maltc_news(int32_t rank, const char *why);
 
 /* Calls the function of malt_on_trouble. */
-struct malt_trouble;
 void maltc_troubled(const struct malt_trouble *trouble);
 
 /* Sleeps, whatever comes. */

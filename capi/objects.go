@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -179,7 +179,7 @@ func putMemory(b []byte, data *unsafe.Pointer, bytes *C.uint64_t) {
 }
 
 //export maltGoConfigure
-func maltGoConfigure(h C.malt_handle, options *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoConfigure(h C.malt_handle, options C.maltc_text, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	text := a.text(options, "options", maxGraph)

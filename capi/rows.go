@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -33,7 +33,7 @@ func maltGoVectorWanted(h C.malt_handle, rows *unsafe.Pointer, missing **C.uint8
 }
 
 //export maltGoVectorConfigureRows
-func maltGoVectorConfigureRows(h C.malt_handle, ids *C.uint64_t, n C.uint64_t, wants *C.uint64_t, nwants C.uint64_t, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoVectorConfigureRows(h C.malt_handle, ids C.maltc_ids, n C.uint64_t, wants C.maltc_ids, nwants C.uint64_t, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	rows, wanted := a.ids(ids, uint64(n), "ids"), a.ids(wants, uint64(nwants), "wants")

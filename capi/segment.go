@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -12,7 +12,7 @@ import (
 )
 
 //export maltGoSegmentNew
-func maltGoSegmentNew(bytes C.uint64_t, name, options *C.char, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
+func maltGoSegmentNew(bytes C.uint64_t, name, options C.maltc_text, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
 	defer caught(&status)
 	a := args{required(out, "out")}
 	if bytes > maxBytes {
@@ -29,7 +29,7 @@ func maltGoSegmentNew(bytes C.uint64_t, name, options *C.char, timeoutMs C.int64
 }
 
 //export maltGoSegmentScatter
-func maltGoSegmentScatter(h C.malt_handle, n C.uint64_t, to *C.int32_t, nto C.uint32_t, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
+func maltGoSegmentScatter(h C.malt_handle, n C.uint64_t, to C.maltc_ranks, nto C.uint32_t, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	ranks := a.ranks(to, nto, "to")

@@ -70,7 +70,7 @@ func listed(old, entry int32) {
 }
 
 //export maltGoMark
-func maltGoMark(words *C.char) (status C.malt_status) {
+func maltGoMark(words C.maltc_text) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	if s, w := a.text(words, "text", maxNote), a.job(); a.err == nil {
@@ -80,7 +80,7 @@ func maltGoMark(words *C.char) (status C.malt_status) {
 }
 
 //export maltGoLog
-func maltGoLog(name *C.char, value C.double) (status C.malt_status) {
+func maltGoLog(name C.maltc_text, value C.double) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	if s, w := a.text(name, "name", maxNote), a.job(); a.err == nil {

@@ -1,7 +1,7 @@
 package main
 
 /*
-#include "malt.h"
+#include "malt_internal.h"
 */
 import "C"
 
@@ -14,7 +14,7 @@ import (
 )
 
 //export maltGoVectorNew
-func maltGoVectorNew(arrays *C.malt_array, n C.uint32_t, name, options *C.char, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
+func maltGoVectorNew(arrays C.maltc_arrays, n C.uint32_t, name, options C.maltc_text, timeoutMs C.int64_t, out *C.malt_handle) (status C.malt_status) {
 	defer caught(&status)
 	a := args{required(out, "out")}
 	list := a.arrays(arrays, n)
@@ -29,7 +29,7 @@ func maltGoVectorNew(arrays *C.malt_array, n C.uint32_t, name, options *C.char, 
 }
 
 //export maltGoVectorCheck
-func maltGoVectorCheck(name, options *C.char) (status C.malt_status) {
+func maltGoVectorCheck(name, options C.maltc_text) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	label, opts := a.labels(name, options)
@@ -119,7 +119,7 @@ func maltGoVectorMemory(h C.malt_handle, data *unsafe.Pointer, bytes *C.uint64_t
 }
 
 //export maltGoVectorScatter
-func maltGoVectorScatter(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, to *C.int32_t, nto C.uint32_t, weight C.double, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
+func maltGoVectorScatter(h C.malt_handle, rows C.maltc_rows, nrows C.uint64_t, to C.maltc_ranks, nto C.uint32_t, weight C.double, timeoutMs C.int64_t, sent *C.uint64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	ranks, list := a.ranks(to, nto, "to"), a.rows(rows, nrows)
@@ -133,7 +133,7 @@ func maltGoVectorScatter(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, to 
 }
 
 //export maltGoVectorGather
-func maltGoVectorGather(h C.malt_handle, fold *C.char, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
+func maltGoVectorGather(h C.malt_handle, fold C.maltc_text, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	f := a.text(fold, "fold", maxWord)
@@ -143,7 +143,7 @@ func maltGoVectorGather(h C.malt_handle, fold *C.char, timeoutMs C.int64_t, fold
 }
 
 //export maltGoVectorSync
-func maltGoVectorSync(h C.malt_handle, rows *C.int64_t, nrows C.uint64_t, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
+func maltGoVectorSync(h C.malt_handle, rows C.maltc_rows, nrows C.uint64_t, weight C.double, timeoutMs C.int64_t, folded *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	list := a.rows(rows, nrows)
@@ -185,7 +185,7 @@ func putFolded(out *C.uint32_t) func(int, error) error {
 }
 
 //export maltGoVectorAllreduce
-func maltGoVectorAllreduce(h C.malt_handle, op *C.char, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoVectorAllreduce(h C.malt_handle, op C.maltc_text, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	o := a.op(op)
