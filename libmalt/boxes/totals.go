@@ -3,7 +3,6 @@ package boxes
 import (
 	"slices"
 
-	"malt/internal/say"
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/rule"
@@ -44,9 +43,7 @@ func (t *totals) take(_ *gathering, src *source) (err error) {
 	switch src.held, src.has = u, true; {
 	case u.Tag > b.era:
 		src.release()
-		return say.Errorf(core.ErrState, "%s: rank %d counts no changes of this rank any more", b.Called("gather"), src.rank).
-			In(b.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
-			Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
+		return core.CountsNoMore(b.Called("gather"), src.rank)
 	case u.Tag < b.era:
 		src.release()
 	default:

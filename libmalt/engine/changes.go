@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"malt/internal/say"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -265,14 +264,11 @@ func (e *Changes) Gather(clock, slack uint64) core.Stepper {
 	}}
 }
 
-// ahead is the error where changes have come from a rank since a collective call of which this
-// one knows nothing.
+// ahead is the error where another rank is in an era of which this one knows nothing.
 func (e *Changes) ahead() (err error) {
 	e.each(func(_ int, b *Inbox) {
 		if b.Has && b.Held.Tag > e.Era && err == nil {
-			err = say.Errorf(core.ErrState, "%s: rank %d counts no changes of this rank any more", e.O.Called("gather"), b.From()).
-				In(e.O.Called("gather")).At("it has completed a collective call of the vector, which this rank gave up").
-				Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
+			err = core.CountsNoMore(e.O.Called("gather"), b.From())
 		}
 	})
 	return err

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 
+	"malt/internal/say"
 	"malt/rdma"
 )
 
@@ -20,3 +21,11 @@ var (
 
 	ErrInterrupted = errors.New("interrupted")
 )
+
+// CountsNoMore is the error of a gather where changes have come from a rank since a collective
+// call of which this one knows nothing.
+func CountsNoMore(gather string, rank int) error {
+	return say.Errorf(ErrState, "%s: rank %d counts no changes of this rank any more", gather, rank).
+		In(gather).At("it has completed a collective call of the vector, which this rank gave up").
+		Try(`Call broadcast() or allreduce("mean") on all ranks: from there changes count again.`)
+}

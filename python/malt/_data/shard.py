@@ -131,13 +131,7 @@ def checked(name: str, data: Sequence[Any], order: str, seed: int | None, even: 
         choose("even", even, get_args(Even))
     if not data:
         raise TypeError(lines(f"{name}() without data", do=f"Pass the data to cut, such as malt.{name}(rows, labels)."))
-    if order == "shuffle":
-        return checked_seed(seed)
-    if seed is not None:
-        raise ValueError(
-            lines(f"seed={seed!r} with order={order!r}", "only order='shuffle' has a seed", "Leave seed out.")
-        )
-    return None
+    return checked_seed(order, seed)
 
 
 def common(name: str, data: Sequence[Any], lengths: Sequence[int | None]) -> int | None:
@@ -212,7 +206,14 @@ def _evenly(order: str, seed: int | None, length: int, rank: int, size: int, eve
     return own if not mine or mine[-1] < length else np.asarray(mine) % length
 
 
-def checked_seed(seed: object) -> int:
-    most = 2**32 - 1
-    kind = "expected a whole number, the same on every rank"
-    return 0 if seed is None else whole("seed", seed, 0, most, kind, f"expected 0 to {most}")
+def checked_seed(order: str, seed: object) -> int | None:
+    """Return the seed of an order; None where that has none."""
+    if order == "shuffle":
+        most = 2**32 - 1
+        kind = "expected a whole number, the same on every rank"
+        return 0 if seed is None else whole("seed", seed, 0, most, kind, f"expected 0 to {most}")
+    if seed is not None:
+        raise ValueError(
+            lines(f"seed={seed!r} with order={order!r}", "only order='shuffle' has a seed", "Leave seed out.")
+        )
+    return None

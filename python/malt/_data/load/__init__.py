@@ -177,12 +177,7 @@ def load(
     if not paths:
         raise TypeError(_guide.lines("load() without a path", do="Pass a file, such as malt.load('train.svm.gz')."))
     choose("order", order, get_args(Order))
-    if order == "shuffle":
-        seed = checked_seed(seed)
-    elif seed is not None:
-        raise ValueError(
-            _guide.lines(f"seed={seed!r} with order={order!r}", "only order='shuffle' has a seed", "Leave seed out.")
-        )
+    seed = checked_seed(order, seed)
     if format is not None:
         choose("format", format, get_args(FileFormat))
     options = {
