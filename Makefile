@@ -25,10 +25,10 @@ SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find docs -name "*.md
 	\( -name '*.go' -o -name '*.c' -o -name '*.h' -o -name '*.map' -o -name '*.py' -o -name '*.pyi' -o -name '*.toml' -o -name '*.sh' \) \
 	-not -name '*_test.go' -not -path '*/build/*' 2>/dev/null)
 
-.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net test-avx512 test-rdma test-engines race fuzz soak explore bench bench-compare bench-net bench-go notebooks check check-go check-py check-english docs demo clean
+.PHONY: help torch build wheel test test-go test-py test-4 test-envs test-net test-avx512 test-rdma test-engines race fuzz soak explore bench bench-compare bench-net bench-training bench-go notebooks check check-go check-py check-english docs demo clean
 
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 	@echo
 	@echo "  DEMO='-n 8 --k 6'  arguments of the demo        FUZZTIME=$(FUZZTIME)  for each fuzz target"
 	@echo "  TESTS='-k shard'   arguments for pytest, files  SOAK=$(SOAK)      length of the soak run"
@@ -138,6 +138,10 @@ bench-compare: $(VENV)/.malt ## the same, in turns with Open MPI, MPICH, Intel M
 bench-net: $(VENV)/.malt ## over simulated networks, beside iperf3 (apt install iperf3) and gloo; needs what test-net needs
 	cd tests && ../$(PY) -m bench --net --out ../build/bench/net $(BENCH)
 
+bench-training: $(VENV)/.malt ## how soon models are good, beside scikit-learn, PyTorch, Hogwild and mpi4py: 20 minutes and more
+	cd tests && ../$(PY) -m bench.training $(BENCH)
+	cd tests && ../$(PY) -m bench.training --hosts -n 4 $(BENCH)
+
 bench-go: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
@@ -168,7 +172,7 @@ check-py: $(VENV)/.malt
 	$(MYPY) python/malt
 	cd examples && $(MYPY) .
 	$(MYPY) tests/report.py tests/envs/run.py
-	cd tests && $(MYPY) -p bench
+	cd tests && MYPYPATH=../examples $(MYPY) -p bench
 
 # Built once for every checkout, in the user's cache: a minute or two on two cores.
 VALE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/malt/vale-v3.21.0

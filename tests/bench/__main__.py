@@ -110,7 +110,8 @@ def _measured(options: argparse.Namespace, plan: Plan, cores: int) -> list[Resul
         wanted = net.tiny() if options.tiny else net.rows()
         with hosts(max(row.ranks for row in wanted)) as there:
             chosen = [row for row in wanted if options.rows in row.title]
-            measure(chosen, over_network(there.addresses), plan, cores, say, there.suit, there.enter)
+            systems = over_network(there.addresses)
+            measure(chosen, systems, plan, cores, say, lambda row: there.suit(row.link), there.enter)
         if not options.rows:
             say(processes.go_tcp(plan))
         return found

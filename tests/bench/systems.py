@@ -42,6 +42,7 @@ class System:
 
 
 AVERAGES = frozenset({"sync", "allreduce", "write-sync", "skew"})
+WINDOW = "bench.ranks.window_rank"
 MPI_OPS = AVERAGES | {"scatter", "put-seen"}
 
 
@@ -53,14 +54,14 @@ MORTAL_OPS = AVERAGES - {"skew"} | {"scatter", "gather", "sync-graph", "write-gr
 """What is compared with and without ``on_death=continue``."""
 
 
-def on_death(what: str) -> Start:
+def on_death(what: str, program: str = "bench.ranks.malt_rank") -> Start:
     """Return how to start MALT's ranks, which then stop at a death, or continue."""
 
     def start(ranks: int) -> list[tuple[Command, Environment]]:
         from malt._ranks.launch import job_environment
 
         job = job_environment(ranks) | {"MALT_ON_DEATH": what}
-        return [(_rank("malt"), {**job, "MALT_RANK": str(r)}) for r in range(ranks)]
+        return [([sys.executable, "-m", program], {**job, "MALT_RANK": str(r)}) for r in range(ranks)]
 
     return start
 
@@ -68,26 +69,25 @@ def on_death(what: str) -> Start:
 _malt = on_death("stop")
 
 
-def _mpi(name: str, launcher: str, *settings: str, rank: str = "mpi", **more: str) -> Start:
+def _mpi(name: str, launcher: str, *settings: str, program: str = "bench.ranks.mpi_rank", **more: str) -> Start:
     """Return how to start the ranks of the MPI in an environment of that name."""
 
     def start(ranks: int) -> list[tuple[Command, Environment]]:
         folder = environment(name) / "bin"
-        program = [str(folder / "python"), "-m", f"bench.ranks.{rank}_rank"]
         env = {
             "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', '')}",  # Intel's launcher looks for its parts there
             "MPI4PY_RC_THREADS": "0",  # mpi4py asks for locks, which cost each call, and MPICH its release_gather
             **more,
         }
-        return [([str(folder / launcher), *settings, "-n", str(ranks), *program], env)]
+        return [([str(folder / launcher), *settings, "-n", str(ranks), str(folder / "python"), "-m", program], env)]
 
     return start
 
 
-def _openmpi(bind: str, **options: str) -> Start:
+def openmpi(bind: str, program: str = "bench.ranks.mpi_rank", **options: str) -> Start:
     """Return how to start Open MPI with options of its components."""
     chosen = [part for name, value in options.items() for part in ("--mca", name, value)]
-    return _mpi("openmpi", "mpirun", "--oversubscribe", "--bind-to", bind, *chosen, **AS_ROOT)
+    return _mpi("openmpi", "mpirun", "--oversubscribe", "--bind-to", bind, *chosen, program=program, **AS_ROOT)
 
 
 def _hand(_: int) -> list[tuple[Command, Environment]]:
@@ -134,11 +134,11 @@ def peers() -> list[System]:
     forced = {"coll": "^han", "coll_tuned_use_dynamic_rules": "1"}
     shared = {"I_MPI_FABRICS": "shm"}
     made = [
-        System("openmpi", _openmpi("none", **ob1), MPI_OPS, most=16),
-        System("openmpi ucx", _openmpi("none"), MPI_OPS, most=16),
-        System("openmpi bound", _openmpi("core", **ob1), MPI_OPS, bound=True),
-        System("openmpi bound ucx", _openmpi("core"), MPI_OPS, bound=True),
-        System("openmpi sm", _openmpi("core", **ob1, coll_sm_priority="90"), AVERAGES, bound=True),
+        System("openmpi", openmpi("none", **ob1), MPI_OPS, most=16),
+        System("openmpi ucx", openmpi("none"), MPI_OPS, most=16),
+        System("openmpi bound", openmpi("core", **ob1), MPI_OPS, bound=True),
+        System("openmpi bound ucx", openmpi("core"), MPI_OPS, bound=True),
+        System("openmpi sm", openmpi("core", **ob1, coll_sm_priority="90"), AVERAGES, bound=True),
         System("mpich", _mpi("mpich", "mpiexec"), MPI_OPS, most=16, names="mpich_shm_*"),
         System("mpich bound", _mpich("auto"), MPI_OPS, bound=True, names="mpich_shm_*"),
         System("mpich release_gather", _mpich("release_gather"), AVERAGES, bound=True, names="mpich_shm_*"),
@@ -149,20 +149,20 @@ def peers() -> list[System]:
             MPI_OPS,
             most=16,
         ),
-        System("window intel mpi", _mpi("intelmpi", "mpirun", rank="window", **shared), AVERAGES, bound=True),
-        System("window mpich", _mpich("auto", rank="window"), AVERAGES, bound=True, names="mpich_shm_*"),
+        System("window intel mpi", _mpi("intelmpi", "mpirun", program=WINDOW, **shared), AVERAGES, bound=True),
+        System("window mpich", _mpich("auto", program=WINDOW), AVERAGES, bound=True, names="mpich_shm_*"),
         System("by hand", _hand, AVERAGES | {"scatter"}, most=16),
     ]
     for number, name in (("3", "doubling"), ("4", "ring"), ("6", "rabenseifner")):
-        start = _openmpi("core", **ob1, **forced, coll_tuned_allreduce_algorithm=number)
+        start = openmpi("core", **ob1, **forced, coll_tuned_allreduce_algorithm=number)
         made.append(System(f"openmpi {name}", start, AVERAGES, bound=True))
     return made
 
 
-def _mpich(algorithm: str, rank: str = "mpi") -> Start:
+def _mpich(algorithm: str, program: str = "bench.ranks.mpi_rank") -> Start:
     """Return how to start MPICH bound to cores, and its algorithm for averages in shared memory."""
     chosen = {"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": algorithm, "MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD": "0"}
-    return _mpi("mpich", "mpiexec", "-bind-to", "core", rank=rank, **chosen)
+    return _mpi("mpich", "mpiexec", "-bind-to", "core", program=program, **chosen)
 
 
 def base_environment() -> Environment:

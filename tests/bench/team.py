@@ -115,10 +115,14 @@ class Team:
         Of ranks that note begin and end it is the time from the last arrival on. Before come `warm` calls that do not
         count, without a pause in between.
         """
-        times = [answer["seconds"] for answer in self._order(do="round", part=part, calls=calls, warm=warm)]
+        times = self.answers(part, calls, warm)
         if isinstance(times[0], list):
             return after_last(times)
         return float(max(t for t in times if t is not None))
+
+    def answers(self, part: str, calls: int, warm: int = 0) -> list[Any]:
+        """Let all ranks do so many calls; return what each says of them, in no order."""
+        return [answer["seconds"] for answer in self._order(do="round", part=part, calls=calls, warm=warm)]
 
     def drop(self) -> None:
         """Let all ranks give back what they made ready."""

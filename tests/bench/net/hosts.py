@@ -9,7 +9,7 @@ from typing import Any
 
 from malt._sim import Network
 
-from ..rows import Row
+from ..rows import Link
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Hosts:
         """Their addresses."""
         return [host.address for host in self.network.hosts]
 
-    def suit(self, row: Row) -> None:
-        """Make all cables as the row has them."""
+    def suit(self, link: Link) -> None:
+        """Make all cables like this one."""
         for host in self.network.hosts:
-            want: dict[str, Any] = {"rate": row.link.rate, "delay": row.link.delay}
+            want: dict[str, Any] = {"rate": link.rate, "delay": link.delay}
             for name, value in want.items():
                 if getattr(host.cable, name) != value:
                     setattr(host.cable, name, value)
