@@ -185,6 +185,17 @@ def test_a_signal_to_malt_run_ends_a_job_with_deaths(tmp_path: Path, number: sig
         assert "is left" not in job.err
 
 
+@pytest.mark.parametrize("on_death", ["continue", "replace"])
+def test_ctrl_c_before_all_have_joined_ends_the_job(tmp_path: Path, on_death: str) -> None:
+    """No rank counts as dead then, and none is replaced."""
+    path = script(tmp_path, 'import malt\nprint("here", r, flush=True)\nif r == 1: signal.pause()\nmalt.init()')
+    with launched("--on-death", on_death, "-n", "3", path) as job:
+        job.wait_for(r"here (\d)", 3)
+        job.signal(signal.SIGINT)
+        assert job.finish() == 128 + signal.SIGINT
+        assert not re.search("was killed|go on|takes its place|Error", job.err), job.err
+
+
 def test_a_death_does_not_hide_that_the_others_finished_on_demand(tmp_path: Path) -> None:
     path = script(tmp_path, "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n" + WAIT)
     with launched(*GO_ON, "-n", "2", path) as job:
