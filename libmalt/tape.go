@@ -50,7 +50,14 @@ func newTape(rank, size int, record, replay string) (*tape, error) {
 	}
 	err := os.MkdirAll(record, 0o777)
 	if err == nil {
-		t.file, err = os.Create(tapeName(record, rank, size))
+		t.file, err = os.OpenFile(tapeName(record, rank, size), os.O_WRONLY|os.O_CREATE, 0o666)
+	}
+	if err == nil {
+		if end, _ := t.file.Seek(0, io.SeekEnd); end > 0 {
+			_ = t.file.Close()
+			return nil, say.Errorf(ErrInvalid, "MALT_RECORD: %s has a recording of %d ranks", record, size).At("a new one would overwrite it").
+				Try("Name another folder, or remove this one.").More("replay")
+		}
 	}
 	if err != nil {
 		return nil, say.Errorf(ErrInvalid, "MALT_RECORD: this run cannot be recorded").At("%v", err).Try("Name a folder that you may write to.")

@@ -3,6 +3,7 @@ package libmalt
 import (
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"malt/libmalt/rule"
@@ -47,5 +48,29 @@ func TestTapeIsBounded(t *testing.T) {
 	}
 	if tape, err = newTape(1, 2, "", folder); err != nil || !tape.Replay(7).Reads(0, 11) {
 		t.Errorf("rank 0 does not read clock 11: %v", err)
+	}
+}
+
+// TestTapeOverwritesNothing: a second run does not record over the first, unless that has recorded nothing.
+func TestTapeOverwritesNothing(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 {
+		tape, err := newTape(0, 2, folder, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tape.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := tapeName(folder, 0, 2)
+	if err := os.WriteFile(name, []byte("7 12 1:11\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newTape(0, 2, folder, ""); err == nil || !strings.Contains(err.Error(), folder+" has a recording of 2 ranks") {
+		t.Errorf("%v, want that there is one", err)
+	}
+	if text, err := os.ReadFile(name); err != nil || len(text) == 0 {
+		t.Errorf("%q, %v: the first recording is gone", text, err)
 	}
 }
