@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from malt._cli import COMMANDS, completion, explain, graph, main, options
+from malt._cli import completion, explain, graph, main, options
+from malt._cli.command import COMMANDS
 from malt._cli.wrap import filled
 
 pytest.importorskip("shtab", reason="needs shtab: pip install shtab")

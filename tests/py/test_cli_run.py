@@ -320,6 +320,21 @@ def test_help(arguments: list[str]) -> None:
     assert done.stderr == ""
 
 
+def test_ctrl_c_while_a_command_is_loaded() -> None:
+    code = """
+import sys
+class Pressed:
+    def find_spec(self, name, *_):
+        if name == "malt._cli.options":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Pressed())
+from malt._cli import main
+sys.exit(main(["top"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_unknown_command_names_the_nearest() -> None:
     done = subprocess.run([sys.executable, "-m", "malt", "doctr"], capture_output=True, text=True, check=False)
     assert (done.returncode, "Did you mean 'doctor'" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""The command ``malt``: one module per sub-command, each loaded only when it is called.
+"""The sub-commands of ``malt``, and what all of them answer.
 
 ``malt run`` must start at once, so nothing here or in ``run`` imports numpy,
 cffi, or the library.
@@ -53,19 +53,8 @@ examples:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after ``malt``; those of this process by default.
-
-    Returns
-    -------
-    int
-        The exit code: 2 for a command line that is wrong.
-    """
+def main(argv: Sequence[str] | None) -> int:
+    """Run the command line, and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = arguments.pop(0) if arguments else "--help"
     try:
@@ -93,5 +82,3 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 128 + signal.SIGPIPE
         print(f"malt {command}: standard output: {error.strerror}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from malt import _cli
-from malt._cli import explain, graph
+from malt._cli import command, explain, graph
 from malt._cli.options import ON_DEATH, Parser, UsageError
 from malt._errors import PackageError
 from malt._need import need
@@ -28,7 +27,7 @@ EXAMPLES = """\
 VALUES = {"graph": graph.NAMES, "format": graph.FORMATS, "on_death": ON_DEATH, "topic": sorted(explain.topics())}
 """What stands for an argument, by its name."""
 
-FILES = ("output", "json", "bench", "hostfile", "token_file")
+FILES = ("output", "json", "bench", "hostfile", "token_file", "trace", "report", "first", "second")
 
 FOLDERS = ("log_dir", "chdir")
 
@@ -56,7 +55,7 @@ def _whole(shtab: Any) -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog="malt")
     whole.add_argument("--version", action="store_true", help="print the version")
     commands = whole.add_subparsers()
-    for name, what in _cli.COMMANDS.items():
+    for name, what in command.COMMANDS.items():
         made = import_module(f"malt._cli.{name}").parser()
         if name in ("run", "sim"):
             made.add_argument("program", nargs="?").complete = shtab.FILE
