@@ -20,6 +20,7 @@ from typing import Any
 
 import jobs
 import pytest
+from documented import fields
 from jobs import Job
 
 import malt
@@ -96,6 +97,11 @@ def test_a_slow_rank(capsys: pytest.CaptureFixture[str]) -> None:
         assert [rank["state"] for rank in found["ranks"]] == ["waiting", "computing", "waiting"]
         assert [rank["waits_for"] for rank in found["ranks"]] == [[1], [], [1]]
         assert [rank["clock"] for rank in found["ranks"]] == [2, 2, 2]
+        assert found.keys() == fields("malt top --json", "a job")
+        assert found["ranks"][0].keys() == fields("malt top --json", "a rank")
+        (stack, *_) = json.loads(said(capsys, "stack", "--json", str(job.ranks[0].process.pid)))
+        assert stack.keys() == fields("malt stack --json", "a rank")
+        assert set(seen.Event._fields) == fields("malt top --events --json", "an event")
         assert re.match(r"ranks 0 and 2 have waited \S+ s for rank 1, in .*: v\.sync\(\)$", found["causes"][0])
         text = printed(capsys, job)
         assert "ranks 0 and 2: waiting\n  " in text

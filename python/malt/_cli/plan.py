@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from malt._cli.bench import Report, measure, named, size_of
-from malt._cli.forecast import WAYS, WORTH, Figures, Forecast, Job, forecasts
+from malt._cli.forecast import SLACK, WAYS, WORTH, Figures, Forecast, Job, forecasts
 from malt._cli.options import TIMES, Parser, UsageError, delay, quantity, rate, unfit, whole
 from malt._cli.wrap import columns, folded
 from malt._ranks import machine
@@ -151,7 +151,8 @@ def _sentences(job: Job, found: Sequence[Forecast]) -> Iterator[str]:
     """Yield which way to take, why, and whether it pays."""
     best, fastest = found[0], min(found, key=lambda one: one.seconds)
     if best.seconds <= fastest.seconds * WORTH:
-        yield f"Take {best.graph}, {best.consistency}: no way is faster by more than {WORTH - 1:.0%}, and is as strict."
+        stricter = "" if best.consistency == next(iter(SLACK)) else ", and all stricter ways are slower"
+        yield f"Take {best.graph}, {best.consistency}: no way is more than {WORTH - 1:.0%} faster{stricter}."
     else:
         yield (
             f"Take {best.graph}, {best.consistency}. {fastest.graph}, {fastest.consistency} is faster only because "

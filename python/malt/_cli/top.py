@@ -34,8 +34,9 @@ EXAMPLES = """\
 
 COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")
 NARROW = 80
-_OF_JOB = ("job", "size", "command", "at", "doing")
-"""What is not said of each rank."""
+FIELDS = ("rank", "host", "pid", "state", "waits_for", "waited", "syncs", "bytes", "clock", "age", "loss", "memory")
+FIELDS += ("mark", "place", "advice", "dead")
+"""What ``--json`` says of each rank, besides rates."""
 
 STYLES = {
     r"(?m)^job .*": "bold",
@@ -166,9 +167,8 @@ def missing(ranks: Sequence[seen.Rank]) -> list[int]:
 def _facts(job: str, ranks: Sequence[seen.Rank], before: looks.Jobs) -> dict[str, Any]:
     rows = []
     for rank in ranks:
-        syncs, sent, waits = _rates(rank, before)
-        facts = {**rank._asdict(), "syncs_per_second": syncs, "bytes_per_second": sent, "waiting_per_second": waits}
-        rows.append({key: value for key, value in facts.items() if key not in _OF_JOB})
+        rates = zip(("syncs_per_second", "bytes_per_second", "waiting"), _rates(rank, before), strict=True)
+        rows.append({key: getattr(rank, key) for key in FIELDS} | dict(rates))
         if rank.loss is not None and not math.isfinite(rank.loss):
             rows[-1]["loss"] = str(rank.loss)
     return {
