@@ -642,7 +642,7 @@ typedef struct {
 	                         * were too old, a collective call counted them as seen, or the vector was closed */
 	int64_t age_sum;        /* of folded messages; mean age = age_sum / folded_messages */
 	int64_t age_max;
-	double waited;          /* seconds in which this rank waited for rank, perhaps among others */
+	double waited;          /* seconds in which this rank waited for rank: its share where the wait was for several */
 	uint64_t rdma_bytes;    /* payload of all vectors that RDMA has put into rank's memory */
 } malt_edge;
 
@@ -653,7 +653,7 @@ typedef struct {
 
 /* edges: the present neighbours and those of former graphs, by rank. Fills at most
  * cap of them; *n is their number. totals, edges (with cap 0) and n may be NULL.
- * MALT_EHANDLE, MALT_EBUSY. */
+ * o = 0 stands for the collective calls of the job, of which only waits are counted. MALT_EHANDLE, MALT_EBUSY. */
 malt_status malt_object_stats(malt_handle o, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
 
 /* Closes the vector: other ranks no longer wait for this one in it. Its memory

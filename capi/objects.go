@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -230,13 +231,20 @@ func maltGoNeighbours(h C.malt_handle, senders C.int32_t, p *C.int32_t, capacity
 //export maltGoStats
 func maltGoStats(h C.malt_handle, totals *C.malt_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	o, err := exchanging(h, kindObject)
-	if err != nil {
-		return fail(err)
+	var a args
+	var s libmalt.Stats
+	var w *libmalt.World
+	var neighbours []int
+	if h == 0 {
+		if w = a.job(); a.err == nil {
+			s, a.err = w.Waited()
+		}
+	} else if o := a.object(h, kindObject); a.err == nil {
+		w, neighbours = o.world, slices.Concat(o.Receivers(), o.Senders())
+		s, a.err = o.Stats()
 	}
-	s, err := o.Stats()
-	if err != nil {
-		return fail(err)
+	if a.err != nil {
+		return fail(a.err)
 	}
 	if totals != nil {
 		*totals = C.malt_totals{
@@ -247,7 +255,7 @@ func maltGoStats(h C.malt_handle, totals *C.malt_totals, edges *C.malt_edge, cap
 			fold_seconds:    C.double(s.FoldTime.Seconds()),
 		}
 	}
-	return fail(putList(o.peers(s.Edges), edges, capacity, n, func(c *C.malt_edge, rank int) {
+	return fail(putList(peers(s.Edges, neighbours), edges, capacity, n, func(c *C.malt_edge, rank int) {
 		e := &s.Edges[rank]
 		*c = C.malt_edge{
 			rank:            C.int32_t(rank),
@@ -259,22 +267,16 @@ func maltGoStats(h C.malt_handle, totals *C.malt_totals, edges *C.malt_edge, cap
 			age_sum:         C.int64_t(e.AgeSum),
 			age_max:         C.int64_t(e.AgeMax),
 			waited:          C.double(e.Waited.Seconds()),
-			rdma_bytes:      C.uint64_t(o.world.Traffic(rank).SentPlaced),
+			rdma_bytes:      C.uint64_t(w.Traffic(rank).SentPlaced),
 		}
 	}))
 }
 
 // peers are the ranks of which malt_object_stats has something to tell, in
 // order: the present neighbours, and those that something went to or came from.
-func (o *object) peers(edges []libmalt.Edge) (ranks []int) {
-	neighbour := make([]bool, len(edges))
-	for _, list := range [][]int{o.Receivers(), o.Senders()} {
-		for _, r := range list {
-			neighbour[r] = true
-		}
-	}
+func peers(edges []libmalt.Edge, neighbours []int) (ranks []int) {
 	for r, e := range edges {
-		if neighbour[r] || e != (libmalt.Edge{}) {
+		if e != (libmalt.Edge{}) || slices.Contains(neighbours, r) {
 			ranks = append(ranks, r)
 		}
 	}

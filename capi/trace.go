@@ -7,6 +7,9 @@ package main
 import "C"
 
 import (
+	"fmt"
+	"hash/fnv"
+	"net"
 	"os"
 	"unsafe"
 
@@ -38,16 +41,27 @@ func show(c *libmalt.Config) {
 	if c.Events > 0 {
 		events = unsafe.Slice((*libmalt.Event)(unsafe.Add(p, nowBytes)), c.Events)
 	}
-	c.Trace = libmalt.NewTrace(now, events, uint64(C.maltc_monotonic()))
-	job := uint32(0)
-	for _, b := range []byte(c.Store) {
-		job = job*16777619 ^ uint32(b)
-	}
-	now.Job.Store(uint64(job))
+	c.Trace = libmalt.NewTrace(now, events, func() uint64 { return uint64(C.maltc_monotonic()) })
+	now.Job.Store(jobNumber(c))
 	now.Rank.Store(uint64(c.Rank))
 	now.Size.Store(uint64(c.Size))
 	now.Pid.Store(uint64(os.Getpid()))
 	now.Magic.Store(libmalt.NowMagic)
+}
+
+// jobNumber is the same on the ranks of a job, and of another job, here or on another machine, another one;
+// 0: of a rank alone.
+func jobNumber(c *libmalt.Config) uint64 {
+	if c.Store == "" {
+		return 0
+	}
+	number := fnv.New32a()
+	fmt.Fprintln(number, c.Store, c.Token)
+	if host, _, _ := net.SplitHostPort(c.Store); host == "local" || host == "localhost" || net.ParseIP(host).IsLoopback() {
+		machine, _ := os.Hostname()
+		fmt.Fprint(number, machine)
+	}
+	return uint64(number.Sum32())
 }
 
 // hide ends that. Nobody may still look, but calls may be under way that write.

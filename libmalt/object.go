@@ -2,7 +2,6 @@ package libmalt
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -87,9 +86,7 @@ func (o *Object) Stats() (Stats, error) {
 	if o.Open {
 		o.way.CountLost()
 	}
-	st := o.Counts
-	st.Edges = slices.Clone(o.Counts.Edges)
-	return st, nil
+	return o.Counts.Copy(), nil
 }
 
 // Describe is the options in force, in the grammar of NewVector.

@@ -23,6 +23,6 @@ type Trouble = core.Trouble
 const NowMagic = core.NowMagic
 
 // NewTrace is for memory that is zero, and the time by CLOCK_MONOTONIC.
-func NewTrace(now *Now, events []Event, monotonic uint64) *Trace {
+func NewTrace(now *Now, events []Event, monotonic func() uint64) *Trace {
 	return core.NewTrace(now, events, monotonic)
 }

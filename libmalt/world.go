@@ -133,6 +133,9 @@ func (w *World) Traffic(peer int) rdma.Traffic { return w.job.T.Traffic(peer) }
 // long is cut.
 func (w *World) At(place string) { w.job.Marks.At(place) }
 
+// Waited is what the collective calls of this rank have waited, for which ranks.
+func (w *World) Waited() (Stats, error) { return w.job.Waited() }
+
 // Mark shows a text, such as "epoch 3", to those who watch this rank.
 func (w *World) Mark(text string) { w.job.Marks.Trace.Mark(text) }
 

@@ -148,7 +148,6 @@ type gathering struct {
 	late   []int
 	missed []int // ranks without which the gather would go on, of an object with uneven=error
 	lost   []int // ranks that died before they came so far, while the job goes on
-	watch  core.Watch
 }
 
 func (o *gathering) start(b *Boxes) error {
@@ -188,11 +187,9 @@ func (o *gathering) Step() (bool, error) {
 	}
 	if len(o.late) > 0 || !settled {
 		b.Job.Marks.Note(core.InGather, b.ID, b.Clock())
-		o.watch.Blocked(b.Member, o.late)
 		return false, nil
 	}
 	o.collect()
-	o.watch.End(b.Member)
 	b.Job.Marks.Note(core.InCompute, b.ID, b.Clock())
 	return true, nil
 }
@@ -449,6 +446,5 @@ func (o *gathering) Late() []int { return o.late }
 func (o *gathering) Waiting() core.Wait { return o.b.Waiting(o.Name(), o.late) }
 
 func (o *gathering) GiveUp() {
-	o.watch.End(o.b.Member)
 	o.b.Job.Marks.Note(core.InCompute, o.b.ID, o.b.Clock())
 }

@@ -36,7 +36,6 @@ type scattering struct {
 	weight    float64
 	receivers int
 	late      []int
-	watch     core.Watch
 }
 
 func (o *scattering) start(b *Boxes, n int, rows []int64, to []int, weight float64) error {
@@ -252,7 +251,6 @@ func (b *Boxes) unaware(late []int) []int {
 
 func (o *scattering) blocked() {
 	o.b.Job.Marks.Note(core.InScatter, o.b.ID, o.b.Clock())
-	o.watch.Blocked(o.b.Member, o.late)
 }
 
 // makeRoom looks at the receivers that have not acknowledged the update whose
@@ -303,7 +301,6 @@ func (o *scattering) Waiting() core.Wait {
 }
 
 func (o *scattering) GiveUp() {
-	o.watch.End(o.b.Member)
 	o.b.Job.Marks.Note(core.InCompute, o.b.ID, o.b.Clock())
 }
 

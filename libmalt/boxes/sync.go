@@ -17,7 +17,6 @@ type syncing struct {
 	weight float64
 	slack  int  // of this one, in place of the rule's; negative: as the rule says
 	noted  bool // the marks say that this rank waits
-	watch  core.Watch
 }
 
 // Stages of a syncing.
@@ -49,7 +48,6 @@ func (o *syncing) Step() (bool, error) {
 		at, err := b.Route.Step()
 		switch {
 		case err != nil:
-			o.watch.End(b.Member)
 			o.leave()
 			return false, err
 		case at == core.Underway:
@@ -57,12 +55,10 @@ func (o *syncing) Step() (bool, error) {
 			return false, nil
 		case at == core.Arrived:
 			o.book()
-			o.watch.End(o.b.Member)
 			b.averaged()
 			b.Job.Marks.Trace.Folded(b.Job.Marks.Trace.Begin(), b.Member, o.clock, b.Job.View().Ranks, nil)
 			return true, nil
 		}
-		o.watch.End(o.b.Member)
 		if err := o.left(at); err != nil {
 			return false, err
 		}
@@ -100,7 +96,6 @@ func (o *syncing) blocked() {
 		o.noted = true
 		b.Job.Marks.Note(core.InGather, b.ID, b.Clock())
 	}
-	o.watch.Blocked(o.b.Member, b.Route.Late())
 }
 
 // scatter goes on to the gather, unless it has to wait.
@@ -159,7 +154,6 @@ func (o *syncing) leave() (at core.Outcome) {
 
 func (o *syncing) GiveUp() {
 	if o.stage == onRoute {
-		o.watch.End(o.b.Member)
 		if o.leave() == core.Underway { // and this rank has done its part
 			o.book()
 		}

@@ -180,7 +180,7 @@ type call struct {
 	book    func(c *call) // of the stepper, when it is done
 	then    func(c *call) // what follows it; nil: nothing
 	least   uint64        // clock that all have to come to
-	watch   core.Watch
+	late    []int
 }
 
 func (c *call) scatter(weight float64) {
@@ -211,7 +211,6 @@ func (c *call) Step() (bool, error) {
 			return false, err
 		case !done:
 			c.b.Job.Marks.Note(c.in, c.b.ID, c.b.Clock())
-			c.watch.Blocked(c.b.Member, c.b.Engine.Late())
 			return false, nil
 		}
 		c.book(c)
@@ -230,16 +229,20 @@ func (c *call) Name() string { return c.b.Called(c.method) }
 // Late are the ranks whose changes are missing. Where some of them have come, and what they sent
 // waits for that of others on its way, they are those others.
 func (c *call) Late() []int {
-	missing, late := c.b.Engine.Late(), []int(nil)
-	for _, r := range missing {
-		if _, id, clock, err := c.b.Job.Marks.Doing(r); err != nil || id != c.b.ID || clock < c.least {
-			late = append(late, r)
-		}
-	}
-	if len(late) == 0 {
+	missing := c.b.Engine.Late()
+	if len(missing) == 1 {
 		return missing
 	}
-	return late
+	c.late = c.late[:0]
+	for _, r := range missing {
+		if _, id, clock, err := c.b.Job.Marks.Doing(r); err != nil || id != c.b.ID || clock < c.least {
+			c.late = append(c.late, r)
+		}
+	}
+	if len(c.late) == 0 {
+		return missing
+	}
+	return c.late
 }
 
 func (c *call) Waiting() core.Wait { return c.b.Waiting(c.Name(), c.Late()) }
@@ -250,6 +253,5 @@ func (c *call) GiveUp() {
 }
 
 func (c *call) end() {
-	c.watch.End(c.b.Member)
 	c.b.Job.Marks.Note(core.InCompute, c.b.ID, c.b.Clock())
 }

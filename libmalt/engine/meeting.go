@@ -76,21 +76,14 @@ func (b *Together) Sync(ctx context.Context, rows []int64, weight float64, slack
 // carrier exchanges.
 type meeting struct {
 	*core.Collective
-	b     *Together
-	met   bool // the headers of all ranks have come
-	watch core.Watch
+	b   *Together
+	met bool // the headers of all ranks have come
 }
+
+// Counts implements core.Booked.
+func (m *meeting) Counts() *core.Stats { return &m.b.Member.Counts }
 
 func (m *meeting) Step() (done bool, err error) {
-	if done, err = m.advance(); done || err != nil {
-		m.watch.End(m.b.Member)
-	} else {
-		m.watch.Blocked(m.b.Member, m.Late())
-	}
-	return done, err
-}
-
-func (m *meeting) advance() (done bool, err error) {
 	if !m.met {
 		if m.met, err = m.Collective.Step(); err != nil {
 			return false, err
@@ -146,11 +139,6 @@ func (m *meeting) Late() []int {
 }
 
 func (m *meeting) Waiting() core.Wait { return m.b.Waiting(m.Name(), m.Late()) }
-
-func (m *meeting) GiveUp() {
-	m.watch.End(m.b.Member)
-	m.Collective.GiveUp()
-}
 
 // nothing is the data of a call that has none besides its headers.
 type nothing struct{}

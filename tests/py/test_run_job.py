@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from launching import launched, wait_for_end
 from malt._ranks import launch
 from malt._ranks.launch import Job
 from malt._ranks.rank import Rank
+from malt._ranks.report import SPENT
 
 SOON = 4.0
 
@@ -183,6 +185,9 @@ def test_first_failure_is_the_cause_though_it_ends_last(tmp_path: Path) -> None:
     assert (quick.code, quick.fate()) == (7, "failed with PeerError")
 
 
+TIMES = {**dict.fromkeys(SPENT, 1.0), "waited": {"1": 0.5}, "deaths": {}, "longest": [0.0, ""]}
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -195,15 +200,20 @@ def test_first_failure_is_the_cause_though_it_ends_last(tmp_path: Path) -> None:
         '{"failed": "x", "peer": false, "time": "y"}',
         '{"failed": "x", "peer": false, "time": 1' + "0" * 400 + "}",
         '{"summary": 3}',
+        '{"summary": {"wall": 1}}',
+        json.dumps({"summary": TIMES | {"longest": []}}),
+        json.dumps({"summary": TIMES | {"waited": 3}}),
+        json.dumps({"summary": TIMES | {"deaths": {"x": 1}}}),
         "[" * 30_000,
         "x" * 100_000,
     ],
 )
 def test_reports_that_are_none_do_no_harm(line: str) -> None:
     with Job(Output()) as job:
-        rank = python(job, report(line, '{"summary": {"wall": 1}}'))
+        rank = python(job, report(line, json.dumps({"summary": TIMES})))
         assert job.wait()
-    assert (rank.status, rank.failed, rank.summary) == (0, None, {"wall": 1})
+    assert (rank.status, rank.failed) == (0, None)
+    assert json.loads(json.dumps(rank.summary)) == TIMES
 
 
 def test_failure_reported_after_the_stop_is_no_news() -> None:

@@ -36,6 +36,7 @@ type Job struct {
 	Failures *Failures
 	Progress *progress.Loop
 	Gate     Gate // of the collective calls
+	counts   Stats
 
 	// The collective stream: this rank's queue to all others, theirs to it.
 	out     rdma.Outbox
@@ -108,6 +109,8 @@ func newJob(rank, size int) *Job {
 	j := &Job{Rank: rank, Size: size, small: withHeader, met: size, in: make([]stream, size), memory: map[*byte]*memory{}}
 	j.enter(rdma.Everyone(size))
 	j.Failures = NewFailures(rank, &j.Gate)
+	j.counts.Edges = make([]Edge, size)
+	j.Gate.waiter.counts = &j.counts
 	return j
 }
 
@@ -197,6 +200,15 @@ func (j *Job) linger() {
 		}
 		return true
 	})
+}
+
+// Waited is what the calls of the job have waited, but those that are Booked.
+func (j *Job) Waited() (Stats, error) {
+	if err := j.Gate.Enter(j); err != nil {
+		return Stats{}, err
+	}
+	defer j.Gate.Leave()
+	return j.counts.Copy(), nil
 }
 
 // Run is Gate.Run for the calls of the job.

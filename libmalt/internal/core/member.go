@@ -61,6 +61,7 @@ type Body interface {
 func (m *Member) Number(j *Job, id uint32, name string) {
 	m.Job, m.ID, m.Name = j, id, name
 	m.Counts.Edges, m.told = make([]Edge, j.Size), make([]standing, j.Size)
+	m.Gate.waiter.counts = &m.Counts
 }
 
 // String is the object's kind and name, for messages.

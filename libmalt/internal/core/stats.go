@@ -5,13 +5,19 @@ import (
 	"time"
 )
 
-// Stats is what an object has done since it was made.
+// Stats is what an object has done since it was made, or what the collective calls of a job have waited.
 type Stats struct {
 	Scatters, Gathers uint64
 	ScatterTime       time.Duration // copying and publishing
-	WaitTime          time.Duration // in scatters and gathers, for other ranks
+	WaitTime          time.Duration // for other ranks
 	FoldTime          time.Duration
 	Edges             []Edge // by rank; the own entry stays zero
+}
+
+// Copy is what a call may change meanwhile no more.
+func (s Stats) Copy() Stats {
+	s.Edges = slices.Clone(s.Edges)
+	return s
 }
 
 // Edge is what went to and came from one rank.
@@ -25,7 +31,7 @@ type Edge struct {
 	// AgeSum and AgeMax are over the folded ones: the reader's clock minus the
 	// update's. A negative age: the sender was ahead.
 	AgeSum, AgeMax int64
-	// Waited is the time in which the rank was among those waited for.
+	// Waited is the time for which the rank was waited for: of a wait for several, its share.
 	Waited time.Duration
 }
 
@@ -51,36 +57,10 @@ func (e *Edge) Add(of Edge) {
 	e.FoldedBytes += of.FoldedBytes
 }
 
-// Watch measures how long calls on an object wait, and for whom: from one step to the next
-// it is those that the first found late. A call has to end it.
-type Watch struct {
-	since time.Time // of the last step that could not go on; zero: none
-	late  []int
-}
-
-func (w *Watch) Blocked(m *Member, late []int) {
-	if !w.since.IsZero() && slices.Equal(w.late, late) {
-		return // for many a look
-	}
-	now := time.Now()
-	w.book(m, now)
-	w.since, w.late = now, append(w.late[:0], late...)
-}
-
-func (w *Watch) End(m *Member) {
-	if !w.since.IsZero() {
-		w.book(m, time.Now())
-		w.since = time.Time{}
-	}
-}
-
-func (w *Watch) book(m *Member, now time.Time) {
-	if w.since.IsZero() {
-		return
-	}
-	d := now.Sub(w.since)
-	m.Counts.WaitTime += d
-	for _, r := range w.late {
-		m.Counts.Edges[r].Waited += d
+// waited books a wait for ranks: each of them has its share, so that all together are WaitTime.
+func (s *Stats) waited(d time.Duration, late []int) {
+	s.WaitTime += d
+	for _, r := range late {
+		s.Edges[r].Waited += d / time.Duration(len(late))
 	}
 }

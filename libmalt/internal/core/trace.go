@@ -113,13 +113,23 @@ type Trace struct {
 	mu     sync.Mutex
 }
 
-// NewTrace is for memory that is zero. Events are recorded if there is room for some.
-func NewTrace(now *Now, events []Event, monotonic uint64) *Trace {
+// NewTrace is for memory that is zero. Events are recorded if there is room for some. monotonic reads
+// CLOCK_MONOTONIC, by which other processes order the events of all ranks.
+func NewTrace(now *Now, events []Event, monotonic func() uint64) *Trace {
+	t := &Trace{Now: now, events: events}
+	// Where the process loses its core between the two clocks, they do not belong together.
+	for least, tries := time.Duration(math.MaxInt64), 0; tries < 8; tries++ {
+		epoch := time.Now()
+		base := monotonic()
+		if took := time.Since(epoch); took < least {
+			least, t.epoch, t.base = took, epoch, base
+		}
+	}
 	now.Room.Store(uint64(len(events)))
-	now.Joined.Store(monotonic)
+	now.Joined.Store(t.base)
 	host, _ := os.Hostname()
 	now.host.set(host)
-	return &Trace{Now: now, events: events, epoch: time.Now(), base: monotonic}
+	return t
 }
 
 func (t *Trace) clock() uint64 { return t.base + uint64(time.Since(t.epoch)) }
@@ -209,8 +219,11 @@ func (t *Trace) Log(name string, value float64) {
 	t.Record(t.Begin(), EventLog, nil, math.Float64bits(value), name)
 }
 
-// Seen says that all ranks have joined, and how many of them are on this machine.
+// Seen says that all ranks have joined, and how many of them are on this machine. Waits are
+// counted from here on.
 func (j *Job) Seen() {
+	j.counts.WaitTime = 0
+	clear(j.counts.Edges)
 	j.Marks.Trace.view.Store(j.View().Generation)
 	j.Marks.Trace.Near.Store(uint64(len(j.T.Near())))
 }
@@ -226,29 +239,34 @@ func (t *Trace) died(v View, ranks ...int) {
 	t.Record(t.Begin(), EventDeath, ranks, math.Float64bits(float64(v.Generation)), "")
 }
 
-// lateness tells of one wait: it is its waiter's.
+// lateness measures one wait, and tells of it: it is its waiter's.
 type lateness struct {
-	begun uint64 // 0: nothing is recorded
-	ranks []int
-	since uint64 // when it fell asleep; 0: it did not
-	told  bool   // what to do about it is shown
+	counts *Stats
+	waits  bool
+	begun  uint64 // when it began to wait for these
+	ranks  []int
+	since  uint64 // when it fell asleep; 0: it did not
+	told   bool   // what to do about it is shown
 }
 
-// begin is for the start of a wait, and where it goes on after its caller has heard of it.
-func (l *lateness) begin(t *Trace) {
-	if l.begun == 0 {
-		l.begun = t.Begin()
-	}
-}
-
-// look is for each step that could not go on, if events are recorded: there is one for each
-// set of ranks.
+// look is for each step that could not go on. A wait has a part for each set of ranks.
 func (l *lateness) look(t *Trace, late []int) {
-	if !slices.Equal(late, l.ranks) {
-		if len(l.ranks) > 0 {
-			t.Record(l.begun, EventWait, l.ranks, 0, "")
-		}
-		l.begun, l.ranks = t.Begin(), append(l.ranks[:0], late...)
+	if l.waits && slices.Equal(late, l.ranks) {
+		return // for many a look
+	}
+	now := t.clock()
+	l.book(t, now)
+	l.waits, l.begun, l.ranks = true, now, append(l.ranks[:0], late...)
+}
+
+// book is for the end of a part.
+func (l *lateness) book(t *Trace, now uint64) {
+	if !l.waits {
+		return
+	}
+	l.counts.waited(time.Duration(now-l.begun), l.ranks)
+	if t.events != nil && len(l.ranks) > 0 {
+		t.Record(l.begun, EventWait, l.ranks, 0, "")
 	}
 }
 
@@ -275,8 +293,8 @@ func (l *lateness) end(t *Trace) {
 		t.since.Store(0)
 		t.slept.Add(t.clock() - l.since)
 	}
-	if len(l.ranks) > 0 {
-		t.Record(l.begun, EventWait, l.ranks, 0, "")
+	if l.waits {
+		l.book(t, t.clock())
 	}
-	l.begun, l.ranks, l.since, l.told = 0, l.ranks[:0], 0, false
+	l.waits, l.since, l.told = false, 0, false
 }

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 // BenchmarkEvent is what an event costs: of a fold from seven ranks, off and on.
 func BenchmarkEvent(b *testing.B) {
@@ -13,7 +10,7 @@ func BenchmarkEvent(b *testing.B) {
 			if room > 0 {
 				events = make([]Event, room)
 			}
-			t := NewTrace(new(Now), events, uint64(time.Hour))
+			t := NewTrace(new(Now), events, one)
 			m := &Member{ID: 1}
 			ranks, ages := []int{0, 1, 2, 3, 4, 5, 6}, make([]byte, 7)
 			for b.Loop() {

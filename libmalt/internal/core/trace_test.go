@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 )
 
@@ -41,6 +43,27 @@ func TestTraceLayout(t *testing.T) {
 	}
 }
 
+// one is the clock of these tests when they begin.
+func one() uint64 { return 1 }
+
+// TestTraceClock: the clock of the events is that of the machine, also where the process has lost its core while that
+// was read.
+func TestTraceClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, reads := time.Now(), 0
+		trace := NewTrace(new(Now), nil, func() uint64 {
+			at := uint64(time.Since(start))
+			if reads++; reads != 3 {
+				time.Sleep(4 * time.Millisecond) // what another process takes
+			}
+			return at
+		})
+		if now := uint64(time.Since(start)); trace.clock() != now {
+			t.Errorf("the clock is at %v, and that of the machine at %v", time.Duration(trace.clock()), time.Duration(now))
+		}
+	})
+}
+
 // record returns event number n as a reader finds it; false: it was being written, or is gone.
 func record(e *Event, n uint64) (words [len(Event{})]uint64, ok bool) {
 	for i := range e {
@@ -53,7 +76,7 @@ func record(e *Event, n uint64) (words [len(Event{})]uint64, ok bool) {
 // and the number of the last one says how many it has missed.
 func TestTraceRing(t *testing.T) {
 	const room, all = 4, 200_000
-	trace := NewTrace(new(Now), make([]Event, room), 1)
+	trace := NewTrace(new(Now), make([]Event, room), one)
 	var reading sync.WaitGroup
 	got := 0
 	reading.Go(func() {
@@ -83,9 +106,8 @@ func TestTraceRing(t *testing.T) {
 // TestTraceWaits: there is an event for each set of ranks that a wait was for, and what the rank
 // shows lasts as long as the wait.
 func TestTraceWaits(t *testing.T) {
-	trace := NewTrace(new(Now), make([]Event, 8), 1)
-	var l lateness
-	l.begin(trace)
+	trace := NewTrace(new(Now), make([]Event, 8), one)
+	l := lateness{counts: &Stats{Edges: make([]Edge, 201)}}
 	for _, late := range [][]int{{1, 200}, {1, 200}, {200}} {
 		l.look(trace, late)
 		l.asleep(trace, late)
@@ -95,6 +117,9 @@ func TestTraceWaits(t *testing.T) {
 		t.Errorf("asleep since %d, for %#x and %#x", since, trace.late[0].Load(), trace.late[3].Load())
 	}
 	l.end(trace)
+	if c := l.counts; c.WaitTime == 0 || c.Edges[1].Waited == 0 || (c.WaitTime-c.Edges[1].Waited-c.Edges[200].Waited).Abs() > time.Nanosecond {
+		t.Errorf("waited %v, of that %v and %v for ranks", c.WaitTime, c.Edges[1].Waited, c.Edges[200].Waited)
+	}
 	if trace.since.Load() != 0 || trace.recorded.Load() != 2 {
 		t.Errorf("asleep since %d after the wait, with %d events", trace.since.Load(), trace.recorded.Load())
 	}
@@ -105,7 +130,7 @@ func TestTraceWaits(t *testing.T) {
 
 // TestTraceUpdates: an update is told with its clock and bytes, and a fold with the ages.
 func TestTraceUpdates(t *testing.T) {
-	trace, m := NewTrace(new(Now), make([]Event, 8), 1), &Member{ID: 3}
+	trace, m := NewTrace(new(Now), make([]Event, 8), one), &Member{ID: 3}
 	trace.Scattered(trace.Begin(), m, 7, []int{0, 2}, 1<<40+5)
 	trace.Folded(trace.Begin(), m, 9, []int{0, 2}, []byte{2, 0xff})
 	sent, _ := record(&trace.events[0], 1)
@@ -123,7 +148,7 @@ func TestTraceUpdates(t *testing.T) {
 
 // TestTraceOff: without room nothing is recorded, and the values are shown all the same.
 func TestTraceOff(t *testing.T) {
-	trace := NewTrace(new(Now), nil, 1)
+	trace := NewTrace(new(Now), nil, one)
 	trace.Mark("epoch 3")
 	trace.Log("loss", 0.5)
 	trace.Log("accuracy", 0.9)

@@ -35,16 +35,20 @@ func expired(t rdma.Transport, w Wait) *Timeout {
 	return &Timeout{said, context.DeadlineExceeded}
 }
 
+// Booked is a call of the job that waits on the account of an object.
+type Booked interface{ Counts() *Stats }
+
 // waiter runs the calls of a gate, one at a time. It keeps the memory of a wait for the
 // next one, so that waiting allocates nothing.
 type waiter struct {
-	op   Stepper
-	done bool
-	err  error
-	step func() bool // advances op, for Transport.Wait
-	ask  asker
-	late lateness
-	m    *Marks
+	counts *Stats // of its object, or of the job
+	op     Stepper
+	done   bool
+	err    error
+	step   func() bool // advances op, for Transport.Wait
+	ask    asker
+	late   lateness
+	m      *Marks
 	// asleep is called before a sleep, by a Drowsy context.
 	asleep func()
 }
@@ -61,6 +65,10 @@ type Drowsy interface{ OnSleep(f func()) }
 
 // await runs op to its end, or until ctx ends; then the call is given up.
 func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
+	w.late.counts = w.counts
+	if b, ok := op.(Booked); ok {
+		w.late.counts = b.Counts()
+	}
 	for {
 		if done, err := w.wait(ctx, m, op); done || err != nil {
 			w.late.end(m.Trace)
@@ -87,7 +95,7 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 		w.step = func() bool {
 			w.done, w.err = advance(w.m, w.op)
 			w.m.moved()
-			if w.late.begun != 0 && !w.done && w.err == nil {
+			if !w.done && w.err == nil {
 				w.late.look(w.m.Trace, w.op.Late())
 			}
 			return w.done || w.err != nil
@@ -95,7 +103,7 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 		w.asleep = func() { w.late.asleep(w.m.Trace, w.op.Late()) }
 	}
 	w.m, w.op, w.done, w.err = m, op, false, nil
-	w.late.begin(m.Trace)
+	w.late.look(m.Trace, op.Late())
 	w.ask.arm(ctx, m)
 	if d, ok := ctx.(Drowsy); ok {
 		d.OnSleep(w.asleep)

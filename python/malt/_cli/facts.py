@@ -54,6 +54,8 @@ class Facts(TypedDict):
     started: str
     machine: str
     settings: dict[str, str]
+    vectors: dict[str, dict[str, str]]
+    """By name: what the lowest rank that has made some tells of them."""
     hosts: list[str]
     seconds: float
     off: float
@@ -89,6 +91,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "machine": f"{platform.platform()}, {machine.cores()} cores, Python {platform.python_version()}, "
         f"MALT {malt.__version__}",
         "settings": {key: env[key] for key in sorted(env) if key.startswith("MALT_") and key not in PRIVATE},
+        "vectors": next((one.made for one in lives(outcomes) if one.made), {}),
         "hosts": list(dict.fromkeys(rank["host"] for rank in ranks)),
         "seconds": found.seconds if found is not None else 0.0,
         "off": max((off for _, off in clocks.values()), default=0.0),
@@ -132,12 +135,11 @@ def _ends(
 
 def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]]) -> RankFacts:
     track, split = story.tracks.get(one.number), known.get(one.number, {})
-    spent = {kind: float(split.get(kind, 0.0)) for kind in ("seconds", "compute", "starved", "wait")}
+    spent = {kind: float(split.get(kind, 0.0)) for kind in ("seconds", "compute", "starved", "wait", "exchange")}
     return {
         "rank": one.number,
         "host": getattr(one, "host", os.uname().nodename),
         **spent,  # type: ignore[typeddict-item]
-        "exchange": float(split.get("exchange", 0.0)) + float(split.get("collective", 0.0)),
         "waited": {str(rank): seconds for rank, seconds in split.get("waited", {}).items()},
         "sent": {str(rank): count for rank, count in sorted(track.sent.items())} if track else {},
         "ages": {str(age): count for age, count in sorted(track.ages.items())} if track else {},

@@ -12,6 +12,7 @@ from malt._cli.facts import Facts, RankFacts
 from malt._cli.supervise import Kind
 from malt._cli.top import size
 from malt._cli.trace import left_out
+from malt._ranks.rank import MADE
 from malt._ranks.story import Story
 
 SHOWN = 64
@@ -84,18 +85,28 @@ def body_of(facts: Facts, left: str = "") -> str:
     parts = [
         f"{head}</p><p class=verdict>{escape(verdict)}</p>{rest}",
         _section("Time of each rank", _bars(ranks)),
-        _section("Waits of each rank for others, in seconds", _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}")),
+        _section(
+            "Waits of each rank for others, in seconds",
+            _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}"),
+            "A wait for several ranks is divided evenly among them, so that a row adds up to its rank's waiting time.",
+        ),
         _section("Bytes from rank to rank", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
-        _section("Age of the updates that were folded, in clocks", _ages(ranks)),
+        _section(
+            "Age of the updates that were folded, in clocks",
+            _ages(ranks),
+            "The number of syncs of the rank that folded minus that of the update. Below 0: its sender was ahead.",
+        ),
         _section("Loss", _losses(facts)),
         _section("Deaths and repairs", _deaths(facts)),
+        _section("Vectors", _vectors(facts)),
         _section("Settings and machine", _settings(facts)),
     ]
     return "".join(parts) + (f"<p class=soft>Left out: {escape(left)}.</p>" if left else "")
 
 
-def _section(title: str, content: str) -> str:
-    return f"<h2>{title}</h2>{content}" if content else ""
+def _section(title: str, content: str, caption: str = "") -> str:
+    said = f"<p class=soft>{caption}</p>" if caption else ""
+    return f"<h2>{title}</h2>{said}{content}" if content else ""
 
 
 def _bars(ranks: Sequence[RankFacts]) -> str:
@@ -264,8 +275,28 @@ def _deaths(facts: Facts) -> str:
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
 
 
+def _vectors(facts: Facts) -> str:
+    made = facts["vectors"]
+    if not made:
+        return ""
+    columns = list(dict.fromkeys(key for vector in made.values() for key in vector))
+    lines = ["<tr><th>name</th>" + "".join(f"<th>{escape(key)}</th>" for key in columns) + "</tr>"]
+    for called, vector in made.items():
+        cells = {**vector, "bytes": size(float(vector["bytes"]))}
+        words = "".join(f"<td>{escape(cells.get(key, ''))}</td>" for key in columns)
+        lines.append(f"<tr><td>{escape(called)}</td>{words}</tr>")
+    more = f"<p class=soft>The first {MADE}; further ones are left out.</p>" if len(made) == MADE else ""
+    return f"<div class=wide><table class=facts>{''.join(lines)}</table></div>{more}"
+
+
 def _settings(facts: Facts) -> str:
-    rows = {"command": facts["command"], "hosts": ", ".join(facts["hosts"]), "machine of malt run": facts["machine"]}
+    ranks = {host: [rank["rank"] for rank in facts["ranks"] if rank["host"] == host] for host in facts["hosts"]}
+    rows = {
+        "command": facts["command"],
+        "ranks": str(len(facts["ranks"])),
+        "hosts": "; ".join(f"{host}: {name(numbers)}" for host, numbers in ranks.items()),
+        "machine of malt run": facts["machine"],
+    }
     if facts["off"]:
         rows["clocks"] = f"of the hosts, may be off by {facts['off'] * 1000:.3g} ms"
     rows |= facts["settings"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -64,21 +63,16 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
 
 def _noticed(other: Outcome, rank: Outcome) -> Iterator[float]:
     """Yield when a rank noticed the death of another, if it did, by our clock."""
-    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-        yield float((other.summary or {})["deaths"][str(rank.number)]) + other.later
+    if other.summary is not None and str(rank.number) in other.summary["deaths"]:
+        yield other.summary["deaths"][str(rank.number)] + other.later
 
 
 def _row(summary: dict[str, Any] | None, without: str) -> tuple[str, ...]:
-    try:
-        if summary is None:
-            return (without, *[""] * (len(COLUMNS) - 2))
-        wall = float(summary["wall"])
-        spent = [float(summary[kind]) for kind in ("wait", "scatter", "fold", "collective")]
-        waited = {int(rank): float(seconds) for rank, seconds in summary["waited"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ("no report", *[""] * (len(COLUMNS) - 2))
+    if summary is None:
+        return (without, *[""] * (len(COLUMNS) - 2))
+    wall, spent = summary["wall"], [summary[kind] for kind in ("wait", "scatter", "fold", "collective")]
     share = [
         f"{seconds:.2f} ({seconds / wall if wall else 0:.0%})" for seconds in [max(0.0, wall - sum(spent)), *spent]
     ]
-    longest = sorted((seconds, rank) for rank, seconds in waited.items() if seconds >= 0.005)[::-1][:3]
+    longest = sorted((seconds, int(rank)) for rank, seconds in summary["waited"].items() if seconds >= 0.005)[::-1][:3]
     return (f"{wall:.2f}", *share, ", ".join(f"rank {rank} {seconds:.2f}" for seconds, rank in longest))

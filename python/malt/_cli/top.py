@@ -34,8 +34,8 @@ EXAMPLES = """\
 
 COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")
 NARROW = 80
-FIELDS = ("rank", "host", "pid", "state", "waits_for", "waited", "syncs", "bytes", "clock", "age", "loss", "memory")
-FIELDS += ("mark", "place", "advice", "dead")
+_SHOWN = ("rank", "host", "pid", "state", "waits_for", "waited", "syncs", "bytes", "clock", "age", "loss", "memory")
+FIELDS = (*_SHOWN, "mark", "place", "advice", "dead")
 """What ``--json`` says of each rank, besides rates."""
 
 STYLES = {

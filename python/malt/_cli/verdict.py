@@ -18,7 +18,6 @@ RARER = 4
 KINDS = {
     "wait": "waiting for each other",
     "exchange": "exchange of updates",
-    "collective": "collective calls",
     "starved": "steps without a free core",
     "ended": "ranks that ended before the others",
 }
@@ -37,13 +36,13 @@ class Split(NamedTuple):
     starved: float
     """The same, but ready to run, without a core: the part of it that this is of all its time."""
     wait: float
-    """For other ranks; those in collective calls only if events are recorded."""
+    """For other ranks, in any call."""
     exchange: float
-    """In calls that send, receive or fold, without waits."""
-    collective: float
-    """In collective calls, if no events are recorded."""
+    """In calls, without waits."""
+    meeting: float
+    """Of the waiting, that in collective calls: known of ranks that came to their end."""
     waited: dict[int, float]
-    """In which a rank was among those waited for."""
+    """Of the waiting, the share of each rank."""
     longest: tuple[float, str] = (0.0, "")
     """The seconds of the longest wait of which the user was told, and what was said of it."""
     whole: bool = True
@@ -80,30 +79,30 @@ class Verdict(NamedTuple):
 
 def split(outcome: Outcome, track: Track | None) -> Split | None:
     """Return where the time of a rank went; None if neither it nor its events tell."""
-    try:
-        told = _told(outcome.number, outcome.summary or {})
-    except (KeyError, TypeError, ValueError, AttributeError):  # any program may write into the pipe
-        told = None
+    told = _told(outcome.number, outcome.summary) if outcome.summary is not None else None
     if track is None or (track.lost and told is not None):
         return told
-    seconds = max(track.last - track.first, told.seconds if told is not None else 0.0)
-    free, exchange = max(0.0, seconds - track.called), max(0.0, track.called - track.wait)
-    owned = told.compute + told.starved if told is not None else 0.0
-    starved = free * told.starved / owned if told is not None and owned else 0.0
-    longest = told.longest if told is not None else (0.0, "")
-    waited = dict(track.waited)
-    return Split(outcome.number, seconds, free - starved, starved, track.wait, exchange, 0.0, waited, longest)
-
-
-def _told(rank: int, summary: Mapping[str, Any]) -> Split:
-    wall, setup, starved, scatter, fold, wait, collective = (
-        float(summary[kind]) for kind in ("wall", "setup", "starved", "scatter", "fold", "wait", "collective")
+    known = told if told is not None else Split(outcome.number, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {})
+    seconds = max(track.last - track.first, known.seconds)
+    free, owned = max(0.0, seconds - track.called), known.compute + known.starved
+    starved = free * known.starved / owned if owned else 0.0
+    return known._replace(
+        seconds=seconds,
+        compute=free - starved,
+        starved=starved,
+        wait=track.wait,
+        exchange=max(0.0, track.called - track.wait),
+        waited=dict(track.waited),
     )
-    waited = {int(rank): float(seconds) for rank, seconds in summary["waited"].items()}
-    free = max(0.0, wall - setup - scatter - fold - wait - collective)
-    starved = free * min(1.0, starved / (wall - setup)) if wall > setup else 0.0
-    longest = float(summary["longest"][0]), str(summary["longest"][1])
-    return Split(rank, wall - setup, free - starved, starved, wait, scatter + fold, collective, waited, longest)
+
+
+def _told(rank: int, told: Mapping[str, Any]) -> Split:
+    seconds, wait = told["wall"] - told["setup"], told["wait"]
+    exchange = told["scatter"] + told["fold"] + told["collective"]
+    free = max(0.0, seconds - wait - exchange)
+    starved = free * min(1.0, told["starved"] / seconds) if seconds > 0 else 0.0
+    waited = {int(other): share for other, share in told["waited"].items()}
+    return Split(rank, seconds, free - starved, starved, wait, exchange, told["meeting"], waited, told["longest"])
 
 
 def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -149,14 +148,15 @@ def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
     slowest = max(busy, key=lambda rank: busy[rank])
     yield Change("less", busy[slowest] - sum(busy.values()) / count, slowest)
     # All ranks wait at times: another one is slow in each step.
-    yield Change("ahead", min(rank.wait for rank in ranks))
+    yield Change("ahead", min(rank.wait - rank.meeting for rank in ranks))
     yield Change("rarer", sum(rank.exchange for rank in ranks) / count * (1 - 1 / RARER))
     yield Change("cores", sum(rank.starved for rank in ranks) / count)
 
 
 def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
     """Return all that is said of a job: which ranks died, and the verdict on it, if there is one."""
-    return [*_ends(outcomes), *(sentences(found) if found is not None else [])]
+    ended = first_failure(outcomes) is not None
+    return [*_ends(outcomes), *(sentences(found, advise=not ended) if found is not None else [])]
 
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -170,10 +170,15 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     failed = first_failure(outcomes)
     if failed is not None:
         yield f"{name([failed.number]).capitalize()} {failed.fate()}, which ended the job."
+        if failed.killed and not any(one.least for one in outcomes):
+            yield "With --on-death continue the other ranks go on, and with replace a new process takes its place."
 
 
-def sentences(found: Verdict) -> list[str]:
-    """Return the verdict in three sentences, or four with what was said of a long wait; for one rank in one."""
+def sentences(found: Verdict, advise: bool = True) -> list[str]:
+    """Return the verdict in two sentences; what was said of a long wait; which change helps. Of one rank one sentence.
+
+    Without ``advise`` there is none on a change.
+    """
     speed = found.alone / found.seconds
     if found.ranks == 1:
         return [f"One rank took {_s(found.seconds)}, of which it computed {_s(found.alone)}."]
@@ -188,7 +193,8 @@ def sentences(found: Verdict) -> list[str]:
     took, rank, said = found.longest
     long = [f"For {_s(took)}, {name([rank])} {said}"] if said else []
     # That wait is the cause of what another change would save.
-    return [first, second, *([] if said and took > found.change.saves / 2 else [_advice(found)]), *long]
+    advise = advise and not (said and took > found.change.saves / 2)
+    return [first, second, *([_advice(found)] if advise else []), *long]
 
 
 def _whom(found: Verdict, kind: str) -> str:

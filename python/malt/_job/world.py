@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import threading
 import warnings
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TextIO, TypeVar, get_args, overload
 
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _frames, _launchers, _lib
-from .._errors import StateError
+from .._errors import Error, StateError
 from .._guide import lines
 from .._options import choose, joined, misspelt, spelled, whole
 from ..typing import OnDeath, Op, Transport
@@ -178,7 +180,13 @@ def _report_to_launcher() -> None:
 
     def finish() -> None:
         _lib.book_all()
-        reporter.spent("collective", _lib.JOB.collective_seconds)
+        waits = 0.0
+        with contextlib.suppress(Error):  # a call of another thread goes on
+            job = _lib.counters(0)
+            book(job)
+            waits = job[0]["wait_seconds"]
+        reporter.spent("meeting", waits)
+        reporter.spent("collective", max(0.0, _lib.JOB.collective_seconds - waits))
         reporter.deaths, reporter.longest = _lib.JOB.deaths, _lib.JOB.longest
         reporter.finish()
 
@@ -189,6 +197,12 @@ def _report_to_launcher() -> None:
     reporter.joined()
     _lib.book_with(book)
     atexit.register(finish)  # runs before the library's own, which was registered earlier
+
+
+def made(name: str, facts: Mapping[str, str]) -> None:
+    """Let ``malt run`` know of a vector or segment: what it is, or is from now on."""
+    if _reporter is not None:
+        _reporter.made(name, facts)
 
 
 _reporter: Any = None

@@ -32,7 +32,7 @@ from .job import (
     witness,
 )
 from .loading import alive, forked
-from .memory import Counters, Memory, book_all, book_with
+from .memory import Counters, Memory, book_all, book_with, counters
 from .objects import Object, Update, check_vector, drop_unfinished, new_segment, new_vector, quicken
 from .place import tell
 from .waiting import DEFAULT_TIMEOUT, JOB, MAY_OVERFLOW, seconds, warn

@@ -33,7 +33,7 @@ def book_all() -> None:
 
 
 def counters(handle: int) -> Counters:
-    """Read what a vector or segment has counted."""
+    """Read what a vector or segment has counted, or with handle 0 what the collective calls of the job have waited."""
     read = lib.malt_object_stats
     totals, n = ffi.new("malt_totals *"), ffi.new("uint32_t *")
     check(read(handle, totals, ffi.NULL, 0, n))

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from malt._ranks.processes import peek, signal_name
-from malt._ranks.report import LONGEST
+from malt._ranks.report import LONGEST, SPENT
 
 R = TypeVar("R", bound="Outcome")
 
 _PIECE = 1 << 16
+
+MADE = 100
 
 
 class Outcome:
@@ -48,8 +50,10 @@ class Outcome:
         """Its traceback, if it left it to the launcher to show that (``_report``)."""
         self.warnings: list[tuple[str, str]] = []
         """What it has left to the launcher, to be shown (``_report``): text, same."""
+        self.made: dict[str, dict[str, str]] = {}
+        """The vectors and segments that it has made, by name (``_report``); the first `MADE` of them."""
         self.summary: dict[str, Any] | None = None
-        """What it reported at its end (``_report``)."""
+        """What it reported at its end (``_report``), in seconds."""
 
     @property
     def code(self) -> int:
@@ -180,9 +184,12 @@ class Rank(Outcome):
                 self.records = int(said["records"])
             elif "expelled" in said:
                 self.expelled = True
+            elif "made" in said:
+                if len(self.made) < MADE or said["made"] in self.made:
+                    self.made[str(said["made"])] = {str(key): str(value) for key, value in said["is"].items()}
             elif "summary" in said:
-                self.summary = dict(said["summary"])
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+                self.summary = _spent(**said["summary"])
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError):
             pass  # not ours: a program may write into any descriptor that it has
         return False
 
@@ -191,6 +198,18 @@ def _words(dead: int | None, **texts: str) -> dict[str, Any]:
     """Check what a rank says of its traceback: any program may write into the pipe."""
     texts = {name: str(texts[name]) for name in ("type", "text", "same", "place")}
     return {**texts, "dead": None if dead is None else int(dead)}
+
+
+def _spent(
+    waited: dict[str, float], deaths: dict[str, float], longest: Sequence[Any], **seconds: float
+) -> dict[str, Any]:
+    """Check in the same way what a rank says of its time."""
+    by_rank = {"waited": waited, "deaths": deaths}
+    return {
+        **{kind: float(seconds[kind]) for kind in SPENT},
+        **{kind: {str(int(rank)): float(value) for rank, value in of.items()} for kind, of in by_rank.items()},
+        "longest": (float(longest[0]), str(longest[1])),
+    }
 
 
 class Pipe:

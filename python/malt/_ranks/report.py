@@ -24,10 +24,13 @@ The rank writes lines of JSON to it:
     The rank has joined, and this is the process that shows its events (``seen``). The library says this.
 ``{"expelled": true}``
     The others have gone on without this rank, so its end is not that of the job. The library says this, too.
+``{"made": "model", "is": {"holds": "1000 x float32", "bytes": "4000", "graph": "all", "consistency": "bsp", …}}``
+    A vector or segment was made, or is this from now on.
 ``{"summary": {"wall": 9.1, "setup": 0.4, "starved": 0, "scatter": 0.3, "wait": 1.2, "waited": {"2": 1.1}, …}}``
     At the end, in seconds, for ``malt run --summary``. ``setup`` is the time until the rank had joined; ``starved``
-    that in which its main thread could have run and had no core since then. ``waited`` holds the
-    time in which a rank was among those waited for; ``deaths`` when, in time.monotonic(), this rank
+    that in which its main thread could have run and had no core since then. ``wait`` is that for other ranks in any
+    call, and is in none of the others; ``meeting`` is the part of it in collective calls; ``waited`` has the part for
+    each rank; ``deaths`` when, in time.monotonic(), this rank
     noticed the death of another and repaired its graphs; ``longest`` the seconds of the longest wait
     of which the user was told, and the words.
 
@@ -51,6 +54,9 @@ from malt._errors import Error, PeerError, death
 
 VARIABLE = "MALT_REPORT"
 
+SPENT = ("wall", "setup", "starved", "scatter", "fold", "wait", "meeting", "collective")
+"""What a rank tells seconds of."""
+
 LONGEST = 1 << 18
 """Bytes of a line. A traceback that is longer is printed by the rank."""
 
@@ -68,7 +74,7 @@ class Reporter:
     def __init__(self, where: str | None) -> None:
         self._pid = os.getpid()
         self._start = time.monotonic()
-        self._seconds = dict.fromkeys(("scatter", "fold", "wait", "collective"), 0.0)
+        self._seconds = dict.fromkeys(("scatter", "fold", "wait", "meeting", "collective"), 0.0)
         self._setup = self._starved = 0.0
         self._waited: dict[int, float] = {}
         self.deaths: Mapping[int, float] = {}
@@ -112,16 +118,20 @@ class Reporter:
         """Leave a warning to the launcher; False if nobody will show it."""
         return self._say({"warned": text, "same": same})
 
+    def made(self, name: str, facts: Mapping[str, str]) -> None:
+        """Report a vector or segment; a description that is long, as of a graph, is cut."""
+        self._say({"made": name, "is": {key: f"{value:.100}" for key, value in facts.items()}})
+
     def joined(self) -> None:
         """Note that the rank has joined its job."""
         self._setup, self._starved = time.monotonic() - self._start, _starved()
 
     def spent(self, kind: str, seconds: float) -> None:
-        """Add to the time spent on ``scatter``, ``fold``, ``wait`` or ``collective``."""
+        """Add to the time spent on ``scatter``, ``fold``, ``wait``, ``meeting`` or ``collective``."""
         self._seconds[kind] += seconds
 
     def waited_for(self, rank: int, seconds: float) -> None:
-        """Add to the time in which rank was among those waited for."""
+        """Add to the time for which rank was waited for."""
         self._waited[rank] = self._waited.get(rank, 0.0) + seconds
 
     def finish(self) -> None:

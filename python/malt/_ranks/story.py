@@ -70,7 +70,7 @@ class Track:
         """Seconds in calls, and in folds, which come after a call."""
         self.wait = 0.0
         self.waited: dict[int, float] = defaultdict(float)
-        """Seconds in which a rank was among those waited for."""
+        """Seconds for each rank; of a wait for several each has its share, so that together they are `wait`."""
         self.ages: Counter[int] = Counter()
         """Folded updates by age."""
         self.sent: Counter[int] = Counter()
@@ -96,7 +96,7 @@ class Track:
         elif event.kind == "wait":
             self.wait += event.seconds
             for rank in event.ranks:
-                self.waited[rank] += event.seconds
+                self.waited[rank] += event.seconds / len(event.ranks)
         elif event.kind == "fold":
             self.called += event.seconds
             self.ages.update(event.ages or [0] * len(event.ranks))

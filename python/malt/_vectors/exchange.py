@@ -105,6 +105,7 @@ class Exchange(Exchanged):
             _frames.unnamed[made.name] = self
         else:
             made.name = f"{made.kind} {self.name!r}"
+        self._tell()
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: a copy would be nobody's in the job."""
@@ -123,6 +124,14 @@ class Exchange(Exchanged):
         """Learn the options in force from the library, which is the one to know."""
         self._described = dict(pair.split("=", 1) for pair in self._object.describe().split())
 
+    def _facts(self) -> dict[str, object]:
+        """Return what it holds, how many bytes these are, and the options in force."""
+        return {"graph": self._described["graph"], "consistency": self.consistency}
+
+    def _tell(self) -> None:
+        """Tell the launcher, for its report."""
+        world.made(self.name, {key: getattr(value, "__name__", str(value)) for key, value in self._facts().items()})
+
     @property
     def _made(self) -> Exchange:
         return self
@@ -139,8 +148,11 @@ class Exchange(Exchanged):
         """
         self._object.close()
 
-    def _repr(self, what: str, **more: object) -> str:
-        shown = {"graph": self._described["graph"], "consistency": self.consistency, **more}
-        words = ", ".join(f"{key}={value!r}" for key, value in shown.items())
+    def __repr__(self) -> str:
+        return self._repr(self._facts())
+
+    def _repr(self, facts: dict[str, object]) -> str:
+        (_, what), _, *shown = facts.items()
+        words = ", ".join(f"{key}={value!r}" for key, value in shown)
         state = "closed" if self._object.closed else f"clock={self.clock}"
         return f"{type(self).__name__}({self.name!r}, {what}, {words}, {state})"

@@ -118,8 +118,8 @@ class Segment(Exchange):
         self._object.gather_with(take, timeout)
         return messages
 
-    def __repr__(self) -> str:
-        return self._repr(f"{self.nbytes} bytes")
+    def _facts(self) -> dict[str, object]:
+        return {"holds": f"{self.nbytes} bytes", "bytes": self.nbytes, **super()._facts()}
 
 
 def _length(name: str, value: int, most: int) -> int:

@@ -28,7 +28,7 @@ class Edge(NamedTuple):
     age_max: int
     """Largest age of a folded update, in scatters."""
     waited: float
-    """Seconds for which this rank waited for it, perhaps among others."""
+    """Seconds for which this rank waited for it. Of a wait for several ranks each has its share."""
     rdma_bytes: int
     """Payload of all vectors that [RDMA](rdma) has put into its memory, in bytes."""
 

@@ -802,6 +802,7 @@ class Vector(Exchange, Generic[Element]):
         if fold is not None:
             self._own_fold = None if isinstance(fold, str) else fold
             self._simplify()
+        self._tell()
 
     def _configure_rows(self, ids: Array | None, wants: Array | None, timeout: float | None) -> None:
         old = self._rows_with_ids() and self._arrays[0]
@@ -848,11 +849,12 @@ class Vector(Exchange, Generic[Element]):
         """The vector's fold: a name, or your function."""
         return cast("Fold", self._described["fold"]) if self._own_fold is None else self._own_fold
 
-    def __repr__(self) -> str:
+    def _facts(self) -> dict[str, object]:
         what = " + ".join(f"{'x'.join(map(str, s.shape)) or '1'} x {s.dtype}" for s in self._specs)
-        more = {"sparse": self._sparse, "filter": self.filter}
+        bytes_ = sum(array.nbytes for array in self._arrays)
+        more = {"fold": self.fold, "sparse": self._sparse, "filter": self.filter}
         more = {option: value for option, value in more.items() if value}
-        return self._repr(what, fold=self.fold, **more)
+        return {"holds": what, "bytes": bytes_, **super()._facts(), **more}
 
 
 _sync = Vector.sync

@@ -65,7 +65,8 @@ class Bound(vector.Vector):
         shapes = ["x".join(map(str, a.shape)) for a in self.arrays]
         shape = " + ".join(shapes if len(shapes) <= 8 else [*shapes[:2], "…", f"{shapes[-1]} ({len(shapes)} arrays)"])
         fold = "sum of counts" if isinstance(self._state, Totals) else self.fold
-        return self._repr(f"{estimator}: {shape}", fold=fold).replace(type(self).__name__, "Vector", 1)
+        facts = self._facts() | {"holds": f"{estimator}: {shape}", "fold": fold}
+        return self._repr(facts).replace(type(self).__name__, "Vector", 1)
 
     def combine(self, op: Op | None, timeout: float | None) -> None:
         """Combine all ranks' models; what has learnt nothing does not count in a mean."""
