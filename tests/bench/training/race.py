@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -167,7 +166,7 @@ class Race:
 
     def _start(self, one: Contender) -> Start:
         """Return how to start its processes, for a number of ranks."""
-        path = os.pathsep.join([str(ROOT / "examples"), sysconfig.get_path("purelib")])
+        path = os.pathsep.join([str(ROOT / "examples"), *sys.path])  # an MPI's environment has little of its own
         more = {"BENCH_CONTENDER": one.program.__name__, "BENCH_PATH": path, "BENCH_THREADS": str(self.ranks)}
 
         def start(ranks: int) -> list[tuple[Command, Environment]]:
