@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from launching import LONG, launched, wait_for_end
 
-from malt._cli import bench, main, options
+from malt._cli import bench, main, options, peers, wrap
 
 
 def test_results(tmp_path: Path) -> None:
@@ -38,6 +38,30 @@ def test_results(tmp_path: Path) -> None:
     assert all(0 < value < math.inf for value in times)
     assert set(results[-2]) == {"kind", "bytes", "copy", "scatter", "sync", "allreduce", "copied", "seen"}
     assert set(results[-1]) == {"kind", "seen", "update", "byte"}
+
+
+def test_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """MALT beside gloo; what is not there and what fails is left out, and said."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(peers, "STARTS", 1)
+    broken = peers.System("broken", lambda size, program: [([sys.executable, "-c", "exit(3)"], {})])
+    absent = peers.System("absent", lambda size, program: [], "it is not installed")
+    there = [system for system in peers.systems() if system.name != "mpi4py"]
+    monkeypatch.setattr(peers, "systems", lambda: [*there, broken, absent])
+    file = tmp_path / "peers.json"
+    assert main(["bench", "--peers", "-n", "2", "--sizes", "4,64KiB", "--json", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "broken is left out: it ended with exit code 3\n" in said
+    assert "absent is left out: it is not installed\n" in said
+    results = json.loads(file.read_text())
+    assert [(result["system"], result["bytes"]) for result in results] == [
+        (name, size) for size in (4, 65536) for name in ("malt", "gloo")
+    ]
+    for result in results:
+        assert 1e-7 < result["min"] <= result["median"] <= result["max"] < 1
+        assert result["busbw"] == result["algbw"] == result["bytes"] / result["median"]  # of 2 ranks
+        row = f"{wrap.named(result['bytes']):>26} {result['min'] * 1e6:11.1f}"
+        assert row in said
 
 
 def test_failing_rank_is_named(tmp_path: Path) -> None:
@@ -103,7 +127,7 @@ def test_what_needs_too_much_memory_is_skipped_and_said(capsys: pytest.CaptureFi
 
 
 def test_names_of_units() -> None:
-    assert [bench.named(n) for n in (4, 4096, 1 << 20, 3 << 30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
+    assert [wrap.named(n) for n in (4, 4096, 1 << 20, 3 << 30)] == ["4 B", "4 KiB", "1 MiB", "3 GiB"]
     assert [bench._micro(s) for s in (1e-6, 2.5e-3)] == ["1.0 us", "2.50 ms"]
 
 

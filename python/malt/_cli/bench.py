@@ -7,9 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TextIO
 
+from malt import _lib
+from malt._cli import peers
 from malt._cli.options import Parser, UsageError, see_room, unfit, whole
+from malt._cli.wrap import named
 from malt._ranks import machine, parent
 from malt._ranks.addresses import listen
 from malt._ranks.launch import Job, job_environment, meeting, program_environment
@@ -20,7 +24,7 @@ SIZES = "4KiB,64KiB,1MiB,16MiB"
 
 UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
 
-USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--json FILE]"
+USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--peers] [--json FILE]"
 
 DESCRIPTION = """\
 Measures from Python how fast the ranks of this machine exchange updates, and, for
@@ -37,11 +41,16 @@ sparse     sync of a vector in which each rank changes one row in a hundred: spa
 
 GB/s is the payload per rank and second. `copies` is the number of copies of the payload
 that take as long. The line `moves` gives the bytes that the operation reads and writes,
-in copies of the payload."""
+in copies of the payload.
+
+With --peers, the average of all ranks beside the sum of mpi4py and of PyTorch's gloo, where they are
+installed: min, median and max of three starts of each, of arrays that are written before each call,
+and the bandwidths as nccl-tests defines them. A figure in brackets is within what starts differ by."""
 
 EXAMPLES = """\
   malt bench
   malt bench -n 2 --sizes 1MiB,64MiB --json bench.json
+  malt bench --peers --sizes 1KiB,1MiB
 """
 
 
@@ -49,7 +58,13 @@ def parser() -> Parser:
     """Return the parser of the sub-command."""
     made = Parser("bench", USAGE, DESCRIPTION, EXAMPLES)
     made.add_argument("-n", "--ranks", type=_ranks, metavar="RANKS", help="number of ranks; default: one for each core")
-    made.add_argument("--sizes", type=_sizes, default=_sizes(SIZES), metavar="SIZE,...", help=f"default: {SIZES}")
+    made.add_argument(
+        "--sizes",
+        type=_sizes,
+        metavar="SIZE,...",
+        help=f"default: {SIZES}; with --peers 4 B to 256 MiB if they fit",
+    )
+    made.add_argument("--peers", action="store_true", help="compare with mpi4py and PyTorch's gloo instead")
     made.add_argument("--json", metavar="FILE", help="also write all results to FILE; times in seconds")
     return made
 
@@ -82,9 +97,12 @@ def main(arguments: Sequence[str]) -> int:
     report = Report(size)
     # Opened first, so that no work is lost over its name.
     with _opened(options.json or os.devnull) as file:
-        code = measure(size, options.sizes, report)
+        if options.peers:
+            code, results = _compare(size, options.sizes)
+        else:
+            code, results = measure(size, options.sizes or _sizes(SIZES), report), report.results
         if code == 0:
-            json.dump(report.results, file, indent=1)
+            json.dump(results, file, indent=1)
             file.write("\n")
     return code
 
@@ -94,6 +112,18 @@ def _opened(path: str) -> TextIO:
         return open(path, "w", encoding="utf-8")
     except OSError as error:
         raise UsageError("malt bench", f"--json {path!r} cannot be written", error.strerror or "") from None
+
+
+def _compare(size: int, sizes: Sequence[int] | None) -> tuple[int, list[dict[str, Any]]]:
+    """Let ranks of MALT and of others average, in turns."""
+    room = json.loads(_lib.inspect("doctor"))["memory"]["free"] // (2 * peers.COPIES * size)
+    chosen = sizes or [size for size in peers.SIZES if size <= room]
+
+    def run(commands: peers.Commands) -> tuple[int, list[dict[str, Any]]]:
+        report = Report(size, shows=False)
+        return _run(job_environment(size), commands, report), report.results
+
+    return peers.measure(size, chosen, run, partial(print, flush=True))
 
 
 def measure(size: int, sizes: Sequence[int], report: Report) -> int:
@@ -113,13 +143,16 @@ def measure(size: int, sizes: Sequence[int], report: Report) -> int:
 
 
 def _job(size: int, env: Mapping[str, str], what: Sequence[str], report: Report, fds: Sequence[int] = ()) -> int:
-    launcher = os.getpid()
     argv = [sys.executable, "-m", "malt._cli.measure", *what]
     own = {"MALT_STORE_FD": ",".join(map(str, fds))} if fds else {}
+    return _run(env, [(argv, {"MALT_RANK": str(rank)} | ({} if rank else own)) for rank in range(size)], report, fds)
+
+
+def _run(env: Mapping[str, str], commands: peers.Commands, report: Report, fds: Sequence[int] = ()) -> int:
+    launcher = os.getpid()
     with Job(report, preexec=lambda: parent.end_with(launcher)) as job:
-        for rank in range(size):
-            first = rank == 0
-            job.start(argv, {**env, **(own if first else {}), "MALT_RANK": str(rank)}, fds if first else ())
+        for rank, (argv, own) in enumerate(commands):
+            job.start(argv, {**env, **own}, () if rank else fds)
         job.wait()
     report.clear()
     failed = job.first_failure()
@@ -241,14 +274,6 @@ class Report:
 
 def _complain(_: int, text: bytes) -> None:
     sys.stderr.write(text.decode(errors="replace"))
-
-
-def named(size: float) -> str:
-    """Return a size with its unit."""
-    for name, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 1 << shift:
-            return f"{size / (1 << shift):.4g} {name}"
-    return f"{size} B"
 
 
 def _micro(seconds: float) -> str:

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from malt._cli.bench import Report, measure, named, size_of
+from malt._cli.bench import Report, measure, size_of
 from malt._cli.forecast import SLACK, WAYS, WORTH, Figures, Forecast, Job, forecasts
 from malt._cli.options import TIMES, Parser, UsageError, delay, quantity, rate, unfit, whole
-from malt._cli.wrap import columns, folded
+from malt._cli.wrap import columns, folded, named
 from malt._ranks import machine
 from malt._ranks.room import MOST
 

@@ -111,3 +111,11 @@ class Formatter(argparse.HelpFormatter):
             return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
         return f"{', '.join(action.option_strings)} {value}"
+
+
+def named(size: float) -> str:
+    """Return a number of bytes with its unit."""
+    for name, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.4g} {name}"
+    return f"{size} B"
