@@ -19,6 +19,7 @@ BENCH    ?=
 VENV := .venv
 PY   := $(VENV)/bin/python
 OUT  := build/test
+MOCK := rdma/rdmamock/mock.go
 
 # What the library and the wheel are made of.
 SOURCES := VERSION README.md LICENSE go.mod go.sum $(shell find docs -name "*.md") $(shell find capi graphs internal libmalt rdma python -type f \
@@ -162,6 +163,9 @@ check-go:
 	$(GO) mod tidy -diff
 	$(GO) tool staticcheck ./...
 	$(GO) tool staticcheck -tags explore $(EXPLORED)
+	@before=$$(cksum $(MOCK)); at=$$(stat --format %y $(MOCK)); $(GO) generate ./...; \
+	test "$$before" = "$$(cksum $(MOCK))" || { echo "$(MOCK) was out of date and has been generated again: commit it"; exit 1; }; \
+	touch --date "$$at" $(MOCK)
 
 # With one cache and the same options: PyTorch takes it a quarter of a minute.
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --config-file $(CURDIR)/python/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache

@@ -3,6 +3,7 @@ module malt
 go 1.26.0
 
 require (
+	github.com/golang/mock v1.6.0
 	golang.org/x/sys v0.49.0
 	gonum.org/v1/gonum v0.17.0
 )
@@ -16,4 +17,7 @@ require (
 	honnef.co/go/tools v0.8.2 // indirect
 )
 
-tool honnef.co/go/tools/cmd/staticcheck
+tool (
+	github.com/golang/mock/mockgen
+	honnef.co/go/tools/cmd/staticcheck
+)

@@ -53,6 +53,7 @@ rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box intern
 rdma/rdmatest          rdma
 rdma/fabrictest        rdma/internal/mem rdma/fabric
 rdma/wiretest          rdma/internal/mem rdma/internal/handshake rdma/wire
+rdma/rdmamock          rdma github.com/golang/mock
 
 libmalt                graphs internal/say rdma rdma/auto libmalt/boxes libmalt/butterfly libmalt/codec libmalt/engine libmalt/filter libmalt/internal/core libmalt/reduce libmalt/route/... libmalt/rows libmalt/rule libmalt/shards libmalt/spvec
 libmalt/boxes          graphs internal/say rdma libmalt/codec libmalt/filter libmalt/internal/core libmalt/reduce libmalt/rule libmalt/spvec
