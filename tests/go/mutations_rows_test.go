@@ -53,7 +53,7 @@ var ofRows = []mutation{
 	},
 	{
 		line:   "rows: the result is there before all ranks are known to be in the call",
-		in:     "libmalt/engine.meeting.advance",
+		in:     "libmalt/engine.meeting.Step",
 		old:    "!$done || !$m.met",
 		new:    "!done",
 		caught: "TestExploreRows/given_up", how: "needs it",
