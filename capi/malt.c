@@ -242,6 +242,8 @@ GO(malt_object_senders, (malt_handle v, int32_t *ranks, uint32_t cap, uint32_t *
 	maltGoNeighbours(v, 1, ranks, cap, n))
 GO(malt_object_stats, (malt_handle v, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n),
 	maltGoStats(v, totals, edges, cap, n))
+GO(malt_job_stats, (malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n),
+	maltGoJobStats(totals, edges, cap, n))
 GO(malt_object_close, (malt_handle v), maltGoClose(v))
 
 /* ----------------------------------------------------------------- segments */

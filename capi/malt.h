@@ -653,8 +653,11 @@ typedef struct {
 
 /* edges: the present neighbours and those of former graphs, by rank. Fills at most
  * cap of them; *n is their number. totals, edges (with cap 0) and n may be NULL.
- * o = 0 stands for the collective calls of the job, of which only waits are counted. MALT_EHANDLE, MALT_EBUSY. */
+ * MALT_EHANDLE, MALT_EBUSY. */
 malt_status malt_object_stats(malt_handle o, malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
+
+/* The same of the collective calls of the job, of which only waits are counted. MALT_EBUSY. */
+malt_status malt_job_stats(malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
 
 /* Closes the vector: other ranks no longer wait for this one in it. Its memory
  * stays until malt_unmap. Not collective. MALT_EHANDLE, MALT_EBUSY. */

@@ -231,21 +231,33 @@ func maltGoNeighbours(h C.malt_handle, senders C.int32_t, p *C.int32_t, capacity
 //export maltGoStats
 func maltGoStats(h C.malt_handle, totals *C.malt_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
 	defer caught(&status)
-	var a args
-	var s libmalt.Stats
-	var w *libmalt.World
-	var neighbours []int
-	if h == 0 {
-		if w = a.job(); a.err == nil {
-			s, a.err = w.Waited()
-		}
-	} else if o := a.object(h, kindObject); a.err == nil {
-		w, neighbours = o.world, slices.Concat(o.Receivers(), o.Senders())
-		s, a.err = o.Stats()
+	o, err := exchanging(h, kindObject)
+	if err != nil {
+		return fail(err)
 	}
+	s, err := o.Stats()
+	if err != nil {
+		return fail(err)
+	}
+	return putStats(s, slices.Concat(o.Receivers(), o.Senders()), o.world, totals, edges, capacity, n)
+}
+
+//export maltGoJobStats
+func maltGoJobStats(totals *C.malt_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) (status C.malt_status) {
+	defer caught(&status)
+	var a args
+	w := a.job()
 	if a.err != nil {
 		return fail(a.err)
 	}
+	s, err := w.Waited()
+	if err != nil {
+		return fail(err)
+	}
+	return putStats(s, nil, w, totals, edges, capacity, n)
+}
+
+func putStats(s libmalt.Stats, neighbours []int, w *libmalt.World, totals *C.malt_totals, edges *C.malt_edge, capacity C.uint32_t, n *C.uint32_t) C.malt_status {
 	if totals != nil {
 		*totals = C.malt_totals{
 			scatters:        C.uint64_t(s.Scatters),

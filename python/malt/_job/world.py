@@ -182,7 +182,7 @@ def _report_to_launcher() -> None:
         _lib.book_all()
         waits = 0.0
         with contextlib.suppress(Error):  # a call of another thread goes on
-            job = _lib.counters(0)
+            job = _lib.counters()
             book(job)
             waits = job[0]["wait_seconds"]
         reporter.spent("meeting", waits)

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from malt._errors import Error
@@ -32,13 +33,13 @@ def book_all() -> None:
         memory.book()
 
 
-def counters(handle: int) -> Counters:
-    """Read what a vector or segment has counted, or with handle 0 what the collective calls of the job have waited."""
-    read = lib.malt_object_stats
+def counters(handle: int | None = None) -> Counters:
+    """Read what a vector or segment has counted, or without one what the collective calls of the job have waited."""
+    read = lib.malt_job_stats if handle is None else partial(lib.malt_object_stats, handle)
     totals, n = ffi.new("malt_totals *"), ffi.new("uint32_t *")
-    check(read(handle, totals, ffi.NULL, 0, n))
+    check(read(totals, ffi.NULL, 0, n))
     edges = ffi.new("malt_edge[]", n[0])
-    check(read(handle, totals, edges, len(edges), n))
+    check(read(totals, edges, len(edges), n))
     return fields(totals[0]), [fields(edge) for edge in edges]
 
 

@@ -186,6 +186,8 @@ static void one_vector(void)
 	OK(malt_object_stats(v, &totals, edges, 2, &n));
 	CHECK(totals.scatters == 2 && totals.gathers >= 1 && n == 0);
 	OK(malt_object_stats(v, NULL, NULL, 0, NULL));
+	OK(malt_job_stats(&totals, edges, 2, &n));
+	CHECK(totals.scatters == 0 && totals.wait_seconds >= 0 && n == 0);
 
 	OK(malt_object_close(v));
 	((float *)p)[0] = 1; /* still there */

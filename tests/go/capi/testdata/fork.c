@@ -64,6 +64,7 @@ static void everything(void)
 	REFUSED(malt_object_receivers(h, NULL, 0, &u32));
 	REFUSED(malt_object_senders(h, NULL, 0, &u32));
 	REFUSED(malt_object_stats(h, NULL, NULL, 0, &u32));
+	REFUSED(malt_job_stats(NULL, NULL, 0, &u32));
 	REFUSED(malt_object_close(h));
 	REFUSED(malt_segment_new(1, NULL, NULL, -1, &h));
 	REFUSED(malt_segment_scatter(h, 0, NULL, 0, -1, &u64));

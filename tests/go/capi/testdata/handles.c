@@ -34,8 +34,7 @@ static void refused(malt_handle h, const char *words)
 	FAILS(MALT_EHANDLE, words, malt_object_describe(h, NULL, 0, &u64));
 	FAILS(MALT_EHANDLE, words, malt_object_receivers(h, ranks, 4, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_senders(h, ranks, 4, &u32));
-	if (h != 0) /* the job */
-		FAILS(MALT_EHANDLE, words, malt_object_stats(h, NULL, NULL, 0, &u32));
+	FAILS(MALT_EHANDLE, words, malt_object_stats(h, NULL, NULL, 0, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_close(h));
 
 	FAILS(MALT_EHANDLE, "", malt_object_gather_begin(h, -1, &u32));
