@@ -83,7 +83,7 @@ test: $(VENV)/.malt | $(OUT) ## all tests; prints the transports that ran and th
 	$(PY) tests/report.py summary $(OUT)/go.json $(OUT)/py.xml; exit $$status
 
 test-go: $(VENV)/.malt | $(OUT)
-	$(TESTED) $(GO) test -json -timeout 20m ./... | $(PY) tests/report.py go $(OUT)/go.json
+	$(TESTED) $(GO) test -json -vet off -timeout 20m ./... | $(PY) tests/report.py go $(OUT)/go.json
 
 test-py: $(VENV)/.malt | $(OUT)
 	$(TESTED) $(PY) -m pytest $(if $(filter tests/%,$(TESTS)),,tests/py) --quiet --numprocesses $(WORKERS) --dist worksteal --junitxml $(OUT)/py.xml $(TESTS)
@@ -111,7 +111,7 @@ test-rdma: ## rdma/ofi on Soft-RoCE, in an emulated machine; needs qemu, says so
 	tests/rdma/run.sh $(TESTS)
 
 race: ## the Go tests under the race detector, which sees all that goes over inmem
-	$(GO) test -race -short -timeout 20m ./internal/... ./rdma/... ./libmalt/...
+	$(GO) test -race -short -vet off -timeout 20m ./internal/... ./rdma/... ./libmalt/...
 
 # Go before 1.27 may fail at the end of the time, without an input (golang/go#75804): once more then.
 fuzz: ## every fuzz target for FUZZTIME, two at a time
