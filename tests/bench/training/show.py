@@ -65,7 +65,7 @@ def chart(outcomes: Sequence[Outcome], file: Path) -> None:
 
     tasks = list(dict.fromkeys(o.task for o in outcomes))
     places = list(dict.fromkeys(o.place for o in outcomes))
-    names = [name for name in dict.fromkeys(o.contender for o in outcomes) if name != "serial"]
+    names = list(dict.fromkeys(o.contender for o in outcomes if o.contender != "serial" and not o.left_out))
     size = (1.5 + 3 * len(places), 0.6 + 1.7 * len(tasks))
     figure, axes = plt.subplots(len(tasks), len(places), figsize=size, squeeze=False, sharex=True, layout="constrained")
     for down, across in ((d, a) for d in range(len(tasks)) for a in range(len(places))):
@@ -84,7 +84,7 @@ def chart(outcomes: Sequence[Outcome], file: Path) -> None:
         ax.set_title(f"{tasks[down]}, {places[across]}", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("times sooner than the serial program", fontsize=7)
-        ax.margins(x=0.15)
+    axes[0][0].set_xlim(0, 1.15 * axes[0][0].get_xlim()[1])  # shared by all: room for the figures
     figure.savefig(file, dpi=120)
     plt.close(figure)
 
