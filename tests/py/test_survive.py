@@ -188,7 +188,16 @@ def test_a_signal_to_malt_run_ends_a_job_with_deaths(tmp_path: Path, number: sig
 @pytest.mark.parametrize("on_death", ["continue", "replace"])
 def test_ctrl_c_before_all_have_joined_ends_the_job(tmp_path: Path, on_death: str) -> None:
     """No rank counts as dead then, and none is replaced."""
-    path = script(tmp_path, 'import malt\nprint("here", r, flush=True)\nif r == 1: signal.pause()\nmalt.init()')
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.Vector  # numpy: a module that Ctrl-C interrupts while it is loaded says so in its own way
+        print("here", r, flush=True)
+        if r == 1: signal.pause()
+        malt.init()
+        """,
+    )
     with launched("--on-death", on_death, "-n", "3", path) as job:
         job.wait_for(r"here (\d)", 3)
         job.signal(signal.SIGINT)
