@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TextIO
 
-from malt import _lib
 from malt._cli import peers
 from malt._cli.options import Parser, UsageError, see_room, unfit, whole
 from malt._cli.wrap import named
@@ -116,6 +115,8 @@ def _opened(path: str) -> TextIO:
 
 def _compare(size: int, sizes: Sequence[int] | None) -> tuple[int, list[dict[str, Any]]]:
     """Let ranks of MALT and of others average, in turns."""
+    from malt import _lib  # here: the help and the completion do without numpy and the library
+
     room = json.loads(_lib.inspect("doctor"))["memory"]["free"] // (2 * peers.COPIES * size)
     chosen = sizes or [size for size in peers.SIZES if size <= room]
 

@@ -86,10 +86,11 @@ def measure(size: int, sizes: Sequence[int], run: Run, tell: Callable[[str], Non
         For each system and size: ``system``, ``bytes``, the seconds ``min``, ``median`` and ``max`` of the
         starts, each the median of its calls, and ``algbw`` and ``busbw`` in bytes per second.
     """
-    there = [system for system in systems() if not system.missing]
-    for system in systems():
+    there = systems()
+    for system in list(there):
         if system.missing:
             tell(f"{system.name} is left out: {system.missing}")
+            there.remove(system)
     times: dict[tuple[str, int], list[float]] = {(system.name, bytes_): [] for bytes_ in sizes for system in there}
     for _ in range(STARTS):
         for system in list(there):
