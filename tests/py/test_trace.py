@@ -73,7 +73,7 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
     assert ranks[1]["wait"] < ranks[0]["wait"] <= facts["seconds"]
     for rank in ranks:  # on a busy machine they also wait for others
         assert sum(rank["waited"].values()) == pytest.approx(rank["wait"])
-    assert min(ranks[r]["waited"]["1"] for r in (0, 2)) > 0.3 * STEPS * SLEEP
+    assert min(ranks[r]["waited"]["1"] for r in (0, 2)) > 0.5 * STEPS * SLEEP
     assert facts.keys() == fields("malt run --trace", "a job")
     assert ranks[0].keys() == fields("malt run --trace", "a rank")
     # The last loss comes after the examples of all ranks but the slowest ones' last.
@@ -198,6 +198,81 @@ def test_a_long_job_is_sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert 250 < len(told.events) <= 1000
     assert told.stride == 16
     assert {int(event.begin / story.WINDOW) % 16 for event in told.events} == {0}
+
+
+def happened(number: int, kind: str, begin: float, end: float, *ranks: int) -> bytes:
+    """Return the record of an event, as a rank writes it."""
+    others = [sum(1 << rank for rank in ranks), *[0] * 15]
+    times = round(begin * 1e9), round((end - begin) * 1e9)
+    return seen.RECORD.pack(number, seen.KINDS.index(kind), *times, 0, *others, *[0] * 11)
+
+
+def waits(told: Story) -> dict[int, Any]:
+    """Return for whom rank 0 has waited, and how long."""
+    told.settle()
+    return {rank: pytest.approx(seconds) for rank, seconds in told.tracks[0].waited.items()}
+
+
+TOGETHER = happened(1, "wait", 1000, 1010, 1, 2) + happened(2, "call", 1000, 1010)
+
+
+def test_a_wait_for_several_is_for_those_in_no_call() -> None:
+    told = Story(keep=True)
+    told.clock = lambda rank: (100.0 * rank, 0.0)  # each rank has a clock of its own
+    told.take(0, 0.0, TOGETHER, 0)
+    assert not told.tracks[0].waited  # of the others nothing is known yet
+    told.take(1, 0.0, happened(1, "call", 895, 899) + happened(2, "call", 902, 910), 0)
+    told.take(2, 0.0, happened(1, "call", 795, 801) + happened(2, "call", 809.5, 810), 0)
+    told.take(0, 0.0, b"", 0)
+    # Rank 2 was still in a call for 1 s, both in none for 1 s, rank 1 in its next one after that, and both at the end.
+    assert waits(told) == {1: 1 + 1 / 2 + 0.5 / 2, 2: 1 / 2 + 7.5 + 0.5 / 2}
+    drawn = [(event.begin, event.ranks) for event in told.events if event.kind == "wait"]
+    assert drawn == [(1000, [1]), (1001, [1, 2]), (1002, [2]), (1009.5, [1, 2])]
+
+
+@pytest.mark.parametrize(("lost", "shares"), [(0, {1: 0.5, 2: 9.5}), (7, {1: 5, 2: 5})])
+def test_where_events_are_lost_a_wait_is_divided_evenly(lost: int, shares: dict[int, float]) -> None:
+    told = Story(keep=False)
+    told.take(0, 0.0, TOGETHER, 0)
+    told.take(1, 0.0, happened(8, "call", 1001, 1010), lost)
+    told.take(2, 0.0, b"", 0)  # it has died in its step
+    assert waits(told) == shares
+
+
+def test_so_is_a_wait_for_a_rank_of_which_nothing_is_known() -> None:
+    told = Story(keep=False)
+    told.take(0, 0.0, TOGETHER, 0)
+    told.take(1, 0.0, happened(1, "call", 1001, 1010), 0)
+    assert waits(told) == {1: 5, 2: 5}
+
+
+def test_so_is_one_that_began_before_the_calls_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(story, "CALLS", 10)
+    for calls, shares in (20, {1: 5.2 + 4.8 / 2, 2: 4.8 / 2}), (21, {1: 5, 2: 5}):
+        told = Story(keep=False)
+        begins = [1010 - 0.46 * i for i in range(calls, 0, -1)]
+        told.take(1, 0.0, b"".join(happened(i, "call", begin, begin + 0.24) for i, begin in enumerate(begins, 1)), 0)
+        told.take(2, 0.0, happened(1, "call", 1000, 1010), 0)
+        told.take(0, 0.0, TOGETHER, 0)
+        assert len(told.tracks[1].calls) <= 20
+        assert waits(told) == shares
+
+
+def test_the_parts_of_waits_add_up() -> None:
+    draw = random.Random(2)
+    for _ in range(200):
+        size = draw.randint(2, 8)
+        wait = seen.Event(size, 1, "wait", 5.0, 10.0, list(range(size)), 0.0)
+        times = {rank: sorted(draw.uniform(0, 20) for _ in range(2 * draw.randint(0, 3))) for rank in wait.ranks}
+        calls = {rank: list(zip(at[::2], at[1::2], strict=True)) for rank, at in times.items()}
+        found = list(story.parts(wait, calls))
+        ends = [part.begin + part.seconds for part in found]
+        assert [part.begin for part in found] == pytest.approx([5.0, *ends[:-1]])
+        assert sum(part.seconds for part in found) == pytest.approx(10)
+        for part in found:
+            when = part.begin + part.seconds - 1e-9  # a part may hold shorter ones before that
+            late = [rank for rank in wait.ranks if not any(begin <= when < end for begin, end in calls[rank])]
+            assert part.ranks == (late or wait.ranks)
 
 
 def test_a_curve_keeps_every_so_many_points() -> None:

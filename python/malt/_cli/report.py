@@ -88,7 +88,8 @@ def body_of(facts: Facts, left: str = "") -> str:
         _section(
             "Waits of each rank for others, in seconds",
             _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}"),
-            "A wait for several ranks is divided evenly among them, so that a row adds up to its rank's waiting time.",
+            "A wait for several ranks counts for the ranks that were in no call of MALT then. It is divided evenly "
+            "while all were in one" + (", and where their events are lost." if lost else "."),
         ),
         _section("Bytes from rank to rank", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
         _section(

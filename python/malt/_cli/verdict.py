@@ -112,6 +112,8 @@ def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
     """Return where the time of the ranks went, as far as that is known."""
+    if story is not None:
+        story.settle()
     tracks = story.tracks if story is not None else {}
     found = ((one, split(one, tracks.get(one.number))) for one in lives(outcomes))
     return [part._replace(whole=not one.status) for one, part in found if part is not None and part.seconds > 0]

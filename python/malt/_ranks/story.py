@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from malt._ranks import seen
@@ -30,7 +31,14 @@ WINDOW = 0.1
 POINTS = 1000
 """Points that a curve keeps at least, if it got as many."""
 
+CALLS = 5000
+"""The last calls of a rank that are kept to tell which rank was late, at least."""
+
+SHORT = 0.02
+"""A part of a wait that is shorter, as a part of the whole, goes with the next."""
+
 P = TypeVar("P")
+Span = tuple[float, float]
 
 
 class Curve(list[P]):
@@ -70,7 +78,13 @@ class Track:
         """Seconds in calls, and in folds, which come after a call."""
         self.wait = 0.0
         self.waited: dict[int, float] = defaultdict(float)
-        """Seconds for each rank; of a wait for several each has its share, so that together they are `wait`."""
+        """Seconds for each rank: together they are `wait`."""
+        self.calls: list[Span] = []
+        """The end and the begin of the last ones,"""
+        self.known = -math.inf
+        """all of them since then."""
+        self.unsettled: list[seen.Event] = []
+        """Waits for several ranks, of which it is not known yet which one was late."""
         self.ages: Counter[int] = Counter()
         """Folded updates by age."""
         self.sent: Counter[int] = Counter()
@@ -93,6 +107,10 @@ class Track:
         self.first, self.last = min(self.first, event.begin), max(self.last, end)
         if event.kind == "call":
             self.called += event.seconds
+            self.calls.append((end, event.begin))
+            if len(self.calls) > 2 * CALLS:
+                self.known = self.calls[CALLS][0]
+                del self.calls[: CALLS + 1]
         elif event.kind == "wait":
             self.wait += event.seconds
             for rank in event.ranks:
@@ -114,6 +132,26 @@ class Track:
                 self.losses.add((end, self.syncs if self._examples is None else self._examples, event.value))
             elif event.text == "examples":
                 self._examples = event.value
+
+
+def parts(wait: seen.Event, calls: Mapping[int, Sequence[Span]]) -> Iterator[seen.Event]:
+    """Yield the parts of a wait for several ranks: each for the ranks that were in no call then, or else for all.
+
+    `calls` has for each of them the begin and the end of its calls.
+
+    Examples
+    --------
+    >>> wait = seen.Event(0, 1, "wait", 10.0, 5.0, [1, 2], 0.0)
+    >>> [(part.ranks, part.seconds) for part in parts(wait, {1: [(11.0, 15.0)], 2: [(14.0, 15.0)]})]
+    [([1, 2], 1.0), ([2], 3.0), ([1, 2], 1.0)]
+    """
+    turns = [turn for rank in calls for begin, end in calls[rank] for turn in ((begin, True, rank), (end, False, rank))]
+    late, at, until = set(wait.ranks), wait.begin, wait.begin + wait.seconds
+    for when, inside, rank in [*sorted(turn for turn in turns if turn[0] < until), (until, False, -1)]:
+        if when - at > (SHORT * wait.seconds if when < until else 0):
+            yield wait._replace(begin=at, seconds=when - at, ranks=sorted(late) or wait.ranks)
+            at = when
+        (late.discard if inside else late.add)(rank)
 
 
 class Story:
@@ -140,11 +178,50 @@ class Story:
     def take(self, number: int, joined: float, records: bytes, lost: int) -> None:
         """Take events of a rank, as `seen.Ring.read` returns them."""
         track = self.tracks.setdefault(number, Track(joined))
-        track.lost += lost
-        for event in seen.decoded(number, records):
-            track.take(event)
-            if self._keep and event.kind in ("call", "wait", "fold", "send") and self._in_window(event):
-                self.events.append(event)
+        self._settle(track, last=False)
+        events = list(seen.decoded(number, records))
+        if lost:
+            track.lost += lost
+            track.known = events[0].begin + events[0].seconds if events else math.inf
+        for event in events:
+            if event.kind == "wait" and len(event.ranks) > 1:
+                track.unsettled.append(event)
+            else:
+                self._add(track, event)
+
+    def settle(self) -> None:
+        """Settle which rank was late in each wait: no more events come."""
+        for track in self.tracks.values():
+            self._settle(track, last=True)
+
+    def _settle(self, track: Track, last: bool) -> None:
+        waits, track.unsettled = track.unsettled, []
+        for wait in waits:
+            calls = self._calls(wait, last)
+            if calls is None and len(track.unsettled) < CALLS:
+                track.unsettled.append(wait)
+                continue
+            for part in parts(wait, calls or {}):
+                self._add(track, part)
+
+    def _calls(self, wait: seen.Event, last: bool) -> dict[int, list[Span]] | None:
+        """Return the calls of the ranks waited for by the waiter's clock; none where some are lost; None: not yet."""
+        ours, found = self.clock(wait.rank)[0], {}
+        for rank in wait.ranks:
+            track, later = self.tracks.get(rank), self.clock(rank)[0] - ours
+            begin, end = wait.begin - later, wait.begin + wait.seconds - later
+            if not last and (track is None or not track.calls or track.calls[-1][0] < end):
+                return None
+            if track is None or track.known > begin:
+                return {}
+            first, after = (bisect_left(track.calls, (when,)) for when in (begin, end))
+            found[rank] = [(start + later, stop + later) for stop, start in track.calls[first : after + 1]]
+        return found
+
+    def _add(self, track: Track, event: seen.Event) -> None:
+        track.take(event)
+        if self._keep and event.kind in ("call", "wait", "fold", "send") and self._in_window(event):
+            self.events.append(event)
         while len(self.events) > KEPT:
             self.stride *= 2
             self.events = [event for event in self.events if self._in_window(event)]
