@@ -11,8 +11,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
 )
 
@@ -61,7 +61,7 @@ func TestAllocations(t *testing.T) {
 		{"sync through boxes", "graph=ring", syncing(maltGoVectorSync)},
 	} {
 		t.Run(op.name, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 			defer stop()
 			store := fmt.Sprintf("local:%016x", rand.Uint64())
 			var before, after runtime.MemStats

@@ -8,8 +8,8 @@ import (
 	"math"
 	"sync"
 	"testing"
-	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
 	"malt/rdma"
 )
@@ -19,7 +19,7 @@ var sizes = []int{1, 2, 3, 4, 5, 8}
 
 // background bounds a test's waits: a hang fails with the sentence of the wait.
 func background(t testing.TB) context.Context {
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), fleet.Patience)
 	t.Cleanup(stop)
 	return ctx
 }

@@ -14,6 +14,7 @@ package fleet
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -28,14 +29,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a line is waited for: only a defect lasts so long.
-const patience = 60 * time.Second
+// Patience is how long a test waits for what has to come: only a defect lasts so long.
+const Patience = 5 * time.Minute
+
+// Growing calls try with more and more time, until it is content: for a call that is to run
+// out of time, but has to have seen something by then.
+func Growing(t testing.TB, try func(ctx context.Context) error) {
+	t.Helper()
+	for limit := 50 * time.Millisecond; ; limit *= 4 {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		err := try(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if limit > Patience/4 {
+			t.Fatal(err)
+		}
+	}
+}
 
 // Soon is when a test may ask for what is promised within a second: later where other work
 // has the processors (go test -short, as in `make race`).
 func Soon() time.Duration {
 	if testing.Short() {
-		return patience / 2
+		return Patience / 10
 	}
 	return time.Second
 }
@@ -181,7 +199,7 @@ func (p *Process) Tell(line string) {
 // rest.
 func (p *Process) Expect(prefix string) string {
 	p.t.Helper()
-	line, ok := p.Line(patience)
+	line, ok := p.Line(Patience)
 	rest, fits := strings.CutPrefix(line, prefix)
 	if !ok || !fits {
 		p.t.Fatalf("rank %d said %q (%v), expected %q", p.rank, line, ok, prefix)

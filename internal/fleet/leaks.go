@@ -55,7 +55,7 @@ func Leaks(before []string) (leaks []string) {
 		number, _, _ := strings.Cut(h, " in ")
 		was[h], was[number] = true, true
 	}
-	for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(Patience); ; runtime.Gosched() {
 		leaks = slices.DeleteFunc(Holdings(), func(h string) bool {
 			number, name, _ := strings.Cut(h, " in ")
 			return was[h] || strings.HasPrefix(h, "goroutine ") && (name == "" || was[number])

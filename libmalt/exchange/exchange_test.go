@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/rdmatest/inmem"
 )
@@ -44,7 +44,7 @@ func exchanges(t *testing.T, length int, hosts [][]int, body func(ctx context.Co
 			host[r] = h
 		}
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), fleet.Patience)
 	defer stop()
 	plan := NewPlan(length, 8, hosts)
 	var all sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/rdmatest/inmem"
 )
@@ -13,7 +14,7 @@ import (
 // until waits for what another goroutine does.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); !done(); time.Sleep(100 * time.Microsecond) {
+	for limit := time.Now().Add(fleet.Patience); !done(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(limit) {
 			t.Fatal(what)
 		}

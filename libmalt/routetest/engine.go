@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
 	"malt/rdma"
 )
@@ -29,9 +30,8 @@ type Engine struct {
 }
 
 const (
-	ranks    = 3
-	rounds   = 40
-	patience = 2 * time.Minute
+	ranks  = 3
+	rounds = 40
 )
 
 // Run runs all tests of e.
@@ -46,7 +46,7 @@ func (e Engine) Run(t *testing.T) {
 // job runs body on each rank of a new job.
 func (e Engine) job(t *testing.T, body func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 	defer stop()
 	var all sync.WaitGroup
 	for r, tr := range e.Ranks(t, ranks) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
 	"malt/rdma"
 )
@@ -44,7 +45,7 @@ func (r Route) Run(t *testing.T) {
 
 func (r Route) job(t *testing.T, body func(ctx context.Context, w *libmalt.World) error) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 	defer stop()
 	var all sync.WaitGroup
 	for rank, tr := range r.Ranks(t) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
@@ -50,7 +51,7 @@ func TestAloneNeedsNoStore(t *testing.T) {
 func TestOneMachineIsShm(t *testing.T) {
 	for i, name := range []string{"", "auto", "shm"} {
 		store := fmt.Sprintf("local:%x%d", time.Now().UnixNano(), i)
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 		var all sync.WaitGroup
 		for rank := range 2 {
 			all.Go(func() {

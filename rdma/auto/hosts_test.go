@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
@@ -27,7 +27,7 @@ func storeAt(t *testing.T) string {
 // meetAt opens a rank for each element of host, which names its machine.
 func meetAt(t *testing.T, c Config, host ...string) ([]rdma.Transport, []error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	all := make([]rdma.Transport, len(host))
 	errs := make([]error, len(host))
@@ -84,7 +84,7 @@ func TestHosts(t *testing.T) {
 // exchange sends a number from each rank to all others.
 func exchange(t *testing.T, all []rdma.Transport) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	var wg sync.WaitGroup
 	for rank, tr := range all {
@@ -150,7 +150,7 @@ func witnessAt(c Config, ranks int, host string) <-chan error {
 	ended := make(chan error, 1)
 	c.Rank, c.Size, c.Host = ranks, ranks, host
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 		defer cancel()
 		ended <- Witness(ctx, c, func() {})
 	}()
@@ -160,7 +160,7 @@ func witnessAt(c Config, ranks int, host string) <-chan error {
 // meetWith is meetAt for ranks of a job that has a witness.
 func meetWith(t *testing.T, c Config, host ...string) ([]rdma.Transport, []error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
 	defer cancel()
 	all, errs := make([]rdma.Transport, len(host)), make([]error, len(host))
 	var ranks sync.WaitGroup

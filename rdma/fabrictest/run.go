@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma/fabric"
 	"malt/rdma/internal/mem"
 )
-
-// patience is for what should come: only a Carrier that loses something uses it up.
-const patience = 2 * time.Minute
 
 // Run tests Carriers. open makes one more, of those that can reach one another, with room for 8 peers.
 func Run(t *testing.T, open func(t *testing.T) fabric.Carrier) {
@@ -118,7 +116,7 @@ func (e *end) poll() bool {
 // until polls all of list until ok.
 func until(t *testing.T, list []*end, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
 	defer cancel()
 	for !ok() {
 		busy := false
@@ -167,7 +165,7 @@ func fill(b []byte, with int) {
 }
 
 func testProbe(t *testing.T, open func(t *testing.T) fabric.Carrier) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
 	defer cancel()
 	c := open(t)
 	if err := fabric.Probe(ctx, c); err != nil {
@@ -476,7 +474,7 @@ func testCloseEndsWait(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 	waits, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		close(waits)
-		c.Wait(patience)
+		c.Wait(fleet.Patience)
 		close(ended)
 	}()
 	<-waits
@@ -485,7 +483,7 @@ func testCloseEndsWait(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(patience / 2):
+	case <-time.After(fleet.Patience / 2):
 		t.Error("Close has not ended Wait")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"malt/internal/fleet"
 	"malt/rdma"
@@ -16,9 +15,6 @@ import (
 	"malt/rdma/shm"
 	"malt/rdma/tcp"
 )
-
-// patience is for what should happen at once: only a defect lasts so long.
-const patience = 2 * time.Minute
 
 // open makes a rank for each element of host, which says on which machine it is
 // taken to be.
@@ -37,7 +33,7 @@ func open(t testing.TB, host ...int) []rdma.Transport {
 		peers[rank] = []string{l.Addr().String()}
 		near[h] = append(near[h], rank)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	all := make([]rdma.Transport, len(host))
 	errs := make([]error, len(host))
@@ -74,7 +70,7 @@ type settled struct {
 
 // Settle is what rdmatest asks for.
 func (s settled) Settle() {
-	if err := rdmatest.Settle(s.far, patience); err != nil {
+	if err := rdmatest.Settle(s.far, fleet.Patience); err != nil {
 		panic(err)
 	}
 }

@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
 // Sizes are the numbers of ranks that the suite opens.
 var Sizes = []int{1, 2, 3, 5, 8}
-
-// patience is for a wait that should end at once: only a defect lasts so long.
-const patience = 60 * time.Second
 
 // Run proves the transport that open makes, with so many ranks; none: Sizes. open returns the n ranks of
 // one job, by rank; the suite closes them, and then asserts that no goroutine is left.
@@ -41,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T, n int) []rdma.Transport, sizes ..
 					}
 					name = ranks[0].Name()
 					defer noneLeft(t, before)
-					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 					defer cancel()
 					j := &job{T: t, ctx: ctx, ranks: ranks}
 					defer j.close()
@@ -176,7 +174,7 @@ func goroutines() int {
 // noneLeft allows goroutines that are just ending the time to do so.
 func noneLeft(t *testing.T, before int) {
 	t.Helper()
-	for end := time.Now().Add(patience); goroutines() > before; runtime.Gosched() {
+	for end := time.Now().Add(fleet.Patience); goroutines() > before; runtime.Gosched() {
 		if time.Now().After(end) {
 			buf := make([]byte, 1<<20)
 			t.Fatalf("goroutines left behind:\n%s", buf[:runtime.Stack(buf, true)])

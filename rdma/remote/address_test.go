@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
@@ -162,7 +163,7 @@ func TestListeningAndSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := raw.Control(func(fd uintptr) {
-		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience/time.Millisecond)); n != 1 {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(fleet.Patience/time.Millisecond)); n != 1 {
 			t.Errorf("nobody dials: %v", err)
 		}
 	}); err != nil {

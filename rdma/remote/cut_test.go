@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
@@ -362,7 +363,7 @@ func TestCutWhileLeaving(t *testing.T) {
 			if err := all[leaver].Close(); err != nil {
 				t.Error(err)
 			}
-			ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, stop := context.WithTimeout(context.Background(), fleet.Patience)
 			defer stop()
 			err := stays.Wait(ctx, func() bool { return stays.State(leaver) != nil })
 			if err = errors.Join(err, stays.State(leaver)); !errors.Is(err, rdma.ErrLeft) || p.cuts.Load() != 1 {
@@ -396,11 +397,11 @@ func TestResetAfterLeaving(t *testing.T) {
 				if err != nil || p.cuts.Load() == 0 {
 					t.Errorf("%v after %d cuts", err, p.cuts.Load())
 				}
-			case <-time.After(patience):
+			case <-time.After(fleet.Patience):
 				t.Fatal("Close waits")
 			}
 			stays := all[1-leaver]
-			ctx, stop := context.WithTimeout(context.Background(), patience)
+			ctx, stop := context.WithTimeout(context.Background(), fleet.Patience)
 			defer stop()
 			err := stays.Wait(ctx, func() bool { return stays.State(leaver) != nil })
 			if err = errors.Join(err, stays.State(leaver)); !errors.Is(err, rdma.ErrLeft) {
@@ -439,7 +440,7 @@ func TestALinkEndsWhileSomebodyLands(t *testing.T) {
 			}()
 			select {
 			case <-free:
-			case <-time.After(patience):
+			case <-time.After(fleet.Patience):
 				t.Error("the link is locked")
 			}
 			r.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
@@ -140,7 +141,7 @@ func TestReturn(t *testing.T) {
 	}
 	await := func(what string, ok func() bool) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 		defer cancel()
 		if err := all[1].Wait(ctx, ok); err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -192,7 +193,7 @@ func TestHeard(t *testing.T) {
 		t.Error("nothing can have come through")
 	}
 	open()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	if err := all[0].Wait(ctx, func() bool { return marks[0].Heard(1) }); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/tcp"
 )
@@ -16,7 +17,7 @@ func glancing(t *testing.T) (*link, *input, net.Conn) {
 	t.Helper()
 	at := listenAt(t, "127.0.0.1:0")
 	defer at.Close()
-	c, err := tcp.New(tcp.Config{Peers: [][]string{{at.Addr().String()}}}).Dial(t.Context(), 0, patience, patience)
+	c, err := tcp.New(tcp.Config{Peers: [][]string{{at.Addr().String()}}}).Dial(t.Context(), 0, fleet.Patience, fleet.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func glancing(t *testing.T) (*link, *input, net.Conn) {
 // eventually tries until something has come.
 func eventually(t *testing.T, l *link) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !l.inlineProgress(); {
+	for end := time.Now().Add(fleet.Patience); !l.inlineProgress(); {
 		if time.Now().After(end) {
 			t.Fatal("nothing has come")
 		}
@@ -122,7 +123,7 @@ func TestInlineProgressBesideTheGoroutine(t *testing.T) {
 			clock++
 		}
 	}()
-	end := time.Now().Add(60 * time.Second)
+	end := time.Now().Add(fleet.Patience)
 	for clock := uint64(1); clock <= updates; {
 		u, ok, err := in.Next()
 		switch {

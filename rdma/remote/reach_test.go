@@ -179,7 +179,7 @@ func TestUnreachableAtManyAddresses(t *testing.T) {
 		if !errors.As(err, new(*rdma.PeerError)) {
 			t.Error(err)
 		}
-	case <-time.After(patience):
+	case <-time.After(fleet.Patience):
 		t.Errorf("it still waits, after a silence of %v", l.silent())
 		l.quit()
 		<-ended
@@ -252,7 +252,7 @@ func stopped(t *testing.T) string {
 // the peer was given up.
 func untilHeard(t *testing.T, l *link, ended <-chan error) {
 	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); l.silent() != 0; {
+	for limit := time.Now().Add(fleet.Patience); l.silent() != 0; {
 		select {
 		case err := <-ended:
 			t.Fatalf("rank %d is given up, though its kernel answers: %v", l.peer, err)
@@ -298,7 +298,7 @@ func TestSilentConnectionOfOneWhoIsThere(t *testing.T) {
 	defer c.Close()
 	l.session.Store(&session{conn: c})
 	mute(t, c)
-	for limit := time.Now().Add(5 * time.Second); !c.silentFor(l.suspicious()); time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(fleet.Patience); !c.silentFor(l.suspicious()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("what is not acknowledged does not count as silence")
 		}
@@ -315,7 +315,7 @@ func TestSilentConnectionOfOneWhoIsThere(t *testing.T) {
 		if _, open := c.state(); open || err != nil {
 			t.Errorf("the connection is open: %v, and the link ends with %v", open, err)
 		}
-	case <-time.After(patience):
+	case <-time.After(fleet.Patience):
 		t.Error("it keeps a connection of which nothing arrives")
 		l.quit()
 		<-ended
@@ -329,7 +329,7 @@ func TestWhoCountsAsDeadLearnsIt(t *testing.T) {
 		l := all[1-told].links[told]
 		l.condemned.Store(l.unreachable())
 		l.stop()
-		ctx, stop := context.WithTimeout(t.Context(), patience)
+		ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 		err := all[told].Wait(ctx, func() bool { return all[told].State(1-told) != nil })
 		stop()
 		if err = errors.Join(err, all[told].State(1-told)); err == nil || !strings.Contains(err.Error(), "it does not let this rank reconnect") {
@@ -357,7 +357,7 @@ func TestCutOneWay(t *testing.T) {
 			other.to.Store(&TCP{Peers: [][]string{{at}, {at}}})
 			mute(t, all[deaf].links[1-deaf].current())
 			for rank, want := range map[int]string{1 - deaf: "ranks 0 and 1 cannot reach each other: rank " + fmt.Sprint(deaf), deaf: "its host has not answered for 2s"} {
-				ctx, stop := context.WithTimeout(t.Context(), patience)
+				ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 				err := all[rank].Wait(ctx, func() bool { return all[rank].State(1-rank) != nil })
 				stop()
 				var dead *rdma.PeerError

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/rdmatest"
 	"malt/rdma/tcp"
@@ -41,13 +42,10 @@ func (s settled) Settle() {
 	for i, t := range s.all {
 		all[i] = t
 	}
-	if err := rdmatest.Settle(all, patience); err != nil {
+	if err := rdmatest.Settle(all, fleet.Patience); err != nil {
 		panic(err)
 	}
 }
-
-// patience is for what should happen at once: only a defect lasts so long.
-const patience = 2 * time.Minute
 
 func (s settled) Sub() (rdma.Transport, error) { return s.Transport.Sub() }
 
@@ -83,7 +81,7 @@ func openConfigs(t testing.TB, configs []config) []*Transport {
 	t.Helper()
 	all := make([]*Transport, len(configs))
 	errs := make([]error, len(configs))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	var wg sync.WaitGroup
 	for rank := range configs {
@@ -145,7 +143,7 @@ func TestOpenWithoutOneThatHasEnded(t *testing.T) {
 	configs := configure(t, 3)
 	configs[2].Listeners[0].Close()
 	errs := make([]error, 2)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	var wg sync.WaitGroup
 	for rank := range 2 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/internal/handshake"
 	"malt/rdma/tcp"
@@ -117,9 +118,9 @@ func surviving(t *testing.T, n int, change func(*config)) ([]*Transport, []*memb
 // until waits for what only a defect prevents.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(fleet.Patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not in %v: %s", patience, what)
+			t.Fatalf("not in %v: %s", fleet.Patience, what)
 		}
 	}
 }
@@ -654,7 +655,7 @@ func TestLeftOut(t *testing.T) {
 				ranks.Wait()
 				commit := func(rank int, clock uint64) {
 					var b []byte
-					ctx, stop := context.WithTimeout(t.Context(), patience)
+					ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 					defer stop()
 					if err := all[rank].Wait(ctx, func() bool { b, _ = boxes[rank].Begin(); return b != nil }); err != nil {
 						t.Fatalf("rank %d, update %d: %v", rank, clock, err)

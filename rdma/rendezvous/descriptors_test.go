@@ -55,7 +55,7 @@ func TestForkHandlerKnowsEveryDescriptor(t *testing.T) {
 	}
 	// The last answers may be on their way out: they are forgotten, then closed.
 	opened, unknown := unknownSince(outside)
-	for end := time.Now().Add(5 * time.Second); len(unknown) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(fleet.Patience); len(unknown) > 0 && time.Now().Before(end); {
 		opened, unknown = unknownSince(outside)
 	}
 	if len(unknown) > 0 {

@@ -46,7 +46,7 @@ func meetAs(t *testing.T, c Config) []*Host {
 		c := c
 		c.Rank = rank
 		all.Go(func() {
-			h, err := Join(within(t, 10*time.Second), c)
+			h, err := Join(within(t, fleet.Patience), c)
 			if err != nil {
 				t.Errorf("rank %d: %v", c.Rank, err)
 				return
@@ -153,13 +153,13 @@ func TestMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, h := range []*Host{hosts[0], hosts[2]} {
-		if err := h.Fetch(within(t, 10*time.Second), 0, patient, "x", []int{2}, func(int, Region) error { return nil }); err != nil {
+		if err := h.Fetch(within(t, fleet.Patience), 0, patient, "x", []int{2}, func(int, Region) error { return nil }); err != nil {
 			t.Error(err)
 		}
 	}
 	c := hosts[0].cfg
 	c.Rank, c.Members = 3, []int{1, 3}
-	if _, err := Join(within(t, 10*time.Second), c); err == nil || !strings.Contains(err.Error(), "it sees rank 3 on another machine") {
+	if _, err := Join(within(t, fleet.Patience), c); err == nil || !strings.Contains(err.Error(), "it sees rank 3 on another machine") {
 		t.Errorf("a rank that is no member: %v", err)
 	}
 	hosts[0].Close() // who keeps the page
@@ -171,7 +171,7 @@ func TestMembers(t *testing.T) {
 func TestRankTaken(t *testing.T) {
 	h := meet(t, 1)[0]
 	began := time.Now()
-	_, err := Join(within(t, 10*time.Second), h.cfg)
+	_, err := Join(within(t, fleet.Patience), h.cfg)
 	if !errors.Is(err, rdma.ErrRankTaken) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", h.page.pid(0).Load())) {
 		t.Errorf("second rank 0: %v; expected ErrRankTaken with the process", err)
 	}
@@ -181,27 +181,25 @@ func TestRankTaken(t *testing.T) {
 }
 
 func TestMissingRanksAreNamed(t *testing.T) {
-	c := Config{Size: 4, Store: store(t)}
-	var all sync.WaitGroup
-	for _, rank := range []int{0, 2} {
-		c := c
-		c.Rank = rank
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-			defer cancel()
-			_, err := Join(ctx, c)
-			var peer *rdma.PeerError // where the other gave up first
-			if errors.As(err, &peer) && strings.Contains(err.Error(), "waited for ranks 1, 3 to arrive") {
-				return
-			}
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for ranks 1, 3 to arrive") {
-				t.Errorf("rank %d: %v; expected ranks 1, 3 to be named", c.Rank, err)
-			}
-		})
-	}
-	all.Wait()
+	fleet.Growing(t, func(ctx context.Context) error {
+		job := store(t)
+		errs := make([]error, 4)
+		var all sync.WaitGroup
+		for _, rank := range []int{0, 2} {
+			all.Go(func() {
+				_, err := Join(ctx, Config{Rank: rank, Size: 4, Store: job})
+				var peer *rdma.PeerError // where the other gave up first
+				late := errors.As(err, &peer) || errors.Is(err, context.DeadlineExceeded)
+				if !late || !strings.Contains(err.Error(), "waited for ranks 1, 3 to arrive") {
+					errs[rank] = fmt.Errorf("rank %d: %w; expected ranks 1, 3 to be named", rank, err)
+				}
+			})
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	})
 
-	c.Rank, c.Store = 1, store(t)
+	c := Config{Rank: 1, Size: 4, Store: store(t)}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := Join(ctx, c); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ranks 0, 2, 3") {
@@ -227,7 +225,7 @@ func TestRefusals(t *testing.T) {
 		other := base
 		other.Rank = 1
 		c.change(&other)
-		if _, err := Join(within(t, 10*time.Second), other); !errors.Is(err, rdma.ErrConfig) || !strings.HasPrefix(err.Error(), "rank 0 refused this one: "+c.want) {
+		if _, err := Join(within(t, fleet.Patience), other); !errors.Is(err, rdma.ErrConfig) || !strings.HasPrefix(err.Error(), "rank 0 refused this one: "+c.want) {
 			t.Errorf("%+v: %v; expected a refusal with %q", other, err, c.want)
 		}
 	}
@@ -265,7 +263,7 @@ func TestAbortCarriesTheReason(t *testing.T) {
 func TestNoComingBack(t *testing.T) {
 	hosts := meet(t, 2)
 	hosts[1].Close()
-	if _, err := Join(within(t, 10*time.Second), hosts[1].cfg); err == nil || !strings.Contains(err.Error(), "cannot rejoin") {
+	if _, err := Join(within(t, fleet.Patience), hosts[1].cfg); err == nil || !strings.Contains(err.Error(), "cannot rejoin") {
 		t.Errorf("a rank that had left: %v", err)
 	}
 	if err := hosts[0].State(1); err != rdma.ErrLeft {
@@ -303,7 +301,7 @@ func TestFetch(t *testing.T) {
 				return
 			}
 			seen := map[int]bool{}
-			err := h.Fetch(within(t, 10*time.Second), 0, patient, "box", others, func(i int, r Region) error {
+			err := h.Fetch(within(t, fleet.Patience), 0, patient, "box", others, func(i int, r Region) error {
 				from := others[i]
 				seen[from] = true
 				if r.Text != fmt.Sprint("of ", from) || len(r.Readers) != 2 || r.Readers[0] != (from+1)%3 || len(r.Files) != 2 || r.Files[1].Size() != 5000 {
@@ -333,20 +331,21 @@ func TestFetchAgainAfterItsContextEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	use := func(i int, r Region) error { return nil }
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	err := hosts[0].Fetch(ctx, 0, patient, "x", []int{1, 2}, use)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for rank 2 to announce x") {
-		t.Errorf("half announced: %v", err)
-	}
+	fleet.Growing(t, func(ctx context.Context) error {
+		err := hosts[0].Fetch(ctx, 0, patient, "x", []int{1, 2}, use)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for rank 2 to announce x") {
+			return fmt.Errorf("half announced: %w", err)
+		}
+		return nil
+	})
 	if _, err := hosts[2].Announce("x", Region{"", []int{0, 1}, []*mem.File{file(t, 1, 1)}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := hosts[0].Fetch(within(t, 10*time.Second), 0, patient, "x", []int{1, 2}, use); err != nil {
+	if err := hosts[0].Fetch(within(t, fleet.Patience), 0, patient, "x", []int{1, 2}, use); err != nil {
 		t.Errorf("second attempt: %v", err)
 	}
 	// Rank 1 has been fetched by all its readers, rank 2 has not.
-	deadline := within(t, 10*time.Second)
+	deadline := within(t, fleet.Patience)
 	for len(hosts[1].announcements()) != 0 && deadline.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
@@ -376,7 +375,7 @@ func (h *Host) announcements() (names []string) {
 func TestFetchFromThoseWhoAreGone(t *testing.T) {
 	hosts := meet(t, 4)
 	fetch := func(from int) error {
-		return hosts[0].Fetch(within(t, 10*time.Second), 0, Policy{}, "never", []int{1, from}, func(int, Region) error { return nil })
+		return hosts[0].Fetch(within(t, fleet.Patience), 0, Policy{}, "never", []int{1, from}, func(int, Region) error { return nil })
 	}
 	got := make(chan error)
 	go func() { got <- fetch(2) }()
@@ -493,7 +492,7 @@ func TestSilentBellIsNotLookedAt(t *testing.T) {
 			if err != context.DeadlineExceeded {
 				t.Errorf("%+v: %v", p, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(fleet.Patience):
 			t.Fatalf("%+v: looks at a bell that nobody has rung since the sleep before", p)
 		}
 	}
@@ -515,7 +514,7 @@ func (r *ringing) Sleep(*uint32, uint32) {
 // after it does.
 func TestLongWaitsDoNotYield(t *testing.T) {
 	h := meet(t, 2)[0]
-	ctx := &ringing{Context: within(t, 20*time.Second), ring: func() { h.Ring(h.BellID(1)) }}
+	ctx := &ringing{Context: within(t, fleet.Patience), ring: func() { h.Ring(h.BellID(1)) }}
 	wait := func(yield time.Duration) (looks int) { // before the first sleep
 		before := ctx.sleeps
 		err := h.Wait(ctx, 1, Policy{Yield: yield}, func() bool {
@@ -551,7 +550,7 @@ func TestRingsForNothing(t *testing.T) {
 	const rings, spin = 50, 1000
 	bell := h.page.bell(0, 0)
 	steps, rung := 0, 0
-	err := h.Wait(within(t, 10*time.Second), 0, Policy{Spin: spin}, func() bool {
+	err := h.Wait(within(t, fleet.Patience), 0, Policy{Spin: spin}, func() bool {
 		steps++
 		if bell.Load()&1 != 0 { // it is about to sleep
 			rung++

@@ -155,7 +155,7 @@ func TestStrangeClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = a.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = a.SetDeadline(time.Now().Add(fleet.Patience))
 		b, fds, err := a.receive()
 		closeAll(fds)
 		m, derr := decode[reply](b)

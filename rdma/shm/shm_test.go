@@ -21,7 +21,7 @@ import (
 // openWith makes n ranks in this process that wait as p says.
 func openWith(t testing.TB, n int, p rendezvous.Policy) []rdma.Transport {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	job := fleet.NewStore()
 	all := make([]rdma.Transport, n)

@@ -6,15 +6,13 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/rdmatest"
 	"malt/rdma/remote"
 	"malt/rdma/vote"
 )
-
-const patience = 60 * time.Second
 
 // settled can wait until everything that was sent has landed.
 type settled struct {
@@ -34,7 +32,7 @@ func (s settled) Sub() (rdma.Transport, error) { return s.Transport.Sub() }
 
 // Settle is what rdmatest asks for.
 func (s settled) Settle() {
-	if err := rdmatest.Settle(s.all, patience); err != nil {
+	if err := rdmatest.Settle(s.all, fleet.Patience); err != nil {
 		panic(err)
 	}
 }
@@ -50,7 +48,7 @@ func (all) Farewell() uint64                          { return 1 }
 func open(t *testing.T, n int, net *Net, survives bool) []rdma.Transport {
 	t.Helper()
 	ts, ranked, errs := make([]rdma.Transport, n), make([]rdmatest.Framer, n), make([]error, n)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
 	defer cancel()
 	var ranks sync.WaitGroup
 	for rank := range n {

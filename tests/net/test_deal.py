@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from dealing import LEARN, RANKS, Deaths, judge
-from jobs import LONG, PRELUDE
+from jobs import PRELUDE
+from launching import LONG
 
 MALT = Path(sys.executable).with_name("malt")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jobs import LONG
+from launching import LONG
 
 ITEMS, PASSES, RANKS = 20_000, 3, 4
 

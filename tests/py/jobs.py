@@ -24,10 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from launching import MARK, marked
-
-LONG = 60.0
-"""Seconds after which a test has failed. Nothing takes that long unless it hangs."""
+from launching import LONG, MARK, marked
 
 WARNS_EARLY = "from malt._lib.loading import lib\nlib.malt_on_long_wait(200, lib.malt_python_report)\n"
 """Has a rank warn of a wait after 0.2 s, and not after 10."""
@@ -118,7 +115,7 @@ class Job:
     """
 
     def __init__(
-        self, n: int, script: str, *, timeout: float = 20.0, prelude: bool = True, env: Mapping[str, str] | None = None
+        self, n: int, script: str, *, timeout: float = 60.0, prelude: bool = True, env: Mapping[str, str] | None = None
     ) -> None:
         self._mark = uuid.uuid4().hex
         self._folder = tempfile.TemporaryDirectory(prefix="ranks-")

@@ -19,8 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-LONG = 60.0
+LONG = 180.0
 """Seconds after which a test has failed. Nothing takes that long unless it hangs."""
+
+SOON = 10.0
+"""Seconds within which what is to happen at once has happened, also where other work has the processors."""
 
 MARK = "MALT_TEST_MARK"
 

@@ -15,10 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from jupyter_client.manager import KernelManager
-from launching import MARK, marked, wait_for_end
-
-LONG = 60.0
-"""Seconds after which a test has failed. Nothing takes that long unless it hangs."""
+from launching import LONG, MARK, marked, wait_for_end
 
 
 class Cell:

@@ -13,10 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from launching import LONG, launched, run, script, wait_for_end
-
-SOON = 3.0
-"""Seconds in which a job that is stopped must have ended: promised is 1."""
+from launching import LONG, SOON, launched, run, script, wait_for_end
 
 WAIT = "print('ready', os.getpid(), flush=True); signal.pause()"
 

@@ -7,6 +7,7 @@ import signal
 import jobs
 import pytest
 import syscalls
+from launching import LONG
 
 # Go's runtime preempts a thread by SIGURG. Faulthandler, which `malt run` turns on, gives the main thread a signal
 # stack, which Go then uses, and takes it away before the handlers of exit() run.
@@ -27,4 +28,4 @@ def test_a_signal_of_go_at_every_system_call_of_an_exit(status: int) -> None:
         count, code = syscalls.interrupted(job.ranks[0].process.pid, signal.SIGURG)
         assert code == status, job.ranks[0].err.text
         assert count
-        job.ranks[1].process.wait(jobs.LONG)
+        job.ranks[1].process.wait(LONG)

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from launching import LONG
 
 import malt
 from malt._need import need
 
 
 def python(code: str) -> str:
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LONG)
     return result.stdout
 
 

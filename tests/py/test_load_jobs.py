@@ -105,13 +105,14 @@ def test_a_rank_that_does_not_come_is_waited_for_as_long_as_in_any_call(tmp_path
     np.save(tmp_path / "x.npy", np.arange(9))
     script = f"""
         if r == 0:
+            malt._lib.JOB.set_timeout(0.5)
             try:
                 malt.load({str(tmp_path / "x.npy")!r})
             except malt.TimeoutError as e:
                 print(e, flush=True)
         sys.stdin.readline()
         """
-    with jobs.Job(2, script, timeout=0.5) as job:
+    with jobs.Job(2, script) as job:
         job.ranks[0].out.wait_for(r"rank 1\b")
         for rank in job.ranks:
             rank.say("end")

@@ -15,11 +15,10 @@ import pytest
 pytest.importorskip("ipykernel", reason="needs ipykernel: pip install ipykernel")
 pytest.importorskip("jupyter_client", reason="needs jupyter_client: pip install jupyter_client")
 
-from launching import launched, wait_for_end
+from launching import SOON, launched, wait_for_end
 
 from notebooks import Kernel
 
-SOON = 3.0
 N = 3
 
 

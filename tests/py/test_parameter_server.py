@@ -6,6 +6,7 @@ import signal
 
 import jobs
 import pytest
+from launching import LONG
 
 SERVED = """
 v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1", consistency="async")
@@ -25,7 +26,7 @@ assert w[1] >= 40 and w[2] >= 40 and w.sum() == w[1] + w[2], w
 
 def test_a_stopped_worker_holds_nobody_up() -> None:
     """What the others change comes to each other through the server, and to the stopped rank later."""
-    with jobs.Job(4, SERVED, timeout=jobs.LONG) as job:
+    with jobs.Job(4, SERVED, timeout=LONG) as job:
         for rank in job.ranks[1:]:
             rank.out.wait_for("ready")
         job.ranks[3].signal(signal.SIGSTOP)
@@ -57,7 +58,7 @@ assert w[0] == w[2] == 40 and w.sum() == 80, w
 
 def test_a_stopped_rank_in_a_tree_passes_on_later() -> None:
     """Nobody waits for it; when it goes on, what it was to pass on arrives, and nothing is lost."""
-    with jobs.Job(3, PASSED_ON, timeout=jobs.LONG) as job:
+    with jobs.Job(3, PASSED_ON, timeout=LONG) as job:
         for rank in job.ranks:
             rank.out.wait_for("ready")
         job.ranks[1].signal(signal.SIGSTOP)

@@ -162,11 +162,11 @@ def test_ranks_in_different_calls(tmp_path: Path) -> None:
     malt._lib.loading.LONG_WAIT = 0.2
     a, b = malt.Vector(10, name="a"), malt.Vector(10, name="b")
     if r == 0:
-        a.sync()
-    b.sync()
+        a.sync(timeout=2)
+    b.sync(timeout=2)
     """
     path = tmp_path / "out.html"
-    done = run("-q", "-n", "2", "--timeout", "2", "--summary", "--report", str(path), script(tmp_path, text))
+    done = run("-q", "-n", "2", "--summary", "--report", str(path), script(tmp_path, text))
     for said in (done.err.partition("does it pay?")[2], unescape(path.read_text())):
         assert re.search(r"Rank [01] failed with \w+Error, which ended the job\. 2 ranks took", said), said
         assert re.search(

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from launching import LONG
 
 import malt
 from malt._ranks import machine, room
@@ -24,7 +25,7 @@ def shell(command: str, *arguments: str, **options: object) -> subprocess.Comple
         ["sh", "-c", LIMITED + command, sys.executable, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         check=False,
         **options,  # type: ignore[call-overload]
     )

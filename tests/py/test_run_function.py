@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 import rank_work
-from launching import MARK, launched, marked, wait_for_end
+from launching import LONG, MARK, SOON, launched, marked, wait_for_end
 
 import malt
-
-SOON = 3.0
 
 
 @pytest.fixture(autouse=True)
@@ -207,7 +205,7 @@ def _main(folder: Path, guard: str, cloudpickle: bool, how: str) -> subprocess.C
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         check=False,
     )
 

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launching import launched, wait_for_end
+from launching import SOON, launched, wait_for_end
 
 from malt._ranks import launch
 from malt._ranks.launch import Job
 from malt._ranks.rank import Rank
 from malt._ranks.report import SPENT
-
-SOON = 4.0
 
 
 class Output:

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from estimators import case
+from launching import LONG
 from sklearn.cluster import Birch, MiniBatchKMeans
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
@@ -193,12 +194,12 @@ def test_without_scikit_learn() -> None:
         "try: malt.sklearn.Vector(1)\n"
         "except malt.PackageError as e: print(e)"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONG, check=True).stdout
     assert "malt.sklearn needs scikit-learn" in said
     assert said.endswith("pip install scikit-learn.\n")
 
 
 def test_importing_malt_loads_no_scikit_learn() -> None:
     code = "import sys, malt; print(malt.sklearn.__name__, 'sklearn' in sys.modules, 'scipy' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONG, check=True).stdout
     assert said.split() == ["malt.sklearn", "False", "False"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 import jobs
+from launching import LONG
 
 
 def test_g4_a_stopped_reader_holds_nobody_up_and_misses_no_row() -> None:
@@ -52,4 +53,4 @@ def test_g4_a_stopped_reader_holds_nobody_up_and_misses_no_row() -> None:
         job.ranks[1].say("go")
         for rank in job.ranks:
             rank.out.wait_for("through 1")
-            assert rank.process.wait(jobs.LONG) == 0
+            assert rank.process.wait(LONG) == 0

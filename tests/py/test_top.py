@@ -22,6 +22,7 @@ import jobs
 import pytest
 from documented import fields
 from jobs import Job
+from launching import LONG
 
 import malt
 from malt._cli import main, top
@@ -49,7 +50,7 @@ CONTINUE = {"MALT_ON_DEATH": "continue"}
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank may get no processor time for a while."""
-    monkeypatch.setattr(stacks, "PATIENCE", jobs.LONG)
+    monkeypatch.setattr(stacks, "PATIENCE", LONG)
 
 
 def shown(job: Job) -> list[seen.Rank]:
@@ -60,7 +61,7 @@ def shown(job: Job) -> list[seen.Rank]:
 
 def until(job: Job, fits: Callable[[list[seen.Rank]], bool]) -> list[seen.Rank]:
     """Look until what the ranks show fits, and return it."""
-    deadline = time.monotonic() + jobs.LONG
+    deadline = time.monotonic() + LONG
     while not fits(ranks := shown(job)):
         assert time.monotonic() < deadline, ranks
     return ranks
@@ -124,7 +125,7 @@ def test_a_rank_that_is_a_little_slow_in_each_step(capsys: pytest.CaptureFixture
     """
     with Job(3, script) as job:
         pid = str(until(job, lambda ranks: len(ranks) == 3 and all(rank.clock for rank in ranks))[0].pid)
-        deadline = time.monotonic() + jobs.LONG
+        deadline = time.monotonic() + LONG
         named = re.compile("^ranks 0 and 2 wait .*% of the time for rank 1$", re.M)
         while not named.search(said(capsys, "top", "--once", pid)):
             assert time.monotonic() < deadline
@@ -378,7 +379,7 @@ def test_events_and_how_many_are_lost(capsys: pytest.CaptureFixture[str]) -> Non
         assert {event.text: event.value for event in events if event.kind == "log"} == {"loss": 0.5, "accuracy": 0.25}
         assert [event.text for event in events if event.kind == "call"][-3:] == ["w.sync", "malt.barrier", "w.gather"]
         assert {tuple(event.ranks) for event in events if event.kind in ("fold", "send", "wait")} == {(1,)}
-        assert all(0 < event.begin < time.monotonic() and 0 <= event.seconds < jobs.LONG for event in events)
+        assert all(0 < event.begin < time.monotonic() and 0 <= event.seconds < LONG for event in events)
         job.ranks[0].say("")
         job.ranks[0].out.wait_for("second")
         later = shown(job)[0]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/rdma"
@@ -46,7 +47,7 @@ func (o *object) Lost(rank int) bool                      { return !o.t.(rdma.Vi
 func TestSmallerView(t *testing.T) {
 	const n, elements = 4, 100
 	const bytes = 8 * elements
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
 	defer stop()
 	objects, routes := make([]*object, n), make([]*Route, n)
 	for r, tr := range inmem.New(n) {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"malt/internal/fleet"
 )
 
 // atDoor opens a Door that hands on who has proved the token.
@@ -41,7 +43,7 @@ func from(t *testing.T, address string, d *Door[*net.TCPConn], said string) net.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(fleet.Patience))
 	if _, err := c.Write([]byte(said)); err != nil {
 		t.Fatal(err)
 	}

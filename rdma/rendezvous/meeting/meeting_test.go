@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"malt/internal/fleet"
 	"malt/internal/say"
@@ -17,9 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) { fleet.Main(m, roles) }
-
-// patience is for what should happen at once: only a defect lasts so long.
-const patience = 2 * time.Minute
 
 // job is what n ranks have to know; rank 0 gets a socket that listens at address.
 func job(t testing.TB, n int, address string) []Config {
@@ -52,7 +48,7 @@ func start(ctx context.Context, c Config, results chan<- result) {
 // meetAll has all ranks meet, in that order, and returns what came of it by rank.
 func meetAll(t testing.TB, all []Config, order []int) []result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	for _, r := range order {
@@ -161,7 +157,7 @@ func TestMeetOverTLS(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	all := job(t, 4, "127.0.0.1:0")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	heard := make([]chan []int, 4)
 	for r := range all {
@@ -206,7 +202,7 @@ func TestProgress(t *testing.T) {
 // The ranks can come in any order, and long before rank 0.
 func TestRankZeroComesLast(t *testing.T) {
 	store := freePort(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	refused := make(chan Progress, 100)
@@ -272,7 +268,7 @@ func TestLateForAFailure(t *testing.T) {
 	t.Parallel()
 	all := job(t, 3, "127.0.0.1:0")
 	all[2].Size = 7
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	start(ctx, all[0], results)
@@ -294,7 +290,7 @@ func TestLateForAFailure(t *testing.T) {
 func TestRankTwice(t *testing.T) {
 	t.Parallel()
 	all := job(t, 3, "127.0.0.1:0")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	told := make(chan string, 1000)
 	all[0].Report = func(p Progress) { told <- p.Detail + p.Do }
@@ -326,7 +322,7 @@ func TestRankTwice(t *testing.T) {
 // Two jobs at one port: who has another token is told so, and the job goes on.
 func TestOtherToken(t *testing.T) {
 	all := job(t, 2, "127.0.0.1:0")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	told := make(chan string, 1000)

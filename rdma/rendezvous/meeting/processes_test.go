@@ -13,7 +13,7 @@ import (
 func await(t *testing.T, p *fleet.Process, prefix string) string {
 	t.Helper()
 	for {
-		line, ok := p.Line(patience)
+		line, ok := p.Line(fleet.Patience)
 		if !ok {
 			t.Fatalf("a process has ended without saying %q", prefix)
 		}

@@ -7,11 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 )
 
@@ -275,16 +276,21 @@ func TestExplanations(t *testing.T) {
 // Who waits in vain says for whom, and what it has seen.
 func TestOutOfTime(t *testing.T) {
 	store := freePort(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	_, _, err := Meet(ctx, Config{Rank: 1, Size: 2, Store: store, Token: "t"})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for rank 0 of 2") || !strings.Contains(err.Error(), "nothing listens at "+store) {
-		t.Errorf("rank 1: %v", err)
-	}
-	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	_, _, err = Meet(ctx, Config{Size: 3, Store: store, Token: "t"})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for ranks 1, 2 of 3") || !strings.Contains(err.Error(), store) {
-		t.Errorf("rank 0: %v", err)
+	for _, c := range []struct {
+		Config
+		says []string
+	}{
+		{Config{Rank: 1, Size: 2}, []string{"waited for rank 0 of 2", "nothing listens at " + store}},
+		{Config{Rank: 0, Size: 3}, []string{"waited for ranks 1, 2 of 3", store}},
+	} {
+		fleet.Growing(t, func(ctx context.Context) error {
+			c.Store, c.Token = store, "t"
+			_, _, err := Meet(ctx, c.Config)
+			missing := func(s string) bool { return !strings.Contains(err.Error(), s) }
+			if !errors.Is(err, context.DeadlineExceeded) || slices.ContainsFunc(c.says, missing) {
+				return fmt.Errorf("rank %d: %w; expected %q", c.Rank, err, c.says)
+			}
+			return nil
+		})
 	}
 }

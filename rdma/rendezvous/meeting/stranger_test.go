@@ -26,7 +26,7 @@ var someAddresses = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}
 // at once as those of a port scan do.
 func TestStrangersChangeNothing(t *testing.T) {
 	all := job(t, 3, "127.0.0.1:0")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	start(ctx, all[0], results)
@@ -76,7 +76,7 @@ func visit(t *testing.T, c Config, said []byte) (answer []byte) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(fleet.Patience))
 	if _, err := newSelf(&c).Dial(conn, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func visit(t *testing.T, c Config, said []byte) (answer []byte) {
 // bounded.
 func TestNoCard(t *testing.T) {
 	all := job(t, 2, "127.0.0.1:0")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	start(ctx, all[0], results)
@@ -152,7 +152,7 @@ func TestMalformedRank(t *testing.T) {
 			t.Parallel()
 			all := job(t, 3, "127.0.0.1:0")
 			results := make(chan result)
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 			defer cancel()
 			start(ctx, all[0], results)
 			here := (&message{Here: &card{Version: all[0].Version, Addresses: someAddresses}}).encode()
@@ -218,7 +218,7 @@ func TestImpostorAtTheStore(t *testing.T) {
 // stopped, rank 0 is absent from the first moment on, and soon it is told why.
 func TestSilenceAtTheStore(t *testing.T) {
 	const why = "accepts and sends nothing"
-	for name, patience := range map[string]time.Duration{"time is over": 100 * time.Millisecond, "time enough": patience} {
+	for name, limit := range map[string]time.Duration{"time is over": time.Second, "time enough": fleet.Patience} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -226,7 +226,7 @@ func TestSilenceAtTheStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			defer cancel()
 			var heard []string
 			c := Config{Rank: 1, Size: 2, Store: l.Addr().String(), Token: "t"}
@@ -308,7 +308,7 @@ func encrypted(t *testing.T) *tls.Config {
 func TestManInTheMiddle(t *testing.T) {
 	all := job(t, 2, "127.0.0.1:0")
 	all[0].Encrypt, all[1].Encrypt = handshake.Always, handshake.Always
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 	defer cancel()
 	results := make(chan result)
 	start(ctx, all[0], results)
@@ -361,7 +361,7 @@ func TestEncryptOnOneSide(t *testing.T) {
 		if odd == 0 {
 			all[2].Encrypt = handshake.Always
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), fleet.Patience)
 		results := make(chan result)
 		start(ctx, all[0], results)
 		start(ctx, all[2], results)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
 	"malt/rdma/auto"
 )
@@ -245,7 +246,7 @@ func (j *job) stacks() string {
 		p.signal(syscall.SIGCONT)
 		select {
 		case <-p.ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(fleet.Patience):
 			p.signal(syscall.SIGKILL)
 			<-p.ended
 		}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"malt/internal/fleet"
 )
 
 // leftovers is an error that names what a job has left on the machine. All of
@@ -106,7 +108,7 @@ func (v inventory) more(before inventory) error {
 // backTo waits, as goroutines take a moment to end, until this process holds no
 // more than before.
 func backTo(before inventory) error {
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(fleet.Patience); ; time.Sleep(time.Millisecond) {
 		v, err := takeInventory()
 		if err != nil {
 			return err
