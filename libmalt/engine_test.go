@@ -111,6 +111,7 @@ func (t *totals) Close() error {
 }
 
 func (t *totals) Late() []int                                 { return t.late }
+func (t *totals) Through(list, late []int) []int              { return append(list, late...) }
 func (t *totals) Level(clock uint64)                          { _ = t.out.Advance(clock) }
 func (t *totals) Settled([]int)                               { copy(t.shadow, t.o.Array()) }
 func (t *totals) Share() ([]byte, uint64)                     { return t.o.Array(), 0 }

@@ -226,13 +226,10 @@ func (c *call) Step() (bool, error) {
 
 func (c *call) Name() string { return c.b.Called(c.method) }
 
-// Late are the ranks whose changes are missing. Where some of them have come, and what they sent
-// waits for that of others on its way, they are those others.
+// Late are the ranks whose changes are missing, of those that have not come. Where all have, they are
+// those that are to pass on what these sent.
 func (c *call) Late() []int {
 	missing := c.b.Engine.Late()
-	if len(missing) == 1 {
-		return missing
-	}
 	c.late = c.late[:0]
 	for _, r := range missing {
 		if _, id, clock, err := c.b.Job.Marks.Doing(r); err != nil || id != c.b.ID || clock < c.least {
@@ -240,7 +237,7 @@ func (c *call) Late() []int {
 		}
 	}
 	if len(c.late) == 0 {
-		return missing
+		c.late = c.b.Engine.Through(c.late, missing)
 	}
 	return c.late
 }

@@ -291,6 +291,7 @@ func (e *Changes) Share() ([]byte, uint64) {
 }
 
 func (e *Changes) Late() []int                                 { return e.late }
+func (e *Changes) Through(list, late []int) []int              { return append(list, late...) }
 func (e *Changes) Gathered() (ranks int, age uint64)           { return e.news, e.age }
 func (e *Changes) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }
 func (e *Changes) Writers(late []int) []int                    { return late }

@@ -57,6 +57,22 @@ func (e *Engine) lost(death error) error {
 	return dead
 }
 
+// Through appends the late ranks, and those through which this one has the parts in which their
+// changes are missing.
+func (e *Engine) Through(list, late []int) []int {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	for q := range e.shards {
+		for _, r := range late {
+			if e.core.lacks(q, r) {
+				list = append(append(list, e.shards[q].via...), r)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // Moved is the bytes of the last push to a rank that keeps a part.
 func (e *Engine) Moved(rank int) int {
 	e.Mu.Lock()

@@ -178,6 +178,9 @@ func (c *Core) least(rank int) reach {
 	return least
 }
 
+// lacks tells whether part q is one that has the fewest changes of a rank.
+func (c *Core) lacks(q, rank int) bool { return c.parts[q].has[rank].Clock == c.least(rank).Clock }
+
 // Gathered says that what has come is in the array, and returns from how many other ranks there are
 // changes in every part that were not there at the last one.
 func (c *Core) Gathered() (ranks int) {

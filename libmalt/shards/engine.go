@@ -18,7 +18,7 @@ type Engine struct {
 	engine.Changes
 	core   *Core
 	shards []shard // by part
-	via    []int   // ranks from which this one has the sums, at once or through others
+	via    []int   // ranks of any part's via
 	sum    []byte  // of the part that this rank keeps: the values and all changes
 	rows   *rows   // nil: a message has all of a part
 	from   int     // the rank that has brought NaN or infinity into it, as of Brought
@@ -31,7 +31,7 @@ type shard struct {
 	lo, hi int         // its bytes
 	push   rdma.Outbox // at a worker: to the keeper
 	sum    rdma.Outbox // to those below; nil: there are none
-	above  int         // the rank from which this one has the sum; -1: it keeps it
+	via    []int       // ranks through which this one has the sum, the nearest first; none: it keeps it
 	below  []int
 	way    []byte // at a worker: what was pushed last, in the outbox, until it is in the view
 	moved  int    // at a worker: the bytes of the last push
@@ -64,7 +64,7 @@ func newEngine(o core.Object, g *graphs.Graph, bytes int, row spvec.Shape, f fil
 	passes := make([]bool, keepers)
 	for q := range keepers {
 		above := g.Above(q)
-		s := shard{lo: pieces * q / keepers * cut, hi: min(pieces*(q+1)/keepers*cut, bytes), above: above[o.Rank()]}
+		s := shard{lo: pieces * q / keepers * cut, hi: min(pieces*(q+1)/keepers*cut, bytes)}
 		if s.moved = s.bytes(); e.rows != nil {
 			s.rows.shape = spvec.Shape{Rows: s.bytes() / row.RowBytes(), Width: row.Width, Elem: row.Elem}
 		}
@@ -73,9 +73,10 @@ func newEngine(o core.Object, g *graphs.Graph, bytes int, row spvec.Shape, f fil
 				s.below = append(s.below, r)
 			}
 		}
-		for r := s.above; r >= 0; r = above[r] {
-			e.via = append(e.via, r)
+		for r := above[o.Rank()]; r >= 0; r = above[r] {
+			s.via = append(s.via, r)
 		}
+		e.via = append(e.via, s.via...)
 		passes[q] = len(s.below) > 0
 		e.shards = append(e.shards, s)
 	}
@@ -160,5 +161,5 @@ func (e *Engine) Source(q int) (name string, spec rdma.Spec, from []int) {
 	if q == e.O.Rank() {
 		return "push" + strconv.Itoa(q), e.pushSpec(q), e.others()
 	}
-	return "sum" + strconv.Itoa(q), e.sumSpec(q), []int{e.shards[q].above}
+	return "sum" + strconv.Itoa(q), e.sumSpec(q), e.shards[q].via[:1]
 }

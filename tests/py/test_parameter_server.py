@@ -71,6 +71,29 @@ def test_a_stopped_rank_in_a_tree_passes_on_later() -> None:
             assert rank.wait() == 0, rank.err.text
 
 
+SERVES = """
+v = malt.Vector(np.zeros(64), fold="sum-changes", graph="{graph}", consistency="ssp:2")
+while r != {stopped}:
+    v.array[r] += 1
+    try:
+        v.sync(timeout=0.2)
+    except malt.TimeoutError as error:
+        print(error)
+    if v.clock == 5:
+        print("the other one is in v.allreduce()")
+v.allreduce()
+"""
+
+
+@pytest.mark.parametrize(("graph", "stopped"), [("shards:1", 0), ("shards:1/1", 1)])
+def test_a_rank_without_which_no_changes_come_is_named(graph: str, stopped: int) -> None:
+    """The keeper, or one that passes the sum on: nobody else can tell rank 2 what the others have changed."""
+    with jobs.Job(3, SERVES.format(graph=graph, stopped=stopped)) as job:
+        job.ranks[2].out.wait_for("the other one")
+        job.ranks[stopped].signal(signal.SIGSTOP)
+        job.ranks[2].out.wait_for(f"Resume the process of rank {stopped}")
+
+
 @pytest.mark.parametrize(
     ("graph", "killed", "says"),
     [("shards:1", 0, "a part of the vector is lost with it"), ("shards:1/1", 1, "it passed on a part of the vector")],

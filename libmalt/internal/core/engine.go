@@ -49,6 +49,9 @@ type Engine interface {
 	Gather(clock, slack uint64) Stepper
 	Gathered() (ranks int, age uint64)
 
+	// Through appends to list the ranks by which changes of late ones come.
+	Through(list, late []int) []int
+
 	// Level says that a collective call has lifted the clock of this rank; Settled, that all
 	// have the same values now, with summed the sum of what those ranks Share, since the
 	// same call: nothing that was sent before counts any more.
