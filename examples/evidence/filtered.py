@@ -5,6 +5,7 @@ PYTHONPATH=examples malt run -n 5 examples/evidence/filtered.py trained '{"filte
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,10 @@ def listen(v: malt.Vector[np.float32]) -> None:
 
 
 def train(data: Texts, held: str, consistency: str, passes: int) -> dict[str, Any]:
-    """Train with this filter, "" for none; return the loss at rank 0, and the bytes that went up and down."""
+    """Train with this filter, "" for none.
+
+    Returns the loss at rank 0, the bytes that went up and down, and the processor seconds of a worker's loop.
+    """
     workers, size = malt.size() - 1, int(data.word.max()) + 1
     options: dict[str, Any] = {"fold": "replace", "sparse": "model", "filter": held or None, "consistency": consistency}
 
@@ -68,6 +72,7 @@ def train(data: Texts, held: str, consistency: str, passes: int) -> dict[str, An
     down = vector(*((0, worker) for worker in range(1, workers + 1)))
     mine = np.random.default_rng(malt.rank()).permutation(np.arange(malt.rank() - 1, len(data.labels), workers))
     batches = len(data.labels) // workers // BATCH
+    used = time.thread_time()
     for step in range(passes * batches):
         if malt.rank() == 0:
             for up in ups:
@@ -81,12 +86,13 @@ def train(data: Texts, held: str, consistency: str, passes: int) -> dict[str, An
             up.array -= push.astype(np.float32)
             up.sync()
             listen(down)
+    used = malt.allreduce(time.thread_time() - used if malt.rank() else 0.0, "sum") / workers
     loss = malt.broadcast(np.array([data.loss(down.array.astype(np.float64))]), 0)[0]
     sent = [sum(up.stats().sent_bytes for up in ups), down.stats().sent_bytes]
     moved = malt.allreduce(np.array(sent, np.float64), "sum")
     for v in (*ups, down):
         v.close()
-    return {"filter": held, "loss": float(loss), "up": moved[0], "down": moved[1]}
+    return {"filter": held, "loss": float(loss), "up": moved[0], "down": moved[1], "used": used}
 
 
 def trained(filters: list[str], consistency: str = "ssp:0", passes: int = 10) -> list[dict[str, Any]]:

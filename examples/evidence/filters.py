@@ -1,4 +1,4 @@
-"""What Parameter Flow says of its filters: P3, P4, P5, P14, P15, P16."""
+"""What Parameter Flow says of its filters: P3, P4, P5, P9, P14, P15, P16."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import os
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,15 @@ def has_texts() -> bool:
     return (Path(os.environ.get("MALT_DATA", ".")) / "rcv1-ccat").exists()
 
 
+def learns() -> str:
+    """Say what is learnt."""
+    return f"logistic regression on {'rcv1-ccat' if has_texts() else 'texts that are made up'}"
+
+
 def how(consistency: str) -> str:
     """Say what ran."""
-    data = "rcv1-ccat" if has_texts() else "texts that are made up"
     return (
-        f"counted: logistic regression on {data}, 10 passes, {WORKERS} workers push to rank 0, which publishes the "
+        f"counted: {learns()}, 10 passes, {WORKERS} workers push to rank 0, which publishes the "
         f"sum, {consistency}; the same loss is up to 0.1 % above that without a filter, distances by a grid"
     )
 
@@ -78,7 +83,8 @@ def p3() -> Shown:
         f"{found['filter']} holds back {up:.1%} of the values that workers push, and {down:.1%} of the values "
         "that they get; a larger distance holds back more"
     )
-    return Shown("60 to 80 % up, 40 to 60 % down", ours, how("ssp:0"), of_one(up >= 0.6 and down >= 0.4))
+    paper = "60 to 80 % with the upper distance, 40 to 60 % with the lower"
+    return Shown(paper, ours, how("ssp:0"), of_one(min(up, down) >= 0.6))
 
 
 def p4() -> Shown:
@@ -92,8 +98,11 @@ def p4() -> Shown:
         f"loss {none['loss']:.4f} without a filter; {said(found, none)}; {said(top, none)}; "
         f"dvf-l2:0.1 sends {fewer:.2f} times the bytes of dvf:0.1, loss {l2['loss']:.4f}"
     )
-    paper = "up 80, 90, 80 %, down 50, 82, 45 % of logistic regression, matrix factorisation and AlexNet"
-    return Shown(paper, ours, how("ssp:0"), of_one(up >= 0.8 and down >= 0.5))
+    paper = (
+        "80, 90, 80 % with the upper distance, 50, 82, 45 % with the lower, of logistic regression, "
+        "matrix factorisation and AlexNet"
+    )
+    return Shown(paper, ours, how("ssp:0"), of_one(min(up, down) >= 0.8))
 
 
 def p5() -> Shown:
@@ -103,10 +112,22 @@ def p5() -> Shown:
         none, _ = trained(consistency)
         found = best("dvf", consistency)
         up, down = less(found, none)
-        holds = holds and up >= 0.7 and down >= 0.46
+        holds = holds and min(up, down) >= 0.7
         runs.append(f"{consistency}: {said(found, none)}, {none['loss']:.4f} without")
-    paper = "up 70, 80, 78 %, down 46, 61, 52 %"
+    paper = "70, 80, 78 % with the upper distance, 46, 61, 52 % with the lower"
     return Shown(paper, "; ".join(runs), how("ssp"), of_one(holds))
+
+
+def p9() -> Shown:
+    """Compare the processor time of workers that wait for nobody."""
+    turns, names = 5, ("dvf:0.3", "top:1%")
+    found = job(2, "filtered.py", "trained", filters=["", *names] * (turns + 1), consistency="async", passes=1)[3:]
+    used = {name: statistics.median(f["used"] for f in found if f["filter"] == name) for name in ("", *names)}
+    ours = ", ".join(f"{name} {used[name] / used['']:.2f} times" for name in names)
+    how = f"real: processor time of the loop of a worker beside a server, {learns()}, async, a pass; medians of 5 turns"
+    paper = "1.68, 1.42, 1.75 times with the upper distance, 1.22, 1.35, 1.28 with the lower, and a compressor"
+    holds = used["dvf:0.3"] <= 1.42 * used[""]
+    return Shown(paper, f"{ours} the time without a filter", how, of_one(holds))
 
 
 def p14() -> Shown:
@@ -150,4 +171,4 @@ def p16() -> Shown:
     return Shown(paper, ours, "computed", "does not hold" if agree == draws else "holds")
 
 
-PROGRAMS: dict[str, Program] = {"P3": p3, "P4": p4, "P5": p5, "P14": p14, "P15": p15, "P16": p16}
+PROGRAMS: dict[str, Program] = {"P3": p3, "P4": p4, "P5": p5, "P9": p9, "P14": p14, "P15": p15, "P16": p16}

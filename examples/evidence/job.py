@@ -21,7 +21,16 @@ BIN = Path(sys.executable).parent
 
 
 def job(
-    ranks: int, script: str, work: str, /, *, rate: str = "", mpi: bool = False, on_death: str = "stop", **given: object
+    ranks: int,
+    script: str,
+    work: str,
+    /,
+    *,
+    rate: str = "",
+    hosts: int = 0,
+    mpi: bool = False,
+    on_death: str = "stop",
+    **given: object,
 ) -> Any:
     """Have ranks do the work of a script, and return what rank 0 has found.
 
@@ -33,7 +42,9 @@ def job(
     work : str
         The name of one of its functions.
     rate : str
-        Of the network, on which each rank has a host; by default all are processes of this machine.
+        Of the network; by default all ranks are processes of this machine.
+    hosts : int
+        On that network, with as many ranks each; by default each rank has one.
     mpi : bool
         Start them by Open MPI, if it is installed beside this Python, so that they can use that, too.
     on_death : str
@@ -41,9 +52,10 @@ def job(
     **given
         Arguments of the function.
     """
+    hosts = hosts or ranks
     start = [sys.executable, "-m", "malt", "run", "-n", str(ranks), "--on-death", on_death]
     if rate:
-        start[3:] = ["sim", "--hosts", str(ranks), "--rate", rate]
+        start[3:] = ["sim", "--hosts", str(hosts), "-n", str(ranks // hosts), "--rate", rate]
     if mpi and has_mpi():
         start = [str(BIN / "mpirun"), "--oversubscribe", "--bind-to", "none", "-n", str(ranks), sys.executable]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
