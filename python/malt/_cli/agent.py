@@ -28,7 +28,7 @@ from malt._cli.supervise import not_started
 from malt._cli.terminal import Terminal
 from malt._guide import below
 from malt._ranks import addresses, parent
-from malt._ranks.launch import DEAD, FAIL, FINISH, GRACE, Job, meeting, numbered, program_environment
+from malt._ranks.launch import DEAD, GRACE, Job, meeting, numbered, program_environment
 from malt._ranks.machine import bound, crowding
 from malt._ranks.rank import Outcome
 from malt._ranks.room import shortage
@@ -198,7 +198,6 @@ class _RemoteRank(Outcome):
     def __init__(self, number: int, host: str) -> None:
         super().__init__(number)
         self.host = host
-        self.lost = False
 
     def fate(self) -> str:
         if self.lost:
@@ -320,34 +319,16 @@ class Hosts(Programs):
         rank.made = news["made"]
         rank.least, rank.expelled, rank.later = news["least"], news["expelled"], later
         if rank.died is None and news["died"] is not None:
-            self._ended_early(rank, news["died"] + later, news["lived"])
+            self.do_without(rank, news["died"] + later, news["lived"])
         if rank.words is None and news["words"] is not None:
             rank.words = news["words"]
             self._failures.heard(rank)
         if news["failed"]:
-            self._failed(rank)
+            self.failed(rank)
         for lost in self.outcomes:  # with its host, perhaps before this rank could say that the job goes on
             if lost.lost and lost.failed is not None:
-                self._ended_early(lost, lost.failed, lost.failed - self._begun)
+                self.do_without(lost, lost.failed)
         self._dismiss()
-
-    def _ended_early(self, rank: _RemoteRank, died: float, lived: float) -> None:
-        """Do without a rank, or stop the others, too."""
-        if not self._can_be_spared(rank):
-            self._failed(rank)
-            return
-        if rank.failed is not None:
-            rank.failed = self._stop_at = None
-        rank.died, rank.lived = died, lived
-        self.mourn(rank, [other for other in self.outcomes if other.status is None])
-
-    def _failed(self, rank: _RemoteRank) -> None:
-        """Note that a rank has failed; the first failure stops the job."""
-        rank.failed = rank.failed or time.monotonic()
-        if self.stopped is None:
-            left = [other for other in self.outcomes if other.status is None]
-            unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
-            self._stop_soon(FINISH if unheard else FAIL)
 
     def wrote(self, rank: int, stream: int, data: bytes) -> None:
         """Show what a rank wrote, or take its events."""
@@ -377,8 +358,8 @@ class Hosts(Programs):
             if rank.status is None and self.stopped is not None:
                 rank.status = -signal.SIGKILL
             elif rank.status is None:
-                rank.status, rank.lost, now = 255, True, time.monotonic()
-                self._ended_early(rank, now, now - self._begun)
+                rank.status, rank.lost = 255, True
+                self.do_without(rank, time.monotonic())
         self._dismiss()
 
     # ------------------------------------------------------------------ what a launcher does

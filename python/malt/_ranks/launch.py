@@ -438,31 +438,44 @@ class Job:
         for rank in self.ranks:
             rank.look()
         for rank in list(self.ranks):
-            if not rank.status or rank.died is not None:
-                continue
-            if self._can_be_spared(rank):
-                self._lose(rank)
+            if rank.status and rank.died is None and self.do_without(rank, now):
                 self._signal(rank, signal.SIGTERM)  # its children, which nobody needs any more
-                others = [other for other in self.ranks if other.status is None and not other.waits]
-                self.mourn(rank, others)
-                if others:
+                if self._takers():
                     self.replace(rank)
-                continue
-            if rank.failed is None:
-                rank.failed = now
-            if self.stopped is None:
-                self._stop_soon()
 
     def lose(self, ranks: Iterable[Rank]) -> None:
         """Count it as no failure that ranks are about to be killed with their host; what has ended before counts."""
         self.judge()
+        now = time.monotonic()
         for rank in ranks:
             if rank.status is None:
-                self._lose(rank)
+                rank.died, rank.lived = now, now - self._begun
 
-    def _lose(self, rank: Rank) -> None:
-        rank.died = time.monotonic()
-        rank.lived = rank.died - self._begun
+    def do_without(self, rank: Outcome, ended: float, lived: float | None = None) -> bool:
+        """Have the others go on without a rank that has ended, or note that it has failed.
+
+        One that has failed may be spared later, when another rank has said that the job goes on.
+        """
+        if not self._can_be_spared(rank):
+            self.failed(rank)
+            return False
+        if rank.failed is not None:
+            rank.failed = self._stop_at = None
+        rank.died, rank.lived = ended, ended - self._begun if lived is None else lived
+        self.mourn(rank, self._takers())
+        return True
+
+    def failed(self, rank: Outcome) -> None:
+        """Note that a rank has failed; the first failure stops the job."""
+        rank.failed = rank.failed or time.monotonic()
+        if self.stopped is None:
+            left = [other for other in self.outcomes if other.status is None]
+            unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
+            self._stop_soon(FINISH if unheard else FAIL)
+
+    def _takers(self) -> list[Outcome]:
+        """Return the ranks that go on."""
+        return [other for other in self.outcomes if other.status is None and not other.waits]
 
     def _can_be_spared(self, rank: Outcome) -> bool:
         """Tell whether the others go on without a rank that has ended: one has said so, and none otherwise."""

@@ -30,6 +30,9 @@ class Outcome:
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
+        self.lost = False
+        """How it ended is not known: something else has reaped it, and its pid is not ours any more, or the connection
+        to its host has ended."""
         self.start = 0
         """The number of the start after a death, from 1; 0: it was there from the beginning."""
         self.least: int | None = None
@@ -129,8 +132,6 @@ class Rank(Outcome):
         super().__init__(number)
         self.process = process
         self.pid = process.pid
-        self.lost = False
-        """Something else in this process has reaped it: pid is not ours any more."""
         self.outputs: list[Pipe] = []
         """Its standard output and standard error."""
         self._begun = b""  # a report of which the end has not come yet
