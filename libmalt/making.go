@@ -168,6 +168,7 @@ func (s *Object) Configure(ctx context.Context, options string) error {
 		return s.Job.Run(ctx, what, func() (core.Stepper, error) {
 			m := &making{w: s.w, way: s.way}
 			m.start(what, mode, nil)
+			m.part.Within(&s.Member)
 			m.done = func() {
 				s.way.Use(m.part.View())
 				s.mode.Store(&mode)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"malt/libmalt"
 	"malt/libmalt/reduce"
@@ -158,4 +159,36 @@ func TestSettlersOnGoroutines(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// TestSettlingWaitsForAnotherCallInside: a rank does not say where it is with a vector while a call of
+// another goroutine works on it, be it a collective call that is over or has yet to begin.
+func TestSettlingWaitsForAnotherCallInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		there := make(chan error)
+		settlers(t, 3, func(ctx context.Context, w *libmalt.World) error {
+			v, err := vector(ctx, w, 100, "")
+			switch {
+			case err != nil:
+				return err
+			case w.Rank() == 1:
+				return w.Barrier(ctx)
+			case w.Rank() == 2:
+				<-there
+				return errKilled
+			}
+			leave, over := make(chan error), make(chan error, 1)
+			go v.Alone(func() error { there <- nil; return <-leave })
+			go func() { over <- w.Barrier(ctx) }()
+			defer close(leave)
+			synctest.Wait()
+			select {
+			case err := <-over:
+				return fmt.Errorf("the barrier is over, with %v, while a call is inside the vector", err)
+			default:
+			}
+			leave <- nil
+			return <-over
+		})
+	})
 }

@@ -66,23 +66,24 @@ type Collective struct {
 	Job  *Job
 	Data []byte // what this rank sends
 
-	n     uint64
-	view  rdma.View // of this attempt: see attempt.go
-	among []int     // whose data a route has folded, instead of the view's
-	part  uint16
-	last  bool    // no part follows
-	op    string  // what must be the same on all ranks
-	about *Member // whose values it replaces, if any
-	sink  Sink
-	begun bool // the others may be waiting for this rank
-	ready bool // so is sink
-	sent  int  // bytes of data; -1 before the header
-	from  []arrival
-	late  []int           // ranks that the last step could not go on without
-	fault int             // the rank that made it fail: this one, until another was seen to
-	died  *rdma.PeerError // that rank's death, if it is dead
-	own   []news          // on its card
-	told  []heard         // what its end has levelled, where survivors settle
+	n      uint64
+	view   rdma.View // of this attempt: see attempt.go
+	among  []int     // whose data a route has folded, instead of the view's
+	part   uint16
+	last   bool    // no part follows
+	op     string  // what must be the same on all ranks
+	about  *Member // whose values it replaces, if any
+	inside *Member // whose gate the caller has locked: about, or see Within
+	sink   Sink
+	begun  bool // the others may be waiting for this rank
+	ready  bool // so is sink
+	sent   int  // bytes of data; -1 before the header
+	from   []arrival
+	late   []int           // ranks that the last step could not go on without
+	fault  int             // the rank that made it fail: this one, until another was seen to
+	died   *rdma.PeerError // that rank's death, if it is dead
+	own    []news          // on its card
+	told   []heard         // what its end has levelled, where survivors settle
 }
 
 // arrival is how far one rank's data has come.
@@ -106,11 +107,14 @@ func (c *Collective) Again(j *Job, op string, about *Member, data []byte, s Sink
 func (c *Collective) begin(j *Job, v rdma.View, op string, about *Member, data []byte, s Sink) *Collective {
 	clear(c.from)
 	*c = Collective{
-		Job: j, Data: data, n: j.calls.Load() + 1, view: v, last: true, op: Brief(op), about: about, sink: s, sent: -1,
+		Job: j, Data: data, n: j.calls.Load() + 1, view: v, last: true, op: Brief(op), about: about, inside: about, sink: s, sent: -1,
 		from: c.from, late: c.late[:0], fault: j.Rank, own: c.own[:0],
 	}
 	return c
 }
+
+// Within says that the caller has locked the gate of m.
+func (c *Collective) Within(m *Member) { c.inside = m }
 
 // InParts says that another part follows this one.
 func (c *Collective) InParts() { c.last = false }
@@ -118,7 +122,7 @@ func (c *Collective) InParts() { c.last = false }
 // Next is the part that follows, in the same view.
 func (c *Collective) Next(data []byte, s Sink, last bool) *Collective {
 	n := (&Collective{from: make([]arrival, c.Job.Size)}).begin(c.Job, c.view, c.op, nil, data, s)
-	n.begun, n.part, n.last = true, c.part+1, last
+	n.begun, n.part, n.last, n.inside = true, c.part+1, last, c.inside
 	return n
 }
 

@@ -34,7 +34,6 @@ type Member struct {
 	touched bool                  // in Job.touched
 	gone    atomic.Bool           // no longer in Job.objects
 	level   atomic.Pointer[Level] // to be carried out, put there by a collective
-	alone   atomic.Bool           // a call of the job works on it: see Alone
 
 	troubled troubled
 
@@ -109,7 +108,7 @@ func (m *Member) Free() {
 	m.Job.Freed()
 }
 
-// Alone keeps other calls off m while a call of the job works on it.
+// Alone keeps other calls off m while a call of the job works on it, which is about m or Within it.
 func (m *Member) Alone(work func() error) error {
 	if err := m.Gate.Enter(m); err != nil {
 		return err
@@ -119,8 +118,6 @@ func (m *Member) Alone(work func() error) error {
 		return m.wasClosed()
 	}
 	defer m.Body.CatchUp()
-	m.alone.Store(true)
-	defer m.alone.Store(false)
 	return work()
 }
 

@@ -106,9 +106,10 @@ func (s *settling) look(m *Member, body Lockstep) bool {
 }
 
 // inside tells whether the gate of m is locked by the gather that takes this step, by the
-// collective call under way, or by Close.
+// collective call under way, or by Close. Another goroutine may be in the gate before or after
+// its own call, and change what this rank is asked for.
 func (s *settling) inside(m *Member) bool {
-	return m == s.self || s.leaves || m.alone.Load() && s.call != nil
+	return m == s.self || s.leaves || s.call != nil && s.call.inside == m
 }
 
 // claim is what one member has told of an object.
