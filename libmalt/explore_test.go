@@ -55,6 +55,8 @@ const (
 	split       = "split="       // 1: data of collective calls is sent behind its header
 	apart       = "apart="       // the host of each rank, a digit, if there are several: see explore_settle_test.go
 	dies        = "dies="        // 1 + the rank that may die; 0: all may
+	opens       = "opens="       // 1 + the rank, a digit for each that goes as far as it can before the play begins, in this order
+	died        = "died="        // 1 + the rank of these that dies there
 	cut         = "cut="         // 1 + the rank that is left out alive
 	recorded    = "recorded="    // what is to be folded: see explore_replay_test.go
 )
@@ -72,7 +74,7 @@ func (p *play) own(key string) (value int) {
 // ofObject are the options that are not the play's own.
 func (p *play) ofObject() string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
-		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, cut, recorded}, func(own string) bool { return strings.HasPrefix(option, own) })
+		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, opens, died, cut, recorded}, func(own string) bool { return strings.HasPrefix(option, own) })
 	}), " ")
 }
 
@@ -228,7 +230,7 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 		}
 	}
 	if p.kills > 0 {
-		job.Kernel()
+		p.open(x, all, job.Kernel())
 	}
 	if rank := p.own(cut) - 1; rank >= 0 {
 		job.Cut(rank)

@@ -15,8 +15,8 @@ type Options struct {
 	Buffered bool
 
 	// Preemptions bounds how often a thread that could go on has to stop for another,
-	// over one execution; 0: no bound. It is for cases of which all interleavings are
-	// too many, and then says nothing of the others.
+	// over one execution; 0: no bound; less: it never stops, but for a wait or a death. It
+	// is for cases of which all interleavings are too many, and then says nothing of the others.
 	Preemptions int
 }
 

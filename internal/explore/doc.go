@@ -36,7 +36,9 @@
 //
 // If there are too many interleavings, Options.Preemptions limits how often a thread
 // that could go on has to stop for another; waits and deaths do not count. Most
-// faults need one or two preemptions.
+// faults need one or two preemptions. A case that is to look at the end of a protocol
+// may begin there: Exec.Open has threads go as far as they can, one after the other, and
+// one may be dead by then.
 //
 // # Rules without memory
 //
@@ -88,4 +90,9 @@
 // preemption, and in make explore with a death and with two or three preemptions
 // (preemptions= in libmalt/explore_across_test.go). The ranks of one host in an
 // exchange, and two hosts of one rank each, run through every interleaving.
+//
+// The cases of survivors that settle have one preemption at most. Those with a second death
+// have none, and begin late: of four ranks one is dead, and another has completed the sync or
+// the call with its data, which it forwards to the two that are left, and dies at any step of
+// that (opens= in libmalt/explore_settle_test.go).
 package explore

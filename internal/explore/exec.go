@@ -21,6 +21,7 @@ type Exec struct {
 	running *Thread // nil between turns
 	looking *Thread // whose condition is looked at
 	kills   int
+	opening []*Thread // what is left of it: see Open
 
 	memory uint64 // hash of it, as of the last key
 
@@ -82,6 +83,9 @@ func (x *Exec) Go(name string, body func(*Thread)) *Thread {
 // Immune keeps t from being killed.
 func (t *Thread) Immune() *Thread { t.immune = true; return t }
 
+// Doomed has t die in the opening of the case.
+func (t *Thread) Doomed() { t.doomed = true }
+
 // Endless says that the case is over without t: t need not come to its end.
 func (t *Thread) Endless() *Thread { t.daemon = true; return t }
 
@@ -101,6 +105,10 @@ func (t *Thread) seen(v bool) bool {
 	}
 	return v
 }
+
+// Open has the case begin with a schedule: each of these threads goes as far as it can, in this order.
+// A Doomed one is killed there, which counts as one of Options.Kills.
+func (x *Exec) Open(order ...*Thread) { x.opening = order }
 
 // Always has f judge each state, also those in which a thread is in the middle of
 // something. f reads shared memory only.
@@ -158,8 +166,16 @@ func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 			return list, false
 		}
 	}
+	for _, t := range x.opening {
+		switch {
+		case x.able(t):
+			return append(list, turn{thread: uint8(t.id)}), false
+		case t.doomed && t.status != dead:
+			return append(list, turn{thread: uint8(t.id), what: dies}), false
+		}
+	}
 	for _, t := range x.threads {
-		if t.status == ready && !t.mustDrain() && (t.op.op != await || x.holds(t)) {
+		if x.able(t) {
 			list = append(list, turn{thread: uint8(t.id)})
 		}
 		if len(t.stores) > 0 {
@@ -167,7 +183,7 @@ func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 		}
 	}
 	stuck = len(list) == 0
-	if x.opts.Preemptions > 0 {
+	if x.opts.Preemptions != 0 {
 		list = x.bounded(list)
 	}
 	if x.kills < x.opts.Kills {
@@ -180,13 +196,18 @@ func (x *Exec) turns(list []turn) (all []turn, stuck bool) {
 	return list, stuck
 }
 
+// able tells whether t can go on.
+func (x *Exec) able(t *Thread) bool {
+	return t.status == ready && !t.mustDrain() && (t.op.op != await || x.holds(t))
+}
+
 // bounded leaves out of a list what would stop a thread once too often.
 func (x *Exec) bounded(list []turn) []turn {
 	stops := func(c turn) bool { return c.what == goesOn && int(c.thread) != x.last }
 	if !slices.ContainsFunc(list, func(c turn) bool { return c.what == goesOn && int(c.thread) == x.last }) {
 		return list
 	}
-	if x.preempted == x.opts.Preemptions {
+	if x.preempted == max(x.opts.Preemptions, 0) {
 		return slices.DeleteFunc(list, stops)
 	}
 	for i := range list {
@@ -197,6 +218,9 @@ func (x *Exec) bounded(list []turn) []turn {
 
 // moved notes who has the turn c. To choose is none.
 func (x *Exec) moved(c turn) {
+	for len(x.opening) > 0 && x.opening[0].id != int(c.thread) {
+		x.opening = x.opening[1:]
+	}
 	if c.what == goesOn && x.threads[c.thread].op.op != choose {
 		x.last = int(c.thread)
 	}
@@ -264,7 +288,7 @@ func (x *Exec) kill(t *Thread) {
 func (x *Exec) peek(c turn) (key uint64) {
 	t := x.threads[c.thread]
 	past, kills, stores := t.past, x.kills, t.stores
-	last, preempted := x.last, x.preempted
+	last, preempted, opening := x.last, x.preempted, x.opening
 	var statuses [maxThreads]status
 	for i, u := range x.threads {
 		statuses[i] = u.status
@@ -297,7 +321,7 @@ func (x *Exec) peek(c turn) (key uint64) {
 	key = mix(x.keyWith(memory), 1)
 
 	t.past, x.kills, t.stores = past, kills, stores
-	x.last, x.preempted = last, preempted
+	x.last, x.preempted, x.opening = last, preempted, opening
 	for i, u := range x.threads {
 		u.status = statuses[i]
 	}
@@ -325,8 +349,11 @@ func (x *Exec) part(off int) uint64 {
 
 // keyWith is the key, of shared memory with that hash.
 func (x *Exec) keyWith(h uint64) uint64 {
-	if x.opts.Preemptions > 0 {
+	if x.opts.Preemptions != 0 {
 		h = mix(h, uint64(x.preempted*(maxThreads+1)+x.last))
+	}
+	if len(x.opening) > 0 {
+		h = mix(h, uint64(len(x.opening)))
 	}
 	for _, t := range x.threads {
 		h = mix(h, t.past+uint64(t.status))
@@ -383,7 +410,7 @@ func (x *Exec) release() {
 func (x *Exec) begin() {
 	clear(x.arena[:x.used])
 	clear(x.names)
-	x.used, x.threads, x.always, x.final, x.kills, x.failure = 0, x.threads[:0], nil, nil, 0, ""
+	x.used, x.threads, x.always, x.final, x.opening, x.kills, x.failure = 0, x.threads[:0], nil, nil, nil, 0, ""
 	x.last, x.preempted = -1, 0
 	x.setup(x)
 	for i, t := range x.threads {

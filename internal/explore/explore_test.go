@@ -338,6 +338,16 @@ func TestPreemptions(t *testing.T) {
 	right(t, Options{Preemptions: 1}, seen)
 	wrong(t, Options{Preemptions: 2}, "both are seen", seen)
 	wrong(t, Options{}, "both are seen", seen)
+	right(t, Options{Preemptions: -1}, func(x *Exec) {
+		m := x.Memory(8)
+		for range 2 {
+			x.Go("counter", func(t *Thread) {
+				if at := at0(m, 0).load(); at+1 != at0(m, 0).add(1) {
+					t.Fail("it was stopped")
+				}
+			})
+		}
+	})
 	// Who waits, or has come to its end, is not stopped by who goes on.
 	wrong(t, Options{Preemptions: 1}, "everybody has been here", func(x *Exec) {
 		m := x.Memory(8)
@@ -350,6 +360,31 @@ func TestPreemptions(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A case may begin with a schedule, and with a death at its end.
+func TestOpen(t *testing.T) {
+	begins := func(opens bool) func(x *Exec) {
+		return func(x *Exec) {
+			m := x.Memory(8)
+			var doomed *Thread
+			x.Go("late", func(t *Thread) {
+				if at0(m, 0).load() != 2 || !doomed.Dead() {
+					t.Fail("it has come before the others")
+				}
+			}).Immune()
+			then := x.Go("then", func(*Thread) { at0(m, 0).add(1) }).Immune()
+			doomed = x.Go("doomed", func(t *Thread) {
+				at0(m, 0).store(1)
+				t.Await(func() bool { return at0(m, 0).load() == 3 })
+			})
+			if doomed.Doomed(); opens {
+				x.Open(doomed, then)
+			}
+		}
+	}
+	right(t, Options{Kills: 1}, begins(true))
+	wrong(t, Options{Kills: 1}, "it has come before the others", begins(false))
 }
 
 func TestLimit(t *testing.T) {

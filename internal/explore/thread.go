@@ -14,6 +14,7 @@ type Thread struct {
 	name   string
 	body   func(*Thread)
 	immune bool // is not killed
+	doomed bool // see Exec.Open
 	daemon bool // need not come to its end
 
 	worker *worker

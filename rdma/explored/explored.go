@@ -98,12 +98,12 @@ func (j *Job) Go(rank int, body func(*explore.Thread, *Transport)) *explore.Thre
 
 // Kernel adds the thread that publishes each death, at any time after it. It
 // comes after the ranks.
-func (j *Job) Kernel() {
+func (j *Job) Kernel() *explore.Thread {
 	var threads []*explore.Thread
 	for _, tr := range j.ranks {
 		threads = append(threads, tr.thread)
 	}
-	j.x.Go("kernel", func(t *explore.Thread) {
+	return j.x.Go("kernel", func(t *explore.Thread) {
 		var known []int
 		for {
 			t.At("watch", known)
