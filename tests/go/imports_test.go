@@ -50,8 +50,8 @@ rdma/fabric            rdma/internal/mem
 rdma/ofi               rdma/internal/mem rdma/fabric
 rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote rdma/wire rdma/fabric rdma/ofi
 rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box internal/explore
-rdma/rdmatest          rdma
-rdma/fabrictest        rdma/internal/mem rdma/fabric
+rdma/rdmatest          rdma internal/fleet
+rdma/fabrictest        rdma/internal/mem rdma/fabric internal/fleet
 rdma/wiretest          rdma/internal/mem rdma/internal/handshake rdma/wire
 rdma/rdmamock          rdma github.com/golang/mock
 
@@ -59,7 +59,7 @@ libmalt                graphs internal/say rdma rdma/auto libmalt/boxes libmalt/
 libmalt/boxes          graphs internal/say rdma libmalt/codec libmalt/filter libmalt/internal/core libmalt/reduce libmalt/rule libmalt/spvec
 libmalt/internal/core  internal/say rdma libmalt/progress libmalt/reduce libmalt/rule
 libmalt/engine         internal/say rdma libmalt/boxes libmalt/codec libmalt/internal/core libmalt/reduce
-libmalt/routetest      libmalt rdma
+libmalt/routetest      libmalt rdma internal/fleet
 libmalt/progress       rdma
 libmalt/codec          internal/say rdma libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/filter         internal/say libmalt/spvec
