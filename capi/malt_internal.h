@@ -77,11 +77,6 @@ void maltc_troubled(const struct malt_trouble *trouble);
 /* Sleeps, whatever comes. */
 void maltc_nap(int64_t ns);
 
-/* Memory in which other processes see this one, and its descriptor; the clock of that. */
-void *maltc_trace(size_t bytes, int *fd);
-void maltc_trace_end(void *p, size_t bytes, int fd);
-int64_t maltc_monotonic(void);
-
 /* Whether the process is in the handler of malt_finalize_at_exit: waits end. */
 int maltc_ending(void);
 

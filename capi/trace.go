@@ -13,15 +13,17 @@ import (
 	"os"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
 	"malt/libmalt"
 	"malt/rdma/auto"
 )
 
-// seen is what other processes see of this one; of no bytes: nothing. life guards it.
+// seen is memory in which other processes of this user see what this one does; empty: nothing. `malt top`
+// finds its descriptor in /proc. So it is in no file system, it goes with the process, and the
+// kernel refuses other users. life guards it.
 var seen struct {
-	memory unsafe.Pointer
-	bytes  C.size_t
-	fd     C.int
+	memory []byte
+	fd     int
 }
 
 // nowBytes is where the events begin.
@@ -30,23 +32,47 @@ const nowBytes = 4096
 // show makes this process seen as a rank that is about to join; life is locked. Where the
 // system gives no memory it is not, and joins all the same.
 func show(c *libmalt.Config) {
-	bytes := C.size_t(nowBytes + c.Events*int(unsafe.Sizeof(libmalt.Event{})))
-	p := C.maltc_trace(bytes, &seen.fd)
-	if p == nil {
+	bytes := nowBytes + c.Events*int(unsafe.Sizeof(libmalt.Event{}))
+	fd, memory, err := private(bytes)
+	if err != nil {
 		return
 	}
-	seen.memory, seen.bytes = p, bytes
-	listed(0, int32(seen.fd)+1)
+	seen.memory, seen.fd = memory, fd
+	listed(0, int32(fd)+1)
+	p := unsafe.Pointer(&memory[0])
 	now, events := (*libmalt.Now)(p), []libmalt.Event(nil)
 	if c.Events > 0 {
 		events = unsafe.Slice((*libmalt.Event)(unsafe.Add(p, nowBytes)), c.Events)
 	}
-	c.Trace = libmalt.NewTrace(now, events, func() uint64 { return uint64(C.maltc_monotonic()) })
+	c.Trace = libmalt.NewTrace(now, events, monotonic)
 	now.Job.Store(jobNumber(c))
 	now.Rank.Store(uint64(c.Rank))
 	now.Size.Store(uint64(c.Size))
 	now.Pid.Store(uint64(os.Getpid()))
 	now.Magic.Store(libmalt.NowMagic)
+}
+
+// private is so many bytes of zeroes, and their descriptor. A forked child does not have them: it is not the rank.
+func private(bytes int) (fd int, p []byte, err error) {
+	if fd, err = unix.MemfdCreate("malt-rank", unix.MFD_CLOEXEC); err != nil {
+		return 0, nil, err
+	}
+	if err = unix.Ftruncate(fd, int64(bytes)); err == nil {
+		p, err = unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	}
+	if err == nil {
+		err = unix.Madvise(p, unix.MADV_DONTFORK)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+	}
+	return fd, p, err
+}
+
+func monotonic() uint64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	return uint64(t.Nano())
 }
 
 // jobNumber is the same on the ranks of a job, and of another job, here or on another machine, another one;
@@ -64,12 +90,14 @@ func jobNumber(c *libmalt.Config) uint64 {
 	return uint64(number.Sum32())
 }
 
-// hide ends that. Nobody may still look, but calls may be under way that write.
+// hide ends that. Nobody may still look, but calls may be under way that write: there, for nobody.
 func hide() {
-	if seen.bytes > 0 {
+	if len(seen.memory) > 0 {
 		listed(int32(seen.fd)+1, 0)
-		C.maltc_trace_end(seen.memory, seen.bytes, seen.fd)
-		seen.bytes = 0
+		const flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
+		_, _ = unix.MmapPtr(-1, 0, unsafe.Pointer(&seen.memory[0]), uintptr(len(seen.memory)), unix.PROT_READ|unix.PROT_WRITE, flags)
+		_ = unix.Close(seen.fd)
+		seen.memory = nil
 	}
 }
 

@@ -75,7 +75,7 @@ libmalt/rule           internal/say rdma
 
 tests/bench/ranks/pingpong
 
-capi                   graphs rdma/... libmalt/... internal/nearest internal/say
+capi                   golang.org/x/sys graphs rdma/... libmalt/... internal/nearest internal/say
 `
 
 // Pseudo-packages that weaken what Go promises, and the only users of each.

@@ -339,7 +339,7 @@ def test_who_looks_changes_nothing() -> None:
             for _ in range(20):
                 asked += 1
                 answers = stacks.ask(ranks)
-                assert [answers[rank.pid].why for rank in ranks] == ["", ""]
+                assert [answers[rank.key].why for rank in ranks] == ["", ""]
                 assert [rank.state for rank in shown(job)] != ["joining"] * 2
             watching.kill()
             watching.wait()

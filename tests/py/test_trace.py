@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import struct
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,21 @@ def arrows(trace: dict[str, Any]) -> list[tuple[int, int, float]]:
     return [(one["s"]["tid"], one["f"]["tid"], one["f"]["ts"] - one["s"]["ts"]) for one in ends.values()]
 
 
+def crossing(trace: dict[str, Any]) -> list[tuple[int, int]]:
+    """Return the slices that end in another one of their track: viewers leave them out."""
+    found, open_until = [], defaultdict(list)
+    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    for event in sorted(slices, key=lambda event: (event["ts"], -event["dur"])):
+        begin, around = round(event["ts"] * 1000), open_until[event["tid"]]  # in nanoseconds
+        end = begin + round(event["dur"] * 1000)
+        while around and around[-1] <= begin:
+            around.pop()
+        if around and around[-1] < end:
+            found.append((begin, end))
+        around.append(end)
+    return found
+
+
 @pytest.mark.parametrize("where", [("-n", "3"), ("-H", "localhost:2,127.0.0.1:1")])
 def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> None:
     trace, err = traced(tmp_path, SLOW.format(options=""), *where)
@@ -89,6 +105,7 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
         "rank 1",
         "rank 2",
     }
+    assert crossing(trace) == []
     slices = Counter((event["tid"], event["name"]) for event in events if event["ph"] == "X")
     assert all(slices[rank, "w.sync"] == STEPS for rank in range(3))
     waits = {name: n for (tid, name), n in slices.items() if tid == 0 and name.startswith("wait for")}
@@ -200,11 +217,12 @@ def test_a_long_job_is_sampled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert {int(event.begin / story.WINDOW) % 16 for event in told.events} == {0}
 
 
-def happened(number: int, kind: str, begin: float, end: float, *ranks: int) -> bytes:
+def happened(number: int, kind: str, begin: float, end: float, *ranks: int, text: str = "w.sync") -> bytes:
     """Return the record of an event, as a rank writes it."""
     others = [sum(1 << rank for rank in ranks), *[0] * 15]
     times = round(begin * 1e9), round((end - begin) * 1e9)
-    return seen.RECORD.pack(number, seen.KINDS.index(kind), *times, 0, *others, *[0] * 11)
+    words = struct.unpack("<11Q", text.encode().ljust(88, b"\0"))
+    return seen.RECORD.pack(number, seen.KINDS.index(kind) | len(text) << 8, *times, 0, *others, *words)
 
 
 def waits(told: Story) -> dict[int, Any]:
@@ -228,6 +246,22 @@ def test_a_wait_for_several_is_for_those_in_no_call() -> None:
     assert waits(told) == {1: 1 + 1 / 2 + 0.5 / 2, 2: 1 / 2 + 7.5 + 0.5 / 2}
     drawn = [(event.begin, event.ranks) for event in told.events if event.kind == "wait"]
     assert drawn == [(1000, [1]), (1001, [1, 2]), (1002, [2]), (1009.5, [1, 2])]
+
+
+def test_a_rank_in_another_call_has_not_come() -> None:
+    told = Story(keep=False)
+    told.take(0, 0.0, TOGETHER, 0)
+    told.take(1, 0.0, happened(1, "call", 1000, 1010), 0)
+    told.take(2, 0.0, happened(1, "call", 1000, 1010, text="bias.sync"), 0)
+    assert waits(told) == {2: 10}
+
+
+def test_a_wait_whose_call_has_no_end_is_divided_evenly() -> None:
+    told = Story(keep=False)
+    told.take(0, 0.0, happened(1, "wait", 1000, 1010, 1, 2), 0)
+    told.take(1, 0.0, happened(1, "call", 1000, 1010), 0)
+    told.take(2, 0.0, happened(1, "call", 1000, 1010), 0)
+    assert waits(told) == {1: 5, 2: 5}
 
 
 @pytest.mark.parametrize(("lost", "shares"), [(0, {1: 0.5, 2: 9.5}), (7, {1: 5, 2: 5})])

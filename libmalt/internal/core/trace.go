@@ -55,15 +55,12 @@ func (w *words) set(text string) {
 
 // putText stores what there is room for, and returns how many bytes that is.
 func putText(to []atomic.Uint64, text string) int {
-	text = text[:min(len(text), 8*len(to))]
-	for i := 0; 8*i < len(text); i++ {
-		var v uint64
-		for j := min(len(text)-8*i, 8) - 1; j >= 0; j-- {
-			v = v<<8 | uint64(text[8*i+j])
-		}
-		to[i].Store(v)
+	var bytes [8 * placeWords]byte
+	n := copy(bytes[:8*len(to)], text)
+	for i := range (n + 7) / 8 {
+		to[i].Store(binary.LittleEndian.Uint64(bytes[8*i:]))
 	}
-	return len(text)
+	return n
 }
 
 // putRanks stores the set of ranks.
@@ -144,16 +141,19 @@ func (t *Trace) Begin() uint64 {
 
 // Record adds an event that began then; nothing if Begin was 0. The oldest is overwritten.
 func (t *Trace) Record(begun uint64, kind int, ranks []int, value uint64, text string) {
-	if begun == 0 {
-		return
+	if begun != 0 {
+		t.record(begun, t.clock(), kind, ranks, value, text)
 	}
+}
+
+func (t *Trace) record(begun, end uint64, kind int, ranks []int, value uint64, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.recorded.Load() + 1
 	e := &t.events[(n-1)%uint64(len(t.events))]
 	e[0].Store(0)
 	e[2].Store(begun)
-	e[3].Store(t.clock() - begun)
+	e[3].Store(end - begun)
 	e[4].Store(value)
 	putRanks(e[eventRanks:eventText], ranks)
 	e[1].Store(uint64(kind) | uint64(putText(e[eventText:], text))<<8)
@@ -266,7 +266,7 @@ func (l *lateness) book(t *Trace, now uint64) {
 	}
 	l.counts.waited(time.Duration(now-l.begun), l.ranks)
 	if t.events != nil && len(l.ranks) > 0 {
-		t.Record(l.begun, EventWait, l.ranks, 0, "")
+		t.record(l.begun, now, EventWait, l.ranks, 0, "") // up to where the next part begins
 	}
 }
 

@@ -11,40 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 import malt
-from malt._cli.verdict import lives, splits, told, verdict
+from malt._cli.verdict import Split, lives, nothing, splits, told, verdict
 from malt._ranks import machine
 from malt._ranks.rank import Outcome, successors
-from malt._ranks.story import POINTS, Story
+from malt._ranks.story import POINTS, Story, Track
 
-
-class RankFacts(TypedDict):
-    """One rank. Seconds as in `verdict.Split`; None where nothing is known."""
-
-    rank: int
-    host: str
-    seconds: float
-    compute: float
-    starved: float
-    wait: float
-    exchange: float
-    waited: dict[str, float]
-    sent: dict[str, int]
-    ages: dict[str, int]
-    syncs: int
-    lost: int
-
-
-class End(TypedDict):
-    """How a rank ended that did not end well."""
-
-    rank: int
-    fate: str
-    lived: float | None
-    """Seconds from the job's start to its death, if the others went on."""
-    went_on: list[tuple[int, float]]
-    """Ranks that did, and how many seconds later."""
-    replaced: bool
-    """Another process has taken its place."""
+Row = dict[str, Any]
+"""Of a rank, or of an end that was not a good one: docs/api/json.md has what is in it."""
 
 
 class Facts(TypedDict):
@@ -61,14 +34,14 @@ class Facts(TypedDict):
     off: float
     """By how much the clocks of its hosts may differ."""
     verdict: list[str]
-    ranks: list[RankFacts]
+    ranks: list[Row]
     loss: list[tuple[float, float, float]]
     """Seconds, examples of all ranks, and the loss."""
     unit: str
     """What these examples are: syncs, where the program does not log examples."""
     marks: list[tuple[float, int, str]]
     """Seconds, the rank, and the text."""
-    ends: list[End]
+    ends: list[Row]
 
 
 def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env: Mapping[str, str]) -> Facts:
@@ -77,8 +50,8 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
     found = verdict(known)
     clocks = {number: story.clock(number) for number in story.tracks}
     zero = min((track.joined + clocks[number][0] for number, track in story.tracks.items()), default=0.0)
-    spent = {split.rank: split._asdict() for split in known}
-    ranks = [_rank(one, story, spent) for one in lives(outcomes)]
+    spent = {split.rank: split for split in known}
+    ranks = [_rank(one, story.tracks.get(one.number), spent.get(one.number)) for one in lives(outcomes)]
 
     def at(number: int, when: float) -> float:
         return round(when + clocks[number][0] - zero, 6)
@@ -104,6 +77,9 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
     }
 
 
+PARTS = ("compute", "starved", "wait", "exchange")
+"""Where the time of a rank went."""
+
 PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPORT", "MALT_TOGETHER"}
 """Variables that nobody else needs to see, or that differ for each rank."""
 
@@ -114,7 +90,7 @@ SOONER = 0.2
 
 def _ends(
     outcomes: Sequence[Outcome], zero: float, noticed: Sequence[tuple[float, int, Sequence[int]]]
-) -> Iterator[End]:
+) -> Iterator[Row]:
     """Yield the ends of ranks; `noticed` has the time, the rank that went on, and without which ones."""
     for one in (one for one in outcomes if one.status and one.witness is None):
         went_on = []
@@ -133,18 +109,14 @@ def _ends(
         }
 
 
-def _rank(one: Outcome, story: Story, known: Mapping[int, Mapping[str, Any]]) -> RankFacts:
-    track, split = story.tracks.get(one.number), known.get(one.number, {})
-    spent = {kind: float(split.get(kind, 0.0)) for kind in ("seconds", "compute", "starved", "wait", "exchange")}
-    return {
-        "rank": one.number,
+def _rank(one: Outcome, track: Track | None, split: Split | None) -> Row:
+    did, spent = track or Track(0.0), split or nothing(one.number)
+    return {kind: getattr(spent, kind) for kind in ("rank", "seconds", *PARTS, "waited")} | {
         "host": getattr(one, "host", os.uname().nodename),
-        **spent,  # type: ignore[typeddict-item]
-        "waited": {str(rank): seconds for rank, seconds in split.get("waited", {}).items()},
-        "sent": {str(rank): count for rank, count in sorted(track.sent.items())} if track else {},
-        "ages": {str(age): count for age, count in sorted(track.ages.items())} if track else {},
-        "syncs": track.syncs if track else 0,
-        "lost": track.lost if track else 0,
+        "sent": dict(sorted(did.sent.items())),
+        "ages": dict(sorted(did.ages.items())),
+        "syncs": did.syncs,
+        "lost": did.lost,
     }
 
 

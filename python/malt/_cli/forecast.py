@@ -97,16 +97,10 @@ class Figures:
 
     def _timed(self, name: str) -> Callable[[int], float]:
         """Return the time by size: on the line between two that were measured; beyond the largest by its bytes."""
-        points = [(int(r["bytes"]), float(r[name])) for r in self._sizes]
+        import numpy as np  # here: the help does without
 
-        def timed(size: int) -> float:
-            if size >= points[-1][0]:
-                return points[-1][1] * size / points[-1][0]
-            low = max((p for p in points if p[0] <= size), default=(0, points[0][1]))
-            high = min(p for p in points if p[0] > size)
-            return low[1] + (high[1] - low[1]) * (size - low[0]) / (high[0] - low[0])
-
-        return timed
+        sizes, times = zip(*((int(r["bytes"]), float(r[name])) for r in self._sizes), strict=True)
+        return lambda size: float(np.interp(size, sizes, times)) * max(1.0, size / sizes[-1])
 
 
 class Traffic(NamedTuple):

@@ -41,8 +41,7 @@ class Look:
 
     def stacks(self, ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
         """Return where in their program ranks are."""
-        answers = ask(ranks)
-        return {rank.key: answers[rank.pid] for rank in ranks}
+        return ask(ranks)
 
     def jobs(self) -> Jobs:
         """Return the jobs there are, or the one that is meant."""
@@ -126,7 +125,7 @@ def main() -> int:
             return {"ranks": seen.ranks()}
         ranks = [seen.Rank(*fields) for fields in asked["ranks"]]
         answers = ask(ranks)
-        return {"stacks": [answers[rank.pid] for rank in ranks]}
+        return {"stacks": [answers[rank.key] for rank in ranks]}
 
     answer(how)
     return 0

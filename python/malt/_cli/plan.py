@@ -13,7 +13,7 @@ from typing import Any
 from malt._cli.bench import Report, measure, size_of
 from malt._cli.forecast import SLACK, WAYS, WORTH, Figures, Forecast, Job, forecasts
 from malt._cli.options import TIMES, Parser, UsageError, delay, quantity, rate, unfit, whole
-from malt._cli.wrap import columns, folded, named
+from malt._cli.wrap import aligned, columns, folded, named
 from malt._ranks import machine
 from malt._ranks.room import MOST
 
@@ -139,11 +139,7 @@ def _text(job: Job, found: Sequence[Forecast], source: str, assumed: Sequence[st
     for one in found:
         times = [_time(one.seconds), f"{one.speedup:.1f}"]
         rows.append((one.graph, one.consistency, *times, named(one.sent) if several else "-", named(one.memory)))
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, wide, strict=True)))
-        yield "  ".join(cells).rstrip()
-    yield ""
+    yield from (*aligned(rows, left={0, 1}), "")
     yield from folded(" ".join(_sentences(job, found)), columns(1, 100)).splitlines()
 
 

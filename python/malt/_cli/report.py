@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import BinaryIO
 
-from malt._cli.facts import Facts, RankFacts
-from malt._cli.supervise import Kind
+from malt._cli.facts import Facts, Row
+from malt._cli.supervise import name
 from malt._cli.top import size
 from malt._cli.trace import left_out
 from malt._ranks.rank import MADE
@@ -17,6 +17,9 @@ from malt._ranks.story import Story
 
 SHOWN = 64
 """Ranks of which rows, columns and bars are drawn."""
+
+BARS = 16
+"""Most bars of ages."""
 
 LABELLED = 16
 """Ranks up to which cells have numbers, and the graph is drawn."""
@@ -50,8 +53,6 @@ svg { width: 100%; max-width: 600px; height: auto; overflow: visible; color: var
 svg text { fill: var(--soft); font-size: 13px }
 @media (max-width: 600px) { svg text { font-size: 20px } }
 """
-
-name = Kind("malt run", "rank").name
 
 
 def write(file: BinaryIO, story: Story, facts: Facts, _: bool = False) -> str:
@@ -88,8 +89,8 @@ def body_of(facts: Facts, left: str = "") -> str:
         _section(
             "Waits of each rank for others, in seconds",
             _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}"),
-            "A wait for several ranks counts for the ranks that were in no call of MALT then. It is divided evenly "
-            "while all were in one" + (", and where their events are lost." if lost else "."),
+            "A wait for several ranks counts for the ranks that had not come to a call on that vector, or of the job, "
+            f"by then. It is divided evenly while all were in one{', and where their events are lost' * (lost > 0)}.",
         ),
         _section("Bytes from rank to rank", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
         _section(
@@ -110,43 +111,57 @@ def _section(title: str, content: str, caption: str = "") -> str:
     return f"<h2>{title}</h2>{said}{content}" if content else ""
 
 
-def _bars(ranks: Sequence[RankFacts]) -> str:
+def _bars(ranks: Sequence[Row]) -> str:
     longest = max((rank["seconds"] for rank in ranks), default=0.0)
     if not longest:
         return ""
     keys = " ".join(f"<span><i class='key {kind}'></i>{words}</span>" for kind, words in PARTS.items())
-    rows = []
-    for rank in ranks:
-        spent = {kind: float(dict(rank)[kind]) for kind in PARTS}  # type: ignore[arg-type]
-        pieces = "".join(
-            f"<span class={kind} style='width:{100 * seconds / longest:.2f}%' "
-            f"title='{PARTS[kind]}: {seconds:.2f} s'></span>"
-            for kind, seconds in spent.items()
+    rows = [
+        _bar(
+            f"rank {rank['rank']}",
+            [(kind, rank[kind] / longest, f"{words}: {rank[kind]:.2f} s") for kind, words in PARTS.items()],
+            f"{rank['seconds']:.2f} s",
         )
-        took = f"<i>{rank['seconds']:.2f} s</i>"
-        rows.append(f"<div class=row><b>rank {rank['rank']}</b><div class=bar>{pieces}</div>{took}</div>")
+        for rank in ranks
+    ]
     return f"<p class='soft keys'>{keys}</p>{''.join(rows)}"
 
 
-def _matrix(ranks: Sequence[RankFacts], field: str, colour: str, shown: Callable[[float], str]) -> str:
+def _bar(label: str, pieces: Iterable[tuple[str, float, str]], figure: str) -> str:
+    """Return a row: pieces have a colour, the part of the row's length, and what they are."""
+    bar = "".join(
+        f"<span class={kind} style='width:{part:.2%}' title='{words}'></span>" for kind, part, words in pieces
+    )
+    return f"<div class=row><b>{label}</b><div class=bar>{bar}</div><i>{figure}</i></div>"
+
+
+def _table(rows: Iterable[tuple[str, Iterable[str]]], head: Iterable[str] = (), kind: str = "") -> str:
+    """Return a table of rows, which have a title and cells: what is between the tags, with attributes."""
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    lines = "".join(
+        f"<tr><th>{escape(title)}</th>{''.join(f'<td{cell}</td>' for cell in cells)}</tr>" for title, cells in rows
+    )
+    return f"<table class='{kind}'>{titles and f'<tr>{titles}</tr>'}{lines}</table>"
+
+
+def _matrix(ranks: Sequence[Row], field: str, colour: str, shown: Callable[[float], str]) -> str:
     """Return a table: from the rank of a row, to that of a column."""
-    values = {rank["rank"]: dict(rank)[field] for rank in ranks}
-    most = max((value for row in values.values() for value in row.values()), default=0)  # type: ignore[attr-defined]
+    values = {rank["rank"]: rank[field] for rank in ranks}
+    most = max((value for row in values.values() for value in row.values()), default=0)
     if not most:
         return ""
-    lines = ["<tr><th></th>" + "".join(f"<th>{number}</th>" for number in values) + "</tr>"]
-    for number, row in values.items():
-        cells = []
-        for other in values:
-            value = row.get(str(other), 0)  # type: ignore[attr-defined]
-            tint = f"color-mix(in srgb, var(--{colour}) {60 * value / most:.0f}%, transparent)"
-            text = shown(value) if value and len(values) <= LABELLED else ""
-            cells.append(f"<td style='background:{tint}' title='{number} → {other}: {shown(value)}'>{text}</td>")
-        lines.append(f"<tr><th>rank {number}</th>{''.join(cells)}</tr>")
-    return f"<div class=wide><table>{''.join(lines)}</table></div>"
+
+    def cell(number: int, other: int) -> str:
+        value = values[number].get(other, 0)
+        tint = f"color-mix(in srgb, var(--{colour}) {60 * value / most:.0f}%, transparent)"
+        text = shown(value) if value and len(values) <= LABELLED else ""
+        return f" style='background:{tint}' title='{number} → {other}: {shown(value)}'>{text}"
+
+    rows = ((f"rank {number}", [cell(number, other) for other in values]) for number in values)
+    return f"<div class=wide>{_table(rows, ['', *map(str, values)])}</div>"
 
 
-def _graph(ranks: Sequence[RankFacts]) -> str:
+def _graph(ranks: Sequence[Row]) -> str:
     """Draw the ranks in a circle, with a line to each receiver: its width is the bytes."""
     most = max((count for rank in ranks for count in rank["sent"].values()), default=0)
     if not most or not 1 < len(ranks) <= LABELLED:
@@ -157,8 +172,8 @@ def _graph(ranks: Sequence[RankFacts]) -> str:
     for rank in ranks:
         x, y = at[rank["rank"]]
         for other, count in rank["sent"].items():
-            if int(other) in at:
-                u, v = at[int(other)]
+            if other in at:
+                u, v = at[other]
                 # It bends to its right, so that both directions are seen, and ends beside the circle of a rank.
                 bend = f"{(x + u) / 2 - (v - y) / 8:.1f} {(y + v) / 2 + (u - x) / 8:.1f}"
                 far = 16 / math.hypot(u - x, v - y)
@@ -180,30 +195,18 @@ def _graph(ranks: Sequence[RankFacts]) -> str:
     )
 
 
-def _ages(ranks: Sequence[RankFacts]) -> str:
-    ages: Counter[int] = Counter()
-    for rank in ranks:
-        ages.update({int(age): count for age, count in rank["ages"].items()})
+def _ages(ranks: Sequence[Row]) -> str:
+    ages = sum((Counter(rank["ages"]) for rank in ranks), Counter[int]())
     if not ages:
         return ""
     low, high = min(ages), max(ages)
-    wide = max(1, math.ceil((high - low + 1) / 32))
-    bars = Counter({(age - low) // wide: 0 for age in range(low, high + 1)})
-    for age, count in ages.items():
-        bars[(age - low) // wide] += count
-    most, step = max(bars.values()), min(60.0, 540 / len(bars))
-    drawn = []
-    for i, count in sorted(bars.items()):
-        x, tall = 40 + i * step, 150 * count / most
-        label = f"{low + i * wide}" + (f" to {low + (i + 1) * wide - 1}" if wide > 1 else "")
-        drawn.append(
-            f"<rect x='{x:.1f}' y='{170 - tall:.1f}' width='{0.8 * step:.1f}' height='{tall:.1f}' "
-            f"fill='var(--compute)'><title>age {label}: {count} updates</title></rect>"
-        )
-        if i % math.ceil(len(bars) / 12) == 0:
-            drawn.append(f"<text x='{x + 0.4 * step:.1f}' y='188' text-anchor='middle'>{low + i * wide}</text>")
-    return (
-        f"<svg viewBox='0 0 600 195' role='img' aria-label='How many updates were of which age'>{''.join(drawn)}</svg>"
+    wide = math.ceil((high - low + 1) / BARS)
+    counts = [sum(ages[age] for age in range(first, first + wide)) for first in range(low, high + 1, wide)]
+    labels = [f"{first}" + (f" to {first + wide - 1}" if wide > 1 else "") for first in range(low, high + 1, wide)]
+    most = max(counts)
+    return "".join(
+        _bar(label, [("compute", count / most, f"{count:,} updates")], f"{count:,}")
+        for label, count in zip(labels, counts, strict=True)
     )
 
 
@@ -281,13 +284,10 @@ def _vectors(facts: Facts) -> str:
     if not made:
         return ""
     columns = list(dict.fromkeys(key for vector in made.values() for key in vector))
-    lines = ["<tr><th>name</th>" + "".join(f"<th>{escape(key)}</th>" for key in columns) + "</tr>"]
-    for called, vector in made.items():
-        cells = {**vector, "bytes": size(float(vector["bytes"]))}
-        words = "".join(f"<td>{escape(cells.get(key, ''))}</td>" for key in columns)
-        lines.append(f"<tr><td>{escape(called)}</td>{words}</tr>")
+    shown = {called: {**vector, "bytes": size(float(vector["bytes"]))} for called, vector in made.items()}
+    rows = ((called, [f">{escape(cells.get(key, ''))}" for key in columns]) for called, cells in shown.items())
     more = f"<p class=soft>The first {MADE}; further ones are left out.</p>" if len(made) == MADE else ""
-    return f"<div class=wide><table class=facts>{''.join(lines)}</table></div>{more}"
+    return f"<div class=wide>{_table(rows, ['name', *columns], 'facts')}</div>{more}"
 
 
 def _settings(facts: Facts) -> str:
@@ -301,5 +301,4 @@ def _settings(facts: Facts) -> str:
     if facts["off"]:
         rows["clocks"] = f"of the hosts, may be off by {facts['off'] * 1000:.3g} ms"
     rows |= facts["settings"]
-    lines = "".join(f"<tr><th>{escape(key)}</th><td>{escape(value)}</td></tr>" for key, value in rows.items())
-    return f"<table class=facts>{lines}</table>"
+    return _table(((key, [f">{escape(value)}"]) for key, value in rows.items()), kind="facts")

@@ -256,8 +256,9 @@ def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal
         terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
     if options.summary:
         terminal.note("where the time of the ranks went, in seconds:")
-        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2))
-        words = told(job.outcomes, verdict(splits(job.outcomes, recorded.story)))
+        known = splits(job.outcomes, recorded.story)
+        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2, {one.rank: one.waited for one in known}))
+        words = told(job.outcomes, verdict(known))
         if words:
             terminal.note("does it pay? " + " ".join(words))
         died = deaths(job.outcomes)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from malt._cli import looks, top
 from malt._cli.options import Parser
+from malt._cli.supervise import name
 from malt._cli.wrap import columns, folded
 from malt._ranks import seen
 from malt._ranks.stacks import Answer
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _facts(rank: seen.Rank, answer: Answer) -> dict[str, object]:
-    facts = {name: getattr(rank, name) for name in ("job", "rank", "host", "pid", "state")}
+    facts = {key: getattr(rank, key) for key in ("job", "rank", "host", "pid", "state")}
     return {**facts, "stack": [frame._asdict() for frame in answer.stack], "why": answer.why}
 
 
@@ -61,6 +62,6 @@ def _shown(ranks: Sequence[seen.Rank], answers: Mapping[seen.Key, Answer]) -> It
         groups[answers[rank.key]].append(rank)
     for answer, same in groups.items():
         states = sorted({rank.state for rank in same})
-        yield f"{top.name([rank.rank for rank in same])}: {answer.why or ', '.join(states)}"
+        yield f"{name([rank.rank for rank in same])}: {answer.why or ', '.join(states)}"
         for file, line, function, text in answer.stack:
             yield f"  {file}:{line} in {function}" + (f": {text}" if text else "")

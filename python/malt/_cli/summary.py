@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from malt._cli.wrap import aligned
 from malt._ranks.rank import Outcome, successors
 
 COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited for")
 
 
-def table(ranks: Sequence[Outcome], width: int) -> list[str]:
+def table(ranks: Sequence[Outcome], width: int, waited: Mapping[int, Mapping[int, float]]) -> list[str]:
     """Return the lines of the table; where they do not fit, without seconds, and with the last column below.
 
     Compute is what is left of a rank's time: the user's own code. A rank that
     does not use MALT from Python, or was killed, has reported nothing.
     """
-    rows = [(_name(rank), *_row(rank.summary, _unreported(rank))) for rank in ranks]
-    widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
-    lines = [
-        "  ".join([*(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)), row[-1]]).rstrip()
-        for row in [COLUMNS, *rows]
-    ]
+    rows = [(_name(rank), *_row(rank.summary, _unreported(rank), waited.get(rank.number, {}))) for rank in ranks]
+    lines = aligned([COLUMNS, *rows], left={len(COLUMNS) - 1})
     return lines if max(map(len, lines)) <= width else list(_narrow(rows, width))
 
 
@@ -67,12 +64,12 @@ def _noticed(other: Outcome, rank: Outcome) -> Iterator[float]:
         yield other.summary["deaths"][str(rank.number)] + other.later
 
 
-def _row(summary: dict[str, Any] | None, without: str) -> tuple[str, ...]:
+def _row(summary: dict[str, Any] | None, without: str, waited: Mapping[int, float]) -> tuple[str, ...]:
     if summary is None:
         return (without, *[""] * (len(COLUMNS) - 2))
     wall, spent = summary["wall"], [summary[kind] for kind in ("wait", "scatter", "fold", "collective")]
     share = [
         f"{seconds:.2f} ({seconds / wall if wall else 0:.0%})" for seconds in [max(0.0, wall - sum(spent)), *spent]
     ]
-    longest = sorted((seconds, int(rank)) for rank, seconds in summary["waited"].items() if seconds >= 0.005)[::-1][:3]
+    longest = sorted((seconds, rank) for rank, seconds in waited.items() if seconds >= 0.005)[::-1][:3]
     return (f"{wall:.2f}", *share, ", ".join(f"rank {rank} {seconds:.2f}" for seconds, rank in longest))

@@ -57,6 +57,10 @@ class Kind(NamedTuple):
         return f"{self.noun}{several if len(numbers) > 1 else ''} {listed}"
 
 
+name = Kind("malt run", "rank").name
+"""Returns how some ranks are called."""
+
+
 def keep_standard_descriptors() -> None:
     """Open what is closed of descriptors 0 to 2, lest a pipe gets its number."""
     while (fd := os.open(os.devnull, os.O_RDWR)) < 3:

@@ -15,8 +15,8 @@ from typing import Any
 
 from malt._cli import looks
 from malt._cli.options import Parser, unfit
-from malt._cli.supervise import Kind
-from malt._cli.wrap import columns, folded
+from malt._cli.supervise import name
+from malt._cli.wrap import aligned, columns, folded, span
 from malt._ranks import seen
 
 DESCRIPTION = """\
@@ -51,8 +51,6 @@ LONG = 1.0
 
 OFTEN = 0.2
 """The part of its time from which a rank's shorter waits have one."""
-
-name = Kind("malt top", "rank").name
 
 
 def parser() -> Parser:
@@ -146,14 +144,10 @@ def _fit(lines: list[str]) -> list[str]:
 
 def _rates(rank: seen.Rank, before: looks.Jobs) -> tuple[float, float, float]:
     """Return syncs, bytes and seconds of waiting per second since the last look."""
-    for old in before.get(rank.job, ()):
-        if old.key == rank.key and (took := rank.at - old.at) > 0:
-            return (
-                (rank.syncs - old.syncs) / took,
-                (rank.bytes - old.bytes) / took,
-                min(max(0.0, (rank.slept - old.slept) / took), 1.0),
-            )
-    return 0.0, 0.0, 0.0
+    old = next((old for old in before.get(rank.job, ()) if old.key == rank.key), rank)
+    took = rank.at - old.at or math.inf
+    waiting = (rank.slept - old.slept) / took
+    return (rank.syncs - old.syncs) / took, (rank.bytes - old.bytes) / took, min(max(0.0, waiting), 1.0)
 
 
 def missing(ranks: Sequence[seen.Rank]) -> list[int]:
@@ -188,25 +182,18 @@ def _table(now: looks.Jobs, before: looks.Jobs, width: int) -> Iterator[str]:
             yield from folded(cause, width).split("\n")
         if marks := {rank.mark for rank in ranks if rank.mark}:
             yield f"mark: {', '.join(sorted(marks))}"[:width]
-        rows = [_row(rank, before) for rank in ranks]
-        widths = [max(len(row[i]) for row in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
-        spare = width - sum(widths) - 2 * (len(COLUMNS) - 1)
-        widths[2] = max(8, widths[2] + min(spare, 0))
-        yield _cells(COLUMNS, widths)
+        rows = [COLUMNS, *(_row(rank, before) for rank in ranks)]
+        over = sum(2 + max(map(len, column)) for column in zip(*rows, strict=True)) - 2 - width
+        room = max(8, max(len(row[2]) for row in rows) - max(0, over))
+        rows = [(*row[:2], row[2] if len(row[2]) <= room else row[2][: room - 1] + "…", *row[3:]) for row in rows]
+        head, *lines = aligned(rows, left={2})
+        yield head
         hosts = list(dict.fromkeys(rank.host for rank in ranks))
         for host in hosts:
             if len(hosts) > 1:
                 yield f"on {host}:"
-            yield from (_cells(row, widths) for rank, row in zip(ranks, rows, strict=True) if rank.host == host)
+            yield from (line for rank, line in zip(ranks, lines, strict=True) if rank.host == host)
         yield ""
-
-
-def _cells(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [
-        (cell if len(cell) <= wide else cell[: wide - 1] + "…").ljust(wide) if i == 2 else cell.rjust(wide)
-        for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
 
 
 def title(job: str, ranks: Sequence[seen.Rank], width: int) -> str:
@@ -224,7 +211,7 @@ def _row(rank: seen.Rank, before: looks.Jobs) -> tuple[str, ...]:
     if rank.waits_for and state == "waiting":
         state = f"waits for {name(rank.waits_for).partition(' ')[2]}"
         if rank.waited >= LONG:
-            state += f", {_span(rank.waited)}"
+            state += f", {span(rank.waited)}"
     return (
         str(rank.rank),
         str(rank.pid),
@@ -256,7 +243,7 @@ def causes(ranks: Sequence[seen.Rank], before: looks.Jobs) -> Iterator[str]:
         if rank.waited >= LONG:
             waits[tuple(rank.waits_for)].append(rank)
     for late, waiting in waits.items():
-        longest = _span(max(rank.waited for rank in waiting))
+        longest = span(max(rank.waited for rank in waiting))
         where = f", in {waiting[0].place}" if waiting[0].place else ""
         verb = "have" if len(waiting) > 1 else "has"
         yield f"{name([rank.rank for rank in waiting])} {verb} waited {longest} for {name(late)}{where}"
@@ -269,14 +256,6 @@ def causes(ranks: Sequence[seen.Rank], before: looks.Jobs) -> Iterator[str]:
     if often and not waits and (slow := set.intersection(*(late for _, late in often.values())) - often.keys()):
         share = sum(share for share, _ in often.values()) / len(often)
         yield f"{name(often)} wait{'s'[: len(often) == 1]} {share:.0%} of the time for {name(slow)}"
-
-
-def _span(seconds: float) -> str:
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 600:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min"
 
 
 def size(count: float) -> str:
@@ -297,11 +276,10 @@ def _follow(look: looks.Look, options: argparse.Namespace) -> int:
     while now:
         found: list[seen.Event] = []
         for rank in (rank for ranks in now.values() for rank in ranks if rank.room):
-            if rank.pid not in rings:
-                try:
-                    rings[rank.pid] = seen.Ring(rank.pid)
-                except (OSError, ValueError):
-                    continue  # it has just ended
+            try:
+                rings[rank.pid] = rings.get(rank.pid) or seen.Ring(rank.pid)
+            except (OSError, ValueError):
+                continue  # it has just ended
             events, lost = rings[rank.pid].events()
             found += events
             if lost:

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 
 from malt._cli.facts import Facts
 from malt._cli.options import Parser, Refuse
-from malt._cli.supervise import Kind
+from malt._cli.supervise import name
+from malt._cli.wrap import aligned
 from malt._ranks import seen
 from malt._ranks.story import KEPT, Story
 
@@ -24,8 +25,6 @@ EXAMPLES = """\
   malt run -n 4 --trace four.json.gz train.py
   malt trace one.json.gz four.json.gz    what four ranks changed
 """
-
-name = Kind("malt run", "rank").name
 
 # ------------------------------------------------------------------ writing
 
@@ -87,8 +86,8 @@ def _events(story: Story, facts: Facts, shifts: Mapping[int, float], zero: float
 
 def _slices(event: seen.Event, at: Any) -> Iterator[dict[str, Any]]:
     """Yield what is drawn of an event; viewers colour a slice by its name."""
-    kind, where = event.kind, at(event.rank, event.begin)
-    bar = {"ph": "X", "cat": kind, **where, "dur": round(event.seconds * 1e6, 3)}
+    kind, where, end = event.kind, at(event.rank, event.begin), at(event.rank, event.begin + event.seconds)
+    bar = {"ph": "X", "cat": kind, **where, "dur": round(end["ts"] - where["ts"], 3)}
     if kind == "call":
         yield {**bar, "name": event.text, **({"args": {"failed": True}} if event.value else {})}
     elif kind == "wait":
@@ -173,13 +172,10 @@ def _compared(a: Facts, b: Facts) -> Iterator[str]:
     yield ""
     rows = [("", "A", "B", "B / A"), _row("seconds", [a["seconds"], b["seconds"]])]
     for label, kind in SPENT.items():
-        rows.append(_row(label, [sum(dict(rank)[kind] for rank in facts["ranks"]) for facts in (a, b)]))  # type: ignore[misc]
+        rows.append(_row(label, [sum(rank[kind] for rank in facts["ranks"]) for facts in (a, b)]))
     rows.append(_row("MB sent", [sum(sum(rank["sent"].values()) for rank in x["ranks"]) / 1e6 for x in (a, b)]))
     rows += _to_same_loss(a, b)
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    for row in rows:
-        yield "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-    yield ""
+    yield from (*aligned(rows, left={0}), "")
     yield f"A: {a['verdict'][-1]}" if a["verdict"] else "A: nothing is known of its ranks."
     yield f"B: {b['verdict'][-1]}" if b["verdict"] else "B: nothing is known of its ranks."
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from malt._cli.supervise import Kind
+from malt._cli.supervise import name
+from malt._cli.wrap import span
 from malt._ranks.rank import Outcome, first_failure, successors
 from malt._ranks.story import Story, Track
 
@@ -22,8 +23,6 @@ KINDS = {
     "ended": "ranks that ended before the others",
 }
 """What ranks spend time on that is not the user's own code."""
-
-name = Kind("malt run", "rank").name
 
 
 class Split(NamedTuple):
@@ -47,6 +46,11 @@ class Split(NamedTuple):
     """The seconds of the longest wait of which the user was told, and what was said of it."""
     whole: bool = True
     """It was not killed, nor stopped."""
+
+
+def nothing(rank: int) -> Split:
+    """Return what is known of a rank that neither tells anything nor has events."""
+    return Split(rank, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {})
 
 
 class Change(NamedTuple):
@@ -82,7 +86,7 @@ def split(outcome: Outcome, track: Track | None) -> Split | None:
     told = _told(outcome.number, outcome.summary) if outcome.summary is not None else None
     if track is None or (track.lost and told is not None):
         return told
-    known = told if told is not None else Split(outcome.number, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {})
+    known = told or nothing(outcome.number)
     seconds = max(track.last - track.first, known.seconds)
     free, owned = max(0.0, seconds - track.called), known.compute + known.starved
     starved = free * known.starved / owned if owned else 0.0
@@ -183,17 +187,17 @@ def sentences(found: Verdict, advise: bool = True) -> list[str]:
     """
     speed = found.alone / found.seconds
     if found.ranks == 1:
-        return [f"One rank took {_s(found.seconds)}, of which it computed {_s(found.alone)}."]
+        return [f"One rank took {span(found.seconds)}, of which it computed {span(found.alone)}."]
     first = (
-        f"{found.ranks} ranks took {_s(found.seconds)} for steps that one rank alone would compute in "
-        f"{_s(found.alone)}: {speed:.2g} times as fast, of at most {found.ranks}."
+        f"{found.ranks} ranks took {span(found.seconds)} for steps that one rank alone would compute in "
+        f"{span(found.alone)}: {speed:.2g} times as fast, of at most {found.ranks}."
     )
     lost = [(part, kind) for kind, part in found.lost.items() if part >= WORTH / 3]
     words = [f"{part:.0%} {KINDS[kind]}{_whom(found, kind)}" for part, kind in sorted(lost)[::-1]]
     rest = 1 - min(1.0, speed / found.ranks)
     second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
     took, rank, said = found.longest
-    long = [f"For {_s(took)}, {name([rank])} {said}"] if said else []
+    long = [f"For {span(took)}, {name([rank])} {said}"] if said else []
     # That wait is the cause of what another change would save.
     advise = advise and not (said and took > found.change.saves / 2)
     return [first, second, *([_advice(found)] if advise else []), *long]
@@ -206,17 +210,11 @@ def _whom(found: Verdict, kind: str) -> str:
 def _advice(found: Verdict) -> str:
     kind, saves, rank = found.change
     if saves < WORTH * found.seconds:
-        return f"No single change would save more than {_s(saves)} of {_s(found.seconds)}."
+        return f"No single change would save more than {span(saves)} of {span(found.seconds)}."
     what = {
         "less": f"give {name([rank])} less work, as malt.deal does",
         "ahead": 'let ranks run ahead of slow steps, with consistency="ssp:2"',
         "rarer": f"sync only in every {RARER}th step",
         "cores": "give each rank a core of its own",
     }[kind]
-    return f"The best single change is to {what}: it would save about {_s(saves)} of {_s(found.seconds)}."
-
-
-def _s(seconds: float) -> str:
-    if seconds >= 600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    return f"The best single change is to {what}: it would save about {span(saves)} of {span(found.seconds)}."

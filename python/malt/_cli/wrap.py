@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 _ENTRY = re.compile(r"( *\S.*?)  +(\S.*)")
 """A line of two columns: a word or a command, and what is to say of it."""
@@ -92,6 +92,31 @@ def _command(line: str, width: int) -> Iterator[str]:
     for word in words[:-1]:
         yield word + " \\"
     yield words[-1] + " \\" * broken
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
+    """Return a line for each row, with columns of one width: those in `left` begin at the same place, others end there.
+
+    Examples
+    --------
+    >>> aligned([("rank", "state"), ("0", "waiting")], left={1})
+    ['rank  state', '   0  waiting']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(wide) if i in left else cell.rjust(wide)
+            for i, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def span(seconds: float) -> str:
+    """Return a duration with its unit."""
+    if seconds >= 600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
 
 
 class Formatter(argparse.HelpFormatter):

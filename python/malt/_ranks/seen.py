@@ -12,10 +12,10 @@ import struct
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MAGIC = 0x33574F4E544C414D
-WORDS = 134  # of the page: see core.Now
+PAGE = struct.Struct("<11Qq3Qd118Q")  # core.Now: words, of which the age has a sign, and the loss is a float
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
@@ -181,8 +181,8 @@ def _described(pid: str, fd: int) -> Rank | None:
         syncs=page[9],
         bytes=page[10],
         clock=None if activity == len(IN_CALL) - 1 else clock,
-        age=_signed(page[11]),
-        loss=_float(page[15]) if page[48] else None,
+        age=page[11],
+        loss=page[15] if page[48] else None,
         mark=_words(page[49:70]),
         place=_words(page[70:91]),
         advice=_words(page[92:113]) if waits_for else "",
@@ -269,15 +269,15 @@ def decoded(rank: int, records: bytes) -> Iterator[Event]:
             yield event._replace(value=_float(value), text=text.decode(errors="replace"))
 
 
-def _read(fd: int) -> tuple[int, ...]:
+def _read(fd: int) -> tuple[Any, ...]:
     """Return the words of the page: twice the same, so that no text is half a new one."""
-    before = os.pread(fd, 8 * WORDS, 0)
+    before = os.pread(fd, PAGE.size, 0)
     for _ in range(3):
-        after = os.pread(fd, 8 * WORDS, 0)
+        after = os.pread(fd, PAGE.size, 0)
         if before[392:] == after[392:]:
             break
         before = after
-    return struct.unpack(f"<{WORDS}Q", after)
+    return PAGE.unpack(after)
 
 
 def _words(words: tuple[int, ...]) -> str:
@@ -293,10 +293,6 @@ def _printable(text: str) -> str:
 
 def _set(words: tuple[int, ...]) -> list[int]:
     return [64 * i + bit for i, word in enumerate(words) if word for bit in range(64) if word >> bit & 1]
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word
 
 
 def _float(word: int) -> float:

@@ -38,9 +38,9 @@ class Answer(NamedTuple):
     why: str = ""
 
 
-def ask(ranks: Iterable[seen.Rank]) -> dict[int, Answer]:
-    """Return the answers of ranks, by process, all of the same moment as far as that goes."""
-    answers: dict[int, Answer] = {}
+def ask(ranks: Iterable[seen.Rank]) -> dict[seen.Key, Answer]:
+    """Return the answers of ranks, all of the same moment as far as that goes."""
+    answers: dict[seen.Key, Answer] = {}
     with contextlib.ExitStack() as opened:
         asked = []
         for rank in ranks:
@@ -55,10 +55,10 @@ def ask(ranks: Iterable[seen.Rank]) -> dict[int, Answer]:
             if isinstance(answer, int):
                 asked.append((rank, answer))
             else:
-                answers[rank.pid] = answer
+                answers[rank.key] = answer
         until = time.monotonic() + PATIENCE
         for rank, fd in asked:
-            answers[rank.pid] = _hear(rank, fd, until)
+            answers[rank.key] = _hear(rank, fd, until)
     return answers
 
 

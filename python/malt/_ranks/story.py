@@ -79,8 +79,8 @@ class Track:
         self.wait = 0.0
         self.waited: dict[int, float] = defaultdict(float)
         """Seconds for each rank: together they are `wait`."""
-        self.calls: list[Span] = []
-        """The end and the begin of the last ones,"""
+        self.calls: list[tuple[float, float, str]] = []
+        """The end and the begin of the last ones, and what they were about: an object, or the job,"""
         self.known = -math.inf
         """all of them since then."""
         self.unsettled: list[seen.Event] = []
@@ -107,7 +107,7 @@ class Track:
         self.first, self.last = min(self.first, event.begin), max(self.last, end)
         if event.kind == "call":
             self.called += event.seconds
-            self.calls.append((end, event.begin))
+            self.calls.append((end, event.begin, event.text.rpartition(".")[0]))
             if len(self.calls) > 2 * CALLS:
                 self.known = self.calls[CALLS][0]
                 del self.calls[: CALLS + 1]
@@ -135,9 +135,9 @@ class Track:
 
 
 def parts(wait: seen.Event, calls: Mapping[int, Sequence[Span]]) -> Iterator[seen.Event]:
-    """Yield the parts of a wait for several ranks: each for the ranks that were in no call then, or else for all.
+    """Yield the parts of a wait for several ranks: each for the ranks that were in no such call then, or else for all.
 
-    `calls` has for each of them the begin and the end of its calls.
+    `calls` has for each rank the begin and the end of its calls that were about the same.
 
     Examples
     --------
@@ -205,8 +205,15 @@ class Story:
                 self._add(track, part)
 
     def _calls(self, wait: seen.Event, last: bool) -> dict[int, list[Span]] | None:
-        """Return the calls of the ranks waited for by the waiter's clock; none where some are lost; None: not yet."""
+        """Return the calls of the ranks waited for that were about the same, by the waiter's clock; None: not yet.
+
+        There are none where some are lost.
+        """
         ours, found = self.clock(wait.rank)[0], {}
+        own = self.tracks[wait.rank].calls
+        call = bisect_left(own, (wait.begin + wait.seconds,))
+        if call == len(own):
+            return {} if last else None
         for rank in wait.ranks:
             track, later = self.tracks.get(rank), self.clock(rank)[0] - ours
             begin, end = wait.begin - later, wait.begin + wait.seconds - later
@@ -215,7 +222,8 @@ class Story:
             if track is None or track.known > begin:
                 return {}
             first, after = (bisect_left(track.calls, (when,)) for when in (begin, end))
-            found[rank] = [(start + later, stop + later) for stop, start in track.calls[first : after + 1]]
+            some = track.calls[first : after + 1]
+            found[rank] = [(start + later, stop + later) for stop, start, about in some if about == own[call][2]]
         return found
 
     def _add(self, track: Track, event: seen.Event) -> None:
