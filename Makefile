@@ -107,7 +107,7 @@ test-engines: $(VENV)/.malt ## malt.ray and malt.dask on clusters of this machin
 test-avx512: ## the kernels on an emulated processor with AVX-512, for machines without; some minutes, 90 MB from Debian
 	tests/avx512/run.sh
 
-test-rdma: ## rdma/ofi on Soft-RoCE, in an emulated machine; needs qemu, says so and skips without, 70 MB from Debian
+test-rdma: $(VENV)/.malt ## RDMA on Soft-RoCE, in an emulated machine; needs qemu, says so and skips without, 70 MB from Debian
 	tests/rdma/run.sh $(TESTS)
 
 race: ## the Go tests under the race detector, which sees all that goes over inmem

@@ -37,6 +37,8 @@ type carrier struct {
 	caps  fabric.Caps
 	own   []byte
 
+	devices []int // descriptors that were opened for it
+
 	polling sync.Mutex
 	found   [64]C.struct_maltc_ofi_event // polling
 
@@ -69,6 +71,7 @@ func Open(provider, path string, peers int) (fabric.Carrier, error) {
 	var o *C.struct_maltc_ofi
 	var failed *C.char
 	var text [512]C.char
+	before := devices()
 	if C.maltc_ofi_open(cpath, cprovider, C.uint32_t(peers), &o, &failed, &text[0], C.size_t(len(text))) != 0 {
 		if why := C.GoString(&text[0]); failed != nil {
 			return nil, fmt.Errorf("libfabric's provider %s: %s: %s", provider, C.GoString(failed), why)
@@ -79,6 +82,7 @@ func Open(provider, path string, peers int) (fabric.Carrier, error) {
 	c := &carrier{o: o, peers: map[int]C.uint64_t{}, regions: map[*region]bool{},
 		own: C.GoBytes(unsafe.Pointer(&a.address[0]), C.int(a.address_bytes))}
 	c.about = fabric.About{Provider: C.GoString(a.provider), Device: C.GoString(a.device), Library: fmt.Sprintf("%d.%d", a.version>>16, a.version&0xffff)}
+	c.track(before)
 	hardware := strings.HasPrefix(c.about.Provider, "verbs")
 	c.caps = fabric.Caps{MaxWrite: int(min(uint64(a.most), 1<<62)), MaxRooms: int(a.events) / 2, Fence: hardware, Passive: hardware}
 	c.ops = make([]*fabric.Op, a.slots)
@@ -315,9 +319,11 @@ func (c *carrier) Close() error {
 		}
 	}
 	if c.caps.Fence && !c.inFlight() {
-		if r := C.maltc_ofi_close(c.o); r != 0 {
-			errs = append(errs, fmt.Errorf("%s: closing: libfabric's error %d", c.about.Provider, r))
-		}
+		c.untracked(func() {
+			if r := C.maltc_ofi_close(c.o); r != 0 {
+				errs = append(errs, fmt.Errorf("%s: closing: libfabric's error %d", c.about.Provider, r))
+			}
+		})
 	}
 	c.o = nil
 	return errors.Join(errs...)

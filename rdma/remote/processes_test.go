@@ -16,9 +16,12 @@ import (
 	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/tcp"
+	"malt/rdma/wire"
 )
 
-func TestMain(m *testing.M) { fleet.Main(m, map[string]fleet.Role{"worker": work}) }
+func TestMain(m *testing.M) {
+	fleet.Main(m, map[string]fleet.Role{"worker": work, "placing": placingRank})
+}
 
 // work is what a rank's process does: it tells where it listens, is told where
 // the others do, and exchanges updates with all of them until it is told to
@@ -32,22 +35,16 @@ func TestMain(m *testing.M) { fleet.Main(m, map[string]fleet.Role{"worker": work
 // With a third argument the job goes on when a rank dies, and each rank counts how often
 // it doubts another one.
 func work(r *fleet.Rank) error {
-	l, err := net.Listen("tcp", r.Args[1]+":0")
+	wire, err := meet(r, r.Args[1])
 	if err != nil {
 		return err
-	}
-	r.Say("at %s", l.Addr())
-	var peers [][]string
-	for _, address := range strings.Fields(r.Hear()) {
-		peers = append(peers, []string{address})
 	}
 	before := fleet.Holdings()
 	c := Config{Rank: r.Rank, Size: r.Size, Unreachable: patient}
 	if len(r.Args) > 2 {
 		c.Survives, c.Unreachable = true, 0
 	}
-	t, err := Open(context.Background(), c,
-		tcp.New(TCP{Job: r.Store, Token: []byte("token"), Listeners: []net.Listener{l}, Peers: peers}))
+	t, err := Open(context.Background(), c, wire)
 	if err != nil {
 		return err
 	}
@@ -80,6 +77,20 @@ func work(r *fleet.Rank) error {
 	}
 	r.Say("closed %v %q", leaks, fleet.Leaks(before))
 	return nil
+}
+
+// meet tells where this rank listens, and is told where the others do.
+func meet(r *fleet.Rank, host string) (wire.Wire, error) {
+	l, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		return nil, err
+	}
+	r.Say("at %s", l.Addr())
+	var peers [][]string
+	for _, address := range strings.Fields(r.Hear()) {
+		peers = append(peers, []string{address})
+	}
+	return tcp.New(TCP{Job: r.Store, Token: []byte("token"), Listeners: []net.Listener{l}, Peers: peers}), nil
 }
 
 // patient is for how long a host may be silent here: the least that is allowed.
@@ -238,8 +249,12 @@ func (w *worker) gather(in rdma.Inbox) (done bool, err error) {
 // workers starts n ranks at work.
 func workers(t *testing.T, n int, mode, host string, more ...string) []*fleet.Process {
 	t.Helper()
-	f := fleet.Start(t, "worker", n, append([]string{mode, host}, more...)...)
-	addresses := make([]string, n)
+	return introduced(fleet.Start(t, "worker", n, append([]string{mode, host}, more...)...))
+}
+
+// introduced has ranks meet.
+func introduced(f []*fleet.Process) []*fleet.Process {
+	addresses := make([]string, len(f))
 	for i, p := range f {
 		addresses[i] = p.Expect("at")
 	}

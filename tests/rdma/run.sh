@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests of rdma/ofi on RDMA verbs, and that payload goes by them and not by the connection: on the
-# kernel's Soft-RoCE, in an emulated machine. It needs neither root nor a device, and installs nothing.
+# Runs what tests/rdma/inside.sh has on RDMA verbs: on the kernel's Soft-RoCE, in an emulated machine that sees
+# the files of this one. It needs neither root nor a device, and installs nothing.
 #
-#     tests/rdma/run.sh [--required] [ARGUMENT OF THE TEST...]
+#     tests/rdma/run.sh [--required] [ARGUMENT OF THE GO TESTS...]
 #
 # Needs Debian's packages below, and fetches a kernel (70 MB) into build/rdma. Where that cannot be, it says
 # so and ends well; --required makes it a failure.
@@ -27,48 +27,42 @@ done <<<"/usr/bin/qemu-system-x86_64 qemu-system-x86
 
 mkdir -p "$out"
 if [ ! -e "$out/fetched" ]; then
+	[ -n "$(apt-cache search --names-only '^linux-image-amd64$')" ] || apt-get update -qq || true
 	linux=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p')
 	(cd "$out" && rm -rf root && apt-get download "$linux" && dpkg -x linux-image-*.deb root && rm linux-image-*.deb &&
 		busybox depmod -b root "$(ls root/lib/modules)" && touch fetched) || missing "no kernel: apt-get download $linux"
 fi
 version=$(ls "$out/root/lib/modules")
+go test -c -o "$out/" ./rdma/ofi ./rdma/remote
 
-# What the guest has: the test with all libraries that it may open, modules, and an init.
+# The guest begins with modules and an init; everything else are links to the files of this machine.
 guest=$out/guest modules=lib/modules/$version
 rm -rf "$guest"
-mkdir -p "$guest"/{bin,dev,proc,sys,tmp,etc,"$modules"}
-go test -c -o "$guest/" ./rdma/ofi ./rdma/remote
-cp /bin/busybox "$guest/bin/"
-libraries=(/usr/lib/*/libfabric.so.1 /usr/lib/*/libibverbs/librxe-rdmav*.so)
-for file in "$guest"/*.test /usr/bin/rdma "${libraries[@]}"; do
-	ldd "$file" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p; s/^\t\(\/[^ ]*\) .*/\1/p'
-done | sort -u | xargs -I{} cp --parents -L {} "$guest"
-cp --parents -L /usr/bin/rdma "${libraries[@]}" /etc/libibverbs.d/rxe.driver "$guest"
+mkdir -p "$guest"/{dev,proc,sys,tmp,host,"$modules"}
+cp /bin/busybox "$guest/"
+names='virtio_pci 9pnet_virtio 9p crc32_generic dummy rdma_rxe rdma_ucm ib_uverbs'
 (cd "$out/root/$modules" && cp modules.dep "$guest/$modules/" &&
-	grep -E '/(crc32_generic|dummy|rdma_rxe|rdma_ucm|ib_uverbs)\.ko:' modules.dep | tr -d : | tr ' ' '\n' | sort -u | xargs cp --parents -t "$guest/$modules")
+	grep -E "/(${names// /|})\.ko:" modules.dep | tr -d : | tr ' ' '\n' | sort -u | xargs cp --parents -t "$guest/$modules")
 cat >"$guest/init" <<END
-#!/bin/busybox sh
-/bin/busybox --install -s /bin
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev
-for m in crc32_generic dummy rdma_rxe rdma_ucm ib_uverbs; do modprobe \$m; done
-ip link set lo up
-ip addr add 10.0.0.1/24 dev dummy0
-ip link set dummy0 up
-/usr/bin/rdma link add rxe0 type rxe netdev dummy0
-ulimit -l unlimited
-export GOTRACEBACK=all
-/ofi.test -test.run '^TestVerbs' -test.v -test.timeout 10m $* &&
-/remote.test -test.run '^TestNoPayloadOverTheConnection$' -test.v -test.timeout 10m $* && echo "=== passed" || echo "=== failed"
-poweroff -f
+#!/busybox sh
+alias on=/busybox
+on mount -t proc proc /proc
+on mount -t sysfs sys /sys
+on mount -t devtmpfs dev /dev
+on mkdir /dev/shm
+for m in $names; do on modprobe \$m; done
+on rm -r /lib /root
+on mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 host /host
+for d in /host/*; do [ -e "/\${d##*/}" ] || on ln -s "\$d" /; done
+[ -e $PWD ] || { on mkdir -p ${PWD%/*} && on ln -s /host$PWD $PWD; }
+/bin/bash $PWD/tests/rdma/inside.sh $* && echo "=== passed" || echo "=== failed"
+on poweroff -f
 END
 chmod +x "$guest/init"
-echo 127.0.0.1 localhost >"$guest/etc/hosts" # which libfabric looks up
-echo hosts: files >"$guest/etc/nsswitch.conf"
 (cd "$guest" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1 >"$out/initrd")
 
-timeout 900 qemu-system-x86_64 -accel tcg -m 1024 -nographic -no-reboot -nic none \
+timeout 900 qemu-system-x86_64 -accel tcg -cpu Nehalem -m 2048 -nographic -no-reboot -nic none \
+	-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
 	-kernel "$out"/root/boot/vmlinuz-* -initrd "$out/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null >"$out/said" 2>&1 || true
 grep -aE '^ *(---|===|FAIL|panic)|_test.go' "$out/said" || true
 grep -aq '^=== passed' "$out/said"

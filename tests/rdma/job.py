@@ -1,0 +1,101 @@
+"""The program of the README on 2 and on 3 ranks: by RDMA it has the bits that it has by TCP.
+
+job.py PROVIDER
+"""
+
+import os
+import pickle
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np  # once for all ranks, which are forked: a processor that is emulated takes seconds for it
+
+assert np
+
+DEVICES = "/dev/infiniband"
+
+
+SIZES = {"10.0": "8000.0", "40_000, 10": "300, 8000", "Vector(10)": "Vector(8000)", "0.01": "1e-5", "100": "10"}
+
+
+def program() -> str:
+    """Of 8,000 columns for 10, so that its model goes by RDMA, and of 300 rows for 40,000."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    text = readme.split("```python\n")[1].split("```")[0].replace("every 100 rows", "every few rows")
+    for old, new in SIZES.items():
+        if text.count(old) != 1:
+            sys.exit(f"job.py: the README's program has {text.count(old)} times {old!r}, expected once")
+        text = text.replace(old, new)
+    return text
+
+
+def opened() -> list[str]:
+    """Descriptors of devices that this process has."""
+    links = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    return [name for name in links if name.startswith(DEVICES)]
+
+
+def forked(what: Callable[[], Any]) -> BinaryIO:
+    """Where a child, which is forked, writes what it returns."""
+    here, there = os.pipe()
+    if os.fork() == 0:
+        with open(there, "wb") as answer:
+            pickle.dump(what(), answer)
+        sys.exit()
+    os.close(there)
+    return open(here, "rb")
+
+
+def answer(of: BinaryIO) -> Any:
+    """What a child has returned, once it has ended."""
+    told = of.read()
+    if os.wait()[1] or not told:
+        sys.exit("job.py: a rank has failed")
+    return pickle.loads(told)
+
+
+class Rank(NamedTuple):
+    """What one says."""
+
+    model: bytes
+    placed: int  # bytes by RDMA
+    devices: list[str]
+    childs: list[str]  # of a child that is forked
+
+
+def rank(settings: dict[str, str]) -> Rank:
+    """Run the program."""
+    os.environ.update(settings)
+    names: dict[str, Any] = {}
+    exec(program(), names)
+    placed = sum(e.rdma_bytes for e in names["v"].stats().edges)
+    return Rank(names["w"].tobytes(), placed, opened(), answer(forked(opened)))
+
+
+def job(ranks: int, fabric: str) -> list[Rank]:
+    """Run as many."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    common = {
+        "MALT_SIZE": str(ranks), "MALT_STORE": f"127.0.0.1:{port}", "MALT_TOKEN": secrets.token_hex(16),
+        "MALT_TRANSPORT": "tcp", "MALT_ENCRYPT": "0", "MALT_FABRIC": fabric,
+    }  # fmt: skip
+    started = [forked(partial(rank, common | {"MALT_RANK": str(r)})) for r in range(ranks)]
+    return [answer(s) for s in started]
+
+
+provider = sys.argv[1]
+for ranks in 2, 3:
+    tcp, rdma = job(ranks, "off"), job(ranks, provider)
+    same = len({r.model for r in tcp + rdma}) == 1
+    least, none = min(r.placed for r in rdma), max(r.placed for r in tcp)
+    devices, kept = min(len(r.devices) for r in rdma), {name for r in rdma for name in r.childs}
+    print(f"=== {ranks} ranks, {provider}: {least} bytes by RDMA from each, by TCP {none}; same bits: {same}")
+    print(f"=== {devices} devices, of a child that is forked: {sorted(kept)}")
+    if not same or none or least < 64_000 or kept or (provider.startswith("verbs") and not devices):
+        sys.exit("job.py: failed")
