@@ -115,6 +115,7 @@
  *
  *     graph=        all  ring  chord  halton  halton-paper  random:K[:SEED]
  *                   hypercube  star  one-peer  butterfly[:AxB]  shards[:K[/D]]
+ *                   butterfly:50MB/0.21 (the rows of a rank, and their share of all ids)
  *                   lists:1,2/2/0 (the receivers of rank 0, of rank 1, …)  [all]
  *     allow_disconnected=   false
  *                   true: accept a graph in which a rank cannot reach

@@ -1,6 +1,7 @@
 package graphs
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -9,7 +10,8 @@ import (
 
 // butterfly joins ranks in stages. In each a rank exchanges with the others of a group, and
 // then stands for all of the group: after the last for everybody. arg has the number of ranks
-// of a group in each stage, such as 4x2 of 8 ranks; "": the prime factors of the size.
+// of a group in each stage, such as 4x2 of 8 ranks; "": the prime factors of the size; or what
+// Degrees takes, such as 50MB/0.21.
 //
 // A rank's number is read with one digit for each stage, the lowest first. The ranks of a
 // group differ in that digit alone. So the first stages stay within a host where their product
@@ -33,7 +35,7 @@ func butterfly(size int, arg string) (*Graph, error) {
 	g := fromValid(lists)
 	g.degrees, g.spec = degrees, "butterfly"
 	if arg != "" {
-		g.spec += ":" + arg
+		g.spec = spec(degrees)
 	}
 	return g, nil
 }
@@ -41,6 +43,15 @@ func butterfly(size int, arg string) (*Graph, error) {
 func degreesOf(size int, arg string) (degrees []int, err error) {
 	if arg == "" {
 		return append([]int{}, primes(size)...), nil
+	}
+	if megabytes, share, ok := strings.Cut(arg, "MB/"); ok {
+		holds, err := strconv.ParseFloat(megabytes, 64)
+		part, wrong := strconv.ParseFloat(share, 64)
+		if err != nil || wrong != nil || !(holds > 0 && holds <= math.MaxInt64 && part > 0 && part <= 1) {
+			return nil, say.Errorf(nil, "graph butterfly:%s: expected how large the rows of a rank are, and which share of all rows it has", quote(arg)).
+				Try("Write such as butterfly:50MB/0.21: 50 MB, which are rows of 21 %% of all ids.")
+		}
+		return Degrees(size, holds, part), nil
 	}
 	product := 1
 	for _, word := range strings.Split(arg, "x") {
@@ -62,13 +73,39 @@ func degreesOf(size int, arg string) (degrees []int, err error) {
 // Butterfly is the butterfly of as many hosts, each with so many ranks whose numbers follow each
 // other: its first stages stay within a host, and between hosts each rank has the fewest copies
 // to send.
-func Butterfly(ranks, hosts int) string {
-	spec, separator := "butterfly", ":"
-	for _, p := range append(primes(ranks), primes(hosts)...) {
-		spec += separator + strconv.Itoa(p)
+func Butterfly(ranks, hosts int) string { return spec(append(primes(ranks), primes(hosts)...)) }
+
+func spec(degrees []int) string {
+	text, separator := "butterfly", ":"
+	for _, d := range degrees {
+		text += separator + strconv.Itoa(d)
 		separator = "x"
 	}
-	return spec
+	return text
+}
+
+// pays is how many MB a message has at least so that its number costs less than its bytes: in the
+// paper of Sparse Allreduce 2 to 4.
+const pays = 2
+
+// Degrees are for rows with ids, of which each rank holds so many MB, and this share of all ids,
+// drawn at random: in each stage the largest group in which messages pay, or else the smallest.
+// The stages before have made a rank's rows those of more ranks, and of fewer ids.
+func Degrees(size int, megabytes, share float64) []int {
+	degrees := []int{}
+	for ranks := 1; ranks < size; {
+		held := megabytes / share * (1 - math.Pow(1-share, float64(ranks))) / float64(ranks)
+		left := size / ranks
+		degree := primes(left)[0]
+		for d := degree; d <= left; d++ {
+			if left%d == 0 && held/float64(d) >= pays {
+				degree = d
+			}
+		}
+		degrees = append(degrees, degree)
+		ranks *= degree
+	}
+	return degrees
 }
 
 // primes are the prime factors of n, ascending.

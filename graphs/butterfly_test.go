@@ -77,10 +77,32 @@ func TestButterflyOfHosts(t *testing.T) {
 	}
 }
 
+// The vertices of Twitter, of the paper: 16x4, which it found best, and so few messages that the
+// next larger group of any stage would send some below 2 MB.
+func TestDegreesOfRows(t *testing.T) {
+	for _, c := range []struct {
+		arg  string
+		size int
+		want string
+	}{
+		{"50MB/0.21", 64, "butterfly:16x4"},
+		{"5e1MB/1", 64, "butterfly:16x2x2"},
+		{"1000MB/0.1", 24, "butterfly:24"},
+		{"0.001MB/0.5", 12, "butterfly:2x2x3"},
+		{"4MB/1e-6", 7, "butterfly:7"},
+		{"4MB/0.5", 1, "butterfly"},
+	} {
+		if got := parse(t, "butterfly:"+c.arg, c.size).String(); got != c.want {
+			t.Errorf("%s of %d ranks: %s, want %s", c.arg, c.size, got, c.want)
+		}
+	}
+}
+
 func TestButterflyIsRefused(t *testing.T) {
 	for spec, size := range map[string]int{
 		"butterfly:": 8, "butterfly:4": 8, "butterfly:4x3": 8, "butterfly:8x1": 8, "butterfly:2x2x": 4, "butterfly:+2x2": 4,
 		"butterfly:a": 8, "butterfly:99999999999999999999": 8, "butterfly:32768x32768x32768": 8, "butterfly:-2x-4": 8,
+		"butterfly:MB/0.2": 8, "butterfly:50MB/": 8, "butterfly:50MB/0": 8, "butterfly:0MB/1": 8, "butterfly:50MB/2": 8, "butterfly:InfMB/NaN": 8,
 	} {
 		_, err := Parse(spec, size)
 		wantError(t, err, "butterfly", "Write")

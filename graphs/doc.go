@@ -23,7 +23,8 @@
 //	hypercube     the ranks whose numbers differ from n in one bit; N a power of two
 //	star          rank 0, and rank 0 to all others
 //	butterfly:AxB the others of its groups: A ranks in the first stage, B in the second; their
-//	              product is N. Without numbers these are the prime factors of N
+//	              product is N. Without numbers these are the prime factors of N;
+//	              butterfly:50MB/0.21: what Degrees finds for a rank's rows and their share
 //	shards:K      the first K ranks, and these to all others; without a number all to all;
 //	              shards:K/D: these to D others, from which the rest have it in trees
 //	one-peer      one receiver of chord at each clock, in turn

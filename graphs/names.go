@@ -21,7 +21,7 @@ func families() []family {
 		{"random", "random:K or random:K:SEED, K receivers per rank", random, false},
 		{"hypercube", "", hypercube, false},
 		{"star", "", star, false},
-		{"butterfly", "butterfly or butterfly:AxB, ranks per group in each stage", butterfly, true},
+		{"butterfly", "butterfly, butterfly:AxB, ranks per group in each stage, or butterfly:50MB/0.21, a rank's rows and their share", butterfly, true},
 		{"shards", "shards, shards:K or shards:K/D: K ranks keep a part each, and send it on to D each", shards, true},
 		{"one-peer", "", onePeer, false},
 		{"lists", "lists:1,2/2/0, the receivers of rank 0, of rank 1, and so on", parseLists, false},

@@ -35,6 +35,13 @@ func FoldAt(op Op, s Shape, dst, src []byte, rows []uint32) {
 }
 
 func foldAt[T float](op Op, width int, dst, src []T, rows []uint32) {
+	if width == 1 && op != Min && op != Max { // five times faster than rows of one element in the loop below
+		src = src[:len(rows)]
+		for i, row := range rows {
+			dst[row] += src[i]
+		}
+		return
+	}
 	for i, row := range rows {
 		d, x := dst[int(row)*width:][:width], src[i*width:][:width]
 		switch op {
