@@ -64,6 +64,26 @@ def test_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
         assert row in said
 
 
+def test_fabric(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """That updates go by RDMA is seen, or is an error."""
+    monkeypatch.setenv("MALT_FABRIC", "")  # so that it is put back
+    code = main(["bench", "--fabric", "tcp;ofi_rxm", "--sizes", "4KiB,64KiB"])
+    said = capfd.readouterr()
+    if "libfabric cannot be loaded" in said.err and os.environ.get("MALT_NEED") != "libfabric":
+        pytest.skip("apt install libfabric1")
+    lines = [line.strip() for line in said.out.splitlines()]
+    assert (code, said.err) == (0, "")
+    assert [line.split(":")[0] for line in lines[:3]] == ["4 KiB  TCP", "64 KiB  TCP", "4 KiB  TCP"]
+    assert lines[3].startswith("64 KiB  tcp;ofi_rxm on "), said
+    assert lines[3].endswith(": works; its times say nothing about a device")
+
+
+def test_fabric_that_is_not_there(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALT_FABRIC", "")
+    assert main(["bench", "--fabric", "off"]) == 1
+    assert capfd.readouterr().err == "malt bench: RDMA cannot be used: switched off; see malt doctor\n"
+
+
 def test_failing_rank_is_named(tmp_path: Path) -> None:
     with launched(command=[sys.executable, "-m", "malt", "bench", "-n", "3", "--sizes", "4KiB"]) as job:
         job.wait_for("ranks on")

@@ -23,7 +23,13 @@ SIZES = "4KiB,64KiB,1MiB,16MiB"
 
 UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30}
 
-USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--peers] [--json FILE]"
+PLACED = "64KiB,1MiB,16MiB"
+"""With --fabric."""
+
+SMALL = 8 << 10
+"""Bytes up to which updates go by TCP."""
+
+USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--peers | --fabric PROVIDER] [--json FILE]"
 
 DESCRIPTION = """\
 Measures from Python how fast the ranks of this machine exchange updates, and, for
@@ -44,12 +50,16 @@ in copies of the payload.
 
 With --peers, the average of all ranks beside the sum of mpi4py and of PyTorch's gloo, where they are
 installed: min, median and max of three starts of each, of arrays that are written before each call,
-and the bandwidths as nccl-tests defines them. A figure in brackets is within what starts differ by."""
+and the bandwidths as nccl-tests defines them. A figure in brackets is within what starts differ by.
+
+With --fabric, scatter and put-seen between two hosts, which are both this machine, by TCP and by RDMA. Where
+RDMA has no device behind it, it shows only that updates go that way."""
 
 EXAMPLES = """\
   malt bench
   malt bench -n 2 --sizes 1MiB,64MiB --json bench.json
   malt bench --peers --sizes 1KiB,1MiB
+  malt bench --fabric auto
 """
 
 
@@ -64,6 +74,7 @@ def parser() -> Parser:
         help=f"default: {SIZES}; with --peers 4 B to 256 MiB if they fit",
     )
     made.add_argument("--peers", action="store_true", help="compare with mpi4py and PyTorch's gloo instead")
+    made.add_argument("--fabric", metavar="PROVIDER", help="compare TCP with RDMA instead; auto, or as MALT_FABRIC")
     made.add_argument("--json", metavar="FILE", help="also write all results to FILE; times in seconds")
     return made
 
@@ -98,6 +109,8 @@ def main(arguments: Sequence[str]) -> int:
     with _opened(options.json or os.devnull) as file:
         if options.peers:
             code, results = _compare(size, options.sizes)
+        elif options.fabric:
+            code, results = _by_fabric(options.fabric, options.sizes or _sizes(PLACED), report), report.results
         else:
             code, results = measure(size, options.sizes or _sizes(SIZES), report), report.results
         if code == 0:
@@ -132,12 +145,36 @@ def measure(size: int, sizes: Sequence[int], report: Report) -> int:
     code = _job(size, job_environment(size), [*map(str, sizes)], report)
     if code:
         return code
-    # Two ranks that share no memory meet as those of two hosts do.
-    there = {"MALT_TRANSPORT": "tcp", "MALT_INTERFACE": "127.0.0.1/32"}
+    return _hosts({}, ["network"], report)
+
+
+def _by_fabric(fabric: str, sizes: Sequence[int], report: Report) -> int:
+    """Let ranks measure by TCP, then by RDMA."""
+    from malt import _lib
+
+    os.environ["MALT_FABRIC"] = fabric
+    card = json.loads(_lib.inspect("doctor"))["fabric"]
+    if card["state"] != "works":
+        sys.stderr.write(f"malt bench: RDMA cannot be used: {card['why']}; see malt doctor\n")
+        return 1
+    for way in ("off", fabric):
+        code = _hosts({"MALT_FABRIC": way}, ["fabric", *map(str, sizes)], report)
+        if code:
+            return code
+    by_tcp = [named(result["bytes"]) for result in report.results[len(sizes) :] if not result["placed"]]
+    if by_tcp != [named(size) for size in sizes if size <= SMALL]:
+        sys.stderr.write(f"malt bench: RDMA is not used: updates of {', '.join(by_tcp)} went by TCP\n")
+        return 1
+    return 0
+
+
+def _hosts(settings: Mapping[str, str], what: Sequence[str], report: Report) -> int:
+    """Let two ranks measure that share no memory, and meet as those of two hosts do."""
+    there = {"MALT_TRANSPORT": "tcp", "MALT_INTERFACE": "127.0.0.1/32", **settings}
     listening, store = listen(there)
     env = program_environment(2) | meeting(2, store, os.urandom(16).hex()) | there
     try:
-        return _job(2, env, ["network"], report, [one.fileno() for one in listening])
+        return _job(2, env, what, report, [one.fileno() for one in listening])
     finally:
         for one in listening:
             one.close()
@@ -207,6 +244,7 @@ class Report:
             "size": self._size,
             "skipped": self._skipped,
             "network": self._network,
+            "fabric": self._fabric,
         }[kind](result)
 
     def _machine(self, result: dict[str, Any]) -> str:
@@ -268,6 +306,13 @@ class Report:
             f"\nnetwork: {_micro(result['seen'])} put-seen of 4 bytes over TCP; an update takes "
             f"{_micro(result['update'])} of processor time, and {result['byte'] * 1e9:.2f} ns for each byte"
         )
+
+    def _fabric(self, result: dict[str, Any]) -> str:
+        by = f"{result['provider']} on {result['device']}" if result["placed"] else "TCP"
+        times = f"{_micro(result['scatter'])} scatter, {_micro(result['seen'])} put-seen"
+        if result["placed"] and not result["hardware"]:
+            times = "works; its times say nothing about a device"
+        return f"{named(result['bytes']):>8}  {by}: {times}"
 
     def _skipped(self, result: dict[str, Any]) -> str:
         return f"{named(result['bytes']):>8}  skipped: would take about {named(result['needs'])} of memory"

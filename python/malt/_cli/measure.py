@@ -46,6 +46,9 @@ def main() -> None:
     if sys.argv[1:] == ["network"]:
         _tell(kind="network", **_network())
         return
+    if sys.argv[1] == "fabric":
+        _fabric([int(word) for word in sys.argv[2:]])
+        return
     sizes = [int(word) for word in sys.argv[1:]]
     state = json.loads(_lib.inspect("doctor"))
     _tell(kind="machine", ranks=malt.size(), load=os.getloadavg()[0], **state)
@@ -94,6 +97,23 @@ def _network() -> dict[str, float]:
     """
     small, large = (_used(size) for size in (4, LARGE_UPDATE))
     return {"seen": _seen(4), "update": small, "byte": max(0.0, large - small) / LARGE_UPDATE}
+
+
+def _fabric(sizes: list[int]) -> None:
+    """Measure updates to another host by what MALT_FABRIC names, and tell whether they go that way."""
+    card = json.loads(_lib.inspect("doctor"))["fabric"]
+    card["hardware"] = card["hardware"] and not card["device"].startswith("rxe")  # that is the kernel's
+    for size in sizes:
+        before = _placed()
+        with malt.Vector(np.zeros(size // 4, np.float32), consistency="async") as v:
+            scatter = per_call(v.scatter)
+        _tell(kind="fabric", bytes=size, scatter=scatter, seen=_seen(size), placed=_placed() - before, **card)
+
+
+def _placed() -> int:
+    """Return how many bytes this rank has sent by RDMA."""
+    with malt.Vector(np.zeros(1), consistency="async") as v:
+        return sum(edge.rdma_bytes for edge in v.stats().edges)
 
 
 def _used(size: int) -> float:
