@@ -6,11 +6,13 @@ import argparse
 import sys
 
 from . import __doc__ as about
-from . import counted, filters, flow, learnt, slack, sparse
+from . import cables, counted, filters, flow, learnt, slack, sparse
 from .shown import NotShownError, Program, Shown, claims, keep, kept
 
 PROGRAMS: dict[str, Program] = {
-    id: program for part in (counted, sparse, filters, flow, slack, learnt) for id, program in part.PROGRAMS.items()
+    id: program
+    for part in (counted, cables, sparse, filters, flow, slack, learnt)
+    for id, program in part.PROGRAMS.items()
 }
 
 

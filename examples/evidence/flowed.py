@@ -6,6 +6,7 @@ PYTHONPATH=examples malt sim --hosts 10 --rate 50Mbit examples/evidence/flowed.p
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -43,17 +44,21 @@ def train(data: Texts, keepers: int, steps: int, computing: float, **options: An
     return float(slowest[0]), float(slowest[1]), float(loss[0])
 
 
+def flow(held: str) -> dict[str, Any]:
+    """Return the options of Parameter Flow."""
+    return {"graph": malt.Graph(f"shards:{KEEPERS}/2"), "sparse": "model", "filter": held}
+
+
 def compared(held: str, consistency: str, steps: int, turns: int) -> dict[str, list[Run]]:
     """Train in turns, with so much computing that plain servers in step communicate `RATIO` times as long."""
     data, plain = Texts("train"), malt.Graph(f"shards:{KEEPERS}")
     computing = train(data, KEEPERS, steps, 0, graph=plain, consistency="ssp:0")[1] / steps / RATIO
-    flow: dict[str, Any] = {"graph": malt.Graph(f"shards:{KEEPERS}/2"), "sparse": "model", "filter": held}
 
     def turn() -> dict[str, Run]:
         return {
             "in step": train(data, KEEPERS, steps, computing, graph=plain, consistency="ssp:0"),
             "plain": train(data, KEEPERS, steps, computing, graph=plain, consistency=consistency),
-            "flow": train(data, KEEPERS, steps, computing, consistency=consistency, **flow),
+            "flow": train(data, KEEPERS, steps, computing, consistency=consistency, **flow(held)),
             "average": train(data, 0, steps, computing, graph="all", consistency="bsp"),
         }
 
@@ -61,5 +66,30 @@ def compared(held: str, consistency: str, steps: int, turns: int) -> dict[str, l
     return {name: [run[name] for run in runs] for name in runs[0]}
 
 
+def spread(held: str, turns: int, seconds: float = 10) -> dict[str, list[float]]:
+    """Find how long a sum takes to the worker that gets the fewest, from servers that learn all the time."""
+    data, ways = Texts("train"), {"direct": {"graph": malt.Graph(f"shards:{KEEPERS}")}, "flow": flow(held)}
+    size = int(data.word.max()) + 1
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for way in list(ways) * turns:
+        v = malt.Vector(size, dtype=np.float32, fold="sum-changes", consistency="async", **ways[way])
+        malt.barrier()
+        begun = time.perf_counter()
+        for at in itertools.count():
+            if malt.rank() >= KEEPERS or time.perf_counter() - begun > seconds:
+                break
+            first = (KEEPERS * at + malt.rank()) * BATCH % (len(data.labels) - BATCH)
+            push = RATE / np.sqrt(at + 1) / KEEPERS * data.gradient(v.array, np.arange(first, first + BATCH))
+            v.array -= push.astype(np.float32)
+            v.sync()
+            time.sleep(0.02)  # the processors are for all ranks
+        malt.barrier()
+        sums = sum(edge.folded_messages for edge in v.stats().edges) / KEEPERS
+        took = time.perf_counter() - begun
+        times[way].append(took / float(malt.allreduce(sums if malt.rank() >= KEEPERS else np.inf, "min")))
+        v.close()
+    return times
+
+
 if __name__ == "__main__":
-    be(compared)
+    be(compared, spread)

@@ -35,7 +35,7 @@ def test_it_lists_and_shows() -> None:
     assert shown.rstrip().endswith("holds")
 
 
-@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("P7", "it needs a program")])
+@pytest.mark.parametrize(("row", "says"), [("X9", "no claim is called X9"), ("A7", "it needs a machine")])
 def test_it_says_what_it_cannot_show(row: str, says: str) -> None:
     done = evidence(row)
     assert done.returncode != 0

@@ -1,0 +1,120 @@
+"""Halton beside all, both sent directly, and the average in lock-step, on slow cables: M2."""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .job import job
+from .learnt import Found, goal_of, reached
+from .shown import Program, Shown
+
+FRAME, PAYLOAD = 1514, 1448
+"""Bytes of an Ethernet frame, and how many of a model it carries."""
+
+RUNS = {
+    "all": {"consistency": "notify-ack"},
+    "halton": {"consistency": "notify-ack", "graph": "halton"},
+    "lock-step": {},
+}
+TURNS, RATIOS = 3, (0.5, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is learnt, by how many ranks."""
+
+    what: str
+    ranks: int
+    bytes: int
+    """Of a model."""
+    pace: float
+    """Seconds that a step takes."""
+    given: dict[str, Any]
+    serial: dict[str, Any]
+    """For `learn`, of the ranks and of one process."""
+
+    def rate(self, ratio: float) -> str:
+        """Return the rate at which a model takes `ratio` times as long as a step to be sent to all others."""
+        return f"{8e-6 * (self.ranks - 1) * self.bytes * FRAME / PAYLOAD / self.pace / ratio:.0f}Mbit"
+
+
+DNA = Task(
+    "splice-site", 8, 8 * 8424, 0.05,
+    {"data": "splice", "every": 250, "passes": 0.5, "points": 20},
+    {"data": "splice", "every": 1000, "passes": 0.25, "points": 20},
+)  # fmt: skip
+
+
+class Reached(NamedTuple):
+    """After how many examples of a rank, and seconds, the loss of one process is there."""
+
+    examples: float
+    seconds: float
+
+
+@functools.cache
+def alone(task: Task) -> tuple[float, float]:
+    """Return the loss to reach, and after how many examples one process has it."""
+    run = job(1, "paced.py", "learn", runs={"": {}}, **task.serial)[""]
+    return goal_of(run), reached(run, goal_of(run))
+
+
+def raced(task: Task, ratio: float) -> dict[str, Reached]:
+    """Return the medians of some turns, each of which has all ways."""
+    goal, _ = alone(task)
+    runs = {f"{way} {turn}": options for turn in range(TURNS) for way, options in RUNS.items()}
+    found: dict[str, Found] = job(
+        task.ranks, "paced.py", "learn", rate=task.rate(ratio), runs=runs, pace=task.pace, **task.given
+    )
+
+    def middle(way: str, in_seconds: bool) -> float:
+        return statistics.median(reached(found[f"{way} {turn}"], goal, in_seconds) for turn in range(TURNS))
+
+    return {way: Reached(middle(way, False), middle(way, True)) for way in RUNS}
+
+
+@functools.cache
+def races(task: Task) -> dict[float, dict[str, Reached]]:
+    """Return them by the ratio of communication to computing."""
+    return {ratio: raced(task, ratio) for ratio in RATIOS}
+
+
+def curve(task: Task) -> str:
+    """Say how long each way takes at each ratio; first, which one always wins."""
+    found = races(task)
+    first = {min((at.seconds, way) for way, at in ways.items())[1] for ways in found.values()}
+    said = [
+        f"{ratio:g}: " + ", ".join(f"{way} {at.seconds:.1f} s" for way, at in ways.items())
+        for ratio, ways in found.items()
+    ]
+    return "; ".join([*(f"{way} is first" for way in first if len(first) == 1), *said]).replace("inf s", "never")
+
+
+def how(task: Task) -> str:
+    """Say what ran."""
+    return (
+        f"net, computing emulated: {task.what}, {task.ranks} hosts, {task.given['every']:,} examples in "
+        f"{1e3 * task.pace:.0f} ms; all and halton send directly, in notify-ack; by how many times longer a model "
+        f"takes to all others than a step; until the loss of one process, + 1 %; medians of {TURNS} turns"
+    )
+
+
+def gains(task: Task) -> dict[float, float]:
+    """Return how many times sooner halton is there than all, by ratio."""
+    return {
+        ratio: ways["all"].seconds / ways["halton"].seconds if math.isfinite(ways["halton"].seconds) else 0.0
+        for ratio, ways in races(task).items()
+    }
+
+
+def m2() -> Shown:
+    """Race on DNA."""
+    gain = gains(DNA)
+    return Shown("halton sooner (no figure)", curve(DNA), how(DNA), "holds" if min(gain.values()) > 1 else "in part")
+
+
+PROGRAMS: dict[str, Program] = {"M2": m2}
