@@ -288,7 +288,7 @@ def test_so_is_one_that_began_before_the_calls_that_are_kept(monkeypatch: pytest
         told.take(1, 0.0, b"".join(happened(i, "call", begin, begin + 0.24) for i, begin in enumerate(begins, 1)), 0)
         told.take(2, 0.0, happened(1, "call", 1000, 1010), 0)
         told.take(0, 0.0, TOGETHER, 0)
-        assert len(told.tracks[1].calls) <= 20
+        assert len(told.tracks[1].calls["w"][0]) <= 20
         assert waits(told) == shares
 
 

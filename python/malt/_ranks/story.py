@@ -79,10 +79,12 @@ class Track:
         self.wait = 0.0
         self.waited: dict[int, float] = defaultdict(float)
         """Seconds for each rank: together they are `wait`."""
-        self.calls: list[tuple[float, float, str]] = []
-        """The end and the begin of the last ones, and what they were about: an object, or the job,"""
+        self.calls: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        """The begins and the ends of the last ones by what they were about, an object or the job:"""
         self.known = -math.inf
-        """all of them since then."""
+        """all of them since then,"""
+        self.until = -math.inf
+        """and up to then."""
         self.unsettled: list[seen.Event] = []
         """Waits for several ranks, of which it is not known yet which one was late."""
         self.ages: Counter[int] = Counter()
@@ -107,10 +109,13 @@ class Track:
         self.first, self.last = min(self.first, event.begin), max(self.last, end)
         if event.kind == "call":
             self.called += event.seconds
-            self.calls.append((end, event.begin, event.text.rpartition(".")[0]))
-            if len(self.calls) > 2 * CALLS:
-                self.known = self.calls[CALLS][0]
-                del self.calls[: CALLS + 1]
+            begins, ends = self.calls[event.text.rpartition(".")[0]]
+            begins.append(event.begin)
+            ends.append(end)
+            self.until = end
+            if len(ends) > 2 * CALLS:
+                self.known = ends[CALLS]
+                del begins[: CALLS + 1], ends[: CALLS + 1]
         elif event.kind == "wait":
             self.wait += event.seconds
             for rank in event.ranks:
@@ -209,21 +214,22 @@ class Story:
 
         There are none where some are lost.
         """
-        ours, found = self.clock(wait.rank)[0], {}
-        own = self.tracks[wait.rank].calls
-        call = bisect_left(own, (wait.begin + wait.seconds,))
-        if call == len(own):
+        ours, found, when = self.clock(wait.rank)[0], {}, wait.begin + wait.seconds
+        own = (
+            (about, bisect_left(ends, when), begins) for about, (begins, ends) in self.tracks[wait.rank].calls.items()
+        )
+        about = next((about for about, i, begins in own if i < len(begins) and begins[i] <= wait.begin), None)
+        if about is None:
             return {} if last else None
         for rank in wait.ranks:
             track, later = self.tracks.get(rank), self.clock(rank)[0] - ours
-            begin, end = wait.begin - later, wait.begin + wait.seconds - later
-            if not last and (track is None or not track.calls or track.calls[-1][0] < end):
+            if not last and (track is None or track.until < when - later):
                 return None
-            if track is None or track.known > begin:
+            if track is None or track.known > wait.begin - later:
                 return {}
-            first, after = (bisect_left(track.calls, (when,)) for when in (begin, end))
-            some = track.calls[first : after + 1]
-            found[rank] = [(start + later, stop + later) for stop, start, about in some if about == own[call][2]]
+            begins, ends = track.calls[about]
+            first, after = bisect_left(ends, wait.begin - later), bisect_left(begins, when - later)
+            found[rank] = [(begins[i] + later, ends[i] + later) for i in range(first, after)]
         return found
 
     def _add(self, track: Track, event: seen.Event) -> None:
