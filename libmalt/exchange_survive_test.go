@@ -265,3 +265,28 @@ func TestDeathSeenBeforeTheExchangeConnects(t *testing.T) {
 		return mean(ctx, v, float32(w.Rank()), 0.5)
 	})
 }
+
+// TestFoldWithoutAHost: where the first of three hosts is gone, the mean is that of the others, of
+// which the ranks of one weigh the same, and those of another do not.
+func TestFoldWithoutAHost(t *testing.T) {
+	values, weights := []float32{0, 1, 4, 5, 7}, []float64{1, 1, 2, 3, 3}
+	survivorsOn(t, inmem.NewHosts(0, 1, 1, 2, 2), 1, func(tr rdma.Transport) rdma.Transport { return tr }, func(ctx context.Context, w *libmalt.World) error {
+		v, err := vector(ctx, w, acrossLength, "")
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			return errKilled
+		}
+		for range 2 {
+			fill(v.Bytes(), values[w.Rank()])
+			if _, err := v.Sync(ctx, weights[w.Rank()]); err != nil {
+				return err
+			}
+			if got, err := constant(v.Bytes()); got != 5 || err != nil {
+				return fmt.Errorf("the mean is %v, %v, not 5", got, err)
+			}
+		}
+		return nil
+	})
+}

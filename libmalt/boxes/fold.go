@@ -117,7 +117,7 @@ func (b *Boxes) foldByHost(op reduce.Op, updates []codec.Update) {
 	for lo := 0; lo < len(b.Data); lo += core.BlockBytes {
 		to := min(lo+core.BlockBytes, len(b.Data))
 		a.Parts = a.Parts[:0]
-		for host, ranks := range b.Job.Hosts.Ranks {
+		for _, ranks := range b.Job.Hosts.Ranks {
 			a.Terms = a.Terms[:0]
 			for _, r := range ranks {
 				if r == b.Job.Rank {
@@ -134,7 +134,7 @@ func (b *Boxes) foldByHost(op reduce.Op, updates []codec.Update) {
 			case 1:
 				a.Parts = append(a.Parts, a.Terms[0])
 			default:
-				a.Parts = append(a.Parts, a.AddTerms(op, b.runs, lo, a.Room(host, to-lo)))
+				a.Parts = append(a.Parts, a.AddTerms(op, b.runs, lo, a.Room(len(a.Parts), to-lo)))
 			}
 		}
 		a.FoldParts(op, b.runs, lo, b.Data[lo:to])

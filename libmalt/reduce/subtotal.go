@@ -24,18 +24,18 @@ type Adder struct {
 	srcs    [][]byte
 	ranks   []int // of srcs
 	weights []float64
-	rooms   [][]byte // by host: its subtotal of one block
+	rooms   [][]byte // of each of the Parts: one block
 }
 
-// Room is n bytes of memory for the subtotal of a host.
-func (a *Adder) Room(host, n int) []byte {
-	for len(a.rooms) <= host {
+// Room is n bytes of memory for the data of Parts[part]. FoldParts uses it, too.
+func (a *Adder) Room(part, n int) []byte {
+	for len(a.rooms) <= part {
 		a.rooms = append(a.rooms, nil)
 	}
-	if len(a.rooms[host]) < n {
-		a.rooms[host] = make([]byte, n)
+	if len(a.rooms[part]) < n {
+		a.rooms[part] = make([]byte, n)
 	}
-	return a.rooms[host][:n]
+	return a.rooms[part][:n]
 }
 
 // AddTerms adds up the Terms, which lie at off of an object made of runs, into dst.
@@ -124,12 +124,12 @@ func (a *Adder) FoldParts(op Op, runs []Run, off int, dst []byte) bool {
 		return n > 0
 	}
 	a.empty()
-	for host, p := range a.Parts {
+	for i, p := range a.Parts {
 		if p.Weight == 0 {
 			continue
 		}
 		if p.Count > 1 {
-			mean := a.Room(host, len(dst))
+			mean := a.Room(i, len(dst))
 			one := [1][]byte{p.Data}
 			FoldRuns(op, runs, off, mean, one[:], nil, p.Count)
 			p.Data, p.Weight = mean, p.Weight*float64(p.Count)
