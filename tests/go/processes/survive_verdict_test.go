@@ -191,7 +191,9 @@ func TestJudgeOfSurvivorsFinds(t *testing.T) {
 		{"one that lives is left out", newest("async"), func(s *story) { s.last.Members = 1 }, "which lives"},
 		{"a generation back", call, func(s *story) { at(s, 0, 0).alone(); at(s, 0, 1).Generation = 1 }, "back to"},
 		{"one that did not begin the call takes part", call, func(s *story) { s.logs[dying] = s.logs[dying][:1]; at(s, 0, 1).Result.Set = 7 }, ""},
-		{"a call with another result", call, func(s *story) { at(s, 1, 1).Result.Values[0] = 7 }, "expected 3"},
+		{"a call with another result", call, func(s *story) { at(s, 1, 1).Result.Values[0] = 7 }, "gives {[7"},
+		{"a call in place counts one that had arrived", call, func(s *story) { s.callInPlace(7) }, ""},
+		{"a call in place counts one twice", call, func(s *story) { s.callInPlace(9) }, "gives {[9"},
 		{"a call with other ranks", call, func(s *story) {
 			at(s, 1, 1).Generation, at(s, 1, 1).Members, at(s, 1, 1).Result.Values[0] = 1, 7, 7
 		}, "in generation"},
@@ -215,6 +217,14 @@ func TestJudgeOfSurvivorsFinds(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// callInPlace has the ranks that live get this sum of their arrays.
+func (s *story) callInPlace(sum float64) {
+	for r := range s.logs {
+		e := &s.logs[r][1]
+		e.Op, e.InPlace, e.Result.Values[0] = int64(vectorAllReduce), true, sum
 	}
 }
 
