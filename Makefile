@@ -125,6 +125,7 @@ soak: $(VENV)/.malt ## random schedules with stops and kills for SOAK, also such
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoak$$' ./tests/go/processes
 	MALT_SOAK=$(SOAK) $(GO) test -count=1 -v -timeout 0 -run '^TestSoakSurvivors$$' ./tests/go/processes
 	MALT_SOAK=$(SOAK) $(ON_HOSTS) -timeout 0 -run '^TestSoakOnHosts$$'
+	MALT_SOAK=$(SOAK) $(ON_HOSTS) -timeout 0 -run '^TestSoakSurvivorsOnHosts$$'
 	$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAK)
 
 explore: ## every interleaving of cases that take minutes each: about an hour
