@@ -2,7 +2,8 @@
 
 A job of a row begins with all its ranks. One after the other is killed, at a random moment, until one is left: so
 each number of ranks gets one sample from each job. Over a network the ranks are on several hosts. There other jobs have
-one host powered off, and are a sample each.
+one host powered off, and are a sample each. Before each death all ranks are timed in the same way without one: syncs
+that are under way, and those that follow, are in both times.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from malt._ranks.launch import job_environment
 
@@ -81,9 +82,18 @@ def _row(mode: str, ranks: int, size: int, hold: int = 0, op: str = "kill-sync")
     return Row(f"{op.replace('-', ' -> ')}, {mode}{more}", op, ranks, size, Target(), options, "none", once=True)
 
 
+def _of_the_last(row: Row) -> dict[str, Any]:
+    """Return how a row is called for ranks that were the last ones of their hosts."""
+    return {"title": f"{row.title}, the last of its host", "options": {**row.options, "last": True}}
+
+
 def kill(row: Row, times: int, say: Callable[[Result], None], hosts: Hosts | None = None) -> None:
     """Run so many jobs of a row; say one result for each number of ranks before a kill."""
-    found = {n: Result(replace(row, ranks=n)) for n in range(2 if row.op == "kill-sync" else row.ranks, row.ranks + 1)}
+    found = {
+        (n, last): Result(replace(row, ranks=n, **_of_the_last(row) if last else {}))
+        for n in range(2 if row.op == "kill-sync" else row.ranks, row.ranks + 1)
+        for last in ((False, True) if hosts and row.op == "kill-sync" else (False,))
+    }
     if (needs := room(row) + row.ranks * row.options["hold"]) > free():
         for result in found.values():
             result.left_out["malt"] = f"would need about {needs >> 20} MB of memory, {free() >> 20} MB may be taken"
@@ -91,13 +101,18 @@ def kill(row: Row, times: int, say: Callable[[Result], None], hosts: Hosts | Non
     for _ in range(times):
         try:
             with _Job(row, hosts) as job:
-                for ranks, seconds in job.kills():
-                    found[ranks].samples.setdefault("malt", []).append(seconds)
+                for which, seconds, calm in job.kills():
+                    found[which].samples.setdefault("malt", []).append(seconds)
+                    found[which].samples.setdefault("limit", []).append(calm)
         except JobError as error:  # what the others have gone on to do counts
             for result in found.values():
                 result.left_out["malt"] = str(error)
-    for ranks in sorted(found):
-        say(found[ranks])
+    for which in sorted(found):
+        if found[which].samples or found[which].left_out:
+            say(found[which])
+
+
+_Found = TypeVar("_Found")
 
 
 class JobError(Exception):
@@ -146,33 +161,50 @@ class _Job:
         self._errors.close()
         self._folder.cleanup()
 
-    def kills(self) -> Iterator[tuple[int, float]]:
-        """Kill all ranks but one, or one host; yield how many there were, and when the last of the others had synced.
+    def kills(self) -> Iterator[tuple[tuple[int, bool], float, float]]:
+        """Kill all ranks but one, or one host, and time the others.
 
-        That is in seconds since the kill.
+        Yields
+        ------
+        which : tuple of int and bool
+            How many ranks there were; whether the one that died was the last of its host.
+        seconds : float
+            When the last of the others had completed a sync that began after the kill.
+        calm : float
+            The same just before, when nobody was killed.
         """
         self._wait("start", lambda own: own[READY] == 1, JOIN)
         while (ranks := len(self._processes)) > 1 and self._off is None:
-            time.sleep(random.uniform(0, PAUSE))
-            start = time.monotonic_ns()
-            victims = self._power_off(self._hosts) if self._hosts and self._row.op == "off-sync" else [self._kill()]
-            self._page[KILLS] += 1
-            self._wait("go on", lambda own: own[DONE] == self._page[KILLS], GO_ON)
-            yield ranks, max(int(self._own[rank][TIME]) - start for rank in self._processes) * 1e-9
+            calm, _ = self._timed(list)
+            off = self._hosts is not None and self._row.op == "off-sync"
+            seconds, victims = self._timed(self._power_off if off else self._kill)
+            there = {self._host(rank) for rank in self._processes}
+            last = self._hosts is not None and not off and not there.issuperset(map(self._host, victims))
+            yield (ranks, last), seconds, calm
             # Where all had come a sync succeeds before the death is known. After two at once no third host goes on.
             self._wait("notice it", lambda own: own[ALIVE] == len(self._processes), GO_ON)
-            for victim in victims:
-                victim.wait()
+            for process in victims.values():
+                process.wait()
 
-    def _kill(self) -> subprocess.Popen[bytes]:
-        victim = self._processes.pop(random.choice(list(self._processes)))
-        victim.kill()
-        return victim
+    def _timed(self, event: Callable[[], _Found]) -> tuple[float, _Found]:
+        """Return how long after an event the last rank that lives had completed a sync, and what the event returns."""
+        time.sleep(random.uniform(0, PAUSE))
+        start = time.monotonic_ns()
+        found = event()
+        self._page[KILLS] += 1
+        self._wait("go on", lambda own: own[DONE] == self._page[KILLS], GO_ON)
+        return max(int(self._own[rank][TIME]) - start for rank in self._processes) * 1e-9, found
 
-    def _power_off(self, hosts: Hosts) -> list[subprocess.Popen[bytes]]:
+    def _kill(self) -> dict[int, subprocess.Popen[bytes]]:
+        victim = random.choice(list(self._processes))
+        self._processes[victim].kill()
+        return {victim: self._processes.pop(victim)}
+
+    def _power_off(self) -> dict[int, subprocess.Popen[bytes]]:
+        assert self._hosts is not None
         self._off = random.randrange(HOSTS)
-        hosts.network.apply(f"off:h{self._off}")
-        return [self._processes.pop(rank) for rank in list(self._processes) if self._host(rank) == self._off]
+        self._hosts.network.apply(f"off:h{self._off}")
+        return {rank: self._processes.pop(rank) for rank in list(self._processes) if self._host(rank) == self._off}
 
     def _host(self, rank: int) -> int:
         return rank * HOSTS // self._row.ranks
@@ -190,10 +222,12 @@ class _Job:
 
 def markdown(results: Sequence[Result]) -> str:
     """Return the table of kills."""
-    lines = ["| | ranks | size | kills | p50 | p99 | most |", "| --- " * 7 + "|"]
+    lines = ["| | ranks | size | kills | p50 | p99 | most | p50, no death | p99, no death |", "| --- " * 9 + "|"]
     for result in results:
         if values := result.samples.get("malt"):
-            times = (amount(x, "s") for x in (quantile(values, 0.5), quantile(values, 0.99), max(values)))
+            calm = result.samples["limit"]
+            found = (max(values), quantile(calm, 0.5), quantile(calm, 0.99))
+            times = (amount(x, "s") for x in (quantile(values, 0.5), quantile(values, 0.99), *found))
             cells = [result.row.title, str(result.row.ranks), size_text(result.row.size), str(len(values)), *times]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

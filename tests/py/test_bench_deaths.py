@@ -37,8 +37,9 @@ def test_kills_are_measured(tmp_path: Path) -> None:
     kills = [row for row in found if row["key"].startswith("kill-sync")]
     assert {(row["title"], row["ranks"]) for row in kills} == {(f"kill -> sync, {m}", n) for m in MODES for n in (2, 3)}
     for row in kills:
-        assert len(row["samples"]["malt"]) == 2, row
-        assert all(0 < x < math.inf for x in row["samples"]["malt"]), row
+        for samples in (row["samples"]["malt"], row["samples"]["limit"]):
+            assert len(samples) == 2, row
+            assert all(0 < x < math.inf for x in samples), row
     cost = next(row for row in found if row["key"].startswith("sync"))
     assert {"malt", "continue"} == set(cost["samples"])
     assert (tmp_path / "deaths.md").read_text() in done.stdout
@@ -46,5 +47,5 @@ def test_kills_are_measured(tmp_path: Path) -> None:
 
 def test_table_of_kills() -> None:
     values = [i * 1e-3 for i in range(1, 102)]
-    text = markdown([Result(Row("kill -> sync, bsp", "kill-sync", 4, 1 << 10), {"malt": values})])
-    assert text.splitlines()[-1] == "| kill -> sync, bsp | 4 | 1 KB | 101 | 51 ms | 100 ms | 101 ms |"
+    text = markdown([Result(Row("kill -> sync, bsp", "kill-sync", 4, 1 << 10), {"malt": values, "limit": values[:51]})])
+    assert text.splitlines()[-1] == "| kill -> sync, bsp | 4 | 1 KB | 101 | 51 ms | 100 ms | 101 ms | 26 ms | 50.5 ms |"
