@@ -66,6 +66,17 @@ def compared(held: str, consistency: str, steps: int, turns: int) -> dict[str, l
     return {name: [run[name] for run in runs] for name in runs[0]}
 
 
+def shares(slacks: list[str], steps: int, turns: int, ratio: float) -> dict[str, list[float]]:
+    """Return how many times longer plain servers communicate than they compute, which is so many times in step."""
+    data, plain = Texts("train"), malt.Graph(f"shards:{KEEPERS}")
+    found: dict[str, list[float]] = {consistency: [] for consistency in slacks}
+    computing = train(data, KEEPERS, steps, 0, graph=plain, consistency="ssp:0")[1] / steps / ratio
+    for consistency in slacks * turns:
+        spent = train(data, KEEPERS, steps, computing, graph=plain, consistency=consistency)[1]
+        found[consistency].append(spent / steps / computing)
+    return found
+
+
 def spread(held: str, turns: int, seconds: float = 10) -> dict[str, list[float]]:
     """Find how long a sum takes to the worker that gets the fewest, from servers that learn all the time."""
     data, ways = Texts("train"), {"direct": {"graph": malt.Graph(f"shards:{KEEPERS}")}, "flow": flow(held)}
@@ -92,4 +103,4 @@ def spread(held: str, turns: int, seconds: float = 10) -> dict[str, list[float]]
 
 
 if __name__ == "__main__":
-    be(compared, spread)
+    be(compared, shares, spread)
