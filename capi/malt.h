@@ -134,6 +134,9 @@
  *                   vectors"                                             [false]
  *     filter=       dvf:D  dvf:D:U  dvf-l2:D  top:P%: with sparse=model, rows
  *                   that have changed little are held back        [none is held back]
+ *     wire=         exact  bf16  f16  int8: between hosts, floats travel in so
+ *                   many bits, and what that loses with the next sync; with
+ *                   graph=all, consistency=bsp, fold=mean or sum         [exact]
  */
 #ifndef MALT_H
 #define MALT_H
@@ -619,9 +622,9 @@ malt_status malt_object_configure(malt_handle o, const char *options, int64_t ti
  * ranks. */
 malt_status malt_object_clock(malt_handle o, uint64_t *clock);
 
-/* name= and the present options, in the grammar above; start, sparse and filter only if
- * they are not the default. Copies at most cap bytes with a final 0; *need is the size of
- * the whole text. */
+/* name= and the present options, in the grammar above; start, sparse, filter and
+ * wire only if they are not the default. Copies at most cap bytes with a final 0; *need is
+ * the size of the whole text. */
 malt_status malt_object_describe(malt_handle o, char *text, uint64_t cap, uint64_t *need);
 
 /* Stores 1 if each gather folds the updates of the same step as this rank's last

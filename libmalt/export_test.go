@@ -11,7 +11,7 @@ func AddRoute(fits func(v *Vector) bool, make func(o core.Boxed, bytes int) (cor
 	routes = slices.Insert(routes, 0, struct {
 		fits func(v *Vector) bool
 		make func(v *Vector, o core.Boxed, bytes int) (core.Route, error)
-	}{func(v *Vector) bool { return inStep(v) && fits(v) }, func(_ *Vector, o core.Boxed, bytes int) (core.Route, error) {
+	}{func(v *Vector) bool { return v.mode.Load().inStep(v.Job.Size) && fits(v) }, func(_ *Vector, o core.Boxed, bytes int) (core.Route, error) {
 		return make(o, bytes)
 	}})
 }

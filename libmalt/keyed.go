@@ -7,6 +7,7 @@ import (
 	"malt/libmalt/codec"
 	"malt/libmalt/engine"
 	"malt/libmalt/internal/core"
+	"malt/libmalt/narrow"
 	"malt/libmalt/reduce"
 	"malt/libmalt/rows"
 	"malt/libmalt/rule"
@@ -27,6 +28,8 @@ func (m mode) checkIDs() error {
 		return refused("consistency="+m.Rule.String(), "all ranks meet in each sync", "Take consistency=bsp, or leave it out.")
 	case m.sparse != codec.Dense:
 		return refused("sparse="+m.sparse.String(), "each rank sends its own rows alone", "Leave sparse out.")
+	case m.wire != narrow.Exact:
+		return refused("wire="+m.wire.String(), "values of rows travel as they are", "Leave wire out.")
 	case m.fold != reduce.Sum && m.fold != reduce.Mean && m.fold != reduce.Min && m.fold != reduce.Max:
 		return refused("fold="+m.fold.String(), "each row is combined where its id belongs", "Take fold=sum, mean, min or max.")
 	}

@@ -13,6 +13,8 @@ import (
 	"malt/internal/say"
 	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
+	"malt/libmalt/narrow"
+	"malt/libmalt/reduce"
 	"malt/libmalt/spvec"
 	"malt/rdma"
 )
@@ -35,6 +37,8 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 	var rows spvec.Shape
 	if v != nil {
 		switch {
+		case mode.wire != narrow.Exact && slices.ContainsFunc(v.runs, func(r reduce.Run) bool { return r.Type != v.runs[0].Type }):
+			return say.Errorf(ErrInvalid, "wire=%s goes with arrays of one type, got float32 and float64", mode.wire).Try("Make a vector of each type.")
 		case mode.keyed:
 			rows = v.rows
 		case mode.sparse == codec.Dense && v.inRows:

@@ -10,6 +10,7 @@ import (
 	"malt/libmalt/boxes"
 	"malt/libmalt/codec"
 	"malt/libmalt/filter"
+	"malt/libmalt/narrow"
 	"malt/libmalt/reduce"
 	"malt/libmalt/rule"
 )
@@ -58,6 +59,7 @@ type mode struct {
 	startOwn          bool
 	sparse            codec.Kind
 	filter            filter.Filter
+	wire              narrow.Kind
 	keyed             bool // its rows have ids, which no option says
 }
 
@@ -113,6 +115,10 @@ var options = []struct {
 		m.filter, err = filter.Parse(value)
 		return err
 	}},
+	{"wire", newVector, narrow.Names(), func(m *mode, value string, _ int) (err error) {
+		m.wire, err = narrow.Parse(value)
+		return err
+	}},
 }
 
 // Names are the values of those options of vectors that have few, by option.
@@ -157,7 +163,7 @@ func (m mode) with(text string, size int, of takers) (mode, error) {
 		return nil
 	})
 	if err == nil {
-		err = cmp.Or(m.checkFold(old, of), m.checkFilter())
+		err = cmp.Or(m.checkFold(old, of), m.checkFilter(), m.checkWire(size))
 	}
 	changed := m.Graph != old.Graph || m.allowDisconnected != old.allowDisconnected
 	if err == nil && changed && !m.allowDisconnected {
@@ -213,6 +219,21 @@ func (m mode) checkFilter() error {
 		Try("Make the vector with sparse=model, or leave filter out.")
 }
 
+// checkWire refuses to round what no later update makes good.
+func (m mode) checkWire(size int) error {
+	if m.wire == narrow.Exact || m.inStep(size) && (m.fold == reduce.Mean || m.fold == reduce.Sum) {
+		return nil
+	}
+	return say.Errorf(ErrInvalid, "wire=%s goes with consistency=bsp on graph=all, with fold=mean or sum, and without sparse", m.wire).
+		At("what is rounded there is made good with the next sync; other updates travel as they are").
+		Try("Leave wire out, or the other options.")
+}
+
+// inStep tells whether all ranks send whole values to all, in lock-step.
+func (m mode) inStep(size int) bool {
+	return m.sparse == codec.Dense && !m.fold.Changes() && m.Everyone(size)
+}
+
 // agreed is the part of m that all ranks must have alike: a fold other than that of changes, and of
 // rows with ids, is each rank's own business.
 func (m mode) agreed() string {
@@ -228,6 +249,9 @@ func (m mode) agreed() string {
 	}
 	if m.filter.Kind != filter.None {
 		s += " filter=" + m.filter.String()
+	}
+	if m.wire != narrow.Exact {
+		s += " wire=" + m.wire.String()
 	}
 	if m.fold.Changes() || m.keyed {
 		s += " fold=" + m.fold.String()

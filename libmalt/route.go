@@ -25,7 +25,7 @@ var routes = []struct {
 }{
 	{near, func(v *Vector, o core.Boxed, bytes int) (core.Route, error) { return shared.New(o, bytes) }},
 	{several, func(v *Vector, o core.Boxed, bytes int) (core.Route, error) {
-		r, err := hosts.New(o, v.Job.Hosts, bytes)
+		r, err := hosts.New(o, v.Job.Hosts, bytes, v.mode.Load().wire)
 		if r == nil {
 			return nil, err // not an interface that holds nil
 		}
@@ -82,20 +82,15 @@ func inStages(v *Vector) bool {
 // inShards tells whether some ranks keep a part each.
 func inShards(v *Vector) bool { return v.mode.Load().Graph.Keepers() > 0 && v.Job.Size > 1 }
 
-// inStep tells whether all ranks send whole values to all, in lock-step.
-func inStep(v *Vector) bool {
-	return v.mode.Load().sparse == codec.Dense && !v.mode.Load().fold.Changes() && v.mode.Load().Everyone(v.Job.Size)
-}
-
 // near tells whether all ranks share memory, and keep it: where ranks are replaced, others
 // cannot map it as part of another job.
 func near(v *Vector) bool {
-	return inStep(v) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size && v.w.again == nil
+	return v.mode.Load().inStep(v.Job.Size) && v.Job.Size > 1 && len(v.Job.T.Near()) == v.Job.Size && v.w.again == nil
 }
 
 // several tells whether the ranks are on several hosts.
 func several(v *Vector) bool {
-	return inStep(v) && len(v.Job.Hosts.Ranks) > 1
+	return v.mode.Load().inStep(v.Job.Size) && len(v.Job.Hosts.Ranks) > 1
 }
 
 // travel chooses the way of o, which is part of v unless that is nil, for so many bytes in

@@ -35,6 +35,11 @@ var elsewhere = map[string][]string{
 	"same":     {"root", "broadcast", "equal", "rank0"},
 	"own":      {"local", "private", "own-values", "different"},
 
+	"exact": {"float32", "fp32", "full", "none", "false"},
+	"bf16":  {"bfloat16"},
+	"f16":   {"float16", "fp16", "half"},
+	"int8":  {"fp8", "8bit", "q8", "uint8"},
+
 	// who gets which rows
 	"stride":  {"strided", "interleaved", "cyclic", "round-robin"},
 	"block":   {"blocks", "contiguous", "chunk", "chunks"},
@@ -52,4 +57,5 @@ var elsewhere = map[string][]string{
 	"n":           {"np", "nprocs", "nproc", "num-proc", "world-size", "size", "ranks"},
 	"-n":          {"np", "nprocs", "nproc", "nproc-per-node", "num-proc", "world-size", "ranks"},
 	"root":        {"root-rank", "src", "source"},
+	"wire":        {"compression", "fp16-compression", "compress", "wire-format"},
 }

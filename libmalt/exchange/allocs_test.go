@@ -33,7 +33,7 @@ func TestExchangeAllocatesNothing(t *testing.T) {
 	once := func() {
 		number++
 		for _, x := range xs {
-			x.Begin(number, rdma.Stamp{})
+			x.Begin(number, rdma.Stamp{}, false)
 		}
 		for !xs[0].Complete() || !xs[1].Complete() {
 			for _, x := range xs {

@@ -42,6 +42,12 @@ type Exchange struct {
 	own    []*owned
 	others []*other
 	parts  []Part
+
+	// Where values travel in fewer bytes (narrow.go):
+	relative bool     // they are differences from the result of exchange based
+	based    uint64   // 0: from zeros
+	room     []byte   // for values of a chunk
+	rooms    [][]byte // by host: for what it has sent of a chunk
 }
 
 // owned is a segment that this rank adds up.
@@ -53,6 +59,7 @@ type owned struct {
 	at   int     // bytes added up
 	sent int     // sums
 	has  float64 // weight of the sum
+	narrowed
 }
 
 // sum is of some bytes of a segment, and is sent when it is whole.
@@ -76,6 +83,7 @@ type other struct {
 	out  rdma.Outbox
 	at   int // bytes sent
 	sums []received
+	narrowed
 }
 
 // received is a sum of another rank.
@@ -106,12 +114,14 @@ func New(p Plan, rank int) *Exchange {
 				for _, c := range s.sums() {
 					o.sums = append(o.sums, sum{span: c})
 				}
+				o.narrowed = x.narrow(s)
 				x.own = append(x.own, o)
 			default:
 				o := &other{Segment: s, id: id}
 				for _, c := range s.sums() {
 					o.sums = append(o.sums, received{span: c})
 				}
+				o.narrowed = x.narrow(s)
 				x.others = append(x.others, o)
 			}
 		}
@@ -137,14 +147,16 @@ func Publish(ctx context.Context, t rdma.Transport, name string, p Plan, rank in
 func partBox(id int) string        { return fmt.Sprintf("/part/%d", id) }
 func sumBox(id int, c span) string { return fmt.Sprintf("/sum/%d/%d", id, c.lo) }
 
-func (c span) sumSpec() rdma.Spec { return rdma.Spec{Bytes: c.hi - c.lo, About: "sum"} }
+func (p Plan) sumSpec(c span) rdma.Spec {
+	return rdma.Spec{Bytes: p.Sent(c.hi - c.lo), About: "sum"}
+}
 
 // partSpec is that of a queue, or where a part is a single chunk, of a box without
 // acks: who sends the next has seen, by the sum, that this one was added up.
-func (s Segment) partSpec() rdma.Spec {
-	spec := rdma.Spec{Bytes: s.Hi - s.Lo, About: "part"}
-	if spec.Bytes > chunkBytes {
-		spec.Bytes, spec.Mode = chunkBytes, rdma.Queue(chunkDepth)
+func (p Plan) partSpec(s Segment) rdma.Spec {
+	spec := rdma.Spec{Bytes: p.Format.Bytes(min(s.Hi-s.Lo, chunkBytes)), About: "part"}
+	if s.Hi-s.Lo > chunkBytes {
+		spec.Mode = rdma.Queue(chunkDepth)
 	}
 	return spec
 }
@@ -164,13 +176,13 @@ func (x *Exchange) Send(publish func(box string, spec rdma.Spec, readers []int) 
 	for _, o := range x.own {
 		for i := range o.sums {
 			s := &o.sums[i]
-			if s.out, err = publish(sumBox(o.id, s.span), s.sumSpec(), o.elsewhere()); err != nil {
+			if s.out, err = publish(sumBox(o.id, s.span), x.plan.sumSpec(s.span), o.elsewhere()); err != nil {
 				return err
 			}
 		}
 	}
 	for _, o := range x.others {
-		if o.out, err = publish(partBox(o.id), o.partSpec(), []int{o.Owner()}); err != nil {
+		if o.out, err = publish(partBox(o.id), x.plan.partSpec(o.Segment), []int{o.Owner()}); err != nil {
 			return err
 		}
 	}
@@ -190,7 +202,7 @@ func (x *Exchange) Receive(subscribe func(box string, spec rdma.Spec, senders []
 		if slices.ContainsFunc(o.from, func(s source) bool { return s.inbox != nil }) {
 			continue // by an earlier call, which has failed
 		}
-		ins, err := subscribe(partBox(o.id), o.partSpec(), o.elsewhere())
+		ins, err := subscribe(partBox(o.id), x.plan.partSpec(o.Segment), o.elsewhere())
 		if err != nil {
 			return err
 		}
@@ -208,7 +220,7 @@ func (x *Exchange) Receive(subscribe func(box string, spec rdma.Spec, senders []
 			if s.inbox != nil {
 				continue
 			}
-			ins, err := subscribe(sumBox(o.id, s.span), s.sumSpec(), []int{o.Owner()})
+			ins, err := subscribe(sumBox(o.id, s.span), x.plan.sumSpec(s.span), []int{o.Owner()})
 			if err != nil {
 				return err
 			}
@@ -247,11 +259,13 @@ func (x *Exchange) Close() error {
 }
 
 // Begin begins exchange number, or goes on with it. stamp goes with every part;
-// its Kind must be the same on all ranks.
-func (x *Exchange) Begin(number uint64, stamp rdma.Stamp) {
+// its Kind must be the same on all ranks. If the sum is a mean, values that travel in fewer bytes
+// are differences: its Age is over how many ranks the part is a sum; 0: it is a mean itself.
+func (x *Exchange) Begin(number uint64, stamp rdma.Stamp, mean bool) {
 	if number == x.number {
 		return
 	}
+	x.base(mean)
 	stamp.Clock = number
 	x.number, x.stamp = number, stamp
 	for _, o := range x.own {
@@ -294,25 +308,12 @@ func (x *Exchange) Complete() bool {
 func (x *Exchange) Each(f func(off int, sum []byte, weight float64)) {
 	for _, o := range x.own {
 		for _, s := range o.sums {
-			f(o.Lo+s.lo, s.data, o.has)
+			f(o.Lo+s.lo, o.sum(s.span, s.data), o.has)
 		}
 	}
 	for _, o := range x.others {
 		for _, s := range o.sums {
-			f(o.Lo+s.lo, s.last.Data, s.last.Weight)
+			f(o.Lo+s.lo, o.sum(s.span, s.last.Data), s.last.Weight)
 		}
-	}
-}
-
-// Moved calls f with each rank on another host, and how many bytes pass to and from
-// it. A rank can come several times.
-func (x *Exchange) Moved(f func(rank, sent, received int)) {
-	for _, o := range x.own {
-		for _, r := range o.elsewhere() {
-			f(r, o.Hi-o.Lo, o.Hi-o.Lo)
-		}
-	}
-	for _, o := range x.others {
-		f(o.Owner(), o.Hi-o.Lo, o.Hi-o.Lo)
 	}
 }

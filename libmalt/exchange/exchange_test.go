@@ -100,7 +100,7 @@ func TestExchange(t *testing.T) {
 		for _, length := range lengths {
 			exchanges(t, length, hosts, func(ctx context.Context, rank int, x *Exchange, w *adding, tr rdma.Transport) error {
 				for number := uint64(3); number < 6; number++ {
-					x.Begin(number, rdma.Stamp{Kind: 1})
+					x.Begin(number, rdma.Stamp{Kind: 1}, false)
 					if err := complete(ctx, tr, x, w); err != nil {
 						return err
 					}
@@ -148,7 +148,7 @@ func TestExchangeGivenUp(t *testing.T) {
 		wrong := &adding{bytes.Repeat([]byte{99}, len(w.data))}
 		for number := uint64(1); number < 6; number += 2 {
 			if rank != int(number)%4 {
-				x.Begin(number, rdma.Stamp{Kind: 1})
+				x.Begin(number, rdma.Stamp{Kind: 1}, false)
 				for range 3 {
 					if err := x.Step(wrong); err != nil || x.Complete() {
 						return fmt.Errorf("complete without rank %d (%v)", number%4, err)
@@ -169,7 +169,7 @@ func TestExchangeGivenUp(t *testing.T) {
 			}); err != nil {
 				return err
 			}
-			x.Begin(number+1, rdma.Stamp{Kind: 1})
+			x.Begin(number+1, rdma.Stamp{Kind: 1}, false)
 			if err := complete(ctx, tr, x, w); err != nil {
 				return err
 			}
@@ -193,7 +193,7 @@ func TestExchangeGivenUp(t *testing.T) {
 // is through.
 func TestExchangeDiffers(t *testing.T) {
 	exchanges(t, 800, hosts[1], func(ctx context.Context, rank int, x *Exchange, w *adding, tr rdma.Transport) error {
-		x.Begin(1, rdma.Stamp{Kind: uint16(rank / 3)})
+		x.Begin(1, rdma.Stamp{Kind: uint16(rank / 3)}, false)
 		if err := complete(ctx, tr, x, w); !errors.Is(err, ErrDiffers) {
 			return fmt.Errorf("%v, want that they differ", err)
 		}
@@ -229,7 +229,7 @@ func TestExchangeCorrupt(t *testing.T) {
 				} else if rank == 0 {
 					x.others[0].sums[0].inbox = &hostile{x.others[0].sums[0].inbox, func(u *rdma.Update) { u.Data = u.Data[1:] }}
 				}
-				x.Begin(1, rdma.Stamp{})
+				x.Begin(1, rdma.Stamp{}, false)
 				if rank == 1 {
 					var failed error
 					err := tr.Wait(ctx, func() bool {

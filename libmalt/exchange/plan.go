@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"slices"
+
+	"malt/libmalt/narrow"
 )
 
 // Segment is bytes that one rank of each host handles.
@@ -34,6 +36,12 @@ func (s Segment) sums() (all []span) {
 type Plan struct {
 	Segments []Segment
 	Hosts    [][]int
+	Format   narrow.Format // in which values travel
+}
+
+// Sent is how many bytes so many bytes of the array are sent in. Each chunk is written by itself.
+func (p Plan) Sent(bytes int) int {
+	return bytes/chunkBytes*p.Format.Bytes(chunkBytes) + p.Format.Bytes(bytes%chunkBytes)
 }
 
 // NewPlan cuts so many bytes at multiples of cut. hosts are the ranks of each.
@@ -99,6 +107,6 @@ func (p Plan) Pays() bool {
 		hops = 3 // all ranks of a host must be known to have what they need
 	}
 	direct := hopNanos + most*(ranks-most)*(messageNanos+bytes*byteNanos)
-	staged := hops*hopNanos + 2*(hosts-1)*most*messageNanos + 2*(hosts-1)*(bytes/hosts)*byteNanos
+	staged := hops*hopNanos + 2*(hosts-1)*most*messageNanos + 2*(hosts-1)*p.Sent(bytes/hosts)*byteNanos
 	return staged < direct
 }

@@ -45,11 +45,17 @@ func (x *Exchange) send(o *other, w Work) (bool, error) {
 	if b == nil || err != nil {
 		return false, err
 	}
-	n := min(len(b), left)
-	w.Part(b[:n], o.Lo+o.at)
+	n := min(chunkBytes, left)
+	b = b[:x.plan.Format.Bytes(n)]
+	if values := x.values(b, n); o.narrow() && x.stamp.Weight == 0 {
+		clear(b) // it counts for nothing
+	} else {
+		w.Part(values, o.Lo+o.at)
+		o.encode(b, values, o.at, x.times(x.stamp))
+	}
 	s := x.stamp
-	s.Tag = uint64(o.at)
-	if err := o.out.Commit(n, s, nil); err != nil {
+	s.Tag = x.tag(o.at)
+	if err := o.out.Commit(len(b), s, nil); err != nil {
 		return false, err
 	}
 	o.at += n
@@ -73,11 +79,19 @@ func (x *Exchange) add(o *owned, w Work) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			s.data = b[:s.hi-s.lo]
+			s.data = b[:x.plan.Sent(s.hi-s.lo)]
 		}
-		at := o.at - s.lo
-		if o.has, err = w.Merge(s.data[at:at+n], o.Lo+o.at, x.parts); err != nil {
+		x.decodeParts(o, n)
+		b := s.data[x.plan.Sent(o.at-s.lo):][:x.plan.Format.Bytes(n)]
+		values := x.values(b, n)
+		if o.has, err = w.Merge(values, o.Lo+o.at, x.parts); err != nil {
 			return false, err
+		}
+		if o.narrow() && o.has == 0 {
+			clear(b)
+		} else {
+			o.encode(b, values, o.at, x.once())
+			o.decode(b, o.at, n, x.once())
 		}
 		for h := range o.from {
 			if f := &o.from[h]; h != x.host {
@@ -115,8 +129,10 @@ func (x *Exchange) gather(o *owned, n int) (all bool, err error) {
 			all = false
 		case u.Kind != x.stamp.Kind:
 			return false, ErrDiffers
-		case len(u.Data) != n || u.Tag != uint64(o.at):
-			return false, say.Errorf(rdma.ErrCorrupt, "exchange %d: rank %d sent %d bytes at %d, expected %d at %d", x.number, o.By[h], len(u.Data), u.Tag, n, o.at)
+		case u.Tag>>tagBits != x.tag(0)>>tagBits:
+			return false, ErrDiffers // from what
+		case len(u.Data) != x.plan.Format.Bytes(n) || u.Tag != x.tag(o.at):
+			return false, say.Errorf(rdma.ErrCorrupt, "exchange %d: rank %d sent %d bytes of those at %d, expected %d at %d", x.number, o.By[h], len(u.Data), u.Tag&(1<<tagBits-1), x.plan.Format.Bytes(n), o.at)
 		default:
 			x.parts[h] = Part{u.Data, u.Stamp}
 		}
@@ -151,8 +167,11 @@ func (x *Exchange) receive(o *other) error {
 			continue
 		}
 		s.last = u
-		if len(u.Data) != s.hi-s.lo {
-			return say.Errorf(rdma.ErrCorrupt, "exchange %d: rank %d sent a sum of %d bytes, expected %d", x.number, o.Owner(), len(u.Data), s.hi-s.lo)
+		if want := x.plan.Sent(s.hi - s.lo); len(u.Data) != want {
+			return say.Errorf(rdma.ErrCorrupt, "exchange %d: rank %d sent a sum of %d bytes, expected %d", x.number, o.Owner(), len(u.Data), want)
+		}
+		for at := s.lo; at < s.hi && u.Clock == x.number && u.Weight > 0; at += chunkBytes {
+			o.decode(u.Data[x.plan.Sent(at-s.lo):], at, min(chunkBytes, s.hi-at), x.once())
 		}
 	}
 	return nil

@@ -32,6 +32,7 @@ __all__ = [
     "Start",
     "Transport",
     "Uneven",
+    "Wire",
 ]
 
 # The package's own checks read these; a test compares them with the library's tables.
@@ -75,6 +76,9 @@ Uneven: TypeAlias = Literal["ok", "error"]
 
 Start: TypeAlias = Literal["same", "own"]
 """``start=``."""
+
+Wire: TypeAlias = Literal["exact", "bf16", "f16", "int8"]
+"""``wire=``."""
 
 Of: TypeAlias = Literal["params", "grads"]
 """``of=`` of `malt.torch.Vector`."""

@@ -103,8 +103,8 @@ var ofShards = []mutation{
 	{
 		line:   "shards: the death of a rank that passes a part on ends nothing",
 		in:     "libmalt/shards.newEngine",
-		old:    "append($e.via, $r)",
-		new:    "append(e.via[:0], r)",
+		old:    "append($e.via, $s.via...)",
+		new:    "append(e.via, s.via[max(0, len(s.via)-1):]...)",
 		caught: "TestShardsLoseTheirKeeper/async,_shards:1/1", pkg: "libmalt", how: "did not hear of it",
 	},
 	{

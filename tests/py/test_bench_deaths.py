@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from launching import LONG
+
 from bench.deaths import MODES, markdown
 from bench.rows import Row
 from bench.turns import Result
@@ -30,7 +32,7 @@ def test_kills_are_measured(tmp_path: Path) -> None:
         "--out",
         str(tmp_path),
     ]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert all(row["left_out"] == {} for row in found), found

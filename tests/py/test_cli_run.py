@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from launching import run, script
+from launching import LONG, run, script
 
 
 def lines(text: str) -> list[str]:
@@ -262,7 +262,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, options: str, limit: str)
         ["sh", "-c", command, sys.executable, path, str(tmp_path / "out")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LONG,
         check=False,
     )
     assert done.returncode == 1
@@ -285,7 +285,7 @@ def test_output_of_the_other_commands_that_cannot_be_written() -> None:
         ["sh", "-c", '"$0" -m malt graph ring -n 4 >/dev/full', sys.executable],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=30,
+        timeout=LONG,
         check=False,
     )
     assert (done.returncode, done.stderr) == (1, "malt graph: standard output: No space left on device\n")
@@ -296,7 +296,7 @@ def test_closed_standard_descriptors_do_no_harm(tmp_path: Path, closed: str) -> 
     path = script(tmp_path, f"print('out'); open({str(tmp_path / 'done')!r} + str(r), 'w').close()")
     command = f'exec "$0" -m malt run -q -n 2 "$1" {closed}'
     done = subprocess.run(
-        ["sh", "-c", command, sys.executable, path], capture_output=True, text=True, timeout=30, check=False
+        ["sh", "-c", command, sys.executable, path], capture_output=True, text=True, timeout=LONG, check=False
     )
     assert done.returncode == 0
     assert {file.name for file in tmp_path.glob("done*")} == {"done0", "done1"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launching import LONG
 
 import splice
 import svm
@@ -228,7 +229,7 @@ def short(tmp_path_factory):
         cwd=ROOT / "examples",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from launching import LONG
 
 from evidence import slack
 from evidence.__main__ import PROGRAMS
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def evidence(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "examples.evidence", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG, check=False)
 
 
 def test_every_claim_is_shown_or_says_why_not() -> None:

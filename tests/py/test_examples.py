@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import needed
+from launching import LONG
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -21,7 +22,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def job(ranks: int, script: str, *args: str) -> str:
     """Run a script of the folder as so many ranks; return what they printed."""
     command = [sys.executable, "-m", "malt", "run", "-n", str(ranks), script, *args]
-    done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -70,7 +71,7 @@ def test_pagerank_is_that_of_one_process(
         scores = 0.15 / pages + 0.85 * (come + scores[out == 0].sum() / pages)
     done = subprocess.run(
         [sys.executable, "-m", "malt", "run", "-n", str(ranks), "pagerank.py", f"--graph={graph}"],
-        cwd=EXAMPLES, capture_output=True, text=True, timeout=120, check=False,
+        cwd=EXAMPLES, capture_output=True, text=True, timeout=LONG, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = {int(page): float(score) for page, score in re.findall(r"(\d+) (0\.\d+)$", done.stdout, re.MULTILINE)}

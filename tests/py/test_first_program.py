@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launching import LONG
 
 import malt
 
@@ -35,7 +36,7 @@ def execute(folder: Path, program: str, *launcher: str) -> list[str]:
     """Run a program that also saves its model, and return the lines that it prints."""
     (folder / "train.py").write_text(program + "\nimport os\nnp.save(f'w{os.getpid()}.npy', w)\n")
     command = [sys.executable, *launcher, "train.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from launching import LONG
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^(`{3,})(python|output|\{code-block\} python)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
@@ -44,7 +45,7 @@ def execute(tmp_path: Path, page: str, *launcher: str) -> tuple[str, list[str | 
         env={**os.environ, "PYTHONWARNINGS": "error::RuntimeWarning", "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         check=False,
     )
     assert done.returncode == 0, f"{page}\n{done.stdout}{done.stderr}"

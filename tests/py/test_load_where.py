@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from launching import LONG
 from loads import Loads, checked, mine
 
 import malt
@@ -242,7 +243,7 @@ try:
 except malt.PackageError as e:
     print(e)
 """
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG)
     assert result.stdout.startswith(f"malt: {what}, which is not installed\nInstall it: pip install {package}."), (
         result.stderr
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from launching import LONG
 
 pytest.importorskip("ipykernel", reason="needs ipykernel: pip install ipykernel")
 pytest.importorskip("jupyter_client", reason="needs jupyter_client: pip install jupyter_client")
@@ -183,7 +184,7 @@ def test_notebooks_run_without_anybody_looking(tmp_path: Path) -> None:
     nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install nbclient")
     cells = ["%load_ext malt", "%%malt -n 2\nprint('hello')\nmalt.allreduce(malt.rank(), 'sum')", "%%malt\n1 / 0"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    client = nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True)
+    client = nbclient.NotebookClient(notebook, timeout=LONG, kernel_name="python3", allow_errors=True)
     client.execute(cwd=str(tmp_path))
     printed, shown = notebook.cells[1].outputs
     assert lines(printed.text) == ["[0] hello", "[1] hello"]

@@ -66,6 +66,7 @@ def test_help_shows_no_room_for_unknown_options(taker: Callable[..., object]) ->
         ("fold", "avg", "'mean'"),
         ("fold", "maximum", "'max'"),
         ("sparse", "weights", "'model'"),
+        ("wire", "bfloat16", "'bf16'"),
         ("start", "local", "'own'"),
     ],
 )

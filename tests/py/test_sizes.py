@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jobs
 import pytest
+from launching import LONG
 
 ANYSIZE = Path(__file__).parent / "anysize"
 
@@ -20,7 +21,7 @@ def test_all_of_anysize(n: int) -> None:
         code = pytest.main([{str(ANYSIZE)!r}, "-q", "-p", "no:cacheprovider", "-x", f"--junitxml={{os.devnull}}"])
         sys.exit(code)
         """,
-        timeout=30,
+        timeout=LONG,
     )
     counts = {re.search(r"(\d+) passed", out)[1] for out in outputs}  # type: ignore[index]
     assert len(counts) == 1

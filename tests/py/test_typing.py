@@ -47,6 +47,7 @@ def test_the_names_are_those_of_the_library() -> None:
         "uneven": families(malt.typing.Uneven),
         "start": families(malt.typing.Start),
         "sparse": families(malt.typing.Sparse) | {"false"},
+        "wire": families(malt.typing.Wire),
         "filter": {"dvf", "dvf-l2", "top"},  # in Python any string: each has a number
         "allow_disconnected": {"false", "true"},  # in Python a bool
         "transport": families(malt.typing.Transport) - {"auto"},
@@ -59,7 +60,7 @@ def _names() -> dict[str, list[str]]:
     return names
 
 
-@pytest.mark.parametrize("option", ["consistency", "fold", "uneven", "start", "sparse"])
+@pytest.mark.parametrize("option", ["consistency", "fold", "uneven", "start", "sparse", "wire"])
 def test_the_library_accepts_each_value_that_type_checkers_do(option: str) -> None:
     words = malt.typing.FoldName if option == "fold" else getattr(malt.typing, option.capitalize())
     malt.init()

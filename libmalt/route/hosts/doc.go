@@ -64,6 +64,16 @@
 //
 // Where no rank dies, this costs a look at the view in each step.
 //
+// # Fewer bytes
+//
+// With wire=, values travel in fewer bytes (package narrow). Each rank keeps the last result of what
+// it handles: what is sent is how far values are from it, and what that loses is kept for the next
+// exchange. The result is rounded once, by the owner, so all have the same bits. All differ from the same
+// result, that of the exchange before, which each part names. If a sync is given up, parts name different
+// ones: all give that exchange up too, send their arrays through boxes, and begin from zeros.
+// Through boxes nothing is rounded. So a rank that leaves a sync, since a collective call has levelled its
+// clock, may have the exact result where others have the rounded one, until its next sync.
+//
 // # Small arrays
 //
 // A small array goes through boxes. This takes one hop, where an exchange takes

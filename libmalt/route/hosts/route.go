@@ -6,6 +6,7 @@ import (
 
 	"malt/libmalt/exchange"
 	"malt/libmalt/internal/core"
+	"malt/libmalt/narrow"
 	"malt/libmalt/reduce"
 	"malt/rdma"
 )
@@ -18,6 +19,7 @@ type Route struct {
 	rank     int
 	hosts    core.Hosts
 	name     string
+	wire     narrow.Kind
 	exchange *exchange.Exchange
 	near     rdma.Shared     // arrays of this host, each with its scratch
 	mapped   bool            // near is
@@ -62,11 +64,11 @@ func Pays(bytes int, counts []int) bool {
 	return exchange.NewPlan(bytes, core.CutBytes, hosts).Pays()
 }
 
-// New makes the memory of an array of so many bytes and publishes its exchange. nil: the
-// array is too small for one.
-func New(o core.Boxed, hosts core.Hosts, bytes int) (*Route, error) {
+// New makes the memory of an array of so many bytes and publishes its exchange, in which they
+// travel as wire says. nil: the array is too small for one.
+func New(o core.Boxed, hosts core.Hosts, bytes int, wire narrow.Kind) (*Route, error) {
 	plan := exchange.NewPlan(bytes, core.CutBytes, hosts.Ranks)
-	if !plan.Pays() {
+	if plan.Format = (narrow.Format{Kind: wire, Wide: o.Runs()[0].Type.Size()}); !plan.Pays() {
 		return nil, nil
 	}
 	r := planned(o, plan, hosts)
@@ -88,7 +90,7 @@ func New(o core.Boxed, hosts core.Hosts, bytes int) (*Route, error) {
 // of them has received.
 func planned(o core.Boxed, plan exchange.Plan, h core.Hosts) *Route {
 	rank := o.Rank()
-	r := &Route{o: o, rank: rank, hosts: h, ranks: h.Ranks[h.Of[rank]], scratch: map[int][]piece{}, moved: make([]int, len(h.Of))}
+	r := &Route{o: o, rank: rank, hosts: h, wire: plan.Format.Kind, ranks: h.Ranks[h.Of[rank]], scratch: map[int][]piece{}, moved: make([]int, len(h.Of))}
 	for _, s := range plan.Segments {
 		n, handler := s.Hi-s.Lo, s.By[h.Of[rank]]
 		for _, near := range r.ranks {
@@ -98,7 +100,7 @@ func planned(o core.Boxed, plan exchange.Plan, h core.Hosts) *Route {
 		}
 		for _, far := range s.By {
 			if handler == rank && h.Of[far] != h.Of[rank] && (s.Owner() == far || s.Owner() == rank) {
-				r.moved[far] += n
+				r.moved[far] += plan.Sent(n)
 			}
 		}
 	}

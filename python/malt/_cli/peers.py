@@ -95,7 +95,7 @@ def measure(size: int, sizes: Sequence[int], run: Run, tell: Callable[[str], Non
     for _ in range(STARTS):
         for system in list(there):
             with tempfile.TemporaryDirectory(prefix="malt-bench-") as folder:
-                program = [sys.executable, "-m", "malt._cli.peer", system.name, folder, *map(str, sizes)]
+                program = [sys.executable, "-m", "malt._cli.measure_peer", system.name, folder, *map(str, sizes)]
                 code, told = run(system.commands(size, program))
             if code and system.name == "malt":
                 return code, []

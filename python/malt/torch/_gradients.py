@@ -17,7 +17,7 @@ from .._options import choose, whole
 from .._vectors import vector
 from .._vectors.listeners import Marks, marks
 from .._vectors.pending import Pending
-from ..typing import Start
+from ..typing import Start, Wire
 from ._model import Model
 from ._steps import Steps
 
@@ -30,9 +30,9 @@ MIB = 1 << 20
 class Bucket(vector.Vector[Any]):
     """Gradients, or buffers, that are exchanged together."""
 
-    def __init__(self, piece: Model, fold: Literal["mean", "sum"], name: str | None) -> None:
+    def __init__(self, piece: Model, fold: Literal["mean", "sum"], wire: Wire, name: str | None) -> None:
         (values,) = piece.first_values()
-        super().__init__(values, fold=fold, uneven="error", name=name)
+        super().__init__(values, fold=fold, wire=wire, uneven="error", name=name)
         self._idle = None  # a model's gradients may be zeros
         self._model = piece
         _lib.MAY_OVERFLOW.add(self.name)
@@ -84,6 +84,8 @@ class Gradients(contextlib.AbstractContextManager["Gradients"]):
     buffers : bool
         Whether float buffers, such as the running statistics of batch normalisation, are
         averaged, too. Their exchange begins in `sync`.
+    wire : {"exact", "bf16", "f16", "int8"}
+        How gradients travel between machines, as for `malt.Vector`.
     start : {"same", "own"}
         Whether all ranks start with rank 0's model.
     name : str, optional
@@ -127,6 +129,7 @@ class Gradients(contextlib.AbstractContextManager["Gradients"]):
         bucket_bytes: int = 25 * MIB,
         fold: Literal["mean", "sum"] = "mean",
         buffers: bool = True,
+        wire: Wire = "exact",
         start: Start = "same",
         name: str | None = None,
     ) -> None:
@@ -147,7 +150,7 @@ class Gradients(contextlib.AbstractContextManager["Gradients"]):
             )
         self._model.agree(start != "own")
         self.buckets = tuple(
-            Bucket(piece, fold, None if name is None else f"{name}/{i}")
+            Bucket(piece, fold, wire, None if name is None else f"{name}/{i}")
             for i, piece in enumerate(self._model.split(limit))
         )
         """The vectors that are exchanged, each with its `stats`; the first that begins comes first."""

@@ -1,4 +1,4 @@
-"""What the processes of ``malt bench --peers`` do: ``python -m malt._cli.peer SYSTEM FOLDER BYTES…``.
+"""What the processes of ``malt bench --peers`` do: ``python -m malt._cli.measure_peer SYSTEM FOLDER BYTES…``.
 
 Rank 0 writes one line of JSON for each size to standard output.
 """
