@@ -49,7 +49,10 @@ func entryOf(stack string) string {
 
 // Leaks is what is held now and was not before: descriptors, mappings, and
 // goroutines of the transports. What is just being given back is waited for.
-func Leaks(before []string) (leaks []string) {
+func Leaks(before []string) []string { return LeaksBeyond(before, 0) }
+
+// LeaksBeyond is Leaks where so many may be held: more are waited for.
+func LeaksBeyond(before []string, most int) (leaks []string) {
 	was := map[string]bool{}
 	for _, h := range before {
 		number, _, _ := strings.Cut(h, " in ")
@@ -60,7 +63,7 @@ func Leaks(before []string) (leaks []string) {
 			number, name, _ := strings.Cut(h, " in ")
 			return was[h] || strings.HasPrefix(h, "goroutine ") && (name == "" || was[number])
 		})
-		if len(leaks) == 0 || time.Now().After(end) {
+		if len(leaks) <= most || time.Now().After(end) {
 			return leaks
 		}
 	}

@@ -122,6 +122,7 @@ func (x *survivor) scatter(some bool) error {
 		clock := x.obj.s.Clock() + 1
 		x.prepare(clock)
 		var to []int
+		alive := x.w.Alive()
 		if some && x.rnd.IntN(2) == 0 {
 			to = []int{}
 			for _, r := range x.obj.s.Receivers() {
@@ -140,7 +141,9 @@ func (x *survivor) scatter(some bool) error {
 			return err
 		})
 		var dead *rdma.PeerError
-		if to != nil && errors.As(err, &dead) && slices.Contains(to, dead.Rank) && x.leftOut(dead.Rank) {
+		gone := errors.As(err, &dead) && slices.Contains(to, dead.Rank) && x.leftOut(dead.Rank)
+		repaired := errors.Is(err, libmalt.ErrInvalid) && !slices.Equal(x.w.Alive(), alive) // others receive now
+		if to != nil && (gone || repaired) {
 			e.Kind = void // as is said of a scatter to a rank that is dead
 			x.end(e)
 			x.tally.add("scatters refused for a dead receiver", 1)
