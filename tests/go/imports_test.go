@@ -55,7 +55,7 @@ rdma/fabrictest        rdma/internal/mem rdma/fabric internal/fleet
 rdma/wiretest          rdma/internal/mem rdma/internal/handshake rdma/wire
 rdma/rdmamock          rdma github.com/golang/mock
 
-libmalt                graphs internal/say rdma rdma/auto libmalt/boxes libmalt/butterfly libmalt/codec libmalt/engine libmalt/filter libmalt/internal/core libmalt/reduce libmalt/route/... libmalt/rows libmalt/rule libmalt/shards libmalt/spvec
+libmalt                graphs internal/say rdma rdma/auto libmalt/boxes libmalt/butterfly libmalt/codec libmalt/engine libmalt/filter libmalt/internal/core libmalt/narrow libmalt/reduce libmalt/route/... libmalt/rows libmalt/rule libmalt/shards libmalt/spvec
 libmalt/boxes          graphs internal/say rdma libmalt/codec libmalt/filter libmalt/internal/core libmalt/reduce libmalt/rule libmalt/spvec
 libmalt/internal/core  internal/say rdma libmalt/progress libmalt/reduce libmalt/rule
 libmalt/engine         internal/say rdma libmalt/boxes libmalt/codec libmalt/internal/core libmalt/reduce
@@ -67,8 +67,9 @@ libmalt/butterfly      graphs internal/say rdma libmalt/engine libmalt/internal/
 libmalt/shards         graphs internal/say rdma libmalt/engine libmalt/filter libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/rows           graphs internal/say rdma libmalt/internal/core libmalt/reduce libmalt/spvec
 libmalt/route/shared   rdma libmalt/internal/core libmalt/reduce
-libmalt/route/hosts    internal/say rdma libmalt/exchange libmalt/internal/core libmalt/reduce
-libmalt/exchange       rdma internal/say
+libmalt/route/hosts    internal/say rdma libmalt/exchange libmalt/internal/core libmalt/narrow libmalt/reduce
+libmalt/exchange       rdma internal/say libmalt/narrow
+libmalt/narrow         internal/say
 libmalt/reduce         internal/say
 libmalt/spvec          libmalt/reduce internal/say
 libmalt/rule           internal/say rdma
@@ -81,7 +82,7 @@ capi                   golang.org/x/sys graphs rdma/... libmalt/... internal/nea
 // Pseudo-packages that weaken what Go promises, and the only users of each.
 var reserved = map[string][]string{
 	"C":      {"capi", "rdma/ofi", "libmalt/reduce"},
-	"unsafe": {"capi", "rdma/internal/mem", "rdma/ofi", "libmalt/reduce", "libmalt/spvec"},
+	"unsafe": {"capi", "rdma/internal/mem", "rdma/ofi", "libmalt/narrow", "libmalt/reduce", "libmalt/spvec"},
 }
 
 const module = "malt"

@@ -18,6 +18,7 @@ var copies = map[string]string{
 	"libmalt/codec.Whole":              "a sparse update as a whole one, for a fold in Python",
 	"libmalt/internal/core.sendReason": "the words of an error",
 	"libmalt/internal/core.At":         "the name of a place in a program",
+	"libmalt/internal/core.putText":    "the same, or a mark",
 }
 
 // TestBytesMoveWhereTheyAreCounted: values move through reduce.Copy and reduce.Fold
