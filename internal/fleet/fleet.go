@@ -30,7 +30,17 @@ import (
 )
 
 // Patience is how long a test waits for what has to come: only a defect lasts so long.
-const Patience = 5 * time.Minute
+var Patience = patience()
+
+// Impatient is a variable of the environment: how long it is where tests are to find defects.
+const Impatient = "MALT_TEST_PATIENCE"
+
+func patience() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv(Impatient)); err == nil {
+		return d
+	}
+	return 5 * time.Minute
+}
 
 // Growing calls try with more and more time, until it is content: for a call that is to run
 // out of time, but has to have seen something by then.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"malt/internal/fleet"
 )
 
 // exploreTests runs a package's exhaustive checks, which are behind a build tag:
@@ -152,7 +154,7 @@ func TestExploreCatchesMutations(t *testing.T) {
 			pkg := m.tested()
 			name, sub, _ := strings.Cut(m.caught, "/")
 			search := exec.Command(filepath.Join(bin, path.Base(pkg)+".test"), "-test.v", "-test.run", fmt.Sprintf("^%s$/^%s$", name, sub))
-			search.Dir, search.Env = filepath.Join(root, pkg), searching(fmt.Sprint(mutantKey, "=", 1+i))
+			search.Dir, search.Env = filepath.Join(root, pkg), searching(fmt.Sprint(mutantKey, "=", 1+i), fleet.Impatient+"=20s")
 			if m.big {
 				search.Env = append(search.Env, "MALT_EXPLORE=big")
 			}
