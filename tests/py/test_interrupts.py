@@ -176,7 +176,7 @@ def test_an_init_that_is_interrupted_when_it_has_joined_can_be_made_again() -> N
             pass
         v = malt.Vector(3)              # waits, for as long as MALT_TIMEOUT says
         assert malt.size() == 2
-        assert malt._lib.JOB.timeout == 20
+        assert malt._lib.JOB.timeout == 60
         v.sync()
         """,
         prelude=False,

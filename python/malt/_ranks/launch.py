@@ -457,7 +457,7 @@ class Job:
         One that has failed may be spared later, when another rank has said that the job goes on.
         """
         if not self._can_be_spared(rank):
-            self.failed(rank)
+            self.failed(rank, ended)
             return False
         if rank.failed is not None:
             rank.failed = self._stop_at = None
@@ -465,9 +465,9 @@ class Job:
         self.mourn(rank, self._takers())
         return True
 
-    def failed(self, rank: Outcome) -> None:
-        """Note that a rank has failed; the first failure stops the job."""
-        rank.failed = rank.failed or time.monotonic()
+    def failed(self, rank: Outcome, when: float | None = None) -> None:
+        """Note that a rank has failed; the first failure stops the job. Those that are seen together fail at once."""
+        rank.failed = rank.failed or when or time.monotonic()
         if self.stopped is None:
             left = [other for other in self.outcomes if other.status is None]
             unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
