@@ -5,9 +5,9 @@ import (
 	"malt/rdma"
 )
 
-// narrowed is what a rank keeps of a segment whose values travel in fewer bytes. What is sent is
-// how far they are from the last result, which is small and the same on all hosts; what that loses is
-// sent with the next exchange. The zero value is of values that travel as they are.
+// narrowed is what a rank keeps of a segment whose values travel in fewer bytes. It sends their
+// difference from the last result, which is the same on all hosts. What rounding loses is sent with the
+// next exchange. The zero value is for values that travel as they are.
 type narrowed struct {
 	format narrow.Format
 	result []byte // of the last exchange

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// put writes a block, and leaves in it what that has lost: nothing where there was no number,
-// of which take reads none either.
+// put writes a block and leaves in it what that has lost. take reads NaN or an infinity where there
+// was one, and nothing is left of it; F16 and Int8 do so for the whole block.
 func put[T float32 | float64](k Kind, dst []byte, values []T) (size int) {
 	if k == BF16 {
 		for i, v := range values {
@@ -20,9 +20,9 @@ func put[T float32 | float64](k Kind, dst []byte, values []T) (size int) {
 	binary.LittleEndian.PutUint32(dst, math.Float32bits(scale))
 	dst = dst[4:]
 	size = 4 + width(k)*len(values)
-	if !(scale > 0) { // too small: kept, or one is no number
+	if finite := scale == scale; !finite || scale == 0 {
 		clear(dst[:width(k)*len(values)])
-		if scale != scale {
+		if !finite {
 			clear(values)
 		}
 		return size
@@ -72,11 +72,11 @@ func width(k Kind) int {
 
 const (
 	steps    = 127      // of Int8, on each side of 0
-	smallest = 0x1p-126 // scale: below it there is no inverse
+	smallest = 0x1p-126 // the inverse of a smaller scale can be infinite
 )
 
-// scaleOf is what the values of a block are divided by: NaN where one of them is no float32, 0 where
-// all are too small.
+// scaleOf returns what the values of a block are divided by: NaN if one of them is not finite, or too
+// large for a float32; 0 if all are too small to be divided.
 func scaleOf[T float32 | float64](k Kind, values []T) float32 {
 	var low, high, none T
 	for _, v := range values {

@@ -82,7 +82,7 @@ func floats[T float32 | float64](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(T(0))))
 }
 
-// number is v, or 0 where that is no number: what is infinite once does not stay so.
+// number returns v if that is finite, and otherwise 0, so that one infinite result does not spoil the next.
 func number[T float32 | float64](v T) T {
 	if v-v != 0 {
 		return 0

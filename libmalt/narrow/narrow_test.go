@@ -91,8 +91,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestNoNumbers: a value that is no number stays none, is not kept, and neither is its base; what is
-// too small is kept.
+// TestNoNumbers: NaN and infinities arrive as such, and do not spoil later values. What is too small
+// to be sent is kept.
 func TestNoNumbers(t *testing.T) {
 	eachKind(t, func(t *testing.T, k Kind) {
 		f := Format{k, 8}

@@ -33,7 +33,7 @@ type sync struct {
 	late  []int
 }
 
-// Begin arrives, unless a rank has died. What is neither a sum nor a mean cannot travel in fewer bytes.
+// Begin arrives, unless a rank has died. Only sums and means can travel in fewer bytes: others take boxes.
 func (r *Route) Begin(clock uint64, op reduce.Op, weight float64) bool {
 	if !r.whole() || r.wire != narrow.Exact && op != reduce.Sum && op != reduce.Mean {
 		return false

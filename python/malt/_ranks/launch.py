@@ -466,7 +466,7 @@ class Job:
         return True
 
     def failed(self, rank: Outcome, when: float | None = None) -> None:
-        """Note that a rank has failed; the first failure stops the job. Those that are seen together fail at once."""
+        """Note that a rank has failed; the first failure stops the job. Ranks found ended in one look get one time."""
         rank.failed = rank.failed or when or time.monotonic()
         if self.stopped is None:
             left = [other for other in self.outcomes if other.status is None]
