@@ -53,7 +53,7 @@ def bridge(host: Host) -> None:
 
 @pytest.mark.parametrize(
     ("store", "prefixes"),
-    # A name leads to both addresses: whoever calls the first before rank 0 listens, and the other after it, comes there.
+    # A name leads to both addresses: who calls the first before rank 0 listens, and the other after it, comes there.
     [(lambda host: f"{host.name}:29500", ("10.0.", "[fd00:")), (lambda host: f"[{host.address6}]:29500", ("[fd00:",))],
     ids=["name", "IPv6"],
 )
