@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from launching import LONG
 from net.across import alone
 from net.ssh import Ssh, servers
 
@@ -22,10 +23,10 @@ def _limit() -> Iterator[None]:
     """Fail a test that hangs, whatever it waits for."""
 
     def late(*_: object) -> NoReturn:
-        raise TimeoutError("the test has taken more than a minute")
+        raise TimeoutError(f"the test has taken more than {2 * LONG:.0f} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(60)
+    signal.alarm(int(2 * LONG))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

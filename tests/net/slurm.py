@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from launching import LONG
 
 from malt._sim import Host, kernel
 
@@ -35,8 +36,6 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo")
-
-SOON = 20.0
 
 
 class Slurm(ExitStack):
@@ -91,7 +90,7 @@ class Slurm(ExitStack):
 
     def _wait(self) -> None:
         """Return once all nodes are idle."""
-        until = time.monotonic() + SOON
+        until = time.monotonic() + LONG
         while True:
             said = self.run("sinfo", "--noheader", "--format=%t", "--Node").stdout
             if said.split() == ["idle"] * len(self._hosts):
@@ -118,5 +117,5 @@ class Slurm(ExitStack):
             stderr=subprocess.PIPE,
             text=True,
         )
-        out, err = process.communicate(timeout=SOON)
+        out, err = process.communicate(timeout=LONG)
         return subprocess.CompletedProcess(name, process.returncode, out, err)

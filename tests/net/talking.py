@@ -9,10 +9,9 @@ import textwrap
 from contextlib import ExitStack
 from typing import Any
 
-from malt._sim import Host
+from launching import LONG
 
-LONG = 60.0
-"""Seconds after which a test has failed. Nothing takes that long unless it hangs."""
+from malt._sim import Host
 
 # What every program begins with: `say` gives a value to the test, `told` takes one
 # from it; a program that waits for what never comes ends by a signal.

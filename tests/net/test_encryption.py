@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from launching import LONG
 from net.across import malt
 from net.ssh import Ssh
 from net.talking import Programs
@@ -57,7 +58,7 @@ def test_by_address(ssh: Ssh, tmp_path: Path, public: bool) -> None:
             net.hosts[0], "run", "--ssh", ssh(net.hosts), "-H", ",".join(places), "-n", "1", "job.py", cwd=tmp_path
         )
         try:
-            _, said = job.communicate(timeout=50)
+            _, said = job.communicate(timeout=LONG)
         except subprocess.TimeoutExpired:
             job.kill()
             raise

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from net.talking import ECHO, LONG, Programs
+from launching import LONG
+from net.talking import ECHO, Programs
 
 from malt._sim import Network, SimError
 
