@@ -577,3 +577,31 @@ def test_folds_graphs_modes_and_shares_of_weights() -> None:
         np.testing.assert_allclose(e.coef_, (a + 3 * b) / 4)
         """,
     )
+
+
+def test_changed_weights_travel_alone_and_late() -> None:
+    run(
+        2,
+        """
+        from sklearn.linear_model import SGDRegressor
+        e = SGDRegressor(random_state=0).partial_fit(np.eye(2, 1000), [1, 2])
+        changes = {"fold": "sum-changes", "consistency": "ssp:2"}
+        with malt.sklearn.Vector(e, **changes, graph="shards", sparse="model", filter="dvf:0.5") as v:
+            v.allreduce()
+            before, sent = e.coef_.copy(), v.stats().sent_bytes
+            for _ in range(8):
+                e.coef_[r] += 1
+                e.intercept_ += 1
+                v.sync()
+                assert v.age <= 2
+            assert v.stats().sent_bytes - sent < 8 * e.coef_.nbytes / 10
+            v.allreduce()
+            np.testing.assert_allclose(e.coef_ - before, [8, 8, *[0] * 998])
+        with malt.sklearn.Vector(e, **changes) as v:
+            v.sync()
+            e.coef_ += 1
+            v.sync(slack=0)
+            assert v.age == 0
+            np.testing.assert_allclose(e.coef_ - before, [10, 10, *[2] * 998])
+        """,
+    )

@@ -63,6 +63,7 @@ def test_what_cannot_be_exchanged_says_why(estimator: object, kind: type[Excepti
     [
         ({"start": "sme"}, ValueError, "Did you mean 'same'"),
         ({"fold": "meen"}, ValueError, "Did you mean 'mean'"),
+        ({"sparse": "gradient"}, ValueError, "expected one of model"),
         ({"attributes": "coef_"}, TypeError, "a list of names"),
         ({"optimizer": True}, ValueError, "no optimizer with a state"),
         ({"graph": [[1], [0]]}, ValueError, "the job has 1"),
@@ -77,7 +78,7 @@ def test_wrong_arguments(options: dict[str, object], kind: type[Exception], says
 
 @pytest.mark.parametrize(
     "options",
-    [{"graph": "haltn"}, {"graph": 7}, {"consistency": "asinc"}, {"consistency": 2}, {"name": "a b"}],
+    [{"graph": "haltn"}, {"graph": 7}, {"consistency": "asinc"}, {"consistency": 2}, {"name": "a b"}, {"filter": ""}],
     ids=str,
 )
 def test_options_are_looked_at_at_once_as_those_of_a_vector(options: dict[str, Any]) -> None:
@@ -127,6 +128,8 @@ def test_counts_and_centres_have_folds_of_their_own() -> None:
         malt.sklearn.Vector(MultinomialNB(), fold="mean")
     with pytest.raises(malt.UnsupportedError, match="by their counts"):
         malt.sklearn.Vector(MiniBatchKMeans(3), fold="sum")
+    with pytest.raises(malt.UnsupportedError, match="by their counts"):
+        malt.sklearn.Vector(MiniBatchKMeans(3), sparse="model")
     v = malt.sklearn.Vector(MultinomialNB())
     with pytest.raises(malt.UnsupportedError, match="op='max'"):
         v.allreduce("max")

@@ -31,16 +31,24 @@ class Bound(vector.Vector):
         options: dict[str, Any],
     ) -> None:
         start: Start = "same" if agreement.same and options["fold"] in get_args(ChangesName) else "own"
-        super().__init__([np.array(a, order="C") for a in values], start=start, **options)
+        first = [np.array(a, order="C") for a in values]
+        if options.get("sparse"):  # only one array has rows
+            flat = np.concatenate([a.ravel() for a in first], dtype=first[0].dtype, casting="no")
+            super().__init__(flat, start=start, **options)
+            cuts = np.cumsum([a.size for a in first])[:-1]
+            self.parts = tuple(part.reshape(a.shape) for part, a in zip(np.split(self.array, cuts), first, strict=True))
+        else:
+            super().__init__(first, start=start, **options)
+            self.parts = self.arrays
         self._idle = None  # a model may well stay as it is between two exchanges
         self._state = state
         self._untouched = ""  # digest of a model that was another rank's and has not changed since
-        state.bind(self.arrays, agreement.common)
+        state.bind(self.parts, agreement.common)
         if agreement.same and not isinstance(state, Totals):
             super().broadcast(agreement.root, timeout=timeout)
         self._take()
         if agreement.spare:
-            self._untouched = digest(self.arrays)
+            self._untouched = digest(self.parts)
 
     def fold_of(self, fold: Fold | None) -> Fold | None:
         """Return the fold in force where the user passes this one: what was counted is always added up."""
@@ -49,7 +57,7 @@ class Bound(vector.Vector):
     def current(self) -> tuple[Array, ...]:
         """Return the arrays with the values that the estimator has now."""
         self._take()
-        return self.arrays
+        return self.parts
 
     def _take(self) -> None:
         self._state.check()
@@ -62,7 +70,7 @@ class Bound(vector.Vector):
 
     def shown(self, estimator: str) -> str:
         """Return its repr as that of an estimator's vector."""
-        shapes = ["x".join(map(str, a.shape)) for a in self.arrays]
+        shapes = ["x".join(map(str, a.shape)) for a in self.parts]
         shape = " + ".join(shapes if len(shapes) <= 8 else [*shapes[:2], "…", f"{shapes[-1]} ({len(shapes)} arrays)"])
         fold = "sum of counts" if isinstance(self._state, Totals) else self.fold
         facts = self._facts() | {"holds": f"{estimator}: {shape}", "fold": fold}
@@ -75,15 +83,15 @@ class Bound(vector.Vector):
             self.allreduce(op, timeout=timeout)
         elif isinstance(state, Totals):
             self._take()
-            state.settle(world.allgather_in("malt.sklearn.Vector.allreduce", list(self.arrays), timeout))
+            state.settle(world.allgather_in("malt.sklearn.Vector.allreduce", list(self.parts), timeout))
             self._object.allreduce("sum", timeout)  # of zeros: what was unseen counts as seen
         else:
             self._take()
-            counts = digest(self.arrays) != self._untouched if self._untouched else True
+            counts = digest(self.parts) != self._untouched if self._untouched else True
             n = sum(world.allgather_in("malt.sklearn.Vector.allreduce", counts, timeout))
             op = op or "mean"
             if op == "mean" and 0 < n < world.size():
-                for array in self.arrays:
+                for array in self.parts:
                     array *= 1 / n if counts else 0
                 op = "sum"
             self._object.allreduce(op, timeout)
@@ -94,10 +102,10 @@ class Bound(vector.Vector):
         state = self._state
         if world.size() > 1 and isinstance(state, Totals):
             self._take()
-            for array, value in zip(self.arrays, state.read(), strict=True):
+            for array, value in zip(self.parts, state.read(), strict=True):
                 np.copyto(array, value)
             self._object.broadcast(root, timeout)
-            state.adopt([a.copy() for a in self.arrays])
+            state.adopt([a.copy() for a in self.parts])
         else:
             self.broadcast(root, timeout=timeout)
             own: Any = [state.counted(), state.rest()]

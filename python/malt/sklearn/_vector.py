@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from .. import _frames, _lib
 from .._errors import StateError, UnsupportedError
@@ -57,6 +57,9 @@ class Vector(Exchanged):
     fold : {"mean", "mean-received", "sum", "min", "max", "replace", "sum-changes", "mean-changes"} or callable
         As for `malt.Vector`, for weights; ``mean`` by default. Centres do not allow sum, min,
         max or changes, and counts are always added up.
+    sparse, filter
+        As for `malt.Vector`, for weights, of which each is a row: ``sparse="model"`` sends the
+        weights that have changed. A function as ``fold`` then gets all weights in one array.
     start : {"same", "own"}, optional
         Whether each rank starts with rank 0's model or with its own. By default with its
         own if all ranks start from the same values (linear models start with zeros;
@@ -134,6 +137,8 @@ class Vector(Exchanged):
         graph: GraphLike = "all",
         consistency: Consistency = "bsp",
         fold: Fold | None = None,
+        sparse: Literal[False, "model"] = False,
+        filter: str | None = None,
         start: Start | None = None,
         name: str | None = None,
         **unknown: NoReturn,
@@ -149,12 +154,17 @@ class Vector(Exchanged):
         for state in self._states:
             state.check()
         self._refuse_fold(fold)
+        rows = {"sparse": sparse or None, "filter": filter}
+        if sparse:
+            choose("sparse", sparse, ("model",))
+            self._refuse("sparse", sparse, True)
         if start is not None:
             choose("start", start, get_args(Start))
         world.init()
-        _lib.check_vector(name, options(graph, consistency, fold=fold if isinstance(fold, str) else None))
+        _lib.check_vector(name, options(graph, consistency, fold=fold if isinstance(fold, str) else None, **rows))
         self._start = "same" if start is None and fold in get_args(ChangesName) else start
         self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "fold": fold or "mean"}
+        self._rows = rows
         self._name = name
         self._vectors: list[Bound | None] = [None] * len(self._states)
         self._calls = Calls()
@@ -174,6 +184,7 @@ class Vector(Exchanged):
         *,
         every: int = 1,
         weight: float = 1.0,
+        slack: int | None = None,
         timeout: float | None = None,
         **unknown: NoReturn,
     ) -> int | None:
@@ -190,6 +201,8 @@ class Vector(Exchanged):
         weight : float
             The weight of this rank's model in a mean, for example the number of
             examples since the last exchange. Counts ignore it.
+        slack : int, optional
+            As for `malt.Vector.sync`.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -216,7 +229,7 @@ class Vector(Exchanged):
         made = self._ready(timeout)
         if every != 1 and not self._calls.due(every):
             return None
-        return [v.sync(v.fold_of(fold), weight=weight, timeout=timeout) for v in made][-1]
+        return [v.sync(v.fold_of(fold), weight=weight, slack=slack, timeout=timeout) for v in made][-1]
 
     def scatter(self, *, to: Sequence[int] | None = None, weight: float = 1.0, timeout: float | None = None) -> int:
         """Send the model; see `malt.Vector.scatter`."""
@@ -302,12 +315,17 @@ class Vector(Exchanged):
     @property
     def arrays(self) -> tuple[Array, ...]:
         """The exchanged arrays, as views of the vector's memory: weights; counts and sums; own counts."""
-        return tuple(a for v in self._vectors if v is not None for a in v.arrays) or self._made.arrays
+        return tuple(a for v in self._vectors if v is not None for a in v.parts) or self._made.parts
 
     @property
     def clock(self) -> int:
         """The number of scatters; collective calls set it to the largest of all ranks."""
         return self._made.clock if any(self._vectors) else 0
+
+    @property
+    def age(self) -> int:
+        """How many syncs of the rank farthest behind the last exchange lacked; see `malt.Vector.age`."""
+        return self._made.age
 
     def close(self) -> None:
         """Close the vector: other ranks no longer wait for this one in it. Not collective.
@@ -360,7 +378,7 @@ class Vector(Exchanged):
         for i, agreement in zip(missing, agree([self._states[i] for i in missing], self._start, timeout), strict=True):
             if agreement is not None:
                 state = self._states[i]
-                options = {**self._options, "name": self._name}
+                options = {**self._options, "name": self._name} | (self._rows if state is self._state else {})
                 if state is not self._state and self._name is not None:
                     options["name"] = f"{self._name}/{i}"
                 if state.fold is not None:
@@ -375,9 +393,13 @@ class Vector(Exchanged):
         if fold is None:
             return
         folds.check(fold)
+        self._refuse("fold", fold, fold in ("sum", "min", "max", *get_args(ChangesName)))
+
+    def _refuse(self, name: str, value: object, of_centres: bool) -> None:
+        """Raise if the option is for weights, and the estimator has counts, or centres if it is not for these."""
         if isinstance(self._state, Totals):
             raise UnsupportedError(
-                lines(f"fold={fold!r}", f"the counts of {self._state.name} are always added up", "Leave it out.")
+                lines(f"{name}={value!r}", f"the counts of {self._state.name} are always added up", "Leave it out.")
             )
-        if isinstance(self._state, Centres) and fold in ("sum", "min", "max", *get_args(ChangesName)):
-            raise UnsupportedError(lines(f"fold={fold!r}", "centres are averaged by their counts", "Leave it out."))
+        if isinstance(self._state, Centres) and of_centres:
+            raise UnsupportedError(lines(f"{name}={value!r}", "centres are averaged by their counts", "Leave it out."))
