@@ -21,7 +21,7 @@ def _same(values: Sequence[Array], timeout: float | None) -> bool:
     """Whether all ranks have the same bits."""
     known = hashlib.blake2b(digest_size=8)
     for a in values:
-        known.update(a)
+        known.update(a.data)
     return len(set(world.allgather(known.digest(), timeout=timeout))) == 1
 
 
