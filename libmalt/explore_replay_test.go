@@ -3,6 +3,7 @@
 package libmalt
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -23,8 +24,7 @@ type playTape struct {
 }
 
 func (t *playTape) Record(object uint32, g rule.Gathered) (bool, error) {
-	line := strings.TrimSpace(string(appendGathered(nil, object, g)))
-	t.lines = append(t.lines, strings.ReplaceAll(line, " ", ","))
+	t.lines = append(t.lines, strings.TrimSpace(string(t.text(object, g))))
 	return false, nil
 }
 
@@ -36,11 +36,15 @@ func (p *play) tape(rank int) *playTape {
 		if !ok {
 			continue
 		}
-		t := &tape{rank: rank, size: len(p.scripts), replays: text != "", own: map[uint32][]rule.Gathered{}, readers: map[uint32][][]uint64{}}
+		t := &tape{rank: rank, size: len(p.scripts)}
+		if text != "" {
+			t.replays = map[uint32]*rule.Replay{}
+		}
 		for r, lines := range strings.Split(text, "|") {
 			for line := range strings.SplitSeq(lines, ";") {
-				if object, g, ok := parseGathered([]byte(strings.ReplaceAll(line, ",", " ")), t.size); ok {
-					t.put(r, object, g)
+				var words []uint64
+				if json.Unmarshal([]byte(line), &words) == nil {
+					t.put(r, words)
 				}
 			}
 		}

@@ -19,7 +19,7 @@ func TestTapeIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tape.room = 25 // of lines of 10 bytes
+		tape.room = 30 // of lines of 12 bytes
 		for i := range 6 {
 			if full, err := tape.Record(7, g); err != nil || full != (i == 2) {
 				t.Errorf("line %d: full %v, %v", i, full, err)
@@ -28,7 +28,7 @@ func TestTapeIsBounded(t *testing.T) {
 		if err := tape.Close(); err != nil {
 			t.Error(err)
 		}
-		if text, err := os.ReadFile(tapeName(folder, r, 2)); err != nil || string(text) != "7 12 1:11\n7 12 1:11\n7 12 1:11\n" {
+		if text, err := os.ReadFile(tapeName(folder, r, 2)); err != nil || string(text) != "[7,12,1,11]\n[7,12,1,11]\n[7,12,1,11]\n" {
 			t.Errorf("%q, %v", text, err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestTapeOverwritesNothing(t *testing.T) {
 		}
 	}
 	name := tapeName(folder, 0, 2)
-	if err := os.WriteFile(name, []byte("7 12 1:11\n"), 0o666); err != nil {
+	if err := os.WriteFile(name, []byte("[7,12,1,11]\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := newTape(0, 2, folder, ""); err == nil || !strings.Contains(err.Error(), folder+" has a recording of 2 ranks") {

@@ -137,10 +137,7 @@ func (b *Boxes) Use(view rdma.View) {
 // follow has b do in its new channel what it has done in the recorded run, if there is one.
 func (b *Boxes) follow() {
 	if b.needed = nil; b.taped() {
-		if b.replay == nil {
-			b.replay = b.Job.Tape.Replay(b.ID)
-		}
-		if b.replay != nil {
+		if b.replay = b.Job.Tape.Replay(b.ID); b.replay != nil {
 			b.needed = make([]uint64, b.Job.Size)
 		}
 	}

@@ -10,8 +10,8 @@ package rule
 // was read. So each waits only for what was earlier in the recorded run: some rank can
 // always go on.
 type Replay struct {
-	gathers []Gathered // of this rank, that are to come
-	readers [][]uint64 // by rank: clocks of this rank's updates that it folds, ascending
+	Gathers []Gathered // of this rank, that are to come
+	Readers [][]uint64 // by rank: clocks of this rank's updates that it folds, ascending
 }
 
 // Gathered is what one gather has folded.
@@ -26,27 +26,21 @@ type Folded struct {
 	Clock uint64
 }
 
-// NewReplay is for a rank that has recorded this, of one object. readers are, by rank, the clocks
-// of its updates that the others have folded, ascending.
-func NewReplay(gathers []Gathered, readers [][]uint64) *Replay {
-	return &Replay{gathers, readers}
-}
-
 // Next is what the next gather folds; false: the recording ends before it.
 func (p *Replay) Next() (Gathered, bool) {
-	if len(p.gathers) == 0 {
+	if len(p.Gathers) == 0 {
 		return Gathered{}, false
 	}
-	return p.gathers[0], true
+	return p.Gathers[0], true
 }
 
 // Gathered says that it has.
-func (p *Replay) Gathered() { p.gathers = p.gathers[min(1, len(p.gathers)):] }
+func (p *Replay) Gathered() { p.Gathers = p.Gathers[min(1, len(p.Gathers)):] }
 
 // Reads tells whether reader folds the update of that clock. The caller asks for one clock after
 // the other.
 func (p *Replay) Reads(reader int, clock uint64) bool {
-	list := &p.readers[reader]
+	list := &p.Readers[reader]
 	for len(*list) > 0 && (*list)[0] < clock {
 		*list = (*list)[1:]
 	}

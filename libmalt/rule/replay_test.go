@@ -4,7 +4,7 @@ import "testing"
 
 // TestReplay: gathers come in their order, and the clocks of a reader as the sender reaches them.
 func TestReplay(t *testing.T) {
-	p := NewReplay([]Gathered{{Clock: 1}, {Clock: 2, Folds: []Folded{{1, 4}, {3, 2}}}}, [][]uint64{nil, {2, 5, 6}, nil, nil})
+	p := Replay{[]Gathered{{Clock: 1}, {Clock: 2, Folds: []Folded{{1, 4}, {3, 2}}}}, [][]uint64{nil, {2, 5, 6}, nil, nil}}
 	if g, more := p.Next(); !more || g.Clock != 1 || g.Of(1) != 0 {
 		t.Errorf("first gather: %+v, %v", g, more)
 	}
@@ -30,7 +30,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("rank 1 reads %v", read)
 	}
 	// A collective call lifts the sender's clock past what was read.
-	if p := NewReplay(nil, [][]uint64{{2, 5}}); !p.Reads(0, 5) || p.Reads(0, 6) {
+	if p := (Replay{Readers: [][]uint64{{2, 5}}}); !p.Reads(0, 5) || p.Reads(0, 6) {
 		t.Error("after a jump of the clock")
 	}
 }

@@ -57,7 +57,7 @@ def test_a_replay_has_the_same_bits(tmp_path: Path) -> None:
     assert got == wanted
     assert files(first) == files(second)
     assert sorted(files(first)) == [f"rank-{r}-of-4" for r in range(4)]
-    assert re.search(rb"^\d+ \d+ 0:\d+ 2:\d+ 3:\d+$", files(first)["rank-1-of-4"], re.M)
+    assert re.search(rb"^\[\d+,\d+,0,\d+,2,\d+,3,\d+\]$", files(first)["rank-1-of-4"], re.M)
 
 
 def test_a_run_that_is_longer_than_the_recorded_one(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_cannot_be_recorded(tmp_path: Path, env: dict[str, str], script: st
     bad = tmp_path / "bad"
     bad.mkdir()
     for r in range(2):
-        (bad / f"rank-{r}-of-2").write_text("1 1 1:1\n1 2 7:1\n1 3 1")
+        (bad / f"rank-{r}-of-2").write_text("[1,1,1,1]\n[1,2,7,1]\n[1,3,1")
     with jobs.Job(2, script, env={key: value.replace("{}", str(tmp_path)) for key, value in env.items()}) as job:
         ranks = job.finish()
     assert [rank.process.returncode for rank in ranks] == [1, 1]
