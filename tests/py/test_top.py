@@ -313,18 +313,24 @@ def test_a_program_without_python_stacks(capsys: pytest.CaptureFixture[str]) -> 
 def test_who_looks_changes_nothing() -> None:
     script = """
     v = malt.Vector(100)
+    others = [malt.Vector(100, graph="ring", consistency=kind) for kind in ("async", "ssp:2", "notify-ack")]
     for step in range(20_000):
         v.array[:] += 0.25 * r
         v.sync()
+        if step % 100 == 0:
+            for other in others:
+                other.array[:] += 1
+                other.sync()
         if step in (100, 19_999):
             print(f"at {step}: {float(v.array[0])}", flush=True)
             sys.stdin.readline()
     """
 
-    def held(pid: int) -> tuple[list[str], int]:
+    def held(pid: int) -> tuple[dict[str, str], list[str]]:
+        """Return what a rank has open and maps of MALT: all vectors are made by then, and no rank waits."""
         with open(f"/proc/{pid}/maps") as file:
-            mapped = sum("malt" in line for line in file)
-        return sorted(os.listdir(f"/proc/{pid}/fd")), mapped
+            mapped = [line.split(maxsplit=5)[-1] for line in file if "malt" in line]
+        return {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}, mapped
 
     with Job(2, script) as job:
         for rank in job.ranks:
