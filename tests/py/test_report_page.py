@@ -12,7 +12,7 @@ import pytest
 from launching import run, script
 
 from malt._cli import report
-from malt._cli.facts import Facts, Row
+from malt._cli.facts import Facts
 
 STEPS, SLEEP = 10, 0.2
 
@@ -179,7 +179,7 @@ def test_a_program_without_malt(tmp_path: Path) -> None:
     assert "The ranks have reported nothing: did they use MALT?" in " ".join(found.words)
 
 
-def rank(number: int, size: int) -> Row:
+def rank(number: int, size: int) -> Facts:
     return {
         "rank": number, "host": "h", "seconds": 10.0, "compute": 6.0, "starved": 0.0,
         "wait": 3.0, "exchange": 1.0, "waited": {(number + 1) % size: 3.0},

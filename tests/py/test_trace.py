@@ -324,7 +324,7 @@ def test_two_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     assert f"A: {tmp_path}/script.py: 1 rank on 1 host\nB: {tmp_path}/script.py: 2 ranks on 1 host\n" in out
     rows = {row[0]: row[1:] for line in out.splitlines() if len(row := re.split(r" {2,}", line)) > 2}
-    assert float(rows["waiting"][0]) == 0 < float(rows["waiting"][1])
+    assert float(rows["waiting for others"][0]) == 0 < float(rows["waiting for others"][1])
     assert float(rows["loss 0.1, s"][1]) > STEPS * SLEEP - SLEEP
     assert rows["… examples"][0] == str(32 * STEPS)
     assert main(["trace", str(tmp_path / "2.json")]) == 0

@@ -8,40 +8,16 @@ import platform
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 import malt
-from malt._cli.verdict import Split, lives, nothing, splits, told, verdict
+from malt._cli.verdict import Split, lives, splits, told, verdict
 from malt._ranks import machine
 from malt._ranks.rank import Outcome, successors
 from malt._ranks.story import POINTS, Story, Track
 
-Row = dict[str, Any]
-"""Of a rank, or of an end that was not a good one: docs/api/json.md has what is in it."""
-
-
-class Facts(TypedDict):
-    """A job. Times are in seconds since its first rank joined."""
-
-    command: str
-    started: str
-    machine: str
-    settings: dict[str, str]
-    vectors: dict[str, dict[str, str]]
-    """By name: what the lowest rank that has made some tells of them."""
-    hosts: list[str]
-    seconds: float
-    off: float
-    """By how much the clocks of its hosts may differ."""
-    verdict: list[str]
-    ranks: list[Row]
-    loss: list[tuple[float, float, float]]
-    """Seconds, examples of all ranks, and the loss."""
-    unit: str
-    """What these examples are: syncs, where the program does not log examples."""
-    marks: list[tuple[float, int, str]]
-    """Seconds, the rank, and the text."""
-    ends: list[Row]
+Facts = dict[str, Any]
+"""Of a job, of a rank, or of an end that was not a good one: docs/api/json.md has what is in it."""
 
 
 def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env: Mapping[str, str]) -> Facts:
@@ -77,7 +53,12 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
     }
 
 
-PARTS = ("compute", "starved", "wait", "exchange")
+PARTS = {
+    "compute": "computing",
+    "starved": "without a free core",
+    "wait": "waiting for others",
+    "exchange": "exchange of updates",
+}
 """Where the time of a rank went."""
 
 PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPORT", "MALT_TOGETHER"}
@@ -90,7 +71,7 @@ SOONER = 0.2
 
 def _ends(
     outcomes: Sequence[Outcome], zero: float, noticed: Sequence[tuple[float, int, Sequence[int]]]
-) -> Iterator[Row]:
+) -> Iterator[Facts]:
     """Yield the ends of ranks; `noticed` has the time, the rank that went on, and without which ones."""
     for one in (one for one in outcomes if one.status and one.witness is None):
         went_on = []
@@ -109,8 +90,8 @@ def _ends(
         }
 
 
-def _rank(one: Outcome, track: Track | None, split: Split | None) -> Row:
-    did, spent = track or Track(0.0), split or nothing(one.number)
+def _rank(one: Outcome, track: Track | None, split: Split | None) -> Facts:
+    did, spent = track or Track(0.0), split or Split(one.number, {})
     return {kind: getattr(spent, kind) for kind in ("rank", "seconds", *PARTS, "waited")} | {
         "host": getattr(one, "host", os.uname().nodename),
         "sent": dict(sorted(did.sent.items())),

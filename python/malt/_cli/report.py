@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import BinaryIO
 
-from malt._cli.facts import Facts, Row
+from malt._cli.facts import PARTS, Facts
 from malt._cli.supervise import name
 from malt._cli.top import size
 from malt._cli.trace import left_out
@@ -23,13 +23,6 @@ BARS = 16
 
 LABELLED = 16
 """Ranks up to which cells have numbers, and the graph is drawn."""
-
-PARTS = {
-    "compute": "computing",
-    "starved": "without a free core",
-    "wait": "waiting for others",
-    "exchange": "exchange of updates",
-}
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #667085; --line: #d5d9e0; --paper: #ffffff;
@@ -111,7 +104,7 @@ def _section(title: str, content: str, caption: str = "") -> str:
     return f"<h2>{title}</h2>{said}{content}" if content else ""
 
 
-def _bars(ranks: Sequence[Row]) -> str:
+def _bars(ranks: Sequence[Facts]) -> str:
     longest = max((rank["seconds"] for rank in ranks), default=0.0)
     if not longest:
         return ""
@@ -144,7 +137,7 @@ def _table(rows: Iterable[tuple[str, Iterable[str]]], head: Iterable[str] = (), 
     return f"<table class='{kind}'>{titles and f'<tr>{titles}</tr>'}{lines}</table>"
 
 
-def _matrix(ranks: Sequence[Row], field: str, colour: str, shown: Callable[[float], str]) -> str:
+def _matrix(ranks: Sequence[Facts], field: str, colour: str, shown: Callable[[float], str]) -> str:
     """Return a table: from the rank of a row, to that of a column."""
     values = {rank["rank"]: rank[field] for rank in ranks}
     most = max((value for row in values.values() for value in row.values()), default=0)
@@ -161,7 +154,7 @@ def _matrix(ranks: Sequence[Row], field: str, colour: str, shown: Callable[[floa
     return f"<div class=wide>{_table(rows, ['', *map(str, values)])}</div>"
 
 
-def _graph(ranks: Sequence[Row]) -> str:
+def _graph(ranks: Sequence[Facts]) -> str:
     """Draw the ranks in a circle, with a line to each receiver: its width is the bytes."""
     most = max((count for rank in ranks for count in rank["sent"].values()), default=0)
     if not most or not 1 < len(ranks) <= LABELLED:
@@ -195,7 +188,7 @@ def _graph(ranks: Sequence[Row]) -> str:
     )
 
 
-def _ages(ranks: Sequence[Row]) -> str:
+def _ages(ranks: Sequence[Facts]) -> str:
     ages = sum((Counter(rank["ages"]) for rank in ranks), Counter[int]())
     if not ages:
         return ""

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from malt._cli.facts import Facts
+from malt._cli.facts import PARTS, Facts
 from malt._cli.options import Parser, Refuse
 from malt._cli.supervise import name
 from malt._cli.wrap import aligned
@@ -119,10 +119,6 @@ def _arrows(events: Sequence[seen.Event], at: Any) -> Iterator[dict[str, Any]]:
 # ------------------------------------------------------------------ malt trace
 
 
-SPENT = {"computing": "compute", "no core": "starved", "waiting": "wait", "exchange": "exchange"}
-"""What `RankFacts` calls where the time of ranks went."""
-
-
 def parser() -> Parser:
     """Return the parser of the sub-command."""
     made = Parser("trace", "malt trace FILE [FILE]", DESCRIPTION, EXAMPLES)
@@ -171,8 +167,8 @@ def _compared(a: Facts, b: Facts) -> Iterator[str]:
     yield f"B: {_title(b)}"
     yield ""
     rows = [("", "A", "B", "B / A"), _row("seconds", [a["seconds"], b["seconds"]])]
-    for label, kind in SPENT.items():
-        rows.append(_row(label, [sum(rank[kind] for rank in facts["ranks"]) for facts in (a, b)]))
+    for kind, words in PARTS.items():
+        rows.append(_row(words, [sum(rank[kind] for rank in facts["ranks"]) for facts in (a, b)]))
     rows.append(_row("MB sent", [sum(sum(rank["sent"].values()) for rank in x["ranks"]) / 1e6 for x in (a, b)]))
     rows += _to_same_loss(a, b)
     yield from (*aligned(rows, left={0}), "")

@@ -29,28 +29,23 @@ class Split(NamedTuple):
     """The seconds of one rank between its joining and its end."""
 
     rank: int
-    seconds: float
-    compute: float
-    """In the user's own code, on a core."""
-    starved: float
-    """The same, but ready to run, without a core: the part of it that this is of all its time."""
-    wait: float
-    """For other ranks, in any call."""
-    exchange: float
-    """In calls, without waits."""
-    meeting: float
-    """Of the waiting, that in collective calls: known of ranks that came to their end."""
     waited: dict[int, float]
     """Of the waiting, the share of each rank."""
+    seconds: float = 0.0
+    compute: float = 0.0
+    """In the user's own code, on a core."""
+    starved: float = 0.0
+    """The same, but ready to run, without a core: the part of it that this is of all its time."""
+    wait: float = 0.0
+    """For other ranks, in any call."""
+    exchange: float = 0.0
+    """In calls, without waits."""
+    meeting: float = 0.0
+    """Of the waiting, that in collective calls: known of ranks that came to their end."""
     longest: tuple[float, str] = (0.0, "")
     """The seconds of the longest wait of which the user was told, and what was said of it."""
     whole: bool = True
     """It was not killed, nor stopped."""
-
-
-def nothing(rank: int) -> Split:
-    """Return what is known of a rank that neither tells anything nor has events."""
-    return Split(rank, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {})
 
 
 class Change(NamedTuple):
@@ -86,7 +81,7 @@ def split(outcome: Outcome, track: Track | None) -> Split | None:
     told = _told(outcome.number, outcome.summary) if outcome.summary is not None else None
     if track is None or (track.lost and told is not None):
         return told
-    known = told or nothing(outcome.number)
+    known = told or Split(outcome.number, {})
     seconds = max(track.last - track.first, known.seconds)
     free, owned = max(0.0, seconds - track.called), known.compute + known.starved
     starved = free * known.starved / owned if owned else 0.0
@@ -106,7 +101,7 @@ def _told(rank: int, told: Mapping[str, Any]) -> Split:
     free = max(0.0, seconds - wait - exchange)
     starved = free * min(1.0, told["starved"] / seconds) if seconds > 0 else 0.0
     waited = {int(other): share for other, share in told["waited"].items()}
-    return Split(rank, seconds, free - starved, starved, wait, exchange, told["meeting"], waited, told["longest"])
+    return Split(rank, waited, seconds, free - starved, starved, wait, exchange, told["meeting"], told["longest"])
 
 
 def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
