@@ -2,6 +2,8 @@ module malt
 
 go 1.26.0
 
+ignore ./build
+
 require (
 	github.com/golang/mock v1.6.0
 	golang.org/x/sys v0.49.0

@@ -89,7 +89,11 @@ func libfabric(t *testing.T) fabric.Carrier {
 }
 
 func TestConformanceOverLibfabric(t *testing.T) {
-	conformance(t, 3, func() fabric.Carrier { return libfabric(t) })
+	ranks := 3
+	if testing.Short() {
+		ranks = 2
+	}
+	conformance(t, ranks, func() fabric.Carrier { return libfabric(t) })
 }
 
 // faulty is a card to which something happens at its n-th call of some kind, from 1, once.

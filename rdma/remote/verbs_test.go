@@ -33,18 +33,16 @@ func verbs(t *testing.T) {
 	}
 }
 
-// placingRank is a process of two: rank 0 sends updates to rank 1, by RDMA or by TCP (the second argument), of
-// as many bytes as the third says. It is told
+// most is the length of the box of placingRank.
+const most = 1 << 20
+
+// placingRank is a process of two: rank 0 sends updates to rank 1, by RDMA or by TCP (the second argument). It is told
 //
-//	move N    the next N updates; rank 0 says when the last is on its way, and how many bytes were placed, rank 1
-//	          when it has them
-//	slots     rank 1 says where its copies are
+//	move N BYTES    the next N updates; rank 0 says when the last is on its way, and how many bytes were placed, rank 1
+//	                when it has them
+//	slots           rank 1 says where its copies are
 func placingRank(r *fleet.Rank) error {
 	w, err := meet(r, r.Args[0])
-	if err != nil {
-		return err
-	}
-	size, err := strconv.Atoi(r.Args[2])
 	if err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func placingRank(r *fleet.Rank) error {
 		return err
 	}
 	defer t.Close()
-	spec := rdma.Spec{Bytes: size, Mode: rdma.Queue(2)}
+	spec := rdma.Spec{Bytes: most, Mode: rdma.Queue(2)}
 	var out rdma.Outbox
 	var ins []rdma.Inbox
 	if r.Rank == 0 {
@@ -73,6 +71,7 @@ func placingRank(r *fleet.Rank) error {
 		switch line := strings.Fields(r.Hear()); line[0] {
 		case "move":
 			n, _ := strconv.Atoi(line[1])
+			size, _ := strconv.Atoi(line[2])
 			for range n {
 				clock++
 				if out != nil {
@@ -148,19 +147,19 @@ func (p *replica) granted() {
 
 // both starts the two processes, which move updates until all slots are there and, by RDMA, one was placed: so there
 // is a room for the next. clock is that of the last.
-func both(t *testing.T, way string, size int) (f []*fleet.Process, clock uint64) {
-	f = introduced(fleet.Start(t, "placing", 2, "127.0.0.1", way, strconv.Itoa(size)))
+func both(t *testing.T, way string) (f []*fleet.Process, clock uint64) {
+	f = introduced(fleet.Start(t, "placing", 2, "127.0.0.1", way))
 	for placed := 0; clock < 3 || way == "rdma" && placed == 0; clock++ {
-		placed = move(t, f, 1)
+		placed = move(t, f, 1, most)
 	}
 	return f, clock
 }
 
 // move returns how many bytes were placed by now.
-func move(t *testing.T, f []*fleet.Process, n int) int {
+func move(t *testing.T, f []*fleet.Process, n, size int) int {
 	t.Helper()
 	for _, p := range f {
-		p.Tell(fmt.Sprintf("move %d", n))
+		p.Tell(fmt.Sprintf("move %d %d", n, size))
 	}
 	placed, err := strconv.Atoi(f[0].Expect("moved"))
 	if err != nil {
@@ -170,31 +169,32 @@ func move(t *testing.T, f []*fleet.Process, n int) int {
 	return placed
 }
 
-func finish(f []*fleet.Process) {
-	for _, p := range f {
-		p.Tell("finish")
-		p.End()
+// The receiving process reads no payload: less than a thousandth of what arrives. And when it is stopped, an update is
+// in its memory all the same, and is found when it goes on. Over TCP it reads all, and the update is not there before.
+func TestVerbsReceiver(t *testing.T) {
+	verbs(t)
+	updates := 1024
+	if testing.Short() {
+		updates = 8
+	}
+	for _, way := range []string{"rdma", "tcp"} {
+		f, clock := both(t, way)
+		readsNothing(t, f, way, updates)
+		arrivesWhileStopped(t, f, way, clock+uint64(updates)+1)
+		for _, p := range f {
+			p.Tell("finish")
+			p.End()
+		}
 	}
 }
 
-// The receiving process reads no payload: less than a thousandth of what arrives. Over TCP it reads all.
-func TestVerbsReceiverReadsNothing(t *testing.T) {
-	verbs(t)
-	const size = 1 << 20
-	updates := 1024
-	if testing.Short() {
-		updates = 16
-	}
-	for _, way := range []string{"rdma", "tcp"} {
-		f, _ := both(t, way, size)
-		before := readBy(t, f[1].Pid())
-		move(t, f, updates)
-		read := readBy(t, f[1].Pid()) - before
-		t.Logf("%s: it has read %d bytes for %d", way, read, size*updates)
-		if byTCP := read >= size*updates; byTCP != (way == "tcp") || !byTCP && read > size*updates/1000 {
-			t.Errorf("%s: it has read %d bytes for %d", way, read, size*updates)
-		}
-		finish(f)
+func readsNothing(t *testing.T, f []*fleet.Process, way string, updates int) {
+	before := readBy(t, f[1].Pid())
+	move(t, f, updates, most)
+	read := readBy(t, f[1].Pid()) - before
+	t.Logf("%s: it has read %d bytes for %d", way, read, most*updates)
+	if byTCP := read >= most*updates; byTCP != (way == "tcp") || !byTCP && read > most*updates/1000 {
+		t.Errorf("%s: it has read %d bytes for %d", way, read, most*updates)
 	}
 }
 
@@ -208,41 +208,36 @@ func readBy(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// An update arrives in the memory of a rank that is stopped, which does nothing for it, and is found when the
-// rank goes on. Over TCP it is not there before.
-func TestVerbsArrivesInAStoppedRank(t *testing.T) {
-	verbs(t)
-	const size = 64 << 10
-	for _, way := range []string{"rdma", "tcp"} {
-		f, clock := both(t, way, size)
-		f[1].Tell("slots")
-		slots := strings.Fields(f[1].Expect("slots"))
-		f[1].Signal(syscall.SIGSTOP)
-		for !mem.Stopped(f[1].Pid()) {
-			runtime.Gosched()
-		}
-		ran := ticks(t, f[1].Pid())
-		f[0].Tell("move 1")
-		f[0].Expect("moved")
-		want := make([]byte, size)
-		fill(want, 0, clock+1)
-		there := 0
-		for _, at := range slots {
-			if bytes.Equal(memoryOf(t, f[1].Pid(), at, size), want) {
-				there++
-			}
-		}
-		if expected := map[string]int{"rdma": 1, "tcp": 0}[way]; there != expected {
-			t.Errorf("%s: the update is in %d of the slots %v of the stopped rank, expected %d", way, there, slots, expected)
-		}
-		if now := ticks(t, f[1].Pid()); now != ran {
-			t.Errorf("%s: the stopped rank has run: %s ticks, before %s", way, now, ran)
-		}
-		f[1].Signal(syscall.SIGCONT)
-		f[1].Tell("move 1")
-		f[1].Expect("moved")
-		finish(f)
+// arrivesWhileStopped moves the update of that clock.
+func arrivesWhileStopped(t *testing.T, f []*fleet.Process, way string, clock uint64) {
+	const size = 64 << 10 // which the buffers of a connection hold
+	f[1].Tell("slots")
+	slots := strings.Fields(f[1].Expect("slots"))
+	f[1].Signal(syscall.SIGSTOP)
+	for !mem.Stopped(f[1].Pid()) {
+		runtime.Gosched()
 	}
+	ran := ticks(t, f[1].Pid())
+	move := fmt.Sprintf("move 1 %d", size)
+	f[0].Tell(move)
+	f[0].Expect("moved")
+	want := make([]byte, size)
+	fill(want, 0, clock)
+	there := 0
+	for _, at := range slots {
+		if bytes.Equal(memoryOf(t, f[1].Pid(), at, size), want) {
+			there++
+		}
+	}
+	if expected := map[string]int{"rdma": 1, "tcp": 0}[way]; there != expected {
+		t.Errorf("%s: the update is in %d of the slots %v of the stopped rank, expected %d", way, there, slots, expected)
+	}
+	if now := ticks(t, f[1].Pid()); now != ran {
+		t.Errorf("%s: the stopped rank has run: %s ticks, before %s", way, now, ran)
+	}
+	f[1].Signal(syscall.SIGCONT)
+	f[1].Tell(move)
+	f[1].Expect("moved")
 }
 
 func memoryOf(t *testing.T, pid int, at string, n int) []byte {

@@ -1,12 +1,15 @@
 """The program of the README on 2 and on 3 ranks: by RDMA it has the bits that it has by TCP.
 
-job.py PROVIDER
+Then as many syncs of as many bytes: by RDMA less than 400 bytes for each go over each TCP connection.
+
+job.py PROVIDER SYNCS BYTES
 """
 
 import os
 import pickle
 import secrets
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -20,11 +23,11 @@ assert np
 DEVICES = "/dev/infiniband"
 
 
-SIZES = {"10.0": "8000.0", "40_000, 10": "300, 8000", "Vector(10)": "Vector(8000)", "0.01": "1e-5", "100": "10"}
+SIZES = {"10.0": "8000.0", "40_000, 10": "120, 8000", "Vector(10)": "Vector(8000)", "0.01": "1e-5", "100": "10"}
 
 
 def program() -> str:
-    """Of 8,000 columns for 10, so that its model goes by RDMA, and of 300 rows for 40,000."""
+    """Of 8,000 columns for 10, so that its model goes by RDMA, and of 120 rows for 40,000."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     text = readme.split("```python\n")[1].split("```")[0].replace("every 100 rows", "every few rows")
     for old, new in SIZES.items():
@@ -38,6 +41,18 @@ def opened() -> list[str]:
     """Descriptors of devices that this process has."""
     links = [str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
     return [name for name in links if name.startswith(DEVICES)]
+
+
+def by_tcp() -> int:
+    """Bytes that this process has sent over TCP: the kernel's tcpi_bytes_sent, of all sockets that are open."""
+    total = 0
+    for fd in Path("/proc/self/fd").iterdir():
+        if fd.is_symlink() and str(fd.readlink()).startswith("socket:"):
+            with socket.socket(fileno=os.dup(int(fd.name))) as s:
+                if s.family in (socket.AF_INET, socket.AF_INET6) and s.type == socket.SOCK_STREAM:
+                    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 208)
+                    total += struct.unpack_from("Q", info, 200)[0]
+    return total
 
 
 def forked(what: Callable[[], Any]) -> BinaryIO:
@@ -64,6 +79,9 @@ class Rank(NamedTuple):
 
     model: bytes
     placed: int  # bytes by RDMA
+    moved: int  # bytes of updates in the syncs after the first ten
+    rdma: int  # of these by RDMA
+    wire: int  # bytes over TCP in these syncs
     devices: list[str]
     childs: list[str]  # of a child that is forked
 
@@ -74,7 +92,21 @@ def rank(settings: dict[str, str]) -> Rank:
     names: dict[str, Any] = {}
     exec(program(), names)
     placed = sum(e.rdma_bytes for e in names["v"].stats().edges)
-    return Rank(names["w"].tobytes(), placed, opened(), answer(forked(opened)))
+
+    v = names["malt"].Vector(BYTES // 8, graph="ring")  # by boxes
+
+    def counts() -> tuple[int, int, int]:
+        names["malt"].barrier()  # what was published has been sent
+        stats = v.stats()
+        return stats.sent_bytes, sum(e.rdma_bytes for e in stats.edges), by_tcp()
+
+    for clock in range(10 + SYNCS):
+        if clock == 10:
+            before = counts()
+        v.array[0] = clock
+        v.sync()
+    moved, rdma, wire = (now - then for now, then in zip(counts(), before, strict=True))
+    return Rank(names["w"].tobytes(), placed, moved, rdma, wire, opened(), answer(forked(opened)))
 
 
 def job(ranks: int, fabric: str) -> list[Rank]:
@@ -89,7 +121,7 @@ def job(ranks: int, fabric: str) -> list[Rank]:
     return [answer(s) for s in started]
 
 
-provider = sys.argv[1]
+provider, SYNCS, BYTES = sys.argv[1], *map(int, sys.argv[2:])
 for ranks in 2, 3:
     tcp, rdma = job(ranks, "off"), job(ranks, provider)
     same = len({r.model for r in tcp + rdma}) == 1
@@ -97,5 +129,9 @@ for ranks in 2, 3:
     devices, kept = min(len(r.devices) for r in rdma), {name for r in rdma for name in r.childs}
     print(f"=== {ranks} ranks, {provider}: {least} bytes by RDMA from each, by TCP {none}; same bits: {same}")
     print(f"=== {devices} devices, of a child that is forked: {sorted(kept)}")
-    if not same or none or least < 64_000 or kept or (provider.startswith("verbs") and not devices):
+    print(f"=== {SYNCS} syncs, by RDMA:", *(f"{r.moved} bytes, of which {r.rdma}, and {r.wire} by TCP;" for r in rdma))
+    device = provider.startswith("verbs")  # without one a provider has connections of its own
+    past = all(r.rdma == r.moved and r.wire - (not device) * r.rdma < 400 * SYNCS * (ranks - 1) for r in rdma)
+    wrong = none or any(r.rdma or r.wire < r.moved for r in tcp)
+    if not past or wrong or not same or least < 64_000 or kept or (device and not devices):
         sys.exit("job.py: failed")

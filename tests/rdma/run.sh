@@ -25,12 +25,16 @@ done <<<"/usr/bin/qemu-system-x86_64 qemu-system-x86
 /usr/lib/*/libfabric.so.1 libfabric1
 /usr/lib/*/libibverbs/librxe-rdmav*.so ibverbs-providers"
 
+fetch() {
+	local linux
+	linux=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p')
+	(cd "$out" && rm -rf root linux-image-*.deb && apt-get download -qq "$linux" && dpkg -x linux-image-*.deb root &&
+		rm linux-image-*.deb && busybox depmod -b root "$(ls root/lib/modules)" && touch fetched)
+}
+
 mkdir -p "$out"
 if [ ! -e "$out/fetched" ]; then
-	[ -n "$(apt-cache search --names-only '^linux-image-amd64$')" ] || apt-get update -qq || true
-	linux=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p')
-	(cd "$out" && rm -rf root && apt-get download "$linux" && dpkg -x linux-image-*.deb root && rm linux-image-*.deb &&
-		busybox depmod -b root "$(ls root/lib/modules)" && touch fetched) || missing "no kernel: apt-get download $linux"
+	fetch || { apt-get update -qq && fetch; } || missing "no kernel: apt-get download linux-image-..."
 fi
 version=$(ls "$out/root/lib/modules")
 go test -c -o "$out/" ./rdma/ofi ./rdma/remote
