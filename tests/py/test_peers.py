@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import jobs
 import pytest
+from launching import SOON
 
 # Calls in which rank 0 waits for the others, and what has to be made for them.
 WAITS = {
@@ -37,7 +38,11 @@ def _waiting(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 
 def test_a_killed_rank_ends_every_wait_within_a_second(waiting: tuple[str, str]) -> None:
-    make, wait = waiting
+    assert any(killed(*waiting) < 1 for _ in range(3)), "three times, so that another program may have had the cores"
+
+
+def killed(make: str, wait: str) -> float:
+    """Return how long after a rank was killed the others knew it."""
     with jobs.Job(
         3,
         f"""
@@ -57,11 +62,13 @@ except malt.PeerError as e:
         start = time.monotonic()
         job.ranks[1].signal(signal.SIGKILL)
         job.finish()
+        known = []
         for rank in (job.ranks[0], job.ranks[2]):
             at, dead, sentence = rank.out.text.splitlines()[1].split(" ", 2)
-            assert float(at) - start < 1
+            known.append(float(at) - start)
             assert int(dead) == 1
             assert "rank 1 is dead" in sentence
+        return max(known)
 
 
 def test_g5_a_wait_ends_at_its_timeout_and_names_whom_it_was_for(waiting: tuple[str, str]) -> None:
@@ -80,7 +87,7 @@ try:
     {wait}
 except malt.TimeoutError as e:
     assert isinstance(e, TimeoutError)
-    assert 0.25 < time.monotonic() - start < 5
+    assert 0.25 < time.monotonic() - start < {SOON}
     print(e)
 try:
     malt.barrier(timeout=0)           # the place is free: nothing refuses this but the time
@@ -128,7 +135,7 @@ os._exit(0)
         job.ranks[0].signal(signal.SIGINT)
         assert job.ranks[0].wait() == 0, job.ranks[0].err.finish()
         at, free = job.ranks[0].out.finish().removeprefix("waiting").split()
-        assert float(at) - start < 1
+        assert float(at) - start < SOON  # on an idle machine a few ms
         assert free == "free"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jobs
 import pytest
-from launching import launched, run, script, wait_for_end
+from launching import SOON, launched, run, script, wait_for_end
 
 import malt
 
@@ -368,7 +368,7 @@ def test_the_only_rank_of_a_host_is_killed(tmp_path: Path) -> None:
     assert re.search(rf"rank 1 on host 127.0.0.1 was killed by SIGKILL after .* s; {GO}", done.err)
     found = re.search(r"^ +1 +\d+\.\d\d  rank 0 \+(\d\.\d{3}), rank 2 \+(\d\.\d{3})$", done.err, re.M)
     assert found, done.err
-    assert max(map(float, found.groups())) < 5
+    assert max(map(float, found.groups())) < SOON
 
 
 def test_too_few_ranks_on_all_hosts(tmp_path: Path) -> None:
