@@ -664,7 +664,8 @@ malt_status malt_object_stats(malt_handle o, malt_totals *totals, malt_edge *edg
 malt_status malt_job_stats(malt_totals *totals, malt_edge *edges, uint32_t cap, uint32_t *n);
 
 /* Closes the vector: other ranks no longer wait for this one in it. Its memory
- * stays until malt_unmap. Not collective. MALT_EHANDLE, MALT_EBUSY. */
+ * stays until malt_unmap. On several hosts with on_death=continue, what came from others in
+ * bsp stays until the next collective call. Not collective. MALT_EHANDLE, MALT_EBUSY. */
 malt_status malt_object_close(malt_handle o);
 
 /* ---------------------------------------------------------------- segments */

@@ -99,6 +99,7 @@ func TestExploreSettling(t *testing.T) {
 	}{
 		{"bsp", false, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"s", "s", "p"}, 1, false, nil}},
 		{"bsp, to one rank", false, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=-1", []string{"s", "s", "q"}, 1, false, nil}},
+		{"bsp, closed", false, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=-1", []string{"sc", "s", "p"}, 1, false, nil}},
 		{"bsp, a whole sync", true, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"s", "s", "s"}, 1, false, nil}},
 		{"bsp, two steps", true, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"ss", "ss", "p"}, 1, false, nil}},
 		{"sum", false, play{"consistency=bsp survive=1 apart=123 dies=3 preemptions=1", []string{"d", "d", "d"}, 1, false, nil}},

@@ -88,7 +88,7 @@ func (v *Vector) ConfigureRows(ctx context.Context, ids, wants []uint64) error {
 				m.way.Use(m.part.View())
 				v.way, v.Body = m.way, m.way
 				v.arrays, v.runs, v.rows = next.arrays, next.runs, shape
-				v.Job.Disown(&v.Member)
+				_ = v.Job.Disown(&v.Member)
 				_ = v.Job.Alloc(&v.Member, carrier.Memory(), bytes) // it fails only where it has to map some
 				_ = was.Leave()
 			}

@@ -83,7 +83,7 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		} else if err == nil {
 			init()
 			m.undo = func() {
-				w.job.Disown(&s.Member)
+				_ = w.job.Disown(&s.Member)
 				_ = w.Unmap(s.Base)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -191,4 +192,98 @@ func TestSettlingWaitsForAnotherCallInside(t *testing.T) {
 			return <-over
 		})
 	})
+}
+
+// slow is a rank that does not wait before something is there.
+type slow struct {
+	rdma.Viewed
+	there  <-chan struct{} // nil: it waits at once
+	mapped int             // pieces of memory
+}
+
+func (l *slow) Map(bytes int) ([]byte, error) {
+	l.mapped++
+	return l.Viewed.Map(bytes)
+}
+
+func (l *slow) Unmap(b []byte) error {
+	l.mapped--
+	return l.Viewed.Unmap(b)
+}
+
+func (l *slow) Wait(ctx context.Context, cond func() bool) error {
+	if l.there != nil {
+		<-l.there
+	}
+	return l.Viewed.Wait(ctx, cond)
+}
+
+// TestG8ClosedAfterTheSync: rank 0 completes a sync and closes the vector, or leaves the job, and then
+// rank 2 dies. Rank 1, which is still in that sync, has the same result. Another vector of that name
+// is another one. At the end all memory is given back.
+func TestG8ClosedAfterTheSync(t *testing.T) {
+	for _, length := range []int{100, acrossLength} { // through boxes, and by an exchange
+		for _, leaves := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				closed, dead := make(chan struct{}), make(chan struct{})
+				ranks := make([]slow, 3)
+				survivorsOn(t, inmem.NewHosts(0, 1, 2), 1, func(tr rdma.Transport) rdma.Transport {
+					if tr.Rank() == 2 {
+						go func() { <-closed; inmem.Kill(tr); close(dead) }()
+					}
+					ranks[tr.Rank()].Viewed = tr.(rdma.Viewed)
+					return &ranks[tr.Rank()]
+				}, func(ctx context.Context, w *libmalt.World) error {
+					v, err := vector(ctx, w, length, "start=own")
+					if err != nil {
+						return err
+					}
+					mapped := ranks[w.Rank()].mapped
+					switch w.Rank() {
+					case 0:
+						if err = mean(ctx, v, 1, 2); err == nil && !leaves {
+							err = unmapped(v)
+						}
+						if close(closed); err != nil || leaves {
+							return err
+						}
+						<-dead
+					case 1:
+						synctest.Wait() // the others have arrived
+						if ranks[1].there = dead; length < acrossLength {
+							fill(v.Bytes(), 2)
+							_, err = v.Scatter(ctx, nil, 1)
+							<-dead
+							_, gather := v.Gather(ctx, "")
+							err = errors.Join(err, gather)
+						} else {
+							err = mean(ctx, v, 2, 2)
+						}
+						if x, torn := constant(v.Bytes()); err != nil || torn != nil || x != 2 {
+							return fmt.Errorf("%d values, rank 0 leaves: %v: %v, %v, %v", length, leaves, x, torn, err)
+						}
+						if leaves {
+							return nil
+						}
+						err = unmapped(v)
+					case 2:
+						_ = mean(ctx, v, 3, 2) // perhaps it dies before it knows
+						<-dead
+						return errKilled
+					}
+					again, failed := vector(ctx, w, length, "start=own")
+					if more := ranks[w.Rank()].mapped - mapped; more > 0 {
+						err = errors.Join(err, fmt.Errorf("the closed vector has %d pieces of memory", more))
+					}
+					if err = errors.Join(err, failed); err == nil {
+						err = errors.Join(mean(ctx, again, float32(w.Rank()), 0.5), unmapped(again))
+					}
+					return err
+				})
+				if n := ranks[0].mapped; !leaves && length < acrossLength && n != 0 {
+					t.Errorf("rank 0 has %d pieces of memory left", n)
+				}
+			})
+		}
+	}
 }

@@ -208,6 +208,9 @@ func (b *Boxes) raise(clock uint64) {
 	b.ch.arrive(b.Clock())
 }
 
+// Quit closes this rank's boxes of the channel.
+func (b *Boxes) Quit() error { return b.ch.quit() }
+
 // Leave closes the channel, the codec and the route.
 func (b *Boxes) Leave() error {
 	b.countOverwritten(true)

@@ -257,10 +257,16 @@ func (c *channel) close() error {
 			errs = append(errs, c.clocks[r].Close())
 		}
 	}
+	return errors.Join(append(errs, c.quit())...)
+}
+
+// quit closes this rank's boxes.
+func (c *channel) quit() (err error) {
 	for _, out := range []rdma.Outbox{c.out, c.clock} {
 		if out != nil {
-			errs = append(errs, out.Close())
+			err = errors.Join(err, out.Close())
 		}
 	}
-	return errors.Join(errs...)
+	c.out, c.clock = nil, nil
+	return err
 }

@@ -32,7 +32,7 @@ func (c carried) InBox(clock, but uint64) (bool, error) {
 }
 
 func (c carried) Settled() (late []int, generation uint64, err error) {
-	if !c.b.settles() {
+	if !c.b.Settles() {
 		return nil, c.View().Generation, nil
 	}
 	return c.b.Job.Settled(c.b.Member)

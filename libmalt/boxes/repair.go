@@ -94,7 +94,7 @@ func (b *Boxes) bury() {
 	if len(c.view.Ranks) == b.Job.Size {
 		return
 	}
-	if b.settles() {
+	if b.Settles() {
 		b.Over(b.Job.RouteRank(), b.Clock())
 	}
 	b.drop(func(s source) bool {
@@ -102,7 +102,7 @@ func (b *Boxes) bury() {
 			return false
 		}
 		switch clock, _ := s.inbox.Clock(); {
-		case b.settles():
+		case b.Settles():
 			return b.Over(s.rank, b.Clock())
 		case c.spec.Mode == rdma.ByClock && clock > b.Clock():
 			return false

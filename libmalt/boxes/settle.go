@@ -80,7 +80,7 @@ func (o *gathering) adopt() (bool, error) {
 	for {
 		b.Job.Adopt()
 		b.CatchUp()
-		if !b.settles() {
+		if !b.Settles() {
 			return true, b.Job.Help(b.Member)
 		}
 		late, generation, err := b.Job.Settled(b.Member)
@@ -94,8 +94,8 @@ func (o *gathering) adopt() (bool, error) {
 	}
 }
 
-// settles tells whether its gathers wait until this rank has settled.
-func (b *Boxes) settles() bool { return b.Job.Settles() && b.ch.spec.Mode == rdma.ByClock }
+// Settles tells whether its gathers wait until this rank has settled.
+func (b *Boxes) Settles() bool { return b.Job.Settles() && b.ch.spec.Mode == rdma.ByClock }
 
 // counts is up to which clock rank counts, which is left out.
 func (b *Boxes) counts(rank int) uint64 {
@@ -105,7 +105,7 @@ func (b *Boxes) counts(rank int) uint64 {
 
 // given is the update of s at this clock that another rank has given this one.
 func (b *Boxes) given(s *source) (u rdma.Update, ok bool) {
-	if b.settles() && !b.ch.view.Has(s.rank) {
+	if b.Settles() && !b.ch.view.Has(s.rank) {
 		_, u = b.Counted(s.rank)
 	}
 	return u, u.Data != nil && u.Clock == b.Clock()

@@ -108,8 +108,8 @@ var ofCalls = []mutation{
 	},
 	{
 		line:   "closing an object is not told",
-		in:     "libmalt/boxes.channel.close",
-		old:    "$errs = append($errs, out.Close())",
+		in:     "libmalt/boxes.channel.quit",
+		old:    "$err = errors.Join($err, out.Close())",
 		new:    "",
 		caught: "TestExplorePlays/bsp,_closed", how: "waits for ever",
 	},

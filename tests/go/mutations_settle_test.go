@@ -5,7 +5,7 @@ var ofSettling = []mutation{
 	{
 		line:   "settling: a gather does not freeze",
 		in:     "libmalt/boxes.gathering.adopt",
-		old:    "!$b.settles()",
+		old:    "!$b.Settles()",
 		new:    "true",
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
 	},
@@ -19,7 +19,7 @@ var ofSettling = []mutation{
 	{
 		line:   "settling: what has come of a rank that is left out counts",
 		in:     "libmalt/boxes.gathering.lockstep",
-		old:    "$b.settles() && !$b.ch.view.Has($r)",
+		old:    "$b.Settles() && !$b.ch.view.Has($r)",
 		new:    "false",
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
 	},
@@ -29,6 +29,34 @@ var ofSettling = []mutation{
 		old:    "$s.forward($it)",
 		new:    "",
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
+	},
+	{
+		line:   "settling: a vector that is closed takes along what others lack",
+		in:     "libmalt/internal/core.Member.Close",
+		old:    "$ok && $body.Settles()",
+		new:    "$ok && $body.Settles() && false",
+		caught: "TestExploreSettling/bsp,_closed", how: "has folded the set",
+	},
+	{
+		line:   "settling: a vector that is closed is kept after a collective call",
+		in:     "libmalt/internal/core.Collective.keep",
+		old:    "_ = $c.Job.release()",
+		new:    "",
+		caught: "TestG8ClosedAfterTheSync", how: "the closed vector has",
+	},
+	{
+		line:   "settling: the memory of a vector that is closed stays when it is freed",
+		in:     "libmalt/internal/core.Job.Unmap",
+		old:    "$x.freed = true",
+		new:    "",
+		caught: "TestG8ClosedAfterTheSync", how: "the closed vector has",
+	},
+	{
+		line:   "settling: a vector that is closed is kept when the rank leaves",
+		in:     "libmalt/internal/core.Job.Close",
+		old:    "$err = cmp.Or($err, $j.release(), $j.served($ctx, $why == nil))",
+		new:    "$err = cmp.Or($err, $j.served($ctx, $why == nil))",
+		caught: "TestG8ClosedAfterTheSync", how: "pieces of memory left",
 	},
 	{
 		line:   "making: a rank waits for the memory of those that have heard of a death before",

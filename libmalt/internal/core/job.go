@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,7 @@ type Job struct {
 
 	mu      sync.Mutex
 	objects []*Member // open, in the order of creation and of ids; appended to, else replaced
+	kept    []*Member // closed since the last collective call, of those that survivors settle about; the same
 	untold  []*Member // those with news for the others: see header.go
 	memory  map[*byte]*memory
 	closed  bool
@@ -69,7 +71,8 @@ type Job struct {
 // memory is one mapping handed to the caller.
 type memory struct {
 	bytes []byte
-	owner *Member // nil once it has been closed
+	owner *Member // nil once it is used no longer
+	freed bool    // it goes with its owner, which has been closed
 }
 
 // NewJob connects this rank with the others. It waits until all of them have begun to.
@@ -167,10 +170,11 @@ func (j *Job) Close(ctx context.Context) error {
 	j.Marks.Set(MarkAway, Ended)
 	var err error
 	for _, m := range objects {
-		err = cmp.Or(err, m.shut())
+		m.Open = false
+		err = cmp.Or(err, m.end())
 		m.Gate.Leave()
 	}
-	err = cmp.Or(err, j.served(ctx, why == nil))
+	err = cmp.Or(err, j.release(), j.served(ctx, why == nil))
 	for _, b := range j.scratch {
 		if b != nil {
 			err = cmp.Or(err, j.T.Unmap(b))
@@ -258,7 +262,7 @@ func (j *Job) Alloc(m *Member, b []byte, bytes int) (err error) {
 	m.Data, m.Base = b[:bytes:bytes], &b[0]
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.memory[m.Base] = &memory{b, m}
+	j.memory[m.Base] = &memory{bytes: b, owner: m}
 	return nil
 }
 
@@ -276,24 +280,39 @@ func (j *Job) Cede(m *Member) {
 }
 
 // Disown marks the memory of m as no longer in use by MALT.
-func (j *Job) Disown(m *Member) {
+func (j *Job) Disown(m *Member) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if x := j.memory[m.Base]; x != nil {
-		x.owner = nil
+	x := j.memory[m.Base]
+	freed := x != nil && x.freed
+	if x != nil {
+		x.owner, x.freed = nil, false
 	}
+	j.mu.Unlock()
+	if freed {
+		return j.Unmap(m.Base)
+	}
+	return nil
 }
 
-// Unmap gives back the memory of an object that has been closed. first is its
-// first byte. It works after Close, too.
+// Unmap gives back the memory of an object that has been closed: at once, or with the rest of
+// what is kept of it. first is its first byte. It works after Close, too.
 func (j *Job) Unmap(first *byte) error {
 	j.mu.Lock()
 	x := j.memory[first]
+	if x != nil && x.freed {
+		x = nil
+	}
 	if x != nil && x.owner == nil {
 		delete(j.memory, first)
 	}
+	later := x != nil && x.owner != nil && x.owner.gone.Load()
+	if later {
+		x.freed = true
+	}
 	j.mu.Unlock()
 	switch {
+	case later:
+		return nil
 	case x == nil:
 		return say.Errorf(ErrInvalid, "%p is not the memory of a vector or segment, or was unmapped before", first)
 	case x.owner != nil:
@@ -316,17 +335,36 @@ func (j *Job) Enlist(m *Member) {
 	j.objects = append(j.objects, m) // behind what those have who read it now
 }
 
-func (j *Job) delist(m *Member) {
+// delist makes m, which is closed, unknown to them. Kept, others may still ask for what it has.
+func (j *Job) delist(m *Member, kept bool) {
 	m.gone.Store(true)
 	m.Changed()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i, o := range j.objects {
-		if o == m {
-			j.objects = append(j.objects[:i:i], j.objects[i+1:]...)
-			return
-		}
+	i := slices.Index(j.objects, m)
+	j.objects = append(j.objects[:i:i], j.objects[i+1:]...)
+	if kept {
+		j.kept = append(j.kept, m)
 	}
+}
+
+// asked are the objects that others may ask about: those that are open or kept.
+func (j *Job) asked() []*Member {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append(j.objects[:len(j.objects):len(j.objects)], j.kept...)
+}
+
+// release ends the objects that are kept.
+func (j *Job) release() (err error) {
+	j.mu.Lock()
+	kept := j.kept
+	j.kept = nil
+	j.mu.Unlock()
+	for _, m := range kept {
+		err = cmp.Or(err, m.end())
+	}
+	return err
 }
 
 // calling is the collective call that rank is in, and the object that it is about, 0

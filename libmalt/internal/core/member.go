@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ type Member struct {
 	told    []standing            // by rank: what it has told last of the two
 	untold  atomic.Bool           // in Job.untold; changed under Job.mu
 	touched bool                  // in Job.touched
-	gone    atomic.Bool           // no longer in Job.objects
+	gone    atomic.Bool           // closed: no longer in Job.objects
 	level   atomic.Pointer[Level] // to be carried out, put there by a collective
 
 	troubled troubled
@@ -177,15 +178,18 @@ func (m *Member) Close() error {
 	if !m.Open {
 		return m.wasClosed()
 	}
-	m.Job.delist(m)
-	return m.shut()
+	m.Open = false
+	body, ok := m.Body.(Lockstep)
+	kept := ok && body.Settles()
+	if m.Job.delist(m, kept); kept {
+		return body.Quit()
+	}
+	return m.end()
 }
 
-// shut ends the object, whose gate is locked, and lets go of its memory.
-func (m *Member) shut() error {
-	m.Open = false
-	m.Job.Disown(m)
-	return m.Body.Leave()
+// end lets go of the memory of an object that is closed.
+func (m *Member) end() error {
+	return cmp.Or(m.Body.Leave(), m.Job.Disown(m))
 }
 
 func (m *Member) wasClosed() error {

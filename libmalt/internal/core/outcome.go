@@ -117,7 +117,9 @@ func (c *Collective) keep() {
 	c.Job.spare ^= 1
 	if !s.done {
 		c.Job.T.Wake()
+		return
 	}
+	_ = c.Job.release() // it is the objects' no longer
 }
 
 // quit says that this rank is in no call any more.

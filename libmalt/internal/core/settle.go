@@ -45,7 +45,11 @@ import (
 // changes meanwhile, settling begins again: a member that had settled already takes part like
 // any other, and what it was given counts as its own.
 //
-// A rank that has left in good order is not asked, and takes along what it alone had.
+// A rank that closes an object keeps what it has of others until its next collective call is
+// over: all ranks come to that after their last gather.
+//
+// A rank that has left in good order is not asked, and takes along what it alone had: so it does not
+// leave before the others have come as far (Job.linger).
 //
 // Each member has a queue for this, so that messages of calls stay where they are. In it come,
 // marked with the generation of the view: where the member is (settle_plan.go); what it

@@ -10,11 +10,15 @@ import (
 
 // Lockstep is a Body whose gathers may be in lock-step. Its gate is locked.
 type Lockstep interface {
+	// Settles tells whether its gathers are in lock-step.
+	Settles() bool
 	// Stand tells where this rank is with the updates of rank, or of its route; false: it
 	// reads none.
 	Stand(rank int) (Stand, bool)
 	// Held is an update of rank that was folded; none if others must not get it.
 	Held(rank int, clock uint64) rdma.Update
+	// Quit has the others no longer wait for this rank. What it has of theirs stays, until Leave.
+	Quit() error
 }
 
 // Stand is where a rank is, with an object in lock-step, as to the updates of another one.
@@ -59,7 +63,7 @@ type counted struct {
 // tell sends where this rank is, once no call is between two states.
 func (s *settling) tell() bool {
 	ready := !s.ending
-	for _, m := range s.job.open() {
+	for _, m := range s.job.asked() {
 		if body, ok := m.Body.(Lockstep); ok && m.stands.generation != s.view.Generation && !s.look(m, body) {
 			ready = false
 		}
@@ -69,7 +73,7 @@ func (s *settling) tell() bool {
 	}
 	b := binary.LittleEndian.AppendUint64(nil, s.last.number())
 	b = binary.LittleEndian.AppendUint64(b, s.call.number())
-	for _, m := range s.job.open() {
+	for _, m := range s.job.asked() {
 		for _, at := range m.stands.of {
 			b = at.encode(b)
 		}
@@ -89,7 +93,9 @@ func (s *settling) look(m *Member, body Lockstep) bool {
 			return false
 		}
 		defer m.Gate.GiveBack()
-		m.Body.CatchUp()
+		if m.Open {
+			m.Body.CatchUp()
+		}
 	}
 	m.stands.generation, m.stands.of = s.view.Generation, m.stands.of[:0]
 	for r := range s.job.RouteRank() + 1 {
@@ -191,7 +197,7 @@ func (s *settling) count(claims []claim) {
 
 // member is the object of that number; nil: this rank has it no longer.
 func (s *settling) member(id uint32) *Member {
-	for _, m := range s.job.open() {
+	for _, m := range s.job.asked() {
 		if m.ID == id {
 			return m
 		}

@@ -144,7 +144,9 @@ class Exchange(Exchanged):
     def close(self) -> None:
         """Close it: other ranks no longer wait for this one in it. Not collective.
 
-        Its memory stays as long as it is referenced. A second call has no effect.
+        Its memory stays as long as it is referenced. In a job on several machines that goes on
+        when ranks die, what came from others in lock-step stays until the next collective call:
+        another rank may lack it. A second call has no effect.
         """
         self._object.close()
 
