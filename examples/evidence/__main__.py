@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 
 from . import __doc__ as about
 from . import cables, counted, filters, flow, learnt, slack, sparse
@@ -16,26 +17,44 @@ PROGRAMS: dict[str, Program] = {
 }
 
 
+PAPERS = {
+    "M": "MALT", "N": "MALT-2", "P": "Parameter Flow", "S": "SSP allreduce", "A": "Sparse Allreduce",
+}  # fmt: skip
+
+
 def listed() -> str:
     """Return all claims, each with the last verdict, or what it lacks."""
     found = kept()
     lines = []
     for id, claim in claims().items():
-        state = f"needs {claim.lacks}" if claim.lacks else found[id].verdict if id in found else "not run"
-        lines.append(f"{id:4} {state:32} {claim.claim} ({claim.where})")
+        state = "not shown" if claim.lacks else found[id].verdict if id in found else "not run"
+        needs = f": it needs {claim.lacks}" if claim.lacks else ""
+        lines.append(f"{id:4} {state:14} {claim.claim} ({claim.where}){needs}")
     return "\n".join(lines)
 
 
 def markdown() -> str:
-    """Return what has been kept as a table, and below it what the other claims lack."""
+    """Return how many hold, what has been kept as a table for each paper, and what the other claims lack."""
     found, every = kept(), claims()
-    lines = ["| | the paper | here | how | |", "| --- | --- | --- | --- | --- |"]
-    for id, shown in found.items():
-        paper = f"{every[id].claim} ({every[id].where}). {shown.paper}".strip()
-        lines.append(f"| {id} | {paper} | {shown.ours} | {shown.how} | {shown.verdict} |")
-    lines += ["", "| | not shown yet | needs |", "| --- | --- | --- |"]
+    counts = Counter(shown.verdict for shown in found.values())
+    lines = [
+        f"Of {len(every)} claims {len(found)} have a figure: {counts['holds']} hold, {counts['in part']} hold in part, "
+        f"{counts['does not hold']} do not hold."
+    ]
+    for letter, paper in PAPERS.items():
+        lines += ["", f"**{paper}**", "", "| | the paper | here | how | |", "| --- | --- | --- | --- | --- |"]
+        for id, shown in found.items():
+            if id[0] == letter:
+                theirs = f"{every[id].claim} ({every[id].where}). {shown.paper}".strip()
+                lines.append(f"| {id} | {theirs} | {shown.ours} | {shown.how} | {judged(id, shown)} |")
+    lines += ["", "**Not shown**", "", "| | claim | it needs |", "| --- | --- | --- |"]
     lines += [f"| {c.id} | {c.claim} ({c.where}) | {c.lacks} |" for c in every.values() if c.lacks]
     return "\n".join(lines)
+
+
+def judged(id: str, shown: Shown) -> str:
+    """Return the verdict, with the reason where the claim does not hold as it stands."""
+    return shown.verdict if shown.verdict == "holds" else f"{shown.verdict}: {claims()[id].why}"
 
 
 def printed(id: str, shown: Shown) -> str:
@@ -46,7 +65,7 @@ def printed(id: str, shown: Shown) -> str:
         "paper": shown.paper,
         "ours": shown.ours,
         "how": shown.how,
-        "": shown.verdict,
+        "": judged(id, shown),
     }
     return "\n".join(f"{name:6} {text}" for name, text in rows.items() if text)
 

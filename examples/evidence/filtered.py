@@ -28,6 +28,7 @@ class Texts:
         _, self.word, self.value = texts.stacked(read)
         self.lengths = np.array([len(words) for words, _ in read])
         self.begins = np.cumsum(self.lengths) - self.lengths
+        self.all = self.pick(np.arange(len(self.labels)))
 
     def pick(self, chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return where the words of these texts are, and the place of each one's text in `chosen`."""
@@ -45,7 +46,7 @@ class Texts:
 
     def loss(self, w: Weights) -> float:
         """Return the objective over all texts."""
-        at, text = self.pick(np.arange(len(self.labels)))
+        at, text = self.all
         margin = self.labels * np.bincount(text, self.value[at] * w[self.word[at]], len(self.labels))
         return float(np.logaddexp(0, -margin).mean() + LAMBDA / 2 * (w @ w))
 

@@ -1,13 +1,19 @@
 """Workers that train with parameter servers, with and without Parameter Flow, for ``flow.py``.
 
 PYTHONPATH=examples malt sim --hosts 10 --rate 50Mbit examples/evidence/flowed.py compared \
-    '{"held": "dvf:0.3", "consistency": "ssp:0", "steps": 30, "turns": 3}' found.json
+    '{"held": "dvf:0.1", "settings": [[3.6, "", 3, ["in step", "flow"]]]}' found.json
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,19 +22,24 @@ import malt
 from evidence.filtered import BATCH, RATE, Texts
 from evidence.job import be
 
-RATIO = 3.6  # of communication to computing
 KEEPERS = 2
+PLAIN = malt.Graph(f"shards:{KEEPERS}")
 
-Run = tuple[float, float, float]
+STEPS = 30
+NEAR = 1.01
+"""Times the loss of plain servers in step after so many steps: the loss to reach."""
+
+Point = tuple[float, float, float]
 
 
-def train(data: Texts, keepers: int, steps: int, computing: float, **options: Any) -> Run:
-    """Train; return the seconds of the slowest worker in all and in `sync`, and the loss of a worker's model."""
+def train(data: Texts, keepers: int, steps: int, computing: float, goal: float = 0, **options: Any) -> Point:
+    """Train; return seconds of the last worker in all and in `sync`, and its loss: at the goal, or in the end for 0."""
     workers, size = malt.size() - keepers, int(data.word.max()) + 1
     v = malt.Vector(size, dtype=np.float32, fold="sum-changes", **options)
     mine = np.random.default_rng(malt.rank()).permutation(np.arange(malt.rank(), len(data.labels), malt.size()))
+    kept, spent = [], 0.0
     malt.barrier()
-    begun, spent = time.perf_counter(), 0.0
+    begun = time.perf_counter()
     for step in range(steps if malt.rank() >= keepers else 0):
         first = step % (len(mine) // BATCH) * BATCH
         push = RATE / np.sqrt(step + 1) / workers * data.gradient(v.array, mine[first : first + BATCH])
@@ -36,12 +47,17 @@ def train(data: Texts, keepers: int, steps: int, computing: float, **options: An
         time.sleep(computing)
         before = time.perf_counter()
         v.sync()
-        spent += time.perf_counter() - before
-    took = (time.perf_counter() - begun, spent) if malt.rank() >= keepers else (0.0, 0.0)
-    loss = malt.broadcast(np.array([data.loss(v.array.astype(np.float64))]), malt.size() - 1)
-    slowest = malt.allreduce(np.array(took), "max")
+        after = time.perf_counter()
+        spent += after - before
+        kept.append((after - begun, spent, v.array.astype(np.float64)))
+    malt.barrier()
     v.close()
-    return float(slowest[0]), float(slowest[1]), float(loss[0])
+    found = np.full(3, np.inf)
+    if malt.rank() == malt.size() - 1:
+        points = ((took, spent, data.loss(model)) for took, spent, model in (kept if goal else kept[-1:]))
+        found[:] = next((point for point in points if point[2] <= goal or not goal), found)
+    took, spent, loss = malt.broadcast(found, malt.size() - 1).tolist()
+    return took, spent, loss
 
 
 def flow(held: str) -> dict[str, Any]:
@@ -49,37 +65,84 @@ def flow(held: str) -> dict[str, Any]:
     return {"graph": malt.Graph(f"shards:{KEEPERS}/2"), "sparse": "model", "filter": held}
 
 
-def compared(held: str, consistency: str, steps: int, turns: int) -> dict[str, list[Run]]:
-    """Train in turns, with so much computing that plain servers in step communicate `RATIO` times as long."""
-    data, plain = Texts("train"), malt.Graph(f"shards:{KEEPERS}")
-    computing = train(data, KEEPERS, steps, 0, graph=plain, consistency="ssp:0")[1] / steps / RATIO
+def alone(data: Texts, steps: int = STEPS) -> tuple[float, float]:
+    """Return how long plain servers in step communicate for a step that computes nothing, and the loss in the end."""
+    _, spent, loss = train(data, KEEPERS, steps, 0, graph=PLAIN, consistency="ssp:0")
+    return spent / steps, loss
 
-    def turn() -> dict[str, Run]:
-        return {
-            "in step": train(data, KEEPERS, steps, computing, graph=plain, consistency="ssp:0"),
-            "plain": train(data, KEEPERS, steps, computing, graph=plain, consistency=consistency),
-            "flow": train(data, KEEPERS, steps, computing, consistency=consistency, **flow(held)),
-            "average": train(data, 0, steps, computing, graph="all", consistency="bsp"),
-        }
 
-    runs = [turn() for _ in range(turns)]
-    return {name: [run[name] for run in runs] for name in runs[0]}
+def compared(held: str, settings: list[tuple[float, str, int, list[str]]]) -> list[dict[str, list[Point]]]:
+    """Train to the loss of plain servers in step, in several settings.
+
+    Each is how many times longer these communicate than compute, what else is sent meanwhile, the number of turns, and
+    the ways that take them.
+    """
+    data = Texts("train")
+    spent, loss = alone(data)
+    ways: dict[str, dict[str, Any]] = {
+        "in step": {"steps": STEPS, "graph": PLAIN, "consistency": "ssp:0"},
+        "average": {"steps": STEPS, "graph": "all"},
+        "plain": {"steps": 4 * STEPS, "graph": PLAIN, "consistency": "ssp:16"},
+        "flow": {"steps": 2 * STEPS, **flow(held), "consistency": "ssp:0"},
+        "late flow": {"steps": 4 * STEPS, **flow(held), "consistency": "ssp:16"},
+        "later flow": {"steps": 4 * STEPS, **flow(f"{held}:1"), "consistency": "ssp:16"},
+    }
+    found: list[dict[str, list[Point]]] = []
+    for ratio, load, turns, names in settings:
+        found.append({name: [] for name in names})
+        for name in names * turns:
+            with loaded(load):
+                keepers = 0 if name == "average" else KEEPERS
+                point = train(data, keepers, computing=spent / ratio, goal=NEAR * loss, **ways[name])
+            found[-1][name].append(point)
+    return found
+
+
+@contextmanager
+def loaded(how: str) -> Iterator[None]:
+    """Have each host send to the next one meanwhile: always if it is fixed, every other second if it is dynamic."""
+    if not how:
+        yield
+        return
+    done, hosts = threading.Event(), os.environ["MALT_SIM_ADDRESSES"].split(",")
+
+    def send(to: tuple[str, int]) -> None:
+        with socket.create_connection(to) as out:
+            while not done.is_set():
+                if how == "fixed" or time.monotonic() % 2 < 1:
+                    out.sendall(bytes(1 << 14))
+                else:
+                    done.wait(0.05)
+
+    def receive() -> None:
+        with listener.accept()[0] as come:
+            while come.recv(1 << 16):
+                pass
+
+    after = (malt.rank() + 1) % malt.size()
+    with socket.create_server((hosts[malt.rank()], 0)) as listener, ThreadPoolExecutor() as threads:
+        port = int(malt.allgather(np.array([listener.getsockname()[1]]))[after][0])
+        both = threads.submit(send, (hosts[after], port)), threads.submit(receive)
+        yield
+        done.set()
+        for one in both:
+            one.result()
 
 
 def shares(slacks: list[str], steps: int, turns: int, ratio: float) -> dict[str, list[float]]:
     """Return how many times longer plain servers communicate than they compute, which is so many times in step."""
-    data, plain = Texts("train"), malt.Graph(f"shards:{KEEPERS}")
+    data = Texts("train")
     found: dict[str, list[float]] = {consistency: [] for consistency in slacks}
-    computing = train(data, KEEPERS, steps, 0, graph=plain, consistency="ssp:0")[1] / steps / ratio
+    computing = alone(data, steps)[0] / ratio
     for consistency in slacks * turns:
-        spent = train(data, KEEPERS, steps, computing, graph=plain, consistency=consistency)[1]
+        spent = train(data, KEEPERS, steps, computing, graph=PLAIN, consistency=consistency)[1]
         found[consistency].append(spent / steps / computing)
     return found
 
 
 def spread(held: str, turns: int, seconds: float = 10) -> dict[str, list[float]]:
     """Find how long a sum takes to the worker that gets the fewest, from servers that learn all the time."""
-    data, ways = Texts("train"), {"direct": {"graph": malt.Graph(f"shards:{KEEPERS}")}, "flow": flow(held)}
+    data, ways = Texts("train"), {"direct": {"graph": PLAIN}, "flow": flow(held)}
     size = int(data.word.max()) + 1
     times: dict[str, list[float]] = {way: [] for way in ways}
     for way in list(ways) * turns:

@@ -12,6 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,12 +140,12 @@ class Examples:
             rows = splice.features(letters)
             self.words: Any = rows.astype(np.intp)
             self.values: Any = np.broadcast_to(np.float64(rows.shape[1] ** -0.5), rows.shape)
-            self.decay, self.size = svm.LAMBDA, splice.parameters()
+            self.decay, self.start = svm.LAMBDA, np.zeros(splice.parameters())
         else:
             read, labels = malt.shard(*texts.read())
             self.words, self.values = zip(*read, strict=True)
             largest = max(int(words.max()) for words in self.words)
-            self.decay, self.size = 1e-4, 1 + int(malt.allreduce(largest, "max"))
+            self.decay, self.start = 1e-4, np.zeros(1 + int(malt.allreduce(largest, "max")))
         self.labels = labels
 
     def sgd(self, w: Model, part: range, seen: int) -> None:
@@ -168,6 +169,48 @@ class Examples:
         return float(total / count + self.decay / 2 * (w @ w))
 
 
+class Clicks:
+    """Rows of this rank for a net that gives each feature 16 numbers, adds them up, and has 16 units and one output."""
+
+    SHAPES = ((15_077, 16), (16, 16), (16,))
+
+    def __init__(self, speed: float) -> None:
+        (self.rows, self.labels), (test, clicked) = (
+            malt.load(Path(os.environ["MALT_DATA"]) / "movielens-ctr" / f"{part}.svm.gz", n_features=15_077, shard=cut)
+            for part, cut in (("train", True), ("test", False))
+        )
+        self.test, self.clicked, self.speed = test, clicked > 0, speed
+        draw = np.random.default_rng(0)
+        self.start = np.concatenate([draw.normal(0, 0.3, shape).ravel() for shape in self.SHAPES]).astype(np.float32)
+
+    def forward(self, w: Model, rows: Any) -> tuple[list[Any], Any, Any, Any]:
+        """Return the layers, and what comes out of each."""
+        ends = np.cumsum([np.prod(shape) for shape in self.SHAPES])[:-1]
+        layers = [part.reshape(shape) for part, shape in zip(np.split(w, ends), self.SHAPES, strict=True)]
+        added = np.tanh(rows @ layers[0])
+        units = np.tanh(added @ layers[1])
+        return layers, added, units, units @ layers[2]
+
+    def sgd(self, w: Model, part: range, seen: int) -> None:
+        """Take a step for each 256 of these examples."""
+        for first in part[::256]:
+            some = slice(first, min(first + 256, part.stop))
+            rows, labels = self.rows[some], self.labels[some]
+            layers, added, units, out = self.forward(w, rows)
+            push = labels / (1 + np.exp(labels * out)) * self.speed / len(labels)
+            back = np.outer(push, layers[2]) * (1 - units**2)
+            down = (back @ layers[1].T) * (1 - added**2)
+            layers[2] += units.T @ push
+            layers[1] += added.T @ back
+            layers[0] += rows.T @ down
+
+    def loss(self, w: Model) -> float:
+        """Return how many pairs of test rows are in the wrong order: 1 - AUC."""
+        place = np.argsort(np.argsort(self.forward(w, self.test)[3]))
+        n = self.clicked.sum()
+        return float(1 - (place[self.clicked].sum() - n * (n - 1) / 2) / n / (len(place) - n))
+
+
 def learn(
     runs: dict[str, Options],
     data: str = "texts",
@@ -176,19 +219,31 @@ def learn(
     pace: float = 0.0,
     kind: str = "even",
     points: int = 0,
+    speed: float = 0.5,
+    turns: int = 1,
 ) -> dict[str, Found]:
-    """Train once for each of the runs; return losses, times, updates per sync, and points of the last rank's curve."""
-    mine = Examples(data)
+    """Train in turns; return the medians of losses, times, updates per sync, and points of the last rank's curve."""
+    mine = Clicks(speed) if data == "clicks" else Examples(data)
     steps = int(passes * malt.allreduce(len(mine.labels), "min") / every)
+
+    def train(turn: int, options: Options) -> Found:
+        return learnt(mine, options, every, pace, list(slowness(kind, steps, turn)), points)
+
+    return medians(runs, turns, train)
+
+
+def medians(runs: dict[str, Options], turns: int, train: Callable[[int, Options], Found]) -> dict[str, Found]:
+    """Train in turns; return the median of each number."""
+    found = [{name: train(turn, options) for name, options in runs.items()} for turn in range(turns)]
     return {
-        name: learnt(mine, options, every, pace, list(slowness(kind, steps, 0)), points)
-        for name, options in runs.items()
+        name: {what: np.median([turn[name][what] for turn in found], axis=0).tolist() for what in found[0][name]}
+        for name in runs
     }
 
 
-def learnt(mine: Examples, options: Options, every: int, pace: float, slow: list[float], points: int) -> Found:
+def learnt(mine: Examples | Clicks, options: Options, every: int, pace: float, slow: list[float], points: int) -> Found:
     """Train once; a point of the curve is the examples of a rank, seconds, and the loss."""
-    v = malt.Vector(mine.size, **options)
+    v = malt.Vector(mine.start, **options)
     kept: list[tuple[int, float, Model]] = []
     begun = time.perf_counter()
 
@@ -243,12 +298,15 @@ class Ratings:
 
 
 def factor(
-    runs: dict[str, Options], passes: int = 20, every: int = 50, pace: float = 0.0, kind: str = "even"
+    runs: dict[str, Options], passes: int = 20, every: int = 50, pace: float = 0.0, kind: str = "even", turns: int = 1
 ) -> dict[str, Found]:
-    """Factorise once for each of the runs; return the error in the end, and the last rank's after each pass."""
+    """Factorise in turns; return the median of the error in the end, and of the last rank's after each pass."""
     mine = Ratings(every)
-    slow = list(slowness(kind, passes * mine.steps, 0))
-    return {name: factored(mine, options, pace, slow) for name, options in runs.items()}
+
+    def train(turn: int, options: Options) -> Found:
+        return factored(mine, options, pace, list(slowness(kind, passes * mine.steps, turn)))
+
+    return medians(runs, turns, train)
 
 
 def factored(mine: Ratings, options: Options, pace: float, slow: list[float]) -> Found:

@@ -16,12 +16,16 @@ Verdict = Literal["holds", "in part", "does not hold", "not shown"]
 
 
 class Claim(NamedTuple):
-    """A row of ``claims.csv``; `lacks` is what there has to be before a program can show it."""
+    """A row of ``claims.csv``.
+
+    `lacks` is what there has to be before a program can show it, `why` the reason where it does not hold, or in part.
+    """
 
     id: str
     claim: str
     where: str
     lacks: str
+    why: str
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ def test_every_claim_is_shown_or_says_why_not() -> None:
     for id, claim in claims().items():
         assert (id in PROGRAMS) == (not claim.lacks), id
     assert set(kept()) == set(PROGRAMS)
+    for id, shown in kept().items():
+        assert shown.verdict == "holds" or claims()[id].why, id
 
 
 def test_it_lists_and_shows() -> None:
