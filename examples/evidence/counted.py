@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gzip
 import math
-import os
 import re
 import shutil
 import statistics
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 import malt
 
-from .shown import NotShownError, Program, Shown
+from .shown import NotShownError, Program, Shown, data
 
 EXAMPLES = Path(__file__).parents[1]
 PARTS = 64
@@ -93,10 +92,7 @@ def n9() -> Shown:
 
 def edges(name: str, skip: int) -> NDArray[np.int64]:
     """Return the edges of a graph in MALT_DATA."""
-    path = Path(os.environ.get("MALT_DATA", ".")) / name / "edges.txt.gz"
-    if not path.exists():
-        raise NotShownError(f"{name}/edges.txt.gz is not in the folder that MALT_DATA names")
-    with gzip.open(path, "rt") as file:
+    with gzip.open(data(f"{name}/edges.txt.gz"), "rt") as file:
         return np.loadtxt(file, np.int64, skiprows=skip)
 
 

@@ -45,14 +45,15 @@ def less(found: Found, none: Found) -> tuple[float, float]:
     return 1 - found["up"] / none["up"], 1 - found["down"] / none["down"]
 
 
-def has_texts() -> bool:
-    """Tell whether RCV1 is there."""
-    return (Path(os.environ.get("MALT_DATA", ".")) / "rcv1-ccat").exists()
+def texts() -> str:
+    """Name the texts that are learnt from."""
+    there = (Path(os.environ.get("MALT_DATA", ".")) / "rcv1-ccat").exists()
+    return "rcv1-ccat" if there else "texts that are made up"
 
 
 def learns() -> str:
     """Say what is learnt."""
-    return f"logistic regression on {'rcv1-ccat' if has_texts() else 'texts that are made up'}"
+    return f"logistic regression on {texts()}"
 
 
 def how(consistency: str) -> str:

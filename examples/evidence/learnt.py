@@ -7,6 +7,7 @@ import math
 import statistics
 from typing import Any
 
+from .filters import texts
 from .job import job
 from .shown import Program, Shown, Verdict
 
@@ -40,7 +41,7 @@ def m4() -> Shown:
             gain = reached(serial["curve"], goal) / reached(run["curve"], goal)
             best = max(best, gain)
             said.append(f"{ranks} ranks every {every}: {times(gain)}")
-    how = "counted: examples of a rank until the loss of one process after 5 passes, + 1 %; rcv1-ccat, λ 1e-4, bsp"
+    how = f"counted: examples of a rank until the loss of one process after 5 passes, + 1 %; {texts()}, λ 1e-4, bsp"
     return Shown(
         "10 ranks are faster (no figure)", f"fewer examples, {', '.join(said)}", how, "holds" if best > 1 else "in part"
     )
@@ -124,7 +125,7 @@ def m10() -> Shown:
         for kind in ("even", "jitter") if pace else ("even",):
             run = job(ranks, "paced.py", "learn", runs={"": {}}, every=500, pace=pace, kind=kind)[""]
             said.append(f"{ranks} ranks, {kind} steps: {run['inside'] / run['span']:.0%} in sync")
-    how = "real with 2 ranks, emulated with 20: rcv1-ccat, bsp, 500 texts a step, of 200 ms; two passes"
+    how = f"real with 2 ranks, emulated with 20: {texts()}, bsp, 500 texts a step, of 200 ms; two passes"
     return Shown("little blocking (no figure)", "; ".join(said), how, "in part")
 
 
@@ -157,7 +158,7 @@ def m11() -> Shown:
     }
     sent = {name: bytes / 1e6 for name, (bytes,) in job(20, "machine.py", "moved", runs=runs).items()}
     ours = ", ".join(f"{name} {megabytes:.1f} MB" for name, megabytes in sent.items())
-    how = "counted: 20 ranks, rcv1-ccat instead of webspam, async; what all send while each learns 100 texts"
+    how = f"counted: 20 ranks, {texts()} instead of webspam, async; what all send while each learns 100 texts"
     least = sent["halton"] < min(sent["all"], *list(sent.values())[2:])
     return Shown("halton, then all, then the server (no figure)", ours, how, "holds" if least else "in part")
 
@@ -205,7 +206,7 @@ def n1() -> Shown:
         f"{sum(run[0]['updates']) / 4:.0f} syncs"
         for every, run in zip(sweep, zip(*turns, strict=True), strict=True)
     ]
-    how = "real: 4 ranks on 2 cores, SVM on rcv1-ccat, two passes, bsp; medians of 5 turns"
+    how = f"real: 4 ranks on 2 cores, SVM on {texts()}, two passes, bsp; medians of 5 turns"
     return Shown("no effect is claimed", "; ".join(said), how, "in part")
 
 
@@ -233,7 +234,7 @@ def acknowledged() -> dict[str, Found]:
     return found
 
 
-ACKNOWLEDGED = "emulated: 8 ranks, halton, rcv1-ccat, 4 passes, 100 texts in 15 to 45 ms; medians of 5 turns"
+ACKNOWLEDGED = f"emulated: 8 ranks, halton, {texts()}, 4 passes, 100 texts in 15 to 45 ms; medians of 5 turns"
 
 
 def n3() -> Shown:

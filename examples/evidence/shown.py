@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -43,6 +44,14 @@ Program = Callable[[], Shown]
 
 class NotShownError(Exception):
     """Something that the program needs is not there."""
+
+
+def data(name: str) -> Path:
+    """Return a file or folder of MALT_DATA."""
+    path = Path(os.environ.get("MALT_DATA", ".")) / name
+    if not path.exists():
+        raise NotShownError(f"{name} is not in the folder that MALT_DATA names")
+    return path
 
 
 def claims() -> dict[str, Claim]:

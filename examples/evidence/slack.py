@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .filters import texts
 from .job import has_mpi, job
 from .shown import Program, Shown
 
@@ -197,7 +198,7 @@ def s7() -> Shown:
         for n in (1, 4)
     ]
     ours = (
-        f"SVM on RCV1: with slack 0, 2, 4, 8 changes end at {each['mean-changes']}"
+        f"SVM on {texts()}: with slack 0, 2, 4, 8 changes end at {each['mean-changes']}"
         f", at most {apart:.4f} from slack 0, and take {less[0]:.1f} and {less[1]:.1f} times less in sync at 2 and 4; "
         f"the mean of models {each['mean']}, up to {pays:.4f} more. "
         f"Factorisation in async: RMSE {errors[1]:.4f}, one process {errors[0]:.4f}"
