@@ -157,3 +157,13 @@ def test_what_gradients_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.Tensor, "register_post_accumulate_grad_hook")
     with pytest.raises(malt.UnsupportedError, match=r"expected PyTorch 2\.1 or later"):
         malt.torch.Gradients(make(net))
+
+
+def test_gradients_are_refused_where_dead_ranks_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("malt._job.world.replaces", lambda: True)
+    message = "the model of the start, and not that of the others"
+    with pytest.raises(malt.UnsupportedError, match=message):
+        malt.torch.Gradients(net())
+    with pytest.raises(malt.UnsupportedError, match=message):
+        malt.torch.Vector(net(), of="grads")
+    malt.torch.Vector(net()).close()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import MismatchError, StateError
+from .._errors import MismatchError, StateError, UnsupportedError
 from .._guide import lines
 from .._job import world
 from .._need import need
@@ -51,6 +51,14 @@ class Model:
                     f"model is of type {type(module).__qualname__}",
                     "expected a torch.nn.Module, the model itself rather than its parameters",
                     "Use malt.Vector for arrays.",
+                )
+            )
+        if of == "grads" and world.replaces():
+            raise UnsupportedError(
+                lines(
+                    "gradients do not go with on_death=replace",
+                    "a rank that joins again has the model of the start, and not that of the others",
+                    "Exchange parameters, with malt.torch.Vector(model); or take --on-death continue.",
                 )
             )
         self._module, self._of, self._buffers = module, of, buffers
