@@ -95,7 +95,7 @@ def curve(task: Task) -> str:
     found = races(task)
     first = {min((at.seconds, way) for way, at in ways.items())[1] for ways in found.values()}
     said = [
-        f"{ratio:g}: " + ", ".join(f"{way} {at.seconds:.1f} s" for way, at in ways.items())
+        f"at {ratio:g}: " + ", ".join(f"{way} {at.seconds:.1f} s" for way, at in ways.items())
         for ratio, ways in found.items()
     ]
     return "; ".join([*(f"{way} is first" for way in first if len(first) == 1), *said]).replace("inf s", "never")
@@ -105,8 +105,9 @@ def how(task: Task) -> str:
     """Say what ran."""
     return (
         f"net, computing emulated: {task.what}, {task.ranks} hosts, {task.given['every']:,} examples in "
-        f"{1e3 * task.pace:.0f} ms; all and halton send directly, in notify-ack; by how many times longer a model "
-        f"takes to all others than a step; until the loss of one process, + 1 %; medians of {TURNS} turns"
+        f"{1e3 * task.pace:.0f} ms; all and halton send directly, in notify-ack; at {RATIOS[0]} and {RATIOS[1]}: "
+        "the time that a model takes to all others over that of a step; until the loss of one process, + 1 %; "
+        f"medians of {TURNS} turns"
     )
 
 
@@ -139,7 +140,7 @@ def m6() -> Shown:
     serial = examples / ADS.given["every"] * ADS.pace
     fewer = ", ".join(f"{way} {examples / at.examples:.1f}" for way, at in races(ADS)[RATIOS[0]].items())
     said = [
-        f"{ratio:g}: " + ", ".join(f"{way} {serial / at.seconds:.1f} times" for way, at in ways.items())
+        f"at {ratio:g}: " + ", ".join(f"{way} {serial / at.seconds:.1f} times" for way, at in ways.items())
         for ratio, ways in races(ADS).items()
     ]
     ours = (

@@ -91,11 +91,11 @@ def compared(ways: tuple[str, str], paper: tuple[float, float, float], *, in_syn
     ours = (
         f"{at[base][in_sync] / at[flow][in_sync]:.1f} times less at {RATIO}: Parameter Flow {at[flow][in_sync]:.1f} s, "
         f"servers without it{' in step' * (base == 'in step')} {at[base][in_sync]:.1f} s; the average of all 10 ranks "
-        f"in lock-step {at['average'][in_sync]:.1f} s. Times less at other ratios: {curve}"
+        f"in lock-step {at['average'][in_sync]:.1f} s. Times less elsewhere: {curve}"
     )
     how = (
-        f"{TRAINED.format(HELD, slack)}; by how many times longer those communicate than compute; medians of 3 turns, "
-        "of other ratios one"
+        f"{TRAINED.format(HELD, slack)}; at {RATIO} and so on: the time in which those communicate over that in which "
+        "they compute, for AlexNet from P1, for the others from P8 to P10; medians of 3 turns, elsewhere one"
     )
     said = ", ".join(f"{times:g} of {program}" for times, program in zip(paper, THEIRS, strict=True))
     return Shown(said, ours, how, of_one(all(ours >= x for ours, x in zip(less.values(), paper, strict=True))))
