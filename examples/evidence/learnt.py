@@ -229,12 +229,12 @@ def n2() -> Shown:
 def acknowledged() -> dict[str, Found]:
     """Train on halton in three modes, and on all in lock-step, with steps of uneven time."""
     runs = {mode: {"graph": "halton", "consistency": mode} for mode in ("bsp", "notify-ack", "async")} | {ALL: {}}
-    found: dict[str, Found] = job(8, "paced.py", "learn", runs=runs, passes=4, pace=0.03, kind="jitter", turns=5)
+    found: dict[str, Found] = job(8, "paced.py", "learn", runs=runs, passes=4, pace=0.06, kind="jitter", turns=5)
     return found
 
 
 ALL = "bsp on all"
-ACKNOWLEDGED = f"emulated: 8 ranks, halton, {texts()}, 4 passes, 100 texts in 15 to 45 ms; medians of 5 turns"
+ACKNOWLEDGED = f"emulated: 8 ranks, halton, {texts()}, 4 passes, 100 texts in 30 to 90 ms; medians of 5 turns"
 
 
 def n3() -> Shown:
