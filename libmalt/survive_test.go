@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"malt/libmalt"
 	"malt/rdma"
@@ -427,4 +428,40 @@ func around(n int) string {
 		lists = append(lists, list)
 	}
 	return "lists:" + strings.Join(lists, "/")
+}
+
+// TestG8WhatOneSentAlone: while ranks 0 and 1 are in a barrier, rank 2 goes on alone, and its last update
+// is for rank 0 only. Then it dies. What it sent beyond the others' clock counts for none of them.
+func TestG8WhatOneSentAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		survivors(t, 3, 1, func(ctx context.Context, w *libmalt.World) error {
+			v, err := vector(ctx, w, 100, "start=own")
+			if err != nil {
+				return err
+			}
+			step := func(to []int) (int, error) {
+				if _, err := v.Scatter(ctx, to, 1); err != nil {
+					return 0, err
+				}
+				return v.Gather(ctx, "")
+			}
+			if w.Rank() == 2 {
+				synctest.Wait() // the others are in the barrier
+				for _, to := range [][]int{nil, nil, nil, {0}} {
+					if _, err := step(to); err != nil {
+						return err
+					}
+				}
+				return errKilled
+			}
+			err = w.Barrier(ctx)
+			for clock := 1; clock <= 5 && err == nil; clock++ {
+				var n int
+				if n, err = step(nil); err == nil && n != 1 {
+					err = fmt.Errorf("at clock %d it has folded %d updates, expected that of the other rank", clock, n)
+				}
+			}
+			return err
+		})
+	})
 }

@@ -197,6 +197,8 @@ func (b *Boxes) CatchUp() {
 		b.void = queue && b.unfolds > 0 && !l.Seen
 		b.back = queue && l.Back
 		b.unfolds, b.owedAt = 0, 0
+	} else if b.ch.spec.Mode == rdma.ByClock {
+		b.bound(l)
 	}
 	b.raise(l.Clock)
 }

@@ -53,6 +53,7 @@ type source struct {
 
 	read   uint64           // seq of the update that was folded last
 	taken  uint64           // clock of the update that was taken last, to be folded
+	below  uint64           // in lock-step: only updates of a lower clock count; 0: all
 	graph  *graphs.Graph    // the last one that the rank was in, once it is left out
 	folded uint64           // through this channel
 	lost   uint64           // edge.Overwritten before this channel

@@ -68,7 +68,7 @@ func (b *Boxes) State() []any {
 	state := append(b.Member.State(), b.unfolds, b.void, b.back, b.owedAt, b.needed, b.ch.view)
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]
-		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.graph != nil, src.reads, src.inbox)
+		state = append(state, src.has, src.held.Seq, src.held.Clock, src.folded, src.read, src.taken, src.below, src.graph != nil, src.reads, src.inbox)
 	}
 	if _, plain := b.counting.(once); !plain || b.Route != (core.BoxesOnly{}) {
 		state = append(state, b.era, b.syncing.stage)

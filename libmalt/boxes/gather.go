@@ -304,6 +304,9 @@ func (o *gathering) takeAt(src *source) (err error) {
 	if slices.Contains(o.lost, src.rank) {
 		return nil // it may have reached some of its readers, and not others
 	}
+	if src.below > 0 && b.Clock() >= src.below {
+		return nil // it may be there for some of its readers, and not for others
+	}
 	if src.has {
 		o.drop(src) // a collective has raised the clock since
 	}

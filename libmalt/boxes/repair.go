@@ -3,6 +3,7 @@ package boxes
 import (
 	"slices"
 
+	"malt/libmalt/internal/core"
 	"malt/rdma"
 )
 
@@ -119,6 +120,17 @@ func (b *Boxes) bury() {
 func (b *Boxes) leave(among []int) {
 	if among != nil && len(among) < b.Job.Size {
 		b.drop(func(s source) bool { return !slices.Contains(among, s.rank) })
+	}
+}
+
+// bound has what ranks that were not in a collective call had sent count up to the clock of those
+// that were. While these were in the call, one could go on alone; of what it sent then, its last
+// updates are there, for some receivers others than for others.
+func (b *Boxes) bound(l *core.Level) {
+	for i := range b.ch.sources {
+		if s := &b.ch.sources[i]; s.below == 0 && l.Among != nil && !slices.Contains(l.Among, s.rank) {
+			s.below = l.Clock + 1
+		}
 	}
 }
 

@@ -3,6 +3,13 @@ package tests
 // ofSurvivors are those of jobs that go on when a rank dies.
 var ofSurvivors = []mutation{
 	{
+		line:   "what a rank has sent alone counts where it is still there",
+		in:     "libmalt/boxes.Boxes.bound",
+		old:    "$s.below = $l.Clock + 1",
+		new:    "",
+		caught: "TestG8WhatOneSentAlone", how: "timed out",
+	},
+	{
 		line: "view: the set of ranks is written after the word that names it",
 		in:   "rdma/rendezvous.page.install",
 		old: `
