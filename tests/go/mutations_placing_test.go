@@ -51,4 +51,11 @@ var ofPlacing = []mutation{
 		new:    "false",
 		caught: "TestExplorePlacing/newest,_cut", how: "torn",
 	},
+	{
+		line:   "rooms: the memory of a room is used again though its owner is dead, unless an update has begun",
+		in:     "rdma/remote.rooms.void",
+		old:    "$was.number != 0 && $written != nil",
+		new:    "r.busy && written != nil",
+		caught: "TestExploreFence/newest", how: "torn",
+	},
 }
