@@ -65,7 +65,7 @@ type transport struct {
 
 // carrier is the network that writes into the memory of other hosts.
 type carrier struct {
-	State    string `json:"state"` // "works", "off", "no device", "no library", "fails"
+	State    string `json:"state"` // "works", or a fabric.Why
 	Wanted   string `json:"wanted"`
 	Provider string `json:"provider"`
 	Device   string `json:"device"`
@@ -168,18 +168,12 @@ func tryFabric() carrier {
 		defer cancel()
 		err = fabric.Probe(ctx, c)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return f
-	case errors.Is(err, fabric.ErrOff):
-		f.State = "off"
-	case errors.Is(err, fabric.ErrNoDevice):
-		f.State = "no device"
-	case errors.Is(err, fabric.ErrNoLibrary):
-		f.State = "no library"
-	default:
-		f.State = "fails"
 	}
+	why := fabric.ErrFailed
+	errors.As(err, &why)
+	f.State = why.Error()
 	f.Why = err.Error()
 	return f
 }

@@ -344,6 +344,7 @@ void malt_on_death(malt_news news);
 #define MALT_SLOW 2       /* in async: that rank scatters less than half as often as this one */
 #define MALT_TAPE_FULL 3  /* MALT_RECORD: this rank has recorded 64 MB, and records no more */
 #define MALT_TAPE_ENDS 4  /* MALT_REPLAY: the recorded run ends here; gathers fold what has come */
+#define MALT_MEMLOCK 5    /* this rank may lock own bytes of memory, and RDMA needs theirs: it goes without */
 typedef struct malt_trouble {
 	int32_t kind, rank;
 	const char *name;     /* of the vector; it is valid during the call */
@@ -636,10 +637,20 @@ malt_status malt_object_lockstep(malt_handle o, int32_t *yes);
 malt_status malt_object_receivers(malt_handle o, int32_t *ranks, uint32_t cap, uint32_t *n);
 malt_status malt_object_senders(malt_handle o, int32_t *ranks, uint32_t cap, uint32_t *n);
 
+/* Why large updates to a rank go by RDMA, or not; 0: it shares memory with this one. */
+#define MALT_RDMA_ON 1
+#define MALT_RDMA_NONE 2       /* none did yet: they are small, or that rank goes without */
+#define MALT_RDMA_OFF 3        /* MALT_FABRIC */
+#define MALT_RDMA_NO_DEVICE 4
+#define MALT_RDMA_NO_LIBRARY 5
+#define MALT_RDMA_MEMLOCK 6    /* this process may lock too little memory */
+#define MALT_RDMA_ENCRYPTED 7  /* the connection is encrypted */
+#define MALT_RDMA_FAILED 8     /* the device cannot be used, a write has failed, or the connection was lost once */
+
 /* Counts of one edge to or from rank, since the vector was made. */
 typedef struct {
 	int32_t rank;
-	int32_t reserved;
+	int32_t rdma;                               /* MALT_RDMA_… */
 	uint64_t sent_messages, sent_bytes;         /* to rank */
 	uint64_t folded_messages, folded_bytes;     /* from rank */
 	uint64_t overwritten;   /* async and ssp: messages from rank that are never folded: newer ones replaced them, they
@@ -730,7 +741,7 @@ malt_status malt_graph_close(malt_handle g);
  *                    if it does not work
  *     fabric         {state, wanted, provider, device, library, hardware, why}: what MALT_FABRIC
  *                    (wanted) finds here for RDMA, which this call has write to itself.
- *                    state: "works", "off", "no device", "no library", "fails"; why: the reason
+ *                    state: "works", "off", "no device", "no library", "memlock", "failed"; why: the reason
  * As malt_object_describe. The text, and its length, may change from call to call.
  * MALT_EINVAL. */
 malt_status malt_inspect(const char *what, char *text, uint64_t cap, uint64_t *need);

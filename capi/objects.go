@@ -268,7 +268,7 @@ func putStats(s libmalt.Stats, neighbours []int, w *libmalt.World, totals *C.mal
 		}
 	}
 	return fail(putList(peers(s.Edges, neighbours), edges, capacity, n, func(c *C.malt_edge, rank int) {
-		e := &s.Edges[rank]
+		e, traffic := &s.Edges[rank], w.Traffic(rank)
 		*c = C.malt_edge{
 			rank:            C.int32_t(rank),
 			sent_messages:   C.uint64_t(e.SentMessages),
@@ -279,7 +279,8 @@ func putStats(s libmalt.Stats, neighbours []int, w *libmalt.World, totals *C.mal
 			age_sum:         C.int64_t(e.AgeSum),
 			age_max:         C.int64_t(e.AgeMax),
 			waited:          C.double(e.Waited.Seconds()),
-			rdma_bytes:      C.uint64_t(w.Traffic(rank).SentPlaced),
+			rdma:            C.int32_t(traffic.RDMA),
+			rdma_bytes:      C.uint64_t(traffic.SentPlaced),
 		}
 	}))
 }

@@ -14,6 +14,7 @@ import (
 
 	"malt/libmalt"
 	"malt/libmalt/internal/core"
+	"malt/rdma"
 	"malt/rdma/rdmatest/inmem"
 )
 
@@ -30,6 +31,8 @@ func (s *told) by(w *libmalt.World) {
 		switch t.Kind {
 		case core.NotFinite:
 			s.all = append(s.all, fmt.Sprintf("from %d", t.Rank))
+		case core.Memlock:
+			s.all = append(s.all, fmt.Sprintf("%s of %d: %d of %d", t.Of.Name, t.Rank, t.Own, t.Senders))
 		case core.Slow:
 			s.all = append(s.all, fmt.Sprintf("%d is slow for %d", t.Rank, w.Rank()))
 		}
@@ -124,6 +127,31 @@ func TestSparseNamesTheRank(t *testing.T) {
 				t.Errorf("told: %q, want %q", said.all, want)
 			}
 		})
+	}
+}
+
+// unlocked is a transport that does without RDMA.
+type unlocked struct{ rdma.Transport }
+
+func (unlocked) Memlock() (limit, need uint64) { return 64 << 10, 22 << 20 }
+
+// TestMemlockIsTold: once for each vector, by its first call.
+func TestMemlockIsTold(t *testing.T) {
+	var said told
+	ranks := inmem.New(2)
+	ranks[1] = unlocked{ranks[1]}
+	check(t, run(background(t), ranks, func(ctx context.Context, w *libmalt.World) error {
+		said.by(w)
+		v, err := vector(ctx, w, 3, "")
+		for range 3 {
+			if err == nil {
+				_, err = v.Sync(ctx, 1)
+			}
+		}
+		return err
+	}))
+	if len(said.all) != 1 || !strings.HasSuffix(said.all[0], " of 1: 65536 of 23068672") {
+		t.Errorf("told: %q", said.all)
 	}
 }
 

@@ -8,6 +8,12 @@ type Connected interface {
 	Connection(peer int) Connection
 }
 
+// Locking is a Transport that goes without RDMA where this process may lock too little memory: limit, of
+// the need bytes; need is 0 where it does not.
+type Locking interface {
+	Memlock() (limit, need uint64)
+}
+
 // Connection is what is known of how a rank is reached; the zero value is nothing.
 type Connection struct {
 	Stopped bool // its process is stopped, by a signal or a debugger; known of near ranks alone

@@ -260,4 +260,7 @@ type Traffic struct {
 	SentWire, ReceivedWire uint64
 	// Payload that a network card has written into its place (RDMA); it is not in ...Wire.
 	SentPlaced, ReceivedPlaced uint64
+	// RDMA is 0 of a rank that shares memory with this one, 1 if payload was written so, 2 if none was yet,
+	// and else a fabric.Why.
+	RDMA int32
 }

@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -21,27 +22,21 @@ func Fabric(wanted, path string, ranks int) (fabric.Carrier, error) {
 	return ofi.Open(provider, path, ranks)
 }
 
-// carrier is what brings payload to other hosts; nil: the connections do, as with "", since no job has used
-// a device that is not emulated. One that was named is there, or an error says why not.
-func (c *Config) carrier() (fabric.Carrier, error) {
-	if c.Fabric == "" {
-		return nil, nil
+// carrier is what brings payload to other hosts; none says why there is none, as with "", since no job has used
+// a device that is not emulated. One that was named is there, or err says why not.
+func (c *Config) carrier() (f fabric.Carrier, none, err error) {
+	switch {
+	case c.Fabric == "":
+		none = fabric.ErrOff
+	case c.Encrypt == EncryptAlways:
+		none = fmt.Errorf("%w: MALT_ENCRYPT=1, and what goes by RDMA is not encrypted", fabric.ErrEncrypted)
+	default:
+		f, none = Fabric(c.Fabric, c.Libfabric, c.Size)
 	}
-	named := c.Fabric != "auto" && c.Fabric != "off"
-	if c.Encrypt == EncryptAlways {
-		if named {
-			return nil, say.Errorf(rdma.ErrConfig, "MALT_ENCRYPT=1 and MALT_FABRIC=%.40s: what goes by RDMA is not encrypted", c.Fabric).
-				Try("Leave one of them out.")
-		}
-		return nil, nil
+	if named := c.Fabric != "" && c.Fabric != "auto" && c.Fabric != "off"; named && none != nil {
+		err = say.Errorf(rdma.ErrConfig, "MALT_FABRIC=%.40s cannot be used: %v", c.Fabric, none).Try("`malt doctor` looks at it; MALT_FABRIC=off does without RDMA.")
 	}
-	f, err := Fabric(c.Fabric, c.Libfabric, c.Size)
-	if err != nil && named {
-		return nil, say.Errorf(rdma.ErrConfig, "MALT_FABRIC=%.40s cannot be used: %v", c.Fabric, err).Try("`malt doctor` looks at it; MALT_FABRIC=off does without RDMA.")
-	} else if err != nil {
-		return nil, nil
-	}
-	return f, nil
+	return f, none, err
 }
 
 func choose(wanted string, devices fs.FS) (provider string, err error) {

@@ -23,24 +23,45 @@ package fabric
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"malt/rdma/internal/mem"
 )
 
+// Why is an error that says in a word why updates do not go by RDMA.
+type Why int32
+
+// The numbers are those of malt_edge.rdma.
+const (
+	ErrOff       Why = iota + 3 // the user wants no RDMA
+	ErrNoDevice                 // this machine has no device for it
+	ErrNoLibrary                // the library that drives the device cannot be loaded
+	ErrMemlock                  // see MemlockError
+	ErrEncrypted                // the connection is encrypted, which what a card writes is not
+	ErrFailed                   // anything else
+)
+
+func (w Why) Error() string {
+	return [...]string{"off", "no device", "no library", "memlock", "encrypted", "failed"}[w-ErrOff]
+}
+
 var (
-	// ErrOff: the user wants none.
-	ErrOff = errors.New("switched off")
-	// ErrNoDevice: this machine has no device for RDMA.
-	ErrNoDevice = errors.New("no RDMA device")
-	// ErrNoLibrary: the library that drives the device cannot be loaded.
-	ErrNoLibrary = errors.New("libfabric cannot be loaded")
 	// ErrBusy: as many writes are under way as there can be, or the way to the peer is being
 	// made. Poll, then write again.
 	ErrBusy = errors.New("busy")
 	// ErrClosed: the Carrier was closed before the call.
 	ErrClosed = errors.New("closed")
 )
+
+// MemlockError: a card needs more memory than this process may lock, in bytes.
+type MemlockError struct{ Limit, Need uint64 }
+
+func (e *MemlockError) Error() string {
+	return fmt.Sprintf("it needs %d KiB of locked memory, and RLIMIT_MEMLOCK is %d KiB", e.Need>>10, e.Limit>>10)
+}
+
+func (e *MemlockError) Unwrap() error { return ErrMemlock }
 
 // Carrier writes into the memory of peers. Its methods can be called by several goroutines.
 type Carrier interface {
@@ -50,7 +71,7 @@ type Carrier interface {
 	Address() []byte
 	// Connect makes the Carrier at an address a peer, by a number of the caller's. It does not wait.
 	Connect(peer int, address []byte) error
-	// Register makes memory known to the network, until the region is closed.
+	// Register makes memory known to the network, until the region is closed. It can fail with MemlockError.
 	Register(m mem.Pinned, a Access) (Region, error)
 	// Write begins to write, and never waits. The Op is the Carrier's until Poll returns it.
 	Write(op *Op) error

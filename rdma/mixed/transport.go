@@ -30,6 +30,7 @@ type Near interface {
 type Far interface {
 	rdma.Transport
 	rdma.Connected
+	rdma.Locking
 	box.Relayer
 	Reaches(rank int) bool // it is on another machine
 	// Await returns when Subscribe would not wait, or with the error of hopeless.
@@ -130,6 +131,8 @@ func (t *transport) Connection(peer int) rdma.Connection {
 	return t.near.Connection(peer)
 }
 
+func (t *transport) Memlock() (limit, need uint64) { return t.far.Memlock() }
+
 // Abort tells those elsewhere first: it may take a moment until they have been
 // sent the news, and the ranks of this machine end the job.
 func (t *transport) Abort(why *rdma.PeerError) {
@@ -144,7 +147,7 @@ func (t *transport) Traffic(peer int) rdma.Traffic {
 	n.ReceivedMessages += f.ReceivedMessages
 	n.ReceivedBytes += f.ReceivedBytes
 	n.SentWire, n.ReceivedWire = f.SentWire, f.ReceivedWire
-	n.SentPlaced, n.ReceivedPlaced = f.SentPlaced, f.ReceivedPlaced
+	n.SentPlaced, n.ReceivedPlaced, n.RDMA = f.SentPlaced, f.ReceivedPlaced, f.RDMA
 	return n
 }
 

@@ -3,6 +3,7 @@
 package ofi
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
+// #include <errno.h>
 // #include <stdlib.h>
 // #include "ofi.h"
 import "C"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"malt/rdma/fabric"
 	"malt/rdma/internal/mem"
@@ -146,6 +149,24 @@ func (c *carrier) fail(what string, r C.int) error {
 	return fmt.Errorf("%s: %s: %s", c.about.Provider, what, C.GoString(C.maltc_ofi_error(c.o, r)))
 }
 
+// connection is about how many bytes ofi_rxm locks for its queues with a peer, at the first write: on rxe 1 MiB is
+// too little for one, and 8 MiB are enough.
+const connection = 4 << 20
+
+// short is err, the number of which is r, or that more memory would have to be locked than may be: libfabric says
+// then that there is no memory. It is with mu.
+func (c *carrier) short(r C.int, bytes int, err error) error {
+	need := uint64(bytes + connection*max(1, len(c.peers)))
+	for r := range c.regions {
+		need += uint64(len(r.m.Bytes()))
+	}
+	var limit unix.Rlimit
+	if r == -C.ENOMEM && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil && limit.Cur < need {
+		return &fabric.MemlockError{Limit: limit.Cur, Need: need}
+	}
+	return err
+}
+
 func (c *carrier) Connect(peer int, address []byte) error {
 	if err := c.enter(); err != nil {
 		return err
@@ -184,9 +205,9 @@ func (c *carrier) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error)
 	}
 	c.keys++ // none comes twice, so that one of a region that was closed opens no other
 	b := m.Bytes()
-	err := c.fail(fmt.Sprintf("registering %d bytes", len(b)), C.maltc_ofi_register(c.o, unsafe.Pointer(&b[0]), C.size_t(len(b)), target, C.uint64_t(c.keys), &r.mr, &r.address, &r.key))
-	if err != nil {
-		return nil, err
+	e := C.maltc_ofi_register(c.o, unsafe.Pointer(&b[0]), C.size_t(len(b)), target, C.uint64_t(c.keys), &r.mr, &r.address, &r.key)
+	if err := c.fail(fmt.Sprintf("registering %d bytes", len(b)), e); err != nil {
+		return nil, c.short(e, len(b), err)
 	}
 	c.regions[r] = true
 	return r, nil
@@ -239,7 +260,7 @@ func (c *carrier) Write(op *fabric.Op) error {
 	if r == C.MALTC_OFI_BUSY {
 		return fabric.ErrBusy
 	} else if err := c.fail("fi_write", r); err != nil {
-		return err
+		return c.short(r, 0, err)
 	}
 	c.free = c.free[:len(c.free)-1]
 	c.ops[slot] = op

@@ -163,6 +163,16 @@ func TestVerbsWithACache(t *testing.T) {
 	}
 }
 
+// A process that may lock too little memory is told so, with the number. Root may lock all, unless it is kept from it.
+func TestVerbsMemlock(t *testing.T) {
+	verbs(t)
+	out, err := exec.Command("prlimit", "--memlock=65536", "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
+		os.Args[0], "-test.run=^TestVerbs$/^Probe$").CombinedOutput()
+	if want := "KiB of locked memory, and RLIMIT_MEMLOCK is 64 KiB"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, expected %q\n%s", err, want, out)
+	}
+}
+
 func TestVerbsOfAStoppedProcess(t *testing.T) { testStopped(t, verbs(t)) }
 func TestSoftwareOfAStoppedProcess(t *testing.T) {
 	need(t, software).Close()

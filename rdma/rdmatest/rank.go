@@ -130,6 +130,6 @@ func traffic(j *job) {
 func (j *job) payload(rank, peer int) rdma.Traffic {
 	c := j.ranks[rank].Traffic(peer)
 	c.SentWire, c.ReceivedWire = 0, 0
-	c.SentPlaced, c.ReceivedPlaced = 0, 0
+	c.SentPlaced, c.ReceivedPlaced, c.RDMA = 0, 0, 0
 	return c
 }

@@ -16,7 +16,8 @@ import (
 type card struct {
 	fabric.Carrier
 	closing atomic.Bool
-	ended   chan struct{} // of the goroutine that polls
+	refused atomic.Pointer[error] // what was not registered first
+	ended   chan struct{}         // of the goroutine that polls
 
 	probes         mem.Pinned // a line to write from, and one for each peer to write into
 	source, target fabric.Region
@@ -66,6 +67,15 @@ func newCard(c fabric.Carrier, peers int) (_ *card, err error) {
 	}
 	go d.run()
 	return d, nil
+}
+
+// Register goes on without what is refused.
+func (c *card) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
+	r, err := c.Carrier.Register(m, a)
+	if err != nil {
+		c.refused.CompareAndSwap(nil, &err)
+	}
+	return r, err
 }
 
 // run is the goroutine that polls. It lands nothing.

@@ -42,8 +42,9 @@ type Config struct {
 	Unreachable time.Duration
 
 	// Fabric, if not nil, brings payload past the connections, of updates of PlaceFrom bytes or more;
-	// 0: as many as are worth it.
+	// 0: as many as are worth it. NoFabric is why it is nil.
 	Fabric    fabric.Carrier
+	NoFabric  error
 	PlaceFrom int
 
 	// Survives says that Survive will be called.

@@ -43,13 +43,51 @@ func (r *rank) least() int {
 // unpair has updates go by TCP for good.
 func (l *link) unpair(why error) error {
 	l.off.CompareAndSwap(nil, &why)
+	if errors.Is(why, fabric.ErrMemlock) {
+		l.rank.card.refused.CompareAndSwap(nil, &why)
+	}
 	return fmt.Errorf("RDMA: %w", why)
 }
 
-var (
-	errEncrypted = errors.New("the connection is encrypted, which what a card writes is not")
-	errBroken    = errors.New("the connection was made again")
-)
+var errBroken = errors.New("the connection was made again")
+
+// without is why this rank does without RDMA, at least for some of its memory; nil: it does not.
+func (r *rank) without() error {
+	if r.card == nil {
+		return r.cfg.NoFabric
+	}
+	if why := r.card.refused.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Memlock implements rdma.Locking.
+func (r *rank) Memlock() (limit, need uint64) {
+	var short *fabric.MemlockError
+	if errors.As(r.without(), &short) {
+		return short.Limit, short.Need
+	}
+	return 0, 0
+}
+
+// rdma is rdma.Traffic.RDMA.
+func (l *link) rdma() int32 {
+	err := l.rank.without()
+	if off := l.off.Load(); off != nil {
+		err = *off
+	}
+	var why fabric.Why
+	switch {
+	case errors.As(err, &why):
+		return int32(why)
+	case err != nil:
+		return int32(fabric.ErrFailed)
+	case l.sentPlaced.Load() > 0:
+		return 1
+	}
+	return 2
+}
 
 // greet says where this rank's card is.
 func (s *session) greet() {
@@ -58,7 +96,7 @@ func (s *session) greet() {
 	case c == nil || l.off.Load() != nil || l.peer >= l.rank.cfg.Size:
 		return
 	case !s.conn.Inline():
-		_ = l.unpair(errEncrypted)
+		_ = l.unpair(fabric.ErrEncrypted)
 		return
 	}
 	if s.pair.number = c.number(l); s.pair.number == 0 {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"malt/rdma"
 	"malt/rdma/fabric"
 	"malt/rdma/fabrictest"
+	"malt/rdma/internal/handshake"
 	"malt/rdma/internal/mem"
 	"malt/rdma/ofi"
 	"malt/rdma/rdmatest"
@@ -242,6 +244,56 @@ func TestNoPayloadOverTheConnection(t *testing.T) {
 						t.Errorf("rank %d to %d: %+v, of which %d were found there", rank, peer, n, back)
 					}
 				}
+			}
+		})
+	}
+}
+
+// Why updates do not go by RDMA is data, as is how much memory a process would have to be allowed to lock.
+func TestWhyNoRDMA(t *testing.T) {
+	var net fabrictest.Net
+	short := &fabric.MemlockError{Limit: 1 << 20, Need: 22 << 20}
+	open := func(c *config) { c.Fabric, c.lost = net.Open(), never }
+	for _, c := range []struct {
+		name   string
+		change func(c *config)
+		want   int32
+		need   uint64
+	}{
+		{"on", open, 1, 0},
+		{"only one has a card", func(c *config) {
+			if c.Rank == 0 {
+				open(c)
+			}
+		}, 2, 0},
+		{"off", func(c *config) { c.NoFabric = fabric.ErrOff }, int32(fabric.ErrOff), 0},
+		{"no device", func(c *config) { c.NoFabric = fabric.ErrNoDevice }, int32(fabric.ErrNoDevice), 0},
+		{"no library", func(c *config) { c.NoFabric = fmt.Errorf("%w: why", fabric.ErrNoLibrary) }, int32(fabric.ErrNoLibrary), 0},
+		{"an endpoint is not locked", func(c *config) { c.NoFabric = fmt.Errorf("verbs: %w", short) }, int32(fabric.ErrMemlock), short.Need},
+		{"a slot is not locked", func(c *config) {
+			open(c)
+			f := &faulty{Carrier: c.Fabric, register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) { return nil, short }}
+			f.left.Store(3) // those of newCard come first
+			c.Fabric = f
+		}, int32(fabric.ErrMemlock), short.Need},
+		{"nothing is locked", func(c *config) {
+			open(c)
+			f := &faulty{Carrier: c.Fabric, register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) { return nil, short }}
+			f.left.Store(1)
+			c.Fabric = f
+		}, int32(fabric.ErrMemlock), short.Need},
+		{"encrypted", func(c *config) { open(c); c.Encrypt = handshake.Always }, int32(fabric.ErrEncrypted), 0},
+		{"broken", func(c *config) { c.NoFabric = errors.New("fi_enable: why") }, int32(fabric.ErrFailed), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := openRanks(t, 2, c.change)
+			defer closeAll(t, all)
+			lockstep(t, all, 8, c.want == 1)
+			if got := all[0].Traffic(1).RDMA; got != c.want {
+				t.Errorf("%d, expected %d", got, c.want)
+			}
+			if limit, need := all[0].Memlock(); need != c.need || need > 0 && limit != short.Limit {
+				t.Errorf("limit %d, need %d", limit, need)
 			}
 		})
 	}

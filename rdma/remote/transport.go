@@ -95,8 +95,7 @@ var _ rdma.Transport = (*Transport)(nil)
 func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 	card, err := newCard(c.Fabric, c.Size)
 	if err != nil {
-		w.Close()
-		return nil, err
+		c.NoFabric = err
 	}
 	r, err := newRank(c, w)
 	if err != nil {
@@ -209,7 +208,7 @@ func (t *Transport) Traffic(peer int) rdma.Traffic {
 	if peer >= 0 && peer < len(t.links) && t.links[peer] != nil {
 		l := t.links[peer]
 		c.SentWire, c.ReceivedWire = l.wireBytes()
-		c.SentPlaced, c.ReceivedPlaced = l.sentPlaced.Load(), l.receivedPlaced.Load()
+		c.SentPlaced, c.ReceivedPlaced, c.RDMA = l.sentPlaced.Load(), l.receivedPlaced.Load(), l.rdma()
 	}
 	return c
 }

@@ -47,7 +47,7 @@ rdma/remote            internal/say rdma rdma/internal/mem rdma/internal/bell rd
 rdma/tcp               internal/say rdma rdma/internal/mem rdma/internal/dial rdma/internal/handshake rdma/wire
 rdma/mixed             internal/say rdma rdma/box rdma/internal/bell rdma/membership rdma/vote
 rdma/fabric            rdma/internal/mem
-rdma/ofi               rdma/internal/mem rdma/fabric
+rdma/ofi               golang.org/x/sys rdma/internal/mem rdma/fabric
 rdma/auto              internal/say rdma rdma/internal/mem rdma/internal/handshake internal/say rdma/rendezvous/... rdma/shm rdma/remote rdma/tcp rdma/mixed rdma/vote rdma/wire rdma/fabric rdma/ofi
 rdma/explored          rdma rdma/internal/mem rdma/internal/ends rdma/box internal/explore
 rdma/rdmatest          rdma internal/fleet

@@ -69,7 +69,7 @@ def test_fabric(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MALT_FABRIC", "")  # so that it is put back
     code = main(["bench", "--fabric", "tcp;ofi_rxm", "--sizes", "4KiB,64KiB"])
     said = capfd.readouterr()
-    if "libfabric cannot be loaded" in said.err and os.environ.get("MALT_NEED") != "libfabric":
+    if "no library" in said.err and os.environ.get("MALT_NEED") != "libfabric":
         pytest.skip("apt install libfabric1")
     lines = [line.strip() for line in said.out.splitlines()]
     assert (code, said.err) == (0, "")
@@ -81,7 +81,7 @@ def test_fabric(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 def test_fabric_that_is_not_there(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MALT_FABRIC", "")
     assert main(["bench", "--fabric", "off"]) == 1
-    assert capfd.readouterr().err == "malt bench: RDMA cannot be used: switched off; see malt doctor\n"
+    assert capfd.readouterr().err == "malt bench: RDMA cannot be used: off; see malt doctor\n"
 
 
 def test_failing_rank_is_named(tmp_path: Path) -> None:

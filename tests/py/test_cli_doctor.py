@@ -85,7 +85,8 @@ def fabric(state: str, *, why: str = "", hardware: bool = True) -> dict[str, Any
         (fabric("off"), 0, OK, "(MALT_FABRIC)"),
         (fabric("no device"), 0, OK, "no device"),
         (fabric("no library", why="x.so: cannot open"), 0, WARNING, "x.so: cannot open"),
-        (fabric("fails", why="fi_endpoint: no"), 0, WARNING, "fi_endpoint: no"),
+        (fabric("failed", why="fi_endpoint: no"), 0, WARNING, "fi_endpoint: no"),
+        (fabric("memlock", why="it needs 22528 KiB"), 64, WARNING, "it needs 22528 KiB"),
         (fabric("works"), 8 << 20, WARNING, "a write to itself arrived; it can lock 8 MiB"),
         (fabric("works"), resource.RLIM_INFINITY, OK, "verbs;ofi_rxm on mlx5_0, libfabric 1.17: a write to itself"),
         (fabric("works"), resource.RLIM_INFINITY, OK, "arrived; jobs use it with MALT_FABRIC=auto"),
@@ -105,7 +106,7 @@ def test_fabric(found: dict[str, Any], lockable: int, level: str, says: str) -> 
         ("off", "", "off"),
         ("verbs", "/none/libfabric.so.1", "no library"),
         ("tcp;ofi_rxm", "", "works"),
-        ("nonesuch", "", "fails"),
+        ("nonesuch", "", "failed"),
     ],
 )
 def test_fabric_of_this_machine(monkeypatch: pytest.MonkeyPatch, setting: str, library: str, state: str) -> None:

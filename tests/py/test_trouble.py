@@ -58,6 +58,17 @@ def test_the_words_about_a_recording_that_is_full() -> None:
         _lib.waiting.warn_of_trouble(ffi.new("malt_trouble *", {"kind": 3, "rank": 3}), "model")
 
 
+def test_the_words_about_memory_that_cannot_be_locked() -> None:
+    trouble = ffi.new("malt_trouble *", {"kind": 5, "rank": 3, "own": 64 << 10, "theirs": 23 << 20})
+    with pytest.warns(RuntimeWarning) as said:
+        _lib.waiting.warn_of_trouble(trouble, "model")
+    assert str(said[0].message).splitlines() == [
+        "malt: RDMA is off: rank 3 may lock too little memory, and updates go by TCP",
+        "RLIMIT_MEMLOCK is 64 KiB, and RDMA needs 23552 KiB",
+        "ulimit -l unlimited; in a container, --ulimit memlock=-1",
+    ]
+
+
 def test_the_words_about_a_rank_that_falls_behind() -> None:
     trouble = ffi.new("malt_trouble *", {"kind": 2, "rank": 3, "own": 400, "theirs": 100, "seconds": 31.2})
     with pytest.warns(malt.DriftWarning) as said:

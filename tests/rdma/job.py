@@ -82,6 +82,7 @@ class Rank(NamedTuple):
     moved: int  # bytes of updates in the syncs after the first ten
     rdma: int  # of these by RDMA
     wire: int  # bytes over TCP in these syncs
+    states: set[str]  # of its edges, at the end
     devices: list[str]
     childs: list[str]  # of a child that is forked
 
@@ -106,7 +107,8 @@ def rank(settings: dict[str, str]) -> Rank:
         v.array[0] = clock
         v.sync()
     moved, rdma, wire = (now - then for now, then in zip(counts(), before, strict=True))
-    return Rank(names["w"].tobytes(), placed, moved, rdma, wire, opened(), answer(forked(opened)))
+    states = {e.rdma for e in v.stats().edges if e.sent_bytes}
+    return Rank(names["w"].tobytes(), placed, moved, rdma, wire, states, opened(), answer(forked(opened)))
 
 
 def job(ranks: int, fabric: str) -> list[Rank]:
@@ -131,7 +133,8 @@ for ranks in 2, 3:
     print(f"=== {devices} devices, of a child that is forked: {sorted(kept)}")
     print(f"=== {SYNCS} syncs, by RDMA:", *(f"{r.moved} bytes, of which {r.rdma}, and {r.wire} by TCP;" for r in rdma))
     device = provider.startswith("verbs")  # without one a provider has connections of its own
-    past = all(r.rdma == r.moved and r.wire - (not device) * r.rdma < 400 * SYNCS * (ranks - 1) for r in rdma)
-    wrong = none or any(r.rdma or r.wire < r.moved for r in tcp)
+    most = 400 * SYNCS * (ranks - 1)
+    past = all(r.states == {"on"} and r.rdma == r.moved and r.wire - (not device) * r.rdma < most for r in rdma)
+    wrong = none or any(r.rdma or r.wire < r.moved or r.states != {"off"} for r in tcp)
     if not past or wrong or not same or least < 64_000 or kept or (device and not devices):
         sys.exit("job.py: failed")

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"malt/libmalt/reduce"
+	"malt/rdma"
 )
 
 // Trouble is something about the values of an object that its user should look at. It is told
@@ -13,7 +14,7 @@ type Trouble struct {
 	Of   *Member
 	Rank int
 
-	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made
+	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made; of Memlock: limit, and need in bytes
 	Over         time.Duration // in this time
 }
 
@@ -25,6 +26,7 @@ const (
 	Slow                             // in async that rank scatters far less often than this one
 	TapeFull                         // this rank records no more
 	TapeEnds                         // the recorded run ends before this one: from here on it is as any other
+	Memlock                          // this rank may lock too little memory for RDMA
 )
 
 // troubled is what was told of an object, and what is known of its values.
@@ -45,6 +47,15 @@ func (m *Member) Warn(t Trouble) {
 	m.troubled.told[key] = true
 	t.Of = m
 	m.Job.OnTrouble(t)
+}
+
+// memlock warns where this rank does without RDMA for want of memory that it may lock.
+func (m *Member) memlock() {
+	if t, ok := m.Job.T.(rdma.Locking); ok {
+		if limit, need := t.Memlock(); need > 0 {
+			m.Warn(Trouble{Kind: Memlock, Rank: m.Job.Rank, Own: limit, Senders: need})
+		}
+	}
 }
 
 // Brought is called after each fold, with what has brought NaN or infinity: reduce.None, Unknown, or

@@ -230,7 +230,7 @@ def _fabric(found: dict[str, Any], lockable: int) -> Finding:
     unlimited = "ulimit -l unlimited; in a container, --ulimit memlock=-1"
     if state == "no library":
         return Finding(WARNING, "fabric", why, "apt install libfabric1, or set MALT_LIBFABRIC")
-    if state == "fails":
+    if state in ("failed", "memlock"):
         return Finding(WARNING, "fabric", why, f"see fi_info; {unlimited}, and give it /dev/infiniband")
     works = f"{found['provider']} on {found['device']}, libfabric {found['library']}: a write to itself arrived"
     if found["hardware"] and lockable != resource.RLIM_INFINITY:

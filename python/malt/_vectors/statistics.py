@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 from .. import _lib
 
+RDMA = ("", "on", "none yet", "off", "no device", "no library", "memlock", "encrypted", "failed")
+"""What `Edge.rdma` can be, by MALT_RDMA_…."""
+
 
 class Edge(NamedTuple):
     """Counts of the updates to and from one neighbour."""
@@ -31,6 +34,9 @@ class Edge(NamedTuple):
     """Seconds for which this rank waited for it. Of a wait for several ranks each has its share."""
     rdma_bytes: int
     """Payload of all vectors that [RDMA](rdma) has put into its memory, in bytes."""
+    rdma: str
+    """Whether large updates go to it by RDMA: ``"on"`` or ``"none yet"``, or why not: ``"off"``, ``"no device"``,
+    ``"no library"``, ``"memlock"``, ``"encrypted"``, ``"failed"``; ``""`` on the same machine."""
 
 
 class Stats(NamedTuple):
@@ -62,7 +68,7 @@ class Stats(NamedTuple):
         ]
         lines += [
             f"{e.rank:4} {e.sent_messages:9} {e.sent_bytes:9} {e.folded_messages:9} {e.folded_bytes:9} "
-            f"{e.overwritten:12} {e.age_mean:9.2f} {e.age_max:8} {e.waited:9.3g} {e.rdma_bytes:8}"
+            f"{e.overwritten:12} {e.age_mean:9.2f} {e.age_max:8} {e.waited:9.3g} {e.rdma_bytes:8} {e.rdma}"
             for e in self.edges
         ]
         return "\n".join(lines)
@@ -76,4 +82,5 @@ def stats(of: _lib.Object) -> Stats:
 
 def _edge(fields: dict[str, Any]) -> Edge:
     ages, n = fields.pop("age_sum"), fields["folded_messages"]
+    fields["rdma"] = RDMA[fields["rdma"]]
     return Edge(**fields, age_mean=ages / n if n else float("nan"))
