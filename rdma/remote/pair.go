@@ -64,11 +64,16 @@ func (r *rank) without() error {
 
 // Memlock implements rdma.Locking.
 func (r *rank) Memlock() (limit, need uint64) {
-	var short *fabric.MemlockError
-	if errors.As(r.without(), &short) {
-		return short.Limit, short.Need
+	short := r.short
+	if r.card != nil {
+		if why := r.card.refused.Load(); why != nil {
+			errors.As(*why, &short)
+		}
 	}
-	return 0, 0
+	if short == nil {
+		return 0, 0
+	}
+	return short.Limit, short.Need
 }
 
 // rdma is rdma.Traffic.RDMA.

@@ -10,6 +10,7 @@ import (
 	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/box"
+	"malt/rdma/fabric"
 	"malt/rdma/internal/bell"
 	"malt/rdma/internal/ends"
 	"malt/rdma/wire"
@@ -19,8 +20,9 @@ import (
 type rank struct {
 	cfg   Config
 	wire  wire.Wire
-	card  *card // nil: there is none
-	near  []int // this rank alone
+	card  *card                // nil: there is none
+	short *fabric.MemlockError // why, if that is why
+	near  []int                // this rank alone
 	meter *box.Meter
 	bells bell.Doorbell // the first one, by which all can be rung
 	links []*link       // by peer; nil for this rank itself and near ones
@@ -94,7 +96,10 @@ var _ rdma.Transport = (*Transport)(nil)
 // The transport takes over w and c.Fabric and closes them, also when Open fails.
 func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 	card, err := newCard(c.Fabric, c.Size)
-	if err != nil {
+	if err != nil && !errors.Is(err, fabric.ErrMemlock) {
+		w.Close()
+		return nil, err
+	} else if err != nil {
 		c.NoFabric = err
 	}
 	r, err := newRank(c, w)
@@ -104,6 +109,7 @@ func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 		return nil, err
 	}
 	r.card = card
+	errors.As(c.NoFabric, &r.short)
 	for _, l := range r.peers {
 		go l.run()
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"malt/libmalt/reduce"
-	"malt/rdma"
 )
 
 // Trouble is something about the values of an object that its user should look at. It is told
@@ -51,10 +50,11 @@ func (m *Member) Warn(t Trouble) {
 
 // memlock warns where this rank does without RDMA for want of memory that it may lock.
 func (m *Member) memlock() {
-	if t, ok := m.Job.T.(rdma.Locking); ok {
-		if limit, need := t.Memlock(); need > 0 {
-			m.Warn(Trouble{Kind: Memlock, Rank: m.Job.Rank, Own: limit, Senders: need})
-		}
+	if m.Job.locks == nil {
+		return
+	}
+	if limit, need := m.Job.locks.Memlock(); need > 0 {
+		m.Warn(Trouble{Kind: Memlock, Rank: m.Job.Rank, Own: limit, Senders: need})
 	}
 }
 
