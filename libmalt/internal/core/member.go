@@ -180,11 +180,12 @@ func (m *Member) Close() error {
 		return m.wasClosed()
 	}
 	m.Open = false
-	body, ok := m.Body.(Lockstep)
-	kept := ok && body.Settles()
-	if m.Job.delist(m, kept); kept {
-		return body.Quit()
+	if body, ok := m.Body.(Lockstep); ok && body.Settles() {
+		err := body.Quit() // first: what is kept, a collective call on another goroutine may end
+		m.Job.delist(m, true)
+		return err
 	}
+	m.Job.delist(m, false)
 	return m.end()
 }
 
