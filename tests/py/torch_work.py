@@ -76,6 +76,30 @@ def start_with_their_own_values(r: int, n: int) -> None:
 
 
 @case
+def changes_over_graphs_and_filters(r: int, n: int) -> None:
+    filtered = {"graph": "shards", "sparse": "model", "filter": "dvf:0.5"}
+    ways = [{}, {"graph": "butterfly"}, {"graph": "shards:1"}, filtered]
+    for fold, way in itertools.product(("sum-changes", "mean-changes"), ways):
+        model = nn.Linear(3, 2)
+        nn.init.zeros_(model.weight)
+        nn.init.zeros_(model.bias)
+        with malt.torch.Vector(model, fold=fold, consistency="ssp:2", **way) as v:
+            for _ in range(4):
+                with torch.no_grad():
+                    model.weight += r + 1
+                    model.bias -= r + 1
+                v.sync()
+                assert v.age <= 2
+            if not way:
+                v.sync(slack=0)
+                assert v.age == 0
+            v.allreduce()
+            of_all = 4 * (n + 1) / 2 * (n if fold == "sum-changes" else 1)
+            assert (model.weight == of_all).all()
+            assert (model.bias == -of_all).all()
+
+
+@case
 def average_parameters_and_buffers_in_place(r: int, n: int) -> None:
     model = make(normed)
     with malt.torch.Vector(model) as v:

@@ -20,7 +20,8 @@
 //	aborted:   scatter and gather through the boxes, with the same bits
 //
 // The rank that decides rings the others, when it has folded its span, and so does the last
-// that has folded: a rank that sleeps is woken for what it waits for.
+// that has folded: a rank that sleeps is woken for what it waits for. Of long arrays the rank that
+// decides rings before, too: a rank that sleeps would begin to fold only when that one is done.
 //
 // decision is one word of the job, pending at e while it is below 2e. A rank that does
 // not take part aborts: it scatters by itself, gives up, has another fold, or sees that

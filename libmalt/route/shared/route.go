@@ -17,6 +17,7 @@ type Route struct {
 	all            []int // among which the vector was made, ascending
 	bytes          int   // of the array
 	small          bool  // the rank that decides about a sync folds for all
+	long           bool  // the others are woken before
 	shared         rdma.Shared
 
 	op    reduce.Op
@@ -38,6 +39,10 @@ var _ core.Route = (*Route)(nil)
 // all to fold their spans.
 const smallBytes = 8 << 10
 
+// longBytes are those of a span from which on it takes longer to fold it than to wake the others,
+// who have their own to fold.
+const longBytes = 128 << 10
+
 // New makes the memory of an array of so many bytes, of its card, and, where the job goes
 // on when ranks die, of a spare block and a view.
 func New(o core.Boxed, bytes int) (*Route, error) {
@@ -53,7 +58,10 @@ func New(o core.Boxed, bytes int) (*Route, error) {
 }
 
 func on(o core.Boxed, m rdma.Shared, bytes int) *Route {
-	return &Route{o: o, rank: o.Rank(), bytes: bytes, shared: m, small: bytes <= smallBytes, syncs: pass{whole: -1}}
+	return &Route{
+		o: o, rank: o.Rank(), bytes: bytes, shared: m, small: bytes <= smallBytes, long: bytes >= longBytes*o.Size(),
+		syncs: pass{whole: -1},
+	}
 }
 
 func (r *Route) Memory() []byte                 { return r.shared.Bytes(r.rank) }

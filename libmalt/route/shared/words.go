@@ -65,8 +65,8 @@ func (r *Route) decision(word int, clock uint64) (state, uint64) {
 }
 
 // decide ends the pending state at clock: want, unless another rank, or this one
-// before, has decided otherwise. mine: this call has decided. Then the others are to be rung,
-// after a commit once this rank has folded.
+// before, has decided otherwise. mine: this call has decided. Then the others are to be rung
+// after a commit once this rank has folded, of long arrays also at once.
 func (r *Route) decide(word int, clock uint64, want state) (s state, mine bool) {
 	decided := uint64(r.rank)<<decider | 2*clock
 	if want == aborted {
@@ -81,7 +81,7 @@ func (r *Route) decide(word int, clock uint64, want state) (s state, mine bool) 
 			r.let()
 		}
 		if r.shared.Swap(r.home(), word, d, decided) {
-			if want == aborted {
+			if want == aborted || r.long {
 				r.shared.Ring()
 			}
 			return want, true
