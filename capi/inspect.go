@@ -63,6 +63,12 @@ type transport struct {
 	Why   string `json:"why"` // not, if it does not
 }
 
+// The numbers of fabric are those of malt.h: neither array has a negative length.
+var (
+	_ [fabric.ErrFailed - C.MALT_RDMA_FAILED]struct{}
+	_ [C.MALT_RDMA_OFF - fabric.ErrOff]struct{}
+)
+
 // carrier is the network that writes into the memory of other hosts.
 type carrier struct {
 	State    string `json:"state"` // "works", or a fabric.Why

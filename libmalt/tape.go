@@ -20,7 +20,7 @@ type tape struct {
 	file       *os.File // of this run; nil: it is not recorded
 	room       int
 	line       []uint64
-	replays    map[uint32]*rule.Replay // by object; nil: this is no replay
+	replays    map[uint32]*rule.Replay // by object; nil unless a run is replayed
 }
 
 // TapeBytes is how long the file of a rank gets: each update takes 5 to 10 of them.

@@ -6,7 +6,7 @@ import (
 )
 
 // narrowed is what a rank keeps of a segment whose values travel in fewer bytes. It sends their
-// difference from the last result, which is the same on all hosts. What rounding loses is sent with the
+// difference from the last result, which is the same on all hosts. The loss by rounding is sent with the
 // next exchange. The zero value is for values that travel as they are.
 type narrowed struct {
 	format narrow.Format

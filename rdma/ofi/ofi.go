@@ -154,7 +154,7 @@ func (c *carrier) fail(what string, r C.int) error {
 const connection = 4 << 20
 
 // short is err, the number of which is r, or that more memory would have to be locked than may be: libfabric says
-// then that there is no memory. It is with mu.
+// then that there is no memory. c.mu is held.
 func (c *carrier) short(r C.int, bytes int, err error) error {
 	need := uint64(bytes + connection*max(1, len(c.peers)))
 	for r := range c.regions {

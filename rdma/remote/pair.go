@@ -76,7 +76,7 @@ func (r *rank) Memlock() (limit, need uint64) {
 	return short.Limit, short.Need
 }
 
-// rdma is rdma.Traffic.RDMA.
+// rdma is rdma.Traffic.RDMA: a number of malt_edge.rdma.
 func (l *link) rdma() int32 {
 	err := l.rank.without()
 	if off := l.off.Load(); off != nil {

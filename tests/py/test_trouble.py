@@ -7,7 +7,8 @@ import pytest
 
 import malt
 from malt import _lib
-from malt._lib.loading import ffi
+from malt._lib.loading import ffi, lib
+from malt._vectors.statistics import RDMA
 
 
 @pytest.mark.parametrize("options", ["", ", consistency='ssp:0'", ", consistency='notify-ack', graph='ring'"])
@@ -67,6 +68,12 @@ def test_the_words_about_memory_that_cannot_be_locked() -> None:
         "RLIMIT_MEMLOCK is 64 KiB, and RDMA needs 23552 KiB",
         "ulimit -l unlimited; in a container, --ulimit memlock=-1",
     ]
+
+
+def test_why_there_is_no_rdma_is_numbered_as_in_c() -> None:
+    for number, word in enumerate(RDMA[1:], 1):
+        name = word.removesuffix(" yet").replace(" ", "_").upper()
+        assert getattr(lib, f"MALT_RDMA_{name}") == number
 
 
 def test_the_words_about_a_rank_that_falls_behind() -> None:

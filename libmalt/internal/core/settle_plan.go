@@ -17,7 +17,7 @@ type Lockstep interface {
 	Stand(rank int) (Stand, bool)
 	// Held is an update of rank that was folded; none if others must not get it.
 	Held(rank int, clock uint64) rdma.Update
-	// Quit has the others no longer wait for this rank. What it has of theirs stays, until Leave.
+	// Quit closes this rank's boxes, so that the others no longer wait for it. Theirs stay until Leave.
 	Quit() error
 }
 
