@@ -124,18 +124,27 @@ def ping(pinger: Program, times: int = 3) -> float:
     return quickest
 
 
+def takes(pinger: Program, least: float, most: float) -> bool:
+    """Tell whether the quickest of some pings takes so long, there and back; a busy machine delays most of them."""
+    quickest = ping(pinger)
+    for _ in range(9):
+        if quickest >= most:
+            quickest = min(quickest, ping(pinger))
+    return least <= quickest < most
+
+
 def test_delay() -> None:
     with Network(3, delay=0.05) as net, Programs() as programs:
         a, b, c = net.hosts
         programs.start(a, UDP_ECHO).hear()
         pinger, other = (programs.start(host, PING, a.name) for host in (b, c))
-        assert 0.1 <= ping(pinger) < 0.15  # there and back
+        assert takes(pinger, 0.1, 0.15)
         b.cable.delay = 0.1
-        assert 0.15 <= ping(pinger) < 0.2
-        assert 0.1 <= ping(other) < 0.15
+        assert takes(pinger, 0.15, 0.2)
+        assert takes(other, 0.1, 0.15)
         a.cable.delay = b.cable.delay = 0
-        assert ping(pinger) < 0.05
-        assert ping(other) < 0.1
+        assert takes(pinger, 0, 0.05)
+        assert takes(other, 0, 0.1)
         a.cable.delay = 0.05
         assert ping(pinger) >= 0.05
 

@@ -29,7 +29,7 @@ try:
             os.kill(os.getpid(), signal.SIGKILL)
         v.sync()
         time.sleep(0.005)
-        if step % 20 == 0 and malt.allreduce(float(time.monotonic() > end), "max"):
+        if step % 20 == 0 and malt.allreduce(float(step > at and time.monotonic() > end), "max"):
             break
     v.allreduce()
     malt.confirm()
