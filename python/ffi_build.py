@@ -5,9 +5,9 @@ gets to read is the header without what only a C preprocessor understands.
 The compiler then checks that reading against the header itself.
 
 Python adds forms of the calls that training loops make most. They return what the
-others store, or a status below 0. Each has a second form that takes nothing but the
-object, since a call with one argument needs no tuple: its weight is 1, its timeout
-malt_python_patience. ``quick.c`` calls that of sync without Python. Python also adds the functions that malt_look_up,
+others store, or a status below 0. Those of scatter and gather have a second form that takes nothing but
+the object, since a call with one argument needs no tuple: its weight is 1, its timeout
+malt_python_patience, as that of the syncs that ``quick.c`` makes. Python also adds the functions that malt_look_up,
 malt_on_long_wait, malt_on_death and malt_on_trouble call, and the handler of the signal that `malt stack` sends:
 with descriptor -1 the signal is ignored.
 """
@@ -60,7 +60,6 @@ SHORT = {
         malt_status status = malt_vector_scatter(v, NULL, 0, weight, timeout_ms, &n);
         return status == MALT_OK ? (int64_t)n : status;
     """,
-    "int64_t malt_python_sync(malt_handle v)": "return malt_python_sync_as(v, 1, patience);",
     "int64_t malt_python_gather(malt_handle v)": "return malt_python_gather_as(v, patience);",
     "int64_t malt_python_scatter(malt_handle v)": "return malt_python_scatter_as(v, 1, patience);",
 }

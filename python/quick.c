@@ -1,44 +1,84 @@
 /*
- * Vector.sync() as loops call it: without arguments, from the line that was told last, of a vector
- * whose sync is the library's alone. Then no Python code runs. All other calls go to the function of
- * Python.
+ * Vector.sync() as loops call it, of a vector whose sync is the library's alone: without arguments,
+ * or with weight=, from the line that was told last; and with every= while it is not due, from the
+ * line of the last such call. Then no Python code runs. All other calls go to the function of Python.
  */
-static PyObject *whole;                             /* that function */
-static PyObject *place, *listeners, *caught;        /* see place.py, listeners.py, loading.py */
-static PyObject *wanted, *code, *instruction;       /* names in place */
-static PyObject *quick, *f_code, *f_lasti, *answer; /* attributes: of a vector, a frame, the vector's object */
-static int forked;                                  /* this process is a child, which has no Go runtime */
+static PyObject *whole;                          /* that function */
+static PyObject *place, *listeners, *caught;     /* see place.py, listeners.py, loading.py */
+static PyObject *wanted, *code, *instruction;    /* names in place */
+static PyObject *quick, *counted;                /* attributes of a vector */
+static PyObject *f_code, *f_lasti, *answer;      /* attributes of a frame, and of the vector's object */
+static PyObject *every, *weight;                 /* names of arguments */
+static int forked;                               /* this process is a child, which has no Go runtime */
 
 static void in_child(void) { forked = 1; }
 
-/* Whether other ranks know where this call is, or there are none. */
-static int told(void)
+/* Whether this call is made by that instruction of that code. */
+static int made_by(PyObject *of, PyObject *number)
 {
     PyObject *frame = (PyObject *)PyEval_GetFrame(), *now, *at;
     int same = 0;
-    if (PyDict_GetItem(place, wanted) != Py_True)
-        return 1;
     if (frame == NULL)
         return 0;
     if ((now = PyObject_GetAttr(frame, f_code)) != NULL && (at = PyObject_GetAttr(frame, f_lasti)) != NULL) {
-        same = now == PyDict_GetItem(place, code) && PyLong_AsLong(at) == PyLong_AsLong(PyDict_GetItem(place, instruction));
+        same = now == of && PyLong_AsLong(at) == PyLong_AsLong(number);
         Py_DECREF(at);
     }
     Py_XDECREF(now);
     return same;
 }
 
+/* Whether other ranks know where this call is, or there are none. */
+static int told(void)
+{
+    return PyDict_GetItem(place, wanted) != Py_True ||
+           made_by(PyDict_GetItem(place, code), PyDict_GetItem(place, instruction));
+}
+
+/* Counts a call with every=, unless it is due, or from another place than the last one: see every.py. */
+static int skips(PyObject *vector, int64_t k)
+{
+    PyObject *last = PyObject_GetAttr(vector, counted), *next;
+    int64_t n;
+    int skipped = 0;
+    if (last == NULL)
+        PyErr_Clear();
+    else if (last != Py_None && made_by(PyList_GetItem(last, 0), PyList_GetItem(last, 1))) {
+        n = PyLong_AsLongLong(PyList_GetItem(last, 2)) + 1;
+        skipped = n < k && (next = PyLong_FromLongLong(n)) != NULL && PyList_SetItem(last, 2, next) == 0;
+    }
+    Py_XDECREF(last);
+    return skipped;
+}
+
+/* Not METH_FASTCALL: CPython 3.11 has two instructions of a call, and makes such ones from either. */
 static PyObject *quick_sync(PyObject *vector, PyObject *args, PyObject *named)
 {
-    PyObject *way, *first, *all, *result = NULL;
-    if (!forked && PyTuple_Size(args) == 0 && named == NULL && PyList_Size(listeners) == 0 && told()) {
+    PyObject *k = NULL, *w = NULL, *way, *first, *all, *result = NULL;
+    int64_t n = 1;
+    int known = PyTuple_Size(args) == 0, over;
+    if (named != NULL && known) {
+        k = PyDict_GetItem(named, every);
+        w = PyDict_GetItem(named, weight);
+        known = PyDict_Size(named) == (k != NULL) + (w != NULL) && (k == NULL || PyLong_CheckExact(k)) &&
+                (w == NULL || PyFloat_CheckExact(w) || PyLong_CheckExact(w));
+    }
+    if (k != NULL && known && (n = PyLong_AsLongLongAndOverflow(k, &over)) > 1 && skips(vector, n)) {
+        Py_INCREF(Py_None);
+        return Py_None;
+    }
+    if (!forked && known && n == 1 && PyList_Size(listeners) == 0 && told()) {
         if ((way = PyObject_GetAttr(vector, quick)) == NULL)
             return NULL;
         if (way != Py_None) { /* its handle, and its object */
             malt_handle handle = PyLong_AsUnsignedLongLong(PyTuple_GetItem(way, 0));
-            int64_t n;
+            double weighs = w == NULL ? 1 : PyFloat_AsDouble(w);
+            if (weighs == -1 && PyErr_Occurred()) {
+                Py_DECREF(way);
+                return NULL;
+            }
             Py_BEGIN_ALLOW_THREADS
-            n = malt_python_sync(handle);
+            n = malt_python_sync_as(handle, weighs, patience);
             Py_END_ALLOW_THREADS
             if (n >= 0 && PyDict_Size(caught) == 0)
                 result = PyLong_FromLongLong(n);
@@ -65,8 +105,8 @@ static void malt_python_quicken(uintptr_t address)
     static PyMethodDef method = {"sync", (PyCFunction)(void (*)(void))quick_sync, METH_VARARGS | METH_KEYWORDS, NULL};
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *all = (PyObject *)address, *owner, *made;
-    if (PyArg_ParseTuple(all, "OOsOOOOOOOOOO", &owner, &whole, &method.ml_doc, &place, &listeners, &caught, &wanted, &code,
-                         &instruction, &quick, &f_code, &f_lasti, &answer)) {
+    if (PyArg_ParseTuple(all, "OOsOOOOOOOOOOOOO", &owner, &whole, &method.ml_doc, &place, &listeners, &caught, &wanted, &code,
+                         &instruction, &quick, &counted, &f_code, &f_lasti, &answer, &every, &weight)) {
         Py_INCREF(all);
         if (pthread_atfork(NULL, NULL, in_child) != 0)
             PyErr_NoMemory();

@@ -63,7 +63,10 @@ def test_loop_tells_once(told: list[str]) -> None:
     assert "v.sync(every=10**9)  # which does nothing" not in lines(told)
 
 
-def test_sync_in_a_loop_runs_no_python(told: list[str]) -> None:
+@pytest.mark.parametrize(
+    "call", ["v.sync()", "v.sync(weight=2)", "v.sync(weight=0.5)", "v.sync(every=10**9, weight=2)", "v.sync(every=1)"]
+)
+def test_sync_in_a_loop_runs_no_python(told: list[str], call: str) -> None:
     """A guard on a count: from the second call on no function of Python is called."""
     called: list[str] = []
     calls = []
@@ -71,19 +74,25 @@ def test_sync_in_a_loop_runs_no_python(told: list[str]) -> None:
         for _ in range(10):  # in the first ones the values are watched
             v.array[:] += 1
             v.sync()
+        loop = f"for _ in range(4):\n    {call}\n    calls.append(len(called))"
         sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
         try:
-            for _ in range(4):
-                v.sync()
-                calls.append(len(called))
+            exec(loop, {"v": v, "calls": calls, "called": called})
         finally:
             sys.setprofile(None)
         assert calls == [calls[0]] * 4
-        assert called[0] == "sync"  # which tells the line
+        assert "sync" in called  # the first, which tells the line, or goes to its count
+
+
+def test_what_sync_is_without_python(told: list[str]) -> None:
+    with malt.Vector(3, name="loop") as v:
         assert list(inspect.signature(v.sync).parameters)[:3] == ["fold", "every", "rows"]
         assert "Scatter, then gather" in str(v.sync.__doc__)
         with pytest.raises(TypeError, match=r"Did you mean every\?"):
             v.sync(evry=2)  # type: ignore[call-arg]
+        with pytest.raises(OverflowError):
+            v.sync(weight=10**400)
+        assert v.sync(every=1 << 70) is None
     with pytest.raises(malt.StaleError, match="has been closed"):
         v.sync()
 

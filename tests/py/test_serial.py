@@ -88,6 +88,8 @@ def test_sync_every_counts_its_calls() -> None:
             v.array += 1
             assert v.sync(every=4) == (0 if k % 4 == 0 else None)
         assert v.clock == 3
+        due = [v.sync(every=every) is not None for every in (4, 4, 4, 2, 3, 3, 1, 3, True + 1)]
+        assert due == [False, False, False, True, False, False, True, True, False]
 
 
 def test_each_call_of_sync_every_counts_by_itself() -> None:

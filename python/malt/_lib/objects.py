@@ -371,7 +371,8 @@ def new_vector(
 def quicken(owner: type, sync: Callable[..., Any], listeners: list[Any]) -> None:
     """Have C make the calls of ``owner.sync``, this function, that need no Python; see ``quick.c``.
 
-    They are those of an owner whose ``_quick`` is a handle and its `Object`, and not None.
+    They are those of an owner whose ``_quick`` is a handle and its `Object`, and not None; and those with
+    every= that are not due, where ``_counted`` is `Calls.last`, and not None.
     """
     if vars(owner)["sync"] is not sync:
         return
@@ -380,7 +381,7 @@ def quicken(owner: type, sync: Callable[..., Any], listeners: list[Any]) -> None
     bare = [p.replace(annotation=p.empty) for p in inspect.signature(sync).parameters.values()]
     head = str(inspect.Signature(bare)).replace("self", "$self", 1)  # as C functions have it
     doc = f"sync{head}\n--\n\n{inspect.getdoc(sync)}"
-    names = "wanted", "_code", "_instruction", "_quick", "f_code", "f_lasti", "answer"
+    names = "wanted", "_code", "_instruction", "_quick", "_counted", "f_code", "f_lasti", "answer", "every", "weight"
     kept = owner, sync, doc, vars(place), listeners, caught, *names
     lib.malt_python_quicken(id(kept))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType, FrameType
+from typing import Any
 
 
 class Calls:
@@ -15,24 +15,18 @@ class Calls:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, int, int], int] = {}  # of the other calls
         self._site = "", 0, 0
-        self._count = 0
-        self._code: CodeType | None = None
-        self._instruction = -1
+        self.last: list[Any] = [None, -1, 0]  # code, instruction and count; ``quick.c`` counts, too
 
     def due(self, every: int) -> bool:
         """Count a call of the function that calls this one; tell whether it exchanges."""
-        frame = sys._getframe(2)
-        if frame.f_lasti != self._instruction or frame.f_code is not self._code:
-            self._go_to(frame)
-        self._count += 1
-        if self._count < every:
+        frame, last = sys._getframe(2), self.last
+        if frame.f_lasti != last[1] or frame.f_code is not last[0]:
+            self._counts[self._site] = last[2]
+            # The same for a line that is typed again, whose code is another object.
+            self._site = frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti
+            last[:] = frame.f_code, frame.f_lasti, self._counts.get(self._site, 0)
+        last[2] += 1
+        if last[2] < every:
             return False
-        self._count = 0
+        last[2] = 0
         return True
-
-    def _go_to(self, frame: FrameType) -> None:
-        self._counts[self._site] = self._count
-        self._code, self._instruction = frame.f_code, frame.f_lasti
-        # The same for a line that is typed again, whose code is another object.
-        self._site = self._code.co_filename, self._code.co_firstlineno, self._instruction
-        self._count = self._counts.get(self._site, 0)

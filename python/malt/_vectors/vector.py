@@ -244,6 +244,7 @@ class Vector(Exchange, Generic[Element]):
         self._calls = Calls()  # of sync with every=
         self._sent: Marks = []  # where listeners were at a scatter whose gather is due
         self._named = None if self._sparse is None else Named()  # rows of calls that were skipped
+        self._counted = self._calls.last if self._named is None else None
         super().__init__(made)
         watched = self._ids is None and made.memory.nbytes <= Idle.LARGEST
         self._idle = Idle(self._arrays, data) if watched else None
