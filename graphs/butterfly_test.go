@@ -102,7 +102,8 @@ func TestButterflyIsRefused(t *testing.T) {
 	for spec, size := range map[string]int{
 		"butterfly:": 8, "butterfly:4": 8, "butterfly:4x3": 8, "butterfly:8x1": 8, "butterfly:2x2x": 4, "butterfly:+2x2": 4,
 		"butterfly:a": 8, "butterfly:99999999999999999999": 8, "butterfly:32768x32768x32768": 8, "butterfly:-2x-4": 8,
-		"butterfly:MB/0.2": 8, "butterfly:50MB/": 8, "butterfly:50MB/0": 8, "butterfly:0MB/1": 8, "butterfly:50MB/2": 8, "butterfly:InfMB/NaN": 8,
+		"butterfly:2x2x2x79x167x6709x10223x12301x14087": 8, // which is 8 in 64 bits
+		"butterfly:MB/0.2": 8, "butterfly:50MB/": 8, "butterfly:50MB/0": 8, "butterfly:0MB/1": 8, "butterfly:50MB/2": 8, "butterfly:InfMB/0.5": 8, "butterfly:50MB/NaN": 8,
 	} {
 		_, err := Parse(spec, size)
 		wantError(t, err, "butterfly", "Write")

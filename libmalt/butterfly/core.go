@@ -140,7 +140,7 @@ func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 func (c *Core) through(r int) int {
 	for _, s := range c.stages {
 		for _, from := range s.Group {
-			if from != c.rank && s.First(from) == s.First(r) {
+			if s.First(from) == s.First(r) {
 				return from
 			}
 		}

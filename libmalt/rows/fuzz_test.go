@@ -3,6 +3,7 @@ package rows
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"malt/graphs"
@@ -43,6 +44,60 @@ func FuzzLists(f *testing.F) {
 	})
 }
 
+// TestListsAreRefused: of ids that cannot be, each for its reason. This rank has the first half of all.
+func TestListsAreRefused(t *testing.T) {
+	g, err := graphs.Parse("butterfly:2", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := []byte{255, 255, 255, 255, 255, 255, 255, 255, 127} // its last id, from the first
+	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	for _, c := range []struct {
+		list []byte
+		want string // nothing: it is taken
+	}{
+		{[]byte{0, 0}, ""},
+		{join([]byte{1}, half, []byte{1, 0}), ""},
+		{[]byte{2, 0, 0, 1, 1, 1, 7}, ""},
+		{nil, "a list of ids ends within a number"},
+		{[]byte{0}, "a list of ids ends within a number"},
+		{[]byte{255}, "a list of ids ends within a number"},
+		{[]byte{1, 0}, "a list of ids ends within a number"},
+		{[]byte{128, 128, 128, 128, 128, 128, 128, 128, 16, 0}, "a list of 1152921504606846976 ids has 1 bytes"},
+		{[]byte{0, 0, 0}, "1 bytes follow a list of ids"},
+		{[]byte{1, 0, 0, 0}, "no row has an id of a list"},
+		{[]byte{1, 128, 128, 128, 128, 128, 128, 128, 128, 128, 1, 1, 0}, "a list of ids leaves its range"},
+		{join([]byte{2}, half, []byte{0, 1, 1, 0}), "a list of ids leaves its range"},
+	} {
+		switch err := NewPlan(g.Stages(0), 0, nil, nil).Take([][]byte{nil, c.list}); {
+		case c.want == "" && err != nil:
+			t.Errorf("%v: %v", c.list, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%v: %v, want %q", c.list, err, c.want)
+		}
+	}
+}
+
+// TestMixIsABijection: it is undone by what undoes the finaliser of MurmurHash3.
+func TestMixIsABijection(t *testing.T) {
+	inverse := func(odd uint64) uint64 {
+		x := odd // to 3 bits, and twice as many each time
+		for range 5 {
+			x *= 2 - odd*x
+		}
+		return x
+	}
+	for i := range uint64(1000) {
+		id := i * 0x9e3779b97f4a7c15
+		x := mix(id)
+		x = (x ^ x>>33) * inverse(0xc4ceb9fe1a85ec53)
+		x = (x ^ x>>33) * inverse(0xff51afd7ed558ccd)
+		if x ^= x >> 33; x != id {
+			t.Fatalf("%#x becomes %#x, which is undone to %#x", id, mix(id), x)
+		}
+	}
+}
+
 // FuzzMessages: whatever a peer sends, a round takes as many bytes as it expects, in order.
 func FuzzMessages(f *testing.F) {
 	f.Add(uint64(3), uint16(1), uint64(8), uint64(0), uint16(4), true)
@@ -67,6 +122,14 @@ func FuzzMessages(f *testing.F) {
 			tag += uint64(n)
 		}
 	})
+}
+
+// TestARankThatTakesNothingIsLate: though all has come from it.
+func TestARankThatTakesNothingIsLate(t *testing.T) {
+	c := Course{chunk: 4}
+	if c.enter(3, 1, []peer{{rank: 1, sent: 4, to: 8}}); !slices.Equal(c.late(nil), []int{1}) || c.over() {
+		t.Errorf("waits for %d, over: %v", c.late(nil), c.over())
+	}
 }
 
 // TestSpansNest: the parts of a part follow each other, and end where it does.

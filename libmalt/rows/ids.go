@@ -29,10 +29,7 @@ func (s span) part(j, k int) span { return span{s.number*uint64(k) + uint64(j), 
 
 // first is its lowest id, last the highest.
 func (s span) first() uint64 {
-	low, rest := bits.Div64(s.number, 0, s.parts)
-	if rest > 0 {
-		low++
-	}
+	low, _ := bits.Div64(s.number, 0, s.parts)
 	return low
 }
 

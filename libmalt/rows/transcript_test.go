@@ -103,7 +103,7 @@ func playPlan(t *testing.T, to *strings.Builder, said string) {
 		for _, s := range p.stages {
 			fmt.Fprintf(to, "; adds %d, sends %d", s.adds, s.sends)
 		}
-		fmt.Fprintf(to, "; finds %d of %d; wanted at %d\n", p.found, p.counts, p.out)
+		fmt.Fprintf(to, "; finds %d of %d; wanted at %d; room for %d of %d\n", p.found, p.counts, p.out, p.rows, p.most)
 	}
 }
 

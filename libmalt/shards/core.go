@@ -83,7 +83,8 @@ func (c *Core) seen(q int) bool { return c.parts[q].has[c.rank].Clock >= c.parts
 func (c *Core) add(from int, now reach) error {
 	p := &c.parts[c.rank]
 	if now.Clock <= p.has[from].Clock || now.Scatters < p.has[from].Scatters {
-		return say.Errorf(rdma.ErrCorrupt, "rank %d pushed its changes up to clock %d, after those up to %d", from, now.Clock, p.has[from].Clock)
+		return say.Errorf(rdma.ErrCorrupt, "rank %d pushed %d changes up to clock %d, after %d up to clock %d",
+			from, now.Scatters, now.Clock, p.has[from].Scatters, p.has[from].Clock)
 	}
 	p.has[from] = now
 	p.hurry = p.hurry || now.Clock == closed // it comes no more: see needed
@@ -208,13 +209,12 @@ func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 
 // Renew says that all ranks have the changes of all, which are at clock.
 func (c *Core) Renew(clock uint64) {
-	c.Lifted(clock)
 	c.own.Scatters = 0
 	clear(c.gathered)
 	for q := range c.parts {
 		p := &c.parts[q]
 		engine.RenewReaches(p.has, clock)
 		copy(p.sent, p.has)
-		p.pushed, p.late, p.hurry = clock, false, false
+		p.pushed, p.late = clock, false
 	}
 }

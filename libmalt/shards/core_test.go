@@ -16,11 +16,13 @@ import (
 //	> shards:2 of 3 is 0           a new rank 0 of three, of which two keep a part
 //	> shards:1 of 3 is 2, on 0     one that passes the sum of part 0 on
 //	> scatters 1                   at clock 1
-//	> push of 2: 1                 has come, for the part that this rank keeps
+//	> push of 2: 1                 has come, for the part that this rank keeps; of as many scatters
+//	> push of 2: 4 of 3            or of that many
 //	> more of 2: 3                 its clock is 3, and not all has been pushed
 //	> sum of 1: 1 1 0              of part 1, with these clocks
 //	> gathers 4, slack 1           what the gather waits for
 //	> away 1, gone 2               from here on: in a collective call, and left
+//	> newest 0, lacks 2            the clock of the changes in part 0; the parts that have the fewest of rank 2
 //	> levelled 4                   by a collective call
 //	> closes, renew 5              the vector; a new era at that clock
 func TestTranscript(t *testing.T) {
@@ -60,7 +62,11 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	case "scatters":
 		a.c.Scattered(numbers[0])
 	case "push":
-		told(a.c.add(int(numbers[0]), at(numbers[1])[0]))
+		now := at(numbers[1])[0]
+		if len(numbers) > 2 {
+			now.Scatters = numbers[2]
+		}
+		told(a.c.add(int(numbers[0]), now))
 	case "more":
 		a.c.more(int(numbers[0]), numbers[1])
 	case "sum":
@@ -81,6 +87,16 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
 			fmt.Fprintf(to, "goes on, age %d, changes of %d\n", a.c.Age(numbers[0], a.present), a.c.Gathered())
+		}
+		return
+	case "newest":
+		fmt.Fprintf(to, "%d\n", a.c.newest(int(numbers[0])))
+		return
+	case "lacks":
+		for q := range a.c.parts {
+			if a.c.lacks(q, int(numbers[0])) {
+				fmt.Fprintf(to, "part %d\n", q)
+			}
 		}
 		return
 	case "leaves":
@@ -141,6 +157,8 @@ func clocks(list ...reach) string {
 	for i, at := range list {
 		if words[i] = fmt.Sprint(at.Clock); at.Clock == closed {
 			words[i] = "closed"
+		} else if at.Scatters != at.Clock {
+			words[i] += fmt.Sprintf("/%d", at.Scatters)
 		}
 	}
 	return strings.Join(words, " ")
