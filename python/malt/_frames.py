@@ -17,6 +17,9 @@ from typing import Any
 unnamed: weakref.WeakValueDictionary[str, object] = weakref.WeakValueDictionary()
 """Vectors and segments made without a name, by what the library calls them: ``vector-1``."""
 
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+"""Where Python's own modules are."""
+
 
 def ours(frame: FrameType) -> bool:
     """Tell whether code of this package runs in a frame."""
@@ -25,13 +28,10 @@ def ours(frame: FrameType) -> bool:
 
 def variable(value: object) -> str:
     """Return what the program calls something, as seen from the line that called malt; "" if it has no name."""
-    import sysconfig  # not with the package
-
-    libraries = tuple(sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        packaged = file.startswith(libraries) or not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
+        packaged = file.startswith(_STANDARD) or not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
         if not ours(frame) and not packaged:
             for name, one in {**frame.f_globals, **frame.f_locals}.items():
                 if one is value:

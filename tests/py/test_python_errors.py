@@ -130,6 +130,23 @@ def test_a_vector_is_called_as_the_program_calls_it_and_not_a_package(
     assert done.stdout.startswith(f"malt: {name}.gather: ")
 
 
+def test_to_find_that_name_takes_few_calls() -> None:
+    """A guard on a count: a loop may wait with short timeouts, and each error names its vector."""
+    called: list[str] = []
+    mine = malt.Vector(3)
+    for _ in range(2):  # what is imported for the first is there
+        called.clear()
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            with pytest.raises(malt.StateError, match=r"mine\.gather"):
+                mine.gather()
+        finally:
+            sys.setprofile(None)
+    looked = called.count("ours")  # once for each frame up to the test
+    assert looked > 0
+    assert len(called) - looked < 60, called
+
+
 def test_a_vector_without_any_name_is_called_by_its_number() -> None:
     assert re.match(r"malt: vector-\d+\.gather: ", said(lambda: malt.Vector(3).gather()))
     assert said(lambda: malt.Vector(3, name="model").gather()).startswith("malt: model.gather: ")
