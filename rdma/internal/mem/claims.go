@@ -58,7 +58,12 @@ func (c *Claims) Map(n int) ([]byte, error) {
 // *ShortError where they cannot be backed. Contents stay.
 func (c *Claims) Reserve(b []byte) error {
 	whole := wholePages(b)
-	return c.claim(len(whole), nil, func(from, to int) error { return populate(whole[from:to]) })
+	return c.claim(len(whole), nil, func(from, to int) error {
+		if len(whole) >= hugeFrom {
+			collapse(whole[from:to])
+		}
+		return populate(whole[from:to])
+	})
 }
 
 // Reserve is Claims.Reserve for a process alone.

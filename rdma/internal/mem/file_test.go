@@ -1,10 +1,12 @@
 package mem
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -247,4 +249,72 @@ func TestWholePages(t *testing.T) {
 	if wholePages(nil) != nil || Reserve(nil) != nil {
 		t.Error("nothing has pages")
 	}
+}
+
+// TestLargeFilesHaveHugePages reserves files until one has huge pages: the kernel may not find
+// memory for one, or another thread may take the place where it can be mapped so.
+func TestLargeFilesHaveHugePages(t *testing.T) {
+	if err := placed(t); err == unix.EINVAL {
+		t.Skip("this kernel has no huge pages for shared memory")
+	}
+	const size = 4*huge + 4096
+	for range 20 {
+		b := mapped(t, size)
+		b[0], b[size-1] = 1, 2
+		if err := Reserve(b); err != nil {
+			t.Fatal(err)
+		}
+		if b[0] != 1 || b[huge] != 0 || b[size-1] != 2 {
+			t.Fatal("Reserve has changed what was there")
+		}
+		if hugeBytes(t, b) == 4*huge {
+			return
+		}
+	}
+	t.Error("no file has huge pages, and the kernel gives them")
+}
+
+// mapped is a new File of so many bytes, until the test ends.
+func mapped(t *testing.T, size int) []byte {
+	t.Helper()
+	f, err := NewFile("malt-test", size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := f.Map(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { Unmap(b) })
+	return b
+}
+
+// placed asks the kernel for a huge page of shared memory, where one can be.
+func placed(t *testing.T) error {
+	t.Helper()
+	around := mapped(t, 2*huge)
+	at := unsafe.Add(unsafe.Pointer(&around[0]), -int(uintptr(unsafe.Pointer(&around[0])))&(huge-1))
+	_, err := unix.MmapPtr(-1, 0, at, huge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_FIXED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := unsafe.Slice((*byte)(at), huge)
+	b[0] = 1
+	return unix.Madvise(b, unix.MADV_COLLAPSE)
+}
+
+// hugeBytes is how much of a mapping of a File this process sees by huge pages.
+func hugeBytes(t *testing.T, b []byte) (n int) {
+	t.Helper()
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, from, there := strings.Cut(string(smaps), fmt.Sprintf("%x-", uintptr(unsafe.Pointer(unsafe.SliceData(b)))))
+	_, from, has := strings.Cut(from, "ShmemPmdMapped:")
+	if there && has {
+		_, _ = fmt.Sscan(from, &n)
+	}
+	return n << 10
 }

@@ -69,7 +69,7 @@ func mmap(fd, at, n, prot, flags int) ([]byte, error) {
 	if size < n {
 		return nil, &ShortError{Want: uint64(n), Limit: "the address space"}
 	}
-	p, err := unix.MmapPtr(fd, int64(at), nil, uintptr(size), prot, flags)
+	p, err := unix.MmapPtr(fd, int64(at), placeFor(fd, at, size), uintptr(size), prot, flags)
 	if err == unix.ENOMEM {
 		return nil, unmappable(n)
 	}
@@ -77,6 +77,34 @@ func mmap(fd, at, n, prot, flags int) ([]byte, error) {
 		return nil, fmt.Errorf("mmap of %d bytes: %w", n, err)
 	}
 	return unsafe.Slice((*byte)(p), size)[:n], nil
+}
+
+// huge is the size of a huge page.
+const huge = 2 << 20
+
+// placeFor is where a large part of a file can have huge pages, which begin at the same multiples in
+// memory as in the file; nil: anywhere. It is a wish: another thread may be first.
+func placeFor(fd, at, size int) unsafe.Pointer {
+	if fd < 0 || size < hugeFrom {
+		return nil
+	}
+	free, err := unix.MmapPtr(-1, 0, nil, uintptr(size+huge), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil
+	}
+	_ = unix.MunmapPtr(free, uintptr(size+huge))
+	return unsafe.Add(free, (at-int(uintptr(free)))&(huge-1))
+}
+
+// collapse makes huge pages present in shared memory where the kernel has them, from Linux 6.1 on, in
+// an eighth of the time that as many small ones take. It needs one small page of each.
+func collapse(b []byte) {
+	for at := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (huge - 1); at+huge <= len(b); at += huge {
+		if populate(b[at:at+os.Getpagesize()]) != nil {
+			return
+		}
+	}
+	_ = unix.Madvise(b, unix.MADV_COLLAPSE)
 }
 
 // unmappable says why the kernel maps n bytes no more.
