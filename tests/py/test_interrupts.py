@@ -66,6 +66,25 @@ malt.barrier()
         assert job.ranks[0].out.text.split() == ["handling", "raised"]
 
 
+def test_a_wait_that_a_handler_ends_is_not_told_as_one_until_the_timeout() -> None:
+    script = """
+v = malt.Vector(3, consistency="ssp:0")
+if r:
+    sys.stdin.readline()
+else:
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        v.sync()
+    except Stop:
+        print(malt._lib.JOB.longest)
+"""
+    with jobs.Job(2, STRIKE + script) as job:
+        job.ranks[0].say("go on")
+        job.ranks[0].out.wait_for("[)]")
+        job.ranks[1].say("go on")
+        assert job.finish()[0].out.text.split("\n")[1] == "(0.0, '')"
+
+
 def test_what_a_handler_raises_while_a_call_fails_has_the_error_as_its_context() -> None:
     with jobs.Job(
         3,

@@ -13,6 +13,8 @@ import pytest
 from launching import SOON, launched, run, script, wait_for_end
 
 import malt
+from malt._cli.summary import deaths
+from malt._ranks.rank import Outcome
 
 GO_ON = ("-q", "--on-death", "continue")
 
@@ -439,6 +441,16 @@ def test_the_summary_tells_of_deaths(tmp_path: Path) -> None:
     )
     assert "malt run: deaths, and when the other ranks went on, in seconds:" in done.err
     assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d\.\d{3}, rank 2 \+\d\.\d{3}$", done.err, re.M), done.err
+
+
+def test_the_summary_does_not_take_an_older_death_for_a_new_one() -> None:
+    """A rank died twice: rank 0 heard of it at 11 s, and had ended before the second time."""
+    first, second, other = Outcome(1), Outcome(1), Outcome(0)
+    first.died, second.died, second.start = 10.9, 20.0, 1
+    other.summary = {"deaths": {"1": 11.0}}
+    assert [line.split() for line in deaths([other, first, second])[1:]] == [["1", "0.00"], ["1", "0.00"]]
+    other.summary = {"deaths": {"1": 20.25}}
+    assert [line.split()[2:] for line in deaths([other, first, second])[1:]] == [[], ["rank", "0", "+0.250"]]
 
 
 def test_many_jobs_with_deaths_at_any_moment(tmp_path: Path) -> None:

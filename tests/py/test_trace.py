@@ -18,7 +18,7 @@ from documented import fields
 from launching import run, script
 
 from malt._cli import main
-from malt._cli.trace import left_out
+from malt._cli.trace import compared, left_out
 from malt._cli.verdict import Change, Split, Verdict, sentences, told, verdict
 from malt._ranks import seen, story
 from malt._ranks.rank import Outcome
@@ -334,6 +334,14 @@ def test_two_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "The best single change is to give rank 1 less work" in capsys.readouterr().out
 
 
+def test_a_run_that_has_failed_is_compared_by_its_failure() -> None:
+    run = {"command": "train.py", "hosts": ["a"], "seconds": 1.0, "ranks": [], "loss": []}
+    failed = {**run, "verdict": ["Rank 1 failed.", "Two ranks …"], "ends": [{"rank": 1}]}
+    good = {**run, "verdict": ["Two ranks …", "Change nothing."], "ends": []}
+    assert list(compared(failed, good))[-2:] == ["A: Rank 1 failed.", "B: Change nothing."]
+    assert list(compared(good, {**run, "verdict": [], "ends": []}))[-1] == "B: nothing is known of its ranks."
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(None, "cannot be read"), (b"{}", "is not a trace of MALT"), (b"\x1f\x8b12345", "is not a"), (b"", "is not a")],
@@ -352,11 +360,24 @@ def test_what_does_not_go_with_a_trace(tmp_path: Path) -> None:
     for options, words in (
         (["-n", "2", "--events", "0"], "--trace is made from events"),
         (["-n", "2", "--nodes", "2"], "--trace does not go with --nodes"),
+        (["-n", "2", "--report", str(tmp_path / "out.json")], "--trace and --report name the same file"),
         (["-n", "2", "--trace", str(tmp_path / "no" / "file")], "cannot be written"),
     ):
         done = run("--trace", str(tmp_path / "out.json"), *options, "true")
         assert done.process.returncode == 2
         assert words in done.err
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """The disk of one is full: the other one is written."""
+    page, text = tmp_path / "out.html", script(tmp_path, SLOW.format(options=""))
+    for full in "/dev/full", str(tmp_path / "full.gz"):
+        if full.endswith("gz"):
+            os.symlink("/dev/full", full)
+        done = run("-q", "-n", "2", "--trace", full, "--report", str(page), text)
+        assert done.process.returncode == 1
+        assert done.err == f"malt run: the output of the ranks is incomplete: {full}: No space left on device\n"
+        assert page.read_text().endswith("</html>\n")
 
 
 # ------------------------------------------------------------------ the verdict
@@ -414,6 +435,10 @@ def test_verdict_on_a_wait_of_which_the_user_was_told() -> None:
     assert sentences(found)[2:] == [f"For 20.0 s, rank 0 {words}"]
     found = judged(split(0, 100, 300, longest=(20.0, words)), split(1, 400))
     assert [line.partition(" ")[0] for line in sentences(found)] == ["2", "The", "The", "For"]
+    assert [line.partition(" ")[0] for line in sentences(found, ended=True)] == ["2", "The", "For"]
+    # A job that has mostly waited has not computed the steps by which ranks are compared.
+    found = judged(split(0, 1, 30, longest=(20.0, words)), split(1, 31))
+    assert sentences(found, ended=True) == [f"For 20.0 s, rank 0 {words}"]
 
 
 def test_what_is_said_of_ranks_that_died() -> None:

@@ -423,7 +423,7 @@ func (c *Collective) End() {
 	}
 	c.Job.touched = c.Job.touched[:0]
 	c.Job.stopAway()
-	c.Job.Marks.Trace.Sent(len(c.Data) * (len(ranks) - 1))
+	c.Job.Marks.Trace.bytes.Add(uint64(len(c.Data) * (len(ranks) - 1)))
 	c.Job.Marks.Note(InCompute, 0, 0)
 }
 

@@ -103,8 +103,13 @@ func (m *Marks) Read() { m.Set(markReads, m.reads.Add(1)) }
 // Note tells the others, when they look, what this rank is doing.
 func (m *Marks) Note(activity Activity, id uint32, clock uint64) {
 	v := where(activity, id, clock)
-	if m.Trace.doing.Swap(v) != v { // a call that waits looks many times
-		m.Put(markWhere, v)
+	was := m.Trace.doing.Swap(v)
+	if was == v { // a call that waits looks many times
+		return
+	}
+	m.Put(markWhere, v)
+	if activity == InCollective && was>>40&IDMask != 0 {
+		m.Trace.used.Store(was)
 	}
 }
 

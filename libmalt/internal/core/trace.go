@@ -20,8 +20,8 @@ type Now struct {
 	Joined, Room           atomic.Uint64 // when, by CLOCK_MONOTONIC; how many events there is room for
 
 	doing    atomic.Uint64 // see Marks.Note
-	syncs    atomic.Uint64 // scatters and collective calls
-	bytes    atomic.Uint64 // sent in them
+	syncs    atomic.Uint64 // scatters
+	bytes    atomic.Uint64 // sent in them and in collective calls
 	age      atomic.Uint64 // of the oldest update of the last gather that folded any
 	view     atomic.Uint64 // generation
 	recorded atomic.Uint64 // events, since the start
@@ -35,10 +35,11 @@ type Now struct {
 	slept    atomic.Uint64 // nanoseconds, in waits that are over
 	advice   words         // on the present wait, once it is long
 	host     words         // as it calls itself
+	used     atomic.Uint64 // as doing: the vector used before the last collective call
 }
 
 // NowMagic names the layout.
-const NowMagic = 0x33574f4e_544c414d // "MALTNOW3"
+const NowMagic = 0x34574f4e_544c414d // "MALTNOW4"
 
 const rankWords = 16 // a bit for each rank of the largest job
 
@@ -161,15 +162,10 @@ func (t *Trace) record(begun, end uint64, kind int, ranks []int, value uint64, t
 	t.recorded.Store(n)
 }
 
-// Sent books a scatter or a collective call.
-func (t *Trace) Sent(bytes int) {
-	t.syncs.Add(1)
-	t.bytes.Add(uint64(bytes))
-}
-
 // Scattered books an update, which was sent then.
 func (t *Trace) Scattered(begun uint64, m *Member, clock uint64, to []int, bytes int) {
-	t.Sent(bytes)
+	t.syncs.Add(1)
+	t.bytes.Add(uint64(bytes))
 	if begun != 0 {
 		var text [8]byte
 		binary.LittleEndian.PutUint64(text[:], uint64(bytes))

@@ -7,7 +7,7 @@ import contextlib
 import io
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from malt._cli import report, trace
@@ -42,6 +42,8 @@ def _named(options: argparse.Namespace) -> dict[str, str]:
 
 def see(options: argparse.Namespace, refuse: Refuse) -> None:
     """Have the ranks keep events where a file is to be made of them."""
+    if options.trace is not None and options.trace == options.report:
+        refuse(f"--trace and --report name the same file, {options.trace!r}", do="Name another one for one of them.")
     for kind in _named(options):
         if options.events == 0:
             refuse(f"--{kind} is made from events, and --events is 0", do="Leave --events out.")
@@ -98,11 +100,18 @@ class Recording:
         if self.story is None:
             return
         found = facts(job.outcomes, self.story, self._program, self._env)
-        try:
-            for kind, file in self._files.items():
+        for kind, file in self._files.items():
+            with _incomplete(file, terminal):
                 left = WRITERS[kind](file, self.story, found, file.name.endswith(".gz"))
                 file.flush()
                 if left:
                     terminal.note(f"{file.name} leaves out {left}")
-        except OSError as error:
-            terminal.note(f"{' and '.join(file.name for file in self._files.values())}: {error.strerror}")
+
+
+@contextlib.contextmanager
+def _incomplete(file: io.BufferedWriter[io.FileIO], terminal: Terminal) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        file.raw.close()  # the rest is not written later either
+        terminal.lost = "; ".join(filter(None, (terminal.lost, f"{file.name}: {error.strerror}")))

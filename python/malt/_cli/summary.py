@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from malt._cli.facts import SOONER
 from malt._cli.wrap import aligned
 from malt._ranks.rank import Outcome, successors
 
@@ -47,8 +49,12 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
     died = [(rank.died, rank) for rank in ranks if rank.died is not None]
     rows = []
     for at, rank in sorted(died, key=lambda entry: entry[0]):
+        since = at - SOONER if rank.start else -math.inf  # before is when an earlier process of the rank died
         others = [
-            f"rank {other.number} +{max(0.0, when - at):.3f}" for other in ranks for when in _noticed(other, rank)
+            f"rank {other.number} +{max(0.0, when - at):.3f}"
+            for other in ranks
+            for when in _noticed(other, rank)
+            if when >= since
         ]
         if any(other.died is not None for other in successors(rank, ranks)):
             others = []  # what a rank tells is when it noticed the last one

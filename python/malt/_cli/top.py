@@ -40,7 +40,7 @@ FIELDS = (*_SHOWN, "mark", "place", "advice", "dead")
 
 STYLES = {
     r"(?m)^job .*": "bold",
-    r"waits for \S+( and \d+)?|.* has waited .*|.* have waited .*|.* wait .*": "yellow",
+    r"waits (\S+ \w+ )?for \S+( and \d+)?|.* has waited .*|.* have waited .*|.* wait .*": "yellow",
     r"computing|in a \w+": "green",
     r".* died; .*|.*\bstopped\b.*": "red",
 }
@@ -209,16 +209,15 @@ def _row(rank: seen.Rank, before: looks.Jobs) -> tuple[str, ...]:
     syncs, sent, _ = _rates(rank, before)
     state = rank.state
     if rank.waits_for and state == "waiting":
-        state = f"waits for {name(rank.waits_for).partition(' ')[2]}"
-        if rank.waited >= LONG:
-            state += f", {span(rank.waited)}"
+        took = f"{span(rank.waited)} " if rank.waited >= LONG else ""
+        state = f"waits {took}for {name(rank.waits_for).partition(' ')[2]}"
     return (
         str(rank.rank),
         str(rank.pid),
         state,
         f"{syncs:.3g}" if syncs < 1000 else f"{syncs:.0f}",
         size(sent),
-        "-" if rank.clock is None else str(rank.clock),
+        str(rank.clock),
         str(rank.age),
         "" if rank.loss is None else f"{rank.loss:.4g}",
         size(rank.memory),

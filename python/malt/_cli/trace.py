@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import zlib
@@ -35,13 +36,12 @@ def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
     shifts = {rank: story.clock(rank)[0] for rank in story.tracks}
     zero = min((track.joined + shifts[rank] for rank, track in story.tracks.items()), default=0.0)
     told = {"malt": facts, "left out": left or "nothing", "clocks may be off by, in seconds": facts["off"]}
-    out = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, mtime=0) if packed else file
-    out.write(b'{"displayTimeUnit": "ms", "otherData": ' + json.dumps(told).encode() + b', "traceEvents": [')
-    for i, event in enumerate(_events(story, facts, shifts, zero)):
-        out.write((b"\n" if i == 0 else b",\n") + json.dumps(event).encode())
-    out.write(b"\n]}\n")
-    if packed:
-        out.close()
+    packing = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, mtime=0) if packed else None
+    with packing or contextlib.nullcontext(file) as out:
+        out.write(b'{"displayTimeUnit": "ms", "otherData": ' + json.dumps(told).encode() + b', "traceEvents": [')
+        for i, event in enumerate(_events(story, facts, shifts, zero)):
+            out.write((b"\n" if i == 0 else b",\n") + json.dumps(event).encode())
+        out.write(b"\n]}\n")
     return left
 
 
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.second is None:
         print("\n".join([_title(first), *first["verdict"], *_notes(first)]))
         return 0
-    print("\n".join(_compared(first, read(options.second, parse.error))))
+    print("\n".join(compared(first, read(options.second, parse.error))))
     return 0
 
 
@@ -162,7 +162,8 @@ def _notes(facts: Facts) -> list[str]:
     return [f"clocks of the hosts may be off by {facts['off'] * 1000:.3g} ms"] if facts["off"] else []
 
 
-def _compared(a: Facts, b: Facts) -> Iterator[str]:
+def compared(a: Facts, b: Facts) -> Iterator[str]:
+    """Yield the lines that compare two runs."""
     yield f"A: {_title(a)}"
     yield f"B: {_title(b)}"
     yield ""
@@ -172,8 +173,9 @@ def _compared(a: Facts, b: Facts) -> Iterator[str]:
     rows.append(_row("MB sent", [sum(sum(rank["sent"].values()) for rank in x["ranks"]) / 1e6 for x in (a, b)]))
     rows += _to_same_loss(a, b)
     yield from (*aligned(rows, left={0}), "")
-    yield f"A: {a['verdict'][-1]}" if a["verdict"] else "A: nothing is known of its ranks."
-    yield f"B: {b['verdict'][-1]}" if b["verdict"] else "B: nothing is known of its ranks."
+    for run, facts in ("A", a), ("B", b):
+        said = facts["verdict"] or ["nothing is known of its ranks."]
+        yield f"{run}: {said[0 if facts['ends'] else -1]}"
 
 
 def _to_same_loss(a: Facts, b: Facts) -> Iterator[tuple[str, str, str, str]]:

@@ -157,7 +157,7 @@ def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
 def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
     """Return all that is said of a job: which ranks died, and the verdict on it, if there is one."""
     ended = first_failure(outcomes) is not None
-    return [*_ends(outcomes), *(sentences(found, advise=not ended) if found is not None else [])]
+    return [*_ends(outcomes), *(sentences(found, ended) if found is not None else [])]
 
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -175,10 +175,10 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield "With --on-death continue the other ranks go on, and with replace a new process takes its place."
 
 
-def sentences(found: Verdict, advise: bool = True) -> list[str]:
+def sentences(found: Verdict, ended: bool = False) -> list[str]:
     """Return the verdict in two sentences; what was said of a long wait; which change helps. Of one rank one sentence.
 
-    Without ``advise`` there is none on a change.
+    Of a job that a failure has ``ended`` no change is named. If it mostly waited, that wait is all that counts.
     """
     speed = found.alone / found.seconds
     if found.ranks == 1:
@@ -193,8 +193,10 @@ def sentences(found: Verdict, advise: bool = True) -> list[str]:
     second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
     took, rank, said = found.longest
     long = [f"For {span(took)}, {name([rank])} {said}"] if said else []
+    if ended and said and took > found.seconds / 2:
+        return long
     # That wait is the cause of what another change would save.
-    advise = advise and not (said and took > found.change.saves / 2)
+    advise = not ended and not (said and took > found.change.saves / 2)
     return [first, second, *([_advice(found)] if advise else []), *long]
 
 

@@ -14,14 +14,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-MAGIC = 0x33574F4E544C414D
-PAGE = struct.Struct("<11Qq3Qd118Q")  # core.Now: words, of which the age has a sign, and the loss is a float
+MAGIC = 0x34574F4E544C414D
+PAGE = struct.Struct("<11Qq3Qd119Q")  # core.Now: words, of which the age has a sign, and the loss is a float
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
 KINDS = ("", "call", "wait", "fold", "death", "mark", "log", "send")
 NO_AGE = -128
 IN_CALL = ("computing", "in a gather", "in a scatter", "in a collective call")
+IN_COLLECTIVE = 3
+OBJECT = (1 << 20) - 1  # of an object's number, where doing has it
 MEMORY = "/memfd:malt-rank"
 
 Key = tuple[str, int]
@@ -49,7 +51,7 @@ class Rank(NamedTuple):
     late: list[int]  # the ranks that it slept for last
     syncs: int
     bytes: int
-    clock: int | None  # of its last vector; None in a collective call, whose number the word has then
+    clock: int  # of the vector that it used last; 0: none
     age: int
     loss: float | None
     mark: str
@@ -150,7 +152,8 @@ def _described(pid: str, fd: int) -> Rank | None:
     if os.path.basename(arguments[0]).startswith("python") and len(arguments) > 1:
         del arguments[0]
     now = time.monotonic()
-    activity, clock = page[8] >> 60, page[8] & (1 << 40) - 1
+    activity = page[8] >> 60
+    used = page[8] if activity < IN_COLLECTIVE and page[8] >> 40 & OBJECT else page[134]
     late = _set(page[16:32])
     waits_for = late if page[14] and activity else []
     waited = max(0.0, now - page[14] / 1e9) if waits_for else 0.0
@@ -160,7 +163,7 @@ def _described(pid: str, fd: int) -> Rank | None:
     elif not page[4]:
         state = "joining"
     else:
-        state = "waiting" if waits_for else IN_CALL[min(activity, 3)]
+        state = "waiting" if waits_for else IN_CALL[min(activity, IN_COLLECTIVE)]
     return Rank(
         rank=page[2],
         size=page[3],
@@ -180,7 +183,7 @@ def _described(pid: str, fd: int) -> Rank | None:
         late=late,
         syncs=page[9],
         bytes=page[10],
-        clock=None if activity == len(IN_CALL) - 1 else clock,
+        clock=used & (1 << 40) - 1,
         age=page[11],
         loss=page[15] if page[48] else None,
         mark=_words(page[49:70]),
