@@ -441,6 +441,24 @@ def test_verdict_on_a_wait_of_which_the_user_was_told() -> None:
     assert sentences(found, ended=True) == [f"For 20.0 s, rank 0 {words}"]
 
 
+def test_a_wait_for_ranks_to_join_is_not_told_as_the_longest(tmp_path: Path) -> None:
+    text = """
+    import malt, malt._lib.loading
+    malt._lib.loading.LONG_WAIT = 0.2
+    if r == 1:
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+    else:
+        try:
+            malt.init(timeout=0.3)
+        except malt.TimeoutError as error:
+            print(malt._lib.JOB.longest, error)
+        open(sys.argv[1], "w").close()
+    """
+    done = run("-q", "-n", "2", script(tmp_path, text), str(tmp_path / "waited"))
+    assert done.out.startswith("[0] (0.0, '') malt: malt.init timed out after 0.3 s"), done.err
+
+
 def test_what_is_said_of_ranks_that_died() -> None:
     ranks = [Outcome(number) for number in range(4)]
     assert told(ranks, None) == []

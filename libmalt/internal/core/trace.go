@@ -23,7 +23,7 @@ type Now struct {
 	syncs    atomic.Uint64 // scatters
 	bytes    atomic.Uint64 // sent in them and in collective calls
 	age      atomic.Uint64 // of the oldest update of the last gather that folded any
-	view     atomic.Uint64 // generation
+	used     atomic.Uint64 // as doing: the vector used before the last collective call
 	recorded atomic.Uint64 // events, since the start
 	since    atomic.Uint64 // when the rank fell asleep in its call; 0: it is awake
 	loss     atomic.Uint64 // the last value that was logged as loss
@@ -35,7 +35,6 @@ type Now struct {
 	slept    atomic.Uint64 // nanoseconds, in waits that are over
 	advice   words         // on the present wait, once it is long
 	host     words         // as it calls itself
-	used     atomic.Uint64 // as doing: the vector used before the last collective call
 }
 
 // NowMagic names the layout.
@@ -220,7 +219,6 @@ func (t *Trace) Log(name string, value float64) {
 func (j *Job) Seen() {
 	j.counts.WaitTime = 0
 	clear(j.counts.Edges)
-	j.Marks.Trace.view.Store(j.View().Generation)
 	j.Marks.Trace.Near.Store(uint64(len(j.T.Near())))
 }
 
@@ -231,7 +229,6 @@ func (t *Trace) died(v View, ranks ...int) {
 			t.dead[r/64].Or(1 << (r % 64))
 		}
 	}
-	t.view.Store(v.Generation)
 	t.Record(t.Begin(), EventDeath, ranks, math.Float64bits(float64(v.Generation)), "")
 }
 

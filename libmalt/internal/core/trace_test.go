@@ -20,11 +20,11 @@ func TestTraceLayout(t *testing.T) {
 		at, want uintptr
 	}{
 		{"Magic", unsafe.Offsetof(n.Magic), 0}, {"Near", unsafe.Offsetof(n.Near), 4}, {"Room", unsafe.Offsetof(n.Room), 7},
-		{"doing", unsafe.Offsetof(n.doing), 8}, {"syncs", unsafe.Offsetof(n.syncs), 9}, {"recorded", unsafe.Offsetof(n.recorded), 13},
+		{"doing", unsafe.Offsetof(n.doing), 8}, {"syncs", unsafe.Offsetof(n.syncs), 9}, {"used", unsafe.Offsetof(n.used), 12}, {"recorded", unsafe.Offsetof(n.recorded), 13},
 		{"since", unsafe.Offsetof(n.since), 14}, {"loss", unsafe.Offsetof(n.loss), 15}, {"late", unsafe.Offsetof(n.late), 16},
 		{"dead", unsafe.Offsetof(n.dead), 32}, {"losses", unsafe.Offsetof(n.losses), 48}, {"mark", unsafe.Offsetof(n.mark), 49},
 		{"place", unsafe.Offsetof(n.place), 70}, {"slept", unsafe.Offsetof(n.slept), 91},
-		{"advice", unsafe.Offsetof(n.advice), 92}, {"host", unsafe.Offsetof(n.host), 113}, {"used", unsafe.Offsetof(n.used), 134}, {"the end", unsafe.Sizeof(n), 135},
+		{"advice", unsafe.Offsetof(n.advice), 92}, {"host", unsafe.Offsetof(n.host), 113}, {"the end", unsafe.Sizeof(n), 134},
 	} {
 		if f.at != 8*f.want {
 			t.Errorf("%s is word %d, and %d in seen.py", f.name, f.at/8, f.want)

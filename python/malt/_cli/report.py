@@ -42,6 +42,7 @@ th { color: var(--soft) } .facts td, .facts th { text-align: left; vertical-alig
 .facts th { overflow-wrap: normal }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 1rem }
 .wide td, .wide th, .keys span { white-space: nowrap }
+.many td, .many th { padding: 0 1px; min-width: 0; font-size: 9px; line-height: 1.3 }
 svg { width: 100%; max-width: 600px; height: auto; overflow: visible; color: var(--ink) }
 svg text { fill: var(--soft); font-size: 13px }
 @media (max-width: 600px) { svg text { font-size: 20px } }
@@ -151,7 +152,7 @@ def _matrix(ranks: Sequence[Facts], field: str, colour: str, shown: Callable[[fl
         return f" style='background:{tint}' title='{number} → {other}: {shown(value)}'>{text}"
 
     rows = ((f"rank {number}", [cell(number, other) for other in values]) for number in values)
-    return f"<div class=wide>{_table(rows, ['', *map(str, values)])}</div>"
+    return f"<div class=wide>{_table(rows, ['', *map(str, values)], 'many' * (len(values) > LABELLED))}</div>"
 
 
 def _graph(ranks: Sequence[Facts]) -> str:

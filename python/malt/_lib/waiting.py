@@ -52,7 +52,8 @@ def _waited(how: str, took: float) -> str:
     """Return what is said of the call of this thread whose time is up, or that waits for long."""
     info = convert.failure()
     call, where, advice, topic = map(convert.string, (info.call, info.where, info.advice, info.topic))
-    if took >= loading.LONG_WAIT and took >= JOB.longest[0] and not caught:  # Ctrl-C ends a wait before its time
+    # Ctrl-C ends a wait before its time. Of ranks that have not joined no time is told.
+    if took >= max(loading.LONG_WAIT, JOB.longest[0]) and not caught and call != "malt.init":
         JOB.longest = took, " ".join(f"{where} in {call}. {advice}".split())
     return lines(f"{call} {how}", where, advice, topic=topic)
 

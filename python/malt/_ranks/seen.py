@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 MAGIC = 0x34574F4E544C414D
-PAGE = struct.Struct("<11Qq3Qd119Q")  # core.Now: words, of which the age has a sign, and the loss is a float
+PAGE = struct.Struct("<11Qq3Qd118Q")  # core.Now: words, of which the age has a sign, and the loss is a float
 RECORDED = 13  # the word that counts the events
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
@@ -153,7 +153,7 @@ def _described(pid: str, fd: int) -> Rank | None:
         del arguments[0]
     now = time.monotonic()
     activity = page[8] >> 60
-    used = page[8] if activity < IN_COLLECTIVE and page[8] >> 40 & OBJECT else page[134]
+    used = page[8] if activity < IN_COLLECTIVE and page[8] >> 40 & OBJECT else page[12]
     late = _set(page[16:32])
     waits_for = late if page[14] and activity else []
     waited = max(0.0, now - page[14] / 1e9) if waits_for else 0.0
