@@ -56,7 +56,13 @@ func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 	if b.owedAt > 0 {
 		n = len(b.Job.View().Ranks) - 1 // the route has folded them
 	}
-	b.fold(op, b.updates)
+	if len(b.updates) == 0 {
+		b.fold(op, nil) // of changes: those that came before
+	} else {
+		start := time.Now()
+		b.fold(op, b.updates)
+		b.Counts.FoldTime += time.Since(start)
+	}
 	return n, b.End(true)
 }
 
@@ -65,24 +71,17 @@ func (b *Boxes) foldAll(op reduce.Op) (int, error) {
 // the same bits. If all send to all from several hosts the order is that of
 // reduce.Subtotal.
 func (b *Boxes) fold(op reduce.Op, updates []codec.Update) {
-	start := time.Now()
-	if len(b.Data) == 0 || b.Codec.Fold(op, b.weight, updates) {
-		b.Counts.FoldTime += time.Since(start)
-		return
-	}
-	if len(updates) == 0 {
+	if len(b.Data) == 0 || b.Codec.Fold(op, b.weight, updates) || len(updates) == 0 {
 		return
 	}
 	if op == reduce.Replace {
 		// The newest overwrites; of equally new ones that of the lowest rank.
 		newest := slices.MaxFunc(updates, func(x, y codec.Update) int { return cmp.Compare(x.Clock, y.Clock) })
 		reduce.Copy(b.Data, newest.Data)
-		b.Counts.FoldTime += time.Since(start)
 		return
 	}
 	if b.ch.everyone && b.Codec.Row() == 0 && b.Job.Hosts.Several() && op != reduce.MeanReceived {
 		b.foldByHost(op, updates)
-		b.Counts.FoldTime += time.Since(start)
 		return
 	}
 	f := &b.folding
@@ -107,7 +106,6 @@ func (b *Boxes) fold(op reduce.Op, updates []codec.Update) {
 	}
 	b.Brought(reduce.FoldRuns(op, b.runs, 0, b.Data, f.srcs, weights, 0), f.ranks)
 	clear(f.srcs)
-	b.Counts.FoldTime += time.Since(start)
 }
 
 // foldByHost is fold in the order of reduce.Subtotal.
