@@ -109,3 +109,62 @@ func TestGoldenShards(t *testing.T) {
 	golden(t, "shards-trees-8.txt", parse(t, "shards:2/3", 8).Text())
 	golden(t, "shards-trees-12.txt", parse(t, "shards:12/2", 12).Text())
 }
+
+// TestTreesSpreadSumsFaster: 10 ranks keep a part each, for 40 others. Each host sends the newest of a part that
+// it has, to one other at a time, and gets one at a time; each takes the same time. Keepers always have a newer sum.
+func TestTreesSpreadSumsFaster(t *testing.T) {
+	direct, trees := spread(parse(t, "shards:10", 50), 5000), spread(parse(t, "shards:10/2", 50), 5000)
+	times := float64(trees) / float64(direct)
+	t.Logf("%.2f times", times)
+	if times < 3.5 {
+		t.Errorf("in so many slots the rank with the fewest gets %d parts through trees, %d directly", trees, direct)
+	}
+}
+
+// spread returns how many parts a rank gets in so many slots, of those that keep none: the one with the fewest.
+func spread(g *Graph, slots int) (fewest int) {
+	type edge struct{ part, to int }
+	below := make([][]edge, g.Size()) // in turns
+	has := make([][]int, g.Size())    // by part: since when it is the newest
+	gets := make([][]int, g.Size())
+	for r := range has {
+		has[r], gets[r] = make([]int, g.Keepers()), make([]int, g.Keepers())
+	}
+	for q := range g.Keepers() {
+		for r, above := range g.Above(q) {
+			if above >= 0 {
+				below[above] = append(below[above], edge{q, r})
+			}
+		}
+	}
+	for slot := 1; slot <= slots; slot++ {
+		busy := make([]bool, g.Size())
+		for q := range g.Keepers() {
+			has[q][q] = slot
+		}
+		came := map[edge]int{}
+		for i := range below {
+			from := (i + slot) % len(below)
+			for n, e := range below[from] {
+				if has[from][e.part] > has[e.to][e.part] && !busy[e.to] {
+					busy[e.to], came[e] = true, has[from][e.part]
+					below[from] = append(append(slices.Clone(below[from][:n]), below[from][n+1:]...), e)
+					break
+				}
+			}
+		}
+		for e, at := range came {
+			has[e.to][e.part] = at
+			gets[e.to][e.part]++
+		}
+	}
+	fewest = slots * g.Keepers()
+	for _, parts := range gets[g.Keepers():] {
+		all := 0
+		for _, n := range parts {
+			all += n
+		}
+		fewest = min(fewest, all)
+	}
+	return fewest
+}

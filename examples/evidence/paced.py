@@ -72,14 +72,18 @@ class Loop:
 def calls(
     runs: dict[str, Options], values: int = 1000, pace: float = 0.01, steps: int = 200, turns: int = 5, kind: str = SOME
 ) -> dict[str, list[Found]]:
-    """Time loops that change all values and call, in turns; Open MPI's allreduce among them, if it runs this job."""
+    """Time loops that change all values and call, in turns; Open MPI's allreduce among them, if it runs this job.
+
+    A run that is called "copies" makes the copies that a sync on shards makes.
+    """
     found: dict[str, list[Found]] = {}
     if "OMPI_COMM_WORLD_SIZE" in os.environ:
         runs = {**runs, "mpi": {}}
     for turn in range(turns):
         for name, options in runs.items():
             v = malt.Vector(values, dtype=np.float32, **options)
-            call = allreduce_of(v.array) if name == "mpi" else v.sync
+            other = {"mpi": allreduce_of, "copies": copies_of}.get(name)
+            call: Call = other(v.array) if other else v.sync
             loop = Loop(adder(v.array), call, pace, slowness(kind, steps, turn))
             edges = v.stats().edges
             v.allreduce()
@@ -101,6 +105,23 @@ def allreduce_of(array: NDArray[np.float32]) -> Call:
     def call() -> None:
         mpi.COMM_WORLD.Allreduce(mpi.IN_PLACE, array)
         np.divide(array, malt.size(), array)
+
+    return call
+
+
+def copies_of(array: NDArray[np.float32]) -> Call:
+    """Return the call that makes the copies of a sync on shards.
+
+    Changes go into what is to be pushed, most of it to other keepers, and as much comes from their ranks; this rank's
+    part is published; the result goes into the array, and is kept to find the next changes.
+    """
+    part = len(array) // malt.size()
+    others = len(array) - part
+    to = [np.zeros(n, array.dtype) for n in (len(array), others, others, part, len(array), len(array))]
+
+    def call() -> None:
+        for copy in to:
+            np.copyto(copy, array[: len(copy)])
 
     return call
 
