@@ -24,81 +24,58 @@ static malt_troubled troubled;
 static int64_t patience; /* before report is called */
 static int out;          /* threads that are in one of them, or about to be */
 
+/* Has call use f, the caller's function, unless there is none. */
+#define WITH(function, call) \
+	do { \
+		__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST); \
+		__typeof__(function) f = __atomic_load_n(&function, __ATOMIC_SEQ_CST); \
+		if (f != NULL) \
+			call; \
+		__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST); \
+	} while (0)
+
 int32_t maltc_look(void)
 {
-	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
-	malt_look f = __atomic_load_n(&look, __ATOMIC_SEQ_CST);
-	int32_t end = f == NULL ? 0 : f();
-	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
+	int32_t end = 0;
+	WITH(look, end = f());
 	return end != 0 || maltc_ending();
 }
 
 int32_t maltc_report(int64_t waited_ms, int64_t left_ms)
 {
-	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
-	malt_report f = __atomic_load_n(&report, __ATOMIC_SEQ_CST);
-	int32_t end = f == NULL ? 0 : f(waited_ms, left_ms);
-	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
+	int32_t end = 0;
+	WITH(report, end = f(waited_ms, left_ms));
 	return end;
 }
 
-void maltc_news(int32_t rank, const char *why)
-{
-	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
-	malt_news f = __atomic_load_n(&news, __ATOMIC_SEQ_CST);
-	if (f != NULL)
-		f(rank, why);
-	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
-}
+void maltc_news(int32_t rank, const char *why) { WITH(news, f(rank, why)); }
 
-void maltc_troubled(const malt_trouble *trouble)
-{
-	__atomic_add_fetch(&out, 1, __ATOMIC_SEQ_CST);
-	malt_troubled f = __atomic_load_n(&troubled, __ATOMIC_SEQ_CST);
-	if (f != NULL)
-		f(trouble);
-	__atomic_sub_fetch(&out, 1, __ATOMIC_SEQ_CST);
-}
+void maltc_troubled(const malt_trouble *trouble) { WITH(troubled, f(trouble)); }
 
 int64_t maltc_patience(void)
 {
 	return __atomic_load_n(&report, __ATOMIC_SEQ_CST) == NULL ? -1 : __atomic_load_n(&patience, __ATOMIC_SEQ_CST);
 }
 
-static void wait_until_back(void)
-{
-	for (int i = 0; i < 1000 && __atomic_load_n(&out, __ATOMIC_SEQ_CST) > 0; i++)
-		maltc_nap(1000000);
-}
+/* Stores the caller's function; where there is none any more, waits until nobody is in the one before. */
+#define SET(function, f) \
+	do { \
+		__atomic_store_n(&function, f, __ATOMIC_SEQ_CST); \
+		for (int i = 0; f == NULL && i < 1000 && __atomic_load_n(&out, __ATOMIC_SEQ_CST) > 0; i++) \
+			maltc_nap(1000000); \
+	} while (0)
 
-void malt_look_up(malt_look f)
-{
-	__atomic_store_n(&look, f, __ATOMIC_SEQ_CST);
-	if (f == NULL)
-		wait_until_back();
-}
+void malt_look_up(malt_look f) { SET(look, f); }
 
 void malt_on_long_wait(int64_t after_ms, malt_report f)
 {
 	__atomic_store_n(&patience, after_ms, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&report, f, __ATOMIC_SEQ_CST);
-	if (f == NULL)
-		wait_until_back();
+	SET(report, f);
 }
 
-void malt_on_death(malt_news f)
-{
-	__atomic_store_n(&news, f, __ATOMIC_SEQ_CST);
-	if (f == NULL)
-		wait_until_back();
-}
+void malt_on_death(malt_news f) { SET(news, f); }
 
-void malt_on_trouble(malt_troubled f)
-{
-	__atomic_store_n(&troubled, f, __ATOMIC_SEQ_CST);
-	if (f == NULL)
-		wait_until_back();
-}
+void malt_on_trouble(malt_troubled f) { SET(troubled, f); }
 
 void maltc_nap(int64_t ns)
 {

@@ -501,11 +501,6 @@ class Vector(Exchange, Generic[Element]):
             check_every(every)
         if slack is not None:
             self._check_slack(slack, fold)
-        elif self._quick and every == 1 and fold is None and rows is None:
-            count = self._object.sync(weight if type(weight) is float else number(weight), timeout)
-            if listeners:
-                self._exchanged(count, marks())
-            return count
         if fold is not None:
             folds.check(fold, number="weight" if isinstance(fold, float) else "every")
         if type(weight) is not float:
