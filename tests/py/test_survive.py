@@ -448,7 +448,7 @@ def test_the_summary_does_not_take_an_older_death_for_a_new_one() -> None:
     first, second, other = Outcome(1), Outcome(1), Outcome(0)
     first.died, second.died, second.start = 10.9, 20.0, 1
     other.summary = {"deaths": {"1": 11.0}}
-    assert [line.split() for line in deaths([other, first, second])[1:]] == [["1", "0.00"], ["1", "0.00"]]
+    assert [line.split()[2:] for line in deaths([other, first, second])[1:]] == [["rank", "0", "+0.100"], []]
     other.summary = {"deaths": {"1": 20.25}}
     assert [line.split()[2:] for line in deaths([other, first, second])[1:]] == [[], ["rank", "0", "+0.250"]]
 

@@ -33,7 +33,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         return round(when + clocks[number][0] - zero, 6)
 
     tracks = sorted(story.tracks.items())
-    noticed = sorted((at(n, when), n, dead) for n, track in tracks for when, dead, _ in track.deaths)
+    noticed = sorted((when + clocks[n][0], n, dead) for n, track in tracks for when, dead, _ in track.deaths)
     return {
         "command": shlex.join(program),
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(story.begun)),
@@ -49,7 +49,17 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "loss": list(_losses([(n, [(at(n, when), x, y) for when, x, y in track.losses]) for n, track in tracks])),
         "unit": "examples" if any("examples" in track.logs for _, track in tracks) else "syncs",
         "marks": sorted((at(n, when), n, text) for n, track in tracks for when, text in track.marks),
-        "ends": list(_ends(outcomes, zero, noticed)),
+        "ends": [
+            {
+                "rank": one.number,
+                "fate": one.fate(),
+                "lived": None if one.died is None else one.lived,
+                "went_on": went_on(one, outcomes, noticed),
+                "replaced": bool(successors(one, outcomes)),
+            }
+            for one in outcomes
+            if one.status and one.witness is None
+        ],
     }
 
 
@@ -69,25 +79,20 @@ SOONER = 0.2
 """By how many seconds a rank may notice a death before ``malt run`` does."""
 
 
-def _ends(
-    outcomes: Sequence[Outcome], zero: float, noticed: Sequence[tuple[float, int, Sequence[int]]]
-) -> Iterator[Facts]:
-    """Yield the ends of ranks; `noticed` has the time, the rank that went on, and without which ones."""
-    for one in (one for one in outcomes if one.status and one.witness is None):
-        went_on = []
-        if one.died is not None:
-            later = (other.died - one.died for other in successors(one, outcomes) if other.died is not None)
-            until = min(later, default=math.inf) - SOONER
-            since = -SOONER if one.start else -math.inf
-            mine = [(who, when - (one.died - zero)) for when, who, dead in noticed if one.number in dead]
-            went_on = [(who, max(0.0, after)) for who, after in mine if since <= after < until]
-        yield {
-            "rank": one.number,
-            "fate": one.fate(),
-            "lived": None if one.died is None else one.lived,
-            "went_on": went_on,
-            "replaced": bool(successors(one, outcomes)),
-        }
+Noticed = Sequence[tuple[float, int, Sequence[int]]]
+"""When, by our clock, which rank went on, and without which ones."""
+
+
+def went_on(one: Outcome, outcomes: Sequence[Outcome], noticed: Noticed) -> list[tuple[int, float]]:
+    """Return which ranks have noticed the death of a process, and how much later; none if it has not died."""
+    if one.died is None:
+        return []
+    later = (other.died for other in successors(one, outcomes) if other.died is not None)
+    until = min(later, default=math.inf) - SOONER
+    since = one.died - SOONER if one.start else -math.inf
+    return [
+        (who, max(0.0, when - one.died)) for when, who, dead in noticed if one.number in dead and since <= when < until
+    ]
 
 
 def _rank(one: Outcome, track: Track | None, split: Split | None) -> Facts:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from malt._cli.facts import SOONER
+from malt._cli.facts import went_on
 from malt._cli.wrap import aligned
-from malt._ranks.rank import Outcome, successors
+from malt._ranks.rank import Outcome
 
 COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited for")
 
@@ -46,28 +45,23 @@ def _narrow(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
 
 def deaths(ranks: Sequence[Outcome]) -> list[str]:
     """Return the lines about ranks that died: when, from the start of the job, and how much later others went on."""
-    died = [(rank.died, rank) for rank in ranks if rank.died is not None]
-    rows = []
-    for at, rank in sorted(died, key=lambda entry: entry[0]):
-        since = at - SOONER if rank.start else -math.inf  # before is when an earlier process of the rank died
-        others = [
-            f"rank {other.number} +{max(0.0, when - at):.3f}"
-            for other in ranks
-            for when in _noticed(other, rank)
-            if when >= since
-        ]
-        if any(other.died is not None for other in successors(rank, ranks)):
-            others = []  # what a rank tells is when it noticed the last one
-        rows.append((_name(rank), f"{rank.lived:.2f}", ", ".join(others)))
+    noticed = [
+        (when + one.later, one.number, [int(dead)])
+        for one in ranks
+        if one.summary is not None
+        for dead, when in one.summary["deaths"].items()
+    ]
+    rows = [
+        (
+            _name(one),
+            f"{one.lived:.2f}",
+            ", ".join(f"rank {who} +{after:.3f}" for who, after in went_on(one, ranks, noticed)),
+        )
+        for _, one in sorted(((one.died, one) for one in ranks if one.died is not None), key=lambda entry: entry[0])
+    ]
     heads = ("rank", "died", "went on")
     width = max(len(row[0]) for row in [heads, *rows])
     return [f"{a.rjust(width)}  {b.rjust(8)}  {c}".rstrip() for a, b, c in [heads, *rows]] if rows else []
-
-
-def _noticed(other: Outcome, rank: Outcome) -> Iterator[float]:
-    """Yield when a rank noticed the death of another, if it did, by our clock."""
-    if other.summary is not None and str(rank.number) in other.summary["deaths"]:
-        yield other.summary["deaths"][str(rank.number)] + other.later
 
 
 def _row(summary: dict[str, Any] | None, without: str, waited: Mapping[int, float]) -> tuple[str, ...]:
