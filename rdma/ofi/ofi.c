@@ -17,7 +17,7 @@
 #pragma weak dlsym
 #pragma weak dlerror
 
-enum { API = OFI_VERSION(1, 14), WRITES = 128, EVENTS = 1024, SIGNALS = 64 };
+enum { API = OFI_VERSION(1, 14), WRITES = 128, EVENTS = 1024, EVENTS_FOR_EACH = 64, SIGNALS = 64 };
 
 struct maltc_ofi {
 	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct ofi_info *,
@@ -124,7 +124,7 @@ static int ask(struct maltc_ofi *o, const char *provider)
 
 static int open_cq(struct maltc_ofi *o)
 {
-	struct ofi_cq_attr a = {.size = EVENTS, .format = OFI_CQ_FORMAT_DATA, .wait_obj = OFI_WAIT_FD};
+	struct ofi_cq_attr a = {.size = o->about.events, .format = OFI_CQ_FORMAT_DATA, .wait_obj = OFI_WAIT_FD};
 	int r = o->domain->calls->cq_open(o->domain, &a, &o->cq, NULL);
 	if (r == 0 && o->cq->fid.calls->control(&o->cq->fid, OFI_GETWAIT, &o->fd) == 0)
 		return 0;
@@ -170,6 +170,7 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 	*failed = "calloc";
 	if (o == NULL)
 		return -ENOMEM;
+	o->about.events = EVENTS + EVENTS_FOR_EACH * peers;
 	o->fd = -1;
 	o->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	o->contexts = calloc(WRITES, sizeof *o->contexts);
@@ -203,7 +204,6 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 	o->about.version = o->version();
 	o->about.most = o->info->ep_attr->max_msg_size;
 	o->about.slots = o->info->tx_attr->size < WRITES ? o->info->tx_attr->size : WRITES;
-	o->about.events = EVENTS;
 	*out = o;
 	return 0;
 }

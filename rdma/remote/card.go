@@ -19,10 +19,11 @@ type card struct {
 	refused atomic.Pointer[error] // what was not registered first
 	ended   chan struct{}         // of the goroutine that polls
 
-	probes         mem.Pinned // a line to write from, and one for each peer to write into
+	from, to       mem.Pinned // the rings of each peer: what is written from, and into
 	source, target fabric.Region
 
 	mu      sync.Mutex
+	rings   map[uint32]*ring    // by the upper bits of their numbers
 	last    uint32              // number of a room
 	numbers map[uint32]*arrival // that peers may send
 	writes  map[*fabric.Op]*write
@@ -34,36 +35,35 @@ type card struct {
 type arrival struct {
 	here   bool // card.mu
 	closed chan struct{}
-	link   *link // to be woken; nil: none
 }
 
 // write is one that is under way.
 type write struct {
 	fabric.Op
 	link *link
-	back func() error // gives back what is written from
+	back func() error // gives back what is written from; nil: it is of a ring
 
 	done atomic.Bool
 	err  error // once it is done
 }
-
-// probeBytes is the length of a probe.
-const probeBytes = 64
 
 // newCard takes over an open carrier; nil: there is none.
 func newCard(c fabric.Carrier, peers int) (_ *card, err error) {
 	if c == nil {
 		return nil, nil
 	}
-	d := &card{Carrier: c, ended: make(chan struct{}), numbers: map[uint32]*arrival{}, writes: map[*fabric.Op]*write{}}
-	if d.probes, err = mem.NewPinned(probeBytes * (1 + peers)); err == nil {
-		d.source, err = c.Register(d.probes, fabric.Source)
+	d := &card{Carrier: c, ended: make(chan struct{}), numbers: map[uint32]*arrival{}, writes: map[*fabric.Op]*write{}, rings: map[uint32]*ring{}}
+	if d.from, err = mem.NewPinned(ringBytes * peers); err == nil {
+		d.source, err = c.Register(d.from, fabric.Source)
 	}
 	if err == nil {
-		d.target, err = c.Register(d.probes, fabric.Target)
+		d.to, err = mem.NewPinned(ringBytes * peers)
+	}
+	if err == nil {
+		d.target, err = c.Register(d.to, fabric.Target)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.Close(), d.probes.Unmap())
+		return nil, errors.Join(err, c.Close(), d.from.Unmap(), d.to.Unmap())
 	}
 	go d.run()
 	return d, nil
@@ -78,10 +78,19 @@ func (c *card) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
 	return r, err
 }
 
-// run is the goroutine that polls. It lands nothing.
+// poll passes on what has happened; false: nothing has.
+func (c *card) poll() bool {
+	var ev [16]fabric.Event
+	n := c.Poll(ev[:])
+	for i := range ev[:n] {
+		c.tell(&ev[i])
+	}
+	return n > 0
+}
+
+// run is the goroutine that polls.
 func (c *card) run() {
 	defer close(c.ended)
-	var ev [16]fabric.Event
 	for !c.closing.Load() {
 		c.mu.Lock()
 		busy := c.busy
@@ -91,12 +100,8 @@ func (c *card) run() {
 		if len(busy) > 0 {
 			pause = time.Millisecond
 		}
-		n := c.Poll(ev[:])
-		if n == 0 {
+		if !c.poll() {
 			c.Wait(pause)
-		}
-		for i := range ev[:n] {
-			c.tell(&ev[i])
 		}
 		for _, l := range busy {
 			l.kick()
@@ -107,24 +112,42 @@ func (c *card) run() {
 // tell passes an event on. A fault of the way to some peer shows at the next write there.
 func (c *card) tell(e *fabric.Event) {
 	c.mu.Lock()
-	w, a := c.writes[e.Op], c.numbers[e.Number]
+	w := c.writes[e.Op]
 	delete(c.writes, e.Op)
-	if e.Op != nil || e.Err != nil || a != nil && a.here {
-		a = nil
-	} else if a != nil {
-		a.here = true
-		close(a.closed)
+	var r *ring
+	if e.Op == nil && e.Err == nil {
+		if a := c.numbers[e.Number]; a != nil && !a.here {
+			a.here = true
+			close(a.closed)
+		}
+		if r = c.rings[e.Number>>ringShift]; r != nil && !r.in.arrive(uint16(e.Number)) {
+			r = nil
+		}
 	}
 	c.mu.Unlock()
 	switch {
-	case w != nil:
+	case r != nil:
+		r.arrived()
+	case w == nil:
+	case w.back == nil:
+		l := w.link
+		if w.done.Store(true); e.Err != nil { // from here on w is another one's
+			_ = l.unpair(e.Err)
+			l.kick()
+		}
+	default:
 		w.err = e.Err
 		w.done.Store(true)
 		_ = w.back()
 		w.link.kick()
-	case a != nil && a.link != nil:
-		a.link.kick()
 	}
+}
+
+// again has a link woken soon.
+func (c *card) again(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = append(c.busy, l)
 }
 
 // begin begins to write; fabric.ErrBusy: the link is woken to try again.
@@ -141,18 +164,20 @@ func (c *card) begin(w *write) error {
 	return err
 }
 
-// number is one more that a peer may send; 0: as many are out as the carrier can tell of. The link, if
-// any, is woken when it arrives.
-func (c *card) number(l *link) uint32 {
+// numbered is how many numbers may arrive; mu is held.
+func (c *card) numbered() int { return len(c.numbers) + records*len(c.rings) }
+
+// number is one more that a peer may send; 0: as many are out as the carrier can tell of.
+func (c *card) number() uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.numbers) >= c.Caps().MaxRooms {
+	if c.numbered() >= c.Caps().MaxRooms {
 		return 0
 	}
-	if c.last++; c.last == 0 || c.numbers[c.last] != nil { // after 4 billion
+	if c.last = (c.last + 1) % ringNumbers; c.last == 0 || c.numbers[c.last] != nil { // after 2 billion
 		return 0
 	}
-	c.numbers[c.last] = &arrival{closed: make(chan struct{}), link: l}
+	c.numbers[c.last] = &arrival{closed: make(chan struct{})}
 	return c.last
 }
 
@@ -207,9 +232,11 @@ func (c *card) close() {
 	_ = c.Carrier.Close()
 	<-c.ended
 	for _, w := range c.writes {
-		_ = w.back()
+		if w.back != nil {
+			_ = w.back()
+		}
 	}
-	for _, m := range append(c.kept, c.probes) {
+	for _, m := range append(c.kept, c.from, c.to) {
 		_ = m.Unmap()
 	}
 }

@@ -20,7 +20,7 @@
 //	hearsay.go                                       deaths that others have found
 //	survive.go votes.go                              jobs that go on when a rank dies
 //	session.go send*.go eager.go land*.go input.go frame.go conn.go tables.go  the traffic of a connection
-//	card.go pair.go placing.go rooms.go              payload past the connection (RDMA)
+//	card.go pair.go placing.go rooms.go ring.go      payload past the connection (RDMA)
 //	outbox.go inbox.go words.go shared.go  the caller's objects, and the code that carries them
 //
 // # Locks

@@ -51,7 +51,9 @@ func (s *session) eagerSend() (done bool) {
 	if whole, err := s.bring(); !whole || err != nil {
 		return false
 	}
-	s.sendClocks()
+	if s.sendClocks(); len(s.out) == 0 {
+		return true
+	}
 	n := s.conn.TryWrite(s.out, nil)
 	s.out = append(s.out[:0], s.out[n:]...)
 	return len(s.out) == 0

@@ -44,7 +44,9 @@ const (
 	beat   = kind(vote.Last) + 1 // nothing, for the peer's kernel to acknowledge; between dead and it are the kinds of package vote
 	greets = beat + 1            // the card of the sender of the frame, and the room for a probe
 	grants = greets + 1          // a room for the next update of box id
-	kinds  = grants + 1          // how many there are
+	after  = grants + 1          // so many records were posted before
+	credit = after + 1           // so many have landed
+	kinds  = credit + 1          // how many there are
 )
 
 const (
@@ -127,6 +129,8 @@ var limits = [kinds]limit{
 	beat:      {0, 0, 0},
 	greets:    {24, 1 << 10, 0},
 	grants:    {48, 48, 0},
+	after:     {8, 8, 0},
+	credit:    {8, 8, 0},
 }
 
 // decodeHeader checks everything that can be known without the box.

@@ -33,6 +33,7 @@ func (s *session) land() error {
 			return true
 		}
 		in.turn.Unlock()
+		s.drain()
 		return false
 	}
 	for {
@@ -54,6 +55,7 @@ func (s *session) land() error {
 			return err
 		}
 		in.turn.Unlock()
+		s.drain()
 	}
 }
 
@@ -89,8 +91,11 @@ func (s *session) landWhole() error {
 	return in.failed
 }
 
-// arrived tells whether the payload of the frame with header h, which is in the buffer, is there.
+// arrived tells whether the payload of the frame with header h, which is in the buffer, is there, and what it is behind.
 func (s *session) arrived(h header) bool {
+	if h.kind == after {
+		return s.after(number(s.in.buf[s.in.from+frameBytes:], 0))
+	}
 	if h.kind != data || h.flags&flagPlaced == 0 || h.length != preamble+inRoom || s.link.rank.card == nil {
 		return true
 	}
@@ -101,13 +106,21 @@ func (s *session) arrived(h header) bool {
 // looks for it: the goroutine that is woken for it would take longer.
 func (l *link) inlineProgress() (landed bool) {
 	s := l.session.Load()
-	if s == nil || !s.conn.Inline() || !s.in.turn.TryLock() {
+	if s == nil || !s.conn.Inline() {
 		return false
 	}
+	before := s.landed.Load()
+	if r := s.ring.Load(); r != nil && r.in.next.Load() > 0 {
+		l.rank.card.poll()
+	}
+	if !s.in.turn.TryLock() {
+		return s.landed.Load() > before
+	}
 	in := s.in
+	defer s.drain()
 	defer in.turn.Unlock()
 	if in.over || in.failed != nil || in.to > in.from || !in.readSome() {
-		return false
+		return s.landed.Load() > before
 	}
 	if s.landWhole() != nil || in.behind {
 		_ = in.c.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine
@@ -151,6 +164,10 @@ func (s *session) landFrame(h header) error {
 		return nil
 	case greets:
 		return s.landGreeting(h, b)
+	case after:
+		return s.landAfter(number(b, 0))
+	case credit:
+		return s.landCredit(number(b, 0))
 	case left:
 		l.farewell.Store(h.arg)
 		return errPeerLeft

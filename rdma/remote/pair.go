@@ -4,30 +4,22 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"malt/rdma/fabric"
 )
 
-// pairing is what the cards of two ranks have with each other over a connection. Each end says where its card
-// is, with a room for a probe. The other one writes its probe there, and when that has arrived, gets rooms
-// for updates:
+// The cards of two ranks are a pair over a connection. Each end says where its card is, with a ring for small updates.
+// The other one writes a probe there, and when that has arrived, gets credit and rooms:
 //
-//	greeted -fabric-> probing -its number has arrived-> open
+//	greeted -fabric-> probing -its record has arrived-> open
 //
 // Until then, and where that never happens, updates go by TCP. So they do for good once a write
 // fails, a payload is lost or the connection ends. The room that is out then gets other memory.
-type pairing struct {
-	number uint32                   // of the peer's probe; 0: no pair
-	theirs atomic.Pointer[greeting] // by whoever lands
-	probe  *write
-	open   bool // the peer gets rooms
-}
 
 // greeting is what a rank says of its card.
 type greeting struct {
-	number       uint32
-	address, key uint64 // of the room for the probe
+	number       uint32 // of the first record
+	address, key uint64 // of the ring
 	provider     string
 	at           []byte // the card
 }
@@ -104,14 +96,16 @@ func (s *session) greet() {
 		_ = l.unpair(fabric.ErrEncrypted)
 		return
 	}
-	if s.pair.number = c.number(l); s.pair.number == 0 {
+	r := c.ring(s)
+	if r == nil {
 		return
 	}
+	s.ring.Store(r)
 	address, key := c.target.Remote()
 	provider, at := c.About().Provider, c.Address()
 	h := header{kind: greets, length: uint32(24 + len(provider) + len(at)), arg: uint32(len(provider))}
 	s.out = h.append(s.out)
-	for _, v := range []uint64{uint64(s.pair.number), address + uint64(probeBytes*(1+l.peer)), key} {
+	for _, v := range []uint64{uint64(r.number), address + uint64(ringBytes*l.peer), key} {
 		s.out = binary.LittleEndian.AppendUint64(s.out, v)
 	}
 	s.out = append(append(s.out, provider...), at...)
@@ -119,52 +113,36 @@ func (s *session) greet() {
 }
 
 func (s *session) landGreeting(h header, b []byte) error {
-	if h.arg > h.length-24 || s.pair.theirs.Load() != nil {
-		return malformed("a provider of %d bytes, or a second one", h.arg)
+	if n := number(b, 0); h.arg > h.length-24 || s.theirs.Load() != nil || n>>32 > 0 || n%(1<<ringShift) > 0 {
+		return malformed("a provider of %d bytes, a ring with number %d, or a second one", h.arg, n)
 	}
 	b = append([]byte(nil), b...)
-	s.pair.theirs.Store(&greeting{uint32(number(b, 0)), number(b, 1), number(b, 2), string(b[24 : 24+h.arg]), b[24+h.arg:]})
+	s.theirs.Store(&greeting{uint32(number(b, 0)), number(b, 1), number(b, 2), string(b[24 : 24+h.arg]), b[24+h.arg:]})
 	s.link.kick()
 	return nil
 }
 
-// controlPair writes the probe, and looks whether that of the peer has arrived.
-func (s *session) controlPair() {
-	p, l, c := &s.pair, s.link, s.link.rank.card
-	if p.number == 0 {
-		return
+// probe of a pair is so long.
+const probeBytes = 64
+
+// controlPair writes the probe, and looks after the ring.
+func (s *session) controlPair() error {
+	r, theirs, l := s.ring.Load(), s.theirs.Load(), s.link
+	if r == nil {
+		return nil
 	}
-	if !p.open && c.arrived(p.number) {
-		p.open = true
-		c.forget(p.number)
+	if theirs == nil || l.off.Load() != nil || r.out.sent > 0 {
+		return s.controlRing(r)
 	}
-	theirs := p.theirs.Load()
-	if theirs == nil || l.off.Load() != nil {
-		return
-	}
-	if w := p.probe; w != nil {
-		if w.done.Load() && w.err != nil {
-			_ = l.unpair(fmt.Errorf("its first write: %w", w.err))
-		}
-		return
-	}
+	c := l.rank.card
 	if own := c.About().Provider; theirs.provider != own {
 		_ = l.unpair(fmt.Errorf("its provider is %.40q, here it is %q", theirs.provider, own))
-		return
-	}
-	err := c.Connect(l.peer, theirs.at)
-	w := &write{link: l, back: func() error { return nil }, Op: fabric.Op{
-		Peer: l.peer, From: c.source, Bytes: probeBytes, Address: theirs.address, Key: theirs.key, Number: theirs.number,
-	}}
-	if err == nil {
-		err = c.begin(w)
-	}
-	switch {
-	case err == nil:
-		p.probe = w
-	case !errors.Is(err, fabric.ErrBusy):
+	} else if err := c.Connect(l.peer, theirs.at); err != nil {
 		_ = l.unpair(err)
+	} else {
+		_, _ = s.post(r, probeBytes)
 	}
+	return s.controlRing(r)
 }
 
 var errNumbers = errors.New("as many rooms are out as the card can tell of")
@@ -172,12 +150,12 @@ var errNumbers = errors.New("as many rooms are out as the card can tell of")
 // offer offers a room for the next update of a box, if there is one. Where there is none to be had, the owner
 // is told not to wait.
 func (s *session) offer(p *replicaSession) {
-	c := s.link.rank.card
-	if !s.pair.open || p.slots.card == nil || p.unplaced || !p.rooms.wanted() || !p.hold() {
+	c, pair := s.link.rank.card, s.ring.Load()
+	if pair == nil || pair.in.next.Load() == 0 || p.slots.card == nil || p.unplaced || !p.rooms.wanted() || !p.hold() {
 		return
 	}
 	r, to, err := room{}, fabric.Region(nil), errNumbers
-	if n := c.number(nil); n != 0 {
+	if n := c.number(); n != 0 {
 		if r, err = p.rooms.offer(n); r.number == 0 {
 			c.forget(n)
 		}
@@ -208,11 +186,10 @@ func (p *replica) revoke(was room) {
 // abandon takes back the rooms that the peer may still write into. The connection has ended.
 func (s *session) abandon() {
 	l := s.link
-	if s.pair.number == 0 {
+	if s.ring.Load() == nil {
 		return
 	}
 	_ = l.unpair(errBroken)
-	l.rank.card.forget(s.pair.number)
 	l.rank.mu.Lock()
 	defer l.rank.mu.Unlock()
 	for _, p := range l.replicas {

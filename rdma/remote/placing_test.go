@@ -21,20 +21,24 @@ import (
 	"malt/rdma/internal/mem"
 	"malt/rdma/ofi"
 	"malt/rdma/rdmatest"
+	"malt/rdma/tcp"
 )
 
 // never is how long a payload may take on a machine that is busy with other things.
 const never = 10 * time.Minute
 
-// openPlacing opens ranks with cards: every update of a byte or more that can be placed is.
-func openPlacing(t testing.TB, n int, open func() fabric.Carrier) []*Transport {
-	return openRanks(t, n, func(c *config) { c.Fabric, c.PlaceFrom, c.lost = open(), 1, never })
+// openPlacing opens ranks with cards, which place updates of so many bytes; 0: as usual, and small ones go through rings.
+func openPlacing(t testing.TB, n, from int, open func() fabric.Carrier) []*Transport {
+	return openRanks(t, n, func(c *config) {
+		c.Fabric, c.PlaceFrom, c.lost = open(), from, never
+		c.wire = watch(t, tcp.New(c.TCP))
+	})
 }
 
 // placed is a rank of which no pair may have fallen back to TCP when it closes.
 type placed struct {
 	settled
-	bytes, all *atomic.Uint64 // that were placed; that were sent
+	bytes, all, records *atomic.Uint64 // bytes that were placed; that were sent
 }
 
 func (p placed) Close() error {
@@ -45,30 +49,33 @@ func (p placed) Close() error {
 		if why := l.off.Load(); why != nil && l.current() != nil && !errors.Is(*why, errBroken) {
 			p.tb.Errorf("rank %d with %d: %v", p.Rank(), l.peer, *why)
 		}
+		if s := l.session.Load(); s != nil {
+			p.records.Add(s.recorded.Load())
+		}
 		p.bytes.Add(l.sentPlaced.Load())
 		p.all.Add(p.Traffic(l.peer).SentBytes)
 	}
 	return p.settled.Close()
 }
 
-func conformance(t *testing.T, ranks int, open func() fabric.Carrier) {
-	var bytes, all atomic.Uint64
+func conformance(t *testing.T, ranks, from int, open func() fabric.Carrier) {
+	var bytes, all, records atomic.Uint64
 	rdmatest.Run(t, func(t *testing.T, n int) []rdma.Transport {
-		ts := settle(t, openPlacing(t, n, open))
+		ts := settle(t, openPlacing(t, n, from, open))
 		for i := range ts {
-			ts[i] = placed{ts[i].(settled), &bytes, &all}
+			ts[i] = placed{ts[i].(settled), &bytes, &all, &records}
 		}
 		return ts
 	}, ranks)
-	t.Logf("%d of %d bytes were placed", bytes.Load(), all.Load())
-	if bytes.Load() == 0 {
+	t.Logf("%d of %d bytes were placed; %d records", bytes.Load(), all.Load(), records.Load())
+	if bytes.Load() == 0 || from == 0 && records.Load() == 0 {
 		t.Error("none")
 	}
 }
 
 func TestConformanceOverACard(t *testing.T) {
 	var net fabrictest.Net
-	conformance(t, 3, func() fabric.Carrier { return net.Open() })
+	conformance(t, 3, 1, func() fabric.Carrier { return net.Open() })
 }
 
 // libfabric moves bytes by an RDMA device, as make test-rdma emulates one, or else through the kernel.
@@ -95,7 +102,16 @@ func TestConformanceOverLibfabric(t *testing.T) {
 	if testing.Short() {
 		ranks = 2
 	}
-	conformance(t, ranks, func() fabric.Carrier { return libfabric(t) })
+	conformance(t, ranks, 1, func() fabric.Carrier { return libfabric(t) })
+}
+
+func TestConformanceThroughRings(t *testing.T) {
+	var net fabrictest.Net
+	conformance(t, 3, 0, func() fabric.Carrier { return net.Open() })
+}
+
+func TestConformanceThroughRingsOfLibfabric(t *testing.T) {
+	conformance(t, 2, 0, func() fabric.Carrier { return libfabric(t) })
 }
 
 // faulty is a card to which something happens at its n-th call of some kind, from 1, once.
@@ -139,6 +155,11 @@ const size = 20_000
 // rooms they begin when there is one for each box, or never will be. What it returns is a digest of all that each has read.
 func lockstep(t *testing.T, all []*Transport, clocks uint64, rooms bool) []string {
 	t.Helper()
+	return inTurns(t, all, clocks, rooms, rdma.Spec{Bytes: size, Mode: rdma.Queue(2)})
+}
+
+func inTurns(t *testing.T, all []*Transport, clocks uint64, rooms bool, spec rdma.Spec) []string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), never)
 	defer cancel()
 	read := make([]string, len(all))
@@ -151,7 +172,6 @@ func lockstep(t *testing.T, all []*Transport, clocks uint64, rooms bool) []strin
 					others = append(others, r)
 				}
 			}
-			spec := rdma.Spec{Bytes: size, Mode: rdma.Queue(2)}
 			out, err := tr.Publish(ctx, "box", spec, others)
 			if err != nil {
 				t.Error(err)
@@ -162,8 +182,11 @@ func lockstep(t *testing.T, all []*Transport, clocks uint64, rooms bool) []strin
 				t.Error(err)
 				return
 			}
+			if rooms && spec.Mode == rdma.ByClock {
+				ringing(tr)
+			}
 			for _, in := range ins {
-				for p := in.(*inbox).replica; rooms && !p.hasRoom() && p.link.off.Load() == nil; runtime.Gosched() {
+				for p := in.(*inbox).replica; rooms && spec.Mode != rdma.ByClock && !p.hasRoom() && p.link.off.Load() == nil; runtime.Gosched() {
 					if ctx.Err() != nil {
 						t.Errorf("rank %d: there is no room for rank %d: %v", rank, in.From(), ctx.Err())
 						return
@@ -180,13 +203,17 @@ func lockstep(t *testing.T, all []*Transport, clocks uint64, rooms bool) []strin
 				for i := range b {
 					b[i] = byte(i*rank) + byte(clock)
 				}
-				if err = errors.Join(err, out.Commit(size, rdma.Stamp{Clock: clock}, nil)); err != nil {
+				if err = errors.Join(err, out.Commit(spec.Bytes, rdma.Stamp{Clock: clock}, nil)); err != nil {
 					t.Errorf("rank %d, clock %d: %v", rank, clock, err)
 					return
 				}
 				for _, in := range ins {
 					if err := tr.Wait(ctx, func() bool {
-						u, ok, err := in.Next()
+						next := in.Next
+						if spec.Mode == rdma.ByClock {
+							next = func() (rdma.Update, bool, error) { return in.At(clock) }
+						}
+						u, ok, err := next()
 						if ok {
 							got.Write(u.Data)
 							in.Release(u.Seq)
@@ -303,9 +330,13 @@ func TestWhyNoRDMA(t *testing.T) {
 // a write or its payload may be lost, the connection is made again, and is what brings updates from then on.
 func TestFaultsOfACard(t *testing.T) {
 	const ranks, clocks = 3, 8
-	byTCP := openRanks(t, ranks, nil)
-	by := lockstep(t, byTCP, clocks, false)
-	closeAll(t, byTCP)
+	queue, small := rdma.Spec{Bytes: size, Mode: rdma.Queue(2)}, rdma.Spec{Bytes: 2000, Mode: rdma.ByClock}
+	byTCP := map[int][]string{}
+	for _, spec := range []rdma.Spec{queue, small} {
+		all := openRanks(t, ranks, nil)
+		byTCP[spec.Bytes] = inTurns(t, all, clocks, false, spec)
+		closeAll(t, all)
+	}
 	broken := errors.New("broken on purpose")
 	for _, c := range []struct {
 		name  string
@@ -336,7 +367,7 @@ func TestFaultsOfACard(t *testing.T) {
 		}},
 		{"numbers that come twice, and those of nobody", false, func() *faulty {
 			return &faulty{poll: func(c fabric.Carrier, ev []fabric.Event) int {
-				more := append(slices.Clone(ev), fabric.Event{Number: 1 << 31}, fabric.Event{Err: broken})
+				more := append(slices.Clone(ev), fabric.Event{Number: 1 << 30}, fabric.Event{Number: 1<<32 - 1}, fabric.Event{Err: broken})
 				for _, e := range ev {
 					if e.Op == nil {
 						more = append(more, e)
@@ -349,36 +380,38 @@ func TestFaultsOfACard(t *testing.T) {
 			return &faulty{register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) { return nil, broken }}
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			for at := int64(1); at <= 40; at += 3 {
-				var net fabrictest.Net
-				all := openRanks(t, ranks, func(config *config) {
-					f := c.fault()
-					if f.Carrier = net.Open(); config.Rank == 1 {
-						f.left.Store(at + 2) // those of newCard
+		for _, spec := range []rdma.Spec{queue, small} {
+			t.Run(map[int]string{queue.Bytes: c.name, small.Bytes: c.name + ", ring"}[spec.Bytes], func(t *testing.T) {
+				for at := int64(1); at <= 40; at += 3 {
+					var net fabrictest.Net
+					all := openRanks(t, ranks, func(config *config) {
+						f := c.fault()
+						if f.Carrier = net.Open(); config.Rank == 1 {
+							f.left.Store(at + 2) // those of newCard
+						}
+						config.Fabric, config.lost = f, never
+						if c.off {
+							config.lost = 100 * time.Millisecond
+						}
+					})
+					if read := inTurns(t, all, clocks, !c.off && c.name != "no memory", spec); !slices.Equal(read, byTCP[spec.Bytes]) {
+						t.Errorf("at call %d: other bytes have arrived than by TCP", at)
 					}
-					config.Fabric, config.PlaceFrom, config.lost = f, 1, never
-					if c.off {
-						config.lost = 100 * time.Millisecond
-					}
-				})
-				if read := lockstep(t, all, clocks, !c.off && c.name != "no memory"); !slices.Equal(read, by) {
-					t.Errorf("at call %d: other bytes have arrived than by TCP", at)
-				}
-				placed := uint64(0)
-				for _, tr := range all {
-					for peer := range all {
-						placed += tr.Traffic(peer).SentPlaced
-						if l := tr.links[peer]; l != nil && l.off.Load() != nil && (!c.off || tr.Rank() != 1 && peer != 1) {
-							t.Errorf("at call %d: rank %d with %d: %v", at, tr.Rank(), peer, *l.off.Load())
+					placed := uint64(0)
+					for _, tr := range all {
+						for peer := range all {
+							placed += tr.Traffic(peer).SentPlaced
+							if l := tr.links[peer]; l != nil && l.off.Load() != nil && (!c.off || tr.Rank() != 1 && peer != 1) {
+								t.Errorf("at call %d: rank %d with %d: %v", at, tr.Rank(), peer, *l.off.Load())
+							}
 						}
 					}
+					if placed == 0 {
+						t.Errorf("at call %d: nothing was placed", at)
+					}
+					closeAll(t, all)
 				}
-				if placed == 0 {
-					t.Errorf("at call %d: nothing was placed", at)
-				}
-				closeAll(t, all)
-			}
-		})
+			})
+		}
 	}
 }

@@ -94,6 +94,7 @@ func (s *session) round() error {
 	}
 	switch {
 	case why != nil:
+		s.fence()
 		s.out = appendAborted(s.out, why)
 	case parting:
 	case leaving && s.allClosed():
@@ -118,6 +119,9 @@ func (s *session) round() error {
 
 // frame adds one whose body is numbers.
 func (s *session) frame(k kind, flags uint8, id, arg uint32, body ...uint64) {
+	if k == clock || k == closed || k == setWords {
+		s.fence()
+	}
 	s.out = appendFrame(s.out, k, flags, id, arg, body...)
 	s.posted.Add(1)
 }
@@ -144,7 +148,9 @@ func (s *session) remove(from func(l *link)) {
 // acks.
 func (s *session) control() error {
 	s.sendVotes()
-	s.controlPair()
+	if err := s.controlPair(); err != nil {
+		return err
+	}
 	s.refresh()
 	for _, p := range s.replicas {
 		switch {

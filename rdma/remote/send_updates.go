@@ -43,7 +43,7 @@ func (s *session) bring() (whole bool, err error) {
 					!x.queue() && !x.due && x.big() {
 					continue
 				}
-				if x.placing.waits() {
+				if r := s.ringFor(x); x.placing.waits() || r != nil && r.full() {
 					x.due = x.due && x.box.Ready() // the reader may have closed its end
 					waits = waits || x.due || x.queue() && x.box.Ready()
 					continue
@@ -57,16 +57,23 @@ func (s *session) bring() (whole bool, err error) {
 					continue
 				}
 			}
-			if x.into.number != 0 {
-				if done, err := s.place(x); err != nil {
-					return false, err
-				} else if !done {
-					waits = true
-					continue
+			done, err := true, error(nil)
+			if r := s.ringFor(x); r != nil {
+				done, err = s.sendRecord(r, x)
+			} else {
+				if x.into.number != 0 {
+					done, err = s.place(x)
+				}
+				if done && err == nil {
+					err = s.sendFrame(x)
 				}
 			}
-			if err := s.sendFrame(x); err != nil {
+			if err != nil {
 				return false, err
+			}
+			if !done {
+				waits = true
+				continue
 			}
 			sent = true
 			if !x.busy { // in lock-step two can be due
@@ -78,6 +85,9 @@ func (s *session) bring() (whole bool, err error) {
 			return true, nil
 		}
 		if waits && !sent {
+			if s.gathering {
+				return false, nil
+			}
 			if whole, err := s.pause(); !whole || err != nil {
 				return false, err
 			}
@@ -103,6 +113,9 @@ func (s *session) pause() (whole bool, err error) {
 func (s *session) sendFrame(x *relaySession) (err error) {
 	if x.first {
 		s.answer(x) // what is behind the skipped comes behind the answer
+		if x.queue() {
+			s.fence()
+		}
 	}
 	left := len(x.rest)
 	payload, last := s.compose(x)
@@ -119,10 +132,25 @@ func (s *session) sendFrame(x *relaySession) (err error) {
 		err = s.control() // dirty stays: there may be updates too
 	}
 	if last {
-		x.finish()
-		x.clock, x.published = x.at.Clock, x.at.Published
+		x.sent()
 	}
 	return err
+}
+
+// sent is for the last frame of an update.
+func (x *relaySession) sent() {
+	x.finish()
+	x.clock, x.published = x.at.Clock, x.at.Published
+}
+
+// appendHead begins a data frame.
+func (x *relaySession) appendHead(b []byte, h header) []byte {
+	b = slices.Grow(h.append(b), preamble)
+	at := len(b)
+	b = b[:at+headBytes]
+	x.head.Encode(b[at:])
+	b = binary.LittleEndian.AppendUint64(b, x.at.Clock)
+	return binary.LittleEndian.AppendUint64(b, x.at.Published)
 }
 
 // compose appends the next frame of x, but for payload that is to be written from
@@ -156,12 +184,7 @@ func (s *session) compose(x *relaySession) (payload []byte, last bool) {
 			h.flags |= flagPlaced
 			h.length += inRoom
 		}
-		s.out = slices.Grow(h.append(s.out), preamble)
-		at := len(s.out)
-		s.out = s.out[:at+headBytes]
-		x.head.Encode(s.out[at:])
-		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Clock)
-		s.out = binary.LittleEndian.AppendUint64(s.out, x.at.Published)
+		s.out = x.appendHead(s.out, h)
 		if x.into.number != 0 {
 			s.out = binary.LittleEndian.AppendUint64(s.out, uint64(x.into.number))
 			s.link.sentPlaced.Add(x.head.Bytes)

@@ -21,11 +21,14 @@ type session struct {
 	resumed atomic.Bool // the peer has said where it is with each box
 	idle    atomic.Bool // the sending goroutine sleeps
 
-	posted, landed atomic.Uint64 // frames
+	posted, recorded, landed atomic.Uint64 // frames, records, and both
 
 	votes votes
 	pulse pulse // of the goroutine that beats
-	pair  pairing
+
+	theirs          atomic.Pointer[greeting] // by whoever lands
+	ring            atomic.Pointer[ring]     // nil: the cards are no pair
+	unsaid, confirm atomic.Bool              // there are records of which the peer is not told; it is to be
 
 	// What follows is of the goroutine whose turn it is: the sending one, or one
 	// that has something small to send (eager.go).

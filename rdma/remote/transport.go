@@ -234,7 +234,7 @@ func (t *Transport) Frames(peer int) (sent, landed uint64, calm, over bool) {
 	}
 	if s := l.session.Load(); s != nil {
 		_, connected := s.conn.state()
-		sent, landed = s.posted.Load(), s.landed.Load()
+		sent, landed = s.posted.Load()+s.recorded.Load(), s.landed.Load()
 		calm = connected && !t.later.pending() && !l.dirty.Load() && s.idle.Load()
 	}
 	return sent, landed, calm, over

@@ -97,7 +97,7 @@ func New(c Config) wire.Wire { return &network{cfg: c, to: slices.Clone(c.Peers)
 func (n *network) Name() string { return "tcp" }
 
 // protocol is that of docs/developers/wire.md.
-var protocol = handshake.Protocol{Magic: 0x3150_4354_544c_414d, Version: 1, Name: "MALT rdma/tcp"} // "MALTTCP1"
+var protocol = handshake.Protocol{Magic: 0x3150_4354_544c_414d, Version: 2, Name: "MALT rdma/tcp"} // "MALTTCP1"
 
 func (n *network) Listen(h wire.Host) error {
 	if err := n.cfg.check(h.Size); err != nil {
