@@ -66,13 +66,19 @@ func (p *play) open(x *explore.Exec, all []*actor, kernel *explore.Thread) {
 // stay is a call of which only the settling matters, until all who take part make it: a rank
 // that leaves takes along what others may need. false: this rank has been left out.
 func (a *actor) stay(ctx context.Context) bool {
+	a.stays = true
 	a.done.Set(0, 1)
 	a.tr.Local = func() []any { return append(a.local(), "stay") }
 	err := a.tr.Wait(ctx, func() bool {
-		if _, generation, err := a.w.job.Settled(nil); err != nil || generation == 0 {
+		_, generation, err := a.w.job.Settled(nil)
+		if err != nil || generation == 0 {
 			return err != nil
 		}
-		for _, r := range a.w.job.Adopt().Ranks {
+		view := a.w.job.Adopt()
+		if a.changes() && view.Generation != generation {
+			return false
+		}
+		for _, r := range view.Ranks {
 			if done, _ := a.done.Get(r, 0); done == 0 {
 				return false
 			}
@@ -88,6 +94,23 @@ func (a *actor) stay(ctx context.Context) bool {
 // out tells whether a is dead, or left out.
 func (a *actor) out() bool {
 	return a.t.Dead() || a.tr != nil && a.play.own(apart) > 0 && a.tr.Expelled()
+}
+
+// left holds those who live against each other: of one who died before all had done all, all have the
+// same changes.
+func left(all []*actor, report func(string, ...any)) {
+	for _, dead := range all {
+		var first *actor
+		for _, a := range all {
+			switch r := dead.w.job.Rank; {
+			case !dead.t.Dead() || dead.stays || a.out():
+			case first == nil:
+				first = a
+			case a.upTo[r] != first.upTo[r]:
+				report("of rank %d, which died, rank %d has %d changes, and rank %d %d", r, first.w.job.Rank, first.upTo[r], a.w.job.Rank, a.upTo[r])
+			}
+		}
+	}
 }
 
 func TestExploreSettling(t *testing.T) {
@@ -112,6 +135,14 @@ func TestExploreSettling(t *testing.T) {
 		{"bsp, left out alive", true, play{"consistency=bsp survive=1 apart=123 cut=3 preemptions=1", []string{"s", "s", "s"}, 0, false, nil}},
 		{"sum, a death while settling", false, play{"consistency=bsp survive=1 apart=1234 opens=1342 died=4 dies=2 preemptions=-1", []string{"d", "d", "d", "d"}, 2, false, nil}},
 		{"bsp, a death while settling", false, play{"consistency=bsp survive=1 apart=1234 opens=1342 died=4 dies=2 preemptions=-1", []string{"s", "s", "s", "s"}, 2, false, nil}},
+		{"changes in bsp", true, play{"consistency=bsp fold=sum-changes survive=1 apart=123 dies=3 preemptions=1", []string{"S", "S", "S"}, 1, false, nil}},
+		{"changes in bsp, two steps", true, play{"consistency=bsp fold=sum-changes survive=1 apart=123 dies=3 preemptions=1", []string{"SSh", "SSh", "SPh"}, 1, false, nil}},
+		{"changes in ssp", true, play{"consistency=ssp:1 fold=sum-changes survive=1 apart=123 dies=3 preemptions=1", []string{"SGh", "SGh", "PPh"}, 1, false, nil}},
+		{"changes in async", false, play{"consistency=async fold=sum-changes survive=1 apart=123 dies=3 preemptions=1", []string{"G", "G", "P"}, 1, false, nil}},
+		{"changes in async, allreduce", true, play{"consistency=async fold=sum-changes survive=1 apart=123 dies=3 preemptions=1", []string{"Gh", "Gh", "Ph"}, 1, false, nil}},
+		{"changes, a death while settling", false, play{"consistency=async fold=sum-changes survive=1 apart=1234 opens=1342 died=4 dies=2 preemptions=-1", []string{"G", "G", "G", "P"}, 2, false, nil}},
+		{"changes, given before a death", true, play{"consistency=async fold=sum-changes survive=1 apart=1234 opens=1342 died=4 dies=2 preemptions=-1", []string{"bG", "b", "b", "P"}, 2, false, nil}},
+		{"changes in bsp, a death while settling", false, play{"consistency=bsp fold=sum-changes survive=1 apart=1234 opens=1342 died=4 dies=2 preemptions=-1", []string{"S", "S", "S", "S"}, 2, false, nil}},
 		{"exchange of two", false, play{"survive=1 apart=12 preemptions=2", []string{"i", "i"}, 1, false, []int{0, 1}}},
 		{"exchanges of two", false, play{"survive=1 apart=12 preemptions=2", []string{"ii", "ii"}, 1, false, []int{0, 1}}},
 		{"exchange within a host", true, play{"survive=1 apart=112 dies=3 preemptions=1", []string{"i", "i", "i"}, 1, false, []int{0, 0, 1}}},

@@ -108,6 +108,7 @@ type actor struct {
 
 	levels []uint64   // its clock after each allreduce, broadcast and barrier
 	done   rdma.Words // who has done all, on several hosts: see stay
+	stays  bool
 }
 
 const entryBytes = 8
@@ -241,6 +242,9 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 	if m.Rule.Kind == rule.BSP || p.own(survive) > 0 && strings.ContainsAny(strings.Join(p.scripts, ""), "dD") {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
+	if p.own(apart) > 0 && m.fold.Changes() {
+		x.Final(func(report func(string, ...any)) { left(all, report) })
+	}
 	if p.own(survive) > 0 && p.inPlace() {
 		x.Final(func(report func(string, ...any)) { same(all, report) })
 	}
@@ -354,6 +358,11 @@ func (a *actor) perform(script string) {
 	}
 	if a.done != nil && !a.stay(ctx) {
 		return
+	}
+	if a.done != nil && a.changes() && !a.s.Lockstep() { // what it was given counts now
+		if err := a.change(ctx, 'G'); err != nil {
+			a.t.Fail("the last gather: %v", err)
+		}
 	}
 	a.at("leave")
 	if err := a.w.Close(); err != nil {

@@ -141,9 +141,6 @@ func (w *World) lasts(m mode) error {
 			Try("Take graph=all, or on_death=stop.")
 	case !w.job.Settles():
 		return nil
-	case m.fold.Changes():
-		return say.Errorf(ErrUnsupported, "fold=%s cannot go on when ranks die, in a job on several hosts", m.fold).
-			Try("Take fold=mean, or on_death=stop.")
 	case m.Lasts(w.job.Size):
 		return nil
 	}

@@ -66,7 +66,7 @@ func New(m *core.Member, runs []reduce.Run, kind codec.Kind, f filter.Filter, ro
 func (b *Boxes) Uses(c codec.Codec) {
 	b.Codec, b.counting = c, once{b}
 	if sums, ok := c.(codec.Cumulative); ok {
-		b.counting = &totals{b: b, codec: sums}
+		b.counting = newTotals(b, sums)
 	}
 }
 

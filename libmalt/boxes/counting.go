@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"malt/libmalt/internal/core"
 	"malt/libmalt/rule"
 	"malt/rdma"
 )
@@ -24,6 +25,11 @@ type counting interface {
 	// at these heads; settled is as of a codec.
 	skip(heads []uint64)
 	settled(summed []int)
+
+	// stand is where this rank is with a rank that is left out, whose box may be closed (nil), and kept
+	// the update that counts of it, where that is no longer in the box.
+	stand(rank int, src *source) (core.Stand, bool)
+	kept(rank int) rdma.Update
 
 	// age and share are as of an object.
 	age() uint64
@@ -52,5 +58,8 @@ func (once) folded(src *source)        { src.release() }
 func (once) keep(*source)              {}
 func (c once) skip(heads []uint64)     { c.b.ch.skip(heads) }
 func (once) settled([]int)             {}
+func (once) kept(int) (u rdma.Update)  { return u }
 func (once) age() uint64               { return 0 }
 func (c once) share() ([]byte, uint64) { return c.b.Data, 0 }
+
+func (once) stand(int, *source) (at core.Stand, ok bool) { return at, false }

@@ -73,5 +73,8 @@ func (b *Boxes) State() []any {
 	if _, plain := b.counting.(once); !plain || b.Route != (core.BoxesOnly{}) {
 		state = append(state, b.era, b.syncing.stage)
 	}
+	if t, ok := b.counting.(*totals); ok && b.Job.Settles() {
+		state = append(state, t.last, t.told)
+	}
 	return state
 }

@@ -220,7 +220,7 @@ func (o *gathering) behind(rank int, look func() (clock uint64, gone error)) err
 	}
 	standing, death := o.b.Job.Standing(rank, gone)
 	verdict := rule.About(standing)
-	if standing == rule.Lost && o.b.Settles() && o.b.ch.view.Has(rank) {
+	if standing == rule.Lost && o.b.inStep() && o.b.ch.view.Has(rank) {
 		verdict = rule.Wait // until this rank is settled in the view without it
 	}
 	if verdict == rule.Wait {
@@ -276,7 +276,7 @@ func (o *gathering) lockstep() error {
 			continue
 		}
 		look := in.Clock
-		if b.Settles() && !b.ch.view.Has(r) {
+		if b.inStep() && !b.ch.view.Has(r) {
 			look = func() (uint64, error) { return b.counts(r), b.Job.T.State(r) }
 		}
 		if err := o.behind(r, look); err != nil {

@@ -32,7 +32,7 @@ func (c carried) InBox(clock, but uint64) (bool, error) {
 }
 
 func (c carried) Settled() (late []int, generation uint64, err error) {
-	if !c.b.Settles() {
+	if !c.b.inStep() {
 		return nil, c.View().Generation, nil
 	}
 	return c.b.Job.Settled(c.b.Member)

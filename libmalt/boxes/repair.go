@@ -95,7 +95,7 @@ func (b *Boxes) bury() {
 	if len(c.view.Ranks) == b.Job.Size {
 		return
 	}
-	if b.Settles() {
+	if b.inStep() {
 		b.Over(b.Job.RouteRank(), b.Clock())
 	}
 	b.drop(func(s source) bool {
@@ -103,8 +103,10 @@ func (b *Boxes) bury() {
 			return false
 		}
 		switch clock, _ := s.inbox.Clock(); {
-		case b.Settles():
+		case b.inStep():
 			return b.Over(s.rank, b.Clock())
+		case b.Settles():
+			return false // another rank may have a newer total
 		case c.spec.Mode == rdma.ByClock && clock > b.Clock():
 			return false
 		case c.spec.Mode.Depth() > 0 && s.reads && !slices.Contains(b.gathering.lost, s.rank):

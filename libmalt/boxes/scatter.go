@@ -162,7 +162,7 @@ func (o *scattering) advance() (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if o.n, stamp.Kind = n, uint16(kind); o.named && b.Settles() {
+		if o.n, stamp.Kind = n, uint16(kind); o.named && b.inStep() {
 			stamp.Age = named
 		}
 		if err := out.Commit(o.n, stamp, o.to); err != nil {

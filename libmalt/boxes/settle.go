@@ -3,6 +3,7 @@ package boxes
 import (
 	"slices"
 
+	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/rdma"
 )
@@ -15,7 +16,7 @@ var _ core.Lockstep = (*Boxes)(nil)
 
 // source is where the updates of rank come from; nil: it is not read.
 func (b *Boxes) source(rank int) *source {
-	if b.ch == nil || b.ch.spec.Mode != rdma.ByClock {
+	if b.ch == nil {
 		return nil
 	}
 	i := slices.IndexFunc(b.ch.sources, func(s source) bool { return s.rank == rank })
@@ -31,9 +32,10 @@ func (b *Boxes) Stand(rank int) (at core.Stand, ok bool) {
 		return b.Route.Stand()
 	}
 	s := b.source(rank)
-	if s == nil {
-		return at, false
+	if s == nil || !b.inStep() {
+		return b.counting.stand(rank, s)
 	}
+	b.counting.keep(s) // At lets go of it
 	if at.Due = b.Clock(); b.unfolds == 0 {
 		at.Due++
 	}
@@ -51,12 +53,12 @@ func (b *Boxes) Stand(rank int) (at core.Stand, ok bool) {
 
 // Held implements core.Lockstep.
 func (b *Boxes) Held(rank int, clock uint64) (u rdma.Update) {
-	s := b.source(rank)
+	s, kept := b.source(rank), b.counting.kept(rank)
 	switch {
 	case rank == b.Job.RouteRank():
 		return b.Route.Held(clock)
-	case s == nil:
-		return u
+	case kept.Clock == clock || s == nil:
+		return kept
 	case s.has && s.held.Clock == clock:
 		u = s.held
 	default:
@@ -80,7 +82,7 @@ func (o *gathering) adopt() (bool, error) {
 	for {
 		b.Job.Adopt()
 		b.CatchUp()
-		if !b.Settles() {
+		if !b.inStep() {
 			return true, b.Job.Help(b.Member)
 		}
 		late, generation, err := b.Job.Settled(b.Member)
@@ -94,8 +96,14 @@ func (o *gathering) adopt() (bool, error) {
 	}
 }
 
-// Settles tells whether its gathers wait until this rank has settled.
-func (b *Boxes) Settles() bool { return b.Job.Settles() && b.ch.spec.Mode == rdma.ByClock }
+// Settles implements core.Lockstep.
+func (b *Boxes) Settles() bool {
+	_, sums := b.Codec.(codec.Cumulative)
+	return b.Job.Settles() && (sums || b.ch.spec.Mode == rdma.ByClock)
+}
+
+// inStep tells whether its gathers wait until this rank has settled.
+func (b *Boxes) inStep() bool { return b.Job.Settles() && b.ch.spec.Mode == rdma.ByClock }
 
 // counts is up to which clock rank counts, which is left out.
 func (b *Boxes) counts(rank int) uint64 {
@@ -105,7 +113,7 @@ func (b *Boxes) counts(rank int) uint64 {
 
 // given is the update of s at this clock that another rank has given this one.
 func (b *Boxes) given(s *source) (u rdma.Update, ok bool) {
-	if b.Settles() && !b.ch.view.Has(s.rank) {
+	if b.inStep() && !b.ch.view.Has(s.rank) {
 		_, u = b.Counted(s.rank)
 	}
 	return u, u.Data != nil && u.Clock == b.Clock()

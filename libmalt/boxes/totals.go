@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"math"
 	"slices"
 
 	"malt/libmalt/codec"
@@ -12,16 +13,35 @@ import (
 // totals counts of each sender the newest update, until a newer one has come: its slot stays
 // pinned from one gather to the next, and is copied only where it cannot stay. Those of
 // another era are as if they had not come: there the same changes are part of the start.
+//
+// Of a rank that is left out, on another host, the survivors may have taken different totals. The newest
+// of these counts on all (see package core): from where a rank has told which one it has, it
+// takes no newer one but that which it is given.
 type totals struct {
 	b     *Boxes
 	codec codec.Cumulative // the boxes'
+	last  []rdma.Stamp     // by rank: of the total that the codec keeps, or kept in an earlier era
+	told  []bool           // by rank
 	old   uint64           // see age
+}
+
+func newTotals(b *Boxes, c codec.Cumulative) *totals {
+	return &totals{b: b, codec: c, last: make([]rdma.Stamp, b.Job.Size), told: make([]bool, b.Job.Size)}
 }
 
 // take takes the newest total of a sender, in lock-step that of this clock: so all ranks have
 // the same ones. A rank that is behind is away, and what it sends when it is back counts at
 // its next clock, unless it is dead: then all find the same.
-func (t *totals) take(_ *gathering, src *source) (err error) {
+func (t *totals) take(_ *gathering, src *source) error { return t.upTo(t.b.Clock(), src) }
+
+func (t *totals) upTo(clock uint64, src *source) error {
+	if t.b.Settles() && (t.told[src.rank] || !t.b.ch.view.Has(src.rank)) {
+		return t.left(src, clock)
+	}
+	return t.next(src)
+}
+
+func (t *totals) next(src *source) (err error) {
 	b := t.b
 	clock, _ := src.inbox.Clock() // before the look: the total is at least so new
 	src.at = max(clock, b.level)
@@ -78,8 +98,53 @@ func (t *totals) folded(*source) {}
 func (t *totals) keep(src *source) {
 	if src.has {
 		t.codec.Keep(src.rank, src.held.Data)
+		t.last[src.rank] = src.held.Stamp
 		src.release()
 	}
+}
+
+// left takes what counts of a rank that is left out, in lock-step up to clock.
+func (t *totals) left(src *source, clock uint64) error {
+	b := t.b
+	counts, given := b.Counted(src.rank)
+	if !b.inStep() || clock > counts {
+		clock = counts
+	}
+	switch {
+	case clock <= t.last[src.rank].Clock, src.has && clock <= src.held.Clock:
+	case given.Data != nil && given.Clock == clock:
+		if given.Tag == b.era { // else this rank is still in the call that begins it
+			t.keep(src)
+			src.held, src.has = given, true
+		}
+	case b.inStep():
+		t.keep(src) // At lets go of it
+		u, ok, err := src.inbox.At(clock)
+		if src.held, src.has = u, ok && err == nil; src.has && u.Tag != b.era {
+			src.release()
+		}
+		return err
+	}
+	return nil
+}
+
+func (t *totals) stand(rank int, src *source) (at core.Stand, ok bool) {
+	if src != nil {
+		if !t.told[rank] {
+			_ = t.next(src) // after an error the last one counts
+		}
+		t.keep(src)
+	}
+	t.told[rank] = true
+	clock := t.last[rank].Clock
+	return core.Stand{Due: clock, Folded: clock, Has: true}, true
+}
+
+func (t *totals) kept(rank int) (u rdma.Update) {
+	if u.Stamp = t.last[rank]; u.Clock > 0 {
+		u.Data = t.codec.Kept(rank)
+	}
+	return u
 }
 
 // skip has nothing to do: what was sent before the call counts after it.
@@ -89,7 +154,7 @@ func (t *totals) settled(summed []int) {
 	for i := range t.b.ch.sources {
 		src := &t.b.ch.sources[i]
 		if summed != nil && !slices.Contains(summed, src.rank) { // it has died
-			t.look(src) // after an error the last one counts
+			_ = t.upTo(math.MaxUint64, src) // after an error the last one counts
 			t.keep(src)
 		} else if src.has {
 			src.release()

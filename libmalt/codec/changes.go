@@ -32,6 +32,8 @@ type Cumulative interface {
 	Codec
 	// Keep copies an update that cannot be read any longer where it is.
 	Keep(rank int, data []byte)
+	// Kept is the last one that it has copied.
+	Kept(rank int) []byte
 	// Share is what this rank adds to a sum over all ranks, which then Settled ends.
 	Share() []byte
 }
@@ -111,6 +113,8 @@ func (p *changes) Keep(rank int, total []byte) {
 	reduce.Copy(p.kept[rank], total)
 	p.counts[rank] = true
 }
+
+func (p *changes) Kept(rank int) []byte { return p.kept[rank] }
 
 // Share adds the last changes to the total.
 func (p *changes) Share() []byte {

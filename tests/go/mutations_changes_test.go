@@ -4,7 +4,7 @@ package tests
 var ofChanges = []mutation{
 	{
 		line:   "totals of another era are added up",
-		in:     "libmalt/boxes.totals.take",
+		in:     "libmalt/boxes.totals.next",
 		old:    "$u.Tag < $b.era",
 		new:    "false",
 		caught: "TestExploreChanges/async,_allreduce", how: "times, after",
@@ -25,7 +25,7 @@ var ofChanges = []mutation{
 	},
 	{
 		line:   "a dead rank counts up to the clock that it had come to",
-		in:     "libmalt/boxes.totals.take",
+		in:     "libmalt/boxes.totals.next",
 		old:    "$clock == $own || $clock == $own+1",
 		new:    "$clock == $own",
 		caught: "TestExploreChanges/bsp,_three_ranks,_a_death,_longer", big: true, how: "has folded the set",
@@ -39,7 +39,7 @@ var ofChanges = []mutation{
 	},
 	{
 		line:   "ranks differ in what they add at a clock",
-		in:     "libmalt/boxes.totals.take",
+		in:     "libmalt/boxes.totals.next",
 		old:    "$src.inbox.At(own)",
 		new:    "$src.inbox.At(clock)",
 		caught: "TestExploreChanges/bsp", how: "has folded the set",
@@ -78,5 +78,47 @@ var ofChanges = []mutation{
 		old:    "clear($p.counts)",
 		new:    "",
 		caught: "TestExploreChanges/ssp,_allreduce_and_a_death", how: "times, after",
+	},
+	{
+		line:   "settling: a total that comes after this rank has told of one counts",
+		in:     "libmalt/boxes.totals.upTo",
+		old:    "$t.told[$src.rank] || !$t.b.ch.view.Has($src.rank)",
+		new:    "false",
+		caught: "TestExploreSettling/changes_in_async", how: "of rank 2, which died",
+	},
+	{
+		line:   "settling: a total that was given does not count",
+		in:     "libmalt/boxes.totals.left",
+		old:    "$src.held, $src.has = $given, true",
+		new:    "",
+		caught: "TestExploreSettling/changes_in_async", how: "of rank 2, which died",
+	},
+	{
+		line:   "settling: the last total is not looked for before a rank tells",
+		in:     "libmalt/boxes.totals.stand",
+		old:    "$t.keep($src)",
+		new:    "",
+		caught: "TestExploreSettling/changes_in_async", how: "of rank 2, which died",
+	},
+	{
+		line:   "settling: a total that was copied cannot be given",
+		in:     "libmalt/boxes.totals.kept",
+		old:    "$u.Data = $t.codec.Kept($rank)",
+		new:    "",
+		caught: "TestExploreSettling/changes_in_async", how: "sent 0 bytes",
+	},
+	{
+		line:   "settling: the box of a rank that is left out closes before its total is given",
+		in:     "libmalt/boxes.Boxes.bury",
+		old:    "$b.Settles()",
+		new:    "false",
+		caught: "TestExploreSettling/changes_in_async", how: "of rank 2, which died",
+	},
+	{
+		line:   "settling: in lock-step a total counts beyond the clock that all have",
+		in:     "libmalt/boxes.totals.left",
+		old:    "$clock > $counts",
+		new:    "false",
+		caught: "TestExploreSettling/changes_in_bsp,_a_death_while_settling", how: "of rank 3, which died",
 	},
 }

@@ -5,7 +5,7 @@ var ofSettling = []mutation{
 	{
 		line:   "settling: a gather does not freeze",
 		in:     "libmalt/boxes.gathering.adopt",
-		old:    "!$b.Settles()",
+		old:    "!$b.inStep()",
 		new:    "true",
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
 	},
@@ -19,7 +19,7 @@ var ofSettling = []mutation{
 	{
 		line:   "settling: what has come of a rank that is left out counts",
 		in:     "libmalt/boxes.gathering.lockstep",
-		old:    "$b.Settles() && !$b.ch.view.Has($r)",
+		old:    "$b.inStep() && !$b.ch.view.Has($r)",
 		new:    "false",
 		caught: "TestExploreSettling/bsp", how: "has folded the set",
 	},

@@ -19,7 +19,8 @@ import malt, numpy as np
 mode, victim, at, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 malt.init(timeout=5)
 r = malt.rank()
-v = malt.Vector(np.zeros(1000), consistency=mode)
+mode, fold = (mode + "/mean").split("/")[:2]
+v = malt.Vector(np.zeros(1000), consistency=mode, fold=fold)
 end, step = time.monotonic() + seconds, 0
 try:
     while True:
@@ -65,7 +66,9 @@ def same(said: dict[str, str], alive: list[int]) -> None:
     assert said[str(alive[0])].startswith(f"done {alive} "), said
 
 
-@pytest.mark.parametrize("mode", ["bsp", "async", "ssp:2", "notify-ack"])
+@pytest.mark.parametrize(
+    "mode", ["bsp", "async", "ssp:2", "notify-ack", "bsp/sum-changes", "async/sum-changes", "ssp:2/mean-changes"]
+)
 def test_a_process_on_another_host_dies(mode: str, tmp_path: Path) -> None:
     code, said, errors = job(tmp_path, mode, "--hosts", "3", victim=1)
     assert code == 0, errors

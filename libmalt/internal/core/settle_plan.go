@@ -105,6 +105,9 @@ func (s *settling) look(m *Member, body Lockstep) bool {
 		if at, ok := body.Stand(r); ok {
 			given := m.counted[r].given
 			at.ID, at.Rank, at.Has = m.ID, r, at.Has || given.Data != nil && given.Clock == at.Due
+			if given.Data != nil && given.Clock > at.Due { // a gather to come takes it, and does not wait until all have settled
+				at.Folded = given.Clock
+			}
 			m.stands.of = append(m.stands.of, at)
 		}
 	}
