@@ -432,8 +432,9 @@ def test_misspelt_variable(tmp_path: Path) -> None:
     assert 'Did you mean "continue"?' in done.err
 
 
-def test_the_summary_tells_of_deaths(tmp_path: Path) -> None:
-    done = run(*GO_ON, "--summary", "-n", "3", script(tmp_path, STEPS.format(end=KILL)))
+@pytest.mark.parametrize("first", ["", "from malt import run"])  # which knows the other end of a rank's reports
+def test_the_summary_tells_of_deaths(tmp_path: Path, first: str) -> None:
+    done = run(*GO_ON, "--summary", "-n", "3", script(tmp_path, first + STEPS.format(end=KILL)))
     assert done.process.returncode == 0, done.err
     assert re.search(r"^ +1 +died$", done.err, re.M), done.err
     assert re.search(

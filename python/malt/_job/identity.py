@@ -71,7 +71,7 @@ def _tell_launcher(error: Exception) -> bool:
     from .._ranks.report import reporter
 
     sys.stderr.flush()
-    return reporter.failed(error, _frames.plain(_frames.show))
+    return reporter().failed(error, _frames.plain(_frames.show))
 
 
 _frames.tell_launcher = _tell_launcher

@@ -169,7 +169,9 @@ def _job_timeout(told: object) -> float:
 def _report_to_launcher() -> None:
     """Let ``malt run`` know who failed first and, at the end, where the time went."""
     global _reporter
-    from .._ranks.report import reporter
+    from .._ranks import report
+
+    reporter = report.reporter()
 
     def book(counters: _lib.Counters) -> None:
         totals, edges = counters

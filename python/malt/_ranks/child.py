@@ -112,7 +112,7 @@ def _fail(result: int, error: Exception) -> None:
     """Tell the launcher, the caller and the other ranks: in this order."""
     from .report import reporter
 
-    reporter.failed(error)
+    reporter().failed(error)
     with _frames.hidden(error):
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:

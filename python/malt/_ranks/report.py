@@ -41,6 +41,7 @@ that is not Python need not report: then its end speaks for itself.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import stat
@@ -158,5 +159,10 @@ def _starved() -> float:
         return 0.0
 
 
-# Taken out of the environment, so that children of this rank find nothing there.
-reporter = Reporter(os.environ.pop(VARIABLE, None))
+@functools.cache
+def reporter() -> Reporter:
+    """Return that of this rank, and take it out of the environment: children of this rank find nothing there.
+
+    The library has looked there by then, unless this rank ends before it has joined.
+    """
+    return Reporter(os.environ.pop(VARIABLE, None))
