@@ -55,7 +55,7 @@ func (d *datagrams) send(peer int, b []byte) {
 			d.m.Wake()
 		}
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, net.ErrClosed) { // beat goes on until the process has ended
 		panic(err)
 	}
 }
