@@ -411,8 +411,8 @@ def test_an_expelled_rank_does_not_end_the_job(tmp_path: Path, hosts: list[str])
         from malt._ranks.report import reporter
         malt.barrier()
         if r == 2:
-            reporter._say({"expelled": True})  # as the library does
-            reporter.failed(malt.ExpelledError("the others have gone on without this rank"))
+            reporter()._say({"expelled": True})  # as the library does
+            reporter().failed(malt.ExpelledError("the others have gone on without this rank"))
             os._exit(1)
         while malt.generation() == 1: malt.barrier()
         print(malt.alive())
