@@ -9,7 +9,7 @@ import (
 )
 
 // Survivors on several hosts settle on up to which clock a rank that is left out counts in
-// lock-step: see package core. Until its next gather completes, a rank keeps the box of such a
+// lock-step, and with totals on which one of such a rank counts: see package core. Until its next gather completes, a rank keeps the box of such a
 // rank, with the update that it has folded last: another rank may ask for it.
 
 var _ core.Lockstep = (*Boxes)(nil)

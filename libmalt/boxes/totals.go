@@ -35,7 +35,7 @@ func newTotals(b *Boxes, c codec.Cumulative) *totals {
 func (t *totals) take(_ *gathering, src *source) error { return t.upTo(t.b.Clock(), src) }
 
 func (t *totals) upTo(clock uint64, src *source) error {
-	if t.b.Settles() && (t.told[src.rank] || !t.b.ch.view.Has(src.rank)) {
+	if t.b.Job.Settles() && (t.told[src.rank] || !t.b.ch.view.Has(src.rank)) {
 		return t.left(src, clock)
 	}
 	return t.next(src)

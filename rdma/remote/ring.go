@@ -35,7 +35,7 @@ type outgoing struct {
 	slots  uint64
 	sent   uint64    // records
 	said   uint64    // how many of them the reader knows of over the connection; 0: the ring is not used yet
-	landed *mem.Word // at the reader, as it says; by whoever lands
+	landed *mem.Word // at the reader, as it says; written with input.turn
 }
 
 // free tells whether there is a slot for the next record. completed tells whether what was written from a slot is.
@@ -46,9 +46,9 @@ func (o *outgoing) free(completed func(slot uint64) bool) bool {
 // incoming is the reader's side.
 type incoming struct {
 	slots uint64
-	next  *mem.Word // the record that lands next; by whoever lands
-	here  []byte    // a word for each slot: 1 + the record that has arrived there last; by whoever polls
-	begun bool      // the first "after" has come; of whoever lands
+	next  *mem.Word // the record that lands next; written with input.turn
+	here  []byte    // a word for each slot: 1 + the record that has arrived there last; written where the card is polled
+	begun bool      // the first "after" has come; with input.turn
 }
 
 func (i *incoming) slot(n uint64) *mem.Word { return mem.WordAt(i.here, int(8*(n%i.slots))) }
@@ -69,7 +69,7 @@ func (i *incoming) ready() bool {
 	return i.slot(n).Load() == n+1
 }
 
-// land lands the records that are here, in their order. It is for whoever has the turn.
+// land lands the records that are here, in their order. input.turn is held.
 func (i *incoming) land(one func(n uint64) error) error {
 	for i.ready() {
 		n := i.next.Load()
@@ -109,7 +109,7 @@ type ring struct {
 	writes   [records]write // by slot
 
 	credited uint64        // records of which the peer knows that they have landed; session.turn
-	input    input         // of a record; of whoever lands
+	input    input         // of a record; with input.turn
 	rang     chan struct{} // holds one when a record has arrived
 }
 
@@ -143,7 +143,7 @@ func slotOf(area []byte, n uint64) []byte {
 	return area[n%records*recordBytes:][:recordBytes:recordBytes]
 }
 
-// arrived is for whoever has polled.
+// arrived is called where the card was polled.
 func (r *ring) arrived() {
 	select {
 	case r.rang <- struct{}{}:
@@ -299,7 +299,7 @@ func (s *session) ringFor(x *relaySession) *ring {
 	return r
 }
 
-// full tells whether there is no slot for a record. Then the link is woken when there may be one.
+// full tells whether a record has to wait for a slot. Then the link is woken when one may be free.
 func (r *ring) full() bool {
 	return !r.out.free(func(slot uint64) bool {
 		done := r.writes[slot].done.Load()

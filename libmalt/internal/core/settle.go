@@ -20,8 +20,8 @@ import (
 // A rank that learns of a new view freezes: no collective call and no gather in lock-step
 // completes until the rank has settled in that view. The members of the view tell each other
 // where they are: the last collective call that has completed here, and the one under way; and
-// of each object in lock-step, and each rank that is left out, the clock of the update that was
-// folded last. All members compute the same from what they were told:
+// of each object in lock-step or with totals, and each rank that is left out, the clock of the update
+// that was folded last. All members compute the same from what they were told:
 //
 //   - A collective call that some member has completed counts as completed, with the ranks that
 //     took part there. A member that is still in that call gets the result from the lowest

@@ -10,7 +10,8 @@ import (
 
 // Lockstep is a Body whose gathers may be in lock-step. Its gate is locked.
 type Lockstep interface {
-	// Settles tells whether its gathers are in lock-step.
+	// Settles tells whether members settle on its updates: its gathers are in lock-step, or count totals,
+	// and then do not wait for that.
 	Settles() bool
 	// Stand tells where this rank is with the updates of rank, or of its route; false: it
 	// reads none.
