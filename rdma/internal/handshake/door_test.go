@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -14,8 +15,13 @@ import (
 	"malt/internal/fleet"
 )
 
-// atDoor opens a Door that hands on who has proved the token.
-func atDoor(t *testing.T, l *Self, ranks int) (d *Door[*net.TCPConn], came chan *Hello) {
+// unhurried is a visitor without a time limit.
+type unhurried struct{ *net.TCPConn }
+
+func (unhurried) SetDeadline(time.Time) error { return nil }
+
+// atDoor opens a Door that hands on who has proved the token, and gives strangers all the time they need.
+func atDoor(t *testing.T, l *Self, ranks int) (d *Door[unhurried], came chan *Hello) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -23,8 +29,8 @@ func atDoor(t *testing.T, l *Self, ranks int) (d *Door[*net.TCPConn], came chan 
 	}
 	came = make(chan *Hello, 1)
 	d = OpenDoor([]net.Listener{listener}, ranks,
-		func(c *net.TCPConn) (*net.TCPConn, error) { return c, nil },
-		func(c *net.TCPConn, visit Visit) {
+		func(c *net.TCPConn) (unhurried, error) { return unhurried{c}, nil },
+		func(c unhurried, visit Visit) {
 			if _, h, err := l.Greet(c, Never, visit, yes); err == nil {
 				came <- h
 			}
@@ -34,8 +40,8 @@ func atDoor(t *testing.T, l *Self, ranks int) (d *Door[*net.TCPConn], came chan 
 	return d, came
 }
 
-// from dials the Door from a loopback address and says something.
-func from(t *testing.T, address string, d *Door[*net.TCPConn], said string) net.Conn {
+// from dials the Door from a loopback address.
+func from(t *testing.T, address string, d *Door[unhurried]) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	c, err := dialer.Dial("tcp", d.listeners[0].Addr().String())
@@ -44,10 +50,30 @@ func from(t *testing.T, address string, d *Door[*net.TCPConn], said string) net.
 	}
 	t.Cleanup(func() { c.Close() })
 	_ = c.SetDeadline(time.Now().Add(fleet.Patience))
-	if _, err := c.Write([]byte(said)); err != nil {
+	return c
+}
+
+// heard dials, speaks, and returns when the Door has heard it: who is silent may go before an older one.
+func heard(t *testing.T, address string, d *Door[unhurried]) net.Conn {
+	t.Helper()
+	c := from(t, address, d)
+	if _, err := c.Write([]byte("M")); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	is := func(s *stranger[unhurried]) bool {
+		return s.raw.RemoteAddr().String() == c.LocalAddr().String() && s.spoke.Load()
+	}
+	for end := time.Now().Add(fleet.Patience); ; runtime.Gosched() {
+		d.mu.Lock()
+		in := slices.ContainsFunc(d.strangers, is)
+		d.mu.Unlock()
+		if in {
+			return c
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the door has not heard %v", c.LocalAddr())
+		}
+	}
 }
 
 // However many strangers come, so many are kept, the oldest of the largest crowd go,
@@ -56,17 +82,17 @@ func TestDoorKeepsFewStrangers(t *testing.T) {
 	l, d := ends()
 	const ranks, extra = 3, 20
 	door, came := atDoor(t, l, ranks)
-	alone := from(t, "127.0.0.2", door, "M") // the oldest of all, and no crowd
+	alone := heard(t, "127.0.0.2", door) // the oldest of all, and no crowd
 	var open []net.Conn
 	for range mostStrangers + ranks - 1 + extra {
-		open = append(open, from(t, "127.0.0.1", door, "M"))
+		open = append(open, heard(t, "127.0.0.1", door))
 	}
 	for _, c := range open[:extra] {
 		if n, err := c.Read(make([]byte, 1)); n > 0 || !errors.Is(err, syscall.ECONNRESET) {
 			t.Fatalf("read %d bytes, %v; expected a reset", n, err)
 		}
 	}
-	if incarnation, err := d.Dial(from(t, "127.0.0.1", door, ""), 0); err != nil || incarnation != l.hello.Incarnation {
+	if incarnation, err := d.Dial(from(t, "127.0.0.1", door), 0); err != nil || incarnation != l.hello.Incarnation {
 		t.Errorf("a rank among strangers: %v", err)
 	}
 	if h := <-came; h.From != 1 {
@@ -142,17 +168,18 @@ func TestStrangerHasPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := make(chan time.Duration, 1)
+	limit := make(chan time.Time, 1)
 	door := OpenDoor([]net.Listener{listener}, 1,
 		func(c *net.TCPConn) (*limited, error) { return &limited{TCPConn: c}, nil },
 		func(c *limited, visit Visit) {
-			limit <- time.Until(c.until)
+			limit <- c.until
 			if !visit.Known() || !c.until.IsZero() {
 				t.Errorf("the limit stays: %v", c.until)
 			}
 			c.Close()
 		})
 	defer door.Close()
+	before := time.Now()
 	c, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +188,7 @@ func TestStrangerHasPatience(t *testing.T) {
 	if _, err := c.Write([]byte("M")); err != nil {
 		t.Fatal(err)
 	}
-	if d := <-limit; d <= 0 || d > patience {
+	if d := (<-limit).Sub(before); d < patience || d > patience+time.Since(before) {
 		t.Errorf("a stranger has %v, expected %v", d, patience)
 	}
 }
