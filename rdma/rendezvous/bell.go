@@ -46,11 +46,11 @@ func alarm(b *mem.Word) {
 	mem.FutexWake(b)
 }
 
-// Policy says how to wait: first by looking Spin times, then for as long as Yield by giving
-// the core away and looking, then asleep.
+// Policy says how to wait: first by looking Spin times, then by giving the core away and
+// looking, then asleep.
 type Policy struct {
 	Spin  int
-	Yield time.Duration
+	Yield time.Duration // of this process: what another rank does meanwhile does not count
 	// Sleep is how long one sleep lasts at most; 0 means until rung. Nothing
 	// depends on it but how soon news comes that a ringer did not bring because
 	// it was stopped while it rang.
@@ -151,6 +151,10 @@ func slept(long *atomic.Uint32, then time.Time, yields time.Duration) {
 // milliseconds.
 const late = time.Millisecond
 
+// brief is about what a yield costs this process where the core goes to another rank, which
+// does what is waited for, and comes back.
+const brief = time.Microsecond
+
 // poll runs step without sleeping, and tells whether it became true. A core that
 // comes back late has gone to somebody who computes. That will happen again: who
 // yields waits for its turn each time, milliseconds, where a sleeper is let in soon
@@ -161,7 +165,8 @@ func (h *Host) poll(ctx context.Context, p Policy, step func() bool) bool {
 			return true
 		}
 	}
-	for begun, before := time.Now(), time.Now(); before.Sub(begun) < p.Yield; {
+	before := time.Now()
+	for spent := time.Duration(0); spent < p.Yield; {
 		mem.Yield()
 		if step() {
 			return true
@@ -170,6 +175,7 @@ func (h *Host) poll(ctx context.Context, p Policy, step func() bool) bool {
 		if now.Sub(before) > late || ctx.Err() != nil || h.guard.Closed() {
 			break
 		}
+		spent += min(now.Sub(before), brief)
 		before = now
 	}
 	return false

@@ -544,6 +544,35 @@ func TestLongWaitsDoNotYield(t *testing.T) {
 	}
 }
 
+// While others have the core a wait does not use up its time to yield.
+func TestYieldsToOthersAreBrief(t *testing.T) {
+	h := meet(t, 1)[0]
+	const yields, others = 10, 20 * brief // how long others have the core each time
+	for end := time.Now().Add(fleet.Patience); ; {
+		looks := -1        // the first comes before any yield
+		h.long[0].Store(0) // no long wait before
+		ctx := &ringing{Context: within(t, fleet.Patience), ring: func() { h.Ring(h.BellID(0)) }}
+		err := h.Wait(ctx, 0, Policy{Yield: yields * brief}, func() bool {
+			if ctx.sleeps > 0 {
+				return true
+			}
+			looks++
+			for now := time.Now(); time.Since(now) < others; {
+			}
+			return false
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if looks > yields { // less if this process lost its core for longer: then it sleeps at once
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("looked %d times, expected more than %d", looks, yields)
+		}
+	}
+}
+
 // Who is rung again and again for nothing looks a few times in all, not each time.
 func TestRingsForNothing(t *testing.T) {
 	h := meet(t, 1)[0]

@@ -18,11 +18,11 @@ const nap = 50 * time.Millisecond
 // policyFor is how to wait with so many ranks on this machine, which has so many cores for
 // them, and whether there are more elsewhere. While every rank has a core of its own,
 // looking is faster than being woken, and ranks that train come within a millisecond of each
-// other. With more ranks than cores a rank that looks keeps others from running: it sleeps
-// nearly at once. What comes from elsewhere takes longer, and goroutines of this
+// other. With more ranks than cores a rank that looks keeps others from running: it gives
+// them the core, for as long as what they do in a sync takes, and sleeps soon. What comes from elsewhere takes longer, and goroutines of this
 // process bring it, which need the core: sleep soon.
 func policyFor(here, cores int, elsewhere bool) rendezvous.Policy {
-	p := rendezvous.Policy{Yield: 20 * time.Microsecond, Sleep: nap}
+	p := rendezvous.Policy{Yield: 40 * time.Microsecond, Sleep: nap}
 	switch {
 	case elsewhere:
 		p.Yield = 10 * time.Microsecond
