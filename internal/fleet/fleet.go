@@ -19,9 +19,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -59,13 +61,40 @@ func Growing(t testing.TB, try func(ctx context.Context) error) {
 	}
 }
 
-// Soon is when a test may ask for what is promised within a second: later where other work
-// has the processors (go test -short, as in `make race`).
-func Soon() time.Duration {
-	if testing.Short() {
-		return Patience / 10
+// Stopwatch begins to measure how long something takes, for what is promised within some time: in the processor
+// time of a thread that always wants to run. A machine whose processors have other work, or that stands
+// still, gives it as little as it gives those that are measured.
+func Stopwatch() (took func() time.Duration) {
+	var ran atomic.Int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for before := threadTime(); ; {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			now := threadTime()
+			ran.Add(int64(min(now-before, time.Millisecond))) // more at once is a host's doing, which has stopped this machine
+			before = now
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		<-stopped
+		return time.Duration(ran.Load())
 	}
-	return time.Second
+}
+
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 const variable = "MALT_TEST_FLEET" // role, rank, size, store

@@ -14,16 +14,19 @@ func (l *link) leave() {
 	limit := l.rank.cfg.Unreachable
 	tick := time.NewTicker(limit / 50)
 	defer tick.Stop()
-	since, taken := time.Now(), uint64(0)
-	for time.Since(since) < limit {
+	silence, taken := time.Duration(0), uint64(0)
+	for at := time.Now(); silence < limit; {
 		select {
 		case <-l.ended:
 			return
 		case <-tick.C:
 		}
+		passed := time.Since(at)
+		at = at.Add(passed)
+		silence += min(passed, limit/10) // of a longer time this process may have been stopped
 		if c := l.current(); c != nil {
 			if s, ok := c.state(); ok && s.Acked != taken {
-				since, taken = time.Now(), s.Acked
+				silence, taken = 0, s.Acked
 			}
 		}
 	}

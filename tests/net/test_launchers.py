@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from launching import LONG, MARK, SOON, marked
+from launching import LONG, MARK, marked
 from net.across import JOB, malt, means
 from net.ssh import Ssh
 
@@ -63,7 +63,7 @@ def test_nothing_is_left_on_any_host(ssh: Ssh, end: signal.Signals, tmp_path: Pa
         assert len(marked(mark)) > 3
         job.send_signal(end)
         job.communicate(timeout=LONG)
-        until = time.monotonic() + SOON
+        until = time.monotonic() + LONG
         while (left := marked(mark) + agents()) and time.monotonic() < until:
             time.sleep(0.02)
         assert not left

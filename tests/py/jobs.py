@@ -115,7 +115,7 @@ class Job:
     """
 
     def __init__(
-        self, n: int, script: str, *, timeout: float = 60.0, prelude: bool = True, env: Mapping[str, str] | None = None
+        self, n: int, script: str, *, timeout: float = LONG, prelude: bool = True, env: Mapping[str, str] | None = None
     ) -> None:
         self._mark = uuid.uuid4().hex
         self._folder = tempfile.TemporaryDirectory(prefix="ranks-")

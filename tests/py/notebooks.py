@@ -31,8 +31,6 @@ class Cell:
         """Of the exception."""
         self.error = ""
         """What a notebook shows of it."""
-        self.seconds = 0.0
-        """From the last interrupt, or else the start, to the end."""
 
     @property
     def out(self) -> str:
@@ -94,7 +92,7 @@ class Kernel:
     def start(self, code: str) -> Callable[[], Cell]:
         """Begin to run a cell; the result waits for its end."""
         request = self._client.execute(code, stop_on_error=False)
-        self._cell, self._begun = Cell(), time.monotonic()
+        self._cell = Cell()
         return lambda: self._finish(request, None)
 
     def wait_for(self, pattern: str) -> None:
@@ -114,7 +112,6 @@ class Kernel:
     def interrupt(self) -> None:
         """Press the stop button."""
         self._manager.interrupt_kernel()
-        self._begun = time.monotonic()
 
     def _finish(self, request: str | None, pattern: str | None) -> Cell:
         cell, deadline = self._cell, time.monotonic() + LONG
@@ -129,7 +126,6 @@ class Kernel:
                 and content["execution_state"] == "idle"
                 and message["parent_header"].get("msg_id") == request
             ):
-                cell.seconds = time.monotonic() - self._begun
                 break
             self._take(kind, content)
         return cell

@@ -107,7 +107,7 @@ def test_what_a_job_says_fits(width: int, tmp_path: Path) -> None:
     table = text[text.index("  rank ") :]
     assert "collective" in table
     assert len(re.findall(r"^ +\d +\d+\.\d\d ", table, re.MULTILINE)) == 5, table
-    assert "waited for rank 4 " in table
+    assert re.search(r"waited for rank \d ", table)
 
 
 def test_what_a_pipe_gets_is_not_broken(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("ipykernel", reason="needs ipykernel: pip install ipykernel")
 pytest.importorskip("jupyter_client", reason="needs jupyter_client: pip install jupyter_client")
 
-from launching import SOON, launched, wait_for_end
+from launching import launched, soon, wait_for_end
 
 from notebooks import Kernel
 
@@ -179,7 +179,7 @@ def test_ranks_that_do_not_react_can_be_ended(ranks: Kernel) -> None:
     )
     ranks.wait_for(r"\[1\] begun")
     ranks.interrupt()
-    ranks.wait_for("interrupted .*, still running: rank 1.")
+    ranks.wait_for(r"interrupted .*, still running: rank (0, )?1[,.]")
     ranks.interrupt()
     cell = wait()
     assert "did not react and have been ended" in cell.error
@@ -201,10 +201,10 @@ DEATHS = {
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_rank_that_dies_ends_all_and_the_next_cell_starts_anew(ranks: Kernel, how: str) -> None:
     pids = ranks.pids()
-    cell = ranks.run(f"%%malt\nif r == 1: {how}\nmalt.barrier()")
+    with soon():
+        cell = ranks.run(f"%%malt\nif r == 1: {how}\nmalt.barrier()")
     assert re.search(DEATHS[how], cell.error)
     assert f"the other {N - 1} ranks were ended" in cell.error
-    assert cell.seconds < SOON
     assert all(wait_for_end(pid) for pid in pids)
     cell = ranks.ok("%%malt\nmalt.allreduce(1, 'sum')")
     assert cell.texts == [f"[0] {N}"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Sequence
 
 import jobs
 import pytest
-from launching import SOON
+from launching import Stopwatch, soon
 
 # Calls in which rank 0 waits for the others, and what has to be made for them.
 WAITS = {
@@ -38,11 +37,7 @@ def _waiting(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 
 def test_a_killed_rank_ends_every_wait_within_a_second(waiting: tuple[str, str]) -> None:
-    assert any(killed(*waiting) < 1 for _ in range(3)), "three times, so that another program may have had the cores"
-
-
-def killed(make: str, wait: str) -> float:
-    """Return how long after a rank was killed the others knew it."""
+    make, wait = waiting
     with jobs.Job(
         3,
         f"""
@@ -54,21 +49,18 @@ if r == 1:
 try:
     {wait}
 except malt.PeerError as e:
-    print(time.monotonic(), e.rank, e)
+    print("dead", e.rank, e)
 """,
     ) as job:
         for rank in job.ranks:
             rank.out.wait_for("ready")
-        start = time.monotonic()
-        job.ranks[1].signal(signal.SIGKILL)
-        job.finish()
-        known = []
-        for rank in (job.ranks[0], job.ranks[2]):
-            at, dead, sentence = rank.out.text.splitlines()[1].split(" ", 2)
-            known.append(float(at) - start)
-            assert int(dead) == 1
+        with Stopwatch() as watch:
+            job.ranks[1].signal(signal.SIGKILL)
+            said = [job.ranks[n].out.wait_for(r"dead (.*)\n")[1] for n in (0, 2)]
+        for sentence in said:
+            assert sentence.startswith("1 ")
             assert "rank 1 is dead" in sentence
-        return max(known)
+        assert watch.seconds < 1
 
 
 def test_g5_a_wait_ends_at_its_timeout_and_names_whom_it_was_for(waiting: tuple[str, str]) -> None:
@@ -87,7 +79,7 @@ try:
     {wait}
 except malt.TimeoutError as e:
     assert isinstance(e, TimeoutError)
-    assert 0.25 < time.monotonic() - start < {SOON}
+    assert time.monotonic() - start > 0.25
     print(e)
 try:
     malt.barrier(timeout=0)           # the place is free: nothing refuses this but the time
@@ -96,7 +88,8 @@ except malt.TimeoutError:
 os._exit(0)
 """,
     ) as job:
-        assert job.ranks[0].wait() == 0
+        with soon():
+            assert job.ranks[0].wait() == 0
         what, where, do, more, free = job.ranks[0].out.finish().splitlines()
         assert re.fullmatch(r"malt: \S+ timed out after 0.3 s \(timeout= or MALT_TIMEOUT changes this\)", what), what
         assert re.match("waited for rank 1 ", where), where
@@ -122,7 +115,7 @@ try:
     print("waiting")
     {wait}
 except KeyboardInterrupt:
-    print(time.monotonic())
+    print("interrupted")
 try:
     malt.barrier(timeout=0)
 except malt.TimeoutError:
@@ -131,12 +124,10 @@ os._exit(0)
 """,
     ) as job:
         job.ranks[0].out.wait_for("waiting")
-        start = time.monotonic()
-        job.ranks[0].signal(signal.SIGINT)
-        assert job.ranks[0].wait() == 0, job.ranks[0].err.finish()
-        at, free = job.ranks[0].out.finish().removeprefix("waiting").split()
-        assert float(at) - start < SOON  # on an idle machine a few ms
-        assert free == "free"
+        with soon():
+            job.ranks[0].signal(signal.SIGINT)
+            assert job.ranks[0].wait() == 0, job.ranks[0].err.finish()
+        assert job.ranks[0].out.finish().split() == ["waiting", "interrupted", "free"]
 
 
 def test_a_sync_that_timed_out_goes_on_with_a_gather() -> None:

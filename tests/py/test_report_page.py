@@ -121,7 +121,8 @@ def test_deaths_and_repairs(tmp_path: Path) -> None:
     assert re.search(said, " ".join(found.words))
     (line,) = re.findall("<li>(.*?)</li>", text)
     assert re.fullmatch(
-        r"rank 2 was killed by SIGKILL \d+\.\d\d s after the start: (rank [01] went on \d\.\d{3} s later(, |)){2}", line
+        r"rank 2 was killed by SIGKILL \d+\.\d\d s after the start: (rank [01] went on \d+\.\d{3} s later(, |)){2}",
+        line,
     )
 
 
@@ -144,7 +145,7 @@ def test_a_rank_that_was_replaced_twice(tmp_path: Path) -> None:
     )
     ends = re.findall("<li>(.*?)</li>", text)
     # A rank does not go on without one that is back before it has noticed.
-    went_on = r"(: (rank [02] went on \d\.\d{3} s later(, |)){1,2})?"
+    went_on = r"(: (rank [02] went on \d+\.\d{3} s later(, |)){1,2})?"
     how = rf"rank 1 was killed by SIGKILL \d+\.\d\d s after the start{went_on}; a new process took its place"
     assert [bool(re.fullmatch(how, end)) for end in ends] == [True, True], ends
     assert "3 ranks on 1 host" in text

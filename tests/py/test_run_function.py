@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import rank_work
-from launching import LONG, MARK, SOON, launched, marked, wait_for_end
+from launching import LONG, MARK, launched, marked, soon, wait_for_end
 
 import malt
 
@@ -69,10 +69,8 @@ def test_output_is_shown_with_the_rank(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_exception_is_raised_in_the_caller_with_the_ranks_traceback() -> None:
-    start = time.monotonic()
-    with pytest.raises(KeyError, match="the reason") as caught:
+    with soon(), pytest.raises(KeyError, match="the reason") as caught:
         malt.run(rank_work.fail, 3, ("key",))
-    assert time.monotonic() - start < SOON
     (note,) = getattr(caught.value, "__notes__", None) or [str(caught.value.__cause__)]
     assert note.startswith("On rank 1:")
     assert 'raise KeyError("the reason")' in note
@@ -103,10 +101,8 @@ def test_rank_that_dies_is_a_peer_error(how: str, says: str) -> None:
 
 
 def test_timeout_names_the_ranks_and_ends_them() -> None:
-    start = time.monotonic()
-    with pytest.raises(malt.TimeoutError, match=r"within 0.3 s\nrank 0, 1 "):
+    with soon(), pytest.raises(malt.TimeoutError, match=r"within 0.3 s\nrank 0, 1 "):
         malt.run(rank_work.wait, 2, timeout=0.3)
-    assert time.monotonic() - start < SOON
 
 
 CALLER = """

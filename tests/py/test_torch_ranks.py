@@ -17,8 +17,7 @@ import torch_work
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_cases(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MALT_TIMEOUT", "30")
+def test_cases(size: int) -> None:
     names = [function.__name__ for function in torch_work.CASES]
     assert malt.run(torch_work.everything, size) == [names] * size
 
@@ -106,7 +105,7 @@ def test_a_step_by_gradients_that_were_not_exchanged_gets_a_warning(tmp_path: Pa
 def test_workers_of_a_data_loader_are_no_ranks(tmp_path: Path) -> None:
     script = tmp_path / "loader.py"
     script.write_text(textwrap.dedent(LOADER))
-    done = run("-n", "2", "--timeout", "25", str(script))
+    done = run("-n", "2", str(script))
     assert done.process.returncode == 0, done.err
     for method in ("fork", "spawn"):
         said = sorted(re.findall(rf"^\[(\d)\] {method} (.*)$", done.out, re.MULTILINE))

@@ -103,7 +103,7 @@ def test_consequences_are_a_line_and_the_cause_comes_once_in_full(tmp_path: Path
         malt.barrier()
         """,
     )
-    done = run("-q", "-n", "4", "--log-dir", str(tmp_path), path)
+    done = run("-q", "-n", "4", "--log-dir", str(tmp_path), path, patient="FAIL")
     lines = done.err.splitlines()
     assert done.err.count("Traceback") == 1
     assert lines[-1] == "malt run: rank 1 failed with KeyError"
@@ -135,7 +135,8 @@ def test_the_same_failure_of_all_ranks_is_shown_once(tmp_path: Path) -> None:
 
 
 def test_a_failure_before_a_rank_joins_is_shown_once(tmp_path: Path) -> None:
-    done = run("-q", "-n", "3", script(tmp_path, "import malt, numpy as np\nmalt.Vector(np.zeros(3, int))"))
+    path = script(tmp_path, "import malt, numpy as np\nmalt.Vector(np.zeros(3, int))")
+    done = run("-q", "-n", "3", path, patient="FAIL")
     assert done.process.returncode == 1
     assert done.err.count("Traceback") == 1
     assert re.match(r"malt run: ranks? .* failed with TypeError", done.err.splitlines()[-1])
@@ -175,7 +176,7 @@ def test_a_rank_that_syncs_alone_gets_a_warning(tmp_path: Path, others: bool) ->
 
 def test_a_mismatch_is_shown_once_with_where_the_others_were(tmp_path: Path) -> None:
     path = script(tmp_path, "import malt\nmalt.barrier()\nmalt.barrier() if r else malt.allgather(3)")
-    done = run("-q", "-n", "3", path)
+    done = run("-q", "-n", "3", path, patient="FAIL")
     assert done.err.count("MismatchError: malt: the ranks are in different collective calls") == 1
     assert OWN not in done.err
 

@@ -471,7 +471,7 @@ class Job:
         if self.stopped is None:
             left = [other for other in self.outcomes if other.status is None]
             unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
-            self._stop_soon(FINISH if unheard else FAIL)
+            self._stop_soon(unheard)
 
     def _takers(self) -> list[Outcome]:
         """Return the ranks that go on."""
@@ -499,10 +499,10 @@ class Job:
         """With how many ranks the job goes on, as the ranks have said when they joined; 0: a death ends it."""
         return max((rank.least or 0 for rank in self.outcomes), default=0)
 
-    def _stop_soon(self, seconds: float = FAIL) -> None:
+    def _stop_soon(self, unheard: bool = False) -> None:
         """Stop the job, unless all ranks end before; the first failure counts."""
         if self._stop_at is None:
-            self._stop_at = time.monotonic() + (FINISH if self.asked else seconds)
+            self._stop_at = time.monotonic() + (FINISH if self.asked or unheard else FAIL)
 
     def first_failure(self) -> Outcome | None:
         """Return the rank that failed first, if any did."""

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -217,37 +218,43 @@ func TestImpostorAtTheStore(t *testing.T) {
 // Where somebody accepts and says nothing, another program or a rank 0 that is
 // stopped, rank 0 is absent from the first moment on, and soon it is told why.
 func TestSilenceAtTheStore(t *testing.T) {
-	const why = "accepts and sends nothing"
-	for name, limit := range map[string]time.Duration{"time is over": time.Second, "time enough": fleet.Patience} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
+	meet := func(ctx context.Context, t *testing.T) error {
+		const why = "accepts and sends nothing"
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var heard []string
+		c := Config{Rank: 1, Size: 2, Store: l.Addr().String(), Token: "t"}
+		c.Report = func(p Progress) {
+			if !slices.Equal(p.Absent, []int{0}) {
+				t.Errorf("%+v", p)
 			}
-			defer l.Close()
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			defer cancel()
-			var heard []string
-			c := Config{Rank: 1, Size: 2, Store: l.Addr().String(), Token: "t"}
-			c.Report = func(p Progress) {
-				if !slices.Equal(p.Absent, []int{0}) {
-					t.Errorf("%+v", p)
-				}
-				if heard = append(heard, p.Detail); strings.Contains(p.Detail, why) {
-					cancel()
-				}
+			if heard = append(heard, p.Detail); strings.Contains(p.Detail, why) {
+				cancel()
 			}
-			start := time.Now()
-			_, _, err = Meet(ctx, c)
-			if err == nil || !strings.Contains(err.Error(), c.Store+" "+why) {
-				t.Errorf("%v", err)
-			}
-			if len(heard) != 2 || heard[0] != "rank 0 at "+c.Store+" has not answered yet" || time.Since(start) > 5*fleet.Soon() {
-				t.Errorf("%q, after %v", heard, time.Since(start))
-			}
-		})
+		}
+		_, _, err = Meet(ctx, c)
+		if err == nil || !strings.Contains(err.Error(), c.Store+" "+why) || len(heard) != 2 || heard[0] != "rank 0 at "+c.Store+" has not answered yet" {
+			return fmt.Errorf("%q: %w", heard, err)
+		}
+		return nil
 	}
+	t.Run("time is over", func(t *testing.T) {
+		t.Parallel()
+		fleet.Growing(t, func(ctx context.Context) error { return meet(ctx, t) })
+	})
+	t.Run("time enough", func(t *testing.T) {
+		t.Parallel()
+		took := fleet.Stopwatch()
+		err := meet(t.Context(), t)
+		if d := took(); err != nil || d > 5*time.Second {
+			t.Errorf("%v, after %v", err, d)
+		}
+	})
 }
 
 // A rank 0 that says what it must not is not believed.

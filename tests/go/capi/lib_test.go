@@ -17,10 +17,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"malt/internal/fleet"
 )
 
 // limit ends a rank that hangs, with a failure.
-const limit = 60 * time.Second
+var limit = fleet.Patience
 
 // root is the checkout.
 func root(t testing.TB) string {
@@ -86,7 +88,7 @@ func launch(t testing.TB, size int, program string, args []string, edit func(ran
 		c := exec.CommandContext(ctx, program, args...)
 		c.Env = append(withoutMalt(os.Environ()),
 			fmt.Sprintf("MALT_RANK=%d", rank), fmt.Sprintf("MALT_SIZE=%d", size),
-			"MALT_STORE=local:"+hex.EncodeToString(id[:]), "MALT_TOKEN=a token of the tests", "MALT_TIMEOUT=30")
+			"MALT_STORE=local:"+hex.EncodeToString(id[:]), "MALT_TOKEN=a token of the tests", "MALT_TIMEOUT=120")
 		c.Stdout, c.Stderr = &j.out[rank], &j.out[rank]
 		c.WaitDelay = time.Second // a child of the rank may hold its output
 		if edit != nil {

@@ -9,12 +9,13 @@ import (
 	"syscall"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt/rule"
 )
 
 // limit is how long a schedule may take: far longer than any does, but for one
 // that hangs.
-const limit = 100 * time.Second
+var limit = fleet.Patience
 
 // controller carries out the tests' part of a plan.
 type controller struct {

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
 	"malt/rdma"
 )
 
 // patience bounds every wait of a rank: longer is a hang. The wait's own
 // sentence says for whom.
-const patience = 30 * time.Second
+var patience = fleet.Patience / 3
 
 // arrival is how long ranks wait for one that may die before it joins.
 const arrival = 1500 * time.Millisecond
