@@ -1,7 +1,6 @@
 package libmalt_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,6 +11,7 @@ import (
 
 	"malt/internal/fleet"
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 )
 
@@ -75,15 +75,7 @@ func vector(ctx context.Context, w *libmalt.World, n int, options string) (*libm
 }
 
 // fill gives every element of a float32 array the value x.
-func fill(b []byte, x float32) {
-	if len(b) == 0 {
-		return
-	}
-	binary.LittleEndian.PutUint32(b, math.Float32bits(x))
-	for n := 4; n < len(b); n *= 2 {
-		copy(b[n:], b[:n])
-	}
-}
+func fill(b []byte, x float32) { routetest.Fill(b, x) }
 
 // at is element i of a float32 array.
 func at(b []byte, i int) float32 {
@@ -92,18 +84,7 @@ func at(b []byte, i int) float32 {
 
 // constant is the value that all elements have, an error if they differ: a torn
 // update shows here.
-func constant(b []byte) (float32, error) {
-	x := at(b, 0)
-	if !math.IsNaN(float64(x)) && bytes.Equal(b[4:], b[:len(b)-4]) {
-		return x, nil
-	}
-	for i := range len(b) / 4 {
-		if at(b, i) != x {
-			return 0, fmt.Errorf("torn: element 0 is %v, element %d is %v", x, i, at(b, i))
-		}
-	}
-	return x, nil
-}
+func constant(b []byte) (float32, error) { return routetest.Constant(b) }
 
 // wantErr tells how err differs from want.
 func wantErr(err, want error) error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 )
 
 // TestArraysTravelAsOne: float32 and float64 arrays of odd lengths in one
@@ -29,12 +30,13 @@ func TestArraysTravelAsOne(t *testing.T) {
 			set := func(x float64) {
 				for i, a := range arrays {
 					b := v.Array(i)
-					for j := range a.Count {
-						if a.DType == libmalt.Float32 {
-							binary.LittleEndian.PutUint32(b[4*j:], math.Float32bits(float32(x+float64(i))))
-						} else {
-							binary.LittleEndian.PutUint64(b[8*j:], math.Float64bits(x+float64(i)))
-						}
+					switch {
+					case a.Count == 0:
+					case a.DType == libmalt.Float32:
+						routetest.Fill(b, float32(x+float64(i)))
+					default:
+						binary.LittleEndian.PutUint64(b, math.Float64bits(x+float64(i)))
+						routetest.Repeat(b, 8)
 					}
 				}
 			}

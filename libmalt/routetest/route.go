@@ -1,6 +1,7 @@
 package routetest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -66,22 +67,43 @@ func (r Route) vector(ctx context.Context, w *libmalt.World, name string) (*libm
 	return w.NewVector(ctx, []libmalt.Array{{DType: libmalt.Float32, Count: r.Elements}}, r.Name+name, "start=own")
 }
 
-// fill gives all elements the value x; mean checks that all are the mean of 1, 2, …, n.
-func fill(v *libmalt.Vector, x int) {
-	b := v.Array(0)
-	for i := 0; i < len(b); i += 4 {
-		binary.LittleEndian.PutUint32(b[i:], math.Float32bits(float32(x)))
+// Fill gives all elements of a float32 array the value x.
+func Fill(b []byte, x float32) {
+	if len(b) > 0 {
+		binary.LittleEndian.PutUint32(b, math.Float32bits(x))
+		Repeat(b, 4)
 	}
 }
+
+// Repeat fills b with its first n bytes, in a few copies: the race detector looks at each write.
+func Repeat(b []byte, n int) {
+	for ; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+}
+
+// Constant is the value that all elements of a float32 array have, an error if they differ: a torn update
+// shows here.
+func Constant(b []byte) (float32, error) {
+	x := math.Float32frombits(binary.LittleEndian.Uint32(b))
+	if !bytes.Equal(b[4:], b[:len(b)-4]) || math.IsNaN(float64(x)) {
+		for i := 0; i < len(b); i += 4 {
+			if y := math.Float32frombits(binary.LittleEndian.Uint32(b[i:])); x != y {
+				return 0, fmt.Errorf("torn: element 0 is %v, element %d is %v", x, i/4, y)
+			}
+		}
+	}
+	return x, nil
+}
+
+// fill gives all elements the value x; mean checks that all are the mean of 1, 2, …, n.
+func fill(v *libmalt.Vector, x int) { Fill(v.Array(0), float32(x)) }
 
 func mean(v *libmalt.Vector) error { return all(v, float32(v.World().Size()+1)/2) }
 
 func all(v *libmalt.Vector, want float32) error {
-	b := v.Array(0)
-	for i := 0; i < len(b); i += 4 {
-		if x := math.Float32frombits(binary.LittleEndian.Uint32(b[i:])); x != want {
-			return fmt.Errorf("clock %d: element %d is %v, want %v", v.Clock(), i/4, x, want)
-		}
+	if x, err := Constant(v.Array(0)); err != nil || x != want {
+		return fmt.Errorf("clock %d: all elements are %v (%v), want %v", v.Clock(), x, err, want)
 	}
 	return nil
 }
