@@ -112,8 +112,12 @@ const largest = 5*chunk + 24
 func length(clock uint64) int { return int(8 + clock*7919*8%largest/8*8) }
 
 func fill(b []byte, sender int, clock uint64) {
-	for at := 0; at < len(b); at += 8 {
-		binary.LittleEndian.PutUint64(b[at:], clock<<8|uint64(sender))
+	if len(b) == 0 {
+		return
+	}
+	binary.LittleEndian.PutUint64(b, clock<<8|uint64(sender))
+	for n := 8; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
 
