@@ -17,6 +17,9 @@ from typing import Any
 from jupyter_client.manager import KernelManager
 from launching import LONG, MARK, marked, wait_for_end
 
+PATIENT = f"%%malt\nimport malt._notebook._rank as own\nown.SETTLE = {LONG}; del own"
+"""A cell after which ranks wait for each other, when one has failed, however late one is."""
+
 
 class Cell:
     """What is under a cell."""

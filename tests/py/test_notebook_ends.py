@@ -17,7 +17,7 @@ pytest.importorskip("jupyter_client", reason="needs jupyter_client: pip install 
 
 from launching import launched, soon, wait_for_end
 
-from notebooks import Kernel
+from notebooks import PATIENT, Kernel
 
 N = 3
 
@@ -38,6 +38,7 @@ def _ranks(kernel: Kernel) -> Kernel:
         "%%malt\nimport os, signal, sys, time\nimport numpy as np\nr = malt.rank()\n"
         "v = malt.Vector(np.full(3, float(r)), start='own')\nv.array += 1; v.sync()"
     )
+    kernel.ok(PATIENT)
     return kernel
 
 
