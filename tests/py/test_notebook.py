@@ -26,13 +26,14 @@ def _kernel() -> Iterator[Kernel]:
         kernel.ok("%load_ext malt")
         kernel.ok(f"%%malt -n {N}\nimport os, sys, threading, time\nimport numpy as np\nr = malt.rank()")
         kernel.ok(PATIENT)
+        kernel.ok(f"import malt._notebook._cell as own\nown.PATIENCE = {LONG}")
         yield kernel
 
 
 @pytest.fixture(name="slow")
 def _slow(kernel: Kernel) -> Iterator[Kernel]:
     """Return the kernel, with all the time that each rank needs to fail in its own words."""
-    kernel.ok(f"import malt._notebook._cell as own\nbefore, own.GRACE = own.GRACE, {LONG}")
+    kernel.ok(f"before, own.GRACE = own.GRACE, {LONG}")
     yield kernel
     kernel.ok("own.GRACE = before")
 
