@@ -9,6 +9,7 @@ import "C"
 import (
 	"fmt"
 	"hash/fnv"
+	"io"
 	"net"
 	"os"
 	"unsafe"
@@ -23,7 +24,7 @@ import (
 // kernel refuses other users. life guards it.
 var seen struct {
 	memory []byte
-	fd     int
+	fd     io.Closer
 }
 
 // nowBytes is where the events begin.
@@ -32,13 +33,11 @@ const nowBytes = 4096
 // show makes this process seen as a rank that is about to join; life is locked. Where the
 // system gives no memory it is not, and joins all the same.
 func show(c *libmalt.Config) {
-	bytes := nowBytes + c.Events*int(unsafe.Sizeof(libmalt.Event{}))
-	fd, memory, err := private(bytes)
+	fd, memory, err := auto.Memory("malt-rank", nowBytes+c.Events*int(unsafe.Sizeof(libmalt.Event{})))
 	if err != nil {
 		return
 	}
 	seen.memory, seen.fd = memory, fd
-	listed(0, int32(fd)+1)
 	p := unsafe.Pointer(&memory[0])
 	now, events := (*libmalt.Now)(p), []libmalt.Event(nil)
 	if c.Events > 0 {
@@ -50,23 +49,6 @@ func show(c *libmalt.Config) {
 	now.Size.Store(uint64(c.Size))
 	now.Pid.Store(uint64(os.Getpid()))
 	now.Magic.Store(libmalt.NowMagic)
-}
-
-// private is so many bytes of zeroes, and their descriptor. A forked child does not have them: it is not the rank.
-func private(bytes int) (fd int, p []byte, err error) {
-	if fd, err = unix.MemfdCreate("malt-rank", unix.MFD_CLOEXEC); err != nil {
-		return 0, nil, err
-	}
-	if err = unix.Ftruncate(fd, int64(bytes)); err == nil {
-		p, err = unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
-	}
-	if err == nil {
-		err = unix.Madvise(p, unix.MADV_DONTFORK)
-	}
-	if err != nil {
-		_ = unix.Close(fd)
-	}
-	return fd, p, err
 }
 
 func monotonic() uint64 {
@@ -93,21 +75,10 @@ func jobNumber(c *libmalt.Config) uint64 {
 // hide ends that. Nobody may still look, but calls may be under way that write: there, for nobody.
 func hide() {
 	if len(seen.memory) > 0 {
-		listed(int32(seen.fd)+1, 0)
 		const flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
 		_, _ = unix.MmapPtr(-1, 0, unsafe.Pointer(&seen.memory[0]), uintptr(len(seen.memory)), unix.PROT_READ|unix.PROT_WRITE, flags)
-		_ = unix.Close(seen.fd)
+		_ = seen.fd.Close()
 		seen.memory = nil
-	}
-}
-
-// listed puts an entry of the descriptors that a forked child closes in the place of another.
-func listed(old, entry int32) {
-	all := auto.Descriptors()
-	for i := range all {
-		if all[i].CompareAndSwap(old, entry) {
-			return
-		}
 	}
 }
 

@@ -334,3 +334,16 @@ func TestCorruptUpdateIsNotFolded(t *testing.T) {
 		return nil
 	})
 }
+
+// TestRankThatCannotJoin: the others name it.
+func TestRankThatCannotJoin(t *testing.T) {
+	ts := open(t, 3)
+	if err := ts[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range run(background(t), []rdma.Transport{ts[0], ts[2]}, nil) {
+		if !errors.Is(err, rdma.ErrLeft) || !strings.Contains(err.Error(), "rank 1 has not joined the job\nit has ended") {
+			t.Errorf("got %v", err)
+		}
+	}
+}

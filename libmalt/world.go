@@ -3,6 +3,7 @@ package libmalt
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	}
 	err := func() (err error) {
 		if w.job, err = core.NewJob(ctx, t); err != nil {
-			return err
+			return unjoined(t, err)
 		}
 		w.job.Room = room
 		if c.Record+c.Replay != "" && t.Size() > 1 {
@@ -73,6 +74,17 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// unjoined names the rank that has gone while others were joining.
+func unjoined(t rdma.Transport, err error) error {
+	for r := range t.Size() {
+		if errors.Is(err, rdma.ErrLeft) && errors.Is(t.State(r), rdma.ErrLeft) {
+			return say.Errorf(rdma.ErrLeft, "rank %d has not joined the job", r).In("malt.init").
+				At("it has ended, or could not join").Try("Look at what rank %d has printed.", r)
+		}
+	}
+	return err
 }
 
 // lingering is more than a death between hosts, or a host that falls silent, takes to be settled,

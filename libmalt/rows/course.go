@@ -57,8 +57,11 @@ func (c *Course) judge(i int, s rdma.Stamp, n int) (verdict, error) {
 		p.from = int(s.Age)
 	}
 	if s.Kind < c.round || p.got == p.from || s.Age != uint64(p.from) || s.Tag != uint64(p.got) || n != min(c.chunk, p.from-p.got) {
-		return keep, say.Errorf(rdma.ErrCorrupt, "rank %d sent %d of %d bytes at %d in round %d", p.rank, n, s.Age, s.Tag, s.Kind).
-			At("expected %d of %d at %d in round %d", min(c.chunk, p.from-p.got), p.from, p.got, c.round)
+		err := say.Errorf(rdma.ErrCorrupt, "rank %d sent %d of %d bytes at %d in round %d", p.rank, n, s.Age, s.Tag, s.Kind)
+		if p.from == unknown {
+			return keep, err.At("expected the beginning of a list in round %d", c.round)
+		}
+		return keep, err.At("expected %d of %d at %d in round %d", min(c.chunk, p.from-p.got), p.from, p.got, c.round)
 	}
 	p.at = n
 	return take, nil

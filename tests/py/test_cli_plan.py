@@ -152,7 +152,7 @@ def test_without_figures_the_machine_is_measured(
         (["--bytes", "4MiB", "--step", "1ms"], "--hosts is missing"),
         (["--bytes", "4MiB", "--hosts", "2", "--step", "1"], "'1' is not a time"),
         ([*MODEL, "--hosts", "2x"], "'' is not a number of ranks"),
-        ([*MODEL, "--hosts", "1x1"], "'1x1' is 1 ranks"),
+        ([*MODEL, "--hosts", "1x1"], "'1x1' is 1 rank\n"),
         ([*MODEL, "--hosts", "9999"], "'9999' is not a number of ranks"),
         ([*MODEL, "--hosts", "2", "--cores", "x"], "'x' is not a number of cores"),
         ([*MODEL, "--hosts", "2", "--bench", "/no/such"], "--bench '/no/such' cannot be read"),

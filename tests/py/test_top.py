@@ -25,7 +25,7 @@ from jobs import Job
 from launching import LONG
 
 import malt
-from malt._cli import main, top
+from malt._cli import main, stack, top
 from malt._ranks import seen, stacks
 
 # Rank 1 stops in its third step until it gets a line.
@@ -500,6 +500,16 @@ def test_the_ranks_of_several_hosts() -> None:
     assert [line.split()[0] for line in lines[heads[0] + 1 : heads[1]]] == [str(rank) for rank in range(0, 64, 2)]
     assert top.missing(ranks[:-2]) == [62, 63]
     assert top.title("5eed", ranks[::2], 80).startswith("job 5eed on node0: 64 ranks, 32 of them there: train.py")
+
+
+def test_ranks_at_one_place_and_what_each_does() -> None:
+    ranks = [rank_of_many(number, [1] * (number != 1)) for number in range(3)]
+    same = dict.fromkeys((rank.key for rank in ranks), stacks.Answer((stacks.Frame("train.py", 3, "<module>", ""),)))
+    assert list(stack._shown(ranks, same)) == [
+        "ranks 0-2: ranks 0 and 2 waiting, rank 1 computing",
+        "  train.py:3 in <module>",
+    ]
+    assert next(stack._shown(ranks[:1], same)) == "rank 0: waiting"
 
 
 def test_an_unfit_value() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import malt
+from malt._cli.wrap import counted
 from malt._cli.verdict import Split, lives, splits, told, verdict
 from malt._ranks import machine
 from malt._ranks.rank import Outcome, successors
@@ -61,6 +62,11 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
             if one.status and one.witness is None
         ],
     }
+
+
+def described(facts: Facts) -> str:
+    """Return how large a job was."""
+    return f"{counted(len(facts['ranks']), 'rank')} on {counted(len(facts['hosts']), 'host')}"
 
 
 PARTS = {

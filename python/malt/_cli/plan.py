@@ -13,7 +13,7 @@ from typing import Any
 from malt._cli.bench import Report, measure, size_of
 from malt._cli.forecast import SLACK, WAYS, WORTH, Figures, Forecast, Job, forecasts
 from malt._cli.options import TIMES, Parser, UsageError, delay, quantity, rate, unfit, whole
-from malt._cli.wrap import aligned, columns, folded, named
+from malt._cli.wrap import aligned, columns, counted, folded, named
 from malt._ranks import machine
 from malt._ranks.room import MOST
 
@@ -70,7 +70,7 @@ def _hosts(text: str) -> list[int]:
     else:
         found = [whole(word, 1, MOST, "number of ranks", "8x4 or 4,4,2") for word in text.split(",")]
     if not 2 <= sum(found) <= MOST:
-        raise unfit(f"{text!r} is {sum(found)} ranks", f"expected 2 to {MOST}, such as 8x4")
+        raise unfit(f"{text!r} is {counted(sum(found), 'rank')}", f"expected 2 to {MOST}, such as 8x4")
     return found
 
 

@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
@@ -42,9 +43,10 @@ def _named(options: argparse.Namespace) -> dict[str, str]:
 
 def see(options: argparse.Namespace, refuse: Refuse) -> None:
     """Have the ranks keep events where a file is to be made of them."""
-    if options.trace is not None and options.trace == options.report:
+    names = _named(options)
+    if len({os.path.realpath(name) for name in names.values()}) < len(names):
         refuse(f"--trace and --report name the same file, {options.trace!r}", do="Name another one for one of them.")
-    for kind in _named(options):
+    for kind, name in names.items():
         if options.events == 0:
             refuse(f"--{kind} is made from events, and --events is 0", do="Leave --events out.")
         if options.nodes is not None:
@@ -55,6 +57,22 @@ def see(options: argparse.Namespace, refuse: Refuse) -> None:
             )
         if options.events is None:
             options.events = ROOM
+        if not _free(name):
+            refuse(
+                f"--{kind} would overwrite {name!r}, which is not a trace or report",
+                do="Name another file, or remove this one.",
+            )
+
+
+def _free(name: str) -> bool:
+    """Whether a file has nothing in it but what another run has written; so have devices, and what cannot be read."""
+    head = b""
+    with contextlib.suppress(OSError, zlib.error):
+        if os.path.isfile(name):
+            with open(name, "rb") as file:
+                head = file.read(1 << 10)
+            head = zlib.decompressobj(31).decompress(head) or head  # if it is compressed
+    return not head or head.startswith((trace.BEGIN, report.BEGIN.encode()))
 
 
 class Recording:

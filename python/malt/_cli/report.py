@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import BinaryIO
 
-from malt._cli.facts import PARTS, Facts
+from malt._cli.facts import PARTS, Facts, described
 from malt._cli.supervise import name
 from malt._cli.top import size
 from malt._cli.trace import left_out
@@ -23,6 +23,9 @@ BARS = 16
 
 LABELLED = 16
 """Ranks up to which cells have numbers, and the graph is drawn."""
+
+BEGIN = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="generator" content="malt">'
+"""What a page begins with."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #667085; --line: #d5d9e0; --paper: #ffffff;
@@ -59,17 +62,15 @@ def write(file: BinaryIO, story: Story, facts: Facts, _: bool = False) -> str:
 def page(facts: Facts, left: str) -> str:
     """Return the page."""
     title = f'<title>{escape(facts["command"])}</title><meta name="viewport" content="width=device-width">'
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8">{title}<style>{STYLE}</style>'
-    return f"{head}<body>{body_of(facts, left)}</body></html>\n"
+    return f"{BEGIN}{title}<style>{STYLE}</style><body>{body_of(facts, left)}</body></html>\n"
 
 
 def body_of(facts: Facts, left: str = "") -> str:
     """Return what is between the tags of the body."""
     ranks = sorted(facts["ranks"], key=lambda rank: -sum(rank["sent"].values()) - rank["seconds"])[:SHOWN]
     ranks.sort(key=lambda rank: rank["rank"])
-    count, hosts = len(facts["ranks"]), len(facts["hosts"])
-    where = f"{count} rank{'s'[: count > 1]} on {hosts} host{'s'[: hosts > 1]}"
-    head = f"<h1>{escape(facts['command'])}</h1><p class=soft>{where}, started {facts['started']}"
+    count = len(facts["ranks"])
+    head = f"<h1>{escape(facts['command'])}</h1><p class=soft>{described(facts)}, started {facts['started']}"
     verdict = " ".join(facts["verdict"]) or "The ranks have reported nothing: did they use MALT?"
     if lost := sum(rank["lost"] for rank in facts["ranks"]):
         verdict += (

@@ -61,7 +61,11 @@ def _shown(ranks: Sequence[seen.Rank], answers: Mapping[seen.Key, Answer]) -> It
     for rank in ranks:
         groups[answers[rank.key]].append(rank)
     for answer, same in groups.items():
-        states = sorted({rank.state for rank in same})
-        yield f"{name([rank.rank for rank in same])}: {answer.why or ', '.join(states)}"
+        states = defaultdict(list)
+        for rank in same:
+            states[rank.state].append(rank.rank)
+        several = len(states) > 1  # they were looked at before they answered, or there is more than one in a call
+        words = (f"{name(numbers)} {state}" if several else state for state, numbers in states.items())
+        yield f"{name(rank.rank for rank in same)}: {answer.why or ', '.join(words)}"
         for file, line, function, text in answer.stack:
             yield f"  {file}:{line} in {function}" + (f": {text}" if text else "")

@@ -16,7 +16,7 @@ from typing import Any
 from malt._cli import looks
 from malt._cli.options import Parser, unfit
 from malt._cli.supervise import name
-from malt._cli.wrap import aligned, columns, folded, span
+from malt._cli.wrap import aligned, columns, counted, folded, span
 from malt._ranks import seen
 
 DESCRIPTION = """\
@@ -34,8 +34,10 @@ EXAMPLES = """\
 
 COLUMNS = ("rank", "pid", "state", "syncs/s", "bytes/s", "clock", "age", "loss", "memory")
 NARROW = 80
-_SHOWN = ("rank", "host", "pid", "state", "waits_for", "waited", "syncs", "bytes", "clock", "age", "loss", "memory")
-FIELDS = (*_SHOWN, "mark", "place", "advice", "dead")
+FIELDS = (
+    *("rank", "host", "pid", "state", "waits_for", "waited", "syncs", "bytes", "clock", "age", "loss", "memory"),
+    *("mark", "place", "advice", "dead"),
+)
 """What ``--json`` says of each rank, besides rates."""
 
 STYLES = {
@@ -110,28 +112,32 @@ def _plain(lines: list[str]) -> None:
 
 @contextlib.contextmanager
 def _screen() -> Iterator[Callable[[list[str]], None]]:
-    """Give what shows lines in the place of those before, on the other screen: in colour where rich is installed."""
+    """Give what shows lines in the place of those before, on the other screen."""
+
+    def show(lines: list[str]) -> None:
+        text = "".join(f"{line}\033[K\n" for line in _coloured("\n".join(_fit(lines))).split("\n"))
+        print(f"\033[H{text}\033[J", end="", flush=True)
+
+    print("\033[?1049h\033[?25l", end="")  # without a cursor
     try:
-        from rich.live import Live
+        yield show
+    finally:
+        print("\033[?25h\033[?1049l", end="", flush=True)
+
+
+def _coloured(text: str) -> str:
+    """Return a text in colour where rich is installed."""
+    try:
+        from rich.console import Console
         from rich.text import Text
     except ImportError:
-        print("\033[?1049h\033[?25l", end="")  # the other screen, without a cursor
-        try:
-            yield lambda lines: print(
-                "\033[H" + "".join(f"{line}\033[K\n" for line in _fit(lines)) + "\033[J", end="", flush=True
-            )
-        finally:
-            print("\033[?25h\033[?1049l", end="", flush=True)
-        return
-    with Live(screen=True, auto_refresh=False) as live:
-
-        def show(lines: list[str]) -> None:
-            text = Text("\n".join(_fit(lines)), no_wrap=True)
-            for pattern, style in STYLES.items():
-                text.highlight_regex(pattern, style)
-            live.update(text, refresh=True)
-
-        yield show
+        return text
+    shown = Text(text)
+    for pattern, style in STYLES.items():
+        shown.highlight_regex(pattern, style)
+    with (console := Console()).capture() as capture:
+        console.print(shown, end="", soft_wrap=True)
+    return capture.get()
 
 
 def _fit(lines: list[str]) -> list[str]:
@@ -142,12 +148,15 @@ def _fit(lines: list[str]) -> list[str]:
     return [*lines[: height - 2], f"{len(lines) - height + 2} more lines: malt top --once prints all"]
 
 
-def _rates(rank: seen.Rank, before: looks.Jobs) -> tuple[float, float, float]:
+def _rates(rank: seen.Rank, before: looks.Jobs) -> dict[str, float]:
     """Return syncs, bytes and seconds of waiting per second since the last look."""
     old = next((old for old in before.get(rank.job, ()) if old.key == rank.key), rank)
     took = rank.at - old.at or math.inf
-    waiting = (rank.slept - old.slept) / took
-    return (rank.syncs - old.syncs) / took, (rank.bytes - old.bytes) / took, min(max(0.0, waiting), 1.0)
+    return {
+        "syncs_per_second": (rank.syncs - old.syncs) / took,
+        "bytes_per_second": (rank.bytes - old.bytes) / took,
+        "waiting": min(max(0.0, (rank.slept - old.slept) / took), 1.0),
+    }
 
 
 def missing(ranks: Sequence[seen.Rank]) -> list[int]:
@@ -159,12 +168,10 @@ def missing(ranks: Sequence[seen.Rank]) -> list[int]:
 
 
 def _facts(job: str, ranks: Sequence[seen.Rank], before: looks.Jobs) -> dict[str, Any]:
-    rows = []
-    for rank in ranks:
-        rates = zip(("syncs_per_second", "bytes_per_second", "waiting"), _rates(rank, before), strict=True)
-        rows.append({key: getattr(rank, key) for key in FIELDS} | dict(rates))
-        if rank.loss is not None and not math.isfinite(rank.loss):
-            rows[-1]["loss"] = str(rank.loss)
+    rows = [{key: getattr(rank, key) for key in FIELDS} | _rates(rank, before) for rank in ranks]
+    for row in rows:
+        if row["loss"] is not None and not math.isfinite(row["loss"]):
+            row["loss"] = str(row["loss"])
     return {
         "job": job,
         "command": ranks[0].command,
@@ -202,13 +209,13 @@ def title(job: str, ranks: Sequence[seen.Rank], width: int) -> str:
     hosts = {rank.host for rank in ranks}
     where = first.host if len(hosts) == 1 else f"{len(hosts)} hosts"
     there = "" if len(ranks) == first.size else f", {len(ranks)} of them there"
-    return f"job {job} on {where}: {first.size} rank{'s'[: first.size > 1]}{there}: {first.command}"[:width]
+    return f"job {job} on {where}: {counted(first.size, 'rank')}{there}: {first.command}"[:width]
 
 
 def _row(rank: seen.Rank, before: looks.Jobs) -> tuple[str, ...]:
-    syncs, sent, _ = _rates(rank, before)
+    syncs, sent, _ = _rates(rank, before).values()
     state = rank.state
-    if rank.waits_for and state == "waiting":
+    if state == "waiting":
         took = f"{span(rank.waited)} " if rank.waited >= LONG else ""
         state = f"waits {took}for {name(rank.waits_for).partition(' ')[2]}"
     return (
@@ -226,13 +233,11 @@ def _row(rank: seen.Rank, before: looks.Jobs) -> tuple[str, ...]:
 
 def causes(ranks: Sequence[seen.Rank], before: looks.Jobs) -> Iterator[str]:
     """Yield a sentence on each thing that keeps ranks from going on."""
-    by_number = {rank.rank: rank for rank in ranks}
-    if ranks[0].near and (gone := missing(ranks)):
-        dead = [rank for rank in gone if any(rank in other.dead for other in ranks)]
-        if dead:
-            yield f"{name(dead)} died; the others continue"
-        if left := [rank for rank in gone if rank not in dead]:
-            yield f"{name(left)} left the job, or ended"
+    gone, deaths = set(missing(ranks) if ranks[0].near else ()), {dead for rank in ranks for dead in rank.dead}
+    if dead := gone & deaths:
+        yield f"{name(dead)} died; the others continue"
+    if left := gone - deaths:
+        yield f"{name(left)} left the job, or ended"
     for rank in ranks:
         if rank.state == "stopped":
             there = "" if rank.host == os.uname().nodename else f" on {rank.host}"
@@ -245,13 +250,13 @@ def causes(ranks: Sequence[seen.Rank], before: looks.Jobs) -> Iterator[str]:
         longest = span(max(rank.waited for rank in waiting))
         where = f", in {waiting[0].place}" if waiting[0].place else ""
         verb = "have" if len(waiting) > 1 else "has"
-        yield f"{name([rank.rank for rank in waiting])} {verb} waited {longest} for {name(late)}{where}"
+        yield f"{name(rank.rank for rank in waiting)} {verb} waited {longest} for {name(late)}{where}"
     yield from sorted({rank.advice for rank in ranks if rank.advice})
-    for late_rank in sorted({rank for late in waits for rank in late}):
-        other = by_number.get(late_rank)
-        if other is not None and other.state != "stopped" and other.place:
-            yield f"rank {late_rank} is {other.state}; its last call: {other.place}"
-    often = {rank.rank: (share, set(rank.late)) for rank in ranks if (share := _rates(rank, before)[2]) >= OFTEN}
+    for rank in ranks:
+        if any(rank.rank in late for late in waits) and rank.state != "stopped" and rank.place:
+            yield f"rank {rank.rank} is {rank.state}; its last call: {rank.place}"
+    shares = ((rank, _rates(rank, before)["waiting"]) for rank in ranks)
+    often = {rank.rank: (share, set(rank.late)) for rank, share in shares if share >= OFTEN}
     if often and not waits and (slow := set.intersection(*(late for _, late in often.values())) - often.keys()):
         share = sum(share for share, _ in often.values()) / len(often)
         yield f"{name(often)} wait{'s'[: len(often) == 1]} {share:.0%} of the time for {name(slow)}"

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from malt._cli.facts import PARTS, Facts
+from malt._cli.facts import PARTS, Facts, described
 from malt._cli.options import Parser, Refuse
 from malt._cli.supervise import name
 from malt._cli.wrap import aligned
@@ -29,16 +29,20 @@ EXAMPLES = """\
 
 # ------------------------------------------------------------------ writing
 
+BEGIN = b'{"displayTimeUnit": "ms", "otherData": '
+"""What a file begins with."""
+
 
 def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
     """Write what the ranks did; returns what is left out, empty if nothing is."""
-    left = left_out(story)
+    sampled = f"calls, waits and folds in {story.stride - 1} of {story.stride} windows of 0.1 s"
+    left = "; ".join(filter(None, [left_out(story), sampled * (story.stride > 1)]))
     shifts = {rank: story.clock(rank)[0] for rank in story.tracks}
     zero = min((track.joined + shifts[rank] for rank, track in story.tracks.items()), default=0.0)
     told = {"malt": facts, "left out": left or "nothing", "clocks may be off by, in seconds": facts["off"]}
     packing = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, mtime=0) if packed else None
     with packing or contextlib.nullcontext(file) as out:
-        out.write(b'{"displayTimeUnit": "ms", "otherData": ' + json.dumps(told).encode() + b', "traceEvents": [')
+        out.write(BEGIN + json.dumps(told).encode() + b', "traceEvents": [')
         for i, event in enumerate(_events(story, facts, shifts, zero)):
             out.write((b"\n" if i == 0 else b",\n") + json.dumps(event).encode())
         out.write(b"\n]}\n")
@@ -46,15 +50,13 @@ def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
 
 
 def left_out(story: Story) -> str:
-    """Say what is known of a job only in part; empty if nothing is."""
+    """Say of what the sums over a job know nothing; empty if they know all."""
     lost = sum(track.lost for track in story.tracks.values())
     words = []
     if lost:
         words.append(f"{lost} events that were overwritten before they were read: a larger --events avoids that")
     if story.unseen:
         words.append(f"all events of {name(story.unseen)}, which ended before they could be read")
-    if story.stride > 1:
-        words.append(f"calls, waits and folds in {story.stride - 1} of {story.stride} windows of 0.1 s")
     return "; ".join(words)
 
 
@@ -133,9 +135,11 @@ def main(arguments: Sequence[str]) -> int:
     options = parse.parse(arguments)
     first = read(options.first, parse.error)
     if options.second is None:
-        print("\n".join([_title(first), *first["verdict"], *_notes(first)]))
-        return 0
-    print("\n".join(compared(first, read(options.second, parse.error))))
+        off = [f"clocks of the hosts may be off by {first['off'] * 1000:.3g} ms"] if first["off"] else []
+        lines = [_title(first), *first["verdict"], *off]
+    else:
+        lines = [*compared(first, read(options.second, parse.error))]
+    print("\n".join(lines))
     return 0
 
 
@@ -154,12 +158,7 @@ def read(path: str, refuse: Refuse) -> Facts:
 
 
 def _title(facts: Facts) -> str:
-    ranks, hosts = len(facts["ranks"]), len(facts["hosts"])
-    return f"{facts['command']}: {ranks} rank{'s'[: ranks > 1]} on {hosts} host{'s'[: hosts > 1]}"
-
-
-def _notes(facts: Facts) -> list[str]:
-    return [f"clocks of the hosts may be off by {facts['off'] * 1000:.3g} ms"] if facts["off"] else []
+    return f"{facts['command']}: {described(facts)}"
 
 
 def compared(a: Facts, b: Facts) -> Iterator[str]:

@@ -112,6 +112,17 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
     ]
 
 
+def counted(count: int, noun: str) -> str:
+    """Return so many of what a noun names.
+
+    Examples
+    --------
+    >>> counted(1, "rank"), counted(3, "rank")
+    ('1 rank', '3 ranks')
+    """
+    return f"{count} {noun}{'s'[: count != 1]}"
+
+
 def span(seconds: float) -> str:
     """Return a duration with its unit."""
     if seconds >= 600:
