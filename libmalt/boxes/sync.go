@@ -56,7 +56,7 @@ func (o *syncing) Step() (bool, error) {
 		case at == core.Arrived:
 			o.book()
 			b.averaged()
-			b.Job.Marks.Trace.Folded(b.Job.Marks.Trace.Begin(), b.Member, o.clock, b.Job.View().Ranks, nil)
+			b.Job.Marks.Trace.Averaged(b.Member, o.clock, b.Job.View().Ranks)
 			return true, nil
 		}
 		if err := o.left(at); err != nil {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
 import os
@@ -18,7 +19,7 @@ from documented import fields
 from launching import run, script
 
 from malt._cli import main
-from malt._cli.trace import compared, left_out
+from malt._cli.trace import compared, left_out, write
 from malt._cli.verdict import Change, Split, Verdict, sentences, told, verdict
 from malt._ranks import seen, story
 from malt._ranks.rank import Outcome
@@ -106,6 +107,8 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
         "rank 2",
     }
     assert crossing(trace) == []
+    # The ranks fold while they wait, and a wait may be divided at any moment.
+    assert {event["dur"] for event in events if event.get("cat") == "fold"} == {0}
     slices = Counter((event["tid"], event["name"]) for event in events if event["ph"] == "X")
     assert all(slices[rank, "w.sync"] == STEPS for rank in range(3))
     waits = {name: n for (tid, name), n in slices.items() if tid == 0 and name.startswith("wait for")}
@@ -295,6 +298,24 @@ def test_so_is_one_that_began_before_the_calls_that_are_kept(monkeypatch: pytest
         assert waits(told) == shares
 
 
+@pytest.mark.parametrize("at", [13_000 * 10**9, 10**16])
+def test_bars_that_touch_do_not_cross(at: int) -> None:
+    """Clocks of hosts are told apart to half a nanosecond. After four months floats have no single ones."""
+    draw, told, records = random.Random(3), Story(keep=True), []
+    told.take(1, at / 1e9, b"", 0)
+    told.clock = lambda rank: (0.0 if rank else 1.0000000005, 0.0)
+    for number in range(1, 1001):
+        took, late = draw.randint(1, 10**6), [1 << 1 + number % 2, *[0] * 15]
+        records.append(seen.RECORD.pack(number, seen.KINDS.index("wait"), at, took, 0, *late, *[0] * 11))
+        at += took
+    told.take(0, at / 1e9, b"".join(records), 0)
+    file = io.BytesIO()
+    write(file, told, {"ranks": [{"rank": 0, "host": "a"}], "hosts": ["a"], "off": 0.0}, packed=False)
+    trace = json.loads(file.getvalue())
+    assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == 1000
+    assert crossing(trace) == []
+
+
 def test_the_parts_of_waits_add_up() -> None:
     draw = random.Random(2)
     for _ in range(200):
@@ -360,12 +381,31 @@ def test_what_does_not_go_with_a_trace(tmp_path: Path) -> None:
     for options, words in (
         (["-n", "2", "--events", "0"], "--trace is made from events"),
         (["-n", "2", "--nodes", "2"], "--trace does not go with --nodes"),
-        (["-n", "2", "--report", str(tmp_path / "out.json")], "--trace and --report name the same file"),
+        (["-n", "2", "--report", f"{tmp_path}/./out.json"], "--trace and --report name the same file"),
         (["-n", "2", "--trace", str(tmp_path / "no" / "file")], "cannot be written"),
     ):
         done = run("--trace", str(tmp_path / "out.json"), *options, "true")
         assert done.process.returncode == 2
         assert words in done.err
+
+
+def test_what_a_run_has_written_is_overwritten_and_nothing_else(tmp_path: Path) -> None:
+    text, files = script(tmp_path, "import malt; malt.barrier()"), [tmp_path / "out.html", tmp_path / "out.gz"]
+    wanted = ["-q", "-n", "1", "--report", str(files[0]), "--trace", str(files[1])]
+    files[0].touch()
+    for _ in range(2):
+        assert run(*wanted, text).process.returncode == 0
+    own = gzip.compress(b"a,b\n1,2\n")
+    for content in own, own[:20], b"<!doctype html><html><title>my page</title></html>", b"\x1f\x8b and more":
+        for i, option in enumerate(("--report", "--trace")):
+            kept = [file.read_bytes() for file in files]
+            files[i].write_bytes(content)
+            done = run(*wanted, text)
+            assert done.process.returncode == 2
+            assert f"{option} would overwrite {str(files[i])!r}" in done.err
+            assert files[i].read_bytes() == content
+            assert files[1 - i].read_bytes() == kept[1 - i]
+            files[i].write_bytes(kept[i])
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

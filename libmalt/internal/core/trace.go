@@ -188,6 +188,19 @@ func (t *Trace) Aged(age int64) {
 	}
 }
 
+// happens records an event without a length.
+func (t *Trace) happens(kind int, ranks []int, value uint64, text string) {
+	if at := t.Begin(); at != 0 {
+		t.record(at, at, kind, ranks, value, text)
+	}
+}
+
+// Averaged tells of updates that a rank has folded in the course of a wait. It has no length, since that
+// wait is divided later, wherever another rank came: what is drawn of the two would cross.
+func (t *Trace) Averaged(m *Member, clock uint64, ranks []int) {
+	t.happens(EventFold, ranks, where(0, m.ID, clock), "")
+}
+
 // Folded tells of updates that a rank has folded, as long as it took. ages has a signed byte for
 // each of the first of ranks, in their order, where not all are 0; NoAge: it does not fit.
 func (t *Trace) Folded(begun uint64, m *Member, clock uint64, ranks []int, ages []byte) {
@@ -202,7 +215,7 @@ const NoAge = math.MinInt8
 // Mark notes a text, such as "epoch 3".
 func (t *Trace) Mark(text string) {
 	t.mark.set(text)
-	t.Record(t.Begin(), EventMark, nil, 0, text)
+	t.happens(EventMark, nil, 0, text)
 }
 
 // Log notes a value, such as a loss.
@@ -211,7 +224,7 @@ func (t *Trace) Log(name string, value float64) {
 		t.loss.Store(math.Float64bits(value))
 		t.losses.Add(1)
 	}
-	t.Record(t.Begin(), EventLog, nil, math.Float64bits(value), name)
+	t.happens(EventLog, nil, math.Float64bits(value), name)
 }
 
 // Seen says that all ranks have joined, and how many of them are on this machine. Waits are
@@ -229,7 +242,7 @@ func (t *Trace) died(v View, ranks ...int) {
 			t.dead[r/64].Or(1 << (r % 64))
 		}
 	}
-	t.Record(t.Begin(), EventDeath, ranks, math.Float64bits(float64(v.Generation)), "")
+	t.happens(EventDeath, ranks, math.Float64bits(float64(v.Generation)), "")
 }
 
 // lateness measures one wait, and tells of it: it is its waiter's.

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import malt
-from malt._cli.wrap import counted
 from malt._cli.verdict import Split, lives, splits, told, verdict
+from malt._cli.wrap import counted
 from malt._ranks import machine
 from malt._ranks.rank import Outcome, successors
 from malt._ranks.story import POINTS, Story, Track

@@ -7,6 +7,8 @@ users, and the rank does not notice.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import struct
 import time
@@ -87,14 +89,12 @@ class Event(NamedTuple):
 def ranks() -> list[Rank]:
     """Return the ranks of this user on this machine."""
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                rank = _look(name)
-            except (OSError, ValueError, KeyError, struct.error):
-                continue  # it has just ended, or is another user's
-            if rank is not None:
-                found.append(rank)
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        # It has just ended, is no rank, or another user's.
+        with contextlib.suppress(OSError, ValueError, KeyError, struct.error):
+            if os.stat(f"/proc/{name}").st_uid == os.getuid():
+                with _opened(name) as file:
+                    found.append(_described(name, file.fileno()))
     return found
 
 
@@ -130,24 +130,18 @@ def descriptor(pid: int | str, name: str) -> tuple[str, str]:
     return "", ""
 
 
-def _look(pid: str) -> Rank | None:
-    if os.stat(f"/proc/{pid}").st_uid != os.getuid():
-        return None
+def _opened(pid: int | str) -> io.FileIO:
     path, _ = descriptor(pid, MEMORY)
     if not path:
-        return None
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return _described(pid, fd)
-    finally:
-        os.close(fd)
+        raise ValueError(pid)
+    return io.FileIO(path)
 
 
-def _described(pid: str, fd: int) -> Rank | None:
+def _described(pid: int | str, fd: int) -> Rank:
     page = _read(fd)
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines())
     if page[0] != MAGIC or page[1] != int(status["NSpid"].split()[-1]):
-        return None  # it has left, or is a child of the rank
+        raise ValueError(pid)  # it has left, or is a child of the rank
     arguments = _text(pid, "cmdline").rstrip("\0").split("\0")
     if os.path.basename(arguments[0]).startswith("python") and len(arguments) > 1:
         del arguments[0]
@@ -214,33 +208,31 @@ class Ring:
     """
 
     def __init__(self, pid: int | str) -> None:
-        path, _ = descriptor(pid, MEMORY)
-        if not path:
-            raise ValueError(pid)
-        self._fd = os.open(path, os.O_RDONLY)
-        self._read = 0
-        rank = _described(str(pid), self._fd)
-        if rank is None or not rank.room:
-            self.close()
-            raise ValueError(pid)
-        self.rank = rank
+        with contextlib.ExitStack() as opened:
+            self._file = opened.enter_context(_opened(pid))
+            self._read = 0
+            self.rank = _described(pid, self._file.fileno())
+            if not self.rank.room:
+                raise ValueError(pid)
+            opened.pop_all()
 
     def close(self) -> None:
         """Read no more."""
-        os.close(self._fd)
+        self._file.close()
 
     def read(self) -> tuple[bytes, int]:
         """Return the records of events since the last time, and how many of these are lost.
 
         An event is lost if a newer one has overwritten it before it was read.
         """
-        (recorded,) = struct.unpack("<Q", os.pread(self._fd, 8, 8 * RECORDED))
+        fd = self._file.fileno()
+        recorded = int.from_bytes(os.pread(fd, 8, 8 * RECORDED), "little")
         first, room, found = max(self._read, recorded - self.rank.room), self.rank.room, []
         while first < recorded:
             slot = first % room
             count = min(recorded - first, room - slot)
             # An event that has been overwritten meanwhile has another number in the second copy.
-            once, twice = (os.pread(self._fd, count * RECORD.size, EVENTS + slot * RECORD.size) for _ in range(2))
+            once, twice = (os.pread(fd, count * RECORD.size, EVENTS + slot * RECORD.size) for _ in range(2))
             for at in range(0, len(once), RECORD.size):
                 record = once[at : at + RECORD.size]
                 first += 1
@@ -262,7 +254,9 @@ def decoded(rank: int, records: bytes) -> Iterator[Event]:
         name = KINDS[kind & 0xFF] if kind & 0xFF < len(KINDS) else ""
         text = struct.pack("<11Q", *words[21:])[: kind >> 8]
         others = [other for other in _set(words[5:21]) if other != rank]
-        event = Event(rank, number, name, begin / 1e9, took / 1e9, others, 0.0)
+        at = begin / 1e9
+        # What ends as another begins has that end to the last bit, also where a float has no nanoseconds any more.
+        event = Event(rank, number, name, at, (begin + took) / 1e9 - at, others, 0.0)
         if name == "fold":
             ages = struct.unpack(f"{len(text)}b", text)
             yield event._replace(update=value, ages=ages, value=float(max(ages, default=0)))
@@ -302,6 +296,6 @@ def _float(word: int) -> float:
     return float(struct.unpack("<d", struct.pack("<Q", word))[0])
 
 
-def _text(pid: str, name: str) -> str:
+def _text(pid: int | str, name: str) -> str:
     with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
         return file.read()
