@@ -342,7 +342,7 @@ func TestRankThatCannotJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range run(background(t), []rdma.Transport{ts[0], ts[2]}, nil) {
-		if !errors.Is(err, rdma.ErrLeft) || !strings.Contains(err.Error(), "rank 1 has not joined the job\nit has ended") {
+		if !errors.Is(err, rdma.ErrLeft) || !strings.Contains(err.Error(), "rank 1, which did not join the job\na rank that cannot") {
 			t.Errorf("got %v", err)
 		}
 	}

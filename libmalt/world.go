@@ -76,15 +76,20 @@ func NewWorld(ctx context.Context, t rdma.Transport, c Config) (*World, error) {
 	return w, nil
 }
 
-// unjoined names the rank that has gone while others were joining.
+// unjoined names the ranks that have gone while others were joining: one that could not join, and those that
+// have noticed.
 func unjoined(t rdma.Transport, err error) error {
+	var gone []int
 	for r := range t.Size() {
-		if errors.Is(err, rdma.ErrLeft) && errors.Is(t.State(r), rdma.ErrLeft) {
-			return say.Errorf(rdma.ErrLeft, "rank %d has not joined the job", r).In("malt.init").
-				At("it has ended, or could not join").Try("Look at what rank %d has printed.", r)
+		if errors.Is(t.State(r), rdma.ErrLeft) {
+			gone = append(gone, r)
 		}
 	}
-	return err
+	if !errors.Is(err, rdma.ErrLeft) || len(gone) == 0 {
+		return err
+	}
+	return say.Errorf(rdma.ErrLeft, "waited for %s, which did not join the job", say.Ranks(gone)).In("malt.init").
+		At("a rank that cannot join says why in an error of its own").Try("Look for that error in the output of the job.")
 }
 
 // lingering is more than a death between hosts, or a host that falls silent, takes to be settled,
