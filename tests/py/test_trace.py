@@ -521,9 +521,18 @@ def test_a_job_that_a_death_has_ended_gets_no_advice_on_speed() -> None:
     first, second, *rest = told(ranks, found)
     assert first == "Rank 1 was killed by SIGKILL, which ended the job."
     assert second == "With --on-death continue the other ranks go on, and with replace a new process takes its place."
-    assert rest == sentences(found)[:2]
+    assert rest == sentences(found)[:1]
     ranks[0].least = 2  # they go on, while there are two
-    assert told(ranks, found) == [first, *rest]
+    assert told(ranks, found) == [first, *sentences(found)[:2]]
+
+
+def test_with_deaths_the_verdict_has_three_sentences_too() -> None:
+    ranks, found = [Outcome(number) for number in range(3)], judged(split(0, 6, 4), split(1, 6, 4))
+    assert told(ranks, found) == sentences(found)
+    ranks[2].status, ranks[2].died, ranks[2].lived = -9, 50.0, 3.25
+    death, *rest = told(ranks, found)
+    assert death == "Rank 2 was killed by SIGKILL 3.2 s after the start; the others went on."
+    assert rest == [sentences(found)[0], sentences(found)[2]]
 
 
 def test_verdict_on_one_rank_and_on_none() -> None:

@@ -155,9 +155,13 @@ def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
 
 
 def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
-    """Return all that is said of a job: which ranks died, and the verdict on it, if there is one."""
-    ended = first_failure(outcomes) is not None
-    return [*_ends(outcomes), *(sentences(found, ended) if found is not None else [])]
+    """Return what is said of a job: which ranks died, and the verdict on it, if there is one.
+
+    Beyond three sentences it does not say where the time went: the table and the report show that.
+    """
+    ends, ended = list(_ends(outcomes)), first_failure(outcomes) is not None
+    words = sentences(found, ended) if found is not None else []
+    return ends + (words if len(ends) + len(words) <= 3 else words[:1] + words[2:])
 
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
