@@ -169,9 +169,9 @@ def launched(
             assert pipe is not None
             pipe.close()
         process.wait(LONG)
-        # Processes of a killed launcher are on their way out; those of one that
+        # Processes of a killed launcher are on their way out, and those of a host whose agent was; those of one that
         # has returned must be gone.
-        limit = LONG if process.returncode < 0 else 0
+        limit = LONG if process.returncode < 0 or "-H" in arguments else 0
         left = [pid for pid in marked(mark) if not wait_for_end(pid, limit)]
         for pid in left:
             os.kill(pid, signal.SIGKILL)

@@ -174,6 +174,7 @@ def test_a_daemon_that_holds_the_output_open_holds_nothing_up(tmp_path: Path) ->
             assert not wait_for_end(int(pid), 0)
         finally:
             os.kill(int(pid), signal.SIGKILL)
+            wait_for_end(int(pid))
         assert "[0] no end" in job.out
 
 

@@ -169,7 +169,7 @@ def test_ranks_in_different_calls(tmp_path: Path) -> None:
     path = tmp_path / "out.html"
     done = run("-q", "-n", "2", "--summary", "--report", str(path), script(tmp_path, text))
     for said in (done.err.partition("does it pay?")[2], unescape(path.read_text())):
-        assert re.search(r"Rank [01] failed with \w+Error, which ended the job\. For ", said), said
+        assert re.search(r"Rank [01] failed with \w+Error, which ended the job\. ", said), said
         assert re.search(
             r"For \S+ s, rank (0|1) waited for rank (1|0) \(.* vector .[ab]\W.* in [ab]\.sync\. Each", said
         ), said
