@@ -153,8 +153,10 @@ def test_a_rank_that_was_replaced_twice(tmp_path: Path) -> None:
 
 
 def test_events_that_were_lost_are_told_beside_what_they_count() -> None:
-    text = report.body_of(facts(2, ranks=[{**rank(0, 2), "lost": 1000}, rank(1, 2)], verdict=["Fine."]))
-    assert "Fine. 1,000 events were overwritten before they were read: bytes, waits, ages and losses" in text
+    text = report.body_of(facts(2, verdict=["Fine."]), "9 events that were overwritten")
+    assert "Fine.</p><p class=soft>Bytes, waits, ages and losses are without 9 events that were overwritten.<" in text
+    assert "and where their events are lost." in text
+    assert "are without" not in report.body_of(facts(2))
 
 
 def test_ranks_in_different_calls(tmp_path: Path) -> None:

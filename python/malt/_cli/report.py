@@ -72,20 +72,16 @@ def body_of(facts: Facts, left: str = "") -> str:
     count = len(facts["ranks"])
     head = f"<h1>{escape(facts['command'])}</h1><p class=soft>{described(facts)}, started {facts['started']}"
     verdict = " ".join(facts["verdict"]) or "The ranks have reported nothing: did they use MALT?"
-    if lost := sum(rank["lost"] for rank in facts["ranks"]):
-        verdict += (
-            f" {lost:,} events were overwritten before they were read: bytes, waits, ages and losses are of the others."
-            " A larger --events keeps more."
-        )
+    known = f"<p class=soft>Bytes, waits, ages and losses are without {escape(left)}.</p>" if left else ""
     rest = f"<p class=soft>{count - SHOWN} ranks that did less are left out below.</p>" if count > SHOWN else ""
     parts = [
-        f"{head}</p><p class=verdict>{escape(verdict)}</p>{rest}",
+        f"{head}</p><p class=verdict>{escape(verdict)}</p>{known}{rest}",
         _section("Time of each rank", _bars(ranks)),
         _section(
             "Waits of each rank for others, in seconds",
             _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}"),
             "A wait for several ranks counts for the ranks that had not come to a call on that vector, or of the job, "
-            f"by then. It is divided evenly while all were in one{', and where their events are lost' * (lost > 0)}.",
+            f"by then. It is divided evenly while all were in one{', and where their events are lost' * bool(left)}.",
         ),
         _section("Bytes from rank to rank", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
         _section(
@@ -98,7 +94,7 @@ def body_of(facts: Facts, left: str = "") -> str:
         _section("Vectors", _vectors(facts)),
         _section("Settings and machine", _settings(facts)),
     ]
-    return "".join(parts) + (f"<p class=soft>Left out: {escape(left)}.</p>" if left else "")
+    return "".join(parts)
 
 
 def _section(title: str, content: str, caption: str = "") -> str:
