@@ -65,8 +65,13 @@ END
 chmod +x "$guest/init"
 (cd "$guest" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1 >"$out/initrd")
 
+# The machine is in the background: so the shell hears at once that it is to end, and the machine does not hear Ctrl-C.
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 timeout 900 qemu-system-x86_64 -accel tcg -cpu Nehalem -m 2048 -nographic -no-reboot -nic none \
 	-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
-	-kernel "$out"/root/boot/vmlinuz-* -initrd "$out/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null >"$out/said" 2>&1 || true
+	-kernel "$out"/root/boot/vmlinuz-* -initrd "$out/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null >"$out/said" 2>&1 &
+wait
 grep -aE '^ *(---|===|FAIL|panic)|_test.go' "$out/said" || true
 grep -aq '^=== passed' "$out/said"
