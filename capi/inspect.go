@@ -10,7 +10,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net"
 	"os"
 	"runtime"
@@ -169,7 +168,7 @@ func tryFabric() carrier {
 	c, err := auto.Fabric(f.Wanted, getenv("MALT_LIBFABRIC"), 1)
 	if err == nil {
 		a := c.About()
-		f.Provider, f.Device, f.Library, f.Hardware = a.Provider, a.Device, a.Library, c.Caps().Passive
+		f.Provider, f.Device, f.Library, f.Hardware = a.Provider, a.Device, a.Library, c.Caps().Hardware
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		err = fabric.Probe(ctx, c)
@@ -177,10 +176,7 @@ func tryFabric() carrier {
 	if err == nil {
 		return f
 	}
-	why := fabric.ErrFailed
-	errors.As(err, &why)
-	f.State = why.Error()
-	f.Why = err.Error()
+	f.State, f.Why = fabric.WhyOf(err).Error(), err.Error()
 	return f
 }
 

@@ -134,6 +134,7 @@ func warn(t libmalt.Trouble) {
 	C.maltc_troubled(&C.malt_trouble{
 		kind: C.int32_t(t.Kind), rank: C.int32_t(t.Rank), name: name,
 		own: C.uint64_t(t.Own), theirs: C.uint64_t(t.Senders), seconds: C.double(t.Over.Seconds()),
+		limit: C.uint64_t(t.Limit), need: C.uint64_t(t.Need),
 	})
 }
 

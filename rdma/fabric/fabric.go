@@ -16,7 +16,7 @@
 //
 // With the first write to a peer that fails the way there may have ended for good.
 //
-// A peer with the key of a region may write into it until it is closed. Where Caps.Fence is false, what
+// A peer with the key of a region may write into it until it is closed. Where Caps.Hardware is false, what
 // is in flight then may still land, and the writer is not told of a write that is refused or lost: such
 // memory is kept until Carrier.Close.
 package fabric
@@ -44,6 +44,13 @@ const (
 
 func (w Why) Error() string {
 	return [...]string{"off", "no device", "no library", "memlock", "encrypted", "failed"}[w-ErrOff]
+}
+
+// WhyOf is what an error says of why there is no RDMA.
+func WhyOf(err error) Why {
+	why := ErrFailed
+	errors.As(err, &why)
+	return why
 }
 
 var (
@@ -89,10 +96,11 @@ type About struct{ Provider, Device, Library string }
 
 // Caps is what a Carrier can do.
 type Caps struct {
-	MaxWrite int  // bytes of an Op
-	MaxRooms int  // numbers that peers may be about to send, so that no event is lost
-	Fence    bool // nothing is written into a region once it is closed, and such a write fails
-	Passive  bool // writes arrive also while the process that they go to is stopped
+	MaxWrite int // bytes of an Op
+	MaxRooms int // numbers that peers may be about to send, so that no event is lost
+	// Hardware: nothing is written into a region once it is closed, and such a write fails; writes arrive
+	// also while the process that they go to is stopped.
+	Hardware bool
 }
 
 // Access is what the network may do with a region.

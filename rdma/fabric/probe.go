@@ -11,17 +11,13 @@ import (
 )
 
 // Probe has a Carrier without peers write to itself, and closes it when that has arrived, or has not.
-func Probe(ctx context.Context, c Carrier) error {
+func Probe(ctx context.Context, c Carrier) (err error) {
 	const n, number = 64, 1
 	m, err := mem.NewPinned(2 * n)
 	if err != nil {
-		return err
+		return errors.Join(err, c.Close())
 	}
-	err = probe(ctx, c, m, n, number)
-	return errors.Join(err, c.Close(), m.Unmap())
-}
-
-func probe(ctx context.Context, c Carrier, m mem.Pinned, n int, number uint32) error {
+	defer func() { err = errors.Join(err, c.Close(), m.Unmap()) }()
 	from, to := m.Bytes()[:n], m.Bytes()[n:]
 	for i := range from {
 		from[i] = byte(i + 1)

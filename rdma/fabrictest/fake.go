@@ -79,7 +79,7 @@ func (c *Card) About() fabric.About {
 
 // Caps are those of hardware.
 func (c *Card) Caps() fabric.Caps {
-	return fabric.Caps{MaxWrite: maxWrite, MaxRooms: maxRooms, Fence: true, Passive: true}
+	return fabric.Caps{MaxWrite: maxWrite, MaxRooms: maxRooms, Hardware: true}
 }
 
 func (c *Card) Address() []byte { return binary.LittleEndian.AppendUint64(nil, c.address) }

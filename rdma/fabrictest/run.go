@@ -295,11 +295,11 @@ func refusedWrite(t *testing.T, list []*end, op, good *fabric.Op) {
 	clear(b.to.Bytes())
 	a.write(list, op)
 	until(t, list, "the refused write ends", completed(a, op))
-	if a.Caps().Fence && a.done[op] == nil {
+	if a.Caps().Hardware && a.done[op] == nil {
 		t.Error("it has completed without an error")
 	}
 	until(t, list, "a write behind it arrives", func() bool { // the way may have to be made again
-		if a.Caps().Fence {
+		if a.Caps().Hardware {
 			return true
 		}
 		if _, ended := a.done[good]; ended {
@@ -375,7 +375,7 @@ func testFence(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 			}
 		}
 		until(t, list, "all writes end", func() bool { return len(a.done) == begun })
-		if !b.Caps().Fence {
+		if !b.Caps().Hardware {
 			return
 		}
 		if !failed() {
@@ -421,12 +421,12 @@ func testClosedPeer(t *testing.T, open func(t *testing.T) fabric.Carrier) {
 		err := a.Write(refused)
 		switch {
 		case errors.Is(err, fabric.ErrBusy): // a Carrier that is not told of its peer's end looks for it
-			return !a.Caps().Fence
+			return !a.Caps().Hardware
 		case err == nil:
 			until(t, list[:1], "the write ends", completed(a, refused))
 			err = a.done[refused]
 		}
-		if a.Caps().Fence && err == nil {
+		if a.Caps().Hardware && err == nil {
 			t.Error("a write to a closed peer has completed without an error")
 		}
 		return true

@@ -10,34 +10,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "abi.h"
-
 /* Before glibc 2.34 these were in libdl, which a program need not have. */
 #pragma weak dlopen
 #pragma weak dlsym
 #pragma weak dlerror
 
 enum { API = OFI_VERSION(1, 14), WRITES = 128, EVENTS = 1024, EVENTS_FOR_EACH = 64, SIGNALS = 64 };
-
-struct maltc_ofi {
-	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct ofi_info *,
-	               struct ofi_info **);
-	void (*freeinfo)(struct ofi_info *);
-	struct ofi_info *(*dupinfo)(const struct ofi_info *);
-	int (*fabric_open)(struct ofi_fabric_attr *, struct ofi_fabric **, void *context);
-	const char *(*strerror)(int);
-	uint32_t (*version)(void);
-
-	struct ofi_info *info;
-	struct ofi_fabric *fabric;
-	struct ofi_domain *domain;
-	struct ofi_av *av;
-	struct ofi_cq *cq;
-	struct ofi_ep *ep;
-	struct ofi_context *contexts; /* one for each slot: libfabric's, while its write is under way */
-	int fd, woken;                /* fd: readable when there are completions, or -1 */
-	struct maltc_ofi_about about;
-};
 
 /* ---- what libraries may change, and must not */
 
@@ -124,7 +102,7 @@ static int ask(struct maltc_ofi *o, const char *provider)
 
 static int open_cq(struct maltc_ofi *o)
 {
-	struct ofi_cq_attr a = {.size = o->about.events, .format = OFI_CQ_FORMAT_DATA, .wait_obj = OFI_WAIT_FD};
+	struct ofi_cq_attr a = {.size = o->events, .format = OFI_CQ_FORMAT_DATA, .wait_obj = OFI_WAIT_FD};
 	int r = o->domain->calls->cq_open(o->domain, &a, &o->cq, NULL);
 	if (r == 0 && o->cq->fid.calls->control(&o->cq->fid, OFI_GETWAIT, &o->fd) == 0)
 		return 0;
@@ -156,8 +134,8 @@ static const char *open_all(struct maltc_ofi *o, const char *provider, uint32_t 
 		return "fi_ep_bind";
 	if ((*r = ep->control(&o->ep->fid, OFI_ENABLE, NULL)) != 0)
 		return "fi_enable";
-	o->about.address_bytes = sizeof o->about.address;
-	if ((*r = o->ep->cm->getname(&o->ep->fid, o->about.address, &o->about.address_bytes)) != 0)
+	o->address_bytes = sizeof o->address;
+	if ((*r = o->ep->cm->getname(&o->ep->fid, o->address, &o->address_bytes)) != 0)
 		return "fi_getname";
 	return NULL;
 }
@@ -170,7 +148,7 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 	*failed = "calloc";
 	if (o == NULL)
 		return -ENOMEM;
-	o->about.events = EVENTS + EVENTS_FOR_EACH * peers;
+	o->events = EVENTS + EVENTS_FOR_EACH * peers;
 	o->fd = -1;
 	o->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	o->contexts = calloc(WRITES, sizeof *o->contexts);
@@ -199,16 +177,11 @@ int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struc
 		maltc_ofi_close(o);
 		return r;
 	}
-	o->about.provider = o->info->fabric_attr->prov_name;
-	o->about.device = o->info->domain_attr->name;
-	o->about.version = o->version();
-	o->about.most = o->info->ep_attr->max_msg_size;
-	o->about.slots = o->info->tx_attr->size < WRITES ? o->info->tx_attr->size : WRITES;
+	o->library = o->version();
+	o->slots = o->info->tx_attr->size < WRITES ? o->info->tx_attr->size : WRITES;
 	*out = o;
 	return 0;
 }
-
-const struct maltc_ofi_about *maltc_ofi_about(const struct maltc_ofi *o) { return &o->about; }
 
 const char *maltc_ofi_error(const struct maltc_ofi *o, int error) { return o->strerror(error < 0 ? -error : error); }
 

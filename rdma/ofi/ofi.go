@@ -27,6 +27,7 @@ var _ fabric.Carrier = (*carrier)(nil)
 
 // refused are providers that cannot be used, and why.
 var refused = map[string]string{
+	"cxi":         "its writes do not tell the peer that they have arrived",
 	"shm":         "it does not check keys",
 	"udp;ofi_rxd": "it is no longer maintained",
 	"net":         "it does not notice when a peer has died",
@@ -81,14 +82,12 @@ func Open(provider, path string, peers int) (fabric.Carrier, error) {
 		}
 		return nil, fmt.Errorf("%w: %s", fabric.ErrNoLibrary, C.GoString(&text[0]))
 	}
-	a := C.maltc_ofi_about(o)
 	c := &carrier{o: o, peers: map[int]C.uint64_t{}, regions: map[*region]bool{},
-		own: C.GoBytes(unsafe.Pointer(&a.address[0]), C.int(a.address_bytes))}
-	c.about = fabric.About{Provider: C.GoString(a.provider), Device: C.GoString(a.device), Library: fmt.Sprintf("%d.%d", a.version>>16, a.version&0xffff)}
+		own: C.GoBytes(unsafe.Pointer(&o.address[0]), C.int(o.address_bytes))}
+	c.about = fabric.About{Provider: C.GoString(o.info.fabric_attr.prov_name), Device: C.GoString(o.info.domain_attr.name), Library: fmt.Sprintf("%d.%d", o.library>>16, o.library&0xffff)}
 	c.track(before)
-	hardware := strings.HasPrefix(c.about.Provider, "verbs")
-	c.caps = fabric.Caps{MaxWrite: int(min(uint64(a.most), 1<<62)), MaxRooms: int(a.events) / 2, Fence: hardware, Passive: hardware}
-	c.ops = make([]*fabric.Op, a.slots)
+	c.caps = fabric.Caps{MaxWrite: int(min(uint64(o.info.ep_attr.max_msg_size), 1<<62)), MaxRooms: int(o.events) / 2, Hardware: strings.HasPrefix(c.about.Provider, "verbs")}
+	c.ops = make([]*fabric.Op, o.slots)
 	for i := range c.ops {
 		c.free = append(c.free, uint32(i))
 	}
@@ -339,7 +338,7 @@ func (c *carrier) Close() error {
 			break
 		}
 	}
-	if c.caps.Fence && !c.inFlight() {
+	if c.caps.Hardware && !c.inFlight() {
 		c.untracked(func() {
 			if r := C.maltc_ofi_close(c.o); r != 0 {
 				errs = append(errs, fmt.Errorf("%s: closing: libfabric's error %d", c.about.Provider, r))

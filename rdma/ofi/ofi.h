@@ -8,26 +8,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct maltc_ofi;
-struct ofi_mr;
+#include "abi.h"
+
+enum { MALTC_OFI_ADDRESS = 256, MALTC_OFI_BUSY = 1 };
+
+struct maltc_ofi {
+	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct ofi_info *,
+	               struct ofi_info **);
+	void (*freeinfo)(struct ofi_info *);
+	struct ofi_info *(*dupinfo)(const struct ofi_info *);
+	int (*fabric_open)(struct ofi_fabric_attr *, struct ofi_fabric **, void *context);
+	const char *(*strerror)(int);
+	uint32_t (*version)(void);
+
+	struct ofi_info *info;
+	struct ofi_fabric *fabric;
+	struct ofi_domain *domain;
+	struct ofi_av *av;
+	struct ofi_cq *cq;
+	struct ofi_ep *ep;
+	struct ofi_context *contexts; /* one for each slot: libfabric's, while its write is under way */
+	int fd, woken;                /* fd: readable when there are completions, or -1 */
+
+	uint32_t library; /* its version: major << 16 | minor */
+	uint32_t slots;   /* writes at once */
+	uint32_t events;  /* that are kept until polled */
+	size_t address_bytes;
+	unsigned char address[MALTC_OFI_ADDRESS];
+};
 
 /* What has happened: write number slot has ended, or failed; number has come; or, with neither, error. */
 struct maltc_ofi_event {
 	int32_t slot, error; /* slot -1: of no write */
 	uint32_t number;     /* 0: none */
-};
-
-enum { MALTC_OFI_ADDRESS = 256, MALTC_OFI_BUSY = 1 };
-
-/* Facts, once opened. */
-struct maltc_ofi_about {
-	const char *provider, *device;
-	uint32_t version; /* of the library: major << 16 | minor */
-	uint64_t most;    /* bytes of a write */
-	uint32_t slots;   /* writes at once */
-	uint32_t events;  /* that are kept until polled */
-	size_t address_bytes;
-	unsigned char address[MALTC_OFI_ADDRESS];
 };
 
 /*
@@ -37,7 +50,6 @@ struct maltc_ofi_about {
  */
 int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struct maltc_ofi **, const char **failed,
                    char *text, size_t bytes);
-const struct maltc_ofi_about *maltc_ofi_about(const struct maltc_ofi *);
 const char *maltc_ofi_error(const struct maltc_ofi *, int error);
 /* No region is open, no write in flight, no event left to poll. */
 int maltc_ofi_close(struct maltc_ofi *);

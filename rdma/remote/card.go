@@ -1,9 +1,7 @@
 package remote
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,25 +14,18 @@ import (
 type card struct {
 	fabric.Carrier
 	closing atomic.Bool
-	refused atomic.Pointer[error] // what was not registered first
-	ended   chan struct{}         // of the goroutine that polls
+	ended   chan struct{} // of the goroutine that polls
 
 	from, to       mem.Pinned // the rings of each peer: what is written from, and into
 	source, target fabric.Region
 
 	mu      sync.Mutex
-	rings   map[uint32]*ring    // by the upper bits of their numbers
-	last    uint32              // number of a room
-	numbers map[uint32]*arrival // that peers may send
+	rings   map[uint32]*ring         // by the upper bits of their numbers
+	last    uint32                   // number of a room
+	numbers map[uint32]chan struct{} // that peers may send; closed: it has arrived
 	writes  map[*fabric.Op]*write
 	busy    []*link      // with a write that waits for its turn
 	kept    []mem.Pinned // where peers may write as long as the carrier is open
-}
-
-// arrival is that of a number.
-type arrival struct {
-	here   bool // card.mu
-	closed chan struct{}
 }
 
 // write is one that is under way.
@@ -47,12 +38,12 @@ type write struct {
 	err  error // once it is done
 }
 
-// newCard takes over an open carrier; nil: there is none.
+// newCard takes over an open carrier; nil: there is none. It is to run.
 func newCard(c fabric.Carrier, peers int) (_ *card, err error) {
 	if c == nil {
 		return nil, nil
 	}
-	d := &card{Carrier: c, ended: make(chan struct{}), numbers: map[uint32]*arrival{}, writes: map[*fabric.Op]*write{}, rings: map[uint32]*ring{}}
+	d := &card{Carrier: c, ended: make(chan struct{}), numbers: map[uint32]chan struct{}{}, writes: map[*fabric.Op]*write{}, rings: map[uint32]*ring{}}
 	if d.from, err = mem.NewPinned(ringBytes * peers); err == nil {
 		d.source, err = c.Register(d.from, fabric.Source)
 	}
@@ -65,17 +56,7 @@ func newCard(c fabric.Carrier, peers int) (_ *card, err error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close(), d.from.Unmap(), d.to.Unmap())
 	}
-	go d.run()
 	return d, nil
-}
-
-// Register goes on without what is refused.
-func (c *card) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
-	r, err := c.Carrier.Register(m, a)
-	if err != nil {
-		c.refused.CompareAndSwap(nil, &err)
-	}
-	return r, err
 }
 
 // poll passes on what has happened; false: nothing has.
@@ -116,9 +97,8 @@ func (c *card) tell(e *fabric.Event) {
 	delete(c.writes, e.Op)
 	var r *ring
 	if e.Op == nil && e.Err == nil {
-		if a := c.numbers[e.Number]; a != nil && !a.here {
-			a.here = true
-			close(a.closed)
+		if here := c.numbers[e.Number]; here != nil && !isClosed(here) {
+			close(here)
 		}
 		if r = c.rings[e.Number>>ringShift]; r != nil && !r.in.arrive(uint16(e.Number)) {
 			r = nil
@@ -177,7 +157,7 @@ func (c *card) number() uint32 {
 	if c.last = (c.last + 1) % ringNumbers; c.last == 0 || c.numbers[c.last] != nil { // after 2 billion
 		return 0
 	}
-	c.numbers[c.last] = &arrival{closed: make(chan struct{})}
+	c.numbers[c.last] = make(chan struct{})
 	return c.last
 }
 
@@ -187,33 +167,20 @@ func (c *card) forget(number uint32) {
 	delete(c.numbers, number)
 }
 
-// arrived tells whether number has come, or never will.
-func (c *card) arrived(number uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.numbers[number]
-	return a == nil || a.here
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
-// await waits until number has come. Its sender knows that the payload is written; where no device
-// does that, it takes both processes.
-func (c *card) await(ctx context.Context, number uint32, lost time.Duration) error {
+// arrival is closed once number has come; nil: it never will.
+func (c *card) arrival(number uint32) <-chan struct{} {
 	c.mu.Lock()
-	a := c.numbers[number]
-	c.mu.Unlock()
-	if a == nil {
-		return nil
-	}
-	late := time.NewTimer(lost)
-	defer late.Stop()
-	select {
-	case <-a.closed:
-		return nil
-	case <-late.C:
-		return fmt.Errorf("a payload that was written has not arrived within %v", lost)
-	case <-ctx.Done():
-		return errClosing
-	}
+	defer c.mu.Unlock()
+	return c.numbers[number]
 }
 
 // keep is for memory into which a peer may write as long as the carrier is open.

@@ -146,7 +146,7 @@ func (c fenceCase) setup() func(x *explore.Exec) {
 				t.Await(func() bool { return c.mode.Depth() == 0 || first.box.Acked() == at || killed.Load() != 0 })
 				if first.out.number == 0 && at < c.updates && killed.Load() == 0 {
 					number++
-					o, err := first.offer(number)
+					o, err := first.offer(func() uint32 { return number })
 					if err != nil || o.number == 0 {
 						t.Fail("room %d: %v", o.number, err)
 					}

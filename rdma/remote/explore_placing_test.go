@@ -306,7 +306,7 @@ func (c placingCase) setup() func(x *explore.Exec) {
 				t.At("land", explore.Ignore{State: replica, Fields: noise}, r.out, r.busy, fmt.Sprint(where), number, up, at)
 				acked := replica.Acked()
 				if up && r.out.number == 0 && (frame.Load() == 0 && cut.Load() == 0 || t.Choose(2) == 1) {
-					o, err := r.offer(number)
+					o, err := r.offer(func() uint32 { return number })
 					if err != nil {
 						t.Fail("%v", err)
 					}

@@ -99,7 +99,8 @@ func (s *session) arrived(h header) bool {
 	if h.kind != data || h.flags&flagPlaced == 0 || h.length != preamble+inRoom || s.link.rank.card == nil {
 		return true
 	}
-	return s.link.rank.card.arrived(uint32(number(s.in.buf[s.in.from+frameBytes:], preamble/8)))
+	here := s.link.rank.card.arrival(uint32(number(s.in.buf[s.in.from+frameBytes:], preamble/8)))
+	return here == nil || isClosed(here)
 }
 
 // inlineProgress lands what has come, as far as that goes without waiting, for somebody who

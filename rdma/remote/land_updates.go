@@ -1,10 +1,8 @@
 package remote
 
 import (
-	"cmp"
 	"errors"
 	"math"
-	"time"
 
 	"malt/rdma"
 	"malt/rdma/box"
@@ -93,8 +91,10 @@ func (p *replica) landPlaced(n uint64) error {
 	if l.rank.card == nil || n == 0 || n > math.MaxUint32 {
 		return malformed("an update of box %d in room %d", p.id, n)
 	}
-	if err := l.rank.card.await(l.ctx, uint32(n), cmp.Or(l.rank.cfg.lost, 10*time.Second)); err != nil {
-		return l.unpair(err)
+	if here := l.rank.card.arrival(uint32(n)); here != nil {
+		if err := l.brought(here, func() bool { return isClosed(here) }, "a payload"); err != nil {
+			return err
+		}
 	}
 	if err := p.beginUpdate(uint32(n)); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 		}
 		return nil
 	}
-	p.rooms.advance(at)
+	p.rooms.advance(at, h.kind == closed)
 	if h.kind == clock {
 		if p.subscribing {
 			p.subscribing = false
@@ -240,7 +240,6 @@ func (l *link) landForReplica(h header, b []byte) error {
 		}
 		return nil
 	}
-	p.rooms.leave(at)
 	r.mu.Lock()
 	if !p.taken && !p.withdrawn {
 		p.forget()

@@ -146,6 +146,7 @@ func (s *slots) free() error {
 			errs = append(errs, k.region.Close())
 		}
 	}
+	clear(s.known)
 	if s.mapped {
 		for i := range s.each {
 			if b := s.each[i].Swap(nil); b != nil {

@@ -112,7 +112,7 @@ func (s *session) start(x *relaySession) (bool, error) {
 	x.head, x.rest, x.mine, x.first, x.busy = h, payload, mine, true, true
 	if into, ok := x.placing.take(&h, mine, s.link.rank.least()); ok {
 		// Where it cannot be registered, it goes by TCP.
-		if from, err := x.pub.memory.region(x.pub.memory.holding(payload), fabric.Source); err == nil {
+		if from, err := s.link.rank.region(x.pub.memory, x.pub.memory.holding(payload), fabric.Source); err == nil {
 			x.from, x.into, x.rest = from, placement{room: into, size: len(payload)}, nil
 		}
 	}

@@ -1,9 +1,11 @@
 package remote
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"malt/rdma/fabric"
 )
@@ -32,58 +34,63 @@ func (r *rank) least() int {
 	return copied + 1
 }
 
+// lacks has the rank do without RDMA, at least for some of its memory.
+func (r *rank) lacks(why error) {
+	r.without.CompareAndSwap(nil, &why)
+	if short := new(fabric.MemlockError); errors.As(why, &short) {
+		r.short.CompareAndSwap(nil, short)
+	}
+}
+
 // unpair has updates go by TCP for good.
 func (l *link) unpair(why error) error {
 	l.off.CompareAndSwap(nil, &why)
 	if errors.Is(why, fabric.ErrMemlock) {
-		l.rank.card.refused.CompareAndSwap(nil, &why)
+		l.rank.lacks(why)
 	}
 	return fmt.Errorf("RDMA: %w", why)
 }
 
 var errBroken = errors.New("the connection was made again")
 
-// without is why this rank does without RDMA, at least for some of its memory; nil: it does not.
-func (r *rank) without() error {
-	if r.card == nil {
-		return r.cfg.NoFabric
-	}
-	if why := r.card.refused.Load(); why != nil {
-		return *why
-	}
-	return nil
-}
-
 // Memlock implements rdma.Locking.
 func (r *rank) Memlock() (limit, need uint64) {
-	short := r.short
-	if r.card != nil {
-		if why := r.card.refused.Load(); why != nil {
-			errors.As(*why, &short)
-		}
+	if short := r.short.Load(); short != nil {
+		return short.Limit, short.Need
 	}
-	if short == nil {
-		return 0, 0
-	}
-	return short.Limit, short.Need
+	return 0, 0
 }
 
 // rdma is rdma.Traffic.RDMA: a number of malt_edge.rdma.
 func (l *link) rdma() int32 {
-	err := l.rank.without()
-	if off := l.off.Load(); off != nil {
-		err = *off
+	if why := cmp.Or(l.off.Load(), l.rank.without.Load()); why != nil {
+		return int32(fabric.WhyOf(*why))
 	}
-	var why fabric.Why
-	switch {
-	case errors.As(err, &why):
-		return int32(why)
-	case err != nil:
-		return int32(fabric.ErrFailed)
-	case l.sentPlaced.Load() > 0:
+	if l.sentPlaced.Load() > 0 {
 		return 1
 	}
 	return 2
+}
+
+// brought waits until what a card writes is here; news comes when it may be. Its sender knows that it is written; where no
+// device does that, it takes both processes. Time counts in steps: while this process was stopped, one passed.
+func (l *link) brought(news <-chan struct{}, here func() bool, what string) error {
+	lost, steps := cmp.Or(l.rank.cfg.lost, 10*time.Second), 10
+	tick := time.NewTicker(lost / 10)
+	defer tick.Stop()
+	for !here() {
+		if steps == 0 {
+			return l.unpair(fmt.Errorf("%s that was written has not arrived within %v", what, lost))
+		}
+		select {
+		case <-news:
+		case <-tick.C:
+			steps--
+		case <-l.ctx.Done():
+			return errClosing
+		}
+	}
+	return nil
 }
 
 // greet says where this rank's card is.
@@ -145,34 +152,36 @@ func (s *session) controlPair() error {
 	return s.controlRing(r)
 }
 
-var errNumbers = errors.New("as many rooms are out as the card can tell of")
-
 // offer offers a room for the next update of a box, if there is one. Where there is none to be had, the owner
 // is told not to wait.
 func (s *session) offer(p *replicaSession) {
 	c, pair := s.link.rank.card, s.ring.Load()
-	if pair == nil || pair.in.next.Load() == 0 || p.slots.card == nil || p.unplaced || !p.rooms.wanted() || !p.hold() {
+	if pair == nil || pair.in.next.Load() == 0 || p.slots.card == nil || p.unplaced || !p.hold() {
 		return
 	}
-	r, to, err := room{}, fabric.Region(nil), errNumbers
-	if n := c.number(); n != 0 {
-		if r, err = p.rooms.offer(n); r.number == 0 {
-			c.forget(n)
-		}
-	}
+	r, err := p.rooms.offer(c.number)
 	if r.number == 0 {
 		_ = p.release()
-	} else if to, err = p.slots.region(r.slot, fabric.Target); err != nil {
+	} else if to, failed := s.link.rank.region(p.slots, r.slot, fabric.Target); failed != nil {
 		p.revoke(p.rooms.void(nil))
-	}
-	switch {
-	case err != nil:
-		p.unplaced = true
-		s.frame(grants, 0, p.id, 0, 0, 0, 0, 0, 0, 0)
-	case r.number != 0:
+		err = failed
+	} else {
 		address, key := to.Remote()
 		s.frame(grants, 0, p.id, 0, uint64(r.number), r.landed, r.seq, address+headBytes, key, uint64(p.spec.Bytes))
 	}
+	if err != nil {
+		p.unplaced = true
+		s.frame(grants, 0, p.id, 0, 0, 0, 0, 0, 0, 0)
+	}
+}
+
+// region gives a slot to the card. Where that refuses, this rank goes on without.
+func (r *rank) region(of *slots, slot int, a fabric.Access) (fabric.Region, error) {
+	to, err := of.region(slot, a)
+	if err != nil {
+		r.lacks(err)
+	}
+	return to, err
 }
 
 // revoke is the end of a room that was out.

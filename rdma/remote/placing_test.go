@@ -28,11 +28,27 @@ import (
 const never = 10 * time.Minute
 
 // openPlacing opens ranks with cards, which place updates of so many bytes; 0: as usual, and small ones go through rings.
+// Without open they have none.
 func openPlacing(t testing.TB, n, from int, open func() fabric.Carrier) []*Transport {
 	return openRanks(t, n, func(c *config) {
-		c.Fabric, c.PlaceFrom, c.lost = open(), from, never
+		if open != nil {
+			c.Fabric, c.PlaceFrom, c.lost = open(), from, never
+		}
 		c.wire = watch(t, tcp.New(c.TCP))
 	})
+}
+
+// inMemory opens cards of one network in memory.
+func inMemory() func() fabric.Carrier {
+	var net fabrictest.Net
+	return func() fabric.Carrier { return net.Open() }
+}
+
+// pastTheConnection runs a test with cards, and without, by TCP (open is nil), where it has to fail.
+func pastTheConnection(t *testing.T, test func(t *testing.T, open func() fabric.Carrier)) {
+	t.Run("card", func(t *testing.T) { test(t, inMemory()) })
+	t.Run("libfabric", func(t *testing.T) { test(t, func() fabric.Carrier { return libfabric(t) }) })
+	t.Run("TCP", func(t *testing.T) { test(t, nil) })
 }
 
 // placed is a rank of which no pair may have fallen back to TCP when it closes.
@@ -73,10 +89,7 @@ func conformance(t *testing.T, ranks, from int, open func() fabric.Carrier) {
 	}
 }
 
-func TestConformanceOverACard(t *testing.T) {
-	var net fabrictest.Net
-	conformance(t, 3, 1, func() fabric.Carrier { return net.Open() })
-}
+func TestConformanceOverACard(t *testing.T) { conformance(t, 3, 1, inMemory()) }
 
 // libfabric moves bytes by an RDMA device, as make test-rdma emulates one, or else through the kernel.
 func libfabric(t *testing.T) fabric.Carrier {
@@ -105,10 +118,7 @@ func TestConformanceOverLibfabric(t *testing.T) {
 	conformance(t, ranks, 1, func() fabric.Carrier { return libfabric(t) })
 }
 
-func TestConformanceThroughRings(t *testing.T) {
-	var net fabrictest.Net
-	conformance(t, 3, 0, func() fabric.Carrier { return net.Open() })
-}
+func TestConformanceThroughRings(t *testing.T) { conformance(t, 3, 0, inMemory()) }
 
 func TestConformanceThroughRingsOfLibfabric(t *testing.T) {
 	conformance(t, 2, 0, func() fabric.Carrier { return libfabric(t) })
@@ -242,38 +252,24 @@ func (p *replica) hasRoom() bool {
 // are on their way before its first room is known can, which are two.
 func TestNoPayloadOverTheConnection(t *testing.T) {
 	const ranks, clocks = 3, 100
-	var net fabrictest.Net
-	for _, c := range []struct {
-		name string
-		open func() fabric.Carrier // nil: by TCP, which has to fail
-	}{
-		{"card", func() fabric.Carrier { return net.Open() }},
-		{"libfabric", func() fabric.Carrier { return libfabric(t) }},
-		{"TCP", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			all := openRanks(t, ranks, func(config *config) {
-				if c.open != nil {
-					config.Fabric, config.lost = c.open(), never
+	pastTheConnection(t, func(t *testing.T, open func() fabric.Carrier) {
+		all := openPlacing(t, ranks, 0, open)
+		defer closeAll(t, all)
+		lockstep(t, all, clocks, open != nil)
+		for rank, tr := range all {
+			for peer := range all {
+				n := tr.Traffic(peer)
+				if rank == peer {
+					continue
 				}
-			})
-			defer closeAll(t, all)
-			lockstep(t, all, clocks, c.open != nil)
-			for rank, tr := range all {
-				for peer := range all {
-					n := tr.Traffic(peer)
-					if rank == peer {
-						continue
-					}
-					byTCP := n.SentBytes - n.SentPlaced
-					none := n.SentBytes == clocks*size && byTCP <= 2*size && n.SentWire < byTCP+400*clocks
-					if back := all[peer].Traffic(rank).ReceivedPlaced; none != (c.open != nil) || back != n.SentPlaced {
-						t.Errorf("rank %d to %d: %+v, of which %d were found there", rank, peer, n, back)
-					}
+				byTCP := n.SentBytes - n.SentPlaced
+				none := n.SentBytes == clocks*size && byTCP <= 2*size && n.SentWire < byTCP+400*clocks
+				if back := all[peer].Traffic(rank).ReceivedPlaced; none != (open != nil) || back != n.SentPlaced {
+					t.Errorf("rank %d to %d: %+v, of which %d were found there", rank, peer, n, back)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // Why updates do not go by RDMA is data, as is how much memory a process would have to be allowed to lock.

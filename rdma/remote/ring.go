@@ -1,9 +1,7 @@
 package remote
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"malt/rdma/fabric"
@@ -203,27 +201,10 @@ func (s *session) landAfter(n uint64) error {
 	if r == nil || n > r.in.next.Load()+records {
 		return malformed("it has posted %d records", n)
 	}
-	if s.after(n) {
-		return s.in.failed
+	if err := s.link.brought(r.rang, func() bool { return s.after(n) }, "a record"); err != nil {
+		return err
 	}
-	lost := cmp.Or(s.link.rank.cfg.lost, 10*time.Second)
-	late := time.NewTimer(lost)
-	defer late.Stop()
-	for {
-		select {
-		case <-r.rang:
-			if s.after(n) {
-				return s.in.failed
-			}
-		case <-late.C:
-			if s.link.rank.card.poll(); s.after(n) { // this process was stopped
-				return s.in.failed
-			}
-			return s.link.unpair(fmt.Errorf("record %d has not arrived within %v", r.in.next.Load(), lost))
-		case <-s.link.ctx.Done():
-			return errClosing
-		}
-	}
+	return s.in.failed
 }
 
 // after tells whether landAfter would not wait.

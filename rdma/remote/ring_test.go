@@ -8,12 +8,11 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"malt/rdma"
 	"malt/rdma/fabric"
-	"malt/rdma/fabrictest"
-	"malt/rdma/tcp"
 	"malt/rdma/wire"
 )
 
@@ -30,8 +29,9 @@ func watch(tb testing.TB, w wire.Wire) *watched {
 	return &watched{Wire: w, tb: tb, frames: map[kind]int{}}
 }
 
-// count is how many frames of a kind were sent.
-func (w *watched) count(k kind) int {
+// count is how many frames of a kind a rank has sent.
+func count(t *Transport, k kind) int {
+	w := t.wire.(*watched)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.frames[k]
@@ -126,93 +126,67 @@ func TestSmallUpdates(t *testing.T) {
 	if testing.Short() {
 		puts = 500
 	}
-	var net fabrictest.Net
-	for _, c := range []struct {
-		name string
-		open func() fabric.Carrier // nil: by TCP, which has to fail
-	}{
-		{"card", func() fabric.Carrier { return net.Open() }},
-		{"libfabric", func() fabric.Carrier { return libfabric(t) }},
-		{"TCP", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			wires := make([]*watched, 2)
-			all := openRanks(t, 2, func(config *config) {
-				if c.open != nil {
-					config.Fabric, config.lost = c.open(), never
-				}
-				wires[config.Rank] = watch(t, tcp.New(config.TCP))
-				config.wire = wires[config.Rank]
-			})
-			defer closeAll(t, all)
-			ctx, spec := t.Context(), rdma.Spec{Bytes: 8}
-			const boxes = 20
-			var outs []rdma.Outbox
-			var ins []rdma.Inbox
-			for box := range boxes {
-				out, err := all[0].Publish(ctx, fmt.Sprint(box), spec, []int{1})
+	pastTheConnection(t, func(t *testing.T, open func() fabric.Carrier) {
+		all := openPlacing(t, 2, 0, open)
+		defer closeAll(t, all)
+		ctx, spec := t.Context(), rdma.Spec{Bytes: 8}
+		const boxes = 20
+		var outs []rdma.Outbox
+		var ins []rdma.Inbox
+		for box := range boxes {
+			out, err := all[0].Publish(ctx, fmt.Sprint(box), spec, []int{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := all[1].Subscribe(ctx, fmt.Sprint(box), spec, []int{0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			outs, ins = append(outs, out), append(ins, in[0])
+		}
+		if open != nil && !ringing(all[0]) {
+			t.Fatal("there is no ring")
+		}
+		updates, credits := count(all[0], data), count(all[1], credit)
+		for clock := uint64(1); clock <= uint64(puts/boxes); clock++ {
+			for _, out := range outs {
+				b, err := out.Begin()
 				if err != nil {
 					t.Fatal(err)
 				}
-				in, err := all[1].Subscribe(ctx, fmt.Sprint(box), spec, []int{0})
+				binary.LittleEndian.PutUint64(b, clock)
+				if err := out.Commit(8, rdma.Stamp{Clock: clock}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, in := range ins {
+				u, ok, err := in.Next()
+				for ; !ok && err == nil; u, ok, err = in.Next() {
+					runtime.Gosched()
+				}
 				if err != nil {
 					t.Fatal(err)
 				}
-				outs, ins = append(outs, out), append(ins, in[0])
-			}
-			if c.open != nil && !ringing(all[0]) {
-				t.Fatal("there is no ring")
-			}
-			updates, credits := wires[0].count(data), wires[1].count(credit)
-			for clock := uint64(1); clock <= uint64(puts/boxes); clock++ {
-				for _, out := range outs {
-					b, err := out.Begin()
-					if err != nil {
-						t.Fatal(err)
-					}
-					binary.LittleEndian.PutUint64(b, clock)
-					if err := out.Commit(8, rdma.Stamp{Clock: clock}, nil); err != nil {
-						t.Fatal(err)
-					}
+				if got := number(u.Data, 0); got != clock || u.Clock != clock {
+					t.Fatalf("clock %d holds %d; expected %d", u.Clock, got, clock)
 				}
-				for _, in := range ins {
-					u, ok, err := in.Next()
-					for ; !ok && err == nil; u, ok, err = in.Next() {
-						runtime.Gosched()
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					if got := number(u.Data, 0); got != clock || u.Clock != clock {
-						t.Fatalf("clock %d holds %d; expected %d", u.Clock, got, clock)
-					}
-					in.Release(u.Seq)
-				}
+				in.Release(u.Seq)
 			}
-			updates, credits = wires[0].count(data)-updates, wires[1].count(credit)-credits
-			placed := all[0].Traffic(1).SentPlaced
-			t.Logf("%d puts: %d updates by TCP, %d bytes by RDMA, %d credits", puts, updates, placed, credits)
-			if past := updates == 0 && placed == uint64(8*puts); past != (c.open != nil) || credits > puts/16 {
-				t.Error("that is wrong")
-			}
-		})
-	}
+		}
+		updates, credits = count(all[0], data)-updates, count(all[1], credit)-credits
+		placed := all[0].Traffic(1).SentPlaced
+		t.Logf("%d puts: %d updates by TCP, %d bytes by RDMA, %d credits", puts, updates, placed, credits)
+		if past := updates == 0 && placed == uint64(8*puts); past != (open != nil) || credits > puts/16 {
+			t.Error("that is wrong")
+		}
+	})
 }
 
 // Where the reader takes nothing, updates wait, and are replaced: its owner does not.
 func TestNoCredit(t *testing.T) {
-	var net fabrictest.Net
-	all := openRanks(t, 2, func(c *config) { c.Fabric, c.lost = net.Open(), never })
+	all := openPlacing(t, 2, 0, inMemory())
 	defer closeAll(t, all)
-	ctx, spec := t.Context(), rdma.Spec{Bytes: 8}
-	out, err := all[0].Publish(ctx, "box", spec, []int{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ins, err := all[1].Subscribe(ctx, "box", spec, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, in := pair(t, all, rdma.Spec{Bytes: 8})
 	if !ringing(all[0]) {
 		t.Fatal("there is no ring")
 	}
@@ -235,13 +209,13 @@ func TestNoCredit(t *testing.T) {
 	s.in.turn.Unlock()
 	s.drain()
 	for clock := uint64(0); clock < puts; {
-		u, ok, err := ins[0].Next()
+		u, ok, err := in.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ok {
 			clock = u.Clock
-			ins[0].Release(u.Seq)
+			in.Release(u.Seq)
 		}
 		runtime.Gosched()
 	}
@@ -252,7 +226,6 @@ func TestNoCredit(t *testing.T) {
 
 // What is no record ends the connection, as over TCP; so do counts that cannot be.
 func TestMalformedRecords(t *testing.T) {
-	var net fabrictest.Net
 	for name, c := range map[string]func(s *session, r *ring) error{
 		"no frame": func(s *session, r *ring) error { clear(slotOf(r.to, 1)); return s.landRecord(1) },
 		"of a box of no one": func(s *session, r *ring) error {
@@ -275,7 +248,7 @@ func TestMalformedRecords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := openRanks(t, 2, func(c *config) { c.Fabric, c.lost = net.Open(), never })
+			all := openPlacing(t, 2, 0, inMemory())
 			defer closeAll(t, all)
 			if !ringing(all[0]) || !ringing(all[1]) {
 				t.Fatal("there is no ring")
@@ -337,44 +310,31 @@ func (c *late) hold(held bool) {
 
 // A word that is set after an update is not seen before it, however late the update's number arrives.
 func TestWordBehindARecord(t *testing.T) {
-	var net fabrictest.Net
-	wires := make([]*watched, 2)
-	reader := &late{Carrier: net.Open()}
-	all := openRanks(t, 2, func(c *config) {
-		c.Fabric, c.lost = reader, never
-		if c.Rank == 0 {
-			c.Fabric = net.Open()
-		}
-		wires[c.Rank] = watch(t, tcp.New(c.TCP))
-		c.wire = wires[c.Rank]
+	open := inMemory()
+	var reader *late // the last rank's
+	all := openPlacing(t, 2, 0, func() fabric.Carrier {
+		reader = &late{Carrier: open()}
+		return reader
 	})
 	defer closeAll(t, all)
-	ctx, spec := t.Context(), rdma.Spec{Bytes: 8}
 	var words [2]rdma.Words
 	var made sync.WaitGroup
 	for rank, tr := range all {
 		made.Go(func() {
 			var err error
-			if words[rank], err = tr.Words(ctx, "words", 1); err != nil {
+			if words[rank], err = tr.Words(t.Context(), "words", 1); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	made.Wait()
-	out, err := all[0].Publish(ctx, "box", spec, []int{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ins, err := all[1].Subscribe(ctx, "box", spec, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, in := pair(t, all, rdma.Spec{Bytes: 8})
 	if !ringing(all[0]) || !ringing(all[1]) {
 		t.Fatal("there is no ring")
 	}
 	for n := uint64(1); n <= 20; n++ {
 		reader.hold(true)
-		before := wires[0].count(after)
+		before := count(all[0], after)
 		if _, err := out.Begin(); err != nil {
 			t.Fatal(err)
 		}
@@ -382,19 +342,44 @@ func TestWordBehindARecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		words[0].Set(0, n)
-		for seen := uint64(0); seen != n; seen, err = words[1].Get(0, 0) {
+		for seen, err := words[1].Get(0, 0); seen != n; seen, err = words[1].Get(0, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if wires[0].count(after) > before {
+			if count(all[0], after) > before {
 				reader.hold(false)
 			}
 			runtime.Gosched()
 		}
-		u, ok, err := ins[0].Next()
+		u, ok, err := in.Next()
 		if !ok || u.Clock != n || err != nil {
 			t.Fatalf("word %d is there, and update %d (%t, %v)", n, u.Clock, ok, err)
 		}
-		ins[0].Release(u.Seq)
+		in.Release(u.Seq)
 	}
+}
+
+// A process that was stopped for longer than a payload may take finds it if it has come meanwhile, or comes soon.
+func TestStoppedWhileAPayloadArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lost = time.Second
+		l := newLink(&rank{cfg: Config{lost: lost}}, 1)
+		defer l.quit()
+		news, looked := make(chan struct{}), false
+		here := func() bool {
+			if !looked {
+				looked = true
+				time.Sleep(time.Minute)
+				time.AfterFunc(lost/2, func() { close(news) })
+			}
+			return isClosed(news)
+		}
+		if err := l.brought(news, here, "a payload"); err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		if err := l.brought(nil, func() bool { return false }, "a payload"); err == nil || l.off.Load() == nil || time.Since(began) != lost {
+			t.Errorf("%v, after %v", err, time.Since(began))
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"sync"
 
 	"malt/rdma/box"
@@ -34,25 +35,25 @@ type rooms struct {
 	busy bool // an update has begun
 }
 
-// wanted tells whether the next update could have a room.
-func (r *rooms) wanted() bool {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	return !r.busy && r.out.number == 0
-}
+var errNumbers = errors.New("as many rooms are out as the card can tell of")
 
-// offer takes a slot for the next update as the room of that number; none where there is one, or no slot.
-func (r *rooms) offer(number uint32) (offered room, err error) {
+// offer takes a slot for the next update as the room of a new number; none where there is one, or no slot.
+func (r *rooms) offer(number func() uint32) (offered room, err error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if r.busy || r.out.number != 0 {
 		return room{}, nil
 	}
 	slot, seq, ok, err := r.box.Room()
-	if ok && err == nil {
-		r.out = room{number: number, slot: slot, landed: r.box.Landed(), seq: seq}
+	if !ok || err != nil {
+		return room{}, err
 	}
-	return r.out, err
+	n := number()
+	if n == 0 {
+		return room{}, errNumbers
+	}
+	r.out = room{number: n, slot: slot, landed: r.box.Landed(), seq: seq}
+	return r.out, nil
 }
 
 // begin is box.Replica.Begin for an update of which the payload is in the room of that number, or 0. Used
@@ -81,17 +82,15 @@ func (r *rooms) commit(h *box.Header, mine bool, at box.Progress) {
 	r.busy = false
 }
 
-// advance is how far the owner is, without an update; leave, that this is all.
-func (r *rooms) advance(at box.Progress) {
+// advance is how far the owner is, without an update; left: this is all.
+func (r *rooms) advance(at box.Progress, left bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.box.Advance(at)
-}
-
-func (r *rooms) leave(at box.Progress) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	r.box.Leave(at)
+	if left {
+		r.box.Leave(at)
+	} else {
+		r.box.Advance(at)
+	}
 }
 
 // drop ends an update that does not come.

@@ -33,70 +33,73 @@ func (s *session) fits(x *relaySession) bool {
 // bring sends it; not whole: there is something more urgent.
 func (s *session) bring() (whole bool, err error) {
 	for {
-		newest := slices.ContainsFunc(s.relays, func(x *relaySession) bool { return x.due })
-		going, sent, waits := newest, false, false
-		for _, x := range s.relays {
-			if !x.busy {
-				if !x.subscribed || x.closed != open ||
-					!s.fits(x) || // it was published meanwhile
-					x.queue() && (newest || x.box.Sent() >= x.progress.Head) ||
-					!x.queue() && !x.due && x.big() {
-					continue
-				}
-				if r := s.ringFor(x); x.placing.waits() || r != nil && r.full() {
-					x.due = x.due && x.box.Ready() // the reader may have closed its end
-					waits = waits || x.due || x.queue() && x.box.Ready()
-					continue
-				}
-				ok, err := s.start(x)
-				if err != nil {
-					return false, err
-				}
-				if !ok {
-					x.due = false
-					continue
-				}
-			}
-			done, err := true, error(nil)
-			if r := s.ringFor(x); r != nil {
-				done, err = s.sendRecord(r, x)
-			} else {
-				if x.into.number != 0 {
-					done, err = s.place(x)
-				}
-				if done && err == nil {
-					err = s.sendFrame(x)
-				}
-			}
-			if err != nil {
-				return false, err
-			}
-			if !done {
-				waits = true
-				continue
-			}
-			sent = true
-			if !x.busy { // in lock-step two can be due
-				x.due = x.due && x.box.Sent() < x.progress.Head
-			}
-			going = going || x.busy || x.queue()
+		whole, waits, err := s.pass()
+		if whole || err != nil || waits && s.gathering {
+			return whole, err
 		}
-		if !going && !waits {
-			return true, nil
-		}
-		if waits && !sent {
-			if s.gathering {
-				return false, nil
-			}
-			if whole, err := s.pause(); !whole || err != nil {
+		if waits {
+			if goOn, err := s.pause(); !goOn || err != nil {
 				return false, err
 			}
 		}
 	}
 }
 
+// pass sends a frame of each relay that has one; whole: there is no more to bring; waits: it comes later.
+func (s *session) pass() (whole, waits bool, err error) {
+	newest := slices.ContainsFunc(s.relays, func(x *relaySession) bool { return x.due })
+	going, sent := newest, false
+	for _, x := range s.relays {
+		if !x.busy {
+			if !x.subscribed || x.closed != open ||
+				!s.fits(x) || // it was published meanwhile
+				x.queue() && (newest || x.box.Sent() >= x.progress.Head) ||
+				!x.queue() && !x.due && x.big() {
+				continue
+			}
+			if r := s.ringFor(x); x.placing.waits() || r != nil && r.full() {
+				x.due = x.due && x.box.Ready() // the reader may have closed its end
+				waits = waits || x.due || x.queue() && x.box.Ready()
+				continue
+			}
+			ok, err := s.start(x)
+			if err != nil {
+				return false, false, err
+			}
+			if !ok {
+				x.due = false
+				continue
+			}
+		}
+		done := true
+		if r := s.ringFor(x); r != nil {
+			done, err = s.sendRecord(r, x)
+		} else {
+			if x.into.number != 0 {
+				done, err = s.place(x)
+			}
+			if done && err == nil {
+				err = s.sendFrame(x)
+			}
+		}
+		if err != nil {
+			return false, false, err
+		}
+		if !done {
+			waits = true
+			continue
+		}
+		sent = true
+		if !x.busy { // in lock-step two can be due
+			x.due = x.due && x.box.Sent() < x.progress.Head
+		}
+		going = going || x.busy || x.queue()
+	}
+	return !going && !waits, waits && !sent, nil
+}
+
 // pause waits for a room, or for the end of a write. What may overtake updates goes on.
-func (s *session) pause() (whole bool, err error) {
+func (s *session) pause() (goOn bool, err error) {
 	l := s.link
 	if err := s.flush(); err != nil {
 		return false, err

@@ -20,9 +20,8 @@ import (
 type rank struct {
 	cfg   Config
 	wire  wire.Wire
-	card  *card                // nil: there is none
-	short *fabric.MemlockError // why, if that is why
-	near  []int                // this rank alone
+	card  *card // nil: there is none
+	near  []int // this rank alone
 	meter *box.Meter
 	bells bell.Doorbell // the first one, by which all can be rung
 	links []*link       // by peer; nil for this rank itself and near ones
@@ -31,6 +30,9 @@ type rank struct {
 	ends  []end         // by rank
 	later later
 	ins   ends.Sources
+
+	without atomic.Pointer[error]               // why it does without RDMA, at least for some of its memory
+	short   atomic.Pointer[fabric.MemlockError] // it may lock too little
 
 	found    atomic.Pointer[[]obituary] // deaths, to be told
 	members  atomic.Pointer[Members]    // from Survive on
@@ -101,6 +103,8 @@ func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 		return nil, err
 	} else if err != nil {
 		c.NoFabric = err
+	} else if card != nil {
+		go card.run()
 	}
 	r, err := newRank(c, w)
 	if err != nil {
@@ -109,7 +113,9 @@ func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 		return nil, err
 	}
 	r.card = card
-	errors.As(c.NoFabric, &r.short)
+	if c.NoFabric != nil {
+		r.lacks(c.NoFabric)
+	}
 	for _, l := range r.peers {
 		go l.run()
 	}

@@ -60,7 +60,7 @@ def test_the_words_about_a_recording_that_is_full() -> None:
 
 
 def test_the_words_about_memory_that_cannot_be_locked() -> None:
-    trouble = ffi.new("malt_trouble *", {"kind": 5, "rank": 3, "own": 64 << 10, "theirs": 23 << 20})
+    trouble = ffi.new("malt_trouble *", {"kind": 5, "rank": 3, "limit": 64 << 10, "need": 23 << 20})
     with pytest.warns(RuntimeWarning) as said:
         _lib.waiting.warn_of_trouble(trouble, "model")
     assert str(said[0].message).splitlines() == [

@@ -13,8 +13,9 @@ type Trouble struct {
 	Of   *Member
 	Rank int
 
-	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made; of Memlock: limit, and need in bytes
+	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made,
 	Over         time.Duration // in this time
+	Limit, Need  uint64        // of Memlock: bytes that it may lock, and would have to
 }
 
 // TroubleKind is a kind of Trouble.
@@ -54,7 +55,7 @@ func (m *Member) memlock() {
 		return
 	}
 	if limit, need := m.Job.locks.Memlock(); need > 0 {
-		m.Warn(Trouble{Kind: Memlock, Rank: m.Job.Rank, Own: limit, Senders: need})
+		m.Warn(Trouble{Kind: Memlock, Rank: m.Job.Rank, Limit: limit, Need: need})
 	}
 }
 

@@ -213,7 +213,7 @@ def warn_of_trouble(trouble: Any, vector: str) -> None:
         warn(lines(f"{vector}: the recorded run ends here, and gathers fold what has come", topic="replay"))
     elif trouble.kind == lib.MALT_MEMLOCK:
         what = f"RDMA is off: rank {rank} may lock too little memory, and updates go by TCP"
-        where = f"RLIMIT_MEMLOCK is {trouble.own >> 10} KiB, and RDMA needs {trouble.theirs >> 10} KiB"
+        where = f"RLIMIT_MEMLOCK is {trouble.limit >> 10} KiB, and RDMA needs {trouble.need >> 10} KiB"
         warn(lines(what, where, "ulimit -l unlimited; in a container, --ulimit memlock=-1"))
     elif trouble.kind == lib.MALT_NOT_FINITE:
         if vector in MAY_OVERFLOW:
