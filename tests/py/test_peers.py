@@ -127,7 +127,8 @@ os._exit(0)
         with soon():
             job.ranks[0].signal(signal.SIGINT)
             assert job.ranks[0].wait() == 0, job.ranks[0].err.finish()
-        assert job.ranks[0].out.finish().split() == ["waiting", "interrupted", "free"]
+        # The line may have been interrupted before its end.
+        assert job.ranks[0].out.finish().removeprefix("waiting").split() == ["interrupted", "free"]
 
 
 def test_a_sync_that_timed_out_goes_on_with_a_gather() -> None:
