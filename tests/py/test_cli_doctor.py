@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import resource
 import subprocess
@@ -117,6 +118,21 @@ def test_fabric_of_this_machine(monkeypatch: pytest.MonkeyPatch, setting: str, l
         pytest.skip(f"apt install libfabric1: {found['why']}")
     assert (found["state"], found["wanted"]) == (state, setting)
     assert (found["provider"], found["hardware"]) == ("tcp;ofi_rxm" if state == "works" else "", False)
+
+
+@pytest.mark.parametrize(("setting", "state"), [("off", "off"), ("auto", "no device"), ("tcp;ofi_rxm", "works")])
+def test_libfabric_is_mapped_only_where_it_is_used(setting: str, state: str) -> None:
+    if state == "no device" and glob.glob("/sys/class/infiniband/*"):
+        pytest.skip("there is a device")
+    program = (
+        "from malt._cli import doctor\n"
+        "print(doctor.inspect()['fabric']['state'], 'libfabric' in open('/proc/self/maps').read(), sep=',')"
+    )
+    env = os.environ | {"MALT_FABRIC": setting}
+    done = subprocess.run([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE, text=True, check=True)
+    if done.stdout == "no library,False\n" and os.environ.get("MALT_NEED") != "libfabric":
+        pytest.skip("apt install libfabric1")
+    assert done.stdout == f"{state},{state == 'works'}\n"
 
 
 def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
