@@ -74,6 +74,12 @@ func numberOf(arg, word string) (int, error) {
 // is 0.
 func (g *Graph) Keepers() int { return g.keepers }
 
+// Workers tells whether there are ranks without which the others have all that they need: those that
+// keep no part, and pass none on.
+func (g *Graph) Workers() bool {
+	return g.keepers > 0 && g.keepers < g.size && g.fanout >= g.size-1
+}
+
 // Above tells by rank from which other one it has the sum of part q, of the graph shards; -1: it
 // keeps it. The trees of all parts are the same, but for the order of the ranks, and at their ends
 // are the other ranks that keep a part. That order is turned from part to part, so that each rank

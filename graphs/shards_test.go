@@ -168,3 +168,17 @@ func spread(g *Graph, slots int) (fewest int) {
 	}
 	return fewest
 }
+
+// TestWorkers: ranks may do without another one if it keeps no part and passes none on.
+func TestWorkers(t *testing.T) {
+	for spec, want := range map[string]bool{"shards:1 of 4": true, "shards:3 of 4": true, "shards:1/3 of 4": true, "shards:1/2 of 4": false, "shards:4 of 4": false, "shards of 4": false, "shards:1 of 1": false, "all of 1": false, "butterfly of 4": false} {
+		var name string
+		var size int
+		if _, err := fmt.Sscanf(spec, "%s of %d", &name, &size); err != nil {
+			t.Fatal(err)
+		}
+		if got := parse(t, name, size).Workers(); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+}

@@ -117,6 +117,7 @@ func (t *totals) Settled([]int)                               { copy(t.shadow, t
 func (t *totals) Share() ([]byte, uint64)                     { return t.o.Array(), 0 }
 func (t *totals) Gathered() (ranks int, age uint64)           { return 1, 0 }
 func (t *totals) Count([]core.Edge)                           {}
+func (*totals) Inherit([]int) error                           { return nil }
 func (t *totals) Writers(late []int) []int                    { return late }
 func (t *totals) Moved(int) int                               { return t.spec.Bytes }
 func (t *totals) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }

@@ -32,11 +32,19 @@ type ofChanges interface {
 	State() []any
 }
 
+// goesOn knows before the ranks begin whether the job goes on when one dies.
+type goesOn struct {
+	core.Carried
+	survives bool
+}
+
+func (o goesOn) Survives() bool { return o.survives }
+
 // carried makes v a vector of one number that the engine of its graph carries.
 func carried(v *Vector, p *play, all []*actor, log []byte) *actor {
 	v.runs = []reduce.Run{{Type: reduce.Float64, Bytes: 8}}
 	m := v.mode.Load()
-	o := core.Carried{M: &v.Member, Layout: v.runs}
+	o := goesOn{core.Carried{M: &v.Member, Layout: v.runs}, p.own(survive) > 0}
 	var e ofChanges
 	if m.Graph.InStages() {
 		e = butterfly.Explored(o, m.Graph, m.fold, 8)
@@ -112,6 +120,12 @@ func TestExploreShards(t *testing.T) {
 		{"rows", false, play{"consistency=async graph=shards sparse=model fold=sum-changes preemptions=2", []string{"P", "PG"}, 0, false, nil}},
 		{"rows, allreduce", false, play{"consistency=ssp:0 graph=shards sparse=model fold=sum-changes preemptions=1", []string{"hS", "Sh"}, 0, false, nil}},
 		{"rows, a filter", false, play{"consistency=ssp:0 graph=shards sparse=model filter=dvf:10 fold=sum-changes preemptions=1", []string{"SSh", "SSh"}, 0, false, nil}},
+		{"a worker dies", false, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=2 preemptions=2", []string{"SSh", "Sh"}, 1, false, nil}},
+		{"a worker dies when it is done", false, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=2 preemptions=2", []string{"SS", "S"}, 1, false, nil}},
+		{"a worker dies after an allreduce", false, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=2 preemptions=1", []string{"hSh", "ShPh"}, 1, false, nil}},
+		{"one of two workers dies", false, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=3 preemptions=-1", []string{"Sh", "SGh", "Sh"}, 1, false, nil}},
+		{"rows, a worker dies", false, play{"consistency=async graph=shards:1 sparse=model fold=sum-changes survive=1 dies=2 preemptions=1", []string{"PGh", "Ph"}, 1, false, nil}},
+		{"one of two workers dies, in any order", true, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=3 preemptions=1", []string{"Sh", "Sh", "SPh"}, 1, false, nil}},
 		{"a tree, a death", true, play{"consistency=ssp:0 graph=shards:1/1 fold=sum-changes preemptions=1 dies=2", []string{"", "", "S"}, 1, false, nil}},
 		{"a death, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"S", "S"}, 1, false, nil}},
 		{"allreduce, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"hS", "Sh"}, 0, false, nil}},

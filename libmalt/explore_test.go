@@ -239,7 +239,7 @@ func (p *play) cast(x *explore.Exec, m mode) []*actor {
 	if p.inPlace() && p.host == nil {
 		x.Always(func(report func(string, ...any)) { claims(all, report) })
 	}
-	if m.Rule.Kind == rule.BSP || p.own(survive) > 0 && strings.ContainsAny(strings.Join(p.scripts, ""), "dD") {
+	if m.Rule.Kind == rule.BSP || p.own(survive) > 0 && strings.ContainsAny(strings.Join(p.scripts, ""), "dDh") {
 		x.Final(func(report func(string, ...any)) { agree(all, report) })
 	}
 	if p.own(apart) > 0 && m.fold.Changes() {

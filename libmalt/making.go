@@ -136,9 +136,9 @@ func (w *World) lasts(m mode) error {
 	case m.keyed && w.job.Survives():
 		return say.Errorf(ErrUnsupported, "a vector with ids cannot go on when ranks die").
 			At("a dead rank's rows are lost, and its part of the others'").Try("Take on_death=stop, the default.")
-	case m.fold.Changes() && m.Graph.OfChanges() && w.job.Survives():
+	case m.fold.Changes() && m.Graph.OfChanges() && w.job.Survives() && !(m.Graph.Workers() && len(w.job.T.Near()) == w.job.Size):
 		return say.Errorf(ErrUnsupported, "fold=%s on graph=%s cannot go on when ranks die", m.fold, m.Graph).
-			Try("Take graph=all, or on_death=stop.")
+			At("graph=shards:1 on one machine can, while rank 0 lives").Try("Take graph=all, or on_death=stop.")
 	case !w.job.Settles():
 		return nil
 	case m.Lasts(w.job.Size):

@@ -42,6 +42,8 @@ type way interface {
 	// sum of what those ranks Share, since the same call.
 	Settled(summed []int)
 	Share() (data []byte, since uint64)
+	// Inherit is as of an engine.
+	Inherit(among []int) error
 
 	Send(ctx context.Context, bytes int, rows []int64, to []int, weight float64) (int, error)
 	Gather(ctx context.Context, fold reduce.Op) (int, error)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -135,8 +138,8 @@ func TestShardsLoseTheirKeeper(t *testing.T) {
 		last               int // who hears of it through the others
 		says               string
 	}{
-		{"ssp:2", "shards:1", 0, 1, "a part of the vector is lost with it"},
-		{"async", "shards:1", 0, 2, "a part of the vector is lost with it"},
+		{"ssp:2", "shards:1", 0, 1, "part 0 of the vector is lost with it"},
+		{"async", "shards:2", 1, 2, "part 1 of the vector is lost with it"},
 		{"async", "shards:1/1", 1, 3, "it passed on a part of the vector"}, // 0 to 1 to 2 to 3
 	} {
 		t.Run(c.consistency+", "+c.graph, func(t *testing.T) {
@@ -172,6 +175,266 @@ func TestShardsLoseTheirKeeper(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ended is a transport whose goroutines end with the rank, as they do with a process.
+type ended struct {
+	rdma.Viewed
+	*lifeOf
+}
+
+type lifeOf struct {
+	sync.Mutex
+	over bool
+}
+
+func (m ended) Sub() (rdma.Transport, error) {
+	s, err := m.Viewed.Sub()
+	if err != nil {
+		return nil, err
+	}
+	return endedSub{s, m.lifeOf}, nil
+}
+
+type endedSub struct {
+	rdma.Transport
+	*lifeOf
+}
+
+func (s endedSub) Wait(ctx context.Context, step func() bool) error {
+	return s.Transport.Wait(ctx, func() bool {
+		s.Lock()
+		defer s.Unlock()
+		return !s.over && step()
+	})
+}
+
+func (l *lifeOf) end() {
+	l.Lock()
+	defer l.Unlock()
+	l.over = true
+}
+
+// TestG12ShardsAmongSurvivors: ranks that keep no part die before a scatter, after it or after a sync. The others go
+// on, each with every change once. Of a dead rank they have, after an allreduce, the same changes in each part: all
+// that one of them has seen.
+func TestG12ShardsAmongSurvivors(t *testing.T) {
+	const steps, rounds, clocks = 5, 2, 16
+	for seed := range uint64(48) {
+		rnd := rand.New(rand.NewPCG(seed, 16))
+		n, keepers := []int{3, 5}[seed%2], 1+int(seed/2%2)
+		consistency := []string{"ssp:0", "ssp:2", "async"}[seed%3]
+		options := fmt.Sprintf("fold=sum-changes graph=shards:%d consistency=%s", keepers, consistency)
+		if rnd.IntN(2) == 0 {
+			options += " sparse=model"
+		}
+		idle := rnd.IntN(2) == 0                       // rank 0 keeps a part, and nothing else
+		dies, moment := make([]int, n), make([]int, n) // before which change; 0: never
+		for _, r := range rnd.Perm(n - keepers)[:1+rnd.IntN(n-keepers)] {
+			dies[keepers+r], moment[keepers+r] = 1+rnd.IntN(rounds*steps), rnd.IntN(3)
+		}
+		made := func(rank, round int) (changes int) {
+			switch changes = (round + 1) * steps; {
+			case rank == 0 && idle:
+				return 0
+			case dies[rank] > 0 && dies[rank] <= changes:
+				return dies[rank] - 1 + min(moment[rank], 1)
+			}
+			return changes
+		}
+		t.Run(fmt.Sprintf("%d, %d ranks, %s", seed, n, options), func(t *testing.T) {
+			lives := make([]lifeOf, n)
+			var mu sync.Mutex
+			seen, after := make([][]uint64, keepers), make([]string, rounds) // by part and rank; what all have after a round
+			for q := range seen {
+				seen[q] = make([]uint64, n)
+			}
+			mortally := func(tr rdma.Transport) rdma.Transport { return ended{tr.(rdma.Viewed), &lives[tr.Rank()]} }
+			survivorsOn(t, inmem.New(n), 1, mortally, func(ctx context.Context, w *libmalt.World) error {
+				r, table := w.Rank(), n*clocks
+				v, array, err := numbers(ctx, w, keepers*table, 0, options)
+				if err != nil {
+					return err
+				}
+				killed := func() error {
+					lives[r].end()
+					return errKilled
+				}
+				// look decodes the array, with what it had at least before.
+				look := func(what string, least func(q, rank int) uint64) error {
+					mu.Lock()
+					defer mu.Unlock()
+					for q := range keepers {
+						upTo, err := counted(array[q*table:(q+1)*table], n, 1)
+						if err != nil {
+							return fmt.Errorf("%s: part %d: %w", what, q, err)
+						}
+						for o, a := range upTo {
+							if a < least(q, o) {
+								return fmt.Errorf("%s: part %d has %d changes of rank %d, and %d were to be there", what, q, a, o, least(q, o))
+							}
+							if o != r {
+								seen[q][o] = max(seen[q][o], a)
+							}
+						}
+					}
+					return nil
+				}
+				own := 0
+				for round := range rounds {
+					for range steps {
+						if r == 0 && idle {
+							break
+						}
+						if own++; dies[r] == own && moment[r] == 0 {
+							return killed()
+						}
+						for q := range keepers {
+							array[q*table+r*clocks+own-1]++
+						}
+						if _, err := v.Scatter(ctx, nil, 1); err != nil {
+							return err
+						}
+						if dies[r] == own && moment[r] == 1 {
+							return killed()
+						}
+						if _, err := v.Gather(ctx, ""); err != nil {
+							return err
+						}
+						if err := look(fmt.Sprint("clock ", own), func(_, o int) uint64 {
+							if o == r {
+								return uint64(own)
+							}
+							return 0
+						}); err != nil {
+							return err
+						}
+						if dies[r] == own {
+							return killed()
+						}
+					}
+					for o := range n {
+						if m := made(o, round); consistency == "ssp:0" && dies[o] > 0 && own > m && slices.Contains(w.Alive(), o) {
+							return fmt.Errorf("at clock %d rank %d takes part, which died at %d", own, o, m)
+						}
+					}
+					if err := v.AllReduce(ctx, "sum-changes"); err != nil {
+						return err
+					}
+					if err := look(fmt.Sprint("round ", round), func(q, o int) uint64 {
+						if m := made(o, round); dies[o] == 0 || dies[o] > (round+1)*steps {
+							return uint64(m)
+						}
+						return seen[q][o]
+					}); err != nil {
+						return err
+					}
+					mu.Lock()
+					if after[round] == "" {
+						after[round] = fmt.Sprint(array)
+					}
+					same := after[round] == fmt.Sprint(array)
+					mu.Unlock()
+					if !same {
+						return fmt.Errorf("after round %d: %v, another rank has %s", round, array, after[round])
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestG5ShardsWithoutTheirKeeper: where the others could go on without a rank, they cannot without one that kept a
+// part, in any call that needs it.
+func TestG5ShardsWithoutTheirKeeper(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, w *libmalt.World, v *libmalt.Vector) error{
+		"sync": func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
+			for {
+				if _, err := v.Sync(ctx, 1); err != nil {
+					return err
+				}
+			}
+		},
+		"allreduce": func(ctx context.Context, _ *libmalt.World, v *libmalt.Vector) error {
+			return v.AllReduce(ctx, "sum-changes")
+		},
+		"a new vector": func(ctx context.Context, w *libmalt.World, _ *libmalt.Vector) error {
+			v, _, err := numbers(ctx, w, 10, 0, "fold=sum-changes graph=shards:1 consistency=ssp:0")
+			if err != nil {
+				return fmt.Errorf("it is not made: %w", err)
+			}
+			_, err = v.Sync(ctx, 1)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			survivors(t, 3, 1, func(ctx context.Context, w *libmalt.World) error {
+				v, _, err := numbers(ctx, w, 10, 0, "fold=sum-changes graph=shards:1 consistency=async")
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					return errKilled
+				}
+				err = call(ctx, w, v)
+				if err == nil || !strings.Contains(err.Error(), "part 0 of the vector is lost with it: restart from a checkpoint") {
+					return fmt.Errorf("got %v", err)
+				}
+				return wantDeath(err, 0)
+			})
+		})
+	}
+}
+
+// TestShardsAreMadeWithoutAWorker: one that dies before it has made the vector is not waited for.
+func TestShardsAreMadeWithoutAWorker(t *testing.T) {
+	survivors(t, 4, 1, func(ctx context.Context, w *libmalt.World) error {
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.Rank() == 2 {
+			return errKilled
+		}
+		v, array, err := numbers(ctx, w, 1, 0, "fold=sum-changes graph=shards:1 consistency=ssp:0")
+		if err != nil {
+			return err
+		}
+		array[0]++
+		if _, err := v.Sync(ctx, 1); err != nil {
+			return err
+		}
+		if array[0] != 3 {
+			return fmt.Errorf("the sum is %v", array[0])
+		}
+		return nil
+	})
+}
+
+// TestShardsThatGoOn: which graphs do, where a job does.
+func TestShardsThatGoOn(t *testing.T) {
+	survivors(t, 4, 1, func(ctx context.Context, w *libmalt.World) error {
+		for _, graph := range []string{"all", "shards:1", "shards:3", "shards:1/3"} {
+			if _, _, err := numbers(ctx, w, 1, 0, "consistency=ssp:1 fold=sum-changes graph="+graph); err != nil {
+				return fmt.Errorf("graph=%s: %w", graph, err)
+			}
+		}
+		for _, graph := range []string{"shards:1/2", "shards:4", "shards", "butterfly"} {
+			_, _, err := numbers(ctx, w, 1, 0, "consistency=ssp:1 fold=sum-changes graph="+graph)
+			if err := refused(err, libmalt.ErrUnsupported, "graph=shards:1 on one machine can"); err != nil {
+				return fmt.Errorf("graph=%s: %w", graph, err)
+			}
+		}
+		return nil
+	})
+	same := func(tr rdma.Transport) rdma.Transport { return tr }
+	survivorsOn(t, inmem.NewHosts(0, 0, 1), 1, same, func(ctx context.Context, w *libmalt.World) error {
+		_, _, err := numbers(ctx, w, 1, 0, "consistency=ssp:1 fold=sum-changes graph=shards:1")
+		if err := refused(err, libmalt.ErrUnsupported, "cannot go on"); err != nil {
+			return fmt.Errorf("on two hosts: %w", err)
+		}
+		return nil
+	})
 }
 
 // TestG5ShardsNameTheLate: an error names the rank that has not come, and none whose changes wait

@@ -67,9 +67,15 @@ type combine struct {
 	chunks  [][]byte // by rank, those that wait for the others
 	terms   [][]byte // of the view
 	from    int      // which of them has brought NaN or infinity; None, Unknown
+	way     way      // of the vector that it is about; nil: of none
 }
 
 func (m *combine) Begin(c *core.Collective) (err error) {
+	if m.way != nil {
+		if err := m.way.Inherit(c.Ranks()); err != nil {
+			return err
+		}
+	}
 	m.chunks, m.scratch = make([][]byte, c.Job.Size), nil
 	if len(c.Ranks()) > 1 {
 		m.scratch, err = c.Job.Scratch(len(m.dst))

@@ -1,6 +1,7 @@
 package libmalt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -209,7 +210,7 @@ func (v *Vector) AllReduce(ctx context.Context, op string) error {
 // allReduce takes the route, or goes by messages. share is what this rank adds.
 func (v *Vector) allReduce(ctx context.Context, key string, op reduce.Op, share []byte) error {
 	err := v.Job.Run(ctx, key, func() (core.Stepper, error) {
-		v.sink = combine{op: op, runs: v.runs, dst: v.Data, from: reduce.None}
+		v.sink = combine{op: op, runs: v.runs, dst: v.Data, from: reduce.None, way: v.way}
 		c := v.reduction
 		if c == nil {
 			c = v.Job.Collective(key, &v.Member, share, &v.sink)
@@ -222,6 +223,9 @@ func (v *Vector) allReduce(ctx context.Context, key string, op reduce.Op, share 
 		}
 		return c, nil
 	})
+	if core.DeathIn(err) != nil { // another rank may have given the call up for it: the words are the vector's
+		err = cmp.Or(v.way.Inherit(v.Job.Adopt().Ranks), err)
+	}
 	if err == nil && v.sink.scratch != nil { // it went by messages
 		v.Brought(v.sink.from, v.reduction.Ranks())
 	}

@@ -84,8 +84,9 @@ func (b *Body) Settled(summed []int) {
 	b.Engine.Settled(summed)
 }
 
-func (b *Body) Share() ([]byte, uint64)  { return b.Engine.Share() }
-func (b *Body) Writers(late []int) []int { return b.Engine.Writers(late) }
+func (b *Body) Share() ([]byte, uint64)   { return b.Engine.Share() }
+func (b *Body) Inherit(among []int) error { return b.Engine.Inherit(among) }
+func (b *Body) Writers(late []int) []int  { return b.Engine.Writers(late) }
 
 func (b *Body) Age() uint64 {
 	_, age := b.Engine.Gathered()
@@ -203,6 +204,7 @@ func (c *call) gather(slack uint64) {
 }
 
 func (c *call) Step() (bool, error) {
+	c.b.Job.Adopt()
 	for {
 		done, err := c.stepper.Step()
 		switch {

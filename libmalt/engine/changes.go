@@ -164,7 +164,10 @@ func (e *Changes) Settled(summed []int) {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	e.sums = e.sums[:0]
-	if len(summed) > 0 {
+	switch {
+	case len(summed) == 1: // then the array is as it was
+		e.sums = append(e.sums, e.Totals.Sum)
+	case len(summed) > 1:
 		e.sums = append(e.sums, e.O.Array())
 	}
 	e.Totals.Renew(e.O.Array(), e.sums)
@@ -176,21 +179,21 @@ func (e *Changes) Settled(summed []int) {
 			e.way.Take(i, b)
 		}
 	})
-	e.pass()
+	e.Pass()
 }
 
 // poll is the pass of the goroutine.
 func (e *Changes) poll() bool {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
-	if e.used && e.pass() {
+	if e.used && e.Pass() {
 		e.O.Transport().Wake()
 	}
 	return false
 }
 
-// pass takes what has come, and sends what is due. It tells whether there was something.
-func (e *Changes) pass() (took bool) {
+// Pass takes what has come, and sends what is due. It tells whether there was something.
+func (e *Changes) Pass() (took bool) {
 	e.Ranks.Look(e.O)
 	for i := range e.In {
 		for j := range e.In[i] {
@@ -242,7 +245,7 @@ func (e *Changes) Scatter(clock uint64, weight float64) core.Stepper {
 	return step{e, "scatter", func() (bool, error) {
 		e.Totals.Add(e.O.Array(), weight, nil)
 		e.clocks.Scattered(clock)
-		e.pass()
+		e.Pass()
 		return true, e.Failed
 	}}
 }
@@ -250,7 +253,7 @@ func (e *Changes) Scatter(clock uint64, weight float64) core.Stepper {
 // Gather waits until no rank that is present is more than slack clocks behind.
 func (e *Changes) Gather(clock, slack uint64) core.Stepper {
 	return step{e, "gather", func() (bool, error) {
-		e.pass()
+		e.Pass()
 		e.late = e.clocks.Late(e.late[:0], clock-min(slack, clock), e.orDead)
 		err := cmp.Or(e.Failed, e.ahead(), e.way.Gone(e.Ranks.death(e.late)))
 		if err != nil || len(e.late) > 0 {
@@ -279,7 +282,7 @@ func (e *Changes) Level(clock uint64) {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	e.clocks.Lifted(clock)
-	e.pass()
+	e.Pass()
 }
 
 // Share adds the last changes to the total, too.
@@ -291,6 +294,7 @@ func (e *Changes) Share() ([]byte, uint64) {
 }
 
 func (e *Changes) Late() []int                                 { return e.late }
+func (e *Changes) Inherit([]int) error                         { return nil }
 func (e *Changes) Through(list, late []int) []int              { return append(list, late...) }
 func (e *Changes) Gathered() (ranks int, age uint64)           { return e.news, e.age }
 func (e *Changes) AllReduce(core.Call, reduce.Op) core.Stepper { return nil }
@@ -316,7 +320,7 @@ func (e *Changes) Close() error {
 		return e.Release()
 	}
 	e.clocks.Lifted(Closed)
-	e.pass()
+	e.Pass()
 	e.Mu.Unlock()
 	e.O.Serve(e)
 	return nil
@@ -330,7 +334,7 @@ func (e *Changes) Needed() []int {
 	}
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
-	e.pass()
+	e.Pass()
 	return e.clocks.Needed(nil, func(r int) bool { return gone[r] })
 }
 

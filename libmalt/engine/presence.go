@@ -8,6 +8,7 @@ import (
 
 // Presence is which ranks an engine waits for. It looks before it takes updates: those that a rank
 // has sent before it went into a collective call are then taken, though nobody waits for that rank.
+// The same goes for the last ones of a rank that is dead, where the job goes on without it.
 type Presence struct {
 	here []bool // by rank, and dead
 	dead []error
@@ -21,8 +22,8 @@ func newPresence(size int) Presence {
 // Look has it as it is now.
 func (p *Presence) Look(o core.Object) {
 	for r := range p.here {
-		wait, dead := o.Missing(r, nil)
-		p.here[r], p.dead[r] = dead == nil && (wait || o.Done(r)), dead
+		wait, dead := o.Present(r)
+		p.here[r], p.dead[r] = dead == nil && (wait || o.Done(r) && !o.Lost(r)), dead
 	}
 }
 

@@ -33,26 +33,28 @@ func (e *Engine) Gone(dead error) error {
 	for _, r := range e.via {
 		gone := e.O.Transport().State(r)
 		if dead := core.DeathIn(gone); dead != nil {
-			return e.lost(dead)
+			return e.lost(dead, "gather")
 		}
 		if gone != nil {
 			return say.Errorf(gone, "%s: rank %d has left, from which others have a part of the vector", e.O.Called("gather"), r).
 				Try("Have all ranks close the vector, or leave, at about the same time, or raise timeout=.")
 		}
 	}
-	return e.lost(dead)
+	return e.lost(dead, "gather")
 }
 
-// lost is what the death of a rank means: what it kept has gone with it, or no longer comes.
-func (e *Engine) lost(death error) error {
-	dead, what := core.DeathIn(death), "a part of the vector is lost with it"
+// lost is what the death of a rank means in a call: what it kept has gone with it, or no longer comes.
+func (e *Engine) lost(death error, method string) error {
+	dead, what := core.DeathIn(death), "it passed on a part of the vector"
 	switch {
 	case dead == nil || !slices.Contains(e.via, dead.Rank):
 		return death
-	case dead.Rank >= len(e.shards):
-		what = "it passed on a part of the vector"
+	case dead.Rank < len(e.shards) && e.O.Survives():
+		what = fmt.Sprintf("part %d of the vector is lost with it: restart from a checkpoint, or take graph=all", dead.Rank)
+	case dead.Rank < len(e.shards):
+		what = fmt.Sprintf("part %d of the vector is lost with it", dead.Rank)
 	}
-	dead = dead.During(e.O.Called("gather"))
+	dead = dead.During(e.O.Called(method))
 	dead.Err = fmt.Errorf("%w; %s", dead.Err, what)
 	return dead
 }

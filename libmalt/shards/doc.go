@@ -41,6 +41,7 @@
 //
 // Which changes of another rank are there differs from part to part, and the order in which they
 // were added with each run, until an allreduce. The part of a keeper that dies is lost, and no
-// rank takes over from one that passes a part on. So a job that goes on when ranks die cannot have
-// such a vector.
+// rank takes over from one that passes a part on. A job of one machine goes on when another rank dies.
+// An allreduce sums what the ranks in it have changed; so each keeper keeps the changes of such ranks
+// apart as well, and counts those of the dead as its own.
 package shards

@@ -17,11 +17,12 @@ import (
 type Engine struct {
 	engine.Changes
 	core   *Core
-	shards []shard // by part
-	via    []int   // ranks of any part's via
-	sum    []byte  // of the part that this rank keeps: the values and all changes
-	rows   *rows   // nil: a message has all of a part
-	from   int     // the rank that has brought NaN or infinity into it, as of Brought
+	shards []shard  // by part
+	via    []int    // ranks of any part's via
+	sum    []byte   // of the part that this rank keeps: the values and all changes
+	theirs [][]byte // by worker that keeps no part, where the job goes on without it: its changes in the sum
+	rows   *rows    // nil: a message has all of a part
+	from   int      // the rank that has brought NaN or infinity into it, as of Brought
 	srcs   [][]byte
 	reach  []reach
 }
@@ -84,6 +85,9 @@ func newEngine(o core.Object, g *graphs.Graph, bytes int, row spvec.Shape, f fil
 	e.via = slices.Compact(e.via)
 	e.core = NewCore(o.Rank(), o.Size(), passes)
 	e.Use(o, e, e.core, keepers)
+	if o.Survives() && e.keeps() {
+		e.theirs = make([][]byte, o.Size()-keepers)
+	}
 	return e
 }
 
@@ -97,17 +101,29 @@ func (e *Engine) memory() int {
 	case e.keeps():
 		n += e.own().bytes()
 	}
+	if len(e.theirs) > 0 {
+		n += len(e.theirs) * e.own().bytes()
+	}
 	return n
 }
 
 func (e *Engine) lay(mapped []byte, op reduce.Op) {
 	all, rest := e.shards[len(e.shards)-1].hi, e.Lay(mapped, op)
-	e.Totals.Last, e.sum = rest[:all], rest[all:]
-	if e.rows != nil {
-		e.rows.seen, e.rows.sent = e.sum[:all], e.sum[all:]
-		if e.sum = nil; e.keeps() {
+	cut := func(n int) (b []byte) {
+		b, rest = rest[:n:n], rest[n:]
+		return b
+	}
+	e.Totals.Last = cut(all)
+	switch {
+	case e.rows != nil:
+		if e.rows.seen, e.rows.sent = cut(all), cut(all); e.keeps() {
 			e.sum = e.rows.seen[e.own().lo:e.own().hi]
 		}
+	case e.keeps():
+		e.sum = cut(e.own().bytes())
+	}
+	for i := range e.theirs {
+		e.theirs[i] = cut(e.own().bytes())
 	}
 }
 
@@ -116,16 +132,6 @@ func (e *Engine) keeps() bool { return e.O.Rank() < len(e.shards) }
 func (e *Engine) own() *shard { return &e.shards[e.O.Rank()] }
 
 func (s *shard) bytes() int { return s.hi - s.lo }
-
-// others are all ranks but this one.
-func (e *Engine) others() (list []int) {
-	for r := range e.O.Size() {
-		if r != e.O.Rank() {
-			list = append(list, r)
-		}
-	}
-	return list
-}
 
 // Specs of the boxes of a part: of a push, and of the sum, behind which is what is in it.
 func (e *Engine) pushSpec(q int) rdma.Spec {
@@ -156,10 +162,15 @@ func (e *Engine) Publish(box func(q int, name string, spec rdma.Spec, readers []
 	return nil
 }
 
-// Source is a part: at its keeper the pushes of all others, at a worker the sum.
+// Source is a part: at its keeper the pushes of all others, at a worker the sum. A rank that died before all
+// had made the vector has sent nothing.
 func (e *Engine) Source(q int) (name string, spec rdma.Spec, from []int) {
+	view := e.O.View()
 	if q == e.O.Rank() {
-		return "push" + strconv.Itoa(q), e.pushSpec(q), e.others()
+		return "push" + strconv.Itoa(q), e.pushSpec(q), view.Others(q)
 	}
-	return "sum" + strconv.Itoa(q), e.sumSpec(q), e.shards[q].via[:1]
+	if above := e.shards[q].via[0]; view.Has(above) {
+		from = []int{above}
+	}
+	return "sum" + strconv.Itoa(q), e.sumSpec(q), from
 }

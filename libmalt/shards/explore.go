@@ -19,7 +19,7 @@ func Explored(o core.Object, g *graphs.Graph, op reduce.Op, bytes int, row spvec
 
 // State is what its steps depend on.
 func (e *Engine) State() []any {
-	state := append(e.Changes.State(), e.core.own, e.core.gathered, e.sum)
+	state := append(e.Changes.State(), e.core.own, e.core.gathered, e.sum, e.theirs)
 	if e.rows != nil {
 		state = append(state, e.rows.seen, e.rows.sent)
 	}

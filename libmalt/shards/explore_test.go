@@ -62,6 +62,7 @@ type game struct {
 	slack uint64
 	ends  []string // of each rank after its syncs: "" it stays, away, close
 	kills int
+	lives int // ranks below that do not die, and the others go on without one that does; 0: a death ends the job
 }
 
 func (g *game) start() world {
@@ -140,7 +141,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			change(k)
 			to(uint64((what*64+other)*64+r), failure, n)
 		}
-		if kills < g.kills {
+		if kills < g.kills && r >= g.lives {
 			step(dies, 0, true, func(k *rank) { k.dead, k.gone = true, true })
 		}
 		busy := false // there is something to take or to send: an engine does that first
@@ -309,6 +310,9 @@ func TestExploreShards(t *testing.T) {
 		{"a server and two workers, slack", game{graph: "shards:1", syncs: []int{0, 3, 1}, slack: 1, ends: []string{"away", "", "away"}}},
 		{"a server and two workers, all close", game{graph: "shards:1", syncs: []int{0, 2, 1}, slack: 2, ends: []string{"close", "close", "close"}}},
 		{"a server that works, a death", game{graph: "shards:1", syncs: []int{1, 1, 1}, ends: []string{"", "", "close"}, kills: 1}},
+		{"a server and two workers, of which one dies", game{graph: "shards:1", syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}, kills: 1, lives: 1}},
+		{"a server and two workers that die", game{graph: "shards:1", syncs: []int{0, 1, 1}, slack: 1, ends: []string{"close", "close", "close"}, kills: 2, lives: 1}},
+		{"two parts, a worker that dies", game{graph: "shards:2", syncs: []int{1, 1, 1}, ends: []string{"", "", ""}, kills: 1, lives: 2}},
 		{"two parts", game{graph: "shards", syncs: []int{2, 2}, ends: []string{"", ""}}},
 		{"two parts, slack", game{graph: "shards", syncs: []int{2, 1}, slack: 1, ends: []string{"", "away"}}},
 		{"two parts, all close", game{graph: "shards", syncs: []int{2, 0}, slack: 2, ends: []string{"close", "close"}}},
@@ -336,7 +340,7 @@ func TestExploreShards(t *testing.T) {
 					reached, must = true, true
 					for _, k := range w.ranks {
 						reached = reached && (k.gone || k.over && k.c.own.Clock != closed)
-						must = must && !k.dead
+						must = must && (!k.dead || g.lives > 0)
 					}
 					return reached, must
 				},

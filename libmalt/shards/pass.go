@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"slices"
+
 	"malt/internal/say"
 	"malt/libmalt/engine"
 	"malt/libmalt/reduce"
@@ -16,6 +18,9 @@ func (e *Engine) Renewed() {
 		e.renewRows()
 	} else if e.keeps() {
 		reduce.Copy(e.sum, e.O.Array()[e.own().lo:])
+	}
+	for _, theirs := range e.theirs {
+		clear(theirs)
 	}
 	for q := range e.shards {
 		e.shards[q].way = nil
@@ -52,10 +57,9 @@ func (e *Engine) Take(q int, b *engine.Inbox) {
 		switch {
 		case own:
 			e.Fail(e.core.add(b.From(), reach{Clock: u.Clock, Scatters: u.Age}))
-			if e.rows != nil {
-				e.addRows(b.From())
-			} else {
-				e.add(values, b.From())
+			e.add(e.sum, values, b.From())
+			if i := b.From() - len(e.shards); i >= 0 && len(e.theirs) > 0 {
+				e.add(e.theirs[i], values, b.From())
 			}
 		default:
 			e.reach = engine.AppendReaches(e.reach[:0], u.Data[len(values):])
@@ -89,12 +93,43 @@ func (e *Engine) values(s *shard, u rdma.Update, reaches int) ([]byte, error) {
 	return values, nil
 }
 
-// add adds changes of a rank to the sum. NaN stays in it.
-func (e *Engine) add(changes []byte, from int) {
-	e.srcs = append(e.srcs[:0], e.sum, changes)
-	if reduce.FoldRuns(reduce.Sum, e.O.Runs(), e.own().lo, e.sum, e.srcs, nil, 0) == 1 {
+// add adds changes of a rank that have come to the sum, or to what is kept of that rank. NaN stays in it.
+func (e *Engine) add(sum, changes []byte, from int) {
+	if e.rows != nil {
+		e.addRows(sum, from)
+	} else {
+		e.addAll(sum, changes, from)
+	}
+}
+
+func (e *Engine) addAll(sum, changes []byte, from int) {
+	e.srcs = append(e.srcs[:0], sum, changes)
+	if reduce.FoldRuns(reduce.Sum, e.O.Runs(), e.own().lo, sum, e.srcs, nil, 0) == 1 {
 		e.from = reduce.Earlier(e.from, from)
 	}
+}
+
+// Inherit counts what ranks that are not in a call had pushed here as this rank's: the sums of it are
+// of those in the call alone. A rank that keeps a part has to be in it.
+func (e *Engine) Inherit(among []int) error {
+	if len(among) == e.O.Size() {
+		return nil
+	}
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	for q := range e.shards {
+		if !slices.Contains(among, q) {
+			return e.lost(e.O.Transport().State(q), "allreduce")
+		}
+	}
+	e.Pass() // what they pushed last
+	for i, theirs := range e.theirs {
+		if !slices.Contains(among, len(e.shards)+i) {
+			e.addAll(e.Totals.Sum[e.own().lo:e.own().hi], theirs, len(e.shards)+i)
+			clear(theirs)
+		}
+	}
+	return e.Failed
 }
 
 // Send pushes to part q what has not been, and publishes its sum.
@@ -109,7 +144,7 @@ func (e *Engine) Send(q int) {
 			e.core.waits(q)
 		}
 	case push && own:
-		e.add(last, e.O.Rank())
+		e.addAll(e.sum, last, e.O.Rank())
 		clear(last)
 	case push:
 		e.Fail(e.push(q, last))

@@ -78,10 +78,10 @@ func (e *Engine) pushRows(q int, slot, changes []byte) (int, spvec.Kind, error) 
 	return encode(s.push, slot, s.rows.shape, s.way, due, 0)
 }
 
-// addRows adds the changes of a rank that have come to the sum.
-func (e *Engine) addRows(from int) {
+// addRows adds the changes of a rank that have come to a sum.
+func (e *Engine) addRows(sum []byte, from int) {
 	e.rows.update[0].Rank = from
-	brought := e.rows.folder.Fold(reduce.Sum, spvec.Keep, e.own().rows.shape, e.sum, 0, 1, e.rows.update[:])
+	brought := e.rows.folder.Fold(reduce.Sum, spvec.Keep, e.own().rows.shape, sum, 0, 1, e.rows.update[:])
 	e.from = reduce.Earlier(e.from, brought)
 }
 
@@ -93,6 +93,9 @@ func (e *Engine) sumRows(q int, slot []byte) (int, spvec.Kind, error) {
 	r.seq++
 	taken, late := r.seq, false
 	for _, below := range s.below {
+		if e.O.Lost(below) {
+			continue
+		}
 		at := s.sum.Acked(below)
 		taken = min(taken, at)
 		late = late || at < r.seq-1 && e.Ranks.Of(below)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"malt/graphs"
+	"malt/libmalt/engine"
 	"malt/libmalt/filter"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
@@ -24,16 +25,20 @@ type keeper struct {
 	clock uint64
 	acked [3]uint64 // by rank
 	away  bool
+	lost  int // a rank, if that is not 0
 }
 
-func (k *keeper) Rank() int                        { return k.rank }
-func (*keeper) Array() []byte                      { return make([]byte, 40) }
-func (*keeper) Size() int                          { return 3 }
-func (*keeper) Runs() []reduce.Run                 { return []reduce.Run{{Type: reduce.Float32, Bytes: 40}} }
-func (k *keeper) Missing(int, error) (bool, error) { return !k.away, nil }
-func (*keeper) Done(int) bool                      { return false }
-func (k *keeper) Acked(r int) uint64               { return k.acked[r] }
-func (*keeper) Reserve(int) error                  { return nil }
+func (k *keeper) Rank() int                   { return k.rank }
+func (*keeper) Array() []byte                 { return make([]byte, 40) }
+func (*keeper) Size() int                     { return 3 }
+func (*keeper) Runs() []reduce.Run            { return []reduce.Run{{Type: reduce.Float32, Bytes: 40}} }
+func (k *keeper) Present(r int) (bool, error) { return !k.away && !k.Lost(r), nil }
+func (*keeper) Done(int) bool                 { return false }
+func (k *keeper) Lost(r int) bool             { return r > 0 && r == k.lost }
+func (*keeper) Survives() bool                { return true }
+func (k *keeper) Clock() uint64               { return k.clock }
+func (k *keeper) Acked(r int) uint64          { return k.acked[r] }
+func (*keeper) Reserve(int) error             { return nil }
 
 func newKeeper(t *testing.T, rank int, held string) *keeper {
 	t.Helper()
@@ -112,6 +117,74 @@ func TestSumWhileAReaderIsLate(t *testing.T) {
 	k.publishes(t, values{4: 1}, values{2: 1, 3: 1})
 	k.away = true
 	k.publishes(t, values{}, values{2: 1, 3: 1, 4: 1})
+}
+
+// TestSumWithoutADeadReader: what only a rank that is dead has not taken is not sent again.
+func TestSumWithoutADeadReader(t *testing.T) {
+	k := newKeeper(t, 0, "")
+	k.publishes(t, values{1: 1}, values{1: 1})
+	k.acked = [3]uint64{1: 1}
+	k.lost = 2
+	k.publishes(t, values{2: 2}, values{2: 2})
+}
+
+// TestInherits: what a worker that is not in a call has pushed counts there as the keeper's, once.
+func TestInherits(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		g, err := graphs.Parse("shards:1", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &keeper{clock: 1}
+		var shape spvec.Shape
+		if sparse {
+			shape = spvec.Shape{Rows: 10, Width: 1, Elem: 4}
+		}
+		k.e = newEngine(k, g, 40, shape, filter.Filter{})
+		k.e.lay(make([]byte, k.e.memory()), reduce.SumChanges)
+		k.e.In[0] = []engine.Inbox{{Inbox: &pushed{from: 1}}, {Inbox: &pushed{from: 2}}}
+		for range 2 {
+			if err := k.e.Inherit([]int{0, 1}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				sum, share := floatAt(k.e.sum, i), floatAt(k.e.Totals.Sum, i)
+				if sum != 3 || share != 2 {
+					t.Errorf("sparse %v: the sum is %v and the keeper's share %v, want 3 and 2", sparse, sum, share)
+				}
+			}
+		}
+		if err := k.e.Inherit([]int{0}); err != nil || floatAt(k.e.Totals.Sum, 9) != 3 {
+			t.Errorf("alone the keeper's share is %v (%v), want 3", floatAt(k.e.Totals.Sum, 9), err)
+		}
+	}
+}
+
+func floatAt(b []byte, i int) float32 {
+	return math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:]))
+}
+
+// pushed is a box with one push: as many times its rank.
+type pushed struct {
+	rdma.Inbox
+	from  int
+	taken bool
+}
+
+func (p *pushed) From() int              { return p.from }
+func (p *pushed) Clock() (uint64, error) { return 1, nil }
+func (*pushed) Release(uint64)           {}
+
+func (p *pushed) Next() (u rdma.Update, ok bool, err error) {
+	if p.taken {
+		return u, false, nil
+	}
+	p.taken = true
+	for range 10 {
+		u.Data = binary.NativeEndian.AppendUint32(u.Data, math.Float32bits(float32(p.from)))
+	}
+	u.Stamp = rdma.Stamp{Clock: 1, Age: 1, Kind: uint16(spvec.Dense)}
+	return u, true, nil
 }
 
 // TestSumIsDenseWhereThatIsShorter: of ten numbers in 40 bytes, the message of three rows takes 8 + 12 + 4 + 12.

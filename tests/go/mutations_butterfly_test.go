@@ -74,7 +74,7 @@ var ofStages = []mutation{
 	},
 	{
 		line:   "stages: what has come is taken before it is looked which ranks are there",
-		in:     "libmalt/engine.Changes.pass",
+		in:     "libmalt/engine.Changes.Pass",
 		old:    "$e.Ranks.Look($e.O)",
 		new:    "defer e.Ranks.Look(e.O)",
 		caught: "TestExploreButterfly/one_stage,_away", pkg: "libmalt", how: "changes of rank",

@@ -166,13 +166,13 @@ var ofShards = []mutation{
 	{
 		line:   "shards: a rank that is done is waited for no longer, though its last changes are on their way",
 		in:     "libmalt/engine.Presence.Look",
-		old:    "$wait || $o.Done($r)",
+		old:    "$wait || $o.Done($r) && !$o.Lost($r)",
 		new:    "wait",
 		caught: "TestExploreShards/slack", pkg: "libmalt", how: "changes of rank",
 	},
 	{
 		line:   "shards: what has come is taken before it is looked which ranks are there",
-		in:     "libmalt/engine.Changes.pass",
+		in:     "libmalt/engine.Changes.Pass",
 		old:    "$e.Ranks.Look($e.O)",
 		new:    "defer e.Ranks.Look(e.O)",
 		caught: "TestExploreShards/away", pkg: "libmalt", how: "changes of rank",

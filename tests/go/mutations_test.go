@@ -20,7 +20,7 @@ type mutation struct {
 
 // mutations are the steps of the protocols. Each was found to matter by a model
 // check; here the real code is shown to need it, and the search to notice.
-var mutations = slices.Concat(ofBoxes, ofBells, ofCalls, ofChanges, ofStages, ofShards, ofShardedRows, ofRows, ofPlans, ofGraphs, ofFilters, ofAverages, ofExchanges, ofAllReduces, ofSurvivors, ofSettling, ofReplays, ofVotes, ofReturns, ofPlacing)
+var mutations = slices.Concat(ofBoxes, ofBells, ofCalls, ofChanges, ofStages, ofShards, ofShardsThatGoOn, ofShardedRows, ofRows, ofPlans, ofGraphs, ofFilters, ofAverages, ofExchanges, ofAllReduces, ofSurvivors, ofSettling, ofReplays, ofVotes, ofReturns, ofPlacing)
 
 // testedBy has a package test them, but for those that name one.
 func testedBy(pkg string, list []mutation) []mutation {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
 import signal
+from pathlib import Path
 
 import jobs
+import numpy as np
 import pytest
-from launching import LONG
+from launching import LONG, run, script
 
 SERVED = """
 v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1", consistency="async")
@@ -96,7 +100,7 @@ def test_a_rank_without_which_no_changes_come_is_named(graph: str, stopped: int)
 
 @pytest.mark.parametrize(
     ("graph", "killed", "says"),
-    [("shards:1", 0, "a part of the vector is lost with it"), ("shards:1/1", 1, "it passed on a part of the vector")],
+    [("shards:1", 0, "part 0 of the vector is lost with it"), ("shards:1/1", 1, "it passed on a part of the vector")],
 )
 def test_a_keeper_that_is_killed_ends_the_job(graph: str, killed: int, says: str) -> None:
     """In async no rank waits for it; the error says that a part of the vector is lost, or no longer comes."""
@@ -116,3 +120,94 @@ def test_a_keeper_that_is_killed_ends_the_job(graph: str, killed: int, says: str
         error = job.ranks[2].err.finish()
         assert f"rank {killed} is dead" in error
         assert says in error
+
+
+GOES_ON = """
+import json, signal
+steps = 400
+start = np.zeros(({keepers}, n, steps))  # in each part a place for each change of each rank
+v = malt.Vector(start, fold="sum-changes", graph="shards:{keepers}", consistency="{consistency}")
+w, seen = v.array, np.zeros(({keepers}, n), int)
+
+def once():
+    return bool(np.isin(w, (0, 1)).all() and (np.diff(w) <= 0).all())
+
+print("ready")
+assert sys.stdin.readline() == "go\\n"
+for step in range(steps):
+    if r in {last} and step == {last}[r]:
+        signal.pause()
+    print("step", step)
+    w[:, r, step] += 1
+    v.sync()
+    assert once(), "a change counts twice, or is missing before others"
+    seen = np.maximum(seen, w.sum(2).astype(int))
+v.allreduce()
+print(json.dumps([seen.tolist(), w.sum(2).astype(int).tolist(), once(), malt.alive()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "n", "keepers", "consistency"),
+    [
+        (1, 3, 1, "ssp:0"),
+        (2, 3, 2, "ssp:2"),
+        (3, 3, 1, "async"),
+        (4, 5, 2, "ssp:0"),
+        (5, 5, 1, "ssp:2"),
+        (6, 5, 3, "async"),
+    ],
+)
+def test_g12_the_others_go_on_without_workers(seed: int, n: int, keepers: int, consistency: str) -> None:
+    """Workers are killed at moments that nobody chose. The others have the same changes of theirs, once each."""
+    draw = random.Random(seed)
+    dead = draw.sample(range(keepers, n), min(2, n - keepers))
+    moments = {rank: draw.randrange(1, 200) for rank in dead}
+    text = GOES_ON.format(keepers=keepers, consistency=consistency, last={r: at + 150 for r, at in moments.items()})
+    with jobs.Job(n, text, env={"MALT_ON_DEATH": "continue"}) as job:
+        for rank in job.ranks:
+            rank.out.wait_for("ready")
+            rank.say("go")
+        for rank, moment in sorted(moments.items(), key=lambda item: item[1]):
+            job.ranks[rank].out.wait_for(f"^step {moment}$")
+            job.ranks[rank].signal(signal.SIGKILL)
+        ended = job.finish()
+        lives = [rank for rank in range(n) if rank not in dead]
+        assert [rank.process.returncode for rank in ended] == [-9 if r in dead else 0 for r in range(n)], [
+            rank.err.text for rank in ended
+        ]
+        said = {rank: json.loads(ended[rank].out.text.splitlines()[-1]) for rank in lives}
+        made = {rank: ended[rank].out.text.count("step ") for rank in dead}
+        news = {rank: ended[rank].err.text.count("DeathWarning: rank") for rank in lives}
+    assert all(one == said[lives[0]][1:] for one in (said[rank][1:] for rank in lives))
+    counts, whole, alive = said[lives[0]][1:]
+    assert whole
+    assert alive == lives
+    assert news == dict.fromkeys(lives, len(dead))
+    seen = np.max([said[rank][0] for rank in lives], axis=0)
+    for rank in range(n):
+        for part in range(keepers):
+            if rank in lives:
+                assert counts[part][rank] == 400
+            else:
+                assert seen[part][rank] <= counts[part][rank] <= made[rank]
+
+
+def test_a_keeper_that_is_killed_ends_a_job_that_goes_on(tmp_path: Path) -> None:
+    """The error says which part is lost, and what to do."""
+    path = script(
+        tmp_path,
+        """
+        import numpy as np
+        import malt
+        v = malt.Vector(np.zeros(100), fold="mean-changes", graph="shards:2", consistency="ssp:1")
+        while True:
+            if r == 1 and v.clock == 10: os.kill(os.getpid(), signal.SIGKILL)
+            v.array += 1
+            v.sync()
+        """,
+    )
+    done = run("-q", "--on-death", "continue", "-n", "4", path)
+    assert done.process.returncode != 0
+    assert "rank 1 is dead" in done.err
+    assert "part 1 of the vector is lost with it: restart from a checkpoint, or take graph=all" in done.err

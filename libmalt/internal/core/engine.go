@@ -58,6 +58,9 @@ type Engine interface {
 	Level(clock uint64)
 	Settled(summed []int)
 	Share() (data []byte, since uint64)
+	// Inherit comes before each attempt of the call that sums what those among it Share. This
+	// rank adds to that what ranks that died before had sent, and only it has.
+	Inherit(among []int) error
 	// AllReduce and Writers are as of a Route.
 	AllReduce(c Call, op reduce.Op) Stepper
 	Writers(late []int) []int

@@ -457,7 +457,19 @@ func (j *Job) IsAway(rank int) (bool, error) {
 // Standing is what is known of a rank that a call lacks, and the death of one that is dead.
 // gone is a box's word on it: a rank that has closed the object, or ended, is away, unless
 // it died. Whether it is dead to the job is the transport's to say.
+//
+// Of a rank that is lost this one goes over to a view without it: the user who asks after the
+// call which ranks were in it, sees that.
 func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
+	standing, death := j.standing(rank, gone)
+	if standing == rule.Lost {
+		j.Adopt()
+	}
+	return standing, death
+}
+
+// standing is Standing for the goroutine beside the user's, which goes over to no view.
+func (j *Job) standing(rank int, gone error) (rule.Standing, error) {
 	away := gone != nil
 	if !away {
 		away, gone = j.IsAway(rank)
@@ -467,7 +479,7 @@ func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
 		dead = DeathIn(j.T.State(rank))
 	}
 	switch {
-	case dead != nil && j.without(rank):
+	case dead != nil && LeftOut(j.T, rank):
 		return rule.Lost, nil
 	case dead != nil && j.Undecided(dead):
 		return rule.Present, nil

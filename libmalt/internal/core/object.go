@@ -32,6 +32,8 @@ type Object interface {
 	CatchUp()
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
+	// Present is Missing for the goroutine beside the user's, which goes over to no view.
+	Present(rank int) (wait bool, death error)
 	// Done tells whether a rank has made all its calls: it leaves, or has left. See Serve.
 	Done(rank int) bool
 	// Awaited tells that Missing would say so: to be asked at every look, it costs little. If
@@ -119,6 +121,11 @@ func (c Carried) Awaited(rank int) bool {
 
 func (c Carried) Missing(rank int, gone error) (bool, error) {
 	standing, death := c.M.Job.Standing(rank, gone)
+	return rule.About(standing) == rule.Wait, death
+}
+
+func (c Carried) Present(rank int) (bool, error) {
+	standing, death := c.M.Job.standing(rank, nil)
 	return rule.About(standing) == rule.Wait, death
 }
 

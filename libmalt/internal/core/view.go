@@ -21,16 +21,6 @@ func (j *Job) Adopt() rdma.View {
 	return j.View()
 }
 
-// without tells whether the job goes on without rank, which is dead. Then it is not in this
-// rank's View any longer: the user who asks after the call which ranks were in it, sees that.
-func (j *Job) without(rank int) bool {
-	if !LeftOut(j.T, rank) {
-		return false
-	}
-	j.Adopt()
-	return true
-}
-
 // enter makes v this rank's view, unless that is as new.
 func (j *Job) enter(v rdma.View) {
 	for {
