@@ -387,8 +387,9 @@ func TestG5ShardsWithoutTheirKeeper(t *testing.T) {
 	}
 }
 
-// TestShardsAreMadeWithoutAWorker: one that dies before it has made the vector is not waited for.
-func TestShardsAreMadeWithoutAWorker(t *testing.T) {
+// TestShardsWithoutAWorker: one that dies before it has made the vector is not waited for, nor is one that dies after a
+// sync; the next one says so.
+func TestShardsWithoutAWorker(t *testing.T) {
 	survivors(t, 4, 1, func(ctx context.Context, w *libmalt.World) error {
 		if err := w.Barrier(ctx); err != nil {
 			return err
@@ -406,6 +407,15 @@ func TestShardsAreMadeWithoutAWorker(t *testing.T) {
 		}
 		if array[0] != 3 {
 			return fmt.Errorf("the sum is %v", array[0])
+		}
+		if w.Rank() == 3 {
+			return errKilled
+		}
+		if _, err := v.Sync(ctx, 1); err != nil {
+			return err
+		}
+		if alive := w.Alive(); !slices.Equal(alive, []int{0, 1}) {
+			return fmt.Errorf("after the sync %v take part", alive)
 		}
 		return nil
 	})

@@ -118,7 +118,7 @@ func (e *Engine) Inherit(among []int) error {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	for q := range e.shards {
-		if !slices.Contains(among, q) {
+		if slices.Index(among, q) < 0 {
 			return e.lost(e.O.Transport().State(q), "allreduce")
 		}
 	}

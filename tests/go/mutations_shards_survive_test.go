@@ -14,14 +14,14 @@ var ofShardsThatGoOn = []mutation{
 		in:     "libmalt/engine.call.Step",
 		old:    "$c.b.Job.Adopt()",
 		new:    "",
-		caught: "TestG12ShardsAmongSurvivors", pkg: "libmalt", how: "takes part, which died",
+		caught: "TestShardsWithoutAWorker", pkg: "libmalt", how: "take part",
 	},
 	{
 		line:   "shards: a rank that is alone has its array in place of its changes after an allreduce",
 		in:     "libmalt/engine.Changes.Settled",
 		old:    "append($e.sums, $e.Totals.Sum)",
 		new:    "append(e.sums, e.O.Array())",
-		caught: "TestExploreShards/a_worker_dies", pkg: "libmalt", how: "times, after",
+		caught: "TestExploreShards/a_worker_dies_after_an_allreduce", pkg: "libmalt", how: "times, after",
 	},
 	{
 		line:   "shards: an allreduce lacks what a dead rank had pushed",
@@ -54,7 +54,7 @@ var ofShardsThatGoOn = []mutation{
 	{
 		line:   "shards: an allreduce goes on without a keeper",
 		in:     "libmalt/shards.Engine.Inherit",
-		old:    "!slices.Contains($among, $q)",
+		old:    "slices.Index($among, $q) < 0",
 		new:    "false",
 		caught: "TestG5ShardsWithoutTheirKeeper/allreduce", pkg: "libmalt", how: "got",
 	},
@@ -68,8 +68,8 @@ var ofShardsThatGoOn = []mutation{
 	{
 		line:   "shards: what a rank pushed before an allreduce counts again after its death",
 		in:     "libmalt/shards.Engine.Renewed",
-		old:    "clear($theirs)",
-		new:    "",
+		old:    "$e.theirs",
+		new:    "e.theirs[:0]",
 		caught: "TestExploreShards/a_worker_dies_after_an_allreduce", pkg: "libmalt", how: "times, after",
 	},
 	{
@@ -105,20 +105,20 @@ var ofShardsThatGoOn = []mutation{
 		in:     "graphs.Graph.Workers",
 		old:    "$g.keepers < $g.size",
 		new:    "true",
-		caught: "TestWorkers", how: "shards of 4",
+		caught: "TestWorkers", pkg: "graphs", how: "shards of 4",
 	},
 	{
 		line:   "shards: one that passes a part on may die",
 		in:     "graphs.Graph.Workers",
 		old:    "$g.fanout >= $g.size-1",
 		new:    "true",
-		caught: "TestWorkers", how: "shards:1/2",
+		caught: "TestWorkers", pkg: "graphs", how: "shards:1/2",
 	},
 	{
 		line:   "shards: one may die where no rank keeps a part",
 		in:     "graphs.Graph.Workers",
 		old:    "$g.keepers > 0",
 		new:    "true",
-		caught: "TestWorkers", how: "all of 1",
+		caught: "TestWorkers", pkg: "graphs", how: "all of 1",
 	},
 }
