@@ -39,6 +39,9 @@ func (m *mutation) tested() string {
 	}
 	dir, _ := m.place()
 	for !slices.Contains(explored, dir) {
+		if dir == "." {
+			panic(m.in + ": no package around it is explored; say which one is, in pkg")
+		}
 		dir = path.Dir(dir)
 	}
 	return dir
