@@ -32,7 +32,7 @@ func (s *told) by(w *libmalt.World) {
 		case core.NotFinite:
 			s.all = append(s.all, fmt.Sprintf("from %d", t.Rank))
 		case core.Memlock:
-			s.all = append(s.all, fmt.Sprintf("%s of %d: %d of %d", t.Of.Name, t.Rank, t.Own, t.Senders))
+			s.all = append(s.all, fmt.Sprintf("%s of %d: %d of %d", t.Of.Name, t.Rank, t.Limit, t.Need))
 		case core.Slow:
 			s.all = append(s.all, fmt.Sprintf("%d is slow for %d", t.Rank, w.Rank()))
 		}
