@@ -500,10 +500,11 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
  * lacks; filter= holds some of both back. malt_vector_allreduce brings what is held back, too.
  *
  * All ranks must agree on such a fold. There is no other fold for one gather, no
- * function, no row and no receiver to choose. With on_death=continue on several
- * machines, and on butterfly and shards on one, too, malt_vector_new returns MALT_EUNSUPPORTED;
- * malt_object_configure does on these two. On one machine the last total of a dead rank
- * counts; the changes that it had not sent do not. */
+ * function, no row and no receiver to choose. On butterfly and shards malt_object_configure
+ * returns MALT_EUNSUPPORTED. With on_death=continue malt_vector_new does, except on all and, on
+ * one machine, on shards:K where some ranks keep no part and none passes one on. Changes that a
+ * dead rank had sent count, the same on all others; changes that it had not sent do not. If a rank
+ * dies that keeps a part, the next call that needs it returns MALT_EPEER. */
 
 /* The age of a vector of changes: how many clocks of the rank that was farthest behind the last
  * gather lacked, among ranks that are not away; 0 … S in ssp:S. 0 with other folds. */

@@ -125,7 +125,7 @@ func TestExports(t *testing.T) {
 }
 
 // TestStripped: no symbol table and no debugging sections, and small: what the
-// wheel deflates to stays below 4.2 MB.
+// wheel deflates to stays below 4.25 MB.
 func TestStripped(t *testing.T) {
 	f := open(t)
 	for _, s := range f.Sections {
