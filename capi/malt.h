@@ -251,7 +251,7 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  *     congestion= the congestion control of connections with other hosts, by the
  *                 kernel's name ("cubic"); by default that of the system
  *     fabric=     by which provider of libfabric updates go to other hosts (RDMA); auto:
- *                 InfiniBand or RoCE, if there is a device; off                [auto]
+ *                 InfiniBand or RoCE, if there is a device; off                 [off]
  *     libfabric=  the file of that library                         [libfabric.so.1]
  *     encrypt=    1: encrypt connections between hosts; 0: do not. By default MALT
  *                 encrypts where an address is not private, loopback or link-local
@@ -639,9 +639,9 @@ malt_status malt_object_lockstep(malt_handle o, int32_t *yes);
 malt_status malt_object_receivers(malt_handle o, int32_t *ranks, uint32_t cap, uint32_t *n);
 malt_status malt_object_senders(malt_handle o, int32_t *ranks, uint32_t cap, uint32_t *n);
 
-/* Why large updates to a rank go by RDMA, or not; 0: it shares memory with this one. */
+/* Why updates to a rank go by RDMA, or not; 0: it shares memory with this one. */
 #define MALT_RDMA_ON 1
-#define MALT_RDMA_NONE 2       /* none did yet: they are small, or that rank goes without */
+#define MALT_RDMA_NONE 2       /* none did yet, or that rank goes without */
 #define MALT_RDMA_OFF 3        /* MALT_FABRIC */
 #define MALT_RDMA_NO_DEVICE 4
 #define MALT_RDMA_NO_LIBRARY 5

@@ -35,7 +35,7 @@ class Edge(NamedTuple):
     rdma_bytes: int
     """Payload of all vectors that [RDMA](rdma) has put into its memory, in bytes."""
     rdma: str
-    """Whether large updates go to it by RDMA: ``"on"`` or ``"none yet"``, or why not: ``"off"``, ``"no device"``,
+    """Whether updates go to it by RDMA: ``"on"`` or ``"none yet"``, or why not: ``"off"``, ``"no device"``,
     ``"no library"``, ``"memlock"``, ``"encrypted"``, ``"failed"``; ``""`` on the same machine."""
 
 
