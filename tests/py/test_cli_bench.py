@@ -67,15 +67,17 @@ def test_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
 def test_fabric(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """That updates go by RDMA is seen, or is an error."""
     monkeypatch.setenv("MALT_FABRIC", "")  # so that it is put back
-    code = main(["bench", "--fabric", "tcp;ofi_rxm", "--sizes", "4KiB,64KiB"])
+    code = main(["bench", "--fabric", "tcp;ofi_rxm", "--sizes", "4KiB,1KiB,64KiB"])
     said = capfd.readouterr()
     if "no library" in said.err and os.environ.get("MALT_NEED") != "libfabric":
         pytest.skip("apt install libfabric1")
     lines = [line.strip() for line in said.out.splitlines()]
     assert (code, said.err) == (0, "")
-    assert [line.split(":")[0] for line in lines[:3]] == ["4 KiB  TCP", "64 KiB  TCP", "4 KiB  TCP"]
-    assert lines[3].startswith("64 KiB  tcp;ofi_rxm on "), said
-    assert lines[3].endswith(": works; its times say nothing about a device")
+    assert [line.split(":")[0] for line in lines[:3]] == ["4 KiB  TCP", "1 KiB  TCP", "64 KiB  TCP"]
+    for line, size in (lines[4], "1 KiB"), (lines[5], "64 KiB"):
+        assert line.startswith(f"{size}  tcp;ofi_rxm on "), said
+        assert line.endswith(": works; its times say nothing about a device")
+    assert lines[3].startswith("4 KiB  TCP: ")
 
 
 def test_fabric_that_is_not_there(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ UNITS = {"": 1, "b": 1, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 
 PLACED = "64KiB,1MiB,16MiB"
 """With --fabric."""
 
-SMALL = 8 << 10
-"""Bytes up to which updates go by TCP."""
+BY_TCP = range(4001, 8193)
+"""Updates of so many bytes go by TCP all the same."""
 
 USAGE = "malt bench [-n RANKS] [--sizes SIZE,...] [--peers | --fabric PROVIDER] [--json FILE]"
 
@@ -161,9 +161,10 @@ def _by_fabric(fabric: str, sizes: Sequence[int], report: Report) -> int:
         code = _hosts({"MALT_FABRIC": way}, ["fabric", *map(str, sizes)], report)
         if code:
             return code
-    by_tcp = [named(result["bytes"]) for result in report.results[len(sizes) :] if not result["placed"]]
-    if by_tcp != [named(size) for size in sizes if size <= SMALL]:
-        sys.stderr.write(f"malt bench: RDMA is not used: updates of {', '.join(by_tcp)} went by TCP\n")
+    placed = {result["bytes"]: result["placed"] for result in report.results[len(sizes) :]}
+    by_tcp = [size for size in placed if not placed[size]]
+    if len(by_tcp) == len(placed) or any(size not in BY_TCP for size in by_tcp):
+        sys.stderr.write(f"malt bench: RDMA is not used: updates of {', '.join(map(named, by_tcp))} went by TCP\n")
         return 1
     return 0
 
