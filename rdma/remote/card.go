@@ -154,7 +154,7 @@ func (c *card) number() uint32 {
 	if c.numbered() >= c.Caps().MaxRooms {
 		return 0
 	}
-	if c.last = (c.last + 1) % ringNumbers; c.last == 0 || c.numbers[c.last] != nil { // after 2 billion
+	if c.last = c.last%(ringNumbers-1) + 1; c.numbers[c.last] != nil { // after 2 billion
 		return 0
 	}
 	c.numbers[c.last] = make(chan struct{})

@@ -272,6 +272,22 @@ func TestNoPayloadOverTheConnection(t *testing.T) {
 	})
 }
 
+// After the last number of a room comes the first again: those of rings are larger, and 0 is none.
+func TestNumbersOfRooms(t *testing.T) {
+	c, err := newCard(inMemory()(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go c.run()
+	defer c.close()
+	c.last = ringNumbers - 2
+	for _, want := range []uint32{ringNumbers - 1, 1, 2} {
+		if n := c.number(); n != want {
+			t.Errorf("%d, expected %d", n, want)
+		}
+	}
+}
+
 // Why updates do not go by RDMA is data, as is how much memory a process would have to be allowed to lock.
 func TestWhyNoRDMA(t *testing.T) {
 	var net fabrictest.Net
