@@ -16,6 +16,7 @@ import termios
 import textwrap
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jobs
@@ -251,6 +252,42 @@ def test_a_rank_that_keeps_the_lock_of_the_interpreter_in_c(capsys: pytest.Captu
         assert "sum(range(10**15))\n" in text
         job.ranks[0].signal(signal.SIGUSR1)  # the program's own
         job.ranks[0].err.wait_for("most recent call first")
+
+
+def test_names_that_are_not_ascii(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "größe\U0001f40d.py"
+    line = "print('begins', flush=True); sys.stdin.readline()"
+    path.write_text(f"import sys\ndef größe():\n    {line}\ngröße()\n", encoding="utf-8")
+    with Job(1, f"import runpy\nmalt.barrier()\nrunpy.run_path({str(path)!r})") as job:
+        job.ranks[0].out.wait_for("begins")
+        assert f"  {path}:3 in größe: {line}\n" in printed(capsys, job)
+        job.ranks[0].say("")
+        job.finish()
+    odd = r"\x0a\udc80\xzz"  # what no terminal shows, and what is none
+    assert stacks.ESCAPED.sub(stacks._character, odd) == odd
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_other_users_see_nothing() -> None:
+    code = """
+    import os, sys
+    from malt._ranks import seen
+    pid, path = int(sys.argv[1]), sys.argv[2]
+    assert pid in [rank.pid for rank in seen.ranks()]
+    os.setuid(61234)
+    assert pid not in [rank.pid for rank in seen.ranks()]
+    for look in lambda: seen.Ring(pid), lambda: open(path, "rb"), lambda: os.kill(pid, 0):
+        try:
+            look()
+        except PermissionError:
+            print("refused")
+    """
+    with Job(1, "malt.barrier(); print('joined', flush=True); sys.stdin.readline()", env={"MALT_EVENTS": "9"}) as job:
+        job.ranks[0].out.wait_for("joined")
+        pid = job.ranks[0].process.pid
+        where = [str(pid), seen.descriptor(pid, seen.MEMORY)[0]]
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *where], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("refused\n" * 3, "")
 
 
 def test_signals_that_the_program_uses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,8 @@ PATIENCE = 5.0
 MEMORY = "/memfd:malt-stack-"
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(000[0-9a-f]{5}))")
+"""A character that is not ASCII, as faulthandler writes it."""
 
 
 class Frame(NamedTuple):
@@ -90,10 +92,17 @@ def _hear(rank: seen.Rank, fd: int, until: float) -> Answer:
             )
         time.sleep(0.002)
     os.ftruncate(fd, 0)
-    frames = [_frame(rank.cwd, *found) for found in FRAME.findall(text.decode(errors="replace"))]
+    words = ESCAPED.sub(_character, text.decode(errors="replace"))
+    frames = [_frame(rank.cwd, *found) for found in FRAME.findall(words)]
     while frames and (frames[0].file.startswith(OWN) or "/site-packages/malt/" in frames[0].file):
         del frames[0]  # of MALT, inside the last call
     return Answer(tuple(reversed(frames)))
+
+
+def _character(escaped: re.Match[str]) -> str:
+    """Return the character; what a terminal does not show stays as it is."""
+    character = chr(int(escaped[escaped.lastindex or 0], 16))
+    return character if character.isprintable() else escaped[0]
 
 
 def _frame(cwd: str, file: str, line: str, function: str) -> Frame:
