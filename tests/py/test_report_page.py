@@ -215,7 +215,14 @@ def test_pages_of_any_number_of_ranks(size: int) -> None:
 
 @pytest.mark.parametrize(
     "losses",
-    [[(0.0, 1.0, 5.0), (1.0, 2.0, 5.0)], [(0.0, 0.0, 1e-9), (0.0, 0.0, 1e9)], [(float(i), i, -i) for i in range(1000)]],
+    [
+        [(0.0, 1.0, 5.0), (1.0, 2.0, 5.0)],
+        [(0.0, 0.0, 1e-9), (0.0, 0.0, 1e9)],
+        [(float(i), i, -i) for i in range(1000)],
+        [(0.0, 1.0, 9.064291333306912), (1.0, 2.0, 9.064291333306914)],  # floats that are neighbours
+        [(0.0, 1.0, 0.0), (1.0, 2.0, 5e-324)],
+        [(0.0, 1.0, -1e299), (1.0, 2.0, 1e299)],
+    ],
 )
 def test_curves_of_any_values(losses: list[tuple[float, float, float]]) -> None:
     text = report.body_of(facts(2, loss=losses))

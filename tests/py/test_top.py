@@ -436,6 +436,26 @@ def test_events_and_how_many_are_lost(capsys: pytest.CaptureFixture[str]) -> Non
             other.say("\n")
 
 
+def test_what_json_and_terminals_do_not_have(capsys: pytest.CaptureFixture[str]) -> None:
+    script = """
+    malt.mark("a\\n\\33[31m")
+    malt.log(loss=float("nan"))
+    print("logged", flush=True)
+    sys.stdin.readline()
+    """
+    with Job(1, script, env={"MALT_EVENTS": "64"}) as job:
+        job.ranks[0].out.wait_for("logged")
+        pid = str(job.ranks[0].process.pid)
+        text = said(capsys, "top", "--once", "--json", "--every", "0.1", pid)
+        (found,) = json.loads(text, parse_constant=pytest.fail)
+        assert found["ranks"][0]["loss"] == "nan"
+        lines = said(capsys, "top", "--once", "--events", "--json", pid).splitlines()
+        events = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+        assert [event["value"] for event in events if event["kind"] == "log"] == ["nan"]
+        assert re.search(r" mark +a\?\?\[31m\n", said(capsys, "top", "--once", "--events", pid))
+        job.ranks[0].say("")
+
+
 def test_no_events_without_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     with Job(1, "malt.barrier(); print('joined', flush=True); sys.stdin.readline()") as job:
         job.ranks[0].out.wait_for("joined")

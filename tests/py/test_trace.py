@@ -156,6 +156,24 @@ def test_a_killed_rank_and_what_it_had_done(tmp_path: Path) -> None:
     assert sum(event["name"] == "without rank 2" for event in trace["traceEvents"]) == 2
 
 
+def test_losses_that_grow_until_they_are_no_numbers(tmp_path: Path) -> None:
+    text = """
+    import malt
+    malt.barrier()
+    for number in 1.0, 1e308, 1e308, float("inf"), float("nan"), 0.5:
+        malt.log(loss=number)
+        malt.log(loss=0.5, examples=number)
+    """
+    page, path = tmp_path / "out.html", tmp_path / "out.json"
+    done = run("-q", "-n", "2", "--trace", str(path), "--report", str(page), script(tmp_path, text))
+    assert (done.process.returncode, done.err) == (0, "")
+    trace = json.loads(path.read_bytes(), parse_constant=pytest.fail)
+    assert {loss for _, _, loss in trace["otherData"]["malt"]["loss"]} == {0.5, 1.0}
+    losses = {event["args"]["loss"] for event in trace["traceEvents"] if event["name"] == "loss of rank 0"}
+    assert losses == {0.5, 1.0, 1e308}
+    assert "Loss over seconds" in page.read_text()
+
+
 def test_events_that_were_overwritten_are_counted(tmp_path: Path) -> None:
     text = """
     import malt
@@ -365,7 +383,14 @@ def test_a_run_that_has_failed_is_compared_by_its_failure() -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "cannot be read"), (b"{}", "is not a trace of MALT"), (b"\x1f\x8b12345", "is not a"), (b"", "is not a")],
+    [
+        (None, "cannot be read"),
+        (b"{}", "is not a trace of this MALT"),
+        (b'{"otherData": {"malt": {}}}', "is not a"),
+        (b'{"otherData": {"malt": [1]}}', "is not a"),
+        (b"\x1f\x8b12345", "is not a"),
+        (b"", "is not a"),
+    ],
 )
 def test_files_that_are_no_traces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, words: str

@@ -81,6 +81,9 @@ PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPOR
 """Variables that nobody else needs to see, or that differ for each rank."""
 
 
+HUGE = 1e300
+"""A loss or a number of examples from which on it is in no curve: sums of such are not finite."""
+
 SOONER = 0.2
 """By how many seconds a rank may notice a death before ``malt run`` does."""
 
@@ -114,7 +117,7 @@ def _rank(one: Outcome, track: Track | None, split: Split | None) -> Facts:
 
 def _losses(curves: Sequence[tuple[int, list[tuple[float, float, float]]]]) -> Iterator[tuple[float, float, float]]:
     """Yield the losses of all ranks in the order of time, each with the examples of all ranks up to then."""
-    points = sorted((*point, number) for number, curve in curves for point in curve if math.isfinite(point[2]))
+    points = sorted((*p, number) for number, curve in curves for p in curve if all(abs(x) < HUGE for x in p))
     latest: dict[int, float] = {}
     skip = max(1, len(points) // POINTS)
     for i, (when, examples, loss, number) in enumerate(points):

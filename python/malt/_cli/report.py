@@ -250,7 +250,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
     [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
     """
     low, high = min(values), max(values)
-    raw = (high - low or abs(high) or 1.0) / 4
+    size = max(abs(low), abs(high))
+    raw = max(1e-300, (high - low if high - low > 1e-9 * size else size or 1.0) / 4)  # no finer than a float
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(unit * f for f in (1, 2, 5, 10) if unit * f >= raw * 0.99)
     first, last = math.floor(low / step), max(math.ceil(high / step), math.floor(low / step) + 1)

@@ -170,8 +170,7 @@ def missing(ranks: Sequence[seen.Rank]) -> list[int]:
 def _facts(job: str, ranks: Sequence[seen.Rank], before: looks.Jobs) -> dict[str, Any]:
     rows = [{key: getattr(rank, key) for key in FIELDS} | _rates(rank, before) for rank in ranks]
     for row in rows:
-        if row["loss"] is not None and not math.isfinite(row["loss"]):
-            row["loss"] = str(row["loss"])
+        row["loss"] = _in_json(row["loss"])
     return {
         "job": job,
         "command": ranks[0].command,
@@ -180,6 +179,11 @@ def _facts(job: str, ranks: Sequence[seen.Rank], before: looks.Jobs) -> dict[str
         "missing": missing(ranks),
         "causes": list(causes(ranks, before)),
     }
+
+
+def _in_json(value: float | None) -> float | str | None:
+    """Return a number, or as a string one that JSON does not have."""
+    return value if value is None or math.isfinite(value) else str(value)
 
 
 def _table(now: looks.Jobs, before: looks.Jobs, width: int) -> Iterator[str]:
@@ -291,7 +295,7 @@ def _follow(look: looks.Look, options: argparse.Namespace) -> int:
                 text = f"{lost} events were overwritten before they were read"
                 found.append(seen.Event(rank.rank, 0, "lost", at, 0.0, [], float(lost), text))
         for event in sorted(found, key=lambda event: event.begin):
-            print(json.dumps(event._asdict()) if options.json else _line(event))
+            print(json.dumps({**event._asdict(), "value": _in_json(event.value)}) if options.json else _line(event))
         sys.stdout.flush()
         if options.once:
             return 0
@@ -302,7 +306,7 @@ def _follow(look: looks.Look, options: argparse.Namespace) -> int:
 
 def _line(event: seen.Event) -> str:
     towards = {"wait": "for ", "fold": "from ", "send": "to "}.get(event.kind, "")
-    words = towards + name(event.ranks) if event.ranks else event.text
+    words = towards + name(event.ranks) if event.ranks else seen.printable(event.text)
     if event.kind == "log":
         words += f"={event.value:.6g}"
     took = f"{event.seconds * 1000:9.3f} ms" if event.kind in ("call", "wait", "fold") else " " * 12

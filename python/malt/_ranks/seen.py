@@ -165,7 +165,7 @@ def _described(pid: int | str, fd: int) -> Rank:
         job=f"{page[5]:08x}" if page[5] else f"pid-{pid}",
         host=_words(page[113:134]),
         pid=int(pid),
-        command=_printable(" ".join(arguments)),
+        command=printable(" ".join(arguments)),
         cwd=os.readlink(f"/proc/{pid}/cwd"),
         memory=int(status.get("VmRSS", "0 kB").split()[0]) << 10,
         signals=int(status["SigCgt"], 16),
@@ -281,10 +281,11 @@ def _words(words: tuple[int, ...]) -> str:
     """Return a text behind its count; empty while it is being changed."""
     count, length = words[0] >> 8, words[0] & 0xFF
     text = struct.pack("<20Q", *words[1:21])[:length].decode(errors="replace")
-    return "" if count % 2 else _printable(text)
+    return "" if count % 2 else printable(text)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return a text that leaves a terminal as it is."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
