@@ -510,6 +510,34 @@ var bygone = map[string]bool{
 	"box.Writer.busy": true, "box.Writer.look": true, "box.Writer.payload": true, "box.Reader.payload": true, "box.End.Meter": true, "fabric.Op.From": true, "remote.rank.meter": true,
 }
 
+// parts is what there is to walk of a structure.
+type parts struct {
+	fields  []int
+	pointed reflect.Type // of an atomic.Pointer
+}
+
+var knownParts = map[reflect.Type]*parts{}
+
+func partsOf(t reflect.Type) *parts {
+	if known := knownParts[t]; known != nil {
+		return known
+	}
+	p := &parts{}
+	knownParts[t] = p
+	if load, ok := reflect.PointerTo(t).MethodByName("Load"); ok && strings.HasPrefix(t.Name(), "Pointer[") {
+		p.pointed = load.Type.Out(0)
+	}
+	if path := t.PkgPath(); path == "sync" || path == "time" || path == "context" {
+		return p
+	}
+	for i := range t.NumField() {
+		if !bygone[t.String()+"."+t.Field(i).Name] {
+			p.fields = append(p.fields, i)
+		}
+	}
+	return p
+}
+
 func (d *digester) put(n uint64) { maphash.WriteComparable(&d.h, n) }
 
 func (d *digester) walk(v reflect.Value) {
@@ -540,7 +568,7 @@ func (d *digester) walk(v reflect.Value) {
 		d.put(uint64(v.Len()))
 		if v.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 			for page := range slices.Chunk(v.Bytes(), recordBytes) { // of long memory no more is used here
-				d.h.Write(page[:min(len(page), 256)])
+				d.put(maphash.Bytes(digestSeed, page[:min(len(page), 256)]))
 			}
 			return
 		}
@@ -558,17 +586,13 @@ func (d *digester) walk(v reflect.Value) {
 			}
 		}
 	case reflect.Struct:
-		if load, ok := reflect.PointerTo(t).MethodByName("Load"); ok && v.CanAddr() && strings.HasPrefix(t.Name(), "Pointer[") {
-			d.walk(reflect.NewAt(load.Type.Out(0), v.Addr().UnsafePointer()).Elem())
+		part := partsOf(t)
+		if part.pointed != nil && v.CanAddr() {
+			d.walk(reflect.NewAt(part.pointed, v.Addr().UnsafePointer()).Elem())
 			return
 		}
-		if p := t.PkgPath(); p == "sync" || p == "time" || p == "context" {
-			return
-		}
-		for i := range v.NumField() {
-			if !bygone[t.String()+"."+t.Field(i).Name] {
-				d.walk(v.Field(i))
-			}
+		for _, i := range part.fields {
+			d.walk(v.Field(i))
 		}
 		if t == reflect.TypeFor[input]() {
 			in := (*input)(v.Addr().UnsafePointer())
