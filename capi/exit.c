@@ -10,16 +10,22 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { PATIENCE = 200, NAP = 5000000 }; /* for waits in other threads to end: a second */
 
 static int ending;
+static int leaver; /* the thread that leaves the job; 0: none does */
 
 int maltc_ending(void) { return __atomic_load_n(&ending, __ATOMIC_ACQUIRE); }
+
+int maltc_ends(void) { return maltc_ending() && syscall(SYS_gettid) != __atomic_load_n(&leaver, __ATOMIC_ACQUIRE); }
 
 static void *leave(void *status)
 {
 	char text[64];
+	__atomic_store_n(&leaver, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	if ((*(int *)status & 0xff) != 0) {
 		snprintf(text, sizeof text, "it has ended with exit code %d", *(int *)status & 0xff);
 		malt_abort(text, NULL);

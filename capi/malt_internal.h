@@ -80,6 +80,10 @@ void maltc_nap(int64_t ns);
 /* Whether the process is in the handler of malt_finalize_at_exit: waits end. */
 int maltc_ending(void);
 
+/* Whether a wait of this thread has to end for that: not one of the thread that leaves the job, which may have to
+ * pass on changes until the others are done, too. */
+int maltc_ends(void);
+
 /* Where Go keeps the descriptors that a forked child must close: n atomic
  * int32_t, each a descriptor + 1, or 0. */
 void maltc_descriptors(void *table, size_t n);

@@ -38,7 +38,7 @@ int32_t maltc_look(void)
 {
 	int32_t end = 0;
 	WITH(look, end = f());
-	return end != 0 || maltc_ending();
+	return end != 0 || maltc_ends();
 }
 
 int32_t maltc_report(int64_t waited_ms, int64_t left_ms)

@@ -43,6 +43,25 @@ def test_a_stopped_worker_holds_nobody_up() -> None:
             assert rank.wait() == 0, rank.err.text
 
 
+ENDS_FIRST = """
+import time
+v = malt.Vector(np.zeros(64), fold="sum-changes", graph="{graph}", consistency="ssp:0")
+for step in range(1 if r == 0 else 4):
+    time.sleep(0.2 * (step > 0))  # the computation: longer than a rank sleeps without looking up
+    v.array[r] += 1
+    v.sync()
+assert r == 0 or v.array[1:4].tolist() == [4, 4, 4], v.array
+"""
+
+
+@pytest.mark.parametrize("graph", ["shards", "shards:1", "butterfly:2x2"])
+def test_a_rank_whose_program_has_ended_serves_the_others(graph: str) -> None:
+    """It closes nothing: it stays in the job at its exit for as long as they need it."""
+    with jobs.Job(4, ENDS_FIRST.format(graph=graph), timeout=LONG) as job:
+        for rank in job.ranks:
+            assert rank.wait() == 0, rank.err.text
+
+
 PASSED_ON = """
 v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1/1", consistency="async")  # 0 to 1 to 2
 w = v.array
