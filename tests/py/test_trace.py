@@ -476,6 +476,8 @@ def test_verdict_on_steps_that_are_slow_in_turn() -> None:
     found = judged(split(0, 6, 4), split(1, 6, 4))
     assert found.change == Change("ahead", 4)
     assert judged(split(0, 6, 4, meeting=4.0), split(1, 6, 4)).change.saves == 0  # it does not help in collective calls
+    lacking = judged(split(0, 3, 4, starved=3.0), split(1, 3, 4, starved=3.0))
+    assert lacking.change == Change("cores", 3)  # nor without a core
 
 
 def test_verdict_on_exchange_and_cores() -> None:

@@ -148,10 +148,11 @@ def _changes(ranks: Sequence[Split]) -> Iterator[Change]:
     busy = {rank.rank: rank.compute + rank.starved + rank.exchange for rank in ranks}
     slowest = max(busy, key=lambda rank: busy[rank])
     yield Change("less", busy[slowest] - sum(busy.values()) / count, slowest)
-    # All ranks wait at times: another one is slow in each step.
-    yield Change("ahead", min(rank.wait - rank.meeting for rank in ranks))
+    starved = sum(rank.starved for rank in ranks) / count
+    # All ranks wait at times: another one is slow in each step, and not for the lack of a core.
+    yield Change("ahead", min(rank.wait - rank.meeting for rank in ranks) - starved)
     yield Change("rarer", sum(rank.exchange for rank in ranks) / count * (1 - 1 / RARER))
-    yield Change("cores", sum(rank.starved for rank in ranks) / count)
+    yield Change("cores", starved)
 
 
 def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
