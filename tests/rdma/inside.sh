@@ -6,7 +6,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/dev/shm HOME=/dev/shm LC_ALL=C
 mount -t tmpfs shm /dev/shm
 ip link set lo up
 ip addr add 10.0.0.1/24 dev dummy0
-ip link set dummy0 up
+ip link set dummy0 mtu 9000 up # packets of 4096 bytes, as on RoCE networks, and not of 1024
 rdma link add rxe0 type rxe netdev dummy0
 ulimit -l unlimited
 
