@@ -356,7 +356,10 @@ func TestFetchAgainAfterItsContextEnded(t *testing.T) {
 		t.Errorf("rank 2 holds %v, expected what rank 1 has not fetched", a)
 	}
 	hosts[1].Close() // will never fetch it
-	hosts[2].sweep()
+	for len(hosts[2].announcements()) != 0 && deadline.Err() == nil {
+		time.Sleep(time.Millisecond) // until it knows, too, that rank 0 has fetched it
+		hosts[2].sweep()
+	}
 	if a := hosts[2].announcements(); len(a) != 0 {
 		t.Errorf("rank 2 still holds %v for a rank that has left", a)
 	}
