@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -221,6 +222,26 @@ func StartOne(t testing.TB, role string, rank, size int, store string, args ...s
 		_ = p.wait()
 	})
 	return p
+}
+
+// Kill kills one of the ranks. Each of the others must say within a second which one is dead, and ends then.
+func Kill(t testing.TB, all []*Process, victim int) {
+	t.Helper()
+	others := slices.Delete(slices.Clone(all), victim, victim+1)
+	took := Stopwatch()
+	all[victim].Signal(syscall.SIGKILL)
+	for _, p := range others {
+		if line, ok := p.Line(Patience); !ok || line != fmt.Sprintf("dead %d", victim) {
+			t.Errorf("rank %d said %q, expected that rank %d is dead", p.rank, line, victim)
+		}
+	}
+	if d := took(); d > time.Second {
+		t.Errorf("known after %v, expected within a second", d)
+	}
+	for _, p := range others {
+		p.Expect("closed <nil> []")
+		p.End()
+	}
 }
 
 // Pid of the process.

@@ -287,25 +287,7 @@ func TestKilled(t *testing.T) {
 				f := workers(t, n, mode, "127.0.0.1")
 				victim := rand.IntN(n)
 				time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond) // any moment
-				took := fleet.Stopwatch()
-				f[victim].Signal(syscall.SIGKILL)
-				for i, p := range f {
-					if i == victim {
-						continue
-					}
-					if line, ok := p.Line(fleet.Patience); !ok || line != fmt.Sprintf("dead %d", victim) {
-						t.Errorf("rank %d said %q, expected that rank %d is dead", i, line, victim)
-					}
-				}
-				if d := took(); d > time.Second {
-					t.Errorf("known after %v, expected within a second", d)
-				}
-				for i, p := range f {
-					if i != victim {
-						p.Expect("closed <nil> []")
-						p.End()
-					}
-				}
+				fleet.Kill(t, f, victim)
 			})
 		}
 	}

@@ -18,9 +18,9 @@ const nap = 50 * time.Millisecond
 // policyFor is how to wait with so many ranks on this machine, which has so many cores for
 // them, and whether there are more elsewhere. While every rank has a core of its own,
 // looking is faster than being woken, and ranks that train come within a millisecond of each
-// other. With more ranks than cores a rank that looks keeps others from running: it gives
-// them the core, for as long as what they do in a sync takes, and sleeps soon. What comes from elsewhere takes longer, and goroutines of this
-// process bring it, which need the core: sleep soon.
+// other. With more ranks than cores a rank that looks keeps others from running: it yields the
+// core to them, and sleeps soon. Updates from elsewhere take longer, and goroutines of this
+// process that receive them need the core: sleep soon.
 func policyFor(here, cores int, elsewhere bool) rendezvous.Policy {
 	p := rendezvous.Policy{Yield: 40 * time.Microsecond, Sleep: nap}
 	switch {

@@ -90,7 +90,7 @@ def ranks() -> list[Rank]:
     """Return the ranks of this user on this machine."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
-        # It has just ended, is no rank, or another user's.
+        # A process may have just ended, not be a rank, or belong to another user.
         with contextlib.suppress(OSError, ValueError, KeyError, struct.error):
             if os.stat(f"/proc/{name}").st_uid == os.getuid():
                 with _opened(name) as file:
@@ -255,7 +255,7 @@ def decoded(rank: int, records: bytes) -> Iterator[Event]:
         text = struct.pack("<11Q", *words[21:])[: kind >> 8]
         others = [other for other in _set(words[5:21]) if other != rank]
         at = begin / 1e9
-        # What ends as another begins has that end to the last bit, also where a float has no nanoseconds any more.
+        # Rounded once: an event that ends when the next one begins ends at the same float.
         event = Event(rank, number, name, at, (begin + took) / 1e9 - at, others, 0.0)
         if name == "fold":
             ages = struct.unpack(f"{len(text)}b", text)
