@@ -18,7 +18,7 @@ class Test(NamedTuple):
 
 
 def follow_go(record: Path) -> int:
-    """Pass on `go test -json` from stdin: one line per package, the output of what failed; keep all in `record`."""
+    """Pass on `go test -json` from stdin: one line per package, the output of what failed or did not end; keep all."""
     output: dict[tuple[str, str], list[str]] = defaultdict(list)
     skipped: dict[tuple[str, str], int] = defaultdict(int)
     failed = False
@@ -36,7 +36,9 @@ def follow_go(record: Path) -> int:
                 output[key].append(event["Output"])
             elif action in ("fail", "build-fail"):
                 failed = True
-                print("".join(output.pop(key, [])), end="", flush=True)
+                unended = [k for k in output if k[0] == key[0]] if not key[1] else [key]
+                for k in sorted(unended, reverse=True):  # the package's own verdict last
+                    print("".join(output.pop(k, [])), end="", flush=True)
             elif action in ("pass", "skip"):
                 lines = output.pop(key, [])
                 if not key[1]:
@@ -50,15 +52,22 @@ def follow_go(record: Path) -> int:
 
 
 def go_tests(record: Path) -> list[Test]:
-    """Go tests in `record`; none if they did not get that far."""
+    """Go tests in `record`; none if they did not get that far. What began and did not end has failed."""
     tests = []
+    begun = set()
     for line in record.read_text().splitlines() if record.exists() else ():
         if not line.startswith("{"):
             continue
         event = json.loads(line)
-        if event["Action"] in ("pass", "fail", "skip") and "Test" in event:
-            tests.append(Test(event.get("Elapsed", 0.0), f"{event['Package']}.{event['Test']}", event["Action"]))
-    return tests
+        if "Test" not in event:
+            continue
+        name, action = f"{event['Package']}.{event['Test']}", event["Action"]
+        if action == "run":
+            begun.add(name)
+        elif action in ("pass", "fail", "skip"):
+            begun.discard(name)
+            tests.append(Test(event.get("Elapsed", 0.0), name, action))
+    return tests + [Test(0.0, name, "fail") for name in begun]
 
 
 def py_tests(record: Path) -> list[Test]:
@@ -86,7 +95,7 @@ def kernels(tests: list[Test]) -> list[str]:
 
 
 def summary(go: Path, py: Path) -> None:
-    """Print counts, transports, kernels and the slowest ten tests."""
+    """Print counts, transports, kernels, the slowest ten tests, and what failed."""
     tests = go_tests(go) + py_tests(py)
     count = {kind: sum(t.outcome == kind for t in tests) for kind in ("pass", "fail", "skip")}
     print(f"\n{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped")
@@ -96,6 +105,9 @@ def summary(go: Path, py: Path) -> None:
     top_level = [t for t in tests if "/" not in t.name.rpartition(".")[2]]
     for t in sorted(top_level, reverse=True)[:10]:
         print(f"  {t.seconds:7.2f} s  {t.name}")
+    failures = sorted(t.name for t in tests if t.outcome == "fail")
+    if failures:
+        print("failed, or did not end:", *failures, sep="\n  ")
 
 
 if __name__ == "__main__":

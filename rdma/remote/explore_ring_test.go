@@ -19,12 +19,13 @@ import (
 //	card    writes a record word by word, the last one first if there are two, tells the reader, and polls there;
 //	        it completes before or after
 //	land    lands what comes over the connection
-//	credit  says how many records have landed
+//	credit  says how many records have landed, when it is woken
 //	reader  reads what has landed
 type ringCase struct {
 	mode    rdma.Mode
 	updates uint64
 	word    bool
+	probe   bool // it has still to land
 }
 
 // turnWord is input.turn.
@@ -48,11 +49,12 @@ func (c ringCase) setup() func(x *explore.Exec) {
 	}
 	const slots = 2
 	return func(x *explore.Exec) {
-		names := []string{"frame", "landed", "credit", "turn", "next", "job 0", "job 1", "completed 0", "completed 1", "taken", "frame"}
+		names := []string{"frame", "landed", "credit", "turn", "next", "job 0", "job 1", "completed 0", "completed 1", "taken", "frame", "dirty"}
 		words := x.Memory(8 * len(names))
 		word := func(i int) *mem.Word { return mem.WordAt(words, 8*i) }
 		landed, turn := word(1), turnWord{word(3)}
 		frame := func(n int) *mem.Word { return word(n % 2 * 10) }        // two can be on their way
+		dirty := word(11)                                                 // link.dirty
 		taken := word(9)                                                  // the last update that the link has
 		job := func(slot uint64) *mem.Word { return word(5 + int(slot)) } // 1 + the record
 		completed := func(slot uint64) *mem.Word { return word(7 + int(slot)) }
@@ -92,13 +94,16 @@ func (c ringCase) setup() func(x *explore.Exec) {
 			l.Names(source.Control, source.Slot, "box: ", name)
 			l.Names(copied.Control, copied.Slot, "replica: ", name)
 		})
-		// The probe, record 0, has landed.
 		in := &incoming{slots: slots, next: word(4), here: here}
-		in.next.Store(1)
 		outgoing := &outgoing{slots: slots, sent: 1, landed: word(2)}
-		outgoing.landed.Store(1)
-		completed(0).Store(1)
 		completed(1).Store(1)
+		if c.probe { // record 0
+			job(0).Store(1)
+		} else {
+			in.next.Store(1)
+			outgoing.landed.Store(1)
+			completed(0).Store(1)
+		}
 		noise := []string{"busy", "look", "payload", "backed"}
 
 		// land publishes an update. turn is held.
@@ -116,9 +121,12 @@ func (c ringCase) setup() func(x *explore.Exec) {
 		}
 		landRecords := func(t *explore.Thread) bool {
 			_ = in.land(func(n uint64) error {
+				if n == 0 {
+					return nil
+				}
 				land(t, at(to, n, 0).Load(), at(to, n, 1).Load(), at(to, n, 2).Load())
 				return nil
-			})
+			}, func() { dirty.Store(1) })
 			return in.begun
 		}
 		drain := func(t *explore.Thread) { in.drain(turn, func() bool { return landRecords(t) }) }
@@ -150,6 +158,7 @@ func (c ringCase) setup() func(x *explore.Exec) {
 				frame(said).Store(value<<8 | kind)
 				said++
 			}
+			t.Await(func() bool { return outgoing.landed.Load() > 0 })
 			for relay.Sent() < c.updates {
 				t.At("send", explore.Ignore{State: relay, Fields: noise}, outgoing.sent, outgoing.said)
 				ring := outgoing.said > 0
@@ -259,8 +268,11 @@ func (c ringCase) setup() func(x *explore.Exec) {
 		x.Go("credit", func(t *explore.Thread) {
 			for landed.Load() < c.updates {
 				t.At("credit")
-				t.Await(func() bool { return in.next.Load() != outgoing.landed.Load() || landed.Load() == c.updates })
-				outgoing.landed.Store(in.next.Load())
+				t.Await(func() bool { return dirty.Load() != 0 || landed.Load() == c.updates })
+				dirty.Store(0)
+				if next := in.next.Load(); in.due(next, outgoing.landed.Load()) {
+					outgoing.landed.Store(next)
+				}
 			}
 		})
 
@@ -297,6 +309,7 @@ func TestExploreRing(t *testing.T) {
 		{"newest", 1, ringCase{mode: rdma.Newest, updates: 4}},
 		{"newest, twice", 2, ringCase{mode: rdma.Newest, updates: 3}},
 		{"newest, with a word", 1, ringCase{mode: rdma.Newest, updates: 3, word: true}},
+		{"probe", 2, ringCase{mode: rdma.Newest, updates: 2, probe: true}},
 		{"lock-step", 1, ringCase{mode: rdma.ByClock, updates: 3, word: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -67,8 +67,13 @@ func (i *incoming) ready() bool {
 	return i.slot(n).Load() == n+1
 }
 
-// land lands the records that are here, in their order. input.turn is held.
-func (i *incoming) land(one func(n uint64) error) error {
+// due tells whether the peer, which knows that known records have landed, is to hear of more.
+func (i *incoming) due(landed, known uint64) bool {
+	return landed > 0 && (known == 0 || landed/(i.slots/2) > known/(i.slots/2))
+}
+
+// land lands the records that are here, in their order, and has the peer told. input.turn is held.
+func (i *incoming) land(one func(n uint64) error, tell func()) error {
 	for i.ready() {
 		n := i.next.Load()
 		if n > 0 && !i.begun {
@@ -78,6 +83,9 @@ func (i *incoming) land(one func(n uint64) error) error {
 			return err
 		}
 		i.next.Store(n + 1)
+		if i.due(n+1, n) {
+			tell() // of what next says by now
+		}
 	}
 	return nil
 }
@@ -163,7 +171,7 @@ func (s *session) landRecords() (more bool) {
 	if in.over || in.failed != nil {
 		return false
 	}
-	if in.failed = r.in.land(s.landRecord); in.failed != nil {
+	if in.failed = r.in.land(s.landRecord, s.link.kick); in.failed != nil {
 		_ = in.c.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine
 		return false
 	}
@@ -172,9 +180,6 @@ func (s *session) landRecords() (more bool) {
 
 func (s *session) landRecord(n uint64) error {
 	l, r := s.link, s.ring.Load()
-	if n == 0 || (n+1)%(records/2) == 0 {
-		defer l.kick() // for a credit
-	}
 	if n == 0 {
 		return nil
 	}
@@ -230,7 +235,7 @@ func (s *session) landCredit(n uint64) error {
 
 // controlRing says what is to be said of the ring.
 func (s *session) controlRing(r *ring) error {
-	if landed := r.in.next.Load(); landed > 0 && (r.credited == 0 || landed/(records/2) > r.credited/(records/2)) {
+	if landed := r.in.next.Load(); r.in.due(landed, r.credited) {
 		r.credited = landed
 		s.frame(credit, 0, 0, 0, landed)
 	}

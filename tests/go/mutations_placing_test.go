@@ -94,6 +94,13 @@ var ofPlacing = []mutation{
 		caught: "TestExploreRing/newest,_twice", how: "waits for ever",
 	},
 	{
+		line:   "ring: the peer is told of a record before it has landed",
+		in:     "rdma/remote.incoming.land",
+		old:    "$i.next.Store($n + 1); if $i.due($n+1, $n) { $tell() }",
+		new:    "if i.due(n+1, n) { tell() }; i.next.Store(n + 1)",
+		caught: "TestExploreRing/probe", how: "waits for ever",
+	},
+	{
 		line:   "abandon: the rooms of a connection that has ended stay out",
 		in:     "rdma/remote.session.abandon",
 		old:    "$p.ready.Load()",

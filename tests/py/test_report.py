@@ -32,6 +32,14 @@ FAILURE = [
     event("fail", "malt/graphs", Elapsed=0.3),
 ]
 
+HANGS = [
+    event("run", "malt/graphs", "TestHalton"),
+    event("run", "malt/graphs", "TestHalton/n=3"),
+    event("output", "malt/graphs", "TestHalton/n=3", Output="panic: test timed out after 20m0s\n"),
+    event("output", "malt/graphs", Output="FAIL\tmalt/graphs\t1200.0s\n"),
+    event("fail", "malt/graphs", Elapsed=1200.0),
+]
+
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.py.test_a" name="test_slow" time="9.75"/>
 <testcase classname="tests.py.test_a" name="test_bad" time="0.1"><failure/></testcase>
@@ -62,6 +70,16 @@ def test_failures_show_their_output_and_count(tmp_path):
     assert "ring_test.go:7: rank 3 is missing" in done.stdout
 
 
+def test_what_did_not_end_shows_its_output_and_has_failed(tmp_path):
+    done = follow(tmp_path / "go.json", EVENTS + HANGS)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1:3] == ["panic: test timed out after 20m0s", "FAIL\tmalt/graphs\t1200.0s"]
+    lines = report("summary", str(tmp_path / "go.json"), str(tmp_path / "py.xml")).stdout.splitlines()
+    assert "1 passed, 2 failed, 2 skipped" in lines
+    failed = lines.index("failed, or did not end:")
+    assert lines[failed + 1 :] == ["  malt/graphs.TestHalton", "  malt/graphs.TestHalton/n=3"]
+
+
 @pytest.mark.parametrize("action", ["build-fail", "fail"])
 def test_what_does_not_compile_fails(tmp_path, action):
     lines = [
@@ -90,7 +108,7 @@ def test_summary_counts_ranks_and_names_transports(tmp_path):
     slowest = lines[lines.index("slowest tests:") + 1 :]
     assert slowest[0].split() == ["9.75", "s", "tests.py.test_a.test_slow"]
     assert slowest[1].split() == ["2.50", "s", "malt/rdma/shm.TestConformance"]
-    assert len(slowest) <= 10
+    assert slowest.index("failed, or did not end:") <= 10
 
 
 def test_summary_without_records_says_so(tmp_path):
