@@ -337,7 +337,12 @@ func TestIdleIsNotDoubted(t *testing.T) {
 	})
 	sessions := [2]*session{all[0].links[1].session.Load(), all[1].links[0].session.Load()}
 	before := [2]int64{ways[0].dials.Load(), ways[1].dials.Load()}
+	looked, late := time.Now(), int64(0) // times in which this process hardly ran: beats came late
 	until(t, "all have sent 30 frames", func() bool {
+		if now := time.Now(); now.Sub(looked) > beatEvery/2 {
+			late++
+		}
+		looked = time.Now()
 		for rank, r := range all {
 			if r.Doubted(1 - rank) {
 				t.Fatalf("rank %d doubts the other after a silence of %v", rank, r.links[1-rank].silent())
@@ -353,8 +358,8 @@ func TestIdleIsNotDoubted(t *testing.T) {
 		if n := sessions[rank].posted.Load(); n > 60 && time.Duration(n) > 2*time.Since(began)/beatEvery {
 			t.Errorf("rank %d has sent %d frames in %v", rank, n, time.Since(began))
 		}
-		if n := ways[rank].dials.Load() - before[rank]; n > 2 { // as the machine is busy, perhaps
-			t.Errorf("rank %d has dialled %d times", rank, n)
+		if n := ways[rank].dials.Load() - before[rank]; n > 2+late {
+			t.Errorf("rank %d has dialled %d times, though this process was late only %d times", rank, n, late)
 		}
 	}
 	closeAll(t, all)
