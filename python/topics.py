@@ -14,7 +14,7 @@ LABELS = re.compile(r"((?:^\([a-z][a-z-]*\)=\n)+)\n*(#+) (.+)\n", re.MULTILINE)
 
 
 def topics(docs: Path) -> dict[str, str]:
-    """Return the text of each topic, by its label."""
+    """Return the text of each topic, by its label; for further labels of a section its first one."""
     found: dict[str, str] = {}
     for page in sorted(docs.rglob("*.md")):
         text = page.read_text()
@@ -23,10 +23,11 @@ def topics(docs: Path) -> dict[str, str]:
             while inner := LABELS.search(section):
                 more = f"{inner[3]}: `malt explain {_names(inner)[0]}`\n\n"
                 section = section[: inner.start()] + more + section[_end(section, inner) :]
-            for name in _names(heading):
+            first, *_ = names = _names(heading)
+            for name in names:
                 if name in found:
                     raise ValueError(f"{page}: the topic {name} is there twice")
-                found[name] = _plain(heading[3], section)
+                found[name] = _plain(heading[3], section) if name == first else first
     return found
 
 

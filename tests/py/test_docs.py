@@ -12,11 +12,13 @@ import pkgutil
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import malt
+from malt._cli import top
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -40,6 +42,16 @@ def test_there_are_examples() -> None:
     everywhere = [importlib.import_module(name) for name in MODULES if "torch" not in name]
     examples = [len(test.examples) for module in everywhere for test in finder.find(module)]
     assert sum(examples) > 20
+
+
+@pytest.mark.parametrize("name", ["slow", "hangs"])
+def test_pictures_of_malt_top_have_its_columns_and_sentences(name: str) -> None:
+    """After a change ``python docs/figures/screens.py`` makes them again."""
+    text = "".join(ElementTree.parse(DOCS / "guide" / f"{name}.svg").getroot().itertext()).replace("\u00a0", " ")
+    head, *rows = text[text.index("rank   ") :].strip().splitlines()
+    assert tuple(head.split()) == top.COLUMNS
+    assert [row.split()[0] for row in rows] == ["0", "1", "2", "3"]
+    assert re.search(r"ranks 0, 1 and 3 (wait \d+% of the time|have waited \d\.\d s) for rank 2\b", text)
 
 
 def documented(module: str) -> set[str]:

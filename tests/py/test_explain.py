@@ -38,6 +38,8 @@ def test_the_guide_has_every_topic_that_is_named() -> None:
     assert {"different-calls", "sync-timeout", "mismatch", "dead", "firewall", "out-of-memory", "unchanged"} <= named()
     assert named() <= set(topics)
     assert {"hangs", "slow", "timeout", "out-of-memory", "firewall", "mismatch", "checkpoint"} <= set(topics)
+    assert {"top", "stack", "trace", "report"} <= set(topics)
+    assert topics["stack"] == topics["hangs"]
 
 
 def test_a_topic_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

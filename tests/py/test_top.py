@@ -290,6 +290,24 @@ def test_other_users_see_nothing() -> None:
         assert (done.stdout, done.stderr) == ("refused\n" * 3, "")
 
 
+def test_more_ranks_than_there_may_be_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def hear(*_: Any) -> stacks.Answer:
+        held.append(len(os.listdir("/proc/self/fd")))
+        return stacks.Answer((), "heard")
+
+    with Job(1, "malt.barrier(); print('joined', flush=True); sys.stdin.readline()") as job:
+        job.ranks[0].out.wait_for("joined")
+        (rank,) = shown(job)
+        monkeypatch.setattr(stacks, "_hear", hear)
+        monkeypatch.setattr(fcntl, "flock", lambda *_: None)  # it is the same one each time
+        answers = stacks.ask([rank._replace(host=str(number)) for number in range(1000)])
+        assert [answer.why for answer in answers.values()] == ["heard"] * 1000
+        assert max(held) <= len(os.listdir("/proc/self/fd")) + 2 * stacks.TOGETHER
+        job.ranks[0].say("")
+
+
 def test_signals_that_the_program_uses(capsys: pytest.CaptureFixture[str]) -> None:
     script = """
     import os, signal, sys, malt
@@ -346,6 +364,32 @@ def test_a_program_without_python_stacks(capsys: pytest.CaptureFixture[str]) -> 
         assert "rank 0: computing; its program is not Python\n" in printed(capsys, job)
 
 
+ATTACHED = """
+import os, signal, sys
+from malt._cli import main
+counts = {"killed": 0, "terminated": 0, "ended": 0}
+ways = {"ended": 0, "terminated": signal.SIGTERM, "killed": signal.SIGKILL}
+for number in range(50):
+    how = list(ways)[number % 3]
+    shows, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writes, 1)
+        os.close(shows)
+        code = main(["top", *["--once"] * (how == "ended"), "--every", "0.05", sys.argv[1]])
+        sys.stdout.flush()
+        os._exit(code)
+    os.close(writes)
+    assert b"2 ranks" in os.read(shows, 1 << 16)
+    if how != "ended":
+        os.kill(child, ways[how])
+    _, status = os.waitpid(child, 0)
+    os.close(shows)
+    counts[how] += os.waitstatus_to_exitcode(status) == -ways[how]
+print(", ".join(f"{count} {how}" for how, count in counts.items()))
+"""
+
+
 def test_who_looks_changes_nothing() -> None:
     script = """
     v = malt.Vector(100)
@@ -375,16 +419,15 @@ def test_who_looks_changes_nothing() -> None:
         before = [held(rank.pid) for rank in ranks]
         for rank in job.ranks:
             rank.say("")
-        asked = 0
-        while any("at 19999" not in rank.out.text for rank in job.ranks) or asked < 100:
-            watching = subprocess.Popen([sys.executable, "-m", "malt", "top"], stdout=subprocess.DEVNULL)
-            for _ in range(20):
+        asked, command = 0, [sys.executable, "-c", textwrap.dedent(ATTACHED), str(ranks[0].pid)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as attached:
+            while attached.poll() is None or any("at 19999" not in rank.out.text for rank in job.ranks) or asked < 100:
                 asked += 1
                 answers = stacks.ask(ranks)
                 assert [answers[rank.key].why for rank in ranks] == ["", ""]
                 assert [rank.state for rank in shown(job)] != ["joining"] * 2
-            watching.kill()
-            watching.wait()
+            assert attached.stdout is not None
+            assert attached.stdout.read() == "16 killed, 17 terminated, 17 ended\n"
         assert [held(rank.pid) for rank in ranks] == before
         path, _ = seen.descriptor(ranks[0].pid, stacks.MEMORY)
         assert os.stat(path).st_size == 0

@@ -27,7 +27,7 @@ EXAMPLES = """\
 def topics() -> dict[str, str]:
     """Return the texts by topic."""
     found: dict[str, str] = json.loads(Path(malt.__file__).with_name("_topics.json").read_text(encoding="utf-8"))
-    return found
+    return {name: found.get(text, text) for name, text in found.items()}
 
 
 def parser() -> Parser:

@@ -69,6 +69,14 @@ def described(facts: Facts) -> str:
     return f"{counted(len(facts['ranks']), 'rank')} on {counted(len(facts['hosts']), 'host')}"
 
 
+def smoothed(facts: Facts, near: int) -> list[tuple[float, float, float]]:
+    """Return when, the examples, and the mean of so many losses: those of single steps and ranks differ."""
+    points = facts["loss"]
+    near = max(1, min(near, len(points) // 2))
+    means = (sum(loss for _, _, loss in points[i - near : i]) / near for i in range(near, len(points) + 1))
+    return [(when, examples, mean) for (when, examples, _), mean in zip(points[near - 1 :], means, strict=True)]
+
+
 PARTS = {
     "compute": "computing",
     "starved": "without a free core",

@@ -90,7 +90,8 @@ class Figures:
     """
 
     def __init__(self, results: Sequence[Mapping[str, Any]]) -> None:
-        self._sizes = sorted((r for r in results if r["kind"] == "size"), key=lambda r: int(r["bytes"]))
+        sizes = (r for r in results if r["kind"] == "size" and int(r["bytes"]) > 0)
+        self._sizes = sorted(sizes, key=lambda r: int(r["bytes"]))
         (network,) = (r for r in results if r["kind"] == "network")
         self.seen, self.update, self.byte = (float(network[name]) for name in ("seen", "update", "byte"))
         self.copy, self.sync, self.copied = (self._timed(name) for name in ("copy", "sync", "copied"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import BinaryIO
 
-from malt._cli.facts import PARTS, Facts, described
+from malt._cli.facts import PARTS, Facts, described, smoothed
 from malt._cli.supervise import name
 from malt._cli.top import size
 from malt._cli.trace import left_out
@@ -202,18 +202,12 @@ def _ages(ranks: Sequence[Facts]) -> str:
 
 
 def _losses(facts: Facts) -> str:
-    points = facts["loss"]
-    if len(points) < 2:
+    if len(facts["loss"]) < 2:
         return ""
-    # The ranks differ: each point is the mean of as many as there are ranks.
-    near = max(1, min(len(facts["ranks"]), len(points) // 2))
-    means = [sum(point[2] for point in points[i : i + near]) / near for i in range(len(points) - near + 1)]
-    tails = points[near - 1 :]
+    points = smoothed(facts, len(facts["ranks"]))
     marks = {text: when for when, _, text in reversed(facts["marks"])}
-    time = _curve([(point[0], mean) for point, mean in zip(tails, means, strict=True)], "seconds", marks)
-    over = _curve(
-        [(point[1], mean) for point, mean in zip(tails, means, strict=True)], f"{facts['unit']} of all ranks", {}
-    )
+    time = _curve([(when, loss) for when, _, loss in points], "seconds", marks)
+    over = _curve([(examples, loss) for _, examples, loss in points], f"{facts['unit']} of all ranks", {})
     return f"<div class=pair>{time}{over}</div>"
 
 

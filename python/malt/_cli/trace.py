@@ -7,15 +7,17 @@ import gzip
 import json
 import math
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from malt._cli.facts import PARTS, Facts, described
+from malt._cli.facts import PARTS, Facts, described, smoothed
 from malt._cli.options import Parser, Refuse
 from malt._cli.supervise import name
 from malt._cli.wrap import aligned
 from malt._ranks import seen
-from malt._ranks.story import KEPT, Story
+from malt._ranks.room import MOST
+from malt._ranks.story import KEPT, NAMES, Story
 
 DESCRIPTION = """\
 Says what two runs had in common and where they differ: their time and where it went, the bytes
@@ -37,7 +39,9 @@ BEGIN = b'{"displayTimeUnit": "ms", "otherData": '
 def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
     """Write what the ranks did; returns what is left out, empty if nothing is."""
     sampled = f"calls, waits and folds in {story.stride - 1} of {story.stride} windows of 0.1 s"
-    left = "; ".join(filter(None, [left_out(story), sampled * (story.stride > 1)]))
+    others = sum(track.nameless for track in story.tracks.values())
+    named = f"{others} logged values, whose names came after the first {NAMES}"
+    left = "; ".join(filter(None, [left_out(story), sampled * (story.stride > 1), named * (others > 0)]))
     shifts = {rank: story.clock(rank)[0] for rank in story.tracks}
     zero = min((track.joined + shifts[rank] for rank, track in story.tracks.items()), default=0.0)
     told = {"malt": facts, "left out": left or "nothing", "clocks may be off by, in seconds": facts["off"]}
@@ -68,11 +72,20 @@ def _events(story: Story, facts: Facts, shifts: Mapping[int, float], zero: float
     def at(rank: int, when: float) -> dict[str, Any]:
         return {**places[rank], "ts": round((when + shifts[rank] - zero) * 1e6, 3)}
 
+    lanes = _lanes(story.events)
+
+    def on(event: seen.Event, when: float) -> dict[str, Any]:
+        return {**at(event.rank, when), "tid": event.rank + MOST * lanes.get(_key(event), 0)}
+
     for number, host in enumerate(hosts):
         yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": host}}
     for rank, place in places.items():
         yield {"ph": "M", "name": "thread_name", **place, "args": {"name": f"rank {rank}"}}
         yield {"ph": "M", "name": "thread_sort_index", **place, "args": {"sort_index": rank}}
+    for rank, lane in sorted({(key[0], lane) for key, lane in lanes.items()}):
+        other = {**places[rank], "tid": rank + MOST * lane}
+        yield {"ph": "M", "name": "thread_name", **other, "args": {"name": f"rank {rank}, another thread"}}
+        yield {"ph": "M", "name": "thread_sort_index", **other, "args": {"sort_index": rank}}
     for rank, track in story.tracks.items():
         for when, text in track.marks:
             yield {"ph": "i", "s": "t", "name": text, "cat": "mark", **at(rank, when)}
@@ -84,13 +97,43 @@ def _events(story: Story, facts: Facts, shifts: Mapping[int, float], zero: float
                 if math.isfinite(value):  # JSON has no other numbers
                     yield {"ph": "C", "name": f"{key} of rank {rank}", **at(rank, when), "args": {key: value}}
     for event in story.events:
-        yield from _slices(event, at)
-    yield from _arrows(story.events, at)
+        yield from _slices(event, on)
+    yield from _arrows(story.events, on)
 
 
-def _slices(event: seen.Event, at: Any) -> Iterator[dict[str, Any]]:
+TOUCH = 1e-6
+"""Seconds by which bars of one thread may seem to cross: times are floats."""
+
+
+def _key(event: seen.Event) -> tuple[int, int, float]:
+    return event.rank, event.number, event.begin
+
+
+def _lanes(events: Sequence[seen.Event]) -> dict[tuple[int, int, float], int]:
+    """Return on which further track, from 1, a bar goes that would cross another one of its rank, as of two threads."""
+    found = {}
+    ranks: dict[int, list[list[float]]] = defaultdict(lambda: [[]])
+    bars = (event for event in events if event.kind != "send")
+    for event in sorted(bars, key=lambda event: (event.begin, -event.seconds)):
+        tracks, end = ranks[event.rank], event.begin + event.seconds
+        for around in tracks:  # the ends of what a bar would be in, the innermost last
+            while around and around[-1] <= event.begin + TOUCH:
+                around.pop()
+        fits = [lane for lane, around in enumerate(tracks) if not around or end <= around[-1] + TOUCH]
+        if event.kind != "call":  # it belongs to the call that it is in
+            fits.sort(key=lambda lane: tracks[lane][-1] if tracks[lane] else math.inf)
+        if not fits:
+            fits = [len(tracks)]
+            tracks.append([])
+        tracks[fits[0]].append(end)
+        if fits[0]:
+            found[_key(event)] = fits[0]
+    return found
+
+
+def _slices(event: seen.Event, on: Any) -> Iterator[dict[str, Any]]:
     """Yield what is drawn of an event; viewers colour a slice by its name."""
-    kind, where, end = event.kind, at(event.rank, event.begin), at(event.rank, event.begin + event.seconds)
+    kind, where, end = event.kind, on(event, event.begin), on(event, event.begin + event.seconds)
     bar = {"ph": "X", "cat": kind, **where, "dur": round(end["ts"] - where["ts"], 3)}
     if kind == "call":
         yield {**bar, "name": event.text, **({"args": {"failed": True}} if event.value else {})}
@@ -104,7 +147,7 @@ def _slices(event: seen.Event, at: Any) -> Iterator[dict[str, Any]]:
         yield {"ph": "C", "name": f"bytes from rank {event.rank}", **where, "args": {"bytes": event.value}}
 
 
-def _arrows(events: Sequence[seen.Event], at: Any) -> Iterator[dict[str, Any]]:
+def _arrows(events: Sequence[seen.Event], on: Any) -> Iterator[dict[str, Any]]:
     """Yield an arrow from each update to each fold that used it, up to as many as there may be events."""
     sent = {(event.rank, event.update): event for event in events if event.kind == "send"}
     count = 0
@@ -116,8 +159,8 @@ def _arrows(events: Sequence[seen.Event], at: Any) -> Iterator[dict[str, Any]]:
                 continue
             count += 1
             arrow = {"cat": "update", "name": "update", "id": count}
-            yield {**arrow, "ph": "s", **at(rank, update.begin)}
-            yield {**arrow, "ph": "f", "bp": "e", **at(event.rank, event.begin)}
+            yield {**arrow, "ph": "s", **on(update, update.begin)}
+            yield {**arrow, "ph": "f", "bp": "e", **on(event, event.begin)}
 
 
 # ------------------------------------------------------------------ malt trace
@@ -173,22 +216,30 @@ def compared(a: Facts, b: Facts) -> Iterator[str]:
     for kind, words in PARTS.items():
         rows.append(_row(words, [sum(rank[kind] for rank in facts["ranks"]) for facts in (a, b)]))
     rows.append(_row("MB sent", [sum(sum(rank["sent"].values()) for rank in x["ranks"]) / 1e6 for x in (a, b)]))
-    rows += _to_same_loss(a, b)
+    both, first = _to_same_loss(a, b)
+    unit = a["unit"] if a["unit"] == b["unit"] else "examples or syncs"
+    if first:
+        rows.append(_row(f"loss {both:.4g}, s", [when for when, _, _ in first]))
+        rows.append(_row(f"… {unit}", [examples for _, examples, _ in first], ".6g"))
     yield from (*aligned(rows, left={0}), "")
+    if first and unit == "examples" and all(when > 0 and examples > 0 for when, examples, _ in first):
+        time, used = (first[1][i] / first[0][i] for i in range(2))
+        yield (
+            f"To that loss B used {used:.2f} times the examples of A, at {used / time:.2f} times as many per second: "
+            f"{1 / time:.2f} times as fast."
+        )
     for run, facts in ("A", a), ("B", b):
         said = facts["verdict"] or ["nothing is known of its ranks."]
         yield f"{run}: {said[0 if facts['ends'] else -1]}"
 
 
-def _to_same_loss(a: Facts, b: Facts) -> Iterator[tuple[str, str, str, str]]:
-    """Yield rows on when both had reached the best loss that both have reached."""
-    if not a["loss"] or not b["loss"]:
-        return
-    both = max(min(point[2] for point in facts["loss"]) for facts in (a, b))
-    first = [next(point for point in facts["loss"] if point[2] <= both) for facts in (a, b)]
-    unit = a["unit"] if a["unit"] == b["unit"] else "examples or syncs"
-    yield _row(f"loss {both:.4g}, s", [point[0] for point in first])
-    yield _row(f"… {unit}", [point[1] for point in first], ".6g")
+def _to_same_loss(a: Facts, b: Facts) -> tuple[float, list[tuple[float, float, float]]]:
+    """Return the best loss that both have reached, and when each had: by means, since one step may have luck."""
+    curves = [smoothed(facts, max(len(facts["ranks"]), len(facts["loss"]) // 20)) for facts in (a, b)]
+    if not all(curves):
+        return 0.0, []
+    both = max(min(loss for _, _, loss in curve) for curve in curves)
+    return both, [next(point for point in curve if point[2] <= both) for curve in curves]
 
 
 def _row(label: str, values: Sequence[float], form: str = ".2f") -> tuple[str, str, str, str]:

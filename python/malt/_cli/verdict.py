@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from malt._cli.supervise import name
-from malt._cli.wrap import span
-from malt._ranks.rank import Outcome, first_failure, successors
+from malt._cli.wrap import counted, span
+from malt._ranks import machine
+from malt._ranks.rank import Outcome, Rank, first_failure, successors
 from malt._ranks.story import Story, Track
 
 WORTH = 0.03
@@ -161,8 +162,14 @@ def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
     Beyond three sentences it does not say where the time went: the table and the report show that.
     """
     ends, ended = list(_ends(outcomes)), first_failure(outcomes) is not None
-    words = sentences(found, ended) if found is not None else []
+    words = sentences(found, ended, _crowd(outcomes)) if found is not None else []
     return ends + (words if len(ends) + len(words) <= 3 else words[:1] + words[2:])
+
+
+def _crowd(outcomes: Sequence[Outcome]) -> str:
+    """Return how many ranks shared how many cores; empty if there were enough, or on other machines."""
+    here, cores = [one for one in lives(outcomes) if isinstance(one, Rank)], machine.cores()
+    return f"{counted(len(here), 'rank')} on {counted(cores, 'core')}" if len(here) > cores else ""
 
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -180,7 +187,7 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield "With --on-death continue the other ranks go on, and with replace a new process takes its place."
 
 
-def sentences(found: Verdict, ended: bool = False) -> list[str]:
+def sentences(found: Verdict, ended: bool = False, crowd: str = "") -> list[str]:
     """Return the verdict in two sentences; what was said of a long wait; which change helps. Of one rank one sentence.
 
     Of a job that a failure has ``ended`` no change is named. If it mostly waited, that wait is all that counts.
@@ -190,10 +197,11 @@ def sentences(found: Verdict, ended: bool = False) -> list[str]:
         return [f"One rank took {span(found.seconds)}, of which it computed {span(found.alone)}."]
     first = (
         f"{found.ranks} ranks took {span(found.seconds)} for steps that one rank alone would compute in "
-        f"{span(found.alone)}: {speed:.2g} times as fast, of at most {found.ranks}."
+        f"{span(found.alone)}: {speed:.2g} times as fast, of at most {found.ranks}, if they learn as much from each "
+        "example (see malt explain trace)."
     )
     lost = [(part, kind) for kind, part in found.lost.items() if part >= WORTH / 3]
-    words = [f"{part:.0%} {KINDS[kind]}{_whom(found, kind)}" for part, kind in sorted(lost)[::-1]]
+    words = [f"{part:.0%} {KINDS[kind]}{_whom(found, kind, crowd)}" for part, kind in sorted(lost)[::-1]]
     rest = 1 - min(1.0, speed / found.ranks)
     second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
     took, rank, said = found.longest
@@ -205,8 +213,10 @@ def sentences(found: Verdict, ended: bool = False) -> list[str]:
     return [first, second, *([_advice(found)] if advise else []), *long]
 
 
-def _whom(found: Verdict, kind: str) -> str:
-    return f" ({found.blame:.0%} of that for {name([found.blamed])})" if kind == "wait" and found.blamed >= 0 else ""
+def _whom(found: Verdict, kind: str, crowd: str) -> str:
+    if kind == "wait" and found.blamed >= 0:
+        return f" ({found.blame:.0%} of that for {name([found.blamed])})"
+    return f" ({crowd})" if kind == "starved" and crowd else ""
 
 
 def _advice(found: Verdict) -> str:

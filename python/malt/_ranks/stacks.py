@@ -9,13 +9,16 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from malt._ranks import seen
 
 PATIENCE = 5.0
 """Seconds within which a rank has to answer."""
+
+TOGETHER = 64
+"""Ranks that are asked at once: each takes two descriptors meanwhile."""
 
 MEMORY = "/memfd:malt-stack-"
 OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -40,8 +43,15 @@ class Answer(NamedTuple):
     why: str = ""
 
 
-def ask(ranks: Iterable[seen.Rank]) -> dict[seen.Key, Answer]:
-    """Return the answers of ranks, all of the same moment as far as that goes."""
+def ask(ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
+    """Return the answers of ranks: of `TOGETHER` of them those of the same moment, as far as that goes."""
+    answers: dict[seen.Key, Answer] = {}
+    for first in range(0, len(ranks), TOGETHER):
+        answers |= _ask(ranks[first : first + TOGETHER])
+    return answers
+
+
+def _ask(ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
     answers: dict[seen.Key, Answer] = {}
     with contextlib.ExitStack() as opened:
         asked = []

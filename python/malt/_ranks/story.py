@@ -6,10 +6,13 @@ Whatever a job does, and for however long: a story takes a bounded amount of mem
 from __future__ import annotations
 
 import math
+import sys
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from operator import itemgetter
 from typing import TypeVar
 
 from malt._ranks import seen
@@ -34,11 +37,16 @@ POINTS = 1000
 CALLS = 5000
 """The last calls of a rank that are kept to tell which rank was late, at least."""
 
+NAMES = 100
+"""Names of logged values of a rank that have a curve."""
+
 SHORT = 0.02
 """A part of a wait that is shorter, as a part of the whole, goes with the next."""
 
 P = TypeVar("P")
 Span = tuple[float, float]
+Call = tuple[float, float, str]
+"""Its end, its begin, and what it was about: an object, or the job."""
 
 
 class Curve(list[P]):
@@ -79,12 +87,10 @@ class Track:
         self.wait = 0.0
         self.waited: dict[int, float] = defaultdict(float)
         """Seconds for each rank: together they are `wait`."""
-        self.calls: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
-        """The begins and the ends of the last ones by what they were about, an object or the job:"""
+        self.calls: list[Call] = []
+        """The last ones, in the order of their ends."""
         self.known = -math.inf
-        """all of them since then,"""
-        self.until = -math.inf
-        """and up to then."""
+        """They are all since then."""
         self.unsettled: list[seen.Event] = []
         """Waits for several ranks, of which it is not known yet which one was late."""
         self.ages: Counter[int] = Counter()
@@ -94,6 +100,8 @@ class Track:
         self.syncs = 0
         self.logs: dict[str, Curve[tuple[float, float]]] = defaultdict(Curve)
         """When, and the value, by name."""
+        self.nameless = 0
+        """Values with other names: `NAMES` have a curve."""
         self.losses: Curve[tuple[float, float, float]] = Curve()
         """When, the number of examples, or where that is not logged of syncs, and the loss."""
         self.marks: Curve[tuple[float, str]] = Curve()
@@ -109,13 +117,10 @@ class Track:
         self.first, self.last = min(self.first, event.begin), max(self.last, end)
         if event.kind == "call":
             self.called += event.seconds
-            begins, ends = self.calls[event.text.rpartition(".")[0]]
-            begins.append(event.begin)
-            ends.append(end)
-            self.until = end
-            if len(ends) > 2 * CALLS:
-                self.known = ends[CALLS]
-                del begins[: CALLS + 1], ends[: CALLS + 1]
+            self.calls.append((end, event.begin, sys.intern(event.text.rpartition(".")[0])))
+            if len(self.calls) > 2 * CALLS:
+                self.known = self.calls[CALLS][0]
+                del self.calls[: CALLS + 1]
         elif event.kind == "wait":
             self.wait += event.seconds
             for rank in event.ranks:
@@ -132,7 +137,10 @@ class Track:
         elif event.kind == "death":
             self.deaths.append((end, event.ranks, event.value))
         elif event.kind == "log":
-            self.logs[event.text].add((end, event.value))
+            if event.text in self.logs or len(self.logs) < NAMES:
+                self.logs[event.text].add((end, event.value))
+            else:
+                self.nameless += 1
             if event.text == "loss":
                 self.losses.add((end, self.syncs if self._examples is None else self._examples, event.value))
             elif event.text == "examples":
@@ -157,6 +165,11 @@ def parts(wait: seen.Event, calls: Mapping[int, Sequence[Span]]) -> Iterator[see
             yield wait._replace(begin=at, seconds=when - at, ranks=sorted(late) or wait.ranks)
             at = when
         (late.discard if inside else late.add)(rank)
+
+
+def _since(calls: Sequence[Call], when: float) -> Iterator[Call]:
+    """Yield the calls that ended then or later."""
+    return map(calls.__getitem__, range(bisect_left(calls, when, key=itemgetter(0)), len(calls)))
 
 
 class Story:
@@ -215,21 +228,19 @@ class Story:
         There are none where some are lost.
         """
         ours, found, when = self.clock(wait.rank)[0], {}, wait.begin + wait.seconds
-        own = (
-            (about, bisect_left(ends, when), begins) for about, (begins, ends) in self.tracks[wait.rank].calls.items()
-        )
-        about = next((about for about, i, begins in own if i < len(begins) and begins[i] <= wait.begin), None)
+        own = _since(self.tracks[wait.rank].calls, when)
+        about = next((about for _, begin, about in own if begin <= wait.begin), None)
         if about is None:
             return {} if last else None
         for rank in wait.ranks:
             track, later = self.tracks.get(rank), self.clock(rank)[0] - ours
-            if not last and (track is None or track.until < when - later):
+            if not last and (track is None or not track.calls or track.calls[-1][0] < when - later):
                 return None
             if track is None or track.known > wait.begin - later:
                 return {}
-            begins, ends = track.calls[about]
-            first, after = bisect_left(ends, wait.begin - later), bisect_left(begins, when - later)
-            found[rank] = [(begins[i] + later, ends[i] + later) for i in range(first, after)]
+            calls = (call for call in _since(track.calls, wait.begin - later) if call[2] == about)
+            spans = ((begin + later, end + later) for end, begin, _ in calls)
+            found[rank] = list(takewhile(lambda span: span[0] < when, spans))
         return found
 
     def _add(self, track: Track, event: seen.Event) -> None:
