@@ -62,4 +62,8 @@
 // The reader skips the updates that are lost, and no others
 // (rdma/box/relay_queue.go). An update that is overwritten while it is in flight
 // goes on without payload.
+//
+// The reader may be told what to skip while a card writes what is skipped into a room. That room stays
+// out until the frame comes that uses it up, which is sent when the write has completed. Until then the
+// slot has no other use, whatever is skipped.
 package remote

@@ -20,6 +20,7 @@ import (
 
 	"malt/internal/explore"
 	"malt/rdma"
+	"malt/rdma/box"
 	"malt/rdma/fabric"
 	"malt/rdma/fabrictest"
 	"malt/rdma/internal/mem"
@@ -42,7 +43,12 @@ type abandonCase struct {
 	spec    rdma.Spec
 	from    int // bytes from which on an update has a room; smaller ones go through the ring
 	updates uint64
-	begins  bool // the connection may end before the cards are a pair
+	begins  bool   // the connection may end before the cards are a pair
+	ahead   uint64 // so many updates may be there that have not landed
+	reads   uint64 // after which the consumer closes its end
+	away    bool   // the consumer is, at first, and the writer excuses it
+	early   bool   // a write may have completed, and its bytes arrive later
+	holds   bool   // the connection does not end
 }
 
 // stream is what is under way over a connection in one direction.
@@ -105,24 +111,61 @@ func (noWire) Listen(wire.Host) error { return nil }
 func (noWire) Addresses(int) []string { return []string{"there"} }
 func (noWire) Settle(int, wire.Conn)  {}
 
-// quiet is a doorbell at which nobody waits.
-type quiet struct{}
+// looking is a doorbell, at which the consumer looks when it is rung.
+type looking struct{ look func() (rdma.Update, error) }
 
-func (quiet) BellID() uint64                          { return 1 }
-func (quiet) Wake()                                   {}
-func (quiet) Wait(context.Context, func() bool) error { return nil }
-func (quiet) RingBell(uint64)                         {}
-func (quiet) RingBells()                              {}
+func (*looking) BellID() uint64                          { return 1 }
+func (*looking) Wait(context.Context, func() bool) error { return nil }
+func (l *looking) Wake()                                 { l.RingBells() }
+func (l *looking) RingBell(uint64)                       { l.RingBells() }
+func (l *looking) RingBells() {
+	if l.look != nil {
+		_, _ = l.look()
+	}
+}
 
-// slow is a card that does its writes later.
+// slow is a card that does its writes later, and may say before that they have completed.
 type slow struct {
 	*fabrictest.Card
-	begun []*fabric.Op
+	memory map[fabric.Region]mem.Pinned
+	begun  []*fabric.Op
+	told   []fabric.Event
+	apart  fabric.Region // has what is still to be written of a write that has completed
+}
+
+func (c *slow) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
+	r, err := c.Card.Register(m, a)
+	c.memory[r] = m
+	return r, err
 }
 
 func (c *slow) Write(op *fabric.Op) error {
 	c.begun = append(c.begun, op)
 	return nil
+}
+
+func (c *slow) Poll(ev []fabric.Event) int {
+	n := copy(ev, c.told)
+	c.told = c.told[n:]
+	return n + c.Card.Poll(ev[n:])
+}
+
+// whole is a write that has begun and not completed; -1: there is none.
+func (c *slow) whole() int {
+	return slices.IndexFunc(c.begun, func(op *fabric.Op) bool { return op.From != c.apart })
+}
+
+// complete says that a write which has begun has completed.
+func (c *slow) complete(n int) {
+	op := c.begun[n]
+	rest := *op
+	rest.From, rest.At = c.apart, 0
+	for slices.ContainsFunc(c.begun, func(o *fabric.Op) bool { return o.From == c.apart && o.At == rest.At }) {
+		rest.At += recordBytes
+	}
+	copy(c.memory[c.apart].Bytes()[rest.At:], c.memory[op.From].Bytes()[op.At:][:op.Bytes])
+	c.begun = slices.Clone(c.begun)
+	c.begun[n], c.told = &rest, append(c.told, fabric.Event{Op: op})
 }
 
 // side is one of the two ranks.
@@ -133,19 +176,27 @@ type side struct {
 	card *slow
 	news bool // the card has something to tell
 
-	cables   []*cable // the one in use comes first
-	bringing bool     // a round is under way
-	mute     bool     // the sending goroutine has ended
-	ending   int      // how far the end of the session is
+	apart mem.Pinned // of the card
+
+	cables []*cable // the one in use comes first
+	waits  bool     // a round does
+	mute   bool     // the sending goroutine has ended
+	ending int      // how far the end of the session is
 }
 
 func newSide(rank, from int, net *fabrictest.Net) *side {
-	w := &side{card: &slow{Card: net.Open()}}
+	w := &side{card: &slow{Card: net.Open(), memory: map[fabric.Region]mem.Pinned{}}}
 	card, err := newCard(w.card, 2)
 	if err != nil {
 		panic(err)
 	}
-	r, err := newRank(Config{Rank: rank, Size: 2, Generation: 1, PlaceFrom: from, Bell: quiet{}}, noWire{})
+	if w.apart, err = mem.NewPinned(4 * recordBytes); err != nil {
+		panic(err)
+	}
+	if w.card.apart, err = w.card.Register(w.apart, fabric.Source); err != nil {
+		panic(err)
+	}
+	r, err := newRank(Config{Rank: rank, Size: 2, Generation: 1, PlaceFrom: from, Bell: &looking{}}, noWire{})
 	if err != nil {
 		panic(err)
 	}
@@ -197,49 +248,21 @@ func (w *side) land() {
 	w.s.drain()
 }
 
-// send is a round, up to where that would wait.
+// send is a round, up to where that waits.
 func (w *side) send() {
 	s := w.s
 	w.l.dirty.Store(false)
-	if !w.bringing {
+	if !w.waits {
 		s.turn.Lock()
 	}
-	err := w.round()
-	if w.bringing = w.bringing && err == nil; !w.bringing {
+	var err error
+	if w.waits, err = s.round(); !w.waits {
 		s.turn.Unlock()
 	}
 	if err != nil {
 		w.mute = true
 		w.cables[0].Close()
 	}
-}
-
-func (w *side) round() error {
-	s := w.s
-	resumed := s.resumed.Load()
-	if err := s.control(); err != nil {
-		return err
-	}
-	if !s.told {
-		s.told = true
-		s.greet()
-		s.frame(resume, 0, 0, 0)
-	}
-	if resumed {
-		if !w.bringing {
-			s.survey()
-		}
-		whole, waits, err := s.pass()
-		if err != nil {
-			return err
-		}
-		if w.bringing = !whole; whole {
-			s.sendClocks()
-		} else if !waits {
-			w.l.kick()
-		}
-	}
-	return s.flush()
 }
 
 // end is the next step of the end of a session.
@@ -253,10 +276,10 @@ func (w *side) end() {
 		w.l.dropUpdates()
 		s.in.turn.Unlock()
 	case 2:
-		if !w.bringing {
+		if !w.waits {
 			s.turn.Lock()
 		}
-		w.bringing, w.mute, s.ended = false, true, true
+		w.waits, w.mute, s.ended = false, true, true
 		for _, x := range s.relays {
 			x.finish()
 		}
@@ -274,6 +297,10 @@ type abandoned struct {
 	sides [2]*side
 	out   *outbox
 	in    *inbox
+
+	// What the consumer has seen: it looks when it is woken, and before it waits.
+	next           uint64
+	returned, left bool
 }
 
 func (c abandonCase) begin() *abandoned {
@@ -337,11 +364,34 @@ func (a *abandoned) write(side, n int) bool {
 	return true
 }
 
+// look is the consumer's. It returns the next update that has landed, which may be one that nobody will read.
+func (a *abandoned) look() (u rdma.Update, err error) {
+	if a.in == nil || a.in.Closed {
+		return u, nil
+	}
+	e := a.in.replica.end
+	e.Control = slices.Clone(e.Control)
+	in, err := box.NewInbox(e, 0)
+	if err == nil {
+		u, _, err = in.Next()
+	}
+	_, end := in.Clock()
+	a.next, a.returned, a.left = u.Seq, a.in.Returned(), end != nil
+	return u, err
+}
+
+func unTorn(t *explore.Thread, u rdma.Update) {
+	if a, b := mem.WordAt(u.Data, 0).Load(), mem.WordAt(u.Data, 8).Load(); a != u.Seq || b != u.Seq {
+		t.Fail("torn: update %d holds %d and %d", u.Seq, a, b)
+	}
+}
+
 // free gives back memory that a search which has turned back has left.
 func (a *abandoned) free() {
 	_ = a.out.pub.memory.free()
 	_ = a.in.replica.slots.free()
 	for _, w := range a.sides {
+		_ = w.apart.Unmap()
 		go w.t.card.run()
 		w.t.card.close()
 	}
@@ -364,6 +414,9 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 			}
 		}
 		landed := func() uint64 { return a.in.replica.box.Landed() }
+		reader.t.bell.(*looking).look = a.look
+		// away is what the writer knows.
+		away := func() bool { return c.away && a.out.pub.relays[0].answer.Load().demand == 0 }
 		// The connection ends when cable is killed, before anybody else goes on.
 		whole := false // that has come about
 		cable := x.Go("cable", func(t *explore.Thread) { t.Await(func() bool { return false }) }).Endless()
@@ -374,10 +427,23 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 		x.Go("writer", func(t *explore.Thread) {
 			for n := uint64(1); n <= c.updates; n++ {
 				t.At("write", n)
-				await(t, func() bool { return landed()+2 >= n })
+				under := n > 1 && (c.away || c.ahead > 2) && t.Choose(2) == 1 // while the last is under way, or has landed
+				await(t, func() bool {
+					return c.away && !under || landed()+c.ahead >= n && !under || a.in.Closed || under && (len(owner.card.begun) > 0 || landed()+1 >= n)
+				})
 				b, err := a.out.Begin()
-				if err != nil || b == nil {
-					t.Fail("Begin: %v, %v", b, err)
+				for ; b == nil && err == nil; b, err = a.out.Begin() {
+					stepped(t)
+					t.At("full", n)
+					await(t, func() bool { return away() || a.out.Acked(1)+uint64(c.spec.Mode.Depth()) >= n })
+					if away() {
+						t.At("excuse", n)
+						await(t, func() bool { return true })
+						a.out.Excuse(1)
+					}
+				}
+				if err != nil {
+					t.Fail("%v", err)
 				}
 				mem.WordAt(b, 0).Store(n)
 				mem.WordAt(b, 8).Store(n)
@@ -404,24 +470,47 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 					if err := w.s.in.failed; errors.Is(err, rdma.ErrCorrupt) {
 						t.Fail("%v", err)
 					}
+					next, returned, left := a.next, a.returned, a.left
+					if u, err := a.look(); err != nil {
+						t.Fail("%v", err)
+					} else if u.Data != nil {
+						unTorn(t, u)
+					}
+					a.next, a.returned, a.left = next, returned, left
 					stepped(t)
 				}
 			}).Daemon()
 		}
 
 		x.Go("consumer", func(t *explore.Thread) {
-			for seen := uint64(0); seen < c.updates; {
+			seen := uint64(0)
+			if c.away {
+				await(t, func() bool { return true })
+				a.in.Return()
+				stepped(t)
+				_, _ = a.look()
+				t.At("return")
+				await(t, func() bool { return a.returned })
+				seen = a.in.replica.box.Acked()
+			}
+			for seen < c.reads {
+				_, _ = a.look()
 				t.At("read", seen)
-				await(t, func() bool { return landed() > seen })
+				await(t, func() bool { return a.next > seen || a.left && c.away })
+				if a.next <= seen { // while it was away
+					break
+				}
 				u, ok, err := a.in.next()
-				if err != nil || !ok || u.Seq <= seen || c.spec.Mode.Depth() > 0 && u.Seq != seen+1 {
+				p := a.in.replica
+				excused := p.met.Load() < p.demanded.Load() // and not told of it any more
+				if err != nil || !ok || u.Seq <= seen || c.spec.Mode.Depth() > 0 && (u.Seq != seen+1 || u.Data == nil && !excused) {
 					t.Fail("update %d, %v, %v, after %d", u.Seq, ok, err, seen)
 				}
 				stepped(t)
 				t.At("hold", u.Seq)
 				await(t, func() bool { return true })
-				if a, b := mem.WordAt(u.Data, 0).Load(), mem.WordAt(u.Data, 8).Load(); a != u.Seq || b != u.Seq {
-					t.Fail("torn: update %d holds %d and %d", u.Seq, a, b)
+				if u.Data != nil {
+					unTorn(t, u)
 				}
 				seen = u.Seq
 				a.in.Inbox.Release(seen)
@@ -450,6 +539,18 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 				stepped(t)
 			}
 		}).Daemon()
+
+		if c.early {
+			x.Go("early", func(t *explore.Thread) {
+				for {
+					t.At("early")
+					await(t, func() bool { return owner.card.whole() >= 0 })
+					owner.card.complete(owner.card.whole())
+					owner.news = true
+					stepped(t)
+				}
+			}).Daemon()
+		}
 
 		x.Go("ends", func(t *explore.Thread) {
 			t.At("end")
@@ -609,12 +710,20 @@ func TestExploreAbandon(t *testing.T) {
 		abandonCase
 	}{
 		{"newest", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, from: 1, updates: 2}},
+		{"newest, ahead", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, from: 1, updates: 3, ahead: 3, reads: 1, holds: true}},
+		{"newest, early", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, from: 1, updates: 2, early: true}},
 		{"queue", abandonCase{spec: rdma.Spec{Bytes: exploredBytes, Mode: rdma.Queue(2)}, from: 1, updates: 2}},
+		{"away", abandonCase{spec: rdma.Spec{Bytes: exploredBytes, Mode: rdma.Queue(1)}, from: 1, updates: 2, away: true, holds: true}},
 		{"ring", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, updates: 2}},
 		{"at the beginning", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, updates: 1, begins: true}},
 	} {
+		c.ahead, c.reads = cmp.Or(c.ahead, 2), cmp.Or(c.reads, c.updates)
+		o := explore.Options{Kills: 1, Preemptions: -1}
+		if c.holds {
+			o = explore.Options{Preemptions: 1}
+		}
 		t.Run(c.name, func(t *testing.T) {
-			explore.Must(t, explore.Check(explore.Options{Kills: 1, Preemptions: -1}, c.setup()))
+			explore.Must(t, explore.Check(o, c.setup()))
 		})
 	}
 }

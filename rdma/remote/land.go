@@ -44,6 +44,9 @@ func (s *session) land() error {
 		if in.behind && in.failed == nil {
 			in.behind, err = false, nil
 			_ = s.conn.SetReadDeadline(time.Time{})
+			if s.link.parting.Load() { // after which part sets one, too
+				_ = s.conn.SetReadDeadline(time.Now().Add(abortPatience))
+			}
 		}
 		switch {
 		case in.failed != nil:

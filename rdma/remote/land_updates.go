@@ -226,6 +226,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 			p.answer = answer{d, number(b, 1), number(b, 2)}
 			p.box.Skip(p.answer.lost)
 			p.meet()
+			l.kick() // there may be a room for the next
 		}
 		return nil
 	}
@@ -247,6 +248,7 @@ func (l *link) landForReplica(h header, b []byte) error {
 	r.mu.Unlock()
 	p.over.Store(true)
 	l.kick()
+	r.bells.RingBells() // no answer comes to a reader that waits for one
 	return nil
 }
 
@@ -297,8 +299,8 @@ func (s *session) landForRelay(h header, b []byte) error {
 		l.kick()
 	case h.kind == ack:
 		x.box.Ack(number(b, 0))
-		if x.queue() {
-			l.kick() // there may be room for what the reader was excused from
+		if x.queue() || x.pub.placed() {
+			l.kick() // the reader may have room for what it was excused from, or want no more
 		}
 	case h.kind == grants:
 		n, bytes := number(b, 0), number(b, 5)

@@ -3,17 +3,23 @@ package remote
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/fabric"
 	"malt/rdma/fabrictest"
@@ -270,6 +276,129 @@ func TestNoPayloadOverTheConnection(t *testing.T) {
 			}
 		}
 	})
+}
+
+// bytesSent is what the kernel has sent over the socket of a connection.
+func bytesSent(t *testing.T, l *link) uint64 {
+	t.Helper()
+	raw, err := l.current().Conn.(*watchedConn).Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info *unix.TCPInfo
+	if failed := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	return info.Bytes_sent
+}
+
+// In step, all of each update goes past the connection, from the eleventh on: less than 400 bytes go over its socket.
+func TestSyncsPastTheSocket(t *testing.T) {
+	const bytes, first = 1 << 20, 10
+	last := uint64(first + 1000)
+	if testing.Short() {
+		last = first + 50
+	}
+	pastTheConnection(t, func(t *testing.T, open func() fabric.Carrier) {
+		all := openPlacing(t, 2, 0, open)
+		defer closeAll(t, all)
+		ctx, cancel := context.WithTimeout(t.Context(), never)
+		defer cancel()
+		var ranks sync.WaitGroup
+		for rank, tr := range all {
+			ranks.Go(func() {
+				spec := rdma.Spec{Bytes: bytes, Mode: rdma.ByClock}
+				out, err := tr.Publish(ctx, "box", spec, []int{1 - rank})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ins, err := tr.Subscribe(ctx, "box", spec, []int{1 - rank})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if open != nil {
+					ringing(tr) // from here on a room is offered before the next clock
+				}
+				l := tr.links[1-rank]
+				var wire, placed uint64
+				for clock := uint64(1); clock <= last; clock++ {
+					b, err := out.Begin()
+					if err == nil {
+						binary.LittleEndian.PutUint64(b[bytes-8:], clock)
+						err = out.Commit(bytes, rdma.Stamp{Clock: clock}, nil)
+					}
+					err = errors.Join(err, tr.Wait(ctx, func() bool {
+						u, ok, failed := ins[0].At(clock)
+						if ok && binary.LittleEndian.Uint64(u.Data[bytes-8:]) != clock {
+							t.Errorf("clock %d ends with %d", clock, u.Data[bytes-8:])
+						}
+						err = failed
+						return ok || err != nil
+					}))
+					if err != nil {
+						t.Errorf("rank %d, clock %d: %v", rank, clock, err)
+						return
+					}
+					if clock == first {
+						wire, placed = bytesSent(t, l), l.sentPlaced.Load()
+					}
+				}
+				wire, placed = bytesSent(t, l)-wire, l.sentPlaced.Load()-placed
+				t.Logf("rank %d: %d syncs of %d bytes: %d past the socket, %d over it", rank, last-first, bytes, placed, wire)
+				past := wire < 400*(last-first) && placed >= (last-first-1)*bytes
+				if past != (open != nil) {
+					t.Error("expected all of it past the socket, and without a card none")
+				}
+			})
+		}
+		ranks.Wait()
+	})
+}
+
+// A box that is read from when the cards are a pair has a room before its first update.
+func TestFirstRoom(t *testing.T) {
+	all := openPlacing(t, 2, 0, inMemory())
+	defer closeAll(t, all)
+	if !ringing(all[0]) || !ringing(all[1]) {
+		t.Fatal("there is no ring")
+	}
+	_, in := pair(t, all, rdma.Spec{Bytes: size})
+	for began := time.Now(); !in.(*inbox).replica.hasRoom(); runtime.Gosched() {
+		if time.Since(began) > fleet.Patience {
+			t.Fatal("there is no room")
+		}
+	}
+}
+
+// A rank that fails says why, also while an update waits for a write that does not end.
+func TestAbortWhileAnUpdateWaits(t *testing.T) {
+	var net fabrictest.Net
+	stuck := &faulty{write: func(fabric.Carrier, *fabric.Op) error { return nil }}
+	stuck.left.Store(2) // behind the probe
+	all := openRanks(t, 2, func(c *config) {
+		if c.Fabric = net.Open(); c.Rank == 0 {
+			stuck.Carrier, c.Fabric = c.Fabric, stuck
+		}
+	})
+	defer closeAll(t, all)
+	out, _ := pair(t, all, rdma.Spec{Bytes: size})
+	for clock := uint64(1); stuck.left.Load() > 0; clock++ {
+		if _, err := out.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Commit(size, rdma.Stamp{Clock: clock}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all[0].Abort(rdma.HasFailed(0, "on purpose"))
+	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
+	defer cancel()
+	_ = all[1].Wait(ctx, func() bool { return all[1].State(0) != nil })
+	if err := all[1].State(0); err == nil || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("its peer knows: %v", err)
+	}
 }
 
 // After the last number of a room comes the first again: those of rings are larger, and 0 is none.

@@ -36,58 +36,85 @@ var errStopped = errors.New("the connection has ended")
 // first round waits until the peer has said what it has, since before that no
 // update can be sent.
 //
+// Where an update waits for a room, or for the end of a write, so does the round: what may
+// overtake updates goes on, and the rest is told when the round is over.
+//
 // send returns why it has ended: errPosted behind the last frame, errStopped.
 func (s *session) send() error {
-	l := s.link
 	defer func() {
-		s.turn.Lock()
-		defer s.turn.Unlock()
 		s.ended = true
 		for _, x := range s.relays {
 			x.finish()
 		}
+		s.turn.Unlock()
 	}()
 	for {
 		s.turn.Lock()
-		err := s.round()
-		s.turn.Unlock()
-		if err != nil {
-			return err
-		}
-		for !l.dirty.Swap(false) {
-			s.idle.Store(true)
-			select {
-			case <-l.wake:
-			case <-s.stop:
-				s.idle.Store(false)
+		for waits := true; waits; {
+			var err error
+			if waits, err = s.round(); err != nil {
+				return err
+			}
+			if waits && !s.sleep() {
 				return errStopped
 			}
-			s.idle.Store(false)
+		}
+		s.turn.Unlock()
+		if !s.sleep() {
+			s.turn.Lock()
+			return errStopped
 		}
 	}
 }
 
-func (s *session) round() error {
+// sleep returns once there may be something to send; false: nothing more is.
+func (s *session) sleep() bool {
+	for !s.link.dirty.Swap(false) {
+		s.idle.Store(!s.waiting)
+		select {
+		case <-s.link.wake:
+		case <-s.stop:
+			s.idle.Store(false)
+			return false
+		}
+		s.idle.Store(false)
+	}
+	return true
+}
+
+// round is one, or goes on with one that waits.
+func (s *session) round() (waits bool, err error) {
 	l := s.link
 	leaving, why, parting := l.leaving.Load(), l.aborting.Load(), l.parting.Load() // before the look
 	resumed := s.resumed.Load()
 	if err := s.control(); err != nil {
-		return err
+		return false, err
 	}
 	if !s.told {
 		s.told = true
 		s.greet()
 		s.frame(resume, 0, 0, 0)
 		if err := s.flush(); err != nil { // in packets of its own: large ones may get lost
-			return err
+			return false, err
 		}
 	}
 	if resumed && !parting {
-		s.survey()
-		if whole, err := s.bring(); err != nil {
-			return err
-		} else if whole {
+		on := s.waiting
+		if !on {
+			s.survey()
+		}
+		whole, err := s.bring()
+		if err != nil {
+			return false, err
+		}
+		switch s.waiting = !whole; {
+		case whole:
 			s.sendClocks()
+			if on { // what has come since the look is of the next
+				l.dirty.Store(true)
+			}
+		case why == nil:
+			return true, s.flush()
 		}
 	} else {
 		leaving = false
@@ -104,17 +131,17 @@ func (s *session) round() error {
 		}
 		s.frame(left, 0, 0, uint32(farewell))
 	default:
-		return s.flush()
+		return false, s.flush()
 	}
 	if err := s.flush(); err != nil {
-		return err
+		return false, err
 	}
 	_ = s.conn.CloseWrite()
 	select {
 	case l.spoken <- struct{}{}:
 	default:
 	}
-	return errPosted
+	return false, errPosted
 }
 
 // frame adds one whose body is numbers.
@@ -164,15 +191,15 @@ func (s *session) control() error {
 				s.remove(func(l *link) { l.dropReplica(p.replica) })
 			}
 		case !p.ready.Load():
-		case !p.subscribed:
-			p.subscribed, p.acked = true, p.box.Acked()
-			s.frame(subscribe, 0, p.id, 0, p.box.Landed(), p.acked)
 		default:
-			if a := p.box.Acked(); a != p.acked {
+			if a := p.box.Acked(); !p.subscribed {
+				p.subscribed, p.acked = true, a
+				s.frame(subscribe, 0, p.id, 0, p.box.Landed(), a)
+			} else if a != p.acked {
 				p.acked = a
 				s.frame(ack, 0, p.id, 0, a)
 			}
-			s.offer(p)
+			s.offer(p) // at once: nothing else may wake this goroutine
 		}
 	}
 	for _, x := range s.relays {
@@ -239,7 +266,7 @@ func (s *session) controlRelay(x *relaySession) error {
 	return nil
 }
 
-// answer tells the reader up to where it has skipped.
+// answer tells the reader up to where it has skipped, also while a write is under way (doc.go).
 func (s *session) answer(x *relaySession) {
 	if a := x.answer.Load(); a.demand != x.answered && x.subscribed {
 		x.answered = a.demand

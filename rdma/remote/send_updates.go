@@ -30,19 +30,12 @@ func (s *session) fits(x *relaySession) bool {
 	return !s.gathering || x.pub.spec.Bytes <= copied && !x.placing.granted
 }
 
-// bring sends it; not whole: there is something more urgent.
+// bring sends it; not whole: the rest has to wait.
 func (s *session) bring() (whole bool, err error) {
-	for {
-		whole, waits, err := s.pass()
-		if whole || err != nil || waits && s.gathering {
-			return whole, err
-		}
-		if waits {
-			if goOn, err := s.pause(); !goOn || err != nil {
-				return false, err
-			}
-		}
+	for waits := false; !whole && !waits && err == nil; {
+		whole, waits, err = s.pass()
 	}
+	return whole, err
 }
 
 // pass sends a frame of each relay that has one; whole: there is no more to bring; waits: it comes later.
@@ -96,20 +89,6 @@ func (s *session) pass() (whole, waits bool, err error) {
 		going = going || x.busy || x.queue()
 	}
 	return !going && !waits, waits && !sent, nil
-}
-
-// pause waits for a room, or for the end of a write. What may overtake updates goes on.
-func (s *session) pause() (goOn bool, err error) {
-	l := s.link
-	if err := s.flush(); err != nil {
-		return false, err
-	}
-	select {
-	case <-l.wake:
-	case <-s.stop:
-		return false, errStopped
-	}
-	return l.aborting.Load() == nil && !l.parting.Load(), s.control()
 }
 
 // sendFrame sends the next frame of the update that x has started.

@@ -39,6 +39,7 @@ type session struct {
 	version   uint64 // of the link's tables
 	buried    int    // deaths that the peer was told of
 	told      bool   // the peer was told where this rank is
+	waiting   bool   // a round has begun, and goes on when the link is kicked
 
 	relays   []*relaySession
 	words    []*wordsSession
