@@ -38,6 +38,12 @@ def test_import_costs_next_to_nothing_beside_numpy() -> None:
     assert set(more) <= {"malt", "malt._frames", "malt._job", "malt._job.identity", "__future__"}
 
 
+def test_a_plain_loop_loads_neither_openssl_nor_sockets() -> None:
+    """They take megabytes of each rank; `Vector.distance` and some launchers need them."""
+    loaded = python("import sys, malt; malt.Vector(3).sync(); print(*{'hashlib', 'socket', 'ssl'} & set(sys.modules))")
+    assert not loaded.split()
+
+
 def test_every_public_name_is_there_and_documented() -> None:
     assert sorted(malt.__all__) == malt.__all__
     for name in malt.__all__:

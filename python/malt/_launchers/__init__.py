@@ -27,14 +27,17 @@ Ray and Dask (_engines.py) place ranks; each is a process of its own there, as w
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from malt._errors import UnsupportedError
 
 from .._guide import lines
 from . import channel, kubernetes, mpich, openmpi, slurm, torchrun
 from .started import Started
+
+if TYPE_CHECKING:
+    import socket
 
 __all__ = ["Started", "described", "joining"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
@@ -40,6 +39,8 @@ def started(env: Mapping[str, str]) -> Started | None:
 
 def _proxy(env: Mapping[str, str]) -> str:
     """Return which process has made the socket of PMI, and when it was started; empty if that cannot be seen."""
+    import socket  # takes half a megabyte
+
     with suppress(OSError, ValueError, KeyError):
         with socket.socket(fileno=os.dup(int(env["PMI_FD"]))) as line:
             pid, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 
@@ -19,6 +18,8 @@ def _square(a: Array) -> float:
 
 def _same(values: Sequence[Array], timeout: float | None) -> bool:
     """Whether all ranks have the same bits."""
+    import hashlib  # loads OpenSSL, which most processes do without
+
     known = hashlib.blake2b(digest_size=8)
     for a in values:
         known.update(a.data)
