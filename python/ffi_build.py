@@ -45,6 +45,7 @@ def declarations(header: str) -> str:
 
 SHORT = {
     "void malt_python_patience(int64_t ms)": "patience = ms;",
+    "void malt_python_leaves(int64_t after_ms)": "malt_on_long_wait(after_ms, leaving);",
     "int64_t malt_python_sync_as(malt_handle v, double weight, int64_t timeout_ms)": """
         uint32_t n;
         malt_status status = malt_vector_sync(v, weight, timeout_ms, &n);
@@ -108,6 +109,20 @@ static int malt_python_stacks(int number, int fd)
 }
 """
 
+LEAVING = """
+#include <stdio.h>
+
+/* Says whom a process waits for that is ending: there is no interpreter any more that could warn. */
+static int32_t leaving(int64_t waited_ms, int64_t left_ms)
+{
+    malt_error_info e = {.size = sizeof e};
+    malt_error(&e);
+    dprintf(2, "malt: %s has waited for %.0f s, and continues for %.0f s\\n%s\\n%s\\n", e.call, waited_ms / 1e3,
+            left_ms / 1e3, e.where, e.advice);
+    return 0;
+}
+"""
+
 ffibuilder = FFI()
 ffibuilder.cdef(declarations((ROOT / "capi" / "malt.h").read_text()))
 ffibuilder.cdef("".join(f"{head};\n" for head in SHORT))
@@ -124,6 +139,7 @@ ffibuilder.set_source(
     "#define _GNU_SOURCE\n"
     + STACKS
     + '#include <pthread.h>\n#include "malt.h"\nstatic int64_t patience;\n'
+    + LEAVING
     + "".join(f"static {head} {{{body}}}\n" for head, body in SHORT.items())
     + (ROOT / "python" / "quick.c").read_text(),
     include_dirs=[str(ROOT / "capi")],

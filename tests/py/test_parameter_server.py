@@ -62,6 +62,27 @@ def test_a_rank_whose_program_has_ended_serves_the_others(graph: str) -> None:
             assert rank.wait() == 0, rank.err.text
 
 
+ENDS_LONG_BEFORE = """
+malt._lib.loading.LONG_WAIT = 0.2
+v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1", consistency="async")
+v.sync()
+if r > 0:
+    sys.stdin.readline()
+    v.sync()
+"""
+
+
+def test_a_rank_that_has_ended_and_serves_says_for_whom() -> None:
+    with jobs.Job(3, ENDS_LONG_BEFORE) as job:
+        job.ranks[0].err.wait_for(
+            r"(?s)malt\.finalize has waited for \d+ s, and .*rank 1 .*rank 2 .* to close the vectors"
+        )
+        for rank in job.ranks[1:]:
+            rank.say("go")
+        assert [rank.wait() for rank in job.ranks] == [0, 0, 0]
+        assert job.ranks[0].err.finish().count("malt.finalize") == 1
+
+
 PASSED_ON = """
 v = malt.Vector(np.zeros(64), fold="sum-changes", graph="shards:1/1", consistency="async")  # 0 to 1 to 2
 w = v.array

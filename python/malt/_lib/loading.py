@@ -201,11 +201,13 @@ def mark_ended() -> bool:
 def _at_exit() -> None:
     """End waits in daemon threads while there is an interpreter in which they can look up.
 
-    The library leaves the job later, in a handler of C's exit: that is told the exit code.
+    The library leaves the job later, in a handler of C's exit: that is told the exit code. Where it
+    has to wait then, for ranks that it passes changes on to, C says so.
     """
     if not forked():
         mark_ended()
         lib.malt_look_up(ffi.NULL)
         lib.malt_on_long_wait(0, ffi.NULL)
+        lib.malt_python_leaves(math.ceil(LONG_WAIT * 1000))
         lib.malt_on_death(ffi.NULL)
         lib.malt_on_trouble(ffi.NULL)
