@@ -67,6 +67,8 @@ def test_what_cannot_be_exchanged_says_why(estimator: object, kind: type[Excepti
         ({"attributes": "coef_"}, TypeError, "a list of names"),
         ({"optimizer": True}, ValueError, "no optimizer with a state"),
         ({"graph": [[1], [0]]}, ValueError, "the job has 1"),
+        ({"ids": [1]}, malt.UnsupportedError, r"ids= with an estimator(?s:.*)malt.Vector\(weights, ids=features\)"),
+        ({"wants": [1], "name": "w"}, malt.UnsupportedError, "wants= with an estimator"),
         ({"grahp": "all"}, TypeError, r"unexpected option grahp\nDid you mean graph\?$"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -143,6 +143,23 @@ def test_wrong_arguments() -> None:
     malt.torch.Vector(make(normed), of="grads", fold="sum", buffers=False).close()
 
 
+def test_ids_are_of_the_rows_of_one_tensor() -> None:
+    with pytest.raises(malt.UnsupportedError, match="ids= of a Linear with 2 tensors\n"):
+        malt.torch.Vector(nn.Linear(2, 2), ids=[1, 2])
+    with pytest.raises(ValueError, match="1 ids for 2 rows"):
+        malt.torch.Vector(nn.Embedding(2, 2), ids=[1])
+    with malt.torch.Vector(nn.Embedding(2, 2), ids=[1, 2]) as v:
+        with pytest.raises(ValueError, match="3 ids for the 2 rows of weight\na tensor keeps its shape"):
+            v.configure(ids=[1, 2, 3])
+        v.sync()
+    table = nn.Embedding(2, 2, sparse=True)
+    table(torch.tensor([1])).sum().backward()
+    with malt.torch.Vector(table, ids=[1, 2]) as v:
+        v.sync()
+    with pytest.raises(malt.UnsupportedError, match="the gradient of weight is sparse"):
+        malt.torch.Vector(table, of="grads", ids=[1, 2])
+
+
 def test_what_gradients_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     for options, error, message in (
         ({"bucket_bytes": 0}, ValueError, "bucket_bytes=0\nexpected at least 1"),

@@ -100,6 +100,29 @@ def changes_over_graphs_and_filters(r: int, n: int) -> None:
 
 
 @case
+def rows_that_ranks_share(r: int, n: int) -> None:
+    """Row 0 is of all ranks, row 1 of one."""
+    for of, fold, options in itertools.product(("params", "grads"), ("mean", "sum"), ({}, {"graph": "butterfly"})):
+        table = nn.Embedding(2, 3)
+        table.weight.grad = torch.full((2, 3), float(r))
+        with malt.torch.Vector(table, of=of, ids=[7, 100 + r], fold=fold, **options) as v, torch.no_grad():
+            table.weight.fill_(r)
+            exchanged = table.weight if of == "params" else table.weight.grad
+            v.sync()
+            assert exchanged.tolist() == [[mean(n) * (n if fold == "sum" else 1)] * 3, [r] * 3]
+            exchanged.fill_(r)
+            v.configure(ids=[200 + r, 7], wants=[7, 200, 8])
+            v.sync()
+            assert exchanged.tolist() == [[r] * 3] * 2
+            assert v.wanted.tolist() == [[mean(n) * (n if fold == "sum" else 1)] * 3, [0] * 3, [0] * 3]
+            assert v.missing.tolist() == [False, False, True]
+            v.configure(wants=[7])
+            exchanged[1] = 1.0
+            v.sync()
+            assert v.wanted.tolist() == [[n if fold == "sum" else 1] * 3]
+
+
+@case
 def average_parameters_and_buffers_in_place(r: int, n: int) -> None:
     model = make(normed)
     with malt.torch.Vector(model) as v:

@@ -527,7 +527,7 @@ class Vector(Exchange, Generic[Element]):
             else:
                 self._object.scatter(None, timeout, rows=named, weight=weight)
             count = self._gather(fold, timeout)
-        if count or self._cumulative:
+        if count or self._cumulative or self._ids is not None:
             self._give()
         if listeners:
             self._exchanged(count, marks())

@@ -143,6 +143,14 @@ class Vector(Exchanged):
         name: str | None = None,
         **unknown: NoReturn,
     ) -> None:
+        if named := unknown.keys() & {"ids", "wants"}:
+            raise UnsupportedError(
+                lines(
+                    f"{min(named)}= with an estimator",
+                    "ids are of rows of one array, and a feature's weights are columns of coef_",
+                    "Share the weights by malt.Vector(weights, ids=features): see the guide's page on scikit-learn.",
+                )
+            )
         if unknown:
             raise misspelt(unknown, Vector)
         need("sklearn", "malt.sklearn", package="scikit-learn")

@@ -12,6 +12,7 @@ from .._guide import lines
 from .._job import world
 from .._options import choose, misspelt, options_of
 from .._vectors import vector
+from .._vectors.arrays import Array
 from .._vectors.idle import Idle
 from ..typing import ChangesName, Of
 from ._deal import deal
@@ -20,6 +21,7 @@ from ._model import Model
 from ._steps import Steps
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from torch.nn import Module
     from typing_extensions import Unpack
 
@@ -60,6 +62,10 @@ class Vector(vector.Vector[Any]):
         their gradients, with `sync` between ``backward()`` and ``opt.step()``.
     buffers : bool
         Whether float buffers are exchanged, too.
+    ids, wants : array of int, optional
+        As for `malt.Vector`: for a model of one tensor, such as an ``nn.Embedding`` of which each
+        rank has other rows. Each rank starts with its own, and `sync` combines the rows, or
+        their gradients, that have equal ids.
     **options
         The options of `malt.Vector`: ``graph``, ``consistency``, ``fold``, ``start``,
         ``name`` and so on. With ``of="grads"``, ``uneven`` is "error" by default, except in
@@ -118,6 +124,9 @@ class Vector(vector.Vector[Any]):
     or shape has changed, the exchange raises an error. References to the memory that a
     parameter had before, as from ``p.data`` or ``p.detach()``, do not refer to the vector.
 
+    *Rows with ids.* `configure` gives the rows of the tensor other ids; the tensor keeps its
+    values, and `array` is the new memory of it.
+
     *Arrays.* `array` has all tensors one after the other; each begins at a multiple of 64
     bytes, with zeros between. If the model has both float32 and float64, `arrays` has one
     array of each. Your own fold gets the same arrays.
@@ -138,7 +147,14 @@ class Vector(vector.Vector[Any]):
     _instead = "the model's state_dict(), and make a malt.torch.Vector"
 
     def __init__(
-        self, model: Module, *, of: Of = "params", buffers: bool = True, **options: Unpack[vector.Options]
+        self,
+        model: Module,
+        *,
+        of: Of = "params",
+        buffers: bool = True,
+        ids: npt.ArrayLike | None = None,
+        wants: npt.ArrayLike | None = None,
+        **options: Unpack[vector.Options],
     ) -> None:
         known = options_of(vector.Vector)
         if unknown := [name for name in options if name not in known]:
@@ -161,11 +177,12 @@ class Vector(vector.Vector[Any]):
                     do="Pass buffers=False, or fold='mean'.",
                 )
             )
-        if of == "grads" and options.get("consistency") != "async":
+        if of == "grads" and options.get("consistency") != "async" and ids is None:
             options.setdefault("uneven", "error")
-        self._model.agree(options.get("start", "same") != "own")
-        first = self._model.first_values()
-        super().__init__(first if len(first) > 1 else first[0], **options)
+        if ids is None:
+            self._model.agree(options.get("start", "same") != "own")
+        first = self._model.first_values() if ids is None else [self._model.table()]
+        super().__init__(first if len(first) > 1 else first[0], ids=ids, wants=wants, **options)
         if self._idle is not None:
             self._idle = Idle(self.arrays, None, 8, UNCHANGED) if of == "params" else None  # some steps may be skipped
         (_lib.MAY_OVERFLOW.add if of == "grads" else _lib.MAY_OVERFLOW.discard)(self.name)
@@ -209,6 +226,19 @@ class Vector(vector.Vector[Any]):
         if self._steps is not None:
             self._steps.stop()
 
+    def _configure_rows(self, ids: Array | None, wants: Array | None, timeout: float | None) -> None:
+        if ids is not None and len(ids) != len(self.array):
+            raise ValueError(
+                lines(
+                    f"{len(ids)} ids for the {len(self.array)} rows of {self.names[0]}",
+                    "a tensor keeps its shape",
+                    "Close the vector, and make one of a table with as many rows.",
+                )
+            )
+        super()._configure_rows(ids, wants, timeout)
+        self._model.put(self.arrays)
+        self._model.take()
+
     def _take(self) -> None:
         if self._steps is not None:
             self._steps.exchanged()
@@ -220,7 +250,7 @@ class Vector(vector.Vector[Any]):
     def _describe(self) -> None:
         """Learn the options in force, and warn of those with which gradients drift apart."""
         super()._describe()
-        if self._of != "grads":
+        if self._of != "grads" or self._ids is not None:
             return
         for mode, over, instead in (
             (f"graph={self._described['graph']!r}", self._described["graph"] != "all", "graph='all'"),

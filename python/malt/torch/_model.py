@@ -115,10 +115,23 @@ class Model:
         self.take()
         return arrays
 
+    def table(self) -> Array:
+        """Return the present values of the only place, in its shape: its rows may have ids."""
+        if len(self.places) > 1:
+            raise UnsupportedError(
+                lines(
+                    f"ids= of a {type(self._module).__qualname__} with {len(self.places)} tensors",
+                    "only the rows of one tensor can have ids",
+                    "Give the layer with the rows a vector of its own, and the others one without ids=.",
+                )
+            )
+        (array,), (place,) = self.first_values(), self.places
+        return array[: place.count].reshape(place.shape)
+
     def put(self, arrays: Iterable[Array]) -> None:
-        """Set where the places are: in arrays of the shape of `first_values`."""
+        """Set where the places are: in arrays of the shape of `first_values`, or of `table`."""
         same = groupby(self.places, lambda place: place.exchanged_as)
-        for (_, places), array in zip(same, arrays, strict=True):
+        for (_, places), array in zip(same, (a.reshape(-1) for a in arrays), strict=True):
             start = 0
             for place in places:
                 place.put(array[start : start + place.count])
