@@ -11,7 +11,7 @@ from shutil import which
 
 from .filters import learns, of_one
 from .job import job
-from .shown import Program, Shown
+from .shown import Program, Shown, among
 from .sparse import median, ratio
 
 
@@ -45,10 +45,7 @@ def p1() -> Shown:
         10, "flowed.py", "shares", rate="50Mbit", slacks=["ssp:0", "ssp:4", "ssp:16"], steps=30, turns=5, ratio=5.7
     )
     times = {consistency: statistics.median(shares) for consistency, shares in found.items()}
-    ours = ", ".join(
-        f"{consistency} {times[consistency]:.1f} times ({min(shares):.1f} to {max(shares):.1f})"
-        for consistency, shares in found.items()
-    )
+    ours = ", ".join(f"{consistency} {among(shares)} times" for consistency, shares in found.items())
     how = (
         f"net, computing emulated: {learns()}, 30 steps, 2 servers without a filter and 8 workers at 50 Mbit/s; "
         "a step computes for so long that they communicate 5.7 times as long in ssp:0; medians of 5 runs (extremes)"
@@ -79,17 +76,21 @@ WAYS = ("in step", "plain", "flow", "late flow")
 SWEEP = ((RATIO, "", 3, (*WAYS, "average")), *((at, "", 1, WAYS) for at in THEIRS.values()))
 LOADS = ((RATIO, "fixed", 3, ("in step", "late flow")), (RATIO, "dynamic", 3, ("in step", "later flow")))
 
-Seconds = dict[str, tuple[float, float]]
+Seconds = dict[str, tuple[list[float], ...]]
 
 
 @functools.cache
 def trained(*settings: tuple[float, str, int, tuple[str, ...]]) -> list[Seconds]:
-    """Return the median seconds of each way in all and in `sync`, until the loss of servers in step, per setting."""
+    """Return by turn the seconds of each way in all and in `sync`, until the loss of servers in step, per setting."""
     found = job(10, "flowed.py", "compared", rate="50Mbit", held=HELD, settings=settings)
     return [
-        {way: tuple(statistics.median(point[i] for point in points) for i in (0, 1)) for way, points in ways.items()}
-        for ways in found
+        {way: tuple([point[i] for point in points] for i in (0, 1)) for way, points in ways.items()} for ways in found
     ]
+
+
+def gain(slow: list[float], quick: list[float]) -> tuple[list[float], float]:
+    """Return how many times less the quick one takes, by turn, and by the medians."""
+    return [x / y for x, y in zip(slow, quick, strict=True)], statistics.median(slow) / statistics.median(quick)
 
 
 TRAINED = (
@@ -103,16 +104,20 @@ def compared(ways: tuple[str, str], paper: tuple[float, float, float], *, in_syn
     at, *others = trained(*SWEEP)
     base, flow = ways
     slack = "ssp:16" if flow == "late flow" else "ssp:0"
-    less = {program: found[base][in_sync] / found[flow][in_sync] for program, found in zip(THEIRS, others, strict=True)}
+    less = {
+        program: gain(found[base][in_sync], found[flow][in_sync])[1]
+        for program, found in zip(THEIRS, others, strict=True)
+    }
     curve = ", ".join(f"{times:.1f} at {THEIRS[program]:g}, that of their {program}" for program, times in less.items())
     ours = (
-        f"{at[base][in_sync] / at[flow][in_sync]:.1f} times less at {RATIO}: Parameter Flow {at[flow][in_sync]:.1f} s, "
-        f"servers without it{' in step' * (base == 'in step')} {at[base][in_sync]:.1f} s; the average of all 10 ranks "
-        f"in lock-step {at['average'][in_sync]:.1f} s. Times less elsewhere: {curve}"
+        f"{among(*gain(at[base][in_sync], at[flow][in_sync]))} times less at {RATIO}: Parameter Flow "
+        f"{among(at[flow][in_sync])} s, servers without it{' in step' * (base == 'in step')} "
+        f"{among(at[base][in_sync])} s; the average of all 10 ranks in lock-step {among(at['average'][in_sync])} s. "
+        f"Times less elsewhere: {curve}"
     )
     how = (
         f"{TRAINED.format(HELD, slack)}; at {RATIO} and so on: the time in which those communicate over that in which "
-        "they compute, for AlexNet from P1, for the others from P8 to P10; medians of 3 turns, elsewhere one"
+        "they compute, for AlexNet from P1, for the others from P8 to P10; medians of 3 turns (extremes), elsewhere one"
     )
     said = ", ".join(f"{times:g} of {program}" for times, program in zip(paper, THEIRS, strict=True))
     return Shown(said, ours, how, of_one(all(ours >= x for ours, x in zip(less.values(), paper, strict=True))))
@@ -141,14 +146,15 @@ def p12() -> Shown:
 def p13() -> Shown:
     """Compare them beside other flows."""
     fixed, dynamic = trained(*LOADS)
-    gains = fixed["in step"][0] / fixed["late flow"][0], dynamic["in step"][0] / dynamic["later flow"][0]
+    both = gain(fixed["in step"][0], fixed["late flow"][0]), gain(dynamic["in step"][0], dynamic["later flow"][0])
+    gains = [middle for _, middle in both]
     ours = (
-        f"{gains[0]:.1f} times sooner than servers in step beside a fixed flow, {gains[1]:.1f} times beside a dynamic "
-        f"one, with {HELD}:1"
+        f"{among(*both[0])} times sooner than servers in step beside a fixed flow, {among(*both[1])} times beside a "
+        f"dynamic one, with {HELD}:1"
     )
     how = (
         f"{TRAINED.format(HELD, 'ssp:16')}; those communicate {RATIO} times longer than they compute, alone; each host "
-        "sends to the next one as fast as it can: always, or every other second; medians of 3 turns"
+        "sends to the next one as fast as it can: always, or every other second; medians of 3 turns (extremes)"
     )
     paper = "4.5, 2.6, 3.8 times beside a fixed load, 6.1, 3.5, 8.2 beside a dynamic one, of Spark"
     return Shown(paper, ours, how, of_one(gains[0] >= 2.6 and gains[1] >= 3.5))

@@ -254,10 +254,11 @@ def learn(
 
 
 def medians(runs: dict[str, Options], turns: int, train: Callable[[int, Options], Found]) -> dict[str, Found]:
-    """Train in turns; return the median of each number."""
+    """Train in turns; return the median of each number, and the curve of each turn."""
     found = [{name: train(turn, options) for name, options in runs.items()} for turn in range(turns)]
     return {
         name: {what: np.median([turn[name][what] for turn in found], axis=0).tolist() for what in found[0][name]}
+        | {"curves": [turn[name]["curve"] for turn in found]}
         for name in runs
     }
 

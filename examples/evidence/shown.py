@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -44,6 +46,14 @@ Program = Callable[[], Shown]
 
 class NotShownError(Exception):
     """Something that the program needs is not there."""
+
+
+def among(turns: Sequence[float], middle: float | None = None, form: str = ".1f") -> str:
+    """Return the median, or what is given as middle, with the least and the most of all turns."""
+    if min(turns) == math.inf:
+        return "never"
+    middle = statistics.median(turns) if middle is None else middle
+    return f"{middle:{form}} ({min(turns):{form}} to {max(turns):{form}})".replace("inf", "never")
 
 
 def data(name: str) -> Path:

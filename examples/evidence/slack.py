@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .filters import texts
 from .job import has_mpi, job
-from .shown import Program, Shown
+from .shown import Program, Shown, among
 
 Runs = dict[str, dict[str, Any]]
 
@@ -48,14 +48,9 @@ class Times:
         own = [found["inside"] for found in self.runs[name]]
         return [[one["inside"] / x for one, x in zip(self.runs[other], own, strict=True)] for other in self.others]
 
-    @staticmethod
-    def between(middle: float, turns: list[float]) -> str:
-        """Return a number, and the least and the most of all turns."""
-        return f"{middle:.1f} ({min(turns):.1f} to {max(turns):.1f})"
-
     def said(self, name: str) -> str:
         """Return how the times in the calls, and of the loop in all, compare."""
-        calls = " and ".join(map(self.between, self.less(name), self.turns(name)))
+        calls = " and ".join(map(among, self.turns(name), self.less(name)))
         spans = " and ".join(f"{less:.2f}" for less in self.less(name, "span"))
         return f"{name} {calls} times less in sync, {spans} times less in all"
 
