@@ -24,7 +24,7 @@ func (l *link) ring() {
 // eagerSend does a round that never waits; false: there is more to do. s.turn is held.
 func (s *session) eagerSend() (done bool) {
 	l := s.link
-	if s.ended || !s.told || len(s.out) > 0 || !s.resumed.Load() || l.leaving.Load() || l.aborting.Load() != nil || !s.conn.Inline() {
+	if s.ended || !s.told || len(s.out) > 0 || !s.resumed.Load() || l.leaving.Load() || l.aborting.Load() != nil || l.parting.Load() || !s.conn.Inline() {
 		return false
 	}
 	s.gathering = true

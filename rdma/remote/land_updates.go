@@ -226,7 +226,9 @@ func (l *link) landForReplica(h header, b []byte) error {
 			p.answer = answer{d, number(b, 1), number(b, 2)}
 			p.box.Skip(p.answer.lost)
 			p.meet()
-			l.kick() // there may be a room for the next
+			if p.slots.card != nil {
+				l.kick() // there may be a room for the next
+			}
 		}
 		return nil
 	}

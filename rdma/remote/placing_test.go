@@ -401,6 +401,63 @@ func TestAbortWhileAnUpdateWaits(t *testing.T) {
 	}
 }
 
+// What a rank says while an update waits for the end of a write, its peer knows when the rank has left.
+func TestWordWhileAnUpdateWaits(t *testing.T) {
+	var net fabrictest.Net
+	writes := make(chan func() error, 1)
+	held := &faulty{write: func(c fabric.Carrier, op *fabric.Op) error {
+		writes <- func() error { return c.Write(op) }
+		return nil
+	}}
+	held.left.Store(2) // behind the probe
+	all := openRanks(t, 2, func(c *config) {
+		if c.Fabric, c.lost = net.Open(), never; c.Rank == 0 {
+			held.Carrier, c.Fabric = c.Fabric, held
+		}
+	})
+	words := wordsOf(t, all, 1)
+	out, in := pair(t, all, rdma.Spec{Bytes: size})
+	l := all[0].links[1]
+	s := l.session.Load()
+	for p := in.(*inbox).replica; !p.hasRoom(); {
+		runtime.Gosched()
+	}
+	for granted := false; !granted; runtime.Gosched() {
+		s.turn.Lock()
+		granted = s.relays[0].placing.granted
+		s.turn.Unlock()
+	}
+	s.turn.Lock() // one look sees the update, and that it is the last
+	if _, err := out.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(out.Commit(size, rdma.Stamp{Clock: 1}, nil), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.turn.Unlock()
+	write := <-writes
+	words[0].Set(0, 7)
+	closed := make(chan error, 1)
+	go func() { closed <- all[0].Close() }()
+	for !l.leaving.Load() {
+		runtime.Gosched()
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
+	defer cancel()
+	if err := all[1].Wait(ctx, func() bool { return all[1].State(0) != nil }); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := words[1].Get(0, 0); v != 7 {
+		t.Errorf("rank 0 has left, and its word is %d, %v", v, err)
+	}
+	if err := errors.Join(<-closed, all[1].Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // After the last number of a room comes the first again: those of rings are larger, and 0 is none.
 func TestNumbersOfRooms(t *testing.T) {
 	c, err := newCard(inMemory()(), 1)

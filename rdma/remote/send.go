@@ -110,8 +110,9 @@ func (s *session) round() (waits bool, err error) {
 		switch s.waiting = !whole; {
 		case whole:
 			s.sendClocks()
-			if on { // what has come since the look is of the next
+			if on { // what has come since the look is of the next, and so is the end
 				l.dirty.Store(true)
+				return false, s.flush()
 			}
 		case why == nil:
 			return true, s.flush()
@@ -243,6 +244,7 @@ func (s *session) controlRelay(x *relaySession) error {
 			s.posted.Add(1)
 		}
 	}
+	o := x.offered.Swap(nil) // first: what is wanted comes before it
 	if w := x.wanted.Swap(nil); w != nil && w.over == s {
 		if err := x.box.Resume(w.seq); err != nil {
 			return err
@@ -253,7 +255,7 @@ func (s *session) controlRelay(x *relaySession) error {
 		x.placing = placing{last: w.seq}
 		s.frame(clock, 0, x.pub.id, 0, 0, 0) // confirms
 	}
-	if o := x.offered.Swap(nil); o != nil && o.over == s && x.pub.placed() {
+	if o != nil && o.over == s && x.pub.placed() {
 		if err := x.placing.grant(o.room); err != nil {
 			return err
 		}
