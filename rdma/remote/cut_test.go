@@ -327,12 +327,12 @@ func breakUp(all []*Transport, random *rand.Rand) (cuts func() int64, stop func(
 	l := all[1].links[0]
 	go func() {
 		defer close(ended)
-		for {
-			last, frames := l.session.Load(), uint64(random.IntN(50))
+		for last := (*session)(nil); ; n.Add(1) {
+			frames := uint64(random.IntN(50))
 			for quiet := false; !quiet; {
 				s := l.session.Load()
 				_, landed, _, _ := all[0].Frames(1)
-				quiet = s != nil && (s != last || n.Load() == 0) && s.posted.Load() >= frames && (s.posted.Load() == landed || idle(l))
+				quiet = s != nil && s != last && s.posted.Load() >= frames && (s.posted.Load() == landed || idle(l))
 				select {
 				case <-over:
 					return
@@ -340,8 +340,8 @@ func breakUp(all []*Transport, random *rand.Rand) (cuts func() int64, stop func(
 					runtime.Gosched()
 				}
 			}
+			last = l.session.Load() // before: another one comes at once
 			l.breakUp(nil)
-			n.Add(1)
 		}
 	}()
 	return n.Load, func() { close(over); <-ended }
