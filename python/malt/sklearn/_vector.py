@@ -148,7 +148,7 @@ class Vector(Exchanged):
                 lines(
                     f"{min(named)}= with an estimator",
                     "ids are of rows of one array, and a feature's weights are columns of coef_",
-                    "Share the weights by malt.Vector(weights, ids=features): see the guide's page on scikit-learn.",
+                    "Share them by malt.Vector(weights, ids=features), as malt explain ids says.",
                 )
             )
         if unknown:

@@ -122,7 +122,7 @@ class Model:
                 lines(
                     f"ids= of a {type(self._module).__qualname__} with {len(self.places)} tensors",
                     "only the rows of one tensor can have ids",
-                    "Give the layer with the rows a vector of its own, and the others one without ids=.",
+                    "Give the layer with the rows a vector of its own, and the others another one.",
                 )
             )
         (array,), (place,) = self.first_values(), self.places
