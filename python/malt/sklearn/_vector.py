@@ -148,7 +148,7 @@ class Vector(Exchanged):
                 lines(
                     f"{min(named)}= with an estimator",
                     "ids are of rows of one array, and a feature's weights are columns of coef_",
-                    "Share them by malt.Vector(weights, ids=features), as malt explain ids says.",
+                    "Share them by a malt.Vector(weights, ids=features), as the guide does.",
                 )
             )
         if unknown:
