@@ -112,7 +112,7 @@ static int malt_python_stacks(int number, int fd)
 LEAVING = """
 #include <stdio.h>
 
-/* Says whom a process waits for that is ending: there is no interpreter any more that could warn. */
+/* Says for whom a process that is ending still waits: no interpreter is left that could warn. */
 static int32_t leaving(int64_t waited_ms, int64_t left_ms)
 {
     malt_error_info e = {.size = sizeof e};

@@ -52,7 +52,7 @@ def follow_go(record: Path) -> int:
 
 
 def go_tests(record: Path) -> list[Test]:
-    """Go tests in `record`; none if they did not get that far. What began and did not end has failed."""
+    """Return the Go tests in `record`; a test that began and did not end counts as failed."""
     tests = []
     begun = set()
     for line in record.read_text().splitlines() if record.exists() else ():

@@ -298,7 +298,7 @@ type abandoned struct {
 	out   *outbox
 	in    *inbox
 
-	// What the consumer has seen: it looks when it is woken, and before it waits.
+	// What the consumer saw when it last looked: when it was woken, or before it waited.
 	next           uint64
 	returned, left bool
 }

@@ -362,12 +362,12 @@ func TestFirstRoom(t *testing.T) {
 	all := openPlacing(t, 2, 0, inMemory())
 	defer closeAll(t, all)
 	if !ringing(all[0]) || !ringing(all[1]) {
-		t.Fatal("there is no ring")
+		t.Fatal("small updates do not go through rings")
 	}
 	_, in := pair(t, all, rdma.Spec{Bytes: size})
 	for began := time.Now(); !in.(*inbox).replica.hasRoom(); runtime.Gosched() {
 		if time.Since(began) > fleet.Patience {
-			t.Fatal("there is no room")
+			t.Fatal("the box has no room before its first update")
 		}
 	}
 }
@@ -401,7 +401,7 @@ func TestAbortWhileAnUpdateWaits(t *testing.T) {
 	}
 }
 
-// What a rank says while an update waits for the end of a write, its peer knows when the rank has left.
+// A word that is set while an update waits for the end of its write reaches the peer before the rank has left.
 func TestWordWhileAnUpdateWaits(t *testing.T) {
 	var net fabrictest.Net
 	writes := make(chan func() error, 1)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/fabric"
 	"malt/rdma/wire"
@@ -100,11 +101,12 @@ func (c *watchedConn) saw(b []byte) {
 	}
 }
 
-// ringing waits until small updates to all peers go through rings; false: one cannot.
+// ringing waits until small updates to all peers go through rings; false: some do not.
 func ringing(t *Transport) bool {
+	end := time.Now().Add(fleet.Patience)
 	for _, l := range t.peers {
 		for used := false; !used; runtime.Gosched() {
-			if l.off.Load() != nil {
+			if l.off.Load() != nil || time.Now().After(end) {
 				return false
 			}
 			s := l.session.Load()
