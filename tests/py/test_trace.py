@@ -20,9 +20,8 @@ from documented import fields
 from launching import run, script
 
 from malt._cli import main
-from malt._cli.facts import PARTS
 from malt._cli.trace import compared, left_out, write
-from malt._cli.verdict import Change, Split, Verdict, sentences, told, verdict
+from malt._cli.verdict import PARTS, Change, Split, Verdict, sentences, told, verdict
 from malt._ranks import machine, seen, story
 from malt._ranks.rank import Outcome, Rank
 from malt._ranks.story import Collector, Curve, Story
@@ -81,6 +80,7 @@ def test_a_job_whose_times_are_known(tmp_path: Path, where: tuple[str, ...]) -> 
     facts = trace["otherData"]["malt"]
     ranks = facts["ranks"]
     assert [rank["rank"] for rank in ranks] == [0, 1, 2]
+    assert {rank["cores"] for rank in ranks} == {machine.cores()}
     assert (facts["command"], facts["unit"]) == (str(tmp_path / "script.py"), "examples")
     assert 0 <= facts["off"] < 0.1
     for rank in ranks:
@@ -363,7 +363,7 @@ def test_threads_of_a_rank_have_tracks_of_their_own() -> None:
     write(file, told, {"ranks": [{"rank": 0, "host": "h"}], "hosts": ["h"], "off": 0.0}, packed=False)
     trace = json.loads(file.getvalue())
     drawn = {(event["name"], event["ts"]): event["tid"] for event in trace["traceEvents"] if event["ph"] == "X"}
-    assert list(drawn.values()) == [0, 1024, 2048, 0, 1024]
+    assert list(drawn.values()) == [0, 1024, 2048, 1024, 0]
     names = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
     assert names == {0: "rank 0", 1024: "rank 0, another thread", 2048: "rank 0, another thread"}
     assert crossing(trace) == []
@@ -378,9 +378,9 @@ def test_ever_new_names_take_no_more_memory() -> None:
     assert len(told.tracks[0].logs) == story.NAMES
     assert len(told.tracks[0].calls) <= 2 * story.CALLS
     told.take(0, 0.0, happened(9, "log", 9, 9, text="loss"), 0)
-    assert len(told.tracks[0].losses) == 1  # it has a curve of its own
+    assert len(told.tracks[0].logs["loss"]) == 1  # it always has a curve
     left = write(io.BytesIO(), told, {"ranks": [{"rank": 0, "host": "h"}], "hosts": ["h"], "off": 0.0}, packed=False)
-    assert left == f"{49 * story.NAMES + 1} logged values, whose names came after the first {story.NAMES}"
+    assert left == f"{49 * story.NAMES} logged values, whose names came after the first {story.NAMES}"
 
 
 def test_a_curve_keeps_every_so_many_points() -> None:
@@ -515,7 +515,7 @@ def test_verdict_on_a_slow_rank() -> None:
     assert sentences(found) == [
         "3 ranks took 10.0 s for steps that one rank alone would compute in 18.0 s: 1.8 times as fast, of at most 3, "
         "if they learn as much from each example (see malt explain trace).",
-        "The other 40% of their time: 40% waiting for each other (92% of that for rank 1).",
+        "The other 40% of their time: 40% waiting for others (92% of that for rank 1).",
         "The best single change is to give rank 1 less work, as malt.deal does: it would save about 4.0 s of 10.0 s.",
     ]
 
@@ -536,9 +536,18 @@ def test_verdict_on_exchange_and_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     for cores, said in (1, " (2 ranks on 1 core)"), (2, ""):
         monkeypatch.setattr(machine, "cores", lambda cores=cores: cores)
         words = told([Rank(number, process) for number in range(2)], found)
-        assert words[1] == f"The other 50% of their time: 50% steps without a free core{said}."
-    monkeypatch.setattr(machine, "cores", lambda: 1)
-    assert "1 core" not in told([Outcome(number) for number in range(2)], found)[1]  # they ran elsewhere
+        assert words[1] == f"The other 50% of their time: 50% without a free core{said}."
+    ranks = [Outcome(number) for number in range(9)]
+    assert " core)" not in told(ranks, found)[1]  # of where they ran nothing is known
+    for one in ranks:
+        one.host, one.cores = "abc"[one.number // 3], 2 + one.number // 3
+    assert "(3 ranks on 2 cores of host a)" in told(ranks, found)[1]
+    ranks[5].host, ranks[5].cores = "a", 2
+    assert "(4 ranks on 2 cores of host a)" in told(ranks, found)[1]
+    for one in ranks:
+        one.cores = 2
+    ranks[5].host = "b"
+    assert "(3 ranks on 2 cores of each of 3 hosts)" in told(ranks, found)[1]
 
 
 def test_verdict_on_a_dead_rank_does_not_blame_those_that_went_on() -> None:

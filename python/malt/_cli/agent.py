@@ -108,7 +108,7 @@ class Agent(Job):
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
         for rank in self.ranks:
-            fields = ("status", "failure", "words", "made", "summary", "least", "expelled", "died", "lived")
+            fields = ("status", "failure", "words", "made", "summary", "cores", "least", "expelled", "died", "lived")
             news = {name: getattr(rank, name) for name in fields} | {"failed": rank.failed is not None}
             if news != self._news.get(rank.number):
                 self._news[rank.number] = news
@@ -316,7 +316,7 @@ class Hosts(Programs):
 
     def _news(self, rank: _RemoteRank, news: Mapping[str, Any], later: float) -> None:
         rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
-        rank.made = news["made"]
+        rank.made, rank.cores = news["made"], news["cores"]
         rank.least, rank.expelled, rank.later = news["least"], news["expelled"], later
         if rank.died is None and news["died"] is not None:
             self.do_without(rank, news["died"] + later, news["lived"])

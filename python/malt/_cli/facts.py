@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import platform
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import malt
-from malt._cli.verdict import Split, lives, splits, told, verdict
+from malt._cli.verdict import PARTS, Split, lives, splits, told, verdict
 from malt._cli.wrap import counted
 from malt._ranks import machine
 from malt._ranks.rank import Outcome, successors
@@ -25,16 +24,11 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
     """Return what is known of a job that has ended; `env` has the settings of its ranks."""
     known = splits(outcomes, story)
     found = verdict(known)
-    clocks = {number: story.clock(number) for number in story.tracks}
-    zero = min((track.joined + clocks[number][0] for number, track in story.tracks.items()), default=0.0)
+    since, tracks = story.timeline(), sorted(story.tracks.items())
     spent = {split.rank: split for split in known}
     ranks = [_rank(one, story.tracks.get(one.number), spent.get(one.number)) for one in lives(outcomes)]
-
-    def at(number: int, when: float) -> float:
-        return round(when + clocks[number][0] - zero, 6)
-
-    tracks = sorted(story.tracks.items())
-    noticed = sorted((when + clocks[n][0], n, dead) for n, track in tracks for when, dead, _ in track.deaths)
+    noticed = sorted((when + story.clock(n)[0], n, dead) for n, track in tracks for when, dead, _ in track.deaths)
+    logged = ((since(n, when), used, loss, n) for n, track in tracks for when, used, loss in track.logs["loss"])
     return {
         "command": shlex.join(program),
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(story.begun)),
@@ -44,12 +38,12 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "vectors": next((one.made for one in lives(outcomes) if one.made), {}),
         "hosts": list(dict.fromkeys(rank["host"] for rank in ranks)),
         "seconds": found.seconds if found is not None else 0.0,
-        "off": max((off for _, off in clocks.values()), default=0.0),
+        "off": max((story.clock(n)[1] for n, _ in tracks), default=0.0),
         "verdict": told(outcomes, found),
         "ranks": ranks,
-        "loss": list(_losses([(n, [(at(n, when), x, y) for when, x, y in track.losses]) for n, track in tracks])),
+        "loss": list(_losses(logged)),
         "unit": "examples" if any("examples" in track.logs for _, track in tracks) else "syncs",
-        "marks": sorted((at(n, when), n, text) for n, track in tracks for when, text in track.marks),
+        "marks": sorted((since(n, when), n, text) for n, track in tracks for when, text in track.marks),
         "ends": [
             {
                 "rank": one.number,
@@ -76,14 +70,6 @@ def smoothed(facts: Facts, near: int) -> list[tuple[float, float, float]]:
     means = (sum(loss for _, _, loss in points[i - near : i]) / near for i in range(near, len(points) + 1))
     return [(when, examples, mean) for (when, examples, _), mean in zip(points[near - 1 :], means, strict=True)]
 
-
-PARTS = {
-    "compute": "computing",
-    "starved": "without a free core",
-    "wait": "waiting for others",
-    "exchange": "exchange of updates",
-}
-"""Where the time of a rank went."""
 
 PRIVATE = {"MALT_TOKEN", "MALT_STORE", "MALT_STORE_FD", "MALT_RANK", "MALT_REPORT", "MALT_TOGETHER"}
 """Variables that nobody else needs to see, or that differ for each rank."""
@@ -115,7 +101,8 @@ def went_on(one: Outcome, outcomes: Sequence[Outcome], noticed: Noticed) -> list
 def _rank(one: Outcome, track: Track | None, split: Split | None) -> Facts:
     did, spent = track or Track(0.0), split or Split(one.number, {})
     return {kind: getattr(spent, kind) for kind in ("rank", "seconds", *PARTS, "waited")} | {
-        "host": getattr(one, "host", os.uname().nodename),
+        "host": one.host,
+        "cores": one.cores,
         "sent": dict(sorted(did.sent.items())),
         "ages": dict(sorted(did.ages.items())),
         "syncs": did.syncs,
@@ -123,9 +110,9 @@ def _rank(one: Outcome, track: Track | None, split: Split | None) -> Facts:
     }
 
 
-def _losses(curves: Sequence[tuple[int, list[tuple[float, float, float]]]]) -> Iterator[tuple[float, float, float]]:
+def _losses(logged: Iterable[tuple[float, float, float, int]]) -> Iterator[tuple[float, float, float]]:
     """Yield the losses of all ranks in the order of time, each with the examples of all ranks up to then."""
-    points = sorted((*p, number) for number, curve in curves for p in curve if all(abs(x) < HUGE for x in p))
+    points = sorted(point for point in logged if all(abs(x) < HUGE for x in point))
     latest: dict[int, float] = {}
     skip = max(1, len(points) // POINTS)
     for i, (when, examples, loss, number) in enumerate(points):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import BinaryIO
 
-from malt._cli.facts import PARTS, Facts, described, smoothed
+from malt._cli.facts import Facts, described, smoothed
 from malt._cli.supervise import name
 from malt._cli.top import size
 from malt._cli.trace import left_out
+from malt._cli.verdict import PARTS
+from malt._cli.wrap import counted
 from malt._ranks.rank import MADE
 from malt._ranks.story import Story
 
@@ -277,7 +279,10 @@ def _vectors(facts: Facts) -> str:
 
 
 def _settings(facts: Facts) -> str:
-    ranks = {host: [rank["rank"] for rank in facts["ranks"] if rank["host"] == host] for host in facts["hosts"]}
+    ranks: dict[str, list[int]] = defaultdict(list)
+    for rank in facts["ranks"]:
+        cores = f" ({counted(rank['cores'], 'core')})" if rank["cores"] else ""
+        ranks[rank["host"] + cores].append(rank["rank"])
     rows = {
         "command": facts["command"],
         "ranks": str(len(facts["ranks"])),

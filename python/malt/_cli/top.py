@@ -93,7 +93,7 @@ def _watch(look: looks.Look, options: argparse.Namespace) -> int:
     """Print tables until the ranks have ended."""
     before = look.chosen()
     screen = not options.once and not options.json and sys.stdout.isatty()
-    with _screen() if screen else contextlib.nullcontext(_plain) as show:
+    with _screen() if screen else contextlib.nullcontext(lambda lines: print(*lines, sep="\n", flush=True)) as show:
         while True:
             time.sleep(options.every)
             now = look.jobs()
@@ -106,16 +106,15 @@ def _watch(look: looks.Look, options: argparse.Namespace) -> int:
             before = now
 
 
-def _plain(lines: list[str]) -> None:
-    print("\n".join(lines), flush=True)
-
-
 @contextlib.contextmanager
 def _screen() -> Iterator[Callable[[list[str]], None]]:
     """Give what shows lines in the place of those before, on the other screen."""
 
     def show(lines: list[str]) -> None:
-        text = "".join(f"{line}\033[K\n" for line in _coloured("\n".join(_fit(lines))).split("\n"))
+        height = os.get_terminal_size(1).lines
+        if len(lines) >= height:
+            lines = [*lines[: height - 2], f"{len(lines) - height + 2} more lines: malt top --once prints all"]
+        text = "".join(f"{line}\033[K\n" for line in _coloured("\n".join(lines)).split("\n"))
         print(f"\033[H{text}\033[J", end="", flush=True)
 
     print("\033[?1049h\033[?25l", end="")  # without a cursor
@@ -138,14 +137,6 @@ def _coloured(text: str) -> str:
     with (console := Console()).capture() as capture:
         console.print(shown, end="", soft_wrap=True)
     return capture.get()
-
-
-def _fit(lines: list[str]) -> list[str]:
-    """Return as many of the lines as the terminal has room for."""
-    height = os.get_terminal_size(1).lines
-    if len(lines) < height:
-        return lines
-    return [*lines[: height - 2], f"{len(lines) - height + 2} more lines: malt top --once prints all"]
 
 
 def _rates(rank: seen.Rank, before: looks.Jobs) -> dict[str, float]:
@@ -284,16 +275,14 @@ def _follow(look: looks.Look, options: argparse.Namespace) -> int:
     while now:
         found: list[seen.Event] = []
         for rank in (rank for ranks in now.values() for rank in ranks if rank.room):
-            try:
+            with contextlib.suppress(OSError, ValueError):  # it has just ended
                 rings[rank.pid] = rings.get(rank.pid) or seen.Ring(rank.pid)
-            except (OSError, ValueError):
-                continue  # it has just ended
-            events, lost = rings[rank.pid].events()
-            found += events
-            if lost:
-                at = events[0].begin if events else rank.at
-                text = f"{lost} events were overwritten before they were read"
-                found.append(seen.Event(rank.rank, 0, "lost", at, 0.0, [], float(lost), text))
+                events, lost = rings[rank.pid].events()
+                found += events
+                if lost:
+                    at = events[0].begin if events else rank.at
+                    text = f"{lost} events were overwritten before they were read"
+                    found.append(seen.Event(rank.rank, 0, "lost", at, 0.0, [], float(lost), text))
         for event in sorted(found, key=lambda event: event.begin):
             print(json.dumps({**event._asdict(), "value": _in_json(event.value)}) if options.json else _line(event))
         sys.stdout.flush()

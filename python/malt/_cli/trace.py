@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from malt._cli.facts import PARTS, Facts, described, smoothed
+from malt._cli.facts import Facts, described, smoothed
 from malt._cli.options import Parser, Refuse
 from malt._cli.supervise import name
+from malt._cli.verdict import PARTS
 from malt._cli.wrap import aligned
 from malt._ranks import seen
 from malt._ranks.room import MOST
@@ -42,13 +43,11 @@ def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
     others = sum(track.nameless for track in story.tracks.values())
     named = f"{others} logged values, whose names came after the first {NAMES}"
     left = "; ".join(filter(None, [left_out(story), sampled * (story.stride > 1), named * (others > 0)]))
-    shifts = {rank: story.clock(rank)[0] for rank in story.tracks}
-    zero = min((track.joined + shifts[rank] for rank, track in story.tracks.items()), default=0.0)
     told = {"malt": facts, "left out": left or "nothing", "clocks may be off by, in seconds": facts["off"]}
     packing = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=5, mtime=0) if packed else None
     with packing or contextlib.nullcontext(file) as out:
         out.write(BEGIN + json.dumps(told).encode() + b', "traceEvents": [')
-        for i, event in enumerate(_events(story, facts, shifts, zero)):
+        for i, event in enumerate(_events(story, facts)):
             out.write((b"\n" if i == 0 else b",\n") + json.dumps(event).encode())
         out.write(b"\n]}\n")
     return left
@@ -65,27 +64,16 @@ def left_out(story: Story) -> str:
     return "; ".join(words)
 
 
-def _events(story: Story, facts: Facts, shifts: Mapping[int, float], zero: float) -> Iterator[dict[str, Any]]:
+def _events(story: Story, facts: Facts) -> Iterator[dict[str, Any]]:
+    since = story.timeline()
     hosts = list(dict.fromkeys(rank["host"] for rank in facts["ranks"]))
-    places = {rank["rank"]: {"pid": hosts.index(rank["host"]), "tid": rank["rank"]} for rank in facts["ranks"]}
+    places = {rank["rank"]: hosts.index(rank["host"]) for rank in facts["ranks"]}
 
-    def at(rank: int, when: float) -> dict[str, Any]:
-        return {**places[rank], "ts": round((when + shifts[rank] - zero) * 1e6, 3)}
-
-    lanes = _lanes(story.events)
-
-    def on(event: seen.Event, when: float) -> dict[str, Any]:
-        return {**at(event.rank, when), "tid": event.rank + MOST * lanes.get(_key(event), 0)}
+    def at(rank: int, when: float, lane: int = 0) -> dict[str, Any]:
+        return {"pid": places[rank], "tid": rank + MOST * lane, "ts": round(since(rank, when) * 1e6, 3)}
 
     for number, host in enumerate(hosts):
         yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": host}}
-    for rank, place in places.items():
-        yield {"ph": "M", "name": "thread_name", **place, "args": {"name": f"rank {rank}"}}
-        yield {"ph": "M", "name": "thread_sort_index", **place, "args": {"sort_index": rank}}
-    for rank, lane in sorted({(key[0], lane) for key, lane in lanes.items()}):
-        other = {**places[rank], "tid": rank + MOST * lane}
-        yield {"ph": "M", "name": "thread_name", **other, "args": {"name": f"rank {rank}, another thread"}}
-        yield {"ph": "M", "name": "thread_sort_index", **other, "args": {"sort_index": rank}}
     for rank, track in story.tracks.items():
         for when, text in track.marks:
             yield {"ph": "i", "s": "t", "name": text, "cat": "mark", **at(rank, when)}
@@ -93,74 +81,72 @@ def _events(story: Story, facts: Facts, shifts: Mapping[int, float], zero: float
             view = {"generation": generation}
             yield {"ph": "i", "s": "p", "name": f"without {name(dead)}", "cat": "death", **at(rank, when), "args": view}
         for key, curve in track.logs.items():
-            for when, value in curve:
+            for when, _, value in curve:
                 if math.isfinite(value):  # JSON has no other numbers
                     yield {"ph": "C", "name": f"{key} of rank {rank}", **at(rank, when), "args": {key: value}}
-    for event in story.events:
-        yield from _slices(event, on)
-    yield from _arrows(story.events, on)
+    sent = {(event.rank, event.update): event for event in story.events if event.kind == "send"}
+    for event in sent.values():
+        where = at(event.rank, event.begin)
+        yield {"ph": "C", "name": f"bytes from rank {event.rank}", **where, "args": {"bytes": event.value}}
+    lanes, arrows = {(rank, 0) for rank in places}, 0
+    for event, lane in _bars(story.events):
+        lanes.add((event.rank, lane))
+        where, end = (at(event.rank, event.begin + took, lane) for took in (0.0, event.seconds))
+        yield from _drawn(event, where, end["ts"] - where["ts"])
+        for update in _used(event, sent) if event.kind == "fold" else ():
+            if arrows < KEPT:
+                arrows += 1
+                arrow = {"cat": "update", "name": "update", "id": arrows}
+                yield {**arrow, "ph": "s", **at(update.rank, update.begin)}
+                yield {**arrow, "ph": "f", "bp": "e", **where}
+    for rank, lane in sorted(lanes):
+        place = {"ph": "M", "pid": places[rank], "tid": rank + MOST * lane}
+        yield {**place, "name": "thread_name", "args": {"name": f"rank {rank}{', another thread' * (lane > 0)}"}}
+        yield {**place, "name": "thread_sort_index", "args": {"sort_index": rank}}
 
 
 TOUCH = 1e-6
 """Seconds by which bars of one thread may seem to cross: times are floats."""
 
 
-def _key(event: seen.Event) -> tuple[int, int, float]:
-    return event.rank, event.number, event.begin
-
-
-def _lanes(events: Sequence[seen.Event]) -> dict[tuple[int, int, float], int]:
-    """Return on which further track, from 1, a bar goes that would cross another one of its rank, as of two threads."""
-    found = {}
-    ranks: dict[int, list[list[float]]] = defaultdict(lambda: [[]])
+def _bars(events: Sequence[seen.Event]) -> Iterator[tuple[seen.Event, int]]:
+    """Yield what has a bar, and on which track of its rank: others are for what would cross, as of two threads."""
+    ranks: dict[int, list[list[float]]] = defaultdict(list)
     bars = (event for event in events if event.kind != "send")
     for event in sorted(bars, key=lambda event: (event.begin, -event.seconds)):
         tracks, end = ranks[event.rank], event.begin + event.seconds
         for around in tracks:  # the ends of what a bar would be in, the innermost last
             while around and around[-1] <= event.begin + TOUCH:
                 around.pop()
-        fits = [lane for lane, around in enumerate(tracks) if not around or end <= around[-1] + TOUCH]
-        if event.kind != "call":  # it belongs to the call that it is in
-            fits.sort(key=lambda lane: tracks[lane][-1] if tracks[lane] else math.inf)
-        if not fits:
-            fits = [len(tracks)]
+        if all(tracks):
             tracks.append([])
-        tracks[fits[0]].append(end)
-        if fits[0]:
-            found[_key(event)] = fits[0]
-    return found
+        ends = [around[-1] if around else math.inf for around in tracks]
+        fits = [lane for lane, until in enumerate(ends) if end <= until + TOUCH]
+        # What is no call belongs to the call that it is in.
+        lane = fits[0] if event.kind == "call" else min(fits, key=ends.__getitem__)
+        tracks[lane].append(end)
+        yield event, lane
 
 
-def _slices(event: seen.Event, on: Any) -> Iterator[dict[str, Any]]:
-    """Yield what is drawn of an event; viewers colour a slice by its name."""
-    kind, where, end = event.kind, on(event, event.begin), on(event, event.begin + event.seconds)
-    bar = {"ph": "X", "cat": kind, **where, "dur": round(end["ts"] - where["ts"], 3)}
-    if kind == "call":
+def _drawn(event: seen.Event, where: Mapping[str, Any], length: float) -> Iterator[dict[str, Any]]:
+    """Yield the bar of an event, and what goes with it; viewers colour a bar by its name."""
+    bar = {"ph": "X", "cat": event.kind, **where, "dur": round(length, 3)}
+    if event.kind == "call":
         yield {**bar, "name": event.text, **({"args": {"failed": True}} if event.value else {})}
-    elif kind == "wait":
+    elif event.kind == "wait":
         yield {**bar, "name": f"wait for {name(event.ranks)}"}
-    elif kind == "fold":
+    else:
         clock = event.update & (1 << 40) - 1
         yield {**bar, "name": "fold", "args": {"from": event.ranks, "clock": clock, "largest age": event.value}}
         yield {"ph": "C", "name": f"age at rank {event.rank}", **where, "args": {"updates": event.value}}
-    elif kind == "send":
-        yield {"ph": "C", "name": f"bytes from rank {event.rank}", **where, "args": {"bytes": event.value}}
 
 
-def _arrows(events: Sequence[seen.Event], on: Any) -> Iterator[dict[str, Any]]:
-    """Yield an arrow from each update to each fold that used it, up to as many as there may be events."""
-    sent = {(event.rank, event.update): event for event in events if event.kind == "send"}
-    count = 0
-    for event in (event for event in events if event.kind == "fold"):
-        for i, rank in enumerate(event.ranks):
-            age = event.ages[i] if i < len(event.ages) else seen.NO_AGE if event.ages else 0
-            update = sent.get((rank, event.update - age)) if age != seen.NO_AGE else None
-            if update is None or count == KEPT:
-                continue
-            count += 1
-            arrow = {"cat": "update", "name": "update", "id": count}
-            yield {**arrow, "ph": "s", **on(update, update.begin)}
-            yield {**arrow, "ph": "f", "bp": "e", **on(event, event.begin)}
+def _used(fold: seen.Event, sent: Mapping[tuple[int, int], seen.Event]) -> Iterator[seen.Event]:
+    """Yield the updates that a fold has used, as far as they are known."""
+    for rank, age in zip(fold.ranks, fold.ages or [0] * len(fold.ranks), strict=False):  # there are ages of the first
+        update = sent.get((rank, fold.update - age))
+        if update is not None and age != seen.NO_AGE:
+            yield update
 
 
 # ------------------------------------------------------------------ malt trace

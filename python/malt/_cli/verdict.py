@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from malt._cli.supervise import name
 from malt._cli.wrap import counted, span
-from malt._ranks import machine
-from malt._ranks.rank import Outcome, Rank, first_failure, successors
+from malt._ranks.rank import Outcome, first_failure, successors
 from malt._ranks.story import Story, Track
 
 WORTH = 0.03
@@ -17,13 +17,13 @@ WORTH = 0.03
 RARER = 4
 """Each so many syncs there would be one, in the figure for rarer syncs."""
 
-KINDS = {
-    "wait": "waiting for each other",
+PARTS = {
+    "compute": "computing",
+    "starved": "without a free core",
+    "wait": "waiting for others",
     "exchange": "exchange of updates",
-    "starved": "steps without a free core",
-    "ended": "ranks that ended before the others",
 }
-"""What ranks spend time on that is not the user's own code."""
+"""Where the time of a rank went."""
 
 
 class Split(NamedTuple):
@@ -79,30 +79,30 @@ class Verdict(NamedTuple):
 
 def split(outcome: Outcome, track: Track | None) -> Split | None:
     """Return where the time of a rank went; None if neither it nor its events tell."""
-    told = _told(outcome.number, outcome.summary) if outcome.summary is not None else None
-    if track is None or (track.lost and told is not None):
-        return told
-    known = told or Split(outcome.number, {})
-    seconds = max(track.last - track.first, known.seconds)
-    free, owned = max(0.0, seconds - track.called), known.compute + known.starved
-    starved = free * known.starved / owned if owned else 0.0
-    return known._replace(
+    told = outcome.summary or {}
+    seconds = told["wall"] - told["setup"] if told else 0.0
+    lacking = min(1.0, told["starved"] / seconds) if seconds > 0 else 0.0
+    if track is not None and not (track.lost and told):
+        seconds = max(track.last - track.first, seconds)
+        called, wait, waited = track.called, track.wait, dict(track.waited)
+    elif told:
+        wait, waited = told["wait"], {int(other): share for other, share in told["waited"].items()}
+        called = wait + told["scatter"] + told["fold"] + told["collective"]
+    else:
+        return None
+    free = max(0.0, seconds - called)
+    return Split(
+        rank=outcome.number,
+        waited=waited,
         seconds=seconds,
-        compute=free - starved,
-        starved=starved,
-        wait=track.wait,
-        exchange=max(0.0, track.called - track.wait),
-        waited=dict(track.waited),
+        compute=free * (1 - lacking),
+        starved=free * lacking,
+        wait=wait,
+        exchange=max(0.0, called - wait),
+        meeting=told.get("meeting", 0.0),
+        longest=told.get("longest", (0.0, "")),
+        whole=not outcome.status,
     )
-
-
-def _told(rank: int, told: Mapping[str, Any]) -> Split:
-    seconds, wait = told["wall"] - told["setup"], told["wait"]
-    exchange = told["scatter"] + told["fold"] + told["collective"]
-    free = max(0.0, seconds - wait - exchange)
-    starved = free * min(1.0, told["starved"] / seconds) if seconds > 0 else 0.0
-    waited = {int(other): share for other, share in told["waited"].items()}
-    return Split(rank, waited, seconds, free - starved, starved, wait, exchange, told["meeting"], told["longest"])
 
 
 def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -115,8 +115,8 @@ def splits(outcomes: Sequence[Outcome], story: Story | None) -> list[Split]:
     if story is not None:
         story.settle()
     tracks = story.tracks if story is not None else {}
-    found = ((one, split(one, tracks.get(one.number))) for one in lives(outcomes))
-    return [part._replace(whole=not one.status) for one, part in found if part is not None and part.seconds > 0]
+    found = (split(one, tracks.get(one.number)) for one in lives(outcomes))
+    return [part for part in found if part is not None and part.seconds > 0]
 
 
 def verdict(ranks: Sequence[Split]) -> Verdict | None:
@@ -124,8 +124,9 @@ def verdict(ranks: Sequence[Split]) -> Verdict | None:
     if not ranks:
         return None
     count, seconds = len(ranks), max(rank.seconds for rank in ranks)
-    spent = {kind: sum(getattr(rank, kind) for rank in ranks) for kind in KINDS if kind != "ended"}
+    spent = {kind: sum(getattr(rank, kind) for rank in ranks) for kind in PARTS}
     spent["ended"] = sum(seconds - rank.seconds for rank in ranks)
+    alone = spent.pop("compute")
     blames: dict[int, float] = {}
     for rank in ranks:
         for other, waited in rank.waited.items():
@@ -134,7 +135,7 @@ def verdict(ranks: Sequence[Split]) -> Verdict | None:
     return Verdict(
         ranks=count,
         seconds=seconds,
-        alone=sum(rank.compute for rank in ranks),
+        alone=alone,
         lost={kind: value / (count * seconds) for kind, value in spent.items()},
         blamed=blamed,
         blame=min(1.0, blames[blamed] / spent["wait"]) if blames and spent["wait"] else 0.0,
@@ -167,9 +168,17 @@ def told(outcomes: Sequence[Outcome], found: Verdict | None) -> list[str]:
 
 
 def _crowd(outcomes: Sequence[Outcome]) -> str:
-    """Return how many ranks shared how many cores; empty if there were enough, or on other machines."""
-    here, cores = [one for one in lives(outcomes) if isinstance(one, Rank)], machine.cores()
-    return f"{counted(len(here), 'rank')} on {counted(cores, 'core')}" if len(here) > cores else ""
+    """Return how many ranks shared how few cores, on the hosts with the most for each; empty if there were enough."""
+    ranks = Counter((one.host, one.cores) for one in lives(outcomes) if one.cores)
+    crowded: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for (host, cores), count in ranks.items():
+        if count > cores:
+            crowded[count, cores].append(host)
+    if not crowded:
+        return ""
+    (count, cores), hosts = max(crowded.items(), key=lambda found: found[0][0] / found[0][1])
+    where = f" of host {hosts[0]}" if len(hosts) == 1 else f" of each of {len(hosts)} hosts"
+    return f"{counted(count, 'rank')} on {counted(cores, 'core')}{where * (len(ranks) > 1)}"
 
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -201,7 +210,7 @@ def sentences(found: Verdict, ended: bool = False, crowd: str = "") -> list[str]
         "example (see malt explain trace)."
     )
     lost = [(part, kind) for kind, part in found.lost.items() if part >= WORTH / 3]
-    words = [f"{part:.0%} {KINDS[kind]}{_whom(found, kind, crowd)}" for part, kind in sorted(lost)[::-1]]
+    words = [f"{part:.0%} {_lost(kind, found, crowd)}" for part, kind in sorted(lost)[::-1]]
     rest = 1 - min(1.0, speed / found.ranks)
     second = f"The other {rest:.0%} of their time: {', '.join(words)}." if words else "They lost almost no time."
     took, rank, said = found.longest
@@ -213,10 +222,12 @@ def sentences(found: Verdict, ended: bool = False, crowd: str = "") -> list[str]
     return [first, second, *([_advice(found)] if advise else []), *long]
 
 
-def _whom(found: Verdict, kind: str, crowd: str) -> str:
+def _lost(kind: str, found: Verdict, crowd: str) -> str:
+    if kind == "ended":
+        return "ranks that ended before the others"
     if kind == "wait" and found.blamed >= 0:
-        return f" ({found.blame:.0%} of that for {name([found.blamed])})"
-    return f" ({crowd})" if kind == "starved" and crowd else ""
+        return f"{PARTS[kind]} ({found.blame:.0%} of that for {name([found.blamed])})"
+    return PARTS[kind] + (f" ({crowd})" if kind == "starved" and crowd else "")
 
 
 def _advice(found: Verdict) -> str:

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from malt._ranks import machine
 from malt._ranks.processes import peek, signal_name
 from malt._ranks.report import LONGEST, SPENT
 
@@ -24,6 +25,10 @@ class Outcome:
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.host = os.uname().nodename
+        """Its machine."""
+        self.cores: int | None = None
+        """How many the ranks of its machine share; None: not known."""
         self.witness: int | None = None
         """Its number among the witnesses, which vote and are not ranks; None: it is a rank."""
         self.status: int | None = None
@@ -130,6 +135,7 @@ class Rank(Outcome):
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         super().__init__(number)
+        self.cores = machine.cores()
         self.process = process
         self.pid = process.pid
         self.outputs: list[Pipe] = []

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 MAGIC = 0x34574F4E544C414D
 PAGE = struct.Struct("<11Qq3Qd118Q")  # core.Now: words, of which the age has a sign, and the loss is a float
-RECORDED = 13  # the word that counts the events
+WORDS = {"rank": 2, "size": 3, "near": 4, "room": 7, "doing": 8, "syncs": 9, "bytes": 10, "age": 11, "recorded": 13}
+TEXTS = {"mark": 49, "place": 70, "host": 113}  # where they begin
 EVENTS = 4096  # where they begin
 RECORD = struct.Struct("<32Q")
 KINDS = ("", "call", "wait", "fold", "death", "mark", "log", "send")
@@ -158,34 +159,25 @@ def _described(pid: int | str, fd: int) -> Rank:
         state = "joining"
     else:
         state = "waiting" if waits_for else IN_CALL[min(activity, IN_COLLECTIVE)]
+    words: dict[str, Any] = {key: page[at] for key, at in WORDS.items()}
+    words |= {key: _words(page[at:]) for key, at in TEXTS.items()}
     return Rank(
-        rank=page[2],
-        size=page[3],
-        near=page[4],
+        **words,
         job=f"{page[5]:08x}" if page[5] else f"pid-{pid}",
-        host=_words(page[113:134]),
         pid=int(pid),
         command=printable(" ".join(arguments)),
         cwd=os.readlink(f"/proc/{pid}/cwd"),
         memory=int(status.get("VmRSS", "0 kB").split()[0]) << 10,
         signals=int(status["SigCgt"], 16),
-        doing=page[8],
         state=state,
         waits_for=waits_for,
         waited=waited,
         slept=page[91] / 1e9 + waited,
         late=late,
-        syncs=page[9],
-        bytes=page[10],
         clock=used & (1 << 40) - 1,
-        age=page[11],
         loss=page[15] if page[48] else None,
-        mark=_words(page[49:70]),
-        place=_words(page[70:91]),
-        advice=_words(page[92:113]) if waits_for else "",
+        advice=_words(page[92:]) if waits_for else "",
         dead=_set(page[32:48]),
-        room=page[7],
-        recorded=page[13],
         at=now,
         joined=page[6] / 1e9,
     )
@@ -226,7 +218,7 @@ class Ring:
         An event is lost if a newer one has overwritten it before it was read.
         """
         fd = self._file.fileno()
-        recorded = int.from_bytes(os.pread(fd, 8, 8 * RECORDED), "little")
+        recorded = int.from_bytes(os.pread(fd, 8, 8 * WORDS["recorded"]), "little")
         first, room, found = max(self._read, recorded - self.rank.room), self.rank.room, []
         while first < recorded:
             slot = first % room

@@ -98,12 +98,10 @@ class Track:
         self.sent: Counter[int] = Counter()
         """Bytes by receiver."""
         self.syncs = 0
-        self.logs: dict[str, Curve[tuple[float, float]]] = defaultdict(Curve)
-        """When, and the value, by name."""
+        self.logs: dict[str, Curve[tuple[float, float, float]]] = defaultdict(Curve)
+        """By name: when, the number of examples, or where that is not logged of syncs, and the value."""
         self.nameless = 0
-        """Values with other names: `NAMES` have a curve."""
-        self.losses: Curve[tuple[float, float, float]] = Curve()
-        """When, the number of examples, or where that is not logged of syncs, and the loss."""
+        """Values with other names: the loss and `NAMES` have a curve."""
         self.marks: Curve[tuple[float, str]] = Curve()
         self.deaths: list[tuple[float, list[int], float]] = []
         """When it heard of them; which ranks; the generation without them."""
@@ -137,14 +135,13 @@ class Track:
         elif event.kind == "death":
             self.deaths.append((end, event.ranks, event.value))
         elif event.kind == "log":
-            if event.text in self.logs or len(self.logs) < NAMES:
-                self.logs[event.text].add((end, event.value))
+            if event.text == "examples":
+                self._examples = event.value
+            if event.text == "loss" or event.text in self.logs or len(self.logs) < NAMES:
+                used = self.syncs if self._examples is None else self._examples
+                self.logs[event.text].add((end, used, event.value))
             else:
                 self.nameless += 1
-            if event.text == "loss":
-                self.losses.add((end, self.syncs if self._examples is None else self._examples, event.value))
-            elif event.text == "examples":
-                self._examples = event.value
 
 
 def parts(wait: seen.Event, calls: Mapping[int, Sequence[Span]]) -> Iterator[seen.Event]:
@@ -206,6 +203,12 @@ class Story:
                 track.unsettled.append(event)
             else:
                 self._add(track, event)
+
+    def timeline(self) -> Callable[[int, float], float]:
+        """Return what turns a time by a rank's clock into the seconds since the first rank had joined."""
+        shifts = {rank: self.clock(rank)[0] for rank in self.tracks}
+        zero = min((track.joined + shifts[rank] for rank, track in self.tracks.items()), default=0.0)
+        return lambda rank, when: round(when + shifts[rank] - zero, 9)
 
     def settle(self) -> None:
         """Settle which rank was late in each wait: no more events come."""
