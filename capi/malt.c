@@ -173,6 +173,7 @@ GO(malt_vector_wanted, (malt_handle v, void **rows, const uint8_t **missing, uin
 	maltGoVectorWanted(v, rows, (uint8_t **)missing, n))
 GO(malt_vector_configure_rows, (malt_handle v, const uint64_t *ids, uint64_t n, const uint64_t *wants,
 	uint64_t nwants, int64_t timeout_ms), maltGoVectorConfigureRows(v, ids, n, wants, nwants, timeout_ms))
+GO(malt_object_await, (malt_handle v, int64_t timeout_ms), maltGoAwait(v, timeout_ms))
 GO(malt_object_gather_begin, (malt_handle v, int64_t timeout_ms, uint32_t *n),
 	maltGoGatherBegin(v, 0, timeout_ms, n))
 GO(malt_object_gather_update, (malt_handle v, uint32_t i, malt_update *u), maltGoGatherUpdate(v, i, 1, u))

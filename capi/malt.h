@@ -464,6 +464,15 @@ malt_status malt_vector_scatter(malt_handle v, const int32_t *to, uint32_t nto, 
  * since the last gather), MALT_ETIMEOUT, MALT_EPEER. */
 malt_status malt_vector_gather(malt_handle v, const char *fold, int64_t timeout_ms, uint32_t *folded);
 
+/* Waits, in ssp and async, until an update has come that no gather has folded, and leaves it to
+ * the next gather. The wait also ends when no update can come, because all senders have ended, have
+ * closed the object or are in a collective call, and after timeout_ms: that is not an error. In a
+ * replay it does not wait: the gather does.
+ * MALT_EHANDLE, MALT_EBUSY, MALT_EUNSUPPORTED (bsp and notify-ack, where gathers wait for what they
+ * fold; vectors with ids, or with changes on butterfly or shards), MALT_EPEER, MALT_ETIMEOUT (a
+ * callback has ended the wait). */
+malt_status malt_object_await(malt_handle o, int64_t timeout_ms);
+
 /* malt_vector_scatter to all, then malt_vector_gather with the vector's fold. It
  * returns their codes. After MALT_ETIMEOUT, continue with malt_vector_gather.
  *

@@ -18,6 +18,7 @@ import (
 // exchanger is what vectors and segments have in common: the functions malt_object_*.
 type exchanger interface {
 	Bytes() []byte
+	Await(context.Context) error
 	Begin(context.Context) ([]libmalt.Update, error)
 	End(folded bool) error
 	Clock() uint64
@@ -67,6 +68,13 @@ func exchanging(h C.malt_handle, k kind) (*object, error) {
 		return nil, err
 	}
 	return o.(*object), nil
+}
+
+//export maltGoAwait
+func maltGoAwait(h C.malt_handle, timeoutMs C.int64_t) (status C.malt_status) {
+	defer caught(&status)
+	var a args
+	return a.on(h, kindObject, timeoutMs, func(ctx context.Context, o *object) error { return o.Await(ctx) })
 }
 
 //export maltGoGatherBegin

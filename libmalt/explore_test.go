@@ -38,6 +38,7 @@ import (
 // one that may find that the other has. For a, i, k, x and X see
 // explore_inplace_test.go, for r, R, Y, y, z, v, o, m, M and n explore_reducing_test.go,
 // for d and D explore_survive_test.go, for S, T, P, G, h, H, j and A explore_changes_test.go, for u, U and V explore_keyed_test.go.
+// W is a gather that waits for an update.
 type play struct {
 	options  string // of the object, and the play's own
 	scripts  []string
@@ -314,6 +315,8 @@ func (a *actor) perform(script string) {
 			err = a.scatter(ctx, []int{0})
 		case 't':
 			err = a.gather(ctx, a.s.Clock())
+		case 'W':
+			err = a.awaits(ctx)
 		case 'a', 'i', 'x', 'X', 'K':
 			err = a.average(ctx, step)
 		case 'r', 'R', 'Y', 'y', 'z', 'o', 'm', 'M', 'n', 'N', 'Q':
@@ -451,6 +454,27 @@ func (a *actor) gather(ctx context.Context, clock uint64) error {
 	}
 	a.fold(clock, set)
 	return a.s.End(true)
+}
+
+// awaits gathers after a wait for an update, which brings none only where none can come.
+func (a *actor) awaits(ctx context.Context) error {
+	if err := a.s.Await(ctx); err != nil {
+		return err
+	}
+	before := slices.Clone(a.last)
+	if err := a.gather(ctx, a.s.Clock()); err != nil || !slices.Equal(before, a.last) {
+		return err
+	}
+	for r := range a.all {
+		if r == a.w.job.Rank {
+			continue
+		}
+		_, gone := a.b.From(r).Clock()
+		if standing, _ := a.w.job.Standing(r, gone); rule.About(standing) == rule.Wait {
+			a.t.Fail("a wait for an update has ended without one, and rank %d still sends", r)
+		}
+	}
+	return nil
 }
 
 // fill writes what the scatter of that clock sends.
@@ -608,6 +632,12 @@ func TestExplorePlays(t *testing.T) {
 		{"notify-ack, given up, plain stores", false, play{"consistency=notify-ack", []string{"gs", "ssB"}, 0, true, nil}},
 		{"notify-ack, given up", true, play{"consistency=notify-ack", []string{"sgbs", "ssBbs"}, 0, false, nil}},
 		{"async", false, play{"consistency=async", []string{"ss", "ss"}, 1, false, nil}},
+		{"async, a wait for an update", false, play{"consistency=async", []string{"W", "pw"}, 1, false, nil}},
+		{"async, a wait for an update, and for none", false, play{"consistency=async", []string{"WW", "p"}, 0, false, nil}},
+		{"async, waits for updates of each other", false, play{"consistency=async", []string{"pW", "pW"}, 0, false, nil}},
+		{"async, a wait for an update, barrier", false, play{"consistency=async", []string{"WbW", "bp"}, 0, false, nil}},
+		{"async, a wait for an update, three ranks", false, play{"consistency=async preemptions=1", []string{"W", "p", ""}, 0, false, nil}},
+		{"async, a wait for an update, plain stores", false, play{"consistency=async", []string{"W", "p"}, 0, true, nil}},
 		{"sparse", false, play{"consistency=async sparse=model", []string{"ppp", "tt"}, 0, false, nil}},
 		{"sparse, longer", true, play{"consistency=async sparse=model", []string{"pppp", "tt"}, 0, false, nil}},
 		{"sparse, two readers", true, play{"consistency=async sparse=model graph=lists:1,2// allow_disconnected=true", []string{"pp", "t", "tt"}, 0, false, nil}},

@@ -47,6 +47,7 @@ type way interface {
 
 	Send(ctx context.Context, bytes int, rows []int64, to []int, weight float64) (int, error)
 	Gather(ctx context.Context, fold reduce.Op) (int, error)
+	Await(ctx context.Context) error
 	Sync(ctx context.Context, rows []int64, weight float64, slack int, fold reduce.Op) (int, error)
 	AllReduce(c core.Call, op reduce.Op) core.Stepper // nil: by messages
 
@@ -68,6 +69,11 @@ func (o *Object) World() *World { return o.w }
 
 // Bytes is the memory that Scatter sends from, writable, valid until Unmap.
 func (o *Object) Bytes() []byte { return o.Data }
+
+// Await waits until an update has come that no gather has folded, until none can come since all
+// senders have ended, have closed o or are in a collective call, or until the time of ctx is up,
+// which is not an error. In ssp and async: other gathers wait for what they fold.
+func (o *Object) Await(ctx context.Context) error { return o.way.Await(ctx) }
 
 // Begin waits as the consistency says and returns the updates to fold, in the order of
 // ranks; of a sparse vector rows and their values, of which Whole shows one laid out as the

@@ -43,6 +43,7 @@ type Boxes struct {
 	begun uint64 // when the present step of a call did, for the trace
 
 	gathering  gathering
+	awaiting   awaiting
 	scattering scattering
 	syncing    syncing
 	folding    folding

@@ -53,6 +53,11 @@ func (b *carried) End(bool) error {
 	return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
 }
 
+// Await is of boxes alone.
+func (b *carried) Await(context.Context) error {
+	return say.Errorf(core.ErrUnsupported, "%s: wait= does not go with this vector", b.Called("gather")).At(another).Try("Leave it out.")
+}
+
 // withRows is the error for rows= of a call.
 func (b *carried) withRows(method string) error {
 	return say.Errorf(core.ErrUnsupported, "%s: rows= does not go with this vector", b.Called(method)).At(another).Try("Leave it out.")

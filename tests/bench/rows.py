@@ -200,6 +200,7 @@ def small(cores: int) -> list[Row]:
         Row("gather, nothing new", "gather-idle", 2, 4 * KB, Target(most=1e-6)),
         Row("sync(every=k), not due", "sync-idle", 2, 4 * KB, Target(most=0.3e-6)),
         Row("put -> seen", "put-seen", 2, 64, Target(peer=1, most=1.2e-6)),
+        Row("put -> seen, gather(wait=1)", "put-awaited", 2, 64),
     ] + [
         Row("cpu time of 1 s wait, peer stopped", "stopped", n, 4 * KB, target, once=True)
         for n, target in ((2, Target()), (max(4, 2 * cores), Target(most=5e-3)))

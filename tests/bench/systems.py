@@ -110,6 +110,7 @@ def alone() -> list[System]:
             "sync-graph",
             "write-graph",
             "put-seen",
+            "put-awaited",
             "stopped",
             "sparse",
             "memory",

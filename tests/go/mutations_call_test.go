@@ -127,4 +127,39 @@ var ofCalls = []mutation{
 		new:    "",
 		caught: "TestExplorePlays/sparse", how: "is folded twice",
 	},
+	{
+		line:   "a wait for an update is for ranks that are away, too",
+		in:     "libmalt/boxes.awaiting.look",
+		old:    "rule.About($standing) == rule.Wait",
+		new:    "rule.About($standing) != rule.Fail",
+		caught: "TestExplorePlays/async,_a_wait_for_an_update,_barrier", how: "waits for ever",
+	},
+	{
+		line:   "a wait for an update ends when one of the senders is away",
+		in:     "libmalt/boxes.awaiting.look",
+		old:    "len($o.late) == 0",
+		new:    "len($o.late) < len(b.ch.sources)",
+		caught: "TestExplorePlays/async,_a_wait_for_an_update,_three_ranks", how: "has ended without one",
+	},
+	{
+		line: "the readers are rung before the update is there",
+		in:   "rdma/box.Writer.Commit",
+		old: `
+			if $w.layout.Spec.Mode.Depth() > 0 {
+				$w.publishQueue()
+			} else {
+				$w.publishNewest($parity)
+			}
+			$w.slot, $w.payload = -1, nil
+			$w.publishClock($clock)`,
+		new: `
+			$w.publishClock($clock)
+			if $w.layout.Spec.Mode.Depth() > 0 {
+				$w.publishQueue()
+			} else {
+				$w.publishNewest($parity)
+			}
+			$w.slot, $w.payload = -1, nil`,
+		caught: "TestExplorePlays/async,_a_wait_for_an_update", how: "waits for ever", pkg: "libmalt",
+	},
 }

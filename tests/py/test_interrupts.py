@@ -27,6 +27,7 @@ malt.init()
 WAITS = {
     "sync": ("v = malt.Vector(3, consistency='ssp:0')", "v.sync()"),
     "gather": ("v = malt.Vector(3, consistency='ssp:0')", "(v.scatter(), v.gather())[1]"),
+    "gather that waits": ("v = malt.Vector(3, consistency='async')", "v.scatter() if r else v.gather(wait=300)"),
     "named fold": ("v = malt.Vector(3, consistency='ssp:0')", "v.sync('max')"),
     "fold": ("v = malt.Vector(3, consistency='ssp:0')", "v.sync(lambda own, updates: own)"),
     "scatter": (

@@ -32,15 +32,15 @@ from .loading import caught, lib
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 
 
-def seconds(timeout: float | None) -> float:
-    """Return a timeout in seconds; None is the job's."""
-    if timeout is None:
+def seconds(limit: float | None, name: str = "timeout", without: str = "for the job's timeout") -> float:
+    """Return the seconds of that argument; of a timeout None is the job's."""
+    if limit is None:
         return JOB.timeout
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float | np.integer | np.floating):
-        raise TypeError(lines(f"timeout={timeout!r}", "expected seconds, or None for the job's timeout"))
-    if not timeout >= 0:
-        raise ValueError(lines(f"timeout={timeout!r}", "expected 0 or more seconds, or None for the job's timeout"))
-    return float(timeout)
+    if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer | np.floating):
+        raise TypeError(lines(f"{name}={limit!r}", f"expected seconds, or None {without}"))
+    if not limit >= 0:
+        raise ValueError(lines(f"{name}={limit!r}", f"expected 0 or more seconds, or None {without}"))
+    return float(limit)
 
 
 def milliseconds(limit: float) -> int:

@@ -92,11 +92,13 @@ class Segment(Exchange):
         count = self.nbytes if n is None else _length("n", n, self.nbytes)
         return self._object.scatter(receivers_of(to), timeout, nbytes=count)
 
-    def updates(self, *, timeout: float | None = None) -> list[Message]:
+    def updates(self, *, wait: float | None = None, timeout: float | None = None) -> list[Message]:
         """Return the messages that have arrived. May wait, as `Vector.gather` does.
 
         Parameters
         ----------
+        wait : float, optional
+            As for `Vector.gather`: so many seconds for a message, if there is none.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -115,6 +117,8 @@ class Segment(Exchange):
         def take(updates: list[_lib.Update]) -> None:
             messages.extend(Message(u.data.tobytes(), u.rank, u.clock, u.age) for u in updates)
 
+        if wait is not None:
+            self._object.await_update(wait)
         self._object.gather_with(take, timeout)
         return messages
 

@@ -396,13 +396,18 @@ class Vector(Exchange, Generic[Element]):
             self._sent = marks()
         return sent
 
-    def gather(self, fold: Fold | None = None, *, timeout: float | None = None) -> int:
+    def gather(self, fold: Fold | None = None, *, wait: float | None = None, timeout: float | None = None) -> int:
         """Fold the updates that have arrived into the values. May wait: see ``consistency``.
 
         Parameters
         ----------
         fold : str or callable, optional
             For this call, instead of the vector's fold.
+        wait : float, optional
+            In ``async`` and ``ssp``: wait so many seconds for an update that no gather has folded
+            yet, if there is none. The wait ends when no rank can send one: all senders have ended,
+            or are in a collective call. Not for ``ids=``, nor for changes on ``butterfly`` and
+            ``shards``. A replay waits as the recorded run says.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -421,10 +426,12 @@ class Vector(Exchange, Generic[Element]):
             The message names the ranks that it waited for, or the dead rank.
         """
         if fold is None and self._plain_gather:
-            count = self._object.gather(timeout)
+            count = self._object.gather(timeout, wait)
         else:
             if fold is not None:
                 folds.check(fold, number="timeout")
+            if wait is not None:
+                self._object.await_update(wait)
             self._take()
             own = fold is not None or self._own_fold is not None
             count = self._gather(fold, timeout) if own else self._object.gather(timeout)

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,20 +119,23 @@ class Malt:
 
         return timed
 
-    def _put_seen(self, count: int) -> Timed:
-        """Half of there and back between two ranks that poll."""
+    def _put_seen(self, count: int, wait: float | None = None) -> Timed:
+        """Half of there and back between two ranks that poll, or each wait so many seconds."""
         v = self._vector(count, consistency="async", fold="replace")
-        first = self.rank == 0
+        first, gather = self.rank == 0, v.gather if wait is None else partial(v.gather, wait=wait)
 
         def half() -> None:
             if first:
                 v.scatter()
-            while not v.gather():
+            while not gather():
                 pass
             if not first:
                 v.scatter()
 
         return _halved(loop(half))
+
+    def _put_awaited(self, count: int) -> Timed:
+        return self._put_seen(count, wait=1)
 
     def _stream(self, count: int) -> Timed:
         one_way = malt.Graph([[1], []], allow_disconnected=True)

@@ -61,6 +61,54 @@ def test_bsp_on_all_gives_the_same_bits_on_every_rank(r: int, n: int) -> None:
             assert len(set(malt.allgather(v.array.tobytes()))) == 1
 
 
+@pytest.mark.parametrize("fold", [None, "replace", lambda own, updates: own])
+@pytest.mark.parametrize("consistency", ["async", "ssp:2"])
+def test_a_gather_waits_for_the_updates_of_all(r: int, n: int, consistency: str, fold: malt.typing.Op) -> None:
+    with malt.Vector(3, consistency=consistency) as v:
+        assert v.gather(fold, wait=0) == 0
+        malt.barrier()
+        v.array += r
+        v.scatter()
+        left = n - 1
+        while left:
+            left -= v.gather(fold, wait=300)
+        malt.barrier()
+        if n == 1:
+            assert v.gather(wait=300) == 0  # no rank can send
+
+
+def test_what_waits_a_gather_refuses(n: int) -> None:
+    with malt.Vector(3, consistency="async") as v:
+        for wrong, error in ((-1, ValueError), (np.nan, ValueError), (True, TypeError), ("1", TypeError)):
+            for fold in (None, "sum"):
+                with pytest.raises(error, match=f"wait={wrong!r}"):
+                    v.gather(fold, wait=wrong)  # type: ignore[arg-type]
+    for consistency in LOCKSTEP:
+        with malt.Vector(3, consistency=consistency) as v, malt.Segment(3, consistency=consistency) as s:
+            for call in (v.gather, s.updates):
+                with pytest.raises(malt.UnsupportedError, match=f"wait= does not go with consistency={consistency}"):
+                    call(wait=1)
+    with malt.Vector(3, ids=[1, 2, 3], fold="sum") as v, pytest.raises(malt.UnsupportedError, match="Leave it out"):
+        v.gather(wait=1)
+    if n > 1:
+        with (
+            malt.Vector(n, graph="butterfly", fold="sum-changes", consistency="async") as v,
+            pytest.raises(malt.UnsupportedError, match="Leave it out"),
+        ):
+            v.gather(wait=1)
+
+
+def test_a_message_is_waited_for(r: int, n: int) -> None:
+    with malt.Segment(3, consistency="async") as s:
+        s.buffer[0] = r
+        s.scatter()
+        heard: list[int] = []
+        while len(heard) < n - 1:
+            heard += [message.data[0] for message in s.updates(wait=300)]
+        assert sorted(heard) == [other for other in range(n) if other != r]
+        malt.barrier()
+
+
 @pytest.mark.parametrize("consistency", [*LOCKSTEP, *LOOSE])
 def test_g2_no_update_is_folded_twice_and_none_is_torn(r: int, n: int, consistency: str) -> None:
     """Rank i sends constant vectors of its clock; a fold of our own looks at each."""

@@ -51,6 +51,7 @@ static void everything(void)
 	REFUSED(malt_vector_wanted(h, &p, NULL, &u64));
 	REFUSED(malt_vector_configure_rows(h, &u64, 1, NULL, 0, -1));
 	REFUSED(malt_vector_gather_rows(h, 0, &u, NULL, NULL, 0, &u64));
+	REFUSED(malt_object_await(h, -1));
 	REFUSED(malt_object_gather_begin(h, -1, &u32));
 	REFUSED(malt_object_gather_update(h, 0, &u));
 	REFUSED(malt_object_gather_end(h, 1));

@@ -19,6 +19,7 @@ static void refused(malt_handle h, const char *words)
 	FAILS(MALT_EHANDLE, words, malt_vector_scatter(h, NULL, 0, 1, -1, &u64));
 	FAILS(MALT_EHANDLE, words, malt_vector_gather(h, NULL, -1, &u32));
 	FAILS(MALT_EHANDLE, words, malt_vector_sync(h, 1, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_object_await(h, -1));
 	FAILS(MALT_EHANDLE, words, malt_object_gather_begin(h, -1, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_gather_update(h, 0, &u));
 	FAILS(MALT_EHANDLE, words, malt_object_gather_end(h, 1));
