@@ -129,12 +129,16 @@ func tell(v rdma.View, dead *rdma.PeerError) {
 
 // warn has the caller of a call hear of a trouble.
 func warn(t libmalt.Trouble) {
-	name := C.CString(t.Of.Name)
+	name, why := C.CString(t.Of.Name), (*C.char)(nil)
 	defer C.free(unsafe.Pointer(name))
+	if t.Why != nil {
+		why = C.CString(t.Why.Error())
+		defer C.free(unsafe.Pointer(why))
+	}
 	C.maltc_troubled(&C.malt_trouble{
 		kind: C.int32_t(t.Kind), rank: C.int32_t(t.Rank), name: name,
 		own: C.uint64_t(t.Own), theirs: C.uint64_t(t.Senders), seconds: C.double(t.Over.Seconds()),
-		limit: C.uint64_t(t.Limit), need: C.uint64_t(t.Need),
+		limit: C.uint64_t(t.Limit), need: C.uint64_t(t.Need), why: why,
 	})
 }
 

@@ -345,12 +345,14 @@ void malt_on_death(malt_news news);
 #define MALT_TAPE_FULL 3  /* MALT_RECORD: this rank has recorded 64 MB, and records no more */
 #define MALT_TAPE_ENDS 4  /* MALT_REPLAY: the recorded run ends here; gathers fold what has come */
 #define MALT_MEMLOCK 5    /* this rank may lock too little memory for RDMA, and goes without */
+#define MALT_NO_RDMA 6    /* RDMA with that rank has failed, and updates go by TCP */
 typedef struct malt_trouble {
 	int32_t kind, rank;
 	const char *name;     /* of the vector; it is valid during the call */
 	uint64_t own, theirs; /* MALT_SLOW: scatters of this rank and of the other, */
 	double seconds;       /* within that time, 30 seconds or more */
 	uint64_t limit, need; /* MALT_MEMLOCK: bytes that this rank may lock, and would have to */
+	const char *why;      /* MALT_NO_RDMA; it is valid during the call */
 } malt_trouble;
 
 /* Sets a callback: the call that finds a trouble calls troubled, once for each vector, kind

@@ -3,6 +3,7 @@ package libmalt_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,6 +34,8 @@ func (s *told) by(w *libmalt.World) {
 			s.all = append(s.all, fmt.Sprintf("from %d", t.Rank))
 		case core.Memlock:
 			s.all = append(s.all, fmt.Sprintf("%s of %d: %d of %d", t.Of.Name, t.Rank, t.Limit, t.Need))
+		case core.NoRDMA:
+			s.all = append(s.all, fmt.Sprintf("%s, with %d: %v", t.Of.Name, t.Rank, t.Why))
 		case core.Slow:
 			s.all = append(s.all, fmt.Sprintf("%d is slow for %d", t.Rank, w.Rank()))
 		}
@@ -130,16 +133,28 @@ func TestSparseNamesTheRank(t *testing.T) {
 	}
 }
 
-// unlocked is a transport that does without RDMA.
-type unlocked struct{ rdma.Transport }
+// lacking is a transport that does without RDMA.
+type lacking struct {
+	rdma.Transport
+	lack rdma.Lack
+}
 
-func (unlocked) Memlock() (limit, need uint64) { return 64 << 10, 22 << 20 }
+func (l lacking) Lacks() *rdma.Lack { return &l.lack }
 
-// TestMemlockIsTold: once for each vector, by its first call.
-func TestMemlockIsTold(t *testing.T) {
+// TestLackOfRDMAIsTold: once for each vector, by its first call.
+func TestLackOfRDMAIsTold(t *testing.T) {
+	for want, lack := range map[string]rdma.Lack{
+		" of 1: 65536 of 23068672":       {Rank: 1, Limit: 64 << 10, Need: 22 << 20},
+		", with 0: a write does not end": {Rank: 0, Why: errors.New("a write does not end")},
+	} {
+		lackIsTold(t, lack, want)
+	}
+}
+
+func lackIsTold(t *testing.T, lack rdma.Lack, want string) {
 	var said told
 	ranks := inmem.New(2)
-	ranks[1] = unlocked{ranks[1]}
+	ranks[1] = lacking{ranks[1], lack}
 	check(t, run(background(t), ranks, func(ctx context.Context, w *libmalt.World) error {
 		said.by(w)
 		v, err := vector(ctx, w, 3, "")
@@ -150,8 +165,8 @@ func TestMemlockIsTold(t *testing.T) {
 		}
 		return err
 	}))
-	if len(said.all) != 1 || !strings.HasSuffix(said.all[0], " of 1: 65536 of 23068672") {
-		t.Errorf("told: %q", said.all)
+	if len(said.all) != 1 || !strings.HasSuffix(said.all[0], want) {
+		t.Errorf("told: %q, expected %q", said.all, want)
 	}
 }
 

@@ -8,10 +8,17 @@ type Connected interface {
 	Connection(peer int) Connection
 }
 
-// Locking is a Transport that goes without RDMA where this process may lock too little memory: limit, of
-// the need bytes; need is 0 where it does not.
-type Locking interface {
-	Memlock() (limit, need uint64)
+// Lacking is a Transport that tells where it has come to do without RDMA; nil: nowhere.
+type Lacking interface {
+	Lacks() *Lack
+}
+
+// Lack of RDMA: between this rank and Rank, since it has failed; or, where Need is not 0, altogether, since this rank
+// may lock Limit of the Need bytes.
+type Lack struct {
+	Rank        int
+	Why         error // it has failed
+	Limit, Need uint64
 }
 
 // Connection is what is known of how a rank is reached; the zero value is nothing.

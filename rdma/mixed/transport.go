@@ -30,7 +30,7 @@ type Near interface {
 type Far interface {
 	rdma.Transport
 	rdma.Connected
-	rdma.Locking
+	rdma.Lacking
 	box.Relayer
 	Reaches(rank int) bool // it is on another machine
 	// Await returns when Subscribe would not wait, or with the error of hopeless.
@@ -131,7 +131,7 @@ func (t *transport) Connection(peer int) rdma.Connection {
 	return t.near.Connection(peer)
 }
 
-func (t *transport) Memlock() (limit, need uint64) { return t.far.Memlock() }
+func (t *transport) Lacks() *rdma.Lack { return t.far.Lacks() }
 
 // Abort tells those elsewhere first: it may take a moment until they have been
 // sent the news, and the ranks of this machine end the job.

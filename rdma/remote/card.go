@@ -20,9 +20,9 @@ type card struct {
 	source, target fabric.Region
 
 	mu      sync.Mutex
-	rings   map[uint32]*ring         // by the upper bits of their numbers
-	last    uint32                   // number of a room
-	numbers map[uint32]chan struct{} // that peers may send; closed: it has arrived
+	rings   map[uint32]*ring // by the upper bits of their numbers
+	last    uint32           // number of a room
+	numbers map[uint32]*link // that peers may send; nil: it has arrived
 	writes  map[*fabric.Op]*write
 	busy    []*link      // with a write that waits for its turn
 	kept    []mem.Pinned // where peers may write as long as the carrier is open
@@ -33,6 +33,7 @@ type write struct {
 	fabric.Op
 	link *link
 	back func() error // gives back what is written from; nil: it is of a ring
+	n    uint64       // it is the link's n-th; card.mu
 
 	done atomic.Bool
 	err  error // once it is done
@@ -43,7 +44,7 @@ func newCard(c fabric.Carrier, peers int) (_ *card, err error) {
 	if c == nil {
 		return nil, nil
 	}
-	d := &card{Carrier: c, ended: make(chan struct{}), numbers: map[uint32]chan struct{}{}, writes: map[*fabric.Op]*write{}, rings: map[uint32]*ring{}}
+	d := &card{Carrier: c, ended: make(chan struct{}), numbers: map[uint32]*link{}, writes: map[*fabric.Op]*write{}, rings: map[uint32]*ring{}}
 	if d.from, err = mem.NewPinned(ringBytes * peers); err == nil {
 		d.source, err = c.Register(d.from, fabric.Source)
 	}
@@ -93,21 +94,23 @@ func (c *card) run() {
 // tell passes an event on. A fault of the way to some peer shows at the next write there.
 func (c *card) tell(e *fabric.Event) {
 	c.mu.Lock()
-	w := c.writes[e.Op]
+	w, l, r := c.writes[e.Op], c.numbers[e.Number], c.rings[e.Number>>ringShift]
 	delete(c.writes, e.Op)
-	var r *ring
-	if e.Op == nil && e.Err == nil {
-		if here := c.numbers[e.Number]; here != nil && !isClosed(here) {
-			close(here)
-		}
-		if r = c.rings[e.Number>>ringShift]; r != nil && !r.in.arrive(uint16(e.Number)) {
-			r = nil
-		}
+	if l != nil {
+		c.numbers[e.Number] = nil
+	} else if r != nil && r.in.arrive(uint16(e.Number)) {
+		l = r.session.link
 	}
 	c.mu.Unlock()
 	switch {
-	case r != nil:
-		r.arrived()
+	case l != nil:
+		select {
+		case l.news <- struct{}{}:
+		default:
+		}
+		if r != nil {
+			r.session.drain()
+		}
 	case w == nil:
 	case w.back == nil:
 		l := w.link
@@ -130,34 +133,55 @@ func (c *card) again(l *link) {
 	c.busy = append(c.busy, l)
 }
 
-// begin begins to write; fabric.ErrBusy: the link is woken to try again.
-func (c *card) begin(w *write) error {
+// begin begins to write; not ok, and no error: the link is woken to try again.
+func (c *card) begin(w *write) (ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.Write(&w.Op)
-	switch {
+	switch err = c.Write(&w.Op); {
 	case err == nil:
+		w.link.begun++
+		w.n = w.link.begun
 		c.writes[&w.Op] = w
+		return true, nil
 	case errors.Is(err, fabric.ErrBusy):
+		w.link.turned = true
 		c.busy = append(c.busy, w.link)
+		return false, nil
 	}
-	return err
+	return false, err
+}
+
+// oldest is the first write of a link that has not ended, or since the last look has not begun, by number; 0: there
+// is none.
+func (c *card) oldest(l *link) (n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.turned {
+		n, l.turned = l.begun+1, false
+	}
+	for _, w := range c.writes {
+		if w.link == l && (n == 0 || w.n < n) {
+			n = w.n
+		}
+	}
+	return n
 }
 
 // numbered is how many numbers may arrive; mu is held.
 func (c *card) numbered() int { return len(c.numbers) + records*len(c.rings) }
 
-// number is one more that a peer may send; 0: as many are out as the carrier can tell of.
-func (c *card) number() uint32 {
+// number is one more that the peer of a link may send; 0: as many are out as the carrier can tell of.
+func (c *card) number(l *link) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.numbered() >= c.Caps().MaxRooms {
 		return 0
 	}
-	if c.last = c.last%(ringNumbers-1) + 1; c.numbers[c.last] != nil { // after 2 billion
+	c.last = c.last%(ringNumbers-1) + 1
+	if _, out := c.numbers[c.last]; out { // after 2 billion
 		return 0
 	}
-	c.numbers[c.last] = make(chan struct{})
+	c.numbers[c.last] = l
 	return c.last
 }
 
@@ -167,20 +191,11 @@ func (c *card) forget(number uint32) {
 	delete(c.numbers, number)
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// arrival is closed once number has come; nil: it never will.
-func (c *card) arrival(number uint32) <-chan struct{} {
+// arrived tells whether number has come, or never will.
+func (c *card) arrived(number uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.numbers[number]
+	return c.numbers[number] == nil
 }
 
 // keep is for memory into which a peer may write as long as the carrier is open.

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -51,6 +52,7 @@ type Config struct {
 	Survives bool
 
 	lost  time.Duration // for so long a payload that was written may not have arrived; 0: 10 s
+	late  int           // so often the peer may have answered while a write does not end; 0: for 5 s
 	doubt time.Duration // from Survive on, a peer that has not answered for so long is doubted
 }
 
@@ -65,6 +67,9 @@ const (
 
 // silence is for how long a host may give no sign, so that it is told in time.
 func (c *Config) silence() time.Duration { return c.Unreachable - c.Unreachable/20 }
+
+// answers is late, as it holds.
+func (c *Config) answers() int { return cmp.Or(c.late, int(max(2, 5*time.Second/c.look()))) }
 
 // look is the time between two looks at a link.
 func (c *Config) look() time.Duration {

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -49,7 +48,14 @@ type abandonCase struct {
 	away    bool   // the consumer is, at first, and the writer excuses it
 	early   bool   // a write may have completed, and its bytes arrive later
 	holds   bool   // the connection does not end
+	lost    bool   // the first write never ends, and its bytes never arrive
+	silent  bool   // it never ends, and its bytes arrive
+	looks   int    // at the writes, before each ends
+	stopped bool   // the reader is, until then
 }
+
+// exploredLate is Config.late.
+const exploredLate = 2
 
 // stream is what is under way over a connection in one direction.
 type stream struct{ b []byte }
@@ -131,6 +137,9 @@ type slow struct {
 	begun  []*fabric.Op
 	told   []fabric.Event
 	apart  fabric.Region // has what is still to be written of a write that has completed
+
+	sticks, silent bool       // the next write never ends; its bytes arrive all the same
+	stuck          *fabric.Op // that one
 }
 
 func (c *slow) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
@@ -140,6 +149,12 @@ func (c *slow) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
 }
 
 func (c *slow) Write(op *fabric.Op) error {
+	if c.sticks {
+		c.stuck, c.sticks = op, false
+		if !c.silent {
+			return nil
+		}
+	}
 	c.begun = append(c.begun, op)
 	return nil
 }
@@ -147,7 +162,11 @@ func (c *slow) Write(op *fabric.Op) error {
 func (c *slow) Poll(ev []fabric.Event) int {
 	n := copy(ev, c.told)
 	c.told = c.told[n:]
-	return n + c.Card.Poll(ev[n:])
+	n += c.Card.Poll(ev[n:])
+	if c.stuck != nil {
+		n = len(slices.DeleteFunc(ev[:n], func(e fabric.Event) bool { return e.Op == c.stuck }))
+	}
+	return n
 }
 
 // whole is a write that has begun and not completed; -1: there is none.
@@ -196,7 +215,7 @@ func newSide(rank, from int, net *fabrictest.Net) *side {
 	if w.card.apart, err = w.card.Register(w.apart, fabric.Source); err != nil {
 		panic(err)
 	}
-	r, err := newRank(Config{Rank: rank, Size: 2, Generation: 1, PlaceFrom: from, Bell: &looking{}}, noWire{})
+	r, err := newRank(Config{Rank: rank, Size: 2, Generation: 1, PlaceFrom: from, Bell: &looking{}, late: exploredLate}, noWire{})
 	if err != nil {
 		panic(err)
 	}
@@ -298,6 +317,8 @@ type abandoned struct {
 	out   *outbox
 	in    *inbox
 
+	looks int // at the write that is under way
+
 	// What the consumer saw when it last looked: when it was woken, or before it waited.
 	next           uint64
 	returned, left bool
@@ -360,6 +381,7 @@ func (a *abandoned) write(side, n int) bool {
 	if err := c.Card.Write(op); err != nil {
 		panic(err)
 	}
+	a.looks = 0
 	a.sides[0].news, a.sides[1].news = true, true
 	return true
 }
@@ -406,6 +428,7 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 		a := c.begin()
 		before = a
 		owner, reader := a.sides[0], a.sides[1]
+		owner.card.sticks, owner.card.silent = c.lost || c.silent, c.silent
 		now := x.Memory(8)
 		// stepped is the end of a step of t: what the ranks have is the state.
 		stepped := func(t *explore.Thread) {
@@ -423,6 +446,11 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 		await := func(t *explore.Thread, cond func() bool) {
 			t.Await(func() bool { return (whole || !cable.Dead()) && cond() })
 		}
+		underWay := func() bool { return len(owner.t.card.writes) > 0 }
+		looked := func() bool {
+			return !underWay() || owner.card.stuck != nil || a.looks == c.looks && !owner.l.dirty.Load()
+		}
+		stops := func(w *side) bool { return c.stopped && w == reader && !looked() }
 
 		x.Go("writer", func(t *explore.Thread) {
 			for n := uint64(1); n <= c.updates; n++ {
@@ -465,7 +493,7 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 			x.Go(name, func(t *explore.Thread) {
 				for {
 					t.At("rank")
-					await(t, func() bool { return w.next() != nil })
+					await(t, func() bool { return w.next() != nil && !stops(w) })
 					w.next()()
 					if err := w.s.in.failed; errors.Is(err, rdma.ErrCorrupt) {
 						t.Fail("%v", err)
@@ -528,7 +556,7 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 		x.Go("cards", func(t *explore.Thread) {
 			for {
 				t.At("card")
-				await(t, func() bool { return len(owner.card.begun)+len(reader.card.begun) > 0 })
+				await(t, func() bool { return len(owner.card.begun)+len(reader.card.begun) > 0 && (c.looks == 0 || looked()) })
 				n := 0
 				if all := len(owner.card.begun) + len(reader.card.begun); all > 1 {
 					n = t.Choose(all)
@@ -552,6 +580,20 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 			}).Daemon()
 		}
 
+		if c.looks > 0 {
+			x.Go("looks", func(t *explore.Thread) {
+				for {
+					t.At("look")
+					await(t, func() bool {
+						return underWay() && a.looks < c.looks && owner.next() == nil && (stops(reader) || reader.next() == nil)
+					})
+					a.looks++
+					owner.l.tend()
+					stepped(t)
+				}
+			}).Daemon()
+		}
+
 		x.Go("ends", func(t *explore.Thread) {
 			t.At("end")
 			t.Await(cable.Dead)
@@ -567,6 +609,15 @@ func (c abandonCase) setup() func(x *explore.Exec) {
 			p := a.in.replica
 			if len(owner.l.relays) > 0 || len(reader.l.replicas) > 0 {
 				report("a box is not forgotten")
+			}
+			if lack := owner.t.Lacks(); c.looks > 0 && (lack != nil) != (owner.card.stuck != nil) {
+				report("a write that ends is late, or one that does not is not: %+v", lack)
+			}
+			if w := owner.t.card.writes[owner.card.stuck]; w != nil {
+				delete(owner.t.card.writes, owner.card.stuck)
+				if w.back != nil { // as at the end of the card
+					_ = w.back()
+				}
 			}
 			if a.out.pub.users != 0 || p.users != 0 {
 				report("memory is not given back: %d users of the box, %d of its copy", a.out.pub.users, p.users)
@@ -585,14 +636,6 @@ func digest(a *abandoned) uint64 {
 	d := digester{seen: map[unsafe.Pointer]uint64{}}
 	d.h.SetSeed(digestSeed)
 	d.walk(reflect.ValueOf(a))
-	for _, w := range a.sides {
-		for _, number := range slices.Sorted(maps.Keys(w.t.card.numbers)) {
-			d.put(uint64(number))
-			if isClosed(w.t.card.numbers[number]) {
-				d.put(1)
-			}
-		}
-	}
 	return d.h.Sum64()
 }
 
@@ -715,6 +758,10 @@ func TestExploreAbandon(t *testing.T) {
 		{"queue", abandonCase{spec: rdma.Spec{Bytes: exploredBytes, Mode: rdma.Queue(2)}, from: 1, updates: 2}},
 		{"away", abandonCase{spec: rdma.Spec{Bytes: exploredBytes, Mode: rdma.Queue(1)}, from: 1, updates: 2, away: true, holds: true}},
 		{"ring", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, updates: 2}},
+		{"late", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, from: 1, updates: 2, lost: true, looks: exploredLate + 2, holds: true}},
+		{"late, ring", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, updates: 2, silent: true, looks: exploredLate + 2, holds: true}},
+		{"slow", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, from: 1, updates: 3, looks: 2, holds: true}},
+		{"stopped", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, from: 1, updates: 1, looks: exploredLate + 3, stopped: true, holds: true}},
 		{"at the beginning", abandonCase{spec: rdma.Spec{Bytes: exploredBytes}, updates: 1, begins: true}},
 	} {
 		c.ahead, c.reads = cmp.Or(c.ahead, 2), cmp.Or(c.reads, c.updates)

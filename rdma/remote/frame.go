@@ -41,7 +41,7 @@ const (
 	heard          // id is words of the receiver of the frame: it has
 	dead           // the sender of the frame has found rank id dead; arg is the kind of death; the body says how
 
-	beat   = kind(vote.Last) + 1 // nothing, for the peer's kernel to acknowledge; between dead and it are the kinds of package vote
+	beat   = kind(vote.Last) + 1 // nothing, for the peer's kernel to acknowledge, or by arg for its process; between dead and it are the kinds of package vote
 	greets = beat + 1            // the card of the sender of the frame, and the room for a probe
 	grants = greets + 1          // a room for the next update of box id
 	after  = grants + 1          // so many records were posted before
@@ -73,6 +73,8 @@ const (
 
 	apartShift = 8 // of the arg of an aborted: above it is 1 + the rank that the dead one does not reach, or 0
 	excused    = 1 // arg of an ack: of what the reader was excused from; the body numbers the demand
+	asks       = 1 // arg of a beat: the peer is to answer, with
+	answers    = 2
 )
 
 type header struct {

@@ -102,8 +102,7 @@ func (s *session) arrived(h header) bool {
 	if h.kind != data || h.flags&flagPlaced == 0 || h.length != preamble+inRoom || s.link.rank.card == nil {
 		return true
 	}
-	here := s.link.rank.card.arrival(uint32(number(s.in.buf[s.in.from+frameBytes:], preamble/8)))
-	return here == nil || isClosed(here)
+	return s.link.rank.card.arrived(uint32(number(s.in.buf[s.in.from+frameBytes:], preamble/8)))
 }
 
 // inlineProgress lands what has come, as far as that goes without waiting, for somebody who
@@ -165,6 +164,13 @@ func (s *session) landFrame(h header) error {
 	case dead:
 		return l.landDead(h, b)
 	case beat:
+		switch h.arg {
+		case asks:
+			s.asking.Store(true)
+			l.kick()
+		case answers:
+			s.asked.Store(false)
+		}
 		return nil
 	case greets:
 		return s.landGreeting(h, b)

@@ -91,10 +91,8 @@ func (p *replica) landPlaced(n uint64) error {
 	if l.rank.card == nil || n == 0 || n > math.MaxUint32 {
 		return malformed("an update of box %d in room %d", p.id, n)
 	}
-	if here := l.rank.card.arrival(uint32(n)); here != nil {
-		if err := l.brought(here, func() bool { return isClosed(here) }, "a payload"); err != nil {
-			return err
-		}
+	if err := l.brought(func() bool { return l.rank.card.arrived(uint32(n)) }, "a payload"); err != nil {
+		return err
 	}
 	if err := p.beginUpdate(uint32(n)); err != nil {
 		return err

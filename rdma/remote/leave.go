@@ -23,10 +23,10 @@ func (l *link) leave() {
 		}
 		passed := time.Since(at)
 		at = at.Add(passed)
-		silence += min(passed, limit/10) // of a longer time this process may have been stopped
-		if c := l.current(); c != nil {
-			if s, ok := c.state(); ok && s.Acked != taken {
-				silence, taken = 0, s.Acked
+		silence += min(passed, limit/10)                        // of a longer time this process may have been stopped
+		if s := l.session.Load(); s != nil && !s.asked.Load() { // else it may be stopped, and acknowledges beats
+			if k, ok := s.conn.state(); ok && k.Acked != taken {
+				silence, taken = 0, k.Acked
 			}
 		}
 	}

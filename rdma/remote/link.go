@@ -30,6 +30,7 @@ type link struct {
 	wake    chan struct{}           // has an element, or the sender is awake
 	spoken  chan struct{}           // has an element once the last word is on its way
 	dirty   atomic.Bool             // there may be something to send
+	news    chan struct{}           // has an element when the peer's card may have brought something
 
 	leaving  atomic.Bool
 	probing  atomic.Bool // somebody dials, since nothing is heard of the peer
@@ -43,6 +44,8 @@ type link struct {
 
 	off                        atomic.Pointer[error] // why no payload goes past the connection any more
 	sentPlaced, receivedPlaced atomic.Uint64         // bytes that did
+	begun                      uint64                // writes of the card; card.mu
+	turned                     bool                  // away: one has yet to begin; card.mu
 
 	// rank.mu guards the tables. relays, words, replicas and remotes are what the
 	// sender goes through; whenever one changes, version does.
@@ -119,7 +122,7 @@ func (r *rank) addLink(peer int) *link {
 func newLink(r *rank, peer int) *link {
 	l := &link{
 		rank: r, peer: peer, up: make(chan struct{}), ended: make(chan struct{}),
-		wake: make(chan struct{}, 1), spoken: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), spoken: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
 	l.ctx, l.quit = context.WithCancel(context.Background())
 	return l

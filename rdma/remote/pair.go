@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"malt/rdma"
 	"malt/rdma/fabric"
 )
 
@@ -16,7 +17,7 @@ import (
 //	greeted -fabric-> probing -its record has arrived-> open
 //
 // Until then, and where that never happens, updates go by TCP. So they do for good once a write
-// fails, a payload is lost or the connection ends. The room that is out then gets other memory.
+// fails or does not end, a payload is lost or the connection ends. The room that is out then gets other memory.
 
 // greeting is what a rank says of its card.
 type greeting struct {
@@ -38,7 +39,7 @@ func (r *rank) least() int {
 func (r *rank) lacks(why error) {
 	r.without.CompareAndSwap(nil, &why)
 	if short := new(fabric.MemlockError); errors.As(why, &short) {
-		r.short.CompareAndSwap(nil, short)
+		r.lack.CompareAndSwap(nil, &rdma.Lack{Rank: r.cfg.Rank, Limit: short.Limit, Need: short.Need})
 	}
 }
 
@@ -53,13 +54,8 @@ func (l *link) unpair(why error) error {
 
 var errBroken = errors.New("the connection was made again")
 
-// Memlock implements rdma.Locking.
-func (r *rank) Memlock() (limit, need uint64) {
-	if short := r.short.Load(); short != nil {
-		return short.Limit, short.Need
-	}
-	return 0, 0
-}
+// Lacks implements rdma.Lacking.
+func (r *rank) Lacks() *rdma.Lack { return r.lack.Load() }
 
 // rdma is rdma.Traffic.RDMA: a number of malt_edge.rdma.
 func (l *link) rdma() int32 {
@@ -72,9 +68,9 @@ func (l *link) rdma() int32 {
 	return 2
 }
 
-// brought waits until what a card writes is here; news comes when it may be. Its sender knows that it is written; where no
+// brought waits until what the peer's card writes is here. Its sender knows that it is written; where no
 // device does that, it takes both processes. Time counts in steps: while this process was stopped, one passed.
-func (l *link) brought(news <-chan struct{}, here func() bool, what string) error {
+func (l *link) brought(here func() bool, what string) error {
 	lost, steps := cmp.Or(l.rank.cfg.lost, 10*time.Second), 10
 	tick := time.NewTicker(lost / 10)
 	defer tick.Stop()
@@ -83,7 +79,7 @@ func (l *link) brought(news <-chan struct{}, here func() bool, what string) erro
 			return l.unpair(fmt.Errorf("%s that was written has not arrived within %v", what, lost))
 		}
 		select {
-		case <-news:
+		case <-l.news:
 		case <-tick.C:
 			steps--
 		case <-l.ctx.Done():
@@ -93,14 +89,58 @@ func (l *link) brought(news <-chan struct{}, here func() bool, what string) erro
 	return nil
 }
 
+// overdue is how often the peer was asked for an answer while the oldest write has not ended. A peer that is stopped, for
+// which some cards wait, does not answer, and is waited for.
+type overdue struct {
+	write uint64 // 0: there is none
+	asked int
+}
+
+// look is at the oldest write; ask: the peer is to be asked, which has answered before.
+func (o *overdue) look(write uint64, answered bool) (ask bool) {
+	switch {
+	case write != o.write:
+		*o = overdue{write: write}
+	case write != 0 && answered:
+		o.asked++
+		return true
+	}
+	return false
+}
+
+// controlOverdue ends the pair if a write does not end.
+func (s *session) controlOverdue() error {
+	l := s.link
+	if !s.overdue.look(l.rank.card.oldest(l), !s.asked.Load()) {
+		return nil
+	}
+	if s.overdue.asked > l.rank.cfg.answers() {
+		return l.unpair(errors.New("a write does not end, though the peer answers"))
+	}
+	s.asked.Store(true)
+	s.frame(beat, 0, 0, asks)
+	return nil
+}
+
+// tend has a session look after what the card is to write, from time to time.
+func (l *link) tend() {
+	if s := l.session.Load(); s != nil && s.ring.Load() != nil {
+		s.tended.Store(true)
+		l.kick()
+	}
+}
+
 // greet says where this rank's card is.
 func (s *session) greet() {
 	l, c := s.link, s.link.rank.card
-	switch {
-	case c == nil || l.off.Load() != nil || l.peer >= l.rank.cfg.Size:
+	switch off := l.off.Load(); {
+	case c == nil || l.peer >= l.rank.cfg.Size:
 		return
 	case !s.conn.Inline():
 		_ = l.unpair(fabric.ErrEncrypted)
+		return
+	case off != nil: // it has failed over another connection
+		l.rank.lack.CompareAndSwap(nil, &rdma.Lack{Rank: l.peer, Why: *off})
 		return
 	}
 	r := c.ring(s)
@@ -135,19 +175,20 @@ const probeBytes = 64
 // controlPair writes the probe, and looks after the ring.
 func (s *session) controlPair() error {
 	r, theirs, l := s.ring.Load(), s.theirs.Load(), s.link
+	if s.asking.Swap(false) {
+		s.frame(beat, 0, 0, answers)
+	}
 	if r == nil {
 		return nil
 	}
-	if theirs == nil || l.off.Load() != nil || r.out.sent > 0 {
-		return s.controlRing(r)
-	}
-	c := l.rank.card
-	if own := c.About().Provider; theirs.provider != own {
-		_ = l.unpair(fmt.Errorf("its provider is %.40q, here it is %q", theirs.provider, own))
-	} else if err := c.Connect(l.peer, theirs.at); err != nil {
-		_ = l.unpair(err)
-	} else {
-		_, _ = s.post(r, probeBytes)
+	if c := l.rank.card; theirs != nil && l.off.Load() == nil && r.out.sent == 0 {
+		if own := c.About().Provider; theirs.provider != own {
+			_ = l.unpair(fmt.Errorf("its provider is %.40q, here it is %q", theirs.provider, own))
+		} else if err := c.Connect(l.peer, theirs.at); err != nil {
+			_ = l.unpair(err)
+		} else {
+			_, _ = s.post(r, probeBytes)
+		}
 	}
 	return s.controlRing(r)
 }
@@ -159,7 +200,13 @@ func (s *session) offer(p *replicaSession) {
 	if pair == nil || pair.in.next.Load() == 0 || p.slots.card == nil || p.unplaced || !p.hold() {
 		return
 	}
-	r, err := p.rooms.offer(c.number)
+	var r room
+	var err error
+	if failed := p.failed.Load(); failed != nil {
+		err = *failed // what has not landed is sent: the owner would drop the room
+	} else {
+		r, err = p.rooms.offer(func() uint32 { return c.number(s.link) })
+	}
 	if r.number == 0 {
 		_ = p.release()
 	} else if to, failed := s.link.rank.region(p.slots, r.slot, fabric.Target); failed != nil {
@@ -208,10 +255,13 @@ func (s *session) abandon() {
 	}
 }
 
+// piece is the longest write: one that goes on is told from one that does not end.
+const piece = 64 << 20
+
 // place goes on with the writing of an update into its room; done once all of it is written.
 func (s *session) place(x *relaySession) (done bool, err error) {
 	c := s.link.rank.card
-	done, err = x.into.next(c.Caps().MaxWrite, func(at, n int, number uint32) (*write, error) {
+	done, err = x.into.next(min(c.Caps().MaxWrite, piece), func(at, n int, number uint32) (*write, error) {
 		if !x.pub.hold() {
 			return nil, errClosing
 		}
@@ -219,14 +269,10 @@ func (s *session) place(x *relaySession) (done bool, err error) {
 			Peer: s.link.peer, From: x.from, At: headBytes + at, Bytes: n,
 			Address: x.into.address + uint64(at), Key: x.into.key, Number: number,
 		}}
-		err := c.begin(w)
-		if err == nil {
-			return w, nil
+		if ok, err := c.begin(w); !ok {
+			return nil, errors.Join(err, x.pub.release())
 		}
-		if errors.Is(err, fabric.ErrBusy) {
-			err = nil
-		}
-		return nil, errors.Join(err, x.pub.release())
+		return w, nil
 	})
 	if err != nil {
 		err = s.link.unpair(err)

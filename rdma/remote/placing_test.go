@@ -164,6 +164,28 @@ func (f *faulty) Poll(ev []fabric.Event) int {
 	return n
 }
 
+// cardOf is f for a rank, which fails at its n-th call, and other cards for the others. None is in a hurry.
+func (f *faulty) cardOf(rank int, n int64) func(c *config) {
+	open := inMemory()
+	f.left.Store(n)
+	return func(c *config) {
+		if c.Fabric, c.lost, c.late = open(), never, 1<<30; c.Rank == rank {
+			f.Carrier, c.Fabric = c.Fabric, f
+		}
+	}
+}
+
+// begins has rank 0 send updates to rank 1 until that happens.
+func (f *faulty) begins(t *testing.T, all []*Transport) {
+	t.Helper()
+	out, _ := pair(t, all, rdma.Spec{Bytes: size})
+	for clock := uint64(1); f.left.Load() > 0; clock++ {
+		if err := put(all[0], out, size, clock); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // size is that of an update that is worth placing.
 const size = 20_000
 
@@ -359,11 +381,8 @@ func TestSyncsPastTheSocket(t *testing.T) {
 
 // A box that is read from when the cards are a pair has a room before its first update.
 func TestFirstRoom(t *testing.T) {
-	all := openPlacing(t, 2, 0, inMemory())
+	all := openRinging(t, inMemory())
 	defer closeAll(t, all)
-	if !ringing(all[0]) || !ringing(all[1]) {
-		t.Fatal("small updates do not go through rings")
-	}
 	_, in := pair(t, all, rdma.Spec{Bytes: size})
 	for began := time.Now(); !in.(*inbox).replica.hasRoom(); runtime.Gosched() {
 		if time.Since(began) > fleet.Patience {
@@ -374,24 +393,10 @@ func TestFirstRoom(t *testing.T) {
 
 // A rank that fails says why, also while an update waits for a write that does not end.
 func TestAbortWhileAnUpdateWaits(t *testing.T) {
-	var net fabrictest.Net
 	stuck := &faulty{write: func(fabric.Carrier, *fabric.Op) error { return nil }}
-	stuck.left.Store(2) // behind the probe
-	all := openRanks(t, 2, func(c *config) {
-		if c.Fabric = net.Open(); c.Rank == 0 {
-			stuck.Carrier, c.Fabric = c.Fabric, stuck
-		}
-	})
+	all := openRanks(t, 2, stuck.cardOf(0, 2)) // behind the probe
 	defer closeAll(t, all)
-	out, _ := pair(t, all, rdma.Spec{Bytes: size})
-	for clock := uint64(1); stuck.left.Load() > 0; clock++ {
-		if _, err := out.Begin(); err != nil {
-			t.Fatal(err)
-		}
-		if err := out.Commit(size, rdma.Stamp{Clock: clock}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	stuck.begins(t, all)
 	all[0].Abort(rdma.HasFailed(0, "on purpose"))
 	ctx, cancel := context.WithTimeout(t.Context(), fleet.Patience)
 	defer cancel()
@@ -401,20 +406,76 @@ func TestAbortWhileAnUpdateWaits(t *testing.T) {
 	}
 }
 
+// A rank that leaves waits for a stopped peer, whose card needs its process, no longer than for a silent host.
+func TestCloseBesideAStoppedPeer(t *testing.T) {
+	stuck := &faulty{write: func(fabric.Carrier, *fabric.Op) error { return nil }}
+	all, _ := surviving(t, 2, stuck.cardOf(0, 2))
+	stuck.begins(t, all)
+	s := all[1].links[0].session.Load()
+	s.in.turn.Lock()
+	closed := make(chan error, 1)
+	go func() { closed <- all[0].Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(fleet.Patience):
+		t.Error("it waits for ever")
+	}
+	s.in.turn.Unlock()
+	if err := all[1].Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A reader that had no memory for an update offers no room for the next, once there is some: its owner would not use it,
+// and wait for another.
+func TestMemoryAfterThereWasNone(t *testing.T) {
+	probe := make(chan func() error, 1)
+	held := &faulty{write: func(c fabric.Carrier, op *fabric.Op) error {
+		probe <- func() error { return c.Write(op) }
+		return nil
+	}}
+	change := held.cardOf(0, 1)
+	all := openRanks(t, 2, func(c *config) {
+		change(c)
+		c.wire = watch(t, tcp.New(c.TCP))
+	})
+	defer closeAll(t, all)
+	words := wordsOf(t, all, 1)
+	out, in := pair(t, all, rdma.Spec{Bytes: size})
+	p := in.(*inbox).replica
+	turn, stride := &all[1].links[0].session.Load().in.turn, p.slots.layout.Stride
+	turn.Lock() // of who makes the slots
+	p.slots.layout.Stride = 1 << 60
+	turn.Unlock()
+	if err := put(all[0], out, size, 1); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "an update finds no memory", func() bool { return p.failed.Load() != nil })
+	p.slots.layout.Stride = stride
+	if err := (<-probe)(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the owner hears of a room, or that there is none", func() bool { return count(all[1], grants) > 0 })
+	for clock := uint64(2); clock < 10; clock++ {
+		if err := put(all[0], out, size, clock); err != nil {
+			t.Fatal(err)
+		}
+		words[0].Set(0, clock)
+		until(t, "a word behind an update arrives", func() bool { v, err := words[1].Get(0, 0); return v == clock || err != nil })
+	}
+}
+
 // A word that is set while an update waits for the end of its write reaches the peer before the rank has left.
 func TestWordWhileAnUpdateWaits(t *testing.T) {
-	var net fabrictest.Net
 	writes := make(chan func() error, 1)
 	held := &faulty{write: func(c fabric.Carrier, op *fabric.Op) error {
 		writes <- func() error { return c.Write(op) }
 		return nil
 	}}
-	held.left.Store(2) // behind the probe
-	all := openRanks(t, 2, func(c *config) {
-		if c.Fabric, c.lost = net.Open(), never; c.Rank == 0 {
-			held.Carrier, c.Fabric = c.Fabric, held
-		}
-	})
+	all := openRanks(t, 2, held.cardOf(0, 2)) // behind the probe
 	words := wordsOf(t, all, 1)
 	out, in := pair(t, all, rdma.Spec{Bytes: size})
 	l := all[0].links[1]
@@ -428,10 +489,7 @@ func TestWordWhileAnUpdateWaits(t *testing.T) {
 		s.turn.Unlock()
 	}
 	s.turn.Lock() // one look sees the update, and that it is the last
-	if _, err := out.Begin(); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(out.Commit(size, rdma.Stamp{Clock: 1}, nil), out.Close()); err != nil {
+	if err := errors.Join(put(all[0], out, size, 1), out.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s.turn.Unlock()
@@ -468,7 +526,7 @@ func TestNumbersOfRooms(t *testing.T) {
 	defer c.close()
 	c.last = ringNumbers - 2
 	for _, want := range []uint32{ringNumbers - 1, 1, 2} {
-		if n := c.number(); n != want {
+		if n := c.number(nil); n != want {
 			t.Errorf("%d, expected %d", n, want)
 		}
 	}
@@ -520,8 +578,8 @@ func TestWhyNoRDMA(t *testing.T) {
 			if got := all[0].Traffic(1).RDMA; got != c.want {
 				t.Errorf("%d, expected %d", got, c.want)
 			}
-			if limit, need := all[0].Memlock(); need != c.need || need > 0 && limit != short.Limit {
-				t.Errorf("limit %d, need %d", limit, need)
+			if lack := all[0].Lacks(); (lack != nil) != (c.need > 0) || lack != nil && (lack.Need != c.need || lack.Limit != short.Limit) {
+				t.Errorf("%+v", lack)
 			}
 		})
 	}
@@ -577,25 +635,43 @@ func TestFaultsOfACard(t *testing.T) {
 				return copy(ev[:cap(ev)], more)
 			}}
 		}},
+		{"late", true, func() *faulty { // no write ends from then on
+			f := &faulty{}
+			f.poll = func(_ fabric.Carrier, ev []fabric.Event) int {
+				f.left.Store(1)
+				return len(slices.DeleteFunc(ev, func(e fabric.Event) bool { return e.Op != nil }))
+			}
+			return f
+		}},
+		{"busy for ever", true, func() *faulty {
+			f := &faulty{}
+			f.write = func(fabric.Carrier, *fabric.Op) error {
+				f.left.Store(1)
+				return fabric.ErrBusy
+			}
+			return f
+		}},
 		{"no memory", false, func() *faulty {
 			return &faulty{register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) { return nil, broken }}
 		}},
 	} {
 		for _, spec := range []rdma.Spec{queue, small} {
+			overdue := c.name == "late" || c.name == "busy for ever"
 			t.Run(map[int]string{queue.Bytes: c.name, small.Bytes: c.name + ", ring"}[spec.Bytes], func(t *testing.T) {
 				for at := int64(1); at <= 40; at += 3 {
 					var net fabrictest.Net
 					all := openRanks(t, ranks, func(config *config) {
 						f := c.fault()
 						if f.Carrier = net.Open(); config.Rank == 1 {
-							f.left.Store(at + 2) // those of newCard
+							f.left.Store(at + 2)                      // those of newCard
+							config.late, config.Survives = 2, overdue // so it looks more often
 						}
 						config.Fabric, config.lost = f, never
-						if c.off {
+						if c.off && !overdue {
 							config.lost = 100 * time.Millisecond
 						}
 					})
-					if read := inTurns(t, all, clocks, !c.off && c.name != "no memory", spec); !slices.Equal(read, byTCP[spec.Bytes]) {
+					if read := inTurns(t, all, clocks, (!c.off || overdue) && c.name != "no memory", spec); !slices.Equal(read, byTCP[spec.Bytes]) {
 						t.Errorf("at call %d: other bytes have arrived than by TCP", at)
 					}
 					placed := uint64(0)

@@ -41,7 +41,7 @@ func (r *rank) watch() {
 		}
 		for _, l := range r.peers {
 			l.look(passed)
-			l.confirm()
+			l.tend()
 		}
 	}
 }

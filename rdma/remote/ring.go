@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"time"
 
 	"malt/rdma/fabric"
@@ -114,9 +113,8 @@ type ring struct {
 	from, to []byte         // the slots of both
 	writes   [records]write // by slot
 
-	credited uint64        // records of which the peer knows that they have landed; session.turn
-	input    input         // of a record; with input.turn
-	rang     chan struct{} // holds one when a record has arrived
+	credited uint64 // records of which the peer knows that they have landed; session.turn
+	input    input  // of a record; with input.turn
 }
 
 // ring makes one, of a session's peer; nil: the carrier could not tell of all that may arrive.
@@ -125,7 +123,7 @@ func (c *card) ring(s *session) *ring {
 	area := func(m mem.Pinned) []byte { return m.Bytes()[ringBytes*peer:][:ringBytes] }
 	words := mem.Heap(8*(records+2), 64)
 	r := &ring{
-		session: s, number: ringNumbers | uint32(peer)<<ringShift, from: area(c.from), to: area(c.to), rang: make(chan struct{}, 1),
+		session: s, number: ringNumbers | uint32(peer)<<ringShift, from: area(c.from), to: area(c.to),
 		in:  incoming{slots: records, here: words, next: mem.WordAt(words, 8*records)},
 		out: outgoing{slots: records, landed: mem.WordAt(words, 8*(records+1))},
 	}
@@ -149,16 +147,7 @@ func slotOf(area []byte, n uint64) []byte {
 	return area[n%records*recordBytes:][:recordBytes:recordBytes]
 }
 
-// arrived is called where the card was polled.
-func (r *ring) arrived() {
-	select {
-	case r.rang <- struct{}{}:
-	default:
-	}
-	r.session.drain()
-}
-
-// drain comes after input.turn was given back.
+// drain comes where the card was polled, and after input.turn was given back.
 func (s *session) drain() {
 	if r := s.ring.Load(); r != nil {
 		r.in.drain(&s.in.turn, s.landRecords)
@@ -206,7 +195,7 @@ func (s *session) landAfter(n uint64) error {
 	if r == nil || n > r.in.next.Load()+records {
 		return malformed("it has posted %d records", n)
 	}
-	if err := s.link.brought(r.rang, func() bool { return s.after(n) }, "a record"); err != nil {
+	if err := s.link.brought(func() bool { return s.after(n) }, "a record"); err != nil {
 		return err
 	}
 	return s.in.failed
@@ -249,8 +238,9 @@ func (s *session) controlRing(r *ring) error {
 		return *off
 	case off == nil && landed > 0 && r.out.said == 0:
 		s.sayAfter(r)
-	case s.confirm.Swap(false):
-		s.fence()
+	case s.tended.Swap(false) && r.out.sent > 0:
+		s.fence() // so the peer notices when a record is lost
+		return s.controlOverdue()
 	}
 	return nil
 }
@@ -264,16 +254,7 @@ func (s *session) fence() {
 
 func (s *session) sayAfter(r *ring) {
 	r.out.said = r.out.sent
-	s.unsaid.Store(false)
 	s.frame(after, 0, 0, 0, r.out.sent)
-}
-
-// confirm has the peer told of records, from time to time: so it notices when one is lost.
-func (l *link) confirm() {
-	if s := l.session.Load(); s != nil && s.unsaid.Load() {
-		s.confirm.Store(true)
-		l.kick()
-	}
 }
 
 // ringFor is the ring that updates of x go through; nil: they do not.
@@ -306,7 +287,6 @@ func (s *session) sendRecord(r *ring, x *relaySession) (ok bool, err error) {
 	if ok, err = s.post(r, len(b)); ok {
 		s.link.sentPlaced.Add(x.head.Bytes)
 		s.recorded.Add(1)
-		s.unsaid.Store(true)
 		x.sent()
 	}
 	return ok, err
@@ -323,13 +303,13 @@ func (s *session) post(r *ring, n int) (ok bool, err error) {
 		Address: theirs.address + uint64(at), Key: theirs.key, Number: theirs.number | uint32(uint16(r.out.sent)),
 	}
 	w.done.Store(false)
-	if err = c.begin(w); err == nil {
+	if ok, err = c.begin(w); ok {
 		r.out.sent++
 		return true, nil
 	}
 	w.done.Store(true)
-	if errors.Is(err, fabric.ErrBusy) {
-		return false, nil
+	if err != nil {
+		err = s.link.unpair(err)
 	}
-	return false, s.link.unpair(err)
+	return false, err
 }

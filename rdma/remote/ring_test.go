@@ -2,11 +2,11 @@ package remote
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +122,17 @@ func ringing(t *Transport) bool {
 	return true
 }
 
+// openRinging opens two ranks with cards, between which small updates go through rings.
+func openRinging(t *testing.T, open func() fabric.Carrier) []*Transport {
+	t.Helper()
+	all := openPlacing(t, 2, 0, open)
+	if !ringing(all[0]) || !ringing(all[1]) {
+		closeAll(t, all)
+		t.Fatal("there is no ring")
+	}
+	return all
+}
+
 // A put of 8 bytes costs no frame over TCP, and a credit every 16 puts.
 func TestSmallUpdates(t *testing.T) {
 	puts := 10_000
@@ -152,27 +163,14 @@ func TestSmallUpdates(t *testing.T) {
 		updates, credits := count(all[0], data), count(all[1], credit)
 		for clock := uint64(1); clock <= uint64(puts/boxes); clock++ {
 			for _, out := range outs {
-				b, err := out.Begin()
-				if err != nil {
-					t.Fatal(err)
-				}
-				binary.LittleEndian.PutUint64(b, clock)
-				if err := out.Commit(8, rdma.Stamp{Clock: clock}, nil); err != nil {
+				if err := put(all[0], out, 8, clock); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, in := range ins {
-				u, ok, err := in.Next()
-				for ; !ok && err == nil; u, ok, err = in.Next() {
-					runtime.Gosched()
-				}
-				if err != nil {
+				if err := got(all[1], in, 8, clock); err != nil {
 					t.Fatal(err)
 				}
-				if got := number(u.Data, 0); got != clock || u.Clock != clock {
-					t.Fatalf("clock %d holds %d; expected %d", u.Clock, got, clock)
-				}
-				in.Release(u.Seq)
 			}
 		}
 		updates, credits = count(all[0], data)-updates, count(all[1], credit)-credits
@@ -186,22 +184,14 @@ func TestSmallUpdates(t *testing.T) {
 
 // Where the reader takes nothing, updates wait, and are replaced: its owner does not.
 func TestNoCredit(t *testing.T) {
-	all := openPlacing(t, 2, 0, inMemory())
+	all := openRinging(t, inMemory())
 	defer closeAll(t, all)
 	out, in := pair(t, all, rdma.Spec{Bytes: 8})
-	if !ringing(all[0]) {
-		t.Fatal("there is no ring")
-	}
 	s := all[1].links[0].session.Load()
 	s.in.turn.Lock()
 	const puts = 1000
 	for n := uint64(1); n <= puts; n++ {
-		b, err := out.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		binary.LittleEndian.PutUint64(b, n)
-		if err := out.Commit(8, rdma.Stamp{Clock: n}, nil); err != nil {
+		if err := put(all[0], out, 8, n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,11 +240,8 @@ func TestMalformedRecords(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := openPlacing(t, 2, 0, inMemory())
+			all := openRinging(t, inMemory())
 			defer closeAll(t, all)
-			if !ringing(all[0]) || !ringing(all[1]) {
-				t.Fatal("there is no ring")
-			}
 			s := all[0].links[1].session.Load()
 			s.in.turn.Lock()
 			err := c(s, s.ring.Load())
@@ -314,33 +301,17 @@ func (c *late) hold(held bool) {
 func TestWordBehindARecord(t *testing.T) {
 	open := inMemory()
 	var reader *late // the last rank's
-	all := openPlacing(t, 2, 0, func() fabric.Carrier {
+	all := openRinging(t, func() fabric.Carrier {
 		reader = &late{Carrier: open()}
 		return reader
 	})
 	defer closeAll(t, all)
-	var words [2]rdma.Words
-	var made sync.WaitGroup
-	for rank, tr := range all {
-		made.Go(func() {
-			var err error
-			if words[rank], err = tr.Words(t.Context(), "words", 1); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	made.Wait()
+	words := wordsOf(t, all, 1)
 	out, in := pair(t, all, rdma.Spec{Bytes: 8})
-	if !ringing(all[0]) || !ringing(all[1]) {
-		t.Fatal("there is no ring")
-	}
 	for n := uint64(1); n <= 20; n++ {
 		reader.hold(true)
 		before := count(all[0], after)
-		if _, err := out.Begin(); err != nil {
-			t.Fatal(err)
-		}
-		if err := out.Commit(8, rdma.Stamp{Clock: n}, nil); err != nil {
+		if err := put(all[0], out, 8, n); err != nil {
 			t.Fatal(err)
 		}
 		words[0].Set(0, n)
@@ -367,20 +338,24 @@ func TestStoppedWhileAPayloadArrives(t *testing.T) {
 		const lost = time.Second
 		l := newLink(&rank{cfg: Config{lost: lost}}, 1)
 		defer l.quit()
-		news, looked := make(chan struct{}), false
+		looked := false
+		var arrived atomic.Bool
 		here := func() bool {
 			if !looked {
 				looked = true
 				time.Sleep(time.Minute)
-				time.AfterFunc(lost/2, func() { close(news) })
+				time.AfterFunc(lost/2, func() {
+					arrived.Store(true)
+					l.news <- struct{}{}
+				})
 			}
-			return isClosed(news)
+			return arrived.Load()
 		}
-		if err := l.brought(news, here, "a payload"); err != nil {
+		if err := l.brought(here, "a payload"); err != nil {
 			t.Error(err)
 		}
 		began := time.Now()
-		if err := l.brought(nil, func() bool { return false }, "a payload"); err == nil || l.off.Load() == nil || time.Since(began) != lost {
+		if err := l.brought(func() bool { return false }, "a payload"); err == nil || l.off.Load() == nil || time.Since(began) != lost {
 			t.Errorf("%v, after %v", err, time.Since(began))
 		}
 	})

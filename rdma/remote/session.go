@@ -26,9 +26,11 @@ type session struct {
 	votes votes
 	pulse pulse // of the goroutine that beats
 
-	theirs          atomic.Pointer[greeting] // by whoever lands
-	ring            atomic.Pointer[ring]     // nil: the cards are no pair
-	unsaid, confirm atomic.Bool              // there are records of which the peer is not told; it is to be
+	theirs atomic.Pointer[greeting] // by whoever lands
+	ring   atomic.Pointer[ring]     // nil: the cards are no pair
+	tended atomic.Bool              // the ring and the writes are to be looked after
+	asked  atomic.Bool              // the peer has yet to answer
+	asking atomic.Bool              // it wants an answer
 
 	// What follows is of the goroutine whose turn it is: the sending one, or one
 	// that has something small to send (eager.go).
@@ -40,6 +42,7 @@ type session struct {
 	buried    int    // deaths that the peer was told of
 	told      bool   // the peer was told where this rank is
 	waiting   bool   // a round has begun, and goes on when the link is kicked
+	overdue   overdue
 
 	relays   []*relaySession
 	words    []*wordsSession

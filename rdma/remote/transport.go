@@ -31,8 +31,8 @@ type rank struct {
 	later later
 	ins   ends.Sources
 
-	without atomic.Pointer[error]               // why it does without RDMA, at least for some of its memory
-	short   atomic.Pointer[fabric.MemlockError] // it may lock too little
+	without atomic.Pointer[error]     // why it does without RDMA, at least for some of its memory
+	lack    atomic.Pointer[rdma.Lack] // the first
 
 	found    atomic.Pointer[[]obituary] // deaths, to be told
 	members  atomic.Pointer[Members]    // from Survive on

@@ -70,6 +70,17 @@ def test_the_words_about_memory_that_cannot_be_locked() -> None:
     ]
 
 
+def test_the_words_about_rdma_that_has_failed() -> None:
+    why = ffi.new("char[]", b"a write does not end, though the peer answers")
+    with pytest.warns(RuntimeWarning) as said:
+        _lib.waiting.warn_of_trouble(ffi.new("malt_trouble *", {"kind": 6, "rank": 3, "why": why}), "model")
+    assert str(said[0].message).splitlines() == [
+        "malt: RDMA with rank 3 has failed, and updates go by TCP from now on",
+        "a write does not end, though the peer answers",
+        "`malt doctor` has the card write to itself",
+    ]
+
+
 def test_why_there_is_no_rdma_is_numbered_as_in_c() -> None:
     for number, word in enumerate(RDMA[1:], 1):
         name = word.removesuffix(" yet").replace(" ", "_").upper()

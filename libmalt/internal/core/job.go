@@ -23,7 +23,7 @@ type Job struct {
 	Size  int // of the job when it began
 	view  atomic.Pointer[rdma.View]
 	views rdma.Viewed  // T, once the job is to go on when ranks die; nil: it is not
-	locks rdma.Locking // T, where it can be without RDMA; nil: it cannot
+	lacks rdma.Lacking // T, where it can be without RDMA; nil: it cannot
 	// OnDeath is called for each rank that the job goes on without, from the call that
 	// notices.
 	OnDeath func(v rdma.View, dead *rdma.PeerError)
@@ -80,7 +80,7 @@ type memory struct {
 func NewJob(ctx context.Context, t rdma.Transport) (*Job, error) {
 	j := newJob(t.Rank(), t.Size())
 	j.T, j.Progress = t, progress.New(t)
-	j.locks, _ = t.(rdma.Locking)
+	j.lacks, _ = t.(rdma.Lacking)
 	others := make([]int, 0, j.Size)
 	for r := range j.Size {
 		if r != j.Rank {

@@ -99,7 +99,7 @@ func (m *Member) Run(ctx context.Context, hold bool, op Stepper, check func() er
 			return nil, m.wasClosed()
 		}
 		m.Body.CatchUp()
-		m.memlock()
+		m.lacks()
 		return op, check()
 	})
 }

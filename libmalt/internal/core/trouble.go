@@ -16,6 +16,7 @@ type Trouble struct {
 	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made,
 	Over         time.Duration // in this time
 	Limit, Need  uint64        // of Memlock: bytes that it may lock, and would have to
+	Why          error         // of NoRDMA
 }
 
 // TroubleKind is a kind of Trouble.
@@ -27,6 +28,7 @@ const (
 	TapeFull                         // this rank records no more
 	TapeEnds                         // the recorded run ends before this one: from here on it is as any other
 	Memlock                          // this rank may lock too little memory for RDMA
+	NoRDMA                           // RDMA between this rank and that one has failed
 )
 
 // troubled is what was told of an object, and what is known of its values.
@@ -49,13 +51,15 @@ func (m *Member) Warn(t Trouble) {
 	m.Job.OnTrouble(t)
 }
 
-// memlock warns where this rank does without RDMA for want of memory that it may lock.
-func (m *Member) memlock() {
-	if m.Job.locks == nil {
+// lacks warns where this rank has come to do without RDMA.
+func (m *Member) lacks() {
+	if m.Job.lacks == nil {
 		return
 	}
-	if limit, need := m.Job.locks.Memlock(); need > 0 {
-		m.Warn(Trouble{Kind: Memlock, Rank: m.Job.Rank, Limit: limit, Need: need})
+	if lack := m.Job.lacks.Lacks(); lack != nil && lack.Need > 0 {
+		m.Warn(Trouble{Kind: Memlock, Rank: lack.Rank, Limit: lack.Limit, Need: lack.Need})
+	} else if lack != nil {
+		m.Warn(Trouble{Kind: NoRDMA, Rank: lack.Rank, Why: lack.Why})
 	}
 }
 

@@ -27,7 +27,7 @@ from malt._frames import in_threads, ours
 from malt._guide import lines
 
 from . import convert, loading, place
-from .loading import caught, lib
+from .loading import caught, ffi, lib
 
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 
@@ -215,6 +215,9 @@ def warn_of_trouble(trouble: Any, vector: str) -> None:
         what = f"RDMA is off: rank {rank} may lock too little memory, and updates go by TCP"
         where = f"RLIMIT_MEMLOCK is {trouble.limit >> 10} KiB, and RDMA needs {trouble.need >> 10} KiB"
         warn(lines(what, where, "ulimit -l unlimited; in a container, --ulimit memlock=-1"))
+    elif trouble.kind == lib.MALT_NO_RDMA:
+        what = f"RDMA with rank {rank} has failed, and updates go by TCP from now on"
+        warn(lines(what, ffi.string(trouble.why).decode(), "`malt doctor` has the card write to itself"))
     elif trouble.kind == lib.MALT_NOT_FINITE:
         if vector in MAY_OVERFLOW:
             return
