@@ -23,10 +23,12 @@ type inquest struct {
 	tally   tally
 }
 
-// landing is a scatter, by sender and clock.
+// landing is a scatter, by sender and clock, as the readers in a phase have it: once those that made
+// more steps have died, the next phase may begin at a clock of theirs.
 type landing struct {
 	rank  int
 	clock uint64
+	phase int64
 }
 
 // agreement is a step and the fold, of these operands, that all have to agree on.

@@ -123,7 +123,7 @@ func (w *witness) agrees(s int, sent *event, got bool) bool {
 	if !w.forAll(sent) || w.buried() {
 		return true
 	}
-	before, known := w.arrived[landing{s, sent.Clock}]
+	before, known := w.arrived[landing{s, sent.Clock, w.phase}]
 	return !known || before == got
 }
 
@@ -131,8 +131,8 @@ func (w *witness) settle(s int, sent *event, got bool) {
 	if !w.forAll(sent) || w.buried() {
 		return
 	}
-	if _, known := w.arrived[landing{s, sent.Clock}]; !known {
-		w.arrived[landing{s, sent.Clock}] = got
+	if _, known := w.arrived[landing{s, sent.Clock, w.phase}]; !known {
+		w.arrived[landing{s, sent.Clock, w.phase}] = got
 		w.tally.add(map[bool]string{true: "ranks that died in a step and count", false: "ranks that died in a step and do not count"}[got], 1)
 	}
 }

@@ -247,3 +247,17 @@ func TestJudgeOfHostsThatAreGone(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgeOfTheNextPhase: rank 1 has folded what rank 2 sent as it died, and dies before it reaches the
+// call that ends the phase. Rank 0 comes to the same clock in the next phase, alone.
+func TestJudgeOfTheNextPhase(t *testing.T) {
+	s := newStory(t, "bsp")
+	s.phases = append(s.phases, s.phases[0])
+	s.sync(1, 1, 7&^1)
+	s.sync(2, 1, 7&^1).Ended = 0
+	e := s.sync(0, 1, 1)
+	e.Phase, e.Generation, e.Members = 2, 2, 1
+	if err := judgeSurvivors(s.plan, s.logs, []bool{false, true, true}, tally{}); err != nil {
+		t.Error(err)
+	}
+}
