@@ -110,3 +110,35 @@ def test_workers_of_a_data_loader_are_no_ranks(tmp_path: Path) -> None:
     for method in ("fork", "spawn"):
         said = sorted(re.findall(rf"^\[(\d)\] {method} (.*)$", done.out, re.MULTILINE))
         assert said == [("0", "[0, 2, 4, 6, 8, 10]"), ("1", "[1, 3, 5, 7, 9, 11]")]
+
+
+WITHOUT_RANK_0 = """
+import os
+import signal
+
+import malt
+import malt.torch
+import torch
+
+meeting = malt.Vector(1)
+meeting.sync()
+if malt.rank() == 0:
+    os.kill(os.getpid(), signal.SIGKILL)
+while 0 in malt.alive():
+    malt.barrier()
+torch.manual_seed(malt.rank())
+model = torch.nn.Linear(3, 1)
+own = model.weight.detach().clone()
+made = {make}
+values = malt.allgather(model.weight.detach().numpy().ravel())
+print("the same", all((v == values[0]).all() for v in values), "as it was", torch.equal(own, model.weight), flush=True)
+"""
+
+
+@pytest.mark.parametrize("make", ["malt.torch.Vector(model, of='grads')", "malt.torch.Gradients(model)"])
+def test_a_model_starts_as_on_the_lowest_rank_that_is_left(make: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(WITHOUT_RANK_0.replace("{make}", make))
+    done = run("--on-death", "continue", "-n", "3", str(script))
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == [f"[{r}] the same True as it was {r == 1}" for r in (1, 2)]

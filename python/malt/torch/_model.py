@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import MismatchError, StateError, UnsupportedError
+from .._errors import MismatchError, PeerError, StateError, UnsupportedError
 from .._guide import lines
 from .._job import world
 from .._need import need
@@ -174,14 +174,14 @@ class Model:
         Parameters
         ----------
         same : bool
-            Whether tensors that do not travel are to start as they are on rank 0.
+            Whether tensors that do not travel are to start as they are on the lowest rank.
         """
         rest = self._rest() if same else {}
         own = [*map(str, self.places), *(f"{name}: {kind(t.dtype)} {list(t.shape)}" for name, t in rest.items())]
-        first = None
-        for rank, text in enumerate(world.allgather_in("malt.torch.Vector", "\n".join(own))):
+        texts = world.allgather_in("malt.torch.Vector", "\n".join(own))
+        first = texts[0].split("\n")
+        for rank, text in zip(world.alive(), texts, strict=True):
             theirs = text.split("\n")
-            first = first or theirs
             if theirs != first:
                 a, b = next(
                     (a, b) for a, b in zip([*first, "nothing more"], [*theirs, "nothing more"], strict=False) if a != b
@@ -189,12 +189,19 @@ class Model:
                 raise MismatchError(
                     lines(
                         "the ranks have built different models",
-                        f"rank 0 has {a}, rank {rank} has {b}",
+                        f"rank {world.alive()[0]} has {a}, rank {rank} has {b}",
                         "Build the same one on every rank.",
                     )
                 )
-        if same:
-            self.spread(0, None)
+        while same:
+            root = world.alive()[0]
+            try:
+                self.spread(root, None)
+            except PeerError:
+                if root in world.alive():
+                    raise
+            else:
+                break
 
     def spread(self, root: int, timeout: float | None) -> None:
         """Give the tensors that have no place root's values. Collective."""
