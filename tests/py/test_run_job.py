@@ -184,6 +184,16 @@ def test_first_failure_is_the_cause_though_it_ends_last(tmp_path: Path, monkeypa
     assert (quick.code, quick.fate()) == (7, "failed with PeerError")
 
 
+def test_an_exit_code_of_which_the_others_hear_nothing_stops_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "FAIL", 2 * LONG)
+    joined = report('{"survives": 1}')
+    with soon(), Job(Output()) as job:
+        python(job, f"{joined}; import time; time.sleep({2 * LONG})")
+        failed = python(job, f"{joined}; os._exit(3)")
+        assert job.wait()
+    assert job.first_failure() is failed
+
+
 TIMES = {**dict.fromkeys(SPENT, 1.0), "waited": {"1": 0.5}, "deaths": {}, "longest": [0.0, ""]}
 
 

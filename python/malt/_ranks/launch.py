@@ -472,6 +472,13 @@ class Job:
             left = [other for other in self.outcomes if other.status is None]
             unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
             self._stop_soon(unheard)
+            if self._unnoticed(rank):
+                self._stop_at = time.monotonic()
+
+    def _unnoticed(self, rank: Outcome) -> bool:
+        """Tell whether the others would take the end of a rank that stops the job for a death, and go on after it."""
+        told = rank.failure is not None or any(other.least == 0 for other in self.outcomes)
+        return bool(rank.status) and not (told or rank.spared or self.asked) and self.least > 0
 
     def _takers(self) -> list[Outcome]:
         """Return the ranks that go on."""
