@@ -69,6 +69,14 @@ def test_a_wrong_command_line_says_what_to_do(
     assert all(part in err for part in said), err
 
 
+def test_a_variable_is_refused_once_for_all_hosts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MALT_ON_DEATH", "continu")
+    assert main(["sim", "--hosts", "2", __file__]) == 2
+    assert "malt sim: MALT_ON_DEATH: 'continu' is not known\nDid you mean 'continue'?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("option", "text", "value"),
     [

@@ -398,6 +398,7 @@ def test_the_last_rank_dies(surviving: Kernel) -> None:
     cell = surviving.run("%%malt\nos.kill(os.getpid(), signal.SIGKILL)")
     assert cell.name == "RankDiedError"
     assert "rank 0 was killed by SIGKILL" in cell.error
+    assert "other" not in cell.error  # they had died before
     assert surviving.ok("%%malt\nlen(malt.alive())").texts == [f"[0] {N}"]  # new ones, as before
 
 
@@ -414,3 +415,13 @@ def test_on_death_is_said_once(surviving: Kernel) -> None:
     assert "Did you mean 'stop'?" in surviving.run("%%malt --on-death stp\npass").error
     assert "goes with restart" in surviving.run("%malt status --on-death stop").error
     surviving.ok(f"%malt restart -n {N} --on-death stop")
+
+
+def test_only_malt_run_replaces_ranks(surviving: Kernel) -> None:
+    for command in ("%%malt --on-death replace\npass", "%malt restart --on-death replace"):
+        error = surviving.run(command).error
+        assert "'replace' is for malt run\nonly malt run starts a new process in the place of a dead rank\n" in error
+    assert surviving.ok("%%malt\nmalt.allreduce(1, 'sum')").texts == [f"[0] {N}"]
+    surviving.ok("%unload_ext malt\n%load_ext malt\nimport os\nos.environ['MALT_ON_DEATH'] = 'replace'")
+    assert "MALT_ON_DEATH='replace' is for malt run" in surviving.run(f"%%malt -n {N}\npass").error
+    surviving.ok("del os.environ['MALT_ON_DEATH']")

@@ -90,6 +90,13 @@ def test_a_rank_that_ends_early_is_no_death(tmp_path: Path) -> None:
     assert not done.err
 
 
+def test_an_end_with_code_0_of_which_the_others_are_not_told(tmp_path: Path) -> None:
+    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end="os._exit(0)")))
+    assert done.process.returncode == 0, done.err
+    assert sorted(done.out.splitlines()) == [f"[{r}] done [0, 2] 30.0" for r in (0, 2)]
+    assert "DeathWarning: rank 1 has died" in done.err
+
+
 def test_rank_0_is_a_rank_like_others(tmp_path: Path) -> None:
     done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.replace("r in (1,)", "r == 0").format(end=KILL)))
     assert done.process.returncode == 0, done.err
@@ -343,6 +350,7 @@ def test_without_malt_run() -> None:
         (["--on-death", "continu"], {}, "--on-death: 'continu' is not known\nDid you mean 'continue'?"),
         (["--on-death", "continue", "--min-ranks", "0"], {}, "--min-ranks: '0' is not a number of ranks"),
         (["--min-ranks", "2"], {}, "--min-ranks 2 goes with --on-death continue\notherwise the first death ends"),
+        ([], {"MALT_ON_DEATH": "continu"}, "MALT_ON_DEATH: 'continu' is not known\nDid you mean 'continue'?\nMore: "),
         (["--on-death", "continue", "--min-ranks", "3"], {}, "--min-ranks 3, and the job has 2 ranks\nPass a number"),
     ],
 )
@@ -422,13 +430,6 @@ def test_an_expelled_rank_does_not_end_the_job(tmp_path: Path, hosts: list[str])
     assert sorted(done.out.splitlines()) == ["[0] [0, 1]", "[1] [0, 1]"]
     others = "(ranks 0 and 1 go on|rank [01] goes on|the other ranks have ended)"  # as far as they have come by then
     assert re.search(rf"rank 2 (on host 127.0.0.1 )?failed with ExpelledError after .* s; {others}", done.err)
-
-
-def test_misspelt_variable(tmp_path: Path) -> None:
-    done = run("-q", "-n", "2", script(tmp_path, "import malt\nmalt.init()"), env={"MALT_ON_DEATH": "contnue"})
-    assert done.process.returncode == 1
-    assert 'MALT_ON_DEATH "contnue" is not known' in done.err
-    assert 'Did you mean "continue"?' in done.err
 
 
 @pytest.mark.parametrize("first", ["", "from malt import run"])  # which knows the other end of a rank's reports
@@ -516,6 +517,11 @@ def test_malt_run_stops_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
         malt.run(part, 2, (1,), on_death="stop")
 
 
-def test_malt_run_knows_two_words() -> None:
-    with pytest.raises(ValueError, match=r"on_death='go on'\nexpected one of stop, continue"):
+def test_malt_run_knows_two_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"on_death='go on'\nexpected one of stop, continue$"):
         malt.run(part, 2, (1,), on_death="go on")  # type: ignore[call-overload]
+    with pytest.raises(malt.UnsupportedError, match="on_death='replace' is for malt run\nonly malt run starts"):
+        malt.run(part, 2, (1,), on_death="replace")  # type: ignore[call-overload]
+    monkeypatch.setenv("MALT_ON_DEATH", "replace")
+    with pytest.raises(malt.UnsupportedError, match="MALT_ON_DEATH='replace' is for malt run"):
+        malt.run(part, 2, (1,))

@@ -171,11 +171,19 @@ def events(text: str) -> int:
     return whole(text, 0, 1 << 20, "number of events", "--events 10000")
 
 
-def on_death(text: str) -> str:
+def on_death(text: str, known: Sequence[str] = ON_DEATH) -> str:
     """Return what a rank's death is to do."""
-    if text not in ON_DEATH:
-        raise unfit(f"{text!r} is not known", nearest(text, ON_DEATH))
+    if text not in known:
+        raise unfit(f"{text!r} is not known", nearest(text, known))
     return text
+
+
+def see_on_death(env: Mapping[str, str], refuse: Refuse) -> str:
+    """Return what the ranks are told of a rank's death; each of them would refuse a word that is not known."""
+    told = env.get("MALT_ON_DEATH") or "stop"
+    if told not in ON_DEATH:
+        refuse(f"MALT_ON_DEATH: {told!r} is not known", nearest(told, ON_DEATH))
+    return told
 
 
 def see_room(command: str, argv: Sequence[str], count: int, more: int = 0) -> None:

@@ -22,6 +22,7 @@ from malt._cli.options import (
     events,
     on_death,
     ranks,
+    see_on_death,
     see_room,
     settings,
     unfit,
@@ -133,8 +134,7 @@ def main(arguments: Sequence[str]) -> int:
             "the number of ranks is missing", do=f"Pass -n {machine.cores()}: one for each core of this machine."
         )
     part = nodes.part(options, parse.error)
-    _see_survivors(options, part.size, parse.error)
-    _see_replaced(options, not part.store, parse.error)
+    _see_on_death(options, part.size, not part.store, parse.error)
     see_room("malt run", argv, len(part.numbers), more=int(options.log_dir is not None))
     _settle()
     with contextlib.ExitStack() as opened:
@@ -199,35 +199,28 @@ def _supervise(
     return supervise(kind, argv[0], part.size + part.witnesses, here, start, finish, logs, recorded.attend)
 
 
-def _see_replaced(options: argparse.Namespace, here: bool, refuse: Refuse) -> None:
-    """Refuse to start ranks again that are on several machines, or are not to be replaced."""
-    replaces = {**os.environ, **settings(options)}.get("MALT_ON_DEATH") == "replace"
-    if options.max_restarts is not None and not replaces:
+def _see_on_death(options: argparse.Namespace, size: int, here: bool, refuse: Refuse) -> None:
+    """Refuse what so many ranks, which may be on several machines, cannot do when one dies."""
+    told = see_on_death({**os.environ, **settings(options)}, refuse)
+    if options.min_ranks is not None and told == "stop":
+        refuse(
+            f"--min-ranks {options.min_ranks} goes with --on-death continue", "otherwise the first death ends the job"
+        )
+    if options.min_ranks is not None and options.min_ranks > size:
+        refuse(f"--min-ranks {options.min_ranks}, and the job has {size} ranks", do=f"Pass a number from 1 to {size}.")
+    if options.max_restarts is not None and told != "replace":
         refuse(f"--max-restarts {options.max_restarts} goes with --on-death replace")
-    if replaces and not here:
+    if told == "replace" and not here:
         refuse(
             "--on-death replace is for ranks of one machine, which -n starts",
             do="Pass --on-death continue: the other ranks go on.",
         )
 
 
-def _see_survivors(options: argparse.Namespace, size: int, refuse: Refuse) -> None:
-    """Refuse a number of ranks without which no job of so many can go on."""
-    if options.min_ranks is None:
-        return
-    if {**os.environ, **settings(options)}.get("MALT_ON_DEATH", "stop") == "stop":
-        refuse(
-            f"--min-ranks {options.min_ranks} goes with --on-death continue", "otherwise the first death ends the job"
-        )
-    if options.min_ranks > size:
-        refuse(f"--min-ranks {options.min_ranks}, and the job has {size} ranks", do=f"Pass a number from 1 to {size}.")
-
-
 def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Refuse) -> int:
     task, places = hosts.task(options, program, refuse), hosts.named(options, refuse)
     size = sum(host.ranks for host in places)
-    _see_survivors(options, size, refuse)
-    _see_replaced(options, False, refuse)
+    _see_on_death(options, size, False, refuse)
     _settle()
 
     def gather(failures: Failures, terminal: Terminal) -> Hosts:

@@ -19,6 +19,7 @@ from malt._cli.options import (
     delay,
     quantity,
     rate,
+    see_on_death,
     see_room,
     see_voters,
     unfit,
@@ -187,6 +188,7 @@ def main(arguments: Sequence[str]) -> int:
         parse.error(f"-n {','.join(map(str, each))} is for {len(each)} hosts", f"--hosts says {options.hosts}")
     if as_ranks and sum(each) > MOST:
         parse.error(f"{sum(each)} ranks are too many", f"a job has at most {MOST}")
+    see_on_death(os.environ, parse.error)
     see_voters(each, os.environ, parse.error)
     plan = _plan(options.at, options.hosts, parse.error)
     places = numbered(each)

@@ -12,8 +12,9 @@ from typing import Any
 
 from malt._cli import report, trace
 from malt._cli.facts import facts
+from malt._errors import UnsupportedError
 from malt._ranks import machine
-from malt._ranks.run import death
+from malt._ranks.run import death, see_on_death
 from malt._ranks.story import Story
 
 from ._cell import Round, StopButton
@@ -153,6 +154,10 @@ class Magics:
     def _start(self, size: int, on_death: str | None, button: StopButton, records: bool = False) -> Team:
         on_death, records = on_death or self._on_death, records or self._records
         try:
+            see_on_death(on_death)
+        except (ValueError, UnsupportedError) as error:  # of MALT_ON_DEATH
+            raise CellError(str(error)) from None
+        try:
             team = Team(size, Screen(self._shell, size), on_death, records)
         except OSError as error:
             raise CellError(
@@ -181,10 +186,10 @@ class Magics:
         self._team = None
         rank, sentence = team.bury()
         self._lost = sentence
-        rest = team.size - 1
+        rest = len(team.present) - 1  # others have died before
         others = f"; the other {f'{rest} ranks were' if rest > 1 else 'rank was'} ended" if rest else ""
         return RankDiedError(
-            f"malt: {sentence} {when}{others}. Their variables are gone: the next %%malt starts "
+            f"malt: {sentence} {when}{others}. The variables are gone: the next %%malt starts "
             f"{_ranks(team.size, 'new ')}",
             rank.number,
         )

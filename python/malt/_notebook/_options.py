@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from malt._cli.options import Parser, UsageError, nearest, on_death, ranks
+from malt._cli.options import Parser, UsageError, nearest, on_death, ranks, unfit
+from malt._ranks.run import ELSEWHERE, HERE
 
 from ._errors import CellError
 
@@ -80,10 +81,18 @@ def _line_parser() -> Parser:
 def _add_on_death(parser: Parser) -> None:
     parser.add_argument(
         "--on-death",
-        type=on_death,
+        type=_on_death,
         metavar="WHAT",
         help="effect of a rank's death: stop ends all, with continue the others go on; default: as before, or stop",
     )
+
+
+def _on_death(text: str) -> str:
+    """Return what a rank's death is to do."""
+    if text == "replace":
+        what, where = ELSEWHERE
+        raise unfit(f"{text!r} {what}", where, "Pass --on-death continue, or use malt run with a script.")
+    return on_death(text, HERE)
 
 
 def cell_options(line: str) -> argparse.Namespace | None:

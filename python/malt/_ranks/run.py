@@ -7,12 +7,11 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, Literal, NoReturn, TypeVar, get_args, overload
+from typing import IO, Any, Literal, NoReturn, TypeVar, overload
 
 from .. import _errors, _lib
 from .._guide import lines
 from .._options import choose, misspelt, spelled, whole
-from ..typing import OnDeath
 from . import child
 from .launch import Job, job_environment
 from .output import Display
@@ -22,6 +21,12 @@ from .room import MOST, see_room
 from .scratch import scratch
 
 T = TypeVar("T")
+
+HERE = ("stop", "continue")
+"""What a rank's death can do to ranks that `malt run` has not started."""
+
+ELSEWHERE = "is for malt run", "only malt run starts a new process in the place of a dead rank"
+"""What is said of ``replace``."""
 
 
 @overload
@@ -56,7 +61,7 @@ def run(
     kwargs: Mapping[str, Any] | None = None,
     timeout: float | None = None,
     *,
-    on_death: OnDeath | None = None,
+    on_death: Literal["stop", "continue"] | None = None,
     **unknown: NoReturn,
 ) -> list[Any]:
     """Call a function on n new ranks and return what it returns, in rank order.
@@ -99,6 +104,8 @@ def run(
     TypeError, ValueError
         The function or its arguments cannot be sent to another process; ``n`` is not a
         possible number of ranks.
+    UnsupportedError
+        Only ``malt run --on-death replace`` can start a new process in the place of a dead rank.
     OutOfMemoryError, HostError
         The machine has no memory, or its limits no room, for so many ranks.
 
@@ -128,13 +135,24 @@ def run(
             )
         )
     size = checked(fn, n)
-    if on_death is not None:
-        choose("on_death", on_death, get_args(OnDeath))
+    see_on_death(on_death)
     see_room(size, more=1)
     limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
     with scratch() as file:
         _write(file, fn, tuple(args), dict(kwargs or {}))
         return _call(file.fileno(), size, limit, timeout, on_death)
+
+
+def see_on_death(told: str | None) -> None:
+    """Refuse what a rank's death cannot do here; None: what ``MALT_ON_DEATH`` says."""
+    name = "on_death"
+    if told is None:
+        name, told = "MALT_ON_DEATH", os.environ.get("MALT_ON_DEATH") or "stop"
+    if told == "replace":
+        what, where = ELSEWHERE
+        do = "Take continue here, or start a script with malt run --on-death replace."
+        raise _errors.UnsupportedError(lines(f"{name}={told!r} {what}", where, do))
+    choose(name, told, HERE)
 
 
 def checked(fn: object, n: object) -> int:
@@ -230,7 +248,7 @@ def unpacked(data: bytes | None) -> tuple[bool, Any] | None:
     return message
 
 
-def _call(call: int, size: int, limit: float | None, timeout: float | None, on_death: OnDeath | None) -> list[Any]:
+def _call(call: int, size: int, limit: float | None, timeout: float | None, on_death: str | None) -> list[Any]:
     display = Display(size, _show)
     env = job_environment(size, on_death)
     results: list[Result] = []
