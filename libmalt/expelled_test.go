@@ -11,6 +11,7 @@ import (
 	"malt/internal/fleet"
 	"malt/internal/say"
 	"malt/libmalt"
+	"malt/libmalt/routetest"
 	"malt/rdma"
 	"malt/rdma/rdmatest/inmem"
 )
@@ -18,7 +19,7 @@ import (
 // expellable is a rank that its job may go on without, though it lives.
 type expellable struct {
 	rdma.Viewed
-	out, stuck, final atomic.Bool
+	out, stuck, final, silent atomic.Bool
 }
 
 func (e *expellable) Out() error {
@@ -35,7 +36,9 @@ func (e *expellable) Stuck() (why error, final bool) {
 	return why, e.final.Load()
 }
 
-func (e *expellable) Confirm(context.Context) error { return e.Out() }
+func (e *expellable) Confirm(context.Context) rdma.Answer {
+	return func() (bool, []int) { return !e.silent.Load(), []int{1} }
+}
 
 // TestG9ExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds. A
 // wait whose time is up while it cannot be decided who takes part says so.
@@ -66,7 +69,24 @@ func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
 	if err := w.Confirm(ctx); err != nil {
 		t.Fatal(err)
 	}
+	e.silent.Store(true)
+	confirm := routetest.Hold(w.Confirm)
+	for range 2 { // it asks its context at the end, and goes on
+		waits, _ := confirm.Step()
+		if said := fmt.Sprint(waits); !errors.Is(waits, libmalt.ErrTimeout) || !strings.HasPrefix(said, "malt.confirm timed out\nwaited for rank 1 (") ||
+			!strings.Contains(said, "to confirm that this rank takes part\nWrite no results") {
+			t.Errorf("without an answer confirm waits for %v", waits)
+		}
+	}
 	e.stuck.Store(true)
+	lacks, _ := confirm.Step()
+	if said := fmt.Sprint(lacks); !errors.Is(lacks, rdma.ErrExpelled) || !strings.HasPrefix(said, "malt.confirm timed out\nhost 1 (rank 1) cannot be reached") {
+		t.Errorf("while votes are missing confirm waits for %v", lacks)
+	}
+	e.silent.Store(false)
+	if err := confirm.Finish(ctx); err != nil {
+		t.Errorf("confirm ends with %v after the answer", err)
+	}
 	fleet.Growing(t, func(ctx context.Context) error {
 		err := w.Barrier(ctx)
 		if !errors.Is(err, rdma.ErrExpelled) || !strings.Contains(fmt.Sprint(err), "timed out\nhost 1 (rank 1) cannot be reached") {
@@ -93,7 +113,7 @@ func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
 	if _, err := v.Scatter(ctx, nil, 1); !errors.Is(err, rdma.ErrExpelled) {
 		t.Errorf("v.scatter ends with %v", err)
 	}
-	if err := w.Confirm(ctx); !errors.Is(err, rdma.ErrExpelled) {
-		t.Errorf("confirm ends with %v", err)
+	if err := w.Confirm(ctx); !errors.Is(err, rdma.ErrExpelled) || say.Of(err).Call != "malt.confirm" {
+		t.Errorf("%s ends with %v", say.Of(err).Call, err)
 	}
 }

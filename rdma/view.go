@@ -56,12 +56,19 @@ type Viewed interface {
 	// votes, of hosts that are not heard; a context.DeadlineExceeded where all ranks of a host are
 	// stopped. Waits go on meanwhile, unless it is final: too many hosts have ended.
 	Stuck() (why error, final bool)
-	// Confirm returns nil when the others had not gone on without this rank when it was
-	// called. It asks them where they are on several hosts.
-	Confirm(ctx context.Context) error
+	// Confirm asks, until ctx ends, whether the others had gone on without this rank when it
+	// was called. The ranks of one machine need not be asked. Wait looks again at an answer.
+	Confirm(ctx context.Context) Answer
 	// Expel ends the process of another rank of this machine, as a hang has to be.
 	Expel(rank int) error
 }
+
+// Answer tells whether it is known that this rank takes part (Out tells that it does not), and until
+// then the ranks whose hosts have not answered. Nobody changes them.
+type Answer func() (known bool, late []int)
+
+// Known is the Answer where nobody need be asked.
+func Known() (known bool, late []int) { return true, nil }
 
 // Replacing is a Viewed transport on which new processes can take the place of ranks that
 // died: all meet again then, on another one.

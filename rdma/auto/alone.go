@@ -30,11 +30,11 @@ func openAlone(ctx context.Context, c Config) (rdma.Transport, error) {
 	return &alone{t, rdma.Everyone(1)}, nil
 }
 
-func (*alone) Survive(int)                   {}
-func (a *alone) View() rdma.View             { return a.view }
-func (*alone) Out() error                    { return nil }
-func (*alone) Stuck() (error, bool)          { return nil, false }
-func (*alone) Confirm(context.Context) error { return nil }
+func (*alone) Survive(int)                         {}
+func (a *alone) View() rdma.View                   { return a.view }
+func (*alone) Out() error                          { return nil }
+func (*alone) Stuck() (error, bool)                { return nil, false }
+func (*alone) Confirm(context.Context) rdma.Answer { return rdma.Known }
 
 func (*alone) Expel(rank int) error {
 	return fmt.Errorf("rank %d is this process: %w", rank, rdma.ErrNotSupported)

@@ -39,7 +39,7 @@ func TestAloneNeedsNoStore(t *testing.T) {
 		}
 		v := tr.(rdma.Viewed)
 		v.Survive(1)
-		if !v.View().Has(0) || v.Out() != nil || v.Confirm(t.Context()) != nil {
+		if known, _ := v.Confirm(t.Context())(); !v.View().Has(0) || v.Out() != nil || !known {
 			t.Errorf("%q: it does not take part: %+v", name, v.View())
 		}
 		if err := tr.Close(); err != nil {

@@ -192,7 +192,8 @@ func TestWitness(t *testing.T) {
 		}
 		exchange(t, all)
 		for _, tr := range all {
-			if err := tr.(rdma.Viewed).Confirm(t.Context()); err != nil {
+			answer := tr.(rdma.Viewed).Confirm(t.Context())
+			if err := tr.Wait(t.Context(), func() bool { known, _ := answer(); return known }); err != nil {
 				t.Error(err)
 			}
 		}

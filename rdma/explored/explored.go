@@ -334,9 +334,9 @@ func (t *Transport) View() rdma.View {
 
 func (t *Transport) Survive(int) {}
 
-func (t *Transport) Out() error                    { return nil }
-func (t *Transport) Stuck() (error, bool)          { return nil, false }
-func (t *Transport) Confirm(context.Context) error { return nil }
+func (t *Transport) Out() error                          { return nil }
+func (t *Transport) Stuck() (error, bool)                { return nil, false }
+func (t *Transport) Confirm(context.Context) rdma.Answer { return rdma.Known }
 
 func (t *Transport) Expel(int) error { return rdma.ErrNotSupported }
 

@@ -2,12 +2,11 @@ package membership
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"malt/internal/say"
 	"malt/rdma"
 	"malt/rdma/vote"
 )
@@ -20,13 +19,19 @@ type inquiry struct {
 	answered vote.Set       // hosts that have answered, whatever they say
 	sent     time.Time
 	since    time.Time // the hosts are asked again and again since then; zero: they are not
-	calls    []call    // of Confirm, from before it began
+	calls    []*call   // of Confirm, from before it began
 }
 
 // call is one of Confirm.
 type call struct {
 	ctx    context.Context
-	answer chan error // has room for it
+	answer atomic.Pointer[answer] // nil: nobody is asked yet
+}
+
+// answer is what an rdma.Answer tells.
+type answer struct {
+	known bool
+	late  []int
 }
 
 func (i *inquiry) heed(m vote.Message, from int) {
@@ -39,7 +44,7 @@ func (i *inquiry) heed(m vote.Message, from int) {
 // ask begins an inquiry where one is needed, and repeats the question.
 func (m *Members) ask(now time.Time) {
 	i, each := &m.inquiry, tick
-	i.calls = slices.DeleteFunc(i.calls, func(c call) bool { return c.ctx.Err() != nil })
+	i.calls = slices.DeleteFunc(i.calls, func(c *call) bool { return c.ctx.Err() != nil })
 	if len(i.calls) == 0 {
 		if i.calls = m.calls.take(); len(i.calls) > 0 {
 			i.q, i.sent = nil, time.Time{} // asked after the call
@@ -76,12 +81,11 @@ func (m *Members) ask(now time.Time) {
 
 // calls are those of Confirm.
 type calls struct {
-	mu         sync.Mutex
-	waiting    []call // not taken yet
-	unanswered []int  // hosts, in the inquiry under way
+	mu      sync.Mutex
+	waiting []*call // not taken yet
 }
 
-func (c *calls) take() []call {
+func (c *calls) take() []*call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := c.waiting
@@ -89,56 +93,44 @@ func (c *calls) take() []call {
 	return taken
 }
 
-// settle lets the calls return that have their answer.
-func (c *calls) settle(m *Members) {
+// settle tells the calls whose answer is lacking, or that it is known; answered: it is.
+func (c *calls) settle(m *Members) (answered bool) {
 	i := &m.inquiry
-	if err := m.Out(); err != nil {
-		for _, call := range append(c.take(), i.calls...) {
-			call.answer <- err
-		}
+	if m.Out() != nil { // nobody asks any more
+		c.take()
 		i.calls = nil
-		return
 	}
 	if len(i.calls) == 0 || i.q == nil {
-		return
+		return false
 	}
-	c.mu.Lock()
-	c.unanswered = slices.Collect(i.q.View.Hosts.Less(i.answered).All())
-	c.mu.Unlock()
-	if i.q.Confirmed(m.see) {
-		for _, call := range i.calls {
-			call.answer <- nil
+	now := answer{known: i.q.Confirmed(m.see)}
+	for host := range i.q.View.Hosts.Less(i.answered).All() {
+		for _, rank := range m.on[host] {
+			if i.q.View.Ranks.Has(rank) && rank < m.c.Job.Ranks() { // no witness
+				now.late = append(now.late, rank)
+			}
 		}
+	}
+	for _, call := range i.calls {
+		call.answer.Store(&now)
+	}
+	if now.known {
 		i.calls = nil
 	}
+	return now.known
 }
 
-// Confirm returns once it is known that nobody had gone on without this rank when it was
-// called. It fails with rdma.ErrExpelled where somebody had, and when ctx is done with the
-// hosts that have not answered.
-func (m *Members) Confirm(ctx context.Context) error {
-	c := call{ctx, make(chan error, 1)}
+// Confirm implements rdma.Viewed.
+func (m *Members) Confirm(ctx context.Context) rdma.Answer {
+	c := &call{ctx: ctx}
 	m.calls.mu.Lock()
 	m.calls.waiting = append(m.calls.waiting, c)
 	m.calls.mu.Unlock()
 	m.Wake()
-	select {
-	case err := <-c.answer:
-		return err
-	case <-m.life.Done():
-		return rdma.ErrClosed
-	case <-ctx.Done():
+	return func() (known bool, late []int) {
+		if a := c.answer.Load(); a != nil {
+			return a.known, a.late
+		}
+		return false, nil
 	}
-	if err := m.Out(); err != nil {
-		return err
-	}
-	m.calls.mu.Lock()
-	hosts := m.calls.unanswered
-	m.calls.mu.Unlock()
-	where := "the hosts are deciding who takes part"
-	if len(hosts) > 0 {
-		where = fmt.Sprintf("no answer from %s", m.names(hosts))
-	}
-	return say.Errorf(ctx.Err(), "it could not be confirmed that this rank takes part").At("%s", where).
-		Try("Write no results: the other ranks may have gone on without this one.")
 }

@@ -7,7 +7,7 @@
 //	err = m.Land(peer, kind, arg, body) // each frame from another host
 //	m.Wake()                            // something may have changed
 //	v := m.View()                       // who takes part
-//	err = m.Confirm(ctx)                // this rank does
+//	answer := m.Confirm(ctx)            // this rank does
 //	err = m.Out()                       // rdma.ErrExpelled once it does not
 //	m.Close()
 //

@@ -180,9 +180,9 @@ func (m *Members) step(now time.Time, frames []frame) {
 		m.propose(now)
 		m.ask(now)
 	}
-	m.calls.settle(m)
+	answered := m.calls.settle(m)
 	_, final := m.Stuck()
-	if now := (news{m.View().Generation, out, final}); m.known != now {
+	if now := (news{m.View().Generation, out, final}); answered || m.known != now {
 		m.known = now
 		m.net.Review()
 	}

@@ -161,7 +161,7 @@ func member(r *fleet.Rank) error {
 			d.cut[n].Store(time.Now().UnixNano())
 		case "confirm": // within so many seconds
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n)*time.Second)
-			err := d.m.Confirm(ctx)
+			err := confirmed(ctx, d.m)
 			cancel()
 			r.Say("confirm %v", strings.ReplaceAll(fmt.Sprint(err), "\n", "; "))
 		case "close":
@@ -243,7 +243,7 @@ func TestProcesses(t *testing.T) {
 			}
 			if c.cut {
 				f[victim].Tell("confirm 1")
-				f[victim].Expect("confirm it could not be confirmed")
+				f[victim].Expect("confirm no answer")
 				c.rest = append(c.rest, victim)
 			}
 			for _, r := range c.rest {

@@ -208,12 +208,27 @@ func (w *world) out(ranks ...int) func() bool {
 	}
 }
 
+// confirmed waits for the answer to Confirm.
+func confirmed(ctx context.Context, m *Members) error {
+	for answer := m.Confirm(ctx); ; time.Sleep(time.Millisecond) {
+		known, late := answer()
+		switch err := m.Out(); {
+		case known:
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("no answer for rank %d from ranks %v: %w", m.c.Rank, late, ctx.Err())
+		}
+	}
+}
+
 // confirm calls Confirm of a rank, and judges what it says.
 func (w *world) confirm(rank int, within time.Duration) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	err := w.ranks[rank].m.Confirm(ctx)
+	err := confirmed(ctx, w.ranks[rank].m)
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -74,11 +74,11 @@ func (t *surviving) Stuck() (why error, final bool) {
 }
 
 // Confirm implements rdma.Viewed.
-func (t *surviving) Confirm(ctx context.Context) error {
+func (t *surviving) Confirm(ctx context.Context) rdma.Answer {
 	if m := t.members.Load(); m != nil {
 		return m.Confirm(ctx)
 	}
-	return nil
+	return rdma.Known
 }
 
 // Expel implements rdma.Viewed.

@@ -42,10 +42,17 @@ except malt.Error as error:
 
 
 def job(
-    folder: Path, mode: str, *options: str, victim: int = -1, at: int = 50, seconds: float = 1.5, **env: str
+    folder: Path,
+    mode: str,
+    *options: str,
+    victim: int = -1,
+    at: int = 50,
+    seconds: float = 1.5,
+    script: str = JOB,
+    **env: str,
 ) -> tuple[int, dict[str, str], str]:
     """Run it on simulated hosts; return the exit code, the last line of each rank, and the errors."""
-    (folder / "job.py").write_text(JOB)
+    (folder / "job.py").write_text(script)
     command = [MALT, "sim", *options, "job.py", mode, str(victim), str(at), str(seconds)]
     done = subprocess.run(
         command,
@@ -113,6 +120,49 @@ def test_the_smaller_side_of_a_cut_goes_no_further(tmp_path: Path) -> None:
     assert where.endswith("cannot be reached; 1 of 3 hosts can vote, and a decision takes 2")
     assert "smaller side of a cut" in do
     same(said, [0, 2])
+
+
+CONFIRMED = """\
+import os, signal, sys, time
+import malt
+malt.init(timeout=60)
+pids, victim = malt.allgather(os.getpid()), int(sys.argv[2])
+if malt.rank() == 0 and victim > 0:
+    os.kill(pids[victim], signal.SIGSTOP)
+end = time.monotonic() + float(sys.argv[4])
+try:
+    while time.monotonic() < end:
+        began = time.monotonic()
+        malt.confirm(timeout=3)
+        time.sleep(0.01)
+    print("done", malt.alive(), flush=True)
+except malt.Error as error:
+    print(type(error).__name__, *str(error).splitlines(), time.monotonic() - began >= 3, sep="|", flush=True)
+    raise
+"""
+
+
+@pytest.mark.parametrize("hosts", [2, 3])
+def test_the_smaller_side_of_a_cut_is_not_confirmed(hosts: int, tmp_path: Path) -> None:
+    events = ["--hosts", str(hosts), "--at", "2s:cut:h0"]
+    code, said, errors = job(tmp_path, "", *events, seconds=8, script=CONFIRMED)
+    out = said if hosts == 2 else {"0": said.pop("0")}
+    for line in out.values():
+        kind, what, where, do, waited = line.split("|")
+        assert (kind, what, waited) == ("ExpelledError", "malt: malt.confirm timed out", "True"), errors
+        assert where.endswith(f"cannot be reached; 1 of {hosts} hosts can vote, and a decision takes 2")
+        assert "smaller side of a cut" in do
+    assert code == (1 if hosts == 2 else 0), errors
+    assert hosts == 2 or said == dict.fromkeys(("1", "2"), "done [1, 2]"), errors
+
+
+def test_confirm_names_a_host_that_is_stopped(tmp_path: Path) -> None:
+    code, said, errors = job(tmp_path, "", "--hosts", "2", victim=1, seconds=8, script=CONFIRMED)
+    assert code == 1, errors
+    kind, what, where, _, waited = said["0"].split("|")
+    assert (kind, waited) == ("TimeoutError", "True"), errors
+    assert what.startswith("malt: malt.confirm timed out after 3 s (timeout=")
+    assert where == "host 1 (rank 1) did not answer; 2 of 2 hosts can vote, and a decision takes 2"
 
 
 def test_neither_of_two_hosts_goes_on_after_a_silence(tmp_path: Path) -> None:

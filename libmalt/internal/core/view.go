@@ -95,13 +95,44 @@ func out(t rdma.Transport, op Stepper) error {
 
 // Confirm returns when this rank is known to take part still.
 func (j *Job) Confirm(ctx context.Context) error {
-	if j.views != nil {
-		if err := j.views.Confirm(ctx); err != nil {
-			return err
-		}
+	if j.views == nil {
+		return nil
 	}
-	j.Adopt()
-	return nil
+	asks, stop := context.WithCancel(context.Background()) // ctx may go on after its end: see Patient
+	defer stop()
+	err := j.Run(ctx, "malt.confirm", func() (Stepper, error) {
+		return &confirming{j: j, answer: j.views.Confirm(asks)}, nil
+	})
+	if err == nil {
+		j.Adopt()
+	}
+	return err
+}
+
+// confirming is the wait for the answer of the other hosts.
+type confirming struct {
+	j      *Job
+	answer rdma.Answer
+	late   []int
+}
+
+func (c *confirming) Step() (known bool, err error) {
+	known, c.late = c.answer()
+	return known, nil
+}
+
+func (c *confirming) Name() string { return "malt.confirm" }
+func (c *confirming) Late() []int  { return c.late }
+func (c *confirming) GiveUp()      {}
+
+func (c *confirming) Waiting() Wait {
+	const do = "Write no results: the other ranks may have gone on without this one."
+	if len(c.late) == 0 {
+		return Wait{Call: c.Name(), Whom: "the hosts, which decide who takes part", Do: do}
+	}
+	w := c.j.waitFor(c.Name(), c.late, do, "")
+	w.Whom += " to confirm that this rank takes part"
+	return w
 }
 
 // Survives tells whether it does.

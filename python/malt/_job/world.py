@@ -373,7 +373,8 @@ def confirm(timeout: float | None = None) -> None:
     Raises
     ------
     ExpelledError
-        The others have gone on without this rank.
+        The others have gone on without this rank, or too few machines can be reached until ``timeout``: they may have.
+    TimeoutError, PeerError, StateError
     """
     _see_joined()
     _lib.confirm(timeout)

@@ -117,9 +117,9 @@ func Kill(t rdma.Transport) {
 func (t *transport) Survive(least int) { t.job.least.Store(int64(max(least, 1))) }
 func (t *transport) View() rdma.View   { return *t.job.view.Load() }
 
-func (t *transport) Out() error                    { return nil }
-func (t *transport) Stuck() (error, bool)          { return nil, false }
-func (t *transport) Confirm(context.Context) error { return nil }
+func (t *transport) Out() error                          { return nil }
+func (t *transport) Stuck() (error, bool)                { return nil, false }
+func (t *transport) Confirm(context.Context) rdma.Answer { return rdma.Known }
 
 func (t *transport) Expel(rank int) error {
 	return fmt.Errorf("rank %d is in this process: %w", rank, rdma.ErrNotSupported)
