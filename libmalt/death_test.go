@@ -238,7 +238,7 @@ func TestDeathIsPassedOnByMessage(t *testing.T) {
 			if !errors.As(err, &dead) || dead.Rank == 2 {
 				return fmt.Errorf("got error %v, want the death of another rank", err)
 			}
-			return wantText(err, "considers this rank dead: its host has not answered")
+			return wantText(err, "considers this rank dead: ") // and why, if the reason came before the mark
 		}
 		return errors.Join(wantDeath(err, 2), wantText(err, "rank 2 is dead: its host has not answered"))
 	})
