@@ -123,9 +123,13 @@ func (c *Collective) blame(mark uint64) (rank int, kind rdma.Death) {
 // dead is the error where rank has given the call up, since another one is dead.
 // That one may be this rank, where a network is cut in two.
 func (c *Collective) dead(rank int, why *rdma.PeerError) error {
-	c.died = why.Heard(rank, c.Job.Rank, c.Job.Size)
-	c.fault = c.died.Rank
-	return &givenUp{c.Name(), c.fault, "", c.died.During(c.Name())}
+	heard := why.Heard(rank, c.Job.Rank, c.Job.Size)
+	c.fault = heard.Rank
+	if heard != why {
+		return &givenUp{c.Name(), rank, heard.Err.Error(), ErrLeft}
+	}
+	c.died = heard
+	return &givenUp{c.Name(), heard.Rank, "", heard.During(c.Name())}
 }
 
 // ReadReason is the error that rank's reason stands for.
