@@ -234,10 +234,18 @@ func TestDeathIsPassedOnByMessage(t *testing.T) {
 		heard.Done()
 		heard.Wait() // nobody leaves before
 		if w.Rank() == 2 {
-			return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "considers this rank dead: its host has not answered"))
+			return errors.Join(wantErr(err, libmalt.ErrLeft), wantText(err, "considers this rank dead: "), wantWhy(err))
 		}
-		return errors.Join(wantDeath(err, 2), wantText(err, "rank 2 is dead: its host has not answered"))
+		return errors.Join(wantDeath(err, 2), wantText(err, "rank 2 is dead: "), wantWhy(err))
 	})
+}
+
+// wantWhy: an error has the reason of a death, or where the mark was seen first, who has told of it.
+func wantWhy(err error) error {
+	if wantText(err, "reported it and gave up") == nil {
+		return nil
+	}
+	return wantText(err, "its host has not answered")
 }
 
 func wantText(err error, want string) error {
