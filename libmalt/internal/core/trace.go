@@ -165,9 +165,11 @@ func (t *Trace) record(begun, end uint64, kind int, ranks []int, value uint64, t
 func (t *Trace) Scattered(begun uint64, m *Member, clock uint64, to []int, bytes int) {
 	t.syncs.Add(1)
 	t.bytes.Add(uint64(bytes))
-	var text [8]byte
-	binary.LittleEndian.PutUint64(text[:], uint64(bytes))
-	t.Record(begun, EventSend, to, where(0, m.ID, clock), string(text[:]))
+	if begun != 0 {
+		var text [8]byte
+		binary.LittleEndian.PutUint64(text[:], uint64(bytes))
+		t.Record(begun, EventSend, to, where(0, m.ID, clock), string(text[:]))
+	}
 }
 
 // called tells of a call that is over.
@@ -202,7 +204,9 @@ func (t *Trace) Averaged(m *Member, clock uint64, ranks []int) {
 // Folded tells of updates that a rank has folded, as long as it took. ages has a signed byte for
 // each of the first of ranks, in their order, where not all are 0; NoAge: it does not fit.
 func (t *Trace) Folded(begun uint64, m *Member, clock uint64, ranks []int, ages []byte) {
-	t.Record(begun, EventFold, ranks, where(0, m.ID, clock), string(ages))
+	if begun != 0 {
+		t.Record(begun, EventFold, ranks, where(0, m.ID, clock), string(ages))
+	}
 }
 
 // NoAge is an age that is not told.
