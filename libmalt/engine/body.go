@@ -209,9 +209,9 @@ func (c *call) gather(slack uint64) {
 }
 
 func (c *call) Step() (bool, error) {
-	c.b.Job.Adopt()
 	for {
 		done, err := c.stepper.Step()
+		c.b.Job.Adopt() // after the step: who left a rank out had gone over to the view without it before
 		switch {
 		case err != nil:
 			c.end()
