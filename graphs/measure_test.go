@@ -99,6 +99,28 @@ func TestFlatAgainstMatrix(t *testing.T) {
 	}
 }
 
+// Symmetric or not, in blocks or not, the eigenvalues are those of gonum/mat.
+func TestEigenvaluesAgainstMat(t *testing.T) {
+	for _, of := range []struct {
+		spec string
+		size int
+	}{{"star", 5}, {"random:2", 12}, {"hypercube", 16}, {"random:3", 100}, {"star", 150}, {"random:2", 200}, {"hypercube", 256}} {
+		g := parse(t, of.spec, of.size)
+		var e mat.Eigen
+		if !e.Factorize(mat.NewDense(of.size, of.size, g.averaging()), mat.EigenNone) {
+			t.Fatalf("%s of %d: no eigenvalues", of.spec, of.size)
+		}
+		values, err := eigenvalues(of.size, g.averaging())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := summarise(values), summarise(e.Values(nil))
+		if math.Abs(got.second-want.second) > 1e-6 || math.Abs(got.smallest-want.smallest) > 1e-6 {
+			t.Errorf("%s of %d: %+v, by gonum/mat %+v", of.spec, of.size, got, want)
+		}
+	}
+}
+
 // one-peer's product over a period, multiplied out.
 func TestOnePeerAgainstProduct(t *testing.T) {
 	for size := 2; size <= 40; size++ {
@@ -117,7 +139,7 @@ func TestOnePeerAgainstProduct(t *testing.T) {
 			next.Mul(w, product)
 			product = next
 		}
-		values, err := eigenvalues(product)
+		values, err := eigenvalues(size, product.RawMatrix().Data)
 		if err != nil {
 			t.Fatal(err)
 		}

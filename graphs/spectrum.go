@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/dsp/fourier"
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/gonum"
 
 	"malt/internal/say"
 )
@@ -31,7 +33,7 @@ func (g *Graph) spectrum() (spectrum, error) {
 		name, _, _ := strings.Cut(g.spec, ":")
 		return spectrum{}, say.Errorf(nil, "graph %s of %d ranks is too large to measure", name, g.size).Try("Take at most %d ranks.", MaxMeasured)
 	}
-	values, err := eigenvalues(g.averaging())
+	values, err := eigenvalues(g.size, g.averaging())
 	if err != nil {
 		return spectrum{}, say.Errorf(err, "graph %s of %d ranks cannot be measured: %v", g.spec, g.size, err)
 	}
@@ -67,37 +69,55 @@ func (s spectrum) clean() spectrum {
 	return s
 }
 
-// averaging is the matrix of one gather of the mean: row r has equal weights at
-// r and at its senders.
-func (g *Graph) averaging() *mat.Dense {
-	w := mat.NewDense(g.size, g.size, nil)
+// averaging is the matrix of one gather of the mean, row by row: row r has equal
+// weights at r and at its senders.
+func (g *Graph) averaging() []float64 {
+	w := make([]float64, g.size*g.size)
 	for rank, senders := range g.senders {
-		weight := 1 / float64(len(senders)+1)
-		w.Set(rank, rank, weight)
+		row, weight := w[rank*g.size:], 1/float64(len(senders)+1)
+		row[rank] = weight
 		for _, from := range senders {
-			w.Set(rank, from, weight)
+			row[from] = weight
 		}
 	}
 	return w
 }
 
-func eigenvalues(w *mat.Dense) ([]complex128, error) {
-	if n, _ := w.Dims(); mat.Equal(w, w.T()) {
-		var e mat.EigenSym
-		if !e.Factorize(mat.NewSymDense(n, w.RawMatrix().Data), false) {
-			return nil, errors.New("its eigenvalues did not converge")
-		}
-		values := make([]complex128, n)
-		for i, v := range e.Values(nil) {
-			values[i] = complex(v, 0)
-		}
-		return values, nil
+// eigenvalues returns those of the n × n matrix w, and overwrites it. It takes the steps of
+// LAPACK's DSYEV and DGEEV that need no eigenvectors: gonum/mat brings code for these as well.
+func eigenvalues(n int, w []float64) ([]complex128, error) {
+	var l gonum.Implementation
+	re, im, tau := make([]float64, n), make([]float64, n), make([]float64, n)
+	work := make([]float64, 64*(n+65)) // for blocks of 64 columns, as DGEHRD takes them; the others need less
+	var converged bool
+	if symmetric(n, w) {
+		l.Dsytrd(blas.Upper, n, w, n, re, im, tau, work, len(work))
+		converged = l.Dsterf(n, re, im)
+		clear(im)
+	} else {
+		first, last := l.Dgebal(lapack.PermuteScale, n, w, n, tau)
+		l.Dgehrd(n, first, last, w, n, tau[:n-1], work, len(work))
+		converged = l.Dhseqr(lapack.EigenvaluesOnly, lapack.SchurNone, n, first, last, w, n, re, im, nil, 1, work, len(work)) == 0
 	}
-	var e mat.Eigen
-	if !e.Factorize(w, mat.EigenNone) {
+	if !converged {
 		return nil, errors.New("its eigenvalues did not converge")
 	}
-	return e.Values(nil), nil
+	values := make([]complex128, n)
+	for i := range values {
+		values[i] = complex(re[i], im[i])
+	}
+	return values, nil
+}
+
+func symmetric(n int, w []float64) bool {
+	for i := range n {
+		for j := range i {
+			if w[i*n+j] != w[j*n+i] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // flatSpectrum uses that the averaging matrix of a flat graph is circulant: its
