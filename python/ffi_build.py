@@ -56,10 +56,6 @@ SHORT = {
         malt_status status = malt_vector_gather(v, NULL, timeout_ms, &n);
         return status == MALT_OK ? (int64_t)n : status;
     """,
-    "int64_t malt_python_gather_after(malt_handle v, int64_t wait_ms, int64_t timeout_ms)": """
-        malt_status status = malt_object_await(v, wait_ms);
-        return status == MALT_OK ? malt_python_gather_as(v, timeout_ms) : status;
-    """,
     "int64_t malt_python_scatter_as(malt_handle v, double weight, int64_t timeout_ms)": """
         uint64_t n;
         malt_status status = malt_vector_scatter(v, NULL, 0, weight, timeout_ms, &n);

@@ -90,12 +90,9 @@ class Object(Place):
         status = lib.malt_python_sync_as(self.handle, weight, milliseconds(seconds(timeout)))
         return self.answer(status, timeout) if status < 0 or caught else status
 
-    def gather(self, timeout: float | None, wait: float | None = None) -> int:
+    def gather(self, timeout: float | None) -> int:
         place.tell(3)
-        if wait is not None:
-            limit = JOB.milliseconds if timeout is None else milliseconds(seconds(timeout))
-            status = lib.malt_python_gather_after(self.handle, _waited(wait), limit)
-        elif timeout is None:
+        if timeout is None:
             status = lib.malt_python_gather(self.handle)
         else:
             status = lib.malt_python_gather_as(self.handle, milliseconds(seconds(timeout)))
@@ -104,7 +101,7 @@ class Object(Place):
     def await_update(self, wait: float) -> None:
         """Wait for an update that the next gather can fold."""
         place.tell(3)
-        status = lib.malt_object_await(self.handle, _waited(wait))
+        status = lib.malt_object_await(self.handle, milliseconds(seconds(wait, "wait", "for no wait")))
         if status < 0 or caught:
             self.answer(status, wait)
 
@@ -320,11 +317,6 @@ class Object(Place):
             if not self.lent():
                 check(self.memory.close())
             self.closed = True
-
-
-def _waited(wait: float) -> int:
-    """Return ``wait=`` of a gather in milliseconds."""
-    return milliseconds(seconds(wait, "wait", "for no wait"))
 
 
 def _borrowed(numbers: Array | None, of: str = "int64_t") -> tuple[Any, int]:

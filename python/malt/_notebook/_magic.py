@@ -14,7 +14,7 @@ from malt._cli import report, trace
 from malt._cli.facts import facts
 from malt._errors import UnsupportedError
 from malt._ranks import machine
-from malt._ranks.run import death, see_on_death
+from malt._ranks.run import check_on_death, death
 from malt._ranks.story import Story
 
 from ._cell import Round, StopButton
@@ -154,7 +154,7 @@ class Magics:
     def _start(self, size: int, on_death: str | None, button: StopButton, records: bool = False) -> Team:
         on_death, records = on_death or self._on_death, records or self._records
         try:
-            see_on_death(on_death)
+            check_on_death(on_death)
         except (ValueError, UnsupportedError) as error:  # of MALT_ON_DEATH
             raise CellError(str(error)) from None
         try:

@@ -135,7 +135,7 @@ def run(
             )
         )
     size = checked(fn, n)
-    see_on_death(on_death)
+    check_on_death(on_death)
     see_room(size, more=1)
     limit = None if timeout is None else time.monotonic() + _lib.seconds(timeout)
     with scratch() as file:
@@ -143,7 +143,7 @@ def run(
         return _call(file.fileno(), size, limit, timeout, on_death)
 
 
-def see_on_death(told: str | None) -> None:
+def check_on_death(told: str | None) -> None:
     """Refuse what a rank's death cannot do here; None: what ``MALT_ON_DEATH`` says."""
     name = "on_death"
     if told is None:

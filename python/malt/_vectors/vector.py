@@ -425,13 +425,13 @@ class Vector(Exchange, Generic[Element]):
         TimeoutError, PeerError
             The message names the ranks that it waited for, or the dead rank.
         """
+        if fold is not None:
+            folds.check(fold, number="timeout")
+        if wait is not None:
+            self._object.await_update(wait)
         if fold is None and self._plain_gather:
-            count = self._object.gather(timeout, wait)
+            count = self._object.gather(timeout)
         else:
-            if fold is not None:
-                folds.check(fold, number="timeout")
-            if wait is not None:
-                self._object.await_update(wait)
             self._take()
             own = fold is not None or self._own_fold is not None
             count = self._gather(fold, timeout) if own else self._object.gather(timeout)
