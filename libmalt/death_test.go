@@ -240,7 +240,8 @@ func TestDeathIsPassedOnByMessage(t *testing.T) {
 	})
 }
 
-// wantWhy: an error has the reason of a death, or where the mark was seen first, who has told of it.
+// wantWhy checks that an error says why the rank is taken for dead. A rank that sees the mark before the
+// message knows only which rank reported the death.
 func wantWhy(err error) error {
 	if wantText(err, "reported it and gave up") == nil {
 		return nil

@@ -94,12 +94,16 @@ func (c *card) run() {
 // tell passes an event on. A fault of the way to some peer shows at the next write there.
 func (c *card) tell(e *fabric.Event) {
 	c.mu.Lock()
-	w, l, r := c.writes[e.Op], c.numbers[e.Number], c.rings[e.Number>>ringShift]
+	w := c.writes[e.Op]
 	delete(c.writes, e.Op)
-	if l != nil {
-		c.numbers[e.Number] = nil
-	} else if r != nil && r.in.arrive(uint16(e.Number)) {
-		l = r.session.link
+	var l *link
+	var r *ring
+	if e.Number != 0 { // one has arrived
+		if l, r = c.numbers[e.Number], c.rings[e.Number>>ringShift]; l != nil {
+			c.numbers[e.Number] = nil
+		} else if r != nil && r.in.arrive(uint16(e.Number)) {
+			l = r.session.link
+		}
 	}
 	c.mu.Unlock()
 	switch {
