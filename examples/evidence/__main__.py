@@ -59,13 +59,15 @@ def judged(id: str, shown: Shown) -> str:
 
 def printed(id: str, shown: Shown) -> str:
     """Return a figure as text."""
-    claim = claims()[id]
+    claim, before = claims()[id], kept().get(id)
+    # The reason is that of the figure that is kept: one of other data, or with another verdict, may have another.
+    same = before is not None and (before.how, before.verdict) == (shown.how, shown.verdict)
     rows = {
         id: f"{claim.claim} ({claim.where})",
         "paper": shown.paper,
         "ours": shown.ours,
         "how": shown.how,
-        "": judged(id, shown),
+        "": judged(id, shown) if same else shown.verdict,
     }
     return "\n".join(f"{name:6} {text}" for name, text in rows.items() if text)
 

@@ -150,12 +150,13 @@ def spread(held: str, turns: int, seconds: float = 10) -> dict[str, list[float]]
         malt.barrier()
         begun = time.perf_counter()
         for at in itertools.count():
-            if malt.rank() >= KEEPERS or time.perf_counter() - begun > seconds:
+            if time.perf_counter() - begun > seconds:
                 break
-            first = (KEEPERS * at + malt.rank()) * BATCH % (len(data.labels) - BATCH)
-            push = RATE / np.sqrt(at + 1) / KEEPERS * data.gradient(v.array, np.arange(first, first + BATCH))
-            v.array -= push.astype(np.float32)
-            v.sync()
+            if malt.rank() < KEEPERS:
+                first = (KEEPERS * at + malt.rank()) * BATCH % (len(data.labels) - BATCH)
+                push = RATE / np.sqrt(at + 1) / KEEPERS * data.gradient(v.array, np.arange(first, first + BATCH))
+                v.array -= push.astype(np.float32)
+                v.sync()
             time.sleep(0.02)  # the processors are for all ranks
         malt.barrier()
         sums = sum(edge.folded_messages for edge in v.stats().edges) / KEEPERS

@@ -118,7 +118,8 @@ def pages(turns: int) -> Found:
     alone = serial(links, count) if malt.rank() == 0 else np.zeros(count)
     alone = malt.broadcast(alone, 0)
     apart = malt.allreduce(float(np.abs(scores - alone[sources]).max() / alone.max()), "max")
-    return {"times": times, "apart": apart, "bytes": [sent, 16 * count * (1 - 1 / malt.size())]}
+    needs = malt.allreduce(len(sources) / count)
+    return {"times": times, "apart": apart, "needs": needs, "bytes": [sent, 16 * count * (1 - 1 / malt.size())]}
 
 
 def serial(links: pagerank.Links, count: int) -> NDArray[np.float64]:
@@ -139,11 +140,11 @@ def states(turns: int, size: int, keepers: int = 2, fanout: int = 2, seconds: fl
         v = malt.Vector(size, dtype=np.float32, fold="sum-changes", graph=graph, consistency="async")
         malt.barrier()
         begun = time.perf_counter()
-        if malt.rank() < keepers:
-            while time.perf_counter() - begun < seconds:
+        while time.perf_counter() - begun < seconds:
+            if malt.rank() < keepers:
                 v.array += 1
                 v.sync()
-                time.sleep(0.02)  # the processors are for all ranks
+            time.sleep(0.02)  # the processors are for all ranks
         malt.barrier()
         took = time.perf_counter() - begun
         sums = sum(other.folded_bytes for other in v.stats().edges) / v.array.nbytes

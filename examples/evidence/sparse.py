@@ -50,8 +50,8 @@ def a2() -> Shown:
     ours = (
         f"communication {median(times['rows'])} for 10 iterations; v.sync() of whole arrays {median(times['sync'])}, "
         f"{less['sync']:.1f} times, by v.allreduce() {less['allreduce']:.1f} times; "
-        f"{sent[1] / sent[0]:.1f} times fewer bytes, since each of 8 ranks needs nearly half of the pages; "
-        f"scores differ from one process by {found['apart']:.0e} of the largest"
+        f"{sent[1] / sent[0]:.1f} times fewer bytes, since each of {HOSTS} ranks needs {found['needs']:.0%} of the "
+        f"pages; scores differ from one process by {found['apart']:.0e} of the largest"
     )
     how = f"net: {data()}, {HOSTS} hosts at {RATE}, medians of 5 (quartiles)"
     holds = found["apart"] < 1e-6 and min(less.values()) >= 3
