@@ -57,7 +57,7 @@ class BuildWithMore(build_py):
         include = Path(self.build_lib, "malt", "include")
         include.mkdir(exist_ok=True)
         shutil.copy2(ROOT / "capi" / "malt.h", include)
-        text = json.dumps(topics(ROOT / "docs"), ensure_ascii=False, indent=0)
+        text = json.dumps(topics(ROOT / "docs"), ensure_ascii=False, separators=(",", ":"))
         Path(self.build_lib, "malt", "_topics.json").write_text(text, encoding="utf-8")
 
 

@@ -152,6 +152,30 @@ def test_summary_says_who_was_waited_for(tmp_path: Path) -> None:
     assert float(computed) > 0.4
 
 
+def test_summary_has_the_largest_age_of_an_update(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import numpy as np
+        import malt
+        v = malt.Vector(np.zeros(10), consistency="async")
+        if r:
+            v.scatter()
+        malt.barrier()
+        if not r:
+            for i in range(3):
+                v.scatter()
+            v.gather()
+        malt.barrier()
+        """,
+    )
+    done = run("-n", "2", "--summary", path)
+    assert done.process.returncode == 0, done.err
+    head, *rows, _ = done.err.splitlines()[-4:]
+    assert head.split()[-3:] == ["age", "waited", "for"]
+    assert [re.sub(r"\(.*?\)", "", row).split()[7] for row in rows] == ["3", "0"]  # the barrier has lifted the clock
+
+
 def test_summary_of_a_program_that_reports_nothing() -> None:
     done = run("-n", "2", "--summary", "true")
     assert done.process.returncode == 0

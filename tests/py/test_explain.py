@@ -69,6 +69,8 @@ def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_words_that_a_user_may_look_for_are_topics() -> None:
     assert {"graphs", "consistency", "learning-rate", "every"} <= explain.topics().keys()
+    for word in ("ids", "filter", "sparse", "age", "ssp"):
+        assert re.search(rf"\b{word}\b", explain.topics()[word])
 
 
 def test_a_misspelt_topic_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

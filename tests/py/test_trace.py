@@ -520,6 +520,19 @@ def test_verdict_on_a_slow_rank() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("ranks", "computed", "says"),
+    [
+        (20, 1.25, ": 2.5 times as fast, of at most 20, if"),
+        (20, 0.505, ": about as fast (at most: 20 times), if"),
+        (20, 0.45, ": 0.9 times as fast, of at most 20, if"),
+        (256, 5, ": 128 times as fast, of at most 256, if"),
+    ],
+)
+def test_verdict_says_how_fast(ranks: int, computed: float, says: str) -> None:
+    assert says in sentences(judged(*(split(rank, computed, 10 - computed) for rank in range(ranks))))[0]
+
+
 def test_verdict_on_steps_that_are_slow_in_turn() -> None:
     found = judged(split(0, 6, 4), split(1, 6, 4))
     assert found.change == Change("ahead", 4)

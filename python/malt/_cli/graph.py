@@ -49,9 +49,8 @@ EXAMPLES = """\
 def parser() -> Parser:
     """Return the parser of the sub-command."""
     made = Parser("graph", USAGE, DESCRIPTION, EXAMPLES)
-    made.add_argument(
-        "graph", nargs="*", metavar="GRAPH", help="one of " + ", ".join((*NAMES, "random:K:SEED", "lists:1,2/0/0"))
-    )
+    names = (*NAMES, "shards:K/D", "butterfly:4x2", "random:K:SEED", "lists:1,2/0/0")
+    made.add_argument("graph", nargs="*", metavar="GRAPH", help="one of " + ", ".join(names))
     made.add_argument("-n", "--ranks", type=_size, metavar="RANKS", help="number of ranks")
     made.add_argument("--compare", action="store_true", help="one line of measures per graph")
     made.add_argument(

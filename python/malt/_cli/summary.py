@@ -10,17 +10,21 @@ from malt._cli.facts import went_on
 from malt._cli.wrap import aligned
 from malt._ranks.rank import Outcome
 
-COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "waited for")
+COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "age", "waited for")
 
 
 def table(ranks: Sequence[Outcome], width: int, waited: Mapping[int, Mapping[int, float]]) -> list[str]:
     """Return the lines of the table; where they do not fit, without seconds, and with the last column below.
 
     Compute is what is left of a rank's time: the user's own code. A rank that
-    does not use MALT from Python, or was killed, has reported nothing.
+    does not use MALT from Python, or was killed, has reported nothing. Age is the largest
+    of an update that the rank has folded; in lock-step there is none.
     """
     rows = [(_name(rank), *_row(rank.summary, _unreported(rank), waited.get(rank.number, {}))) for rank in ranks]
-    lines = aligned([COLUMNS, *rows], left={len(COLUMNS) - 1})
+    rows.insert(0, COLUMNS)
+    if not any(rank.summary and rank.summary["age"] for rank in ranks):
+        rows = [(*row[:-2], row[-1]) for row in rows]
+    lines = aligned(rows, left={len(rows[0]) - 1})
     return lines if max(map(len, lines)) <= width else list(_narrow(rows, width))
 
 
@@ -36,9 +40,9 @@ def _unreported(rank: Outcome) -> str:
 
 def _narrow(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
     """Yield the lines of the table for a narrow terminal."""
-    for *row, waited in [COLUMNS, *rows]:
+    for *row, waited in rows:
         cells = (cell.rpartition("(")[2].rstrip(")") for cell in row)
-        yield " ".join(cell.rjust(len(name)) for cell, name in zip(cells, COLUMNS, strict=False)).rstrip()
+        yield " ".join(cell.rjust(len(name)) for cell, name in zip(cells, rows[0], strict=False)).rstrip()
         if row[0] != COLUMNS[0] and waited:
             yield from textwrap.wrap(f"waited for {waited}", width, initial_indent="     ", subsequent_indent="       ")
 
@@ -72,4 +76,5 @@ def _row(summary: dict[str, Any] | None, without: str, waited: Mapping[int, floa
         f"{seconds:.2f} ({seconds / wall if wall else 0:.0%})" for seconds in [max(0.0, wall - sum(spent)), *spent]
     ]
     longest = sorted((seconds, rank) for rank, seconds in waited.items() if seconds >= 0.005)[::-1][:3]
-    return (f"{wall:.2f}", *share, ", ".join(f"rank {rank} {seconds:.2f}" for seconds, rank in longest))
+    late = ", ".join(f"rank {rank} {seconds:.2f}" for seconds, rank in longest)
+    return (f"{wall:.2f}", *share, f"{summary['age']:.0f}", late)

@@ -204,10 +204,13 @@ def sentences(found: Verdict, ended: bool = False, crowd: str = "") -> list[str]
     speed = found.alone / found.seconds
     if found.ranks == 1:
         return [f"One rank took {span(found.seconds)}, of which it computed {span(found.alone)}."]
+    times = f"{speed:.0f}" if speed >= 99.5 else f"{speed:.2g}"
+    fast = f"{times} times as fast, of at most {found.ranks}"
+    if times == "1":
+        fast = f"about as fast (at most: {found.ranks} times)"
     first = (
         f"{found.ranks} ranks took {span(found.seconds)} for steps that one rank alone would compute in "
-        f"{span(found.alone)}: {speed:.2g} times as fast, of at most {found.ranks}, if they learn as much from each "
-        "example (see malt explain trace)."
+        f"{span(found.alone)}: {fast}, if they learn as much from each example (see malt explain trace)."
     )
     lost = [(part, kind) for kind, part in found.lost.items() if part >= WORTH / 3]
     words = [f"{part:.0%} {_lost(kind, found, crowd)}" for part, kind in sorted(lost)[::-1]]

@@ -179,6 +179,7 @@ def _report_to_launcher() -> None:
             reporter.spent(kind, totals[f"{kind}_seconds"])
         for edge in edges:
             reporter.waited_for(edge["rank"], edge["waited"])
+            reporter.age = max(reporter.age, edge["age_max"])
 
     def finish() -> None:
         _lib.book_all()

@@ -32,7 +32,7 @@ The rank writes lines of JSON to it:
     call, and is in none of the others; ``meeting`` is the part of it in collective calls; ``waited`` has the part for
     each rank; ``deaths`` when, in time.monotonic(), this rank
     noticed the death of another and repaired its graphs; ``longest`` the seconds of the longest wait
-    of which the user was told, and the words.
+    of which the user was told, and the words. ``age`` is the largest of an update that was folded.
 
 Without a launcher, and in forked children, all of this does nothing. A program
 that is not Python need not report: then its end speaks for itself.
@@ -55,8 +55,8 @@ from malt._errors import Error, PeerError, death
 
 VARIABLE = "MALT_REPORT"
 
-SPENT = ("wall", "setup", "starved", "scatter", "fold", "wait", "meeting", "collective")
-"""What a rank tells seconds of."""
+SPENT = ("wall", "setup", "starved", "scatter", "fold", "wait", "meeting", "collective", "age")
+"""What a rank tells seconds of, and an age."""
 
 LONGEST = 1 << 18
 """Bytes of a line. A traceback that is longer is printed by the rank."""
@@ -78,6 +78,8 @@ class Reporter:
         self._seconds = dict.fromkeys(("scatter", "fold", "wait", "meeting", "collective"), 0.0)
         self._setup = self._starved = 0.0
         self._waited: dict[int, float] = {}
+        self.age = 0
+        """The largest of an update that was folded."""
         self.deaths: Mapping[int, float] = {}
         """When this rank noticed the death of another, in time.monotonic()."""
         self.longest = (0.0, "")
@@ -142,6 +144,7 @@ class Reporter:
             "setup": self._setup,
             "starved": _starved() - self._starved,
             **self._seconds,
+            "age": self.age,
             "waited": self._waited,
             "deaths": self.deaths,
             "longest": self.longest,
