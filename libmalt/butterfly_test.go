@@ -2,12 +2,18 @@ package libmalt_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"malt/internal/fleet"
 	"malt/libmalt"
+	"malt/rdma"
+	"malt/rdma/rdmatest/inmem"
 )
 
 // TestButterflyServes: a rank that closes the vector, or leaves the job, passes on what others
@@ -52,6 +58,60 @@ func TestButterflyServes(t *testing.T) {
 				return err
 			})
 		})
+	}
+}
+
+// TestButterflyLosesARankOnTheWay: a rank ends, and leaves after its timeout, though others need it. From then on each
+// sync of a rank that lacks changes therefore fails, and names both: also where it hears of that through another rank,
+// 0 of 7 through 6, which has left, and 4. In virtual time it hears at the next sync, or while it waits.
+func TestButterflyLosesARankOnTheWay(t *testing.T) {
+	const timeout, step = time.Second / 4, 10 * time.Millisecond
+	loses := func(ctx context.Context, t *testing.T, ranks []rdma.Transport, options string) (after time.Duration) {
+		over, n := make(chan struct{}), len(ranks)
+		check(t, run(ctx, ranks, func(ctx context.Context, w *libmalt.World) error {
+			v, array, err := numbers(ctx, w, n, 0, "fold=sum-changes "+options)
+			if err == nil {
+				err = w.Barrier(ctx)
+			}
+			switch {
+			case err != nil:
+				return err
+			case w.Rank() == n-2:
+				short, stop := context.WithTimeout(ctx, timeout)
+				defer stop()
+				return errors.Join(v.Close(), w.Leave(short))
+			case w.Rank() > 0:
+				<-over
+				return nil
+			}
+			defer close(over)
+			begun := time.Now()
+			for err == nil && time.Since(begun) < fleet.Patience {
+				time.Sleep(step)
+				array[0]++
+				_, err = v.Sync(ctx, 1)
+			}
+			after = time.Since(begun)
+			if says := fmt.Sprintf("rank %d has left, and passes on no more changes of rank %d\n", n-2, n-1); err == nil || !strings.Contains(err.Error(), says) {
+				return fmt.Errorf("%v", err)
+			}
+			return wantErr(err, libmalt.ErrLeft)
+		}))
+		return after
+	}
+	for graph, n := range map[string]int{"butterfly:2x2": 4, "butterfly:2x2x2": 8} {
+		for _, consistency := range []string{"ssp:0", "async"} {
+			options := "graph=" + graph + " consistency=" + consistency
+			t.Run(graph+"/"+consistency, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					if after := loses(t.Context(), t, inmem.New(n), options); after < timeout || after > timeout+step {
+						t.Errorf("heard after %v", after)
+					}
+				})
+			})
+			t.Run("shm/"+graph+"/"+consistency, func(t *testing.T) { loses(background(t), t, shared(t, n), options) })
+			t.Run("tcp/"+graph+"/"+consistency, func(t *testing.T) { loses(background(t), t, overTCP(t, n), options) })
+		}
 	}
 }
 

@@ -6,10 +6,15 @@ import (
 	"malt/graphs"
 	"malt/internal/say"
 	"malt/libmalt/engine"
+	"malt/libmalt/internal/core"
 	"malt/rdma"
 )
 
 const closed = engine.Closed
+
+// over is more than the clock of any rank that may change more. From there to closed are the clocks of ranks
+// whose changes have come to an end on their way, where rank clock − over has left.
+const over = closed - 1<<core.RankBits
 
 type reach = engine.Reach
 
@@ -69,19 +74,43 @@ func (c *Core) take(stage, from int, sum []reach) error {
 	return nil
 }
 
+// cut says that from, a member of a stage, has left: nothing more comes through it.
+func (c *Core) cut(stage, from int) {
+	held := c.of(stage, from)
+	for i := range held {
+		if held[i].Clock < over {
+			held[i].Clock = over + uint64(from)
+		}
+	}
+}
+
+// Lost are the ranks whose changes come no more, since one on their way has left: through.
+func (c *Core) Lost() (ranks []int, through int) {
+	for r, at := range c.has {
+		if at.Clock >= over && at.Clock != closed && (len(ranks) == 0 || at.Clock == over+uint64(through)) {
+			ranks, through = append(ranks, r), int(at.Clock-over)
+		}
+	}
+	return ranks, through
+}
+
 // due tells whether to publish a stage: the rank that is farthest behind there, of those that
 // are present, has come farther than when it was published last. So it is published once for
 // all of them, and nobody waits for one that is away. Where nothing more comes of those that
-// are present, any counts.
+// are present, any counts. It is also published for a rank that has changed twice, or changes no
+// more: a slow rank does not keep the changes of the others.
 func (c *Core) due(stage int, present func(rank int) bool) bool {
 	first, now, sent := c.stages[stage].First(c.rank), c.of(stage, c.rank), c.sent[stage]
 	least, before := uint64(closed), uint64(closed)
 	for i := range now {
+		if now[i].Scatters > sent[i].Scatters+1 || now[i].Clock >= over && sent[i].Clock < over {
+			return true
+		}
 		if present(first + i) {
 			least, before = min(least, now[i].Clock), min(before, sent[i].Clock)
 		}
 	}
-	if before == closed {
+	if before >= over {
 		return !slices.Equal(now, sent)
 	}
 	return least > before
@@ -129,7 +158,7 @@ func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 	last := len(c.stages) - 1
 	first := c.stages[last].First(c.rank)
 	for i, at := range c.of(last, c.rank) {
-		if at.Clock != closed && !gone(c.through(first+i)) {
+		if at.Clock < over && !gone(c.through(first+i)) {
 			list = append(list, first+i)
 		}
 	}

@@ -17,9 +17,11 @@ import (
 //	> butterfly:2x2 is 0           a new rank 0 of four
 //	> scatters 1                   at clock 1
 //	> 2 in 2: 1 3/2                a sum of rank 2 has come in stage 2: the changes of each rank up to
-//	                               that clock, of as many scatters, or of that many
+//	                               that clock, of as many scatters, or of that many; left2: no more come,
+//	                               since rank 2 has left
 //	> gathers 4, slack 1           what the gather waits for
 //	> away 1 3, gone 2             from here on: in a collective call, and left
+//	> left 1 in 1                  the last of rank 1, which has left, had come in stage 1
 //	> levelled 4                   by a collective call
 //	> closes, renew 5              the vector; a new era at that clock
 func TestTranscript(t *testing.T) {
@@ -41,9 +43,13 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		if word == "closed" {
 			return closed
 		}
-		n, err := strconv.ParseUint(word, 10, 64)
+		left, lost := strings.CutPrefix(word, "left")
+		n, err := strconv.ParseUint(left, 10, 64)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if lost {
+			n += over
 		}
 		return n
 	}
@@ -74,6 +80,8 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		a.c.Lifted(closed)
 	case words[0] == "renew":
 		a.c.Renew(number(words[1]))
+	case words[0] == "left":
+		a.c.cut(int(number(words[3]))-1, int(number(words[1])))
 	case words[0] == "away":
 		a.away = ranks(words[1:])
 	case words[0] == "gone":
@@ -81,7 +89,9 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	case words[0] == "gathers":
 		clock := number(words[1])
 		late := a.c.Late(nil, clock-min(clock, number(words[3])), a.present)
-		if len(late) > 0 {
+		if lost, through := a.c.Lost(); len(lost) > 0 {
+			fmt.Fprintf(to, "fails: changes of %v come no more through %d\n", lost, through)
+		} else if len(late) > 0 {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
 			fmt.Fprintf(to, "has %s, age %d, changes of %d\n", reaches(a.c.has), a.c.Age(clock, a.present), a.c.Gathered())
@@ -118,8 +128,13 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 func reaches(list []reach) string {
 	words := make([]string, len(list))
 	for i, at := range list {
-		if words[i] = fmt.Sprint(at.Clock); at.Clock == closed {
+		switch {
+		case at.Clock == closed:
 			words[i] = "closed"
+		case at.Clock >= over:
+			words[i] = fmt.Sprintf("left%d", at.Clock-over)
+		default:
+			words[i] = fmt.Sprint(at.Clock)
 		}
 		if at.Scatters != at.Clock {
 			words[i] += fmt.Sprintf("/%d", at.Scatters)

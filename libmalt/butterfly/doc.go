@@ -19,7 +19,9 @@
 // The calls of the rank pass on what has come, and between them the goroutine of package
 // progress does. A rank that closes the vector leaves its total with the others, at a clock that
 // nobody waits for, and goes on passing on what ranks for which it stands still send: until
-// they have closed it, too, or it leaves the job, which waits for that.
+// they have closed it, too, or it leaves the job, which waits for that as long as its timeout. The sums
+// of the others then have, instead of a clock, that changes of a rank come no more, and which rank has left:
+// gathers fail.
 //
 // # Files
 //

@@ -59,8 +59,14 @@ func (e *Engine) Publish(box func(stage int, name string, spec rdma.Spec, reader
 	return nil
 }
 
-func (e *Engine) Renewed()                 {}
-func (e *Engine) Heard(int, *engine.Inbox) {}
+func (e *Engine) Renewed() {}
+
+// Heard knows of a rank that has left that this look was the last.
+func (e *Engine) Heard(i int, b *engine.Inbox) {
+	if e.Ranks.Left(b.From()) {
+		e.core.cut(i, b.From())
+	}
+}
 
 // Take takes what has come in stage i.
 func (e *Engine) Take(i int, b *engine.Inbox) {
@@ -118,8 +124,17 @@ func (e *Engine) held(before int) [][]byte {
 	return e.sums
 }
 
-// Gone: whoever dies leaves its changes with the others of its groups.
-func (e *Engine) Gone(dead error) error { return dead }
+// Gone is also the error where a rank has left through which changes of others come. Whoever dies leaves its
+// changes with the others of its groups.
+func (e *Engine) Gone(dead error) error {
+	ranks, through := e.core.Lost()
+	if dead != nil || ranks == nil {
+		return dead
+	}
+	return say.Errorf(core.ErrLeft, "%s: rank %d has left, and passes on no more changes of %s", e.O.Called("gather"), through, say.Ranks(ranks)).
+		At("a rank that has ended waits for ranks that need it, at most until its timeout").
+		Try("Raise MALT_TIMEOUT, divide the data evenly, or take graph=all.").More("butterfly")
+}
 
 // Apply makes the array the start and all totals.
 func (e *Engine) Apply() {

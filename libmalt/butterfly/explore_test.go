@@ -47,7 +47,7 @@ type game struct {
 	graph string
 	syncs []int // of each rank
 	slack uint64
-	ends  []string // of each rank after its syncs: "" it stays, away, close
+	ends  []string // of each rank after its syncs: "" it stays, away, close; early: it may leave while it is needed
 	kills int
 }
 
@@ -59,7 +59,7 @@ func (g *game) start() world {
 	w := world{}
 	for r := range g.syncs {
 		c := NewCore(graph, r)
-		rk := rank{c: c, boxes: make([]sum, len(c.stages))}
+		rk := rank{c: c, boxes: make([]sum, len(c.stages)), over: g.syncs[r] == 0 && g.ends[r] == ""}
 		for _, s := range c.stages {
 			rk.held = append(rk.held, make([]sum, len(s.Group)))
 		}
@@ -119,22 +119,23 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			d.dead, d.gone = true, true
 			to(name(0, 0, 0), true, n)
 		}
-		busy := false // there is something to take or to publish: an engine does that first
 		for i, s := range k.c.stages {
 			for j, from := range s.Group {
-				box := w.ranks[from].boxes[i]
-				if from != r && box.seq > k.held[i][j].seq {
-					busy = true
+				switch box := w.ranks[from].boxes[i]; {
+				case w.comes(r, i, j):
 					n, t := w.with(r)
 					if err := t.c.take(i, from, box.has); err != nil {
 						panic(err)
 					}
 					t.held[i][j] = box
 					to(name(1, i, from), false, n)
+				case w.cuts(r, i, from):
+					n, t := w.with(r)
+					t.c.cut(i, from)
+					to(name(7, i, from), false, n)
 				}
 			}
 			if k.c.due(i, w.present) {
-				busy = true
 				n, p := w.with(r)
 				p.boxes[i] = sum{k.boxes[i].seq + 1, slices.Clone(p.c.of(i, r)), p.contents(i)}
 				p.c.published(i)
@@ -143,7 +144,8 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 		}
 		switch {
 		case k.over && k.c.has[r].Clock == closed:
-			if !busy && len(k.c.Needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
+			needed := k.c.Needed(nil, func(x int) bool { return w.ranks[x].gone })
+			if w.idle(r) && len(needed) == 0 || g.ends[r] == "early" && k.told() {
 				n, l := w.with(r)
 				l.gone = true
 				to(name(3, 0, 0), false, n)
@@ -157,13 +159,16 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			to(name(4, 0, 0), false, n)
 		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
 			n, d := w.with(r)
-			d.waits, d.broken = false, g.law(w, r)
+			if lost, _ := k.c.Lost(); len(lost) == 0 { // else it fails
+				d.broken = g.law(w, r)
+			}
+			d.waits = false
 			to(name(5, 0, 0), false, n)
 		case !k.waits:
 			n, e := w.with(r)
 			e.over = true
 			switch g.ends[r] {
-			case "close":
+			case "close", "early":
 				e.c.Lifted(closed)
 			case "away":
 				e.away = true
@@ -171,6 +176,44 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			to(name(6, 0, 0), false, n)
 		}
 	}
+}
+
+// comes tells whether there is a newer sum of member j of a stage; cuts, whether that one has left, and nothing of
+// it is there any more, which has yet to be noted.
+func (w world) comes(r, stage, j int) bool {
+	k := &w.ranks[r]
+	from := k.c.stages[stage].Group[j]
+	return from != r && w.ranks[from].boxes[stage].seq > k.held[stage][j].seq
+}
+
+func (w world) cuts(r, stage, from int) bool {
+	left := w.ranks[from].gone && !w.ranks[from].dead
+	return left && from != r && slices.ContainsFunc(w.ranks[r].c.of(stage, from), func(at reach) bool { return at.Clock < over })
+}
+
+// idle tells whether there is nothing to take or to publish: an engine does that before it leaves.
+func (w world) idle(r int) bool {
+	for i, s := range w.ranks[r].c.stages {
+		for j, from := range s.Group {
+			if w.comes(r, i, j) || w.cuts(r, i, from) {
+				return false
+			}
+		}
+		if w.ranks[r].c.due(i, w.present) {
+			return false
+		}
+	}
+	return true
+}
+
+// told tells whether all sums of a rank say that it has closed the vector, as they do when it has.
+func (k *rank) told() bool {
+	for i, s := range k.c.stages {
+		if k.c.sent[i][k.c.rank-s.First(k.c.rank)].Clock != closed {
+			return false
+		}
+	}
+	return true
 }
 
 // law says what of the promise a gather of r breaks.
@@ -194,10 +237,37 @@ func (g *game) bad(w world) string {
 		if k.broken != "" {
 			return k.broken
 		}
+		if lost, through := k.c.Lost(); len(lost) > 0 && !slices.Contains(g.ends, "early") {
+			return fmt.Sprintf("changes of %v come no more to rank %d: rank %d has left, and was needed", lost, r, through)
+		}
 		has := k.contents(len(k.c.stages))
 		for j, n := range has {
-			if at := k.c.has[j]; n != at.Scatters || at.Clock != closed && n != at.Clock {
+			if at := k.c.has[j]; n != at.Scatters || at.Clock < over && n != at.Clock {
 				return fmt.Sprintf("rank %d has %d changes of rank %d, of %d scatters up to clock %d", r, n, j, at.Scatters, at.Clock)
+			}
+		}
+	}
+	return g.silent(w)
+}
+
+// silent says whose changes a rank lacks and does not miss when nothing moves any more: of one that has closed the
+// vector it has all; of one that has not, each rank on the way may hold the last one back. Ranks in a collective
+// call are not looked at.
+func (g *game) silent(w world) string {
+	for r, k := range w.ranks {
+		if k.dead || !k.gone && !(k.over && w.idle(r)) {
+			return ""
+		}
+	}
+	for r, k := range w.ranks {
+		for j, n := range k.contents(len(k.c.stages)) {
+			held := uint64(len(k.c.stages) - 1)
+			if w.ranks[j].c.has[j].Clock == closed {
+				held = 0
+			}
+			known := k.c.has[j].Clock >= over && k.c.has[j].Clock != closed
+			if !k.gone && !w.ranks[j].away && !known && n+held < w.ranks[j].clock {
+				return fmt.Sprintf("rank %d has %d of %d changes of rank %d, and nothing says so", r, n, w.ranks[j].clock, j)
 			}
 		}
 	}
@@ -230,7 +300,10 @@ func TestExploreStages(t *testing.T) {
 		{"two stages, a death", game{graph: "butterfly:2x2", syncs: []int{1, 1, 1, 1}, ends: stay, kills: 1}},
 		{"two stages, one serves", game{graph: "butterfly:2x2", syncs: []int{1, 0, 0, 1}, ends: apart}},
 		{"two stages, all serve", game{graph: "butterfly:2x2", syncs: []int{1, 0, 0, 1}, ends: []string{"close", "close", "close", "close"}}},
-		{"two stages, slack", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 2}, slack: 1, ends: apart}},
+		{"two stages, one does not come", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 0}, slack: 2, ends: stay}},
+		{"two stages, one leaves early", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 0}, slack: 2, ends: []string{"", "early", "", ""}}},
+		{"two stages, one closes", game{graph: "butterfly:2x2", syncs: []int{0, 1, 0, 0}, slack: 1, ends: []string{"", "close", "", ""}}},
+		{"two stages, slack", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 1}, slack: 1, ends: apart}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +313,8 @@ func TestExploreStages(t *testing.T) {
 				Name: func(step uint64) string {
 					r, from, stage := step%64, step/64%64, step/4096%8
 					return fmt.Sprintf("rank %d: %s", r, [...]string{"dies", fmt.Sprintf("takes of rank %d in stage %d", from, stage+1),
-						fmt.Sprintf("publishes stage %d", stage+1), "leaves", "scatters", "has gathered", "ends"}[step/4096/8])
+						fmt.Sprintf("publishes stage %d", stage+1), "leaves", "scatters", "has gathered", "ends",
+						fmt.Sprintf("knows in stage %d that rank %d has left", stage+1, from)}[step/4096/8])
 				},
 				// All ranks are done, whose gathers wait for what others have changed: none before it
 				// is there.

@@ -33,7 +33,7 @@ func (*keeper) Array() []byte                 { return make([]byte, 40) }
 func (*keeper) Size() int                     { return 3 }
 func (*keeper) Runs() []reduce.Run            { return []reduce.Run{{Type: reduce.Float32, Bytes: 40}} }
 func (k *keeper) Present(r int) (bool, error) { return !k.away && !k.Lost(r), nil }
-func (*keeper) Done(int) bool                 { return false }
+func (*keeper) Done(int) (done, left bool)    { return false, false }
 func (k *keeper) Lost(r int) bool             { return r > 0 && r == k.lost }
 func (*keeper) Survives() bool                { return true }
 func (k *keeper) Clock() uint64               { return k.clock }

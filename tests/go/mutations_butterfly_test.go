@@ -12,9 +12,51 @@ var ofStages = []mutation{
 	{
 		line:   "stages: a sum is passed on when this rank has scattered, and not when others have",
 		in:     "libmalt/butterfly.Core.due",
-		old:    "$least > $before",
-		new:    "now[c.rank-first].Clock > sent[c.rank-first].Clock && least >= before",
+		old:    "return $least > $before",
+		new:    "return now[c.rank-first].Clock > sent[c.rank-first].Clock && least >= before",
 		caught: "TestExploreStages/two_stages", how: "nothing leads to the end",
+	},
+	{
+		line:   "stages: a slow rank keeps the changes of the others",
+		in:     "libmalt/butterfly.Core.due",
+		old:    "$now[$i].Scatters > $sent[$i].Scatters+1",
+		new:    "false",
+		caught: "TestExploreStages/two_stages,_one_does_not_come", how: "nothing says so",
+	},
+	{
+		line:   "stages: it is not passed on at once that a rank changes no more",
+		in:     "libmalt/butterfly.Core.due",
+		old:    "$now[$i].Clock >= over && $sent[$i].Clock < over",
+		new:    "false",
+		caught: "TestExploreStages/two_stages,_one_closes", how: "nothing says so",
+	},
+	{
+		line:   "stages: ranks whose changes come no more count as ones that have closed the vector",
+		in:     "libmalt/butterfly.Core.cut",
+		old:    "over + uint64($from)",
+		new:    "closed",
+		caught: "TestExploreStages/two_stages,_one_leaves_early", how: "nothing says so",
+	},
+	{
+		line:   "stages: a rank that has left says so of those that had closed the vector, too",
+		in:     "libmalt/butterfly.Core.cut",
+		old:    "$held[$i].Clock < over",
+		new:    "true",
+		caught: "TestTranscript", how: "becomes",
+	},
+	{
+		line:   "stages: it is not noted that a rank has left",
+		in:     "libmalt/butterfly.Engine.Heard",
+		old:    "$e.Ranks.Left($b.From())",
+		new:    "false",
+		caught: "TestButterflyLosesARankOnTheWay/butterfly:2x2/async", pkg: "libmalt", how: "<nil>",
+	},
+	{
+		line:   "stages: a rank that still passes on changes counts as one that has left",
+		in:     "libmalt/engine.Presence.Look",
+		old:    "$p.left[$r] = $left",
+		new:    "p.left[r] = done || left",
+		caught: "TestButterflyLosesARankOnTheWay/butterfly:2x2/async", pkg: "libmalt", how: "heard after",
 	},
 	{
 		line:   "stages: a gather does not wait",
@@ -42,7 +84,7 @@ var ofStages = []mutation{
 		in:     "libmalt/butterfly.Core.Needed",
 		old:    "$last := len($c.stages)-1",
 		new:    "last := 0",
-		caught: "TestExploreStages/two_stages,_one_serves", how: "nothing leads to the end",
+		caught: "TestExploreStages/two_stages,_one_serves", how: "come no more",
 	},
 	{
 		line:   "stages: a sum has what came in its own stage, too",
@@ -110,8 +152,8 @@ var ofStages = []mutation{
 	{
 		line:   "stages: where all that are present have closed the vector nothing is passed on",
 		in:     "libmalt/butterfly.Core.due",
-		old:    "$before == closed",
-		new:    "false",
+		old:    "if $before >= over { return !slices.Equal($now, $sent) }",
+		new:    "",
 		caught: "TestTranscript", how: "becomes",
 	},
 	{
@@ -173,7 +215,7 @@ var ofStages = []mutation{
 	{
 		line:   "stages: a rank that has closed the vector is served",
 		in:     "libmalt/butterfly.Core.Needed",
-		old:    "$at.Clock != closed && !$gone($c.through($first+$i))",
+		old:    "$at.Clock < over && !$gone($c.through($first+$i))",
 		new:    "at != (reach{}) && !gone(c.through(first+i))",
 		caught: "TestTranscript", how: "becomes",
 	},

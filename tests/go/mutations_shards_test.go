@@ -166,8 +166,8 @@ var ofShards = []mutation{
 	{
 		line:   "shards: a rank that is done is waited for no longer, though its last changes are on their way",
 		in:     "libmalt/engine.Presence.Look",
-		old:    "$wait || $o.Done($r) && !$o.Lost($r)",
-		new:    "wait",
+		old:    "$done && !$o.Lost($r)",
+		new:    "false",
 		caught: "TestExploreShards/slack", pkg: "libmalt", how: "changes of rank",
 	},
 	{

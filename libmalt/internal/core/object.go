@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"time"
 
 	"malt/libmalt/progress"
@@ -34,8 +35,8 @@ type Object interface {
 	Missing(rank int, gone error) (wait bool, err error)
 	// Present is Missing for the goroutine beside the user's, which goes over to no view.
 	Present(rank int) (wait bool, death error)
-	// Done tells whether a rank has made all its calls: it leaves, or has left. See Serve.
-	Done(rank int) bool
+	// Done tells whether a rank has made all its calls, see Serve, and whether it has left.
+	Done(rank int) (done, left bool)
 	// Awaited tells that Missing would say so: to be asked at every look, it costs little. If
 	// not, Missing may say so, too. Of boxes it knows nothing.
 	Awaited(rank int) bool
@@ -93,9 +94,9 @@ func (c Carried) Clock() uint64               { return c.M.Clock() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
 func (c Carried) Brought(from int, rs []int)  { c.M.Brought(from, rs) }
 
-func (c Carried) Done(rank int) bool {
-	away, _ := c.M.Job.Marks.Get(rank, MarkAway)
-	return away == Ended
+func (c Carried) Done(rank int) (done, left bool) {
+	away, gone := c.M.Job.Marks.Get(rank, MarkAway)
+	return away == Ended, errors.Is(gone, rdma.ErrLeft)
 }
 
 func (c Carried) Calls() uint64  { return c.M.Job.Calls() }
