@@ -167,7 +167,7 @@ var ofShards = []mutation{
 		line:   "shards: a rank that is done is waited for no longer, though its last changes are on their way",
 		in:     "libmalt/engine.Presence.Look",
 		old:    "$done && !$o.Lost($r)",
-		new:    "false",
+		new:    "done && false",
 		caught: "TestExploreShards/slack", pkg: "libmalt", how: "changes of rank",
 	},
 	{
