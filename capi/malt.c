@@ -228,7 +228,9 @@ malt_status malt_vector_gather_with(malt_handle v, malt_fold fold, void *user, i
 }
 
 GO(malt_vector_allreduce, (malt_handle v, const char *op, int64_t timeout_ms),
-	maltGoVectorAllreduce(v, op, timeout_ms))
+	maltGoVectorAllreduce(v, op, -1, timeout_ms))
+GO(malt_vector_allreduce_weight, (malt_handle v, const char *op, double weight, int64_t timeout_ms),
+	maltGoVectorAllreduce(v, op, weight, timeout_ms))
 GO(malt_vector_broadcast, (malt_handle v, int32_t root, int64_t timeout_ms),
 	maltGoVectorBroadcast(v, root, timeout_ms))
 GO_WITH_DESCRIPTORS(malt_object_configure, (malt_handle v, const char *options, int64_t timeout_ms),

@@ -623,8 +623,12 @@ malt_status malt_vector_gather_rows(malt_handle v, uint32_t i, malt_update *u, u
 /* Makes the vector equal on all ranks, in place, whatever graph and consistency.
  * Unseen updates count as seen, and all clocks become the largest. Collective.
  * op: mean, sum, min, max, or the fold of a vector of changes. After an error, parts of
- * the values may already be combined. MALT_EHANDLE and the codes of malt_allreduce. */
+ * the values may already be combined. MALT_EHANDLE and the codes of malt_allreduce.
+ *
+ * With the fold of changes, the changes that this rank has not sent are multiplied by weight; if it is negative, and
+ * in malt_vector_allreduce, by that of its last scatter or sync, or by 1 if there was none. */
 malt_status malt_vector_allreduce(malt_handle v, const char *op, int64_t timeout_ms);
+malt_status malt_vector_allreduce_weight(malt_handle v, const char *op, double weight, int64_t timeout_ms);
 malt_status malt_vector_broadcast(malt_handle v, int32_t root, int64_t timeout_ms);
 
 /* Changes graph, consistency or fold; options that are not named stay the same.

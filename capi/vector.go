@@ -185,11 +185,13 @@ func putFolded(out *C.uint32_t) func(int, error) error {
 }
 
 //export maltGoVectorAllreduce
-func maltGoVectorAllreduce(h C.malt_handle, op C.maltc_text, timeoutMs C.int64_t) (status C.malt_status) {
+func maltGoVectorAllreduce(h C.malt_handle, op C.maltc_text, weight C.double, timeoutMs C.int64_t) (status C.malt_status) {
 	defer caught(&status)
 	var a args
 	o := a.op(op)
-	return a.onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error { return v.AllReduce(ctx, o) })
+	return a.onVector(h, timeoutMs, func(ctx context.Context, v *libmalt.Vector) error {
+		return v.AllReduceWeight(ctx, o, float64(weight))
+	})
 }
 
 //export maltGoVectorBroadcast

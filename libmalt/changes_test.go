@@ -235,8 +235,8 @@ func holdsLaw(t *testing.T, n, parts int, consistency, fold, options string, sla
 }
 
 // TestG13NothingIsLost: after an allreduce with the fold of changes each array is the start
-// values and all changes of all ranks, of which some sync seldom, or never, or stop early; then
-// all begins again. A broadcast and an allreduce of another kind begin again with their values;
+// values and all changes of all ranks, each times the weight of that rank, of which some sync seldom, or never, or
+// stop early; then all begins again. A broadcast and an allreduce of another kind begin again with their values;
 // to configure the vector loses nothing.
 func TestG13NothingIsLost(t *testing.T) {
 	const size, start = 3000, 7 // several blocks
@@ -257,8 +257,9 @@ func TestG13NothingIsLost(t *testing.T) {
 							return err
 						}
 						want := float64(start)
+						weight := func(of int) float64 { return float64(1 + of) } // of all syncs of a rank
 						change := func(of int, by float64) {
-							if want += by; of == w.Rank() {
+							if want += by * weight(of); of == w.Rank() {
 								for i := range array {
 									array[i] += by
 								}
@@ -277,7 +278,7 @@ func TestG13NothingIsLost(t *testing.T) {
 								for c := range r * 3 { // rank 0 never syncs
 									change(r, float64(1+r+10*c+era))
 									if r == w.Rank() {
-										if _, err := v.Sync(ctx, 1); err != nil {
+										if _, err := v.Sync(ctx, weight(r)); err != nil {
 											return err
 										}
 									}
@@ -292,7 +293,7 @@ func TestG13NothingIsLost(t *testing.T) {
 							}
 						}
 						change(1, 5)
-						if _, err := v.Sync(ctx, 1); err != nil {
+						if _, err := v.Sync(ctx, weight(w.Rank())); err != nil {
 							return err
 						}
 						change(0, 3)
@@ -317,6 +318,7 @@ func TestG13NothingIsLost(t *testing.T) {
 						}
 						array[0] = want
 						change(1, 1)
+						want -= weight(1) - 1 // a maximum has none
 						if err := v.AllReduce(ctx, "max"); err != nil {
 							return err
 						}
@@ -324,7 +326,8 @@ func TestG13NothingIsLost(t *testing.T) {
 							return err
 						}
 						change(0, 4)
-						if err := v.AllReduce(ctx, "sum-changes"); err != nil {
+						want += 4 * (3 - weight(0))
+						if err := v.AllReduceWeight(ctx, "sum-changes", 3); err != nil {
 							return err
 						}
 						return all("after max", want)

@@ -114,7 +114,7 @@ func (t *totals) Late() []int                                 { return t.late }
 func (t *totals) Through(list, late []int) []int              { return append(list, late...) }
 func (t *totals) Level(clock uint64)                          { _ = t.out.Advance(clock) }
 func (t *totals) Settled([]int)                               { copy(t.shadow, t.o.Array()) }
-func (t *totals) Share() ([]byte, uint64)                     { return t.o.Array(), 0 }
+func (t *totals) Share(float64) ([]byte, uint64)              { return t.o.Array(), 0 }
 func (t *totals) Gathered() (ranks int, age uint64)           { return 1, 0 }
 func (t *totals) Count([]core.Edge)                           {}
 func (*totals) Inherit([]int) error                           { return nil }

@@ -39,9 +39,9 @@ type way interface {
 	Use(view rdma.View)
 	Abandon()
 	// Settled says that all ranks have the present values; with summed, that they have the
-	// sum of what those ranks Share, since the same call.
+	// sum of what those ranks Share, since the same call, as of an engine.
 	Settled(summed []int)
-	Share() (data []byte, since uint64)
+	Share(weight float64) (data []byte, since uint64)
 	// Inherit is as of an engine.
 	Inherit(among []int) error
 

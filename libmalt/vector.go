@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"malt/internal/say"
+	"malt/libmalt/boxes"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 	"malt/libmalt/rows"
@@ -177,16 +178,22 @@ func (v *Vector) SyncRows(ctx context.Context, rows []int64, weight float64) (in
 // AllReduce makes all replicas equal: the combination of all ranks' values, in
 // place, whatever graph and consistency. What was unseen counts as seen.
 // Collective. op: mean, sum, min, max, or of changes the vector's own fold: all changes
-// of all ranks. After an error parts of the values may be combined already.
+// of all ranks; what a rank has not sent yet has the weight of its last scatter, or 1. After an
+// error parts of the values may be combined already.
 func (v *Vector) AllReduce(ctx context.Context, op string) error {
-	if err := v.alike("allreduce"); err != nil {
+	return v.AllReduceWeight(ctx, op, -1)
+}
+
+// AllReduceWeight is AllReduce with that weight for what this rank has not sent yet, unless it is negative.
+func (v *Vector) AllReduceWeight(ctx context.Context, op string, weight float64) error {
+	if err := cmp.Or(v.alike("allreduce"), boxes.CheckWeight(max(weight, 0))); err != nil {
 		return err
 	}
 	return v.Alone(func() error {
 		v.w.keepsOut("v.allreduce", beforeSync)
 		o, err := reduce.ParseOp(op)
 		if err == nil && o.Changes() && o == v.mode.Load().fold {
-			share, since := v.way.Share()
+			share, since := v.way.Share(weight)
 			key := reduction(v.Called("allreduce"), fmt.Sprintf("%s since call %d", describeRuns(v.runs), since), o, &v.Member)
 			if err = v.allReduce(ctx, key, reduce.Sum, share); err == nil {
 				v.way.Settled(v.reduction.Ranks())

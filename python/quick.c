@@ -35,8 +35,16 @@ static int told(void)
            made_by(PyDict_GetItem(place, code), PyDict_GetItem(place, instruction));
 }
 
+/* Notes the weight of a call, NULL: none was given. */
+static void weighs(PyObject *last, PyObject *w)
+{
+    w = w == NULL ? Py_None : w;
+    Py_INCREF(w);
+    PyList_SetItem(last, 3, w);
+}
+
 /* Counts a call with every=, unless it is due, or from another place than the last one: see every.py. */
-static int skips(PyObject *vector, int64_t k)
+static int skips(PyObject *vector, int64_t k, PyObject *w)
 {
     PyObject *last = PyObject_GetAttr(vector, counted), *next;
     int64_t n;
@@ -46,6 +54,8 @@ static int skips(PyObject *vector, int64_t k)
     else if (last != Py_None && made_by(PyList_GetItem(last, 0), PyList_GetItem(last, 1))) {
         n = PyLong_AsLongLong(PyList_GetItem(last, 2)) + 1;
         skipped = n < k && (next = PyLong_FromLongLong(n)) != NULL && PyList_SetItem(last, 2, next) == 0;
+        if (skipped)
+            weighs(last, w);
     }
     Py_XDECREF(last);
     return skipped;
@@ -63,22 +73,23 @@ static PyObject *quick_sync(PyObject *vector, PyObject *args, PyObject *named)
         known = PyDict_Size(named) == (k != NULL) + (w != NULL) && (k == NULL || PyLong_CheckExact(k)) &&
                 (w == NULL || PyFloat_CheckExact(w) || PyLong_CheckExact(w));
     }
-    if (k != NULL && known && (n = PyLong_AsLongLongAndOverflow(k, &over)) > 1 && skips(vector, n)) {
+    if (k != NULL && known && (n = PyLong_AsLongLongAndOverflow(k, &over)) > 1 && skips(vector, n, w)) {
         Py_INCREF(Py_None);
         return Py_None;
     }
     if (!forked && known && n == 1 && PyList_Size(listeners) == 0 && told()) {
         if ((way = PyObject_GetAttr(vector, quick)) == NULL)
             return NULL;
-        if (way != Py_None) { /* its handle, and its object */
+        if (way != Py_None) { /* its handle, its object, and Calls.last */
             malt_handle handle = PyLong_AsUnsignedLongLong(PyTuple_GetItem(way, 0));
-            double weighs = w == NULL ? 1 : PyFloat_AsDouble(w);
-            if (weighs == -1 && PyErr_Occurred()) {
+            double weight_of = w == NULL ? 1 : PyFloat_AsDouble(w);
+            if (weight_of == -1 && PyErr_Occurred()) {
                 Py_DECREF(way);
                 return NULL;
             }
+            weighs(PyTuple_GetItem(way, 2), w);
             Py_BEGIN_ALLOW_THREADS
-            n = malt_python_sync_as(handle, weighs, patience);
+            n = malt_python_sync_as(handle, weight_of, patience);
             Py_END_ALLOW_THREADS
             if (n >= 0 && PyDict_Size(caught) == 0)
                 result = PyLong_FromLongLong(n);

@@ -164,7 +164,7 @@ func (b *Boxes) Settled(summed []int) {
 }
 
 // Share is what this rank adds to a sum over all ranks, and since which call.
-func (b *Boxes) Share() ([]byte, uint64) { return b.counting.share() }
+func (b *Boxes) Share(weight float64) ([]byte, uint64) { return b.counting.share(weight) }
 
 // Inherit has nothing to do: all that lived have the same totals of a rank that died.
 func (b *Boxes) Inherit([]int) error { return nil }

@@ -33,7 +33,7 @@ type counting interface {
 
 	// age and share are as of an object.
 	age() uint64
-	share() (data []byte, since uint64)
+	share(weight float64) (data []byte, since uint64)
 }
 
 // once counts each update in one fold.
@@ -52,14 +52,14 @@ func (once) look(src *source) {
 	}
 }
 
-func (once) aged(rule.Rule)            {}
-func (once) fresh(uint64, uint64) bool { return true }
-func (once) folded(src *source)        { src.release() }
-func (once) keep(*source)              {}
-func (c once) skip(heads []uint64)     { c.b.ch.skip(heads) }
-func (once) settled([]int)             {}
-func (once) kept(int) (u rdma.Update)  { return u }
-func (once) age() uint64               { return 0 }
-func (c once) share() ([]byte, uint64) { return c.b.Data, 0 }
+func (once) aged(rule.Rule)                   {}
+func (once) fresh(uint64, uint64) bool        { return true }
+func (once) folded(src *source)               { src.release() }
+func (once) keep(*source)                     {}
+func (c once) skip(heads []uint64)            { c.b.ch.skip(heads) }
+func (once) settled([]int)                    {}
+func (once) kept(int) (u rdma.Update)         { return u }
+func (once) age() uint64                      { return 0 }
+func (c once) share(float64) ([]byte, uint64) { return c.b.Data, 0 }
 
 func (once) stand(int, *source) (at core.Stand, ok bool) { return at, false }

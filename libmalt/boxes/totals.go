@@ -167,4 +167,4 @@ func (t *totals) settled(summed []int) {
 // those that are not away.
 func (t *totals) age() uint64 { return t.old }
 
-func (t *totals) share() ([]byte, uint64) { return t.codec.Share(), t.b.era }
+func (t *totals) share(weight float64) ([]byte, uint64) { return t.codec.Share(weight), t.b.era }

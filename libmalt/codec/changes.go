@@ -34,8 +34,9 @@ type Cumulative interface {
 	Keep(rank int, data []byte)
 	// Kept is the last one that it has copied.
 	Kept(rank int) []byte
-	// Share is what this rank adds to a sum over all ranks, which then Settled ends.
-	Share() []byte
+	// Share is what this rank adds to a sum over all ranks, which then Settled ends; weight is of the changes
+	// that it has not sent, negative: that of the last message.
+	Share(weight float64) []byte
 }
 
 // NewChanges is the codec of the changes of m, a vector of these runs. Its array has
@@ -117,8 +118,8 @@ func (p *changes) Keep(rank int, total []byte) {
 func (p *changes) Kept(rank int) []byte { return p.kept[rank] }
 
 // Share adds the last changes to the total.
-func (p *changes) Share() []byte {
-	p.totals.Add(p.m.Data, 1, nil)
+func (p *changes) Share(weight float64) []byte {
+	p.totals.Add(p.m.Data, weight, nil)
 	return p.totals.Sum
 }
 

@@ -89,9 +89,9 @@ func (b *Body) Settled(summed []int) {
 	b.Engine.Settled(summed)
 }
 
-func (b *Body) Share() ([]byte, uint64)   { return b.Engine.Share() }
-func (b *Body) Inherit(among []int) error { return b.Engine.Inherit(among) }
-func (b *Body) Writers(late []int) []int  { return b.Engine.Writers(late) }
+func (b *Body) Share(weight float64) ([]byte, uint64) { return b.Engine.Share(weight) }
+func (b *Body) Inherit(among []int) error             { return b.Engine.Inherit(among) }
+func (b *Body) Writers(late []int) []int              { return b.Engine.Writers(late) }
 
 func (b *Body) Age() uint64 {
 	_, age := b.Engine.Gathered()

@@ -286,10 +286,10 @@ func (e *Changes) Level(clock uint64) {
 }
 
 // Share adds the last changes to the total, too.
-func (e *Changes) Share() ([]byte, uint64) {
+func (e *Changes) Share(weight float64) ([]byte, uint64) {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
-	e.Totals.Add(e.O.Array(), 1, nil)
+	e.Totals.Add(e.O.Array(), weight, nil)
 	return e.Totals.Sum, e.Era
 }
 

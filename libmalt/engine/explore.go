@@ -27,7 +27,7 @@ func (e *Changes) Hear(source int, in rdma.Inbox) {
 
 // State is what its steps depend on, which none does on what the gathers have counted.
 func (e *Changes) State() []any {
-	state := []any{e.Era, e.used, e.age, e.Totals.Start, e.Totals.Sum, e.Totals.Shadow, e.Totals.Last}
+	state := []any{e.Era, e.used, e.age, e.Totals.Start, e.Totals.Sum, e.Totals.Shadow, e.Totals.Last, e.Totals.Weight}
 	e.each(func(_ int, b *Inbox) { state = append(state, b.Inbox, b.Has, b.Held.Seq, b.Held.Tag) })
 	return state
 }

@@ -23,7 +23,7 @@ func Meet(of *core.Member, m core.Meeting) *Together {
 
 func (b *Together) Use(core.View)                                  { b.used = true }
 func (b *Together) Settled([]int)                                  {}
-func (b *Together) Share() (data []byte, since uint64)             { return nil, 0 }
+func (b *Together) Share(float64) (data []byte, since uint64)      { return nil, 0 }
 func (b *Together) Inherit([]int) error                            { return nil }
 func (b *Together) Age() uint64                                    { return 0 }
 func (b *Together) Writers(late []int) []int                       { return late }

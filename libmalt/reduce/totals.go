@@ -3,8 +3,9 @@ package reduce
 // Totals adds up what an array changes by since all ranks had the same values: its start. One
 // goroutine at a time.
 type Totals struct {
-	Runs  []Run
-	Share float64 // of a change that counts
+	Runs   []Run
+	Share  float64 // of a change that counts
+	Weight float64 // of the last Add
 
 	Start  []byte
 	Sum    []byte // of the changes
@@ -27,7 +28,7 @@ func bytesOf(runs []Run) int {
 // ranks. It takes block bytes at a time. The array has values at the first Renew.
 func NewTotals(runs []Run, op Op, ranks int, memory []byte, block int) Totals {
 	n := bytesOf(runs)
-	t := Totals{Runs: runs, Share: 1, Start: memory[:n], Sum: memory[n : 2*n], Shadow: memory[2*n : 3*n], room: make([]byte, block)}
+	t := Totals{Runs: runs, Share: 1, Weight: 1, Start: memory[:n], Sum: memory[n : 2*n], Shadow: memory[2*n : 3*n], room: make([]byte, block)}
 	if op == MeanChanges {
 		t.Share = 1 / float64(ranks)
 	}
@@ -35,15 +36,18 @@ func NewTotals(runs []Run, op Op, ranks int, memory []byte, block int) Totals {
 }
 
 // Add adds what the array has changed by, times weight, to the sum, and copies that to dst, if
-// there is one.
+// there is one. A negative weight is that of the last Add, or 1.
 func (t *Totals) Add(array []byte, weight float64, dst []byte) {
+	if weight >= 0 {
+		t.Weight = weight
+	}
 	for lo := 0; lo < len(t.Sum); lo += len(t.room) {
 		hi := min(lo+len(t.room), len(t.Sum))
 		now := t.room[:hi-lo]
 		Copy(now, array[lo:hi]) // another thread may be changing the array
-		Change(t.Runs, lo, t.Sum[lo:hi], t.Sum[lo:hi], t.Shadow[lo:hi], now, weight*t.Share)
+		Change(t.Runs, lo, t.Sum[lo:hi], t.Sum[lo:hi], t.Shadow[lo:hi], now, t.Weight*t.Share)
 		if t.Last != nil {
-			Change(t.Runs, lo, t.Last[lo:hi], t.Last[lo:hi], t.Shadow[lo:hi], now, weight*t.Share)
+			Change(t.Runs, lo, t.Last[lo:hi], t.Last[lo:hi], t.Shadow[lo:hi], now, t.Weight*t.Share)
 		}
 		Copy(t.Shadow[lo:hi], now)
 		if dst != nil {

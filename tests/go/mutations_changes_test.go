@@ -47,9 +47,30 @@ var ofChanges = []mutation{
 	{
 		line:   "the last changes do not go with an allreduce",
 		in:     "libmalt/codec.changes.Share",
-		old:    "$p.totals.Add($p.m.Data, 1, nil)",
+		old:    "$p.totals.Add($p.m.Data, $weight, nil)",
 		new:    "",
 		caught: "TestExploreChanges/ssp,_allreduce", how: "after an allreduce",
+	},
+	{
+		line:   "what no scatter has sent has weight 1",
+		in:     "libmalt/codec.changes.Share",
+		old:    "$p.totals.Add($p.m.Data, $weight, nil)",
+		new:    "p.totals.Add(p.m.Data, 1, nil)",
+		caught: "TestG13NothingIsLost/inmem/ssp:2/3", pkg: "libmalt", how: "sum: element 0",
+	},
+	{
+		line:   "through engines: what no scatter has sent has weight 1",
+		in:     "libmalt/engine.Changes.Share",
+		old:    "$e.Totals.Add($e.O.Array(), $weight, nil)",
+		new:    "e.Totals.Add(e.O.Array(), 1, nil)",
+		caught: "TestG13NothingIsLost/inmem/ssp:2_graph=shards/3", pkg: "libmalt", how: "sum: element 0",
+	},
+	{
+		line:   "the weight of the last scatter is forgotten",
+		in:     "libmalt/reduce.Totals.Add",
+		old:    "$t.Weight = $weight",
+		new:    "",
+		caught: "TestG13NothingIsLost/inmem/ssp:2/3", pkg: "libmalt", how: "sum: element 0",
 	},
 	{
 		line:   "what a scatter has sent is sent again",

@@ -603,5 +603,10 @@ def test_changed_weights_travel_alone_and_late() -> None:
             v.sync(slack=0)
             assert v.age == 0
             np.testing.assert_allclose(e.coef_ - before, [10, 10, *[2] * 998])
+            malt.barrier()
+            e.coef_ += 1
+            v.sync(every=2, weight=0.5)
+            v.allreduce()
+            np.testing.assert_allclose(e.coef_ - before, [11, 11, *[3] * 998])
         """,
     )

@@ -54,10 +54,11 @@ type Engine interface {
 
 	// Level says that a collective call has lifted the clock of this rank; Settled, that all
 	// have the same values now, with summed the sum of what those ranks Share, since the
-	// same call: nothing that was sent before counts any more.
+	// same call: nothing that was sent before counts any more. weight is of what this rank has not
+	// sent yet, negative: that of its last scatter, or 1.
 	Level(clock uint64)
 	Settled(summed []int)
-	Share() (data []byte, since uint64)
+	Share(weight float64) (data []byte, since uint64)
 	// Inherit comes before each attempt of the call that sums what those among it Share. This
 	// rank adds to that what ranks that died before had sent, and only it has.
 	Inherit(among []int) error

@@ -223,12 +223,12 @@ class Object(Place):
 
     # Collective calls: it is on the job that they wait.
 
-    def allreduce(self, op: str, timeout: float | None) -> None:
+    def allreduce(self, op: str, timeout: float | None, weight: float = 1.0) -> None:
         place.tell(3)
         if self.closed or self._lock.locked() or JOB.closed or JOB.begun or JOB._lock.locked():
             self.must_be_free()
             JOB.must_be_free()
-        JOB.together(lib.malt_vector_allreduce, timeout, self.handle, op.encode())
+        JOB.together(lib.malt_vector_allreduce_weight, timeout, self.handle, op.encode(), weight)
 
     def broadcast(self, root: int, timeout: float | None) -> None:
         with self.claim(), JOB.claim():
@@ -378,7 +378,7 @@ def new_vector(
 def quicken(owner: type, sync: Callable[..., Any], listeners: list[Any]) -> None:
     """Have C make the calls of ``owner.sync``, this function, that need no Python; see ``quick.c``.
 
-    They are those of an owner whose ``_quick`` is a handle and its `Object`, and not None; and those with
+    They are those of an owner whose ``_quick`` is a handle, its `Object` and `Calls.last`, and not None; and those with
     every= that are not due, where ``_counted`` is `Calls.last`, and not None.
     """
     if vars(owner)["sync"] is not sync:

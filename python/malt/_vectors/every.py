@@ -15,7 +15,7 @@ class Calls:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, int, int], int] = {}  # of the other calls
         self._site = "", 0, 0
-        self.last: list[Any] = [None, -1, 0]  # code, instruction and count; ``quick.c`` counts, too
+        self.last: list[Any] = [None, -1, 0, None]  # code, instruction, count and weight; ``quick.c`` has it, too
 
     def due(self, every: int) -> bool:
         """Count a call of the function that calls this one; tell whether it exchanges."""
@@ -24,9 +24,18 @@ class Calls:
             self._counts[self._site] = last[2]
             # The same for a line that is typed again, whose code is another object.
             self._site = frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti
-            last[:] = frame.f_code, frame.f_lasti, self._counts.get(self._site, 0)
+            last[:3] = frame.f_code, frame.f_lasti, self._counts.get(self._site, 0)
         last[2] += 1
         if last[2] < every:
             return False
         last[2] = 0
         return True
+
+    @property
+    def weight(self) -> float:
+        """The weight of the last scatter or sync, also of one that was not due."""
+        return 1.0 if self.last[3] is None else float(self.last[3])
+
+    @weight.setter
+    def weight(self, weight: float) -> None:
+        self.last[3] = weight

@@ -360,7 +360,7 @@ class Vector(Exchange, Generic[Element]):
             Some of the receivers; all by default.
         weight : float
             The weight of these values in a ``mean``, for example the number of examples
-            that they were learnt from.
+            that they were learnt from. With a fold of changes, what the changes are multiplied by.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -382,6 +382,7 @@ class Vector(Exchange, Generic[Element]):
         """
         if type(weight) is not float:
             weight = number(weight)
+        self._calls.weight = weight
         if rows is None and to is None:
             if self._mirrored:
                 self._take()
@@ -512,6 +513,7 @@ class Vector(Exchange, Generic[Element]):
             folds.check(fold, number="weight" if isinstance(fold, float) else "every")
         if type(weight) is not float:
             weight = number(weight)
+        self._calls.weight = weight
         if rows is not None or self._named is not None:
             self._name(rows)
         if every != 1 and not self._calls.due(every):
@@ -597,7 +599,7 @@ class Vector(Exchange, Generic[Element]):
                 )
             )
         self._object.must_be_open()
-        weight = number(weight)
+        self._calls.weight = weight = number(weight)
         _lib.seconds(timeout)  # a wrong one raises here
         _lib.tell(2)
         self._take()
@@ -683,7 +685,8 @@ class Vector(Exchange, Generic[Element]):
         op : {"mean", "sum", "min", "max"}, optional
             How to combine, element by element: by default "mean". With the fold
             ``sum-changes`` or ``mean-changes`` it is by default that fold: the start values plus
-            all changes of all ranks. After any of them, changes count from the new values on.
+            all changes of all ranks; changes that this rank has not sent have the ``weight=`` of its last
+            `sync`. After any of them, changes count from the new values on.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -710,7 +713,7 @@ class Vector(Exchange, Generic[Element]):
             self._take()
         if self._idle is not None:
             self._look_for_changes()
-        self._object.allreduce(op, timeout)
+        self._object.allreduce(op, timeout, self._calls.weight)
         if self._mirrored:
             self._give()
         for listener, mark in marks():
@@ -843,7 +846,7 @@ class Vector(Exchange, Generic[Element]):
         self._cumulative = self.fold in get_args(ChangesName)
         self._plain_gather = self._own_fold is None and not self._mirrored
         plain = self._plain_gather and self._idle is None and self._named is None
-        self._quick = (self._object.handle, self._object) if plain else None
+        self._quick = (self._object.handle, self._object, self._calls.last) if plain else None
 
     @property
     def age(self) -> int:

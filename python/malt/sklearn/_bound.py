@@ -54,6 +54,10 @@ class Bound(vector.Vector):
         """Return the fold in force where the user passes this one: what was counted is always added up."""
         return None if isinstance(self._state, Totals) else fold
 
+    def skip(self, weight: float) -> None:
+        """Take note of a call of `sync` that is not due."""
+        self._calls.weight = weight
+
     def current(self) -> tuple[Array, ...]:
         """Return the arrays with the values that the estimator has now."""
         self._take()

@@ -233,9 +233,11 @@ class Vector(Exchanged):
             raise misspelt(unknown, self.sync)
         self._refuse_fold(fold)
         check_every(every)
-        number(weight)
+        weight = number(weight)
         made = self._ready(timeout)
         if every != 1 and not self._calls.due(every):
+            for v in made:
+                v.skip(weight)
             return None
         return [v.sync(v.fold_of(fold), weight=weight, slack=slack, timeout=timeout) for v in made][-1]
 

@@ -45,6 +45,25 @@ def test_several_arrays_change_as_one(r: int, n: int, graph: str) -> None:
         malt.barrier()
 
 
+@pytest.mark.parametrize("graph", ["all", "butterfly", "shards", "shards:1"])
+def test_what_no_sync_has_sent_has_the_weight_of_the_last_call(r: int, n: int, graph: str) -> None:
+    half = 0.5 if n > 1 else 1  # alone a rank keeps its values
+    with malt.Vector(3, fold="sum-changes", consistency="ssp:2", graph=graph) as v:
+        for _ in range(3 + 7 * r):  # of rank 0 no call is due
+            v.array += 2
+            v.sync(every=4, weight=0.5)
+        v.allreduce()
+        so_far = half * sum(2 * (3 + 7 * i) for i in range(n))
+        assert v.array.tolist() == [so_far] * 3
+        v.sync(every=99, weight=9)
+        for _ in range(9):  # the last ones without Python
+            v.array += 2
+            v.sync(weight=0.5)
+        v.array += 2
+        v.allreduce()
+        assert v.array.tolist() == [so_far + half * 20 * n] * 3
+
+
 def test_mean_changes_takes_the_step_of_mean(n: int) -> None:
     with malt.Vector(np.zeros(4), fold="mean-changes", consistency="ssp:0") as v:
         for step in range(1, 4):

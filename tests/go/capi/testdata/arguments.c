@@ -153,6 +153,7 @@ static void one_vector(void)
 	FAILS(MALT_EINVAL, "has no wanted rows", malt_vector_wanted(v, &q, &missing, NULL));
 	FAILS(MALT_EINVAL, "ids is NULL", malt_vector_configure_rows(v, NULL, 1, NULL, 0, -1));
 	FAILS(MALT_EINVAL, "has no ids", malt_vector_configure_rows(v, &need, 1, NULL, 0, -1));
+	FAILS(MALT_EINVAL, "weight=NaN", malt_vector_allreduce_weight(v, "mean", NAN, -1));
 	FAILS(MALT_EINVAL, "slack=65537", malt_vector_sync_slack(v, 65537, 1, -1, NULL));
 	CHECK(sent == 0 && folded == 9);
 

@@ -47,6 +47,7 @@ static void everything(void)
 	REFUSED(malt_vector_scatter_rows(h, NULL, 0, NULL, 0, 1, -1, &u64));
 	REFUSED(malt_vector_sync_rows(h, NULL, 0, 1, -1, &u32));
 	REFUSED(malt_vector_sync_slack(h, 1, 1, -1, &u32));
+	REFUSED(malt_vector_allreduce_weight(h, "mean", 1, -1));
 	REFUSED(malt_vector_age(h, &u64));
 	REFUSED(malt_vector_wanted(h, &p, NULL, &u64));
 	REFUSED(malt_vector_configure_rows(h, &u64, 1, NULL, 0, -1));

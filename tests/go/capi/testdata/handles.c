@@ -32,6 +32,7 @@ static void refused(malt_handle h, const char *words)
 	FAILS(MALT_EHANDLE, words, malt_vector_wanted(h, &p, &missing, &u64));
 	FAILS(MALT_EHANDLE, words, malt_vector_configure_rows(h, &u64, 1, NULL, 0, -1));
 	FAILS(MALT_EHANDLE, words, malt_vector_sync_slack(h, 1, 1, -1, &u32));
+	FAILS(MALT_EHANDLE, words, malt_vector_allreduce_weight(h, "mean", 1, -1));
 	FAILS(MALT_EHANDLE, words, malt_object_describe(h, NULL, 0, &u64));
 	FAILS(MALT_EHANDLE, words, malt_object_receivers(h, ranks, 4, &u32));
 	FAILS(MALT_EHANDLE, words, malt_object_senders(h, ranks, 4, &u32));
