@@ -513,7 +513,7 @@ func TestRowsAreRefused(t *testing.T) {
 			"v.allreduce: a vector with ids has other rows": func() error { return v.AllReduce(ctx, "sum") },
 			"v.broadcast: a vector with ids has other rows": func() error { return v.Broadcast(ctx, 0) },
 			"cannot be configured":                          func() error { return v.Configure(ctx, "graph=butterfly") },
-			"no updates to fold":                            func() error { _, err := v.Begin(ctx); return err },
+			"has no gather\nits ranks meet, and both":       func() error { _, err := v.Begin(ctx); return err },
 		} {
 			if err := refused(call(), nil, want); err != nil {
 				return err

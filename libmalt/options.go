@@ -196,7 +196,7 @@ func (m mode) checkFold(old mode, of takers) error {
 	case m.Graph.String() != "all" && !m.Graph.OfChanges():
 		return refused(graph, "a change travels over one edge only", "Take graph=all, butterfly or shards, or fold=mean, which goes with every other graph.")
 	case m.Graph.OfChanges() && m.Rule.Kind == rule.BSP:
-		return refused("consistency=bsp on "+graph, "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike, or graph=all.")
+		return refused("consistency=bsp on "+graph, "there what passes through several ranks may be newer than that of a step", "Take consistency=ssp:0, which waits alike.")
 	case m.Rule.Kind == rule.NotifyAck:
 		return refused("consistency="+m.Rule.String(), "there no update is overwritten, so sum loses nothing either", "Take consistency=bsp, ssp:2 or async, or fold=sum.")
 	case m.sparse != codec.Dense && m.Graph.Keepers() == 0:

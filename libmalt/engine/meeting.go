@@ -6,6 +6,7 @@ import (
 
 	"malt/internal/say"
 	"malt/libmalt/boxes"
+	"malt/libmalt/codec"
 	"malt/libmalt/internal/core"
 	"malt/libmalt/reduce"
 )
@@ -40,6 +41,9 @@ func (b *Together) CatchUp() {
 func (b *Together) Send(context.Context, int, []int64, []int, float64) (int, error) {
 	return 0, b.apart("scatter")
 }
+
+// Begin is of a gather.
+func (b *Together) Begin(context.Context) ([]codec.Update, error) { return nil, b.apart("gather") }
 
 func (b *Together) apart(method string) error {
 	return say.Errorf(core.ErrUnsupported, "%s: a vector with ids has no %s", b.Called(method), method).

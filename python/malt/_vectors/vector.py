@@ -243,7 +243,8 @@ class Vector(Exchange, Generic[Element]):
         self._own_fold = None if isinstance(fold, str) else fold
         self._calls = Calls()  # of sync with every=
         self._sent: Marks = []  # where listeners were at a scatter whose gather is due
-        self._named = None if self._sparse is None else Named()  # rows of calls that were skipped
+        # Rows of calls that were skipped; of changes none can be named.
+        self._named = None if self._sparse is None or fold in get_args(ChangesName) else Named()
         self._counted = self._calls.last if self._named is None else None
         super().__init__(made)
         watched = self._ids is None and made.memory.nbytes <= Idle.LARGEST
@@ -511,6 +512,7 @@ class Vector(Exchange, Generic[Element]):
             self._check_slack(slack, fold)
         if fold is not None:
             folds.check(fold, number="weight" if isinstance(fold, float) else "every")
+            self._check_fold(fold)
         if type(weight) is not float:
             weight = number(weight)
         self._calls.weight = weight
@@ -612,6 +614,18 @@ class Vector(Exchange, Generic[Element]):
 
         return Pending(lambda: self._object.sync_untold(weight, timeout), finish, self._object.name)
 
+    def _check_fold(self, fold: Fold) -> None:
+        """Raise unless a sync can have this fold."""
+        changes = fold != self.fold and (self._cumulative or fold in get_args(ChangesName))
+        if changes or self._ids is not None:
+            raise ValueError(
+                lines(
+                    f"fold={getattr(fold, '__name__', fold)} of one sync of {self._object.name}",
+                    f"{'a fold of changes' if changes else 'the fold of rows with ids'} is that of all syncs",
+                    "Leave fold= out.",
+                )
+            )
+
     def _check_slack(self, slack: int, fold: Fold | None) -> None:
         """Raise unless a sync can have this slack."""
         if type(slack) is not int or slack < 0:
@@ -632,6 +646,14 @@ class Vector(Exchange, Generic[Element]):
 
     def _rows(self, rows: RowsLike) -> Array:
         """Return what ``rows=`` names."""
+        if self._cumulative or self._ids is not None:
+            raise ValueError(
+                lines(
+                    f"rows= of {self._object.name}, which has {f'fold={self.fold}' if self._cumulative else 'ids='}",
+                    "what has to be sent is found without",
+                    "Leave rows= out.",
+                )
+            )
         if self._sparse is None:
             raise ValueError(
                 lines(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -87,8 +89,9 @@ def test_g1_alone_changes_leave_the_array_as_it_is(n: int) -> None:
             assert v.array.tobytes() == before.tobytes()
 
 
-def test_slack_of_one_sync(n: int) -> None:
-    with malt.Vector(3, fold="sum-changes", consistency="async") as v:
+@pytest.mark.parametrize("way", [{}, {"graph": "butterfly"}, {"graph": "shards", "sparse": "model"}])
+def test_slack_of_one_sync(n: int, way: Any) -> None:
+    with malt.Vector(3, fold="sum-changes", consistency="async", **way) as v:
         v.array += 1
         v.sync(slack=0)  # waits for all
         assert v.array.tolist() == [n] * 3
@@ -135,6 +138,17 @@ def test_what_does_not_go_with_changes(n: int) -> None:
             plain.allreduce("sum-changes")
         with pytest.raises(ValueError, match="another vector"):
             v.configure(fold="mean")
+        for refused, words in [
+            (lambda: v.sync(rows=[1]), "(?s)fold=sum-changes.*Leave rows= out"),
+            (lambda: v.scatter([1]), "Leave rows= out"),
+            (lambda: v.sync("mean"), "(?s)fold=mean of one sync.*Leave fold= out"),
+            (lambda: v.sync(lambda own, _: own), "(?s)fold=<lambda> of one sync.*Leave fold= out"),
+            (lambda: plain.sync("sum-changes"), "Leave fold= out"),
+        ]:
+            with pytest.raises(ValueError, match=words):
+                refused()
+        assert (v.clock, plain.clock) == (0, 0)  # nothing was sent
+        v.sync("sum-changes")
         if n > 1:
             v.scatter()
             with pytest.raises(malt.UnsupportedError, match="fold=mean"):
