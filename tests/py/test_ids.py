@@ -11,17 +11,18 @@ import malt
 
 
 def test_ids_are_any_numbers_of_64_bits() -> None:
-    for ids in ([0, 2**64 - 1], [1, 2**63], (3, -1), range(2), np.arange(4, dtype=np.int8)[::2], np.uint64([7, 8])):
+    for ids in ([0, 2**64 - 1], [1, 2**63], (3, 1), range(2), np.arange(4, dtype=np.int8)[::2], np.uint64([7, 8])):
         with malt.Vector(np.array([1.0, 2.0]), ids=ids, wants=ids, fold="sum") as v:
             v.sync()
             assert v.wanted.tolist() == [1, 2]
             assert not v.missing.any()
 
 
-def test_a_number_below_0_stands_for_its_bits() -> None:
-    with malt.Vector(np.ones(1), ids=[-1], wants=[2**64 - 1]) as v:
+def test_what_is_advised_for_a_mask_and_for_hashes_works() -> None:
+    mask, hashes = [True, False, True], np.array([-1, 5])
+    with malt.Vector(2, ids=np.flatnonzero(mask), wants=hashes.view(np.uint64)) as v:
         v.sync()
-        assert v.wanted.tolist() == [1]
+        assert v.missing.all()
 
 
 def test_no_rows() -> None:
@@ -36,9 +37,12 @@ def test_no_rows() -> None:
 
 REFUSED: dict[str, tuple[type[Exception], str, Callable[[malt.Vector], object]]] = {
     "floats": (TypeError, "ids= has dtype float64", lambda _: malt.Vector(2, ids=[1.5, 2])),
-    "bools": (TypeError, "ids= has dtype bool", lambda _: malt.Vector(2, ids=np.array([True, False]))),
+    "a mask": (TypeError, "(?s)ids= has dtype bool.*flatnonzero", lambda _: malt.Vector(2, ids=np.ones(2, bool))),
+    "a list": (TypeError, r"wants=numpy.flatnonzero", lambda _: malt.Vector(2, ids=[1, 0], wants=[True, False])),
+    "below 0": (ValueError, "ids= has -3 at index 1", lambda _: malt.Vector(3, ids=[1, -3, -2])),
+    "also later": (ValueError, "wants= has -1 at index 0", lambda v: v.configure(wants=np.int8([-1]))),
     "words": (TypeError, "wants= has dtype <U1", lambda _: malt.Vector(1, ids=[1], wants=["a"])),
-    "too large": (TypeError, "whole numbers of up to 64 bits", lambda _: malt.Vector(1, ids=[2**64])),
+    "too large": (TypeError, "whole numbers from 0 to 2.*64 - 1", lambda _: malt.Vector(1, ids=[2**64])),
     "two axes": (ValueError, r"ids= has shape \(1, 1\)", lambda _: malt.Vector(1, ids=[[1]])),
     "ragged": (ValueError, "ids= cannot be read", lambda _: malt.Vector(1, ids=[[1], [1, 2]])),
     "too few": (ValueError, "2 ids for 3 rows", lambda _: malt.Vector((3, 4), ids=[1, 2])),

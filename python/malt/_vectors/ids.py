@@ -15,27 +15,36 @@ from .folds import Fold
 
 
 def numbers(what: str, ids: npt.ArrayLike | None) -> Array | None:
-    """Return ids as an array of uint64, which stands for the bits of numbers below 0."""
+    """Return ids as an array of uint64."""
     if ids is None:
         return None
     try:
         given: np.ndarray[Any, Any] = np.asarray(ids)
     except ValueError as e:
         raise ValueError(lines(f"{what}= cannot be read", str(e))) from None
-    if isinstance(ids, list | tuple) and all(isinstance(i, int) and -(1 << 63) <= i < 1 << 64 for i in ids):
-        given = np.array([i % (1 << 64) for i in ids], np.uint64)  # numpy makes floats of 1 and 2**63
+    if isinstance(ids, list | tuple) and all(type(i) is int and 0 <= i < 1 << 64 for i in ids):
+        given = np.array(ids, np.uint64)  # numpy makes floats of 1 and 2**63
     if given.ndim != 1:
         raise ValueError(lines(f"{what}= has shape {given.shape}", "expected one axis: an id for each row"))
     if given.size and given.dtype.kind not in "iu":
         raise TypeError(
             lines(
                 f"{what}= has dtype {given.dtype}",
-                "expected whole numbers of up to 64 bits",
-                f"Number the rows, or pass {what}=np.array(…, np.uint64).",
+                "expected whole numbers from 0 to 2**64 - 1",
+                f"Pass {what}=numpy.flatnonzero(mask)."
+                if given.dtype.kind == "b"
+                else f"Number the rows, or pass {what}=np.array(…, np.uint64).",
             )
         )
-    wide = given.astype(np.int64 if given.dtype.kind == "i" else np.uint64)  # a copy, contiguous
-    return wide.view(np.uint64)
+    if given.size and given.min() < 0:
+        raise ValueError(
+            lines(
+                f"{what}= has {given.min()} at index {given.argmin()}",
+                "expected whole numbers from 0 to 2**64 - 1",
+                "If they are hashes, pass np.array(…, np.int64).view(np.uint64).",
+            )
+        )
+    return given.astype(np.uint64)  # a copy, contiguous
 
 
 def row_of(specs: list[Spec], sparse: Sparse | None, fold: Fold, ids: Array | None, wants: Array | None) -> int:

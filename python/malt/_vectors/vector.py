@@ -125,10 +125,10 @@ class Vector(Exchange, Generic[Element]):
         Whether every rank starts with rank 0's values, or with its own.
     ids : array of int, optional
         For a vector of one array: each rank holds other rows, and these are their ids, any
-        64-bit numbers, one for each index of the first axis. `sync` is then a collective call that
-        combines the rows with equal ids of all ranks: with ``fold="sum"``, ``"mean"``,
-        ``"min"`` or ``"max"``, on ``all`` or ``butterfly``, in ``bsp``. An id that a rank names
-        twice counts twice. Only these rows travel, and each rank starts with its own.
+        numbers from 0 to 2**64 - 1, one for each index of the first axis. `sync` is then a
+        collective call that combines the rows with equal ids of all ranks: with ``fold="sum"``,
+        ``"mean"``, ``"min"`` or ``"max"``, on ``all`` or ``butterfly``, in ``bsp``. An id that a
+        rank names twice counts twice. Only these rows travel, and each rank starts with its own.
     wants : array of int, optional
         The ids of the rows that `sync` brings into `wanted`, in this order. By default the result
         goes into the array.
@@ -819,7 +819,8 @@ class Vector(Exchange, Generic[Element]):
         ids, wants : array of int, optional
             For a vector made with ``ids=``, which keeps the rest: its new rows, and the rows that it
             wants; None: unchanged. `array`, `wanted` and `missing` are new arrays then, of
-            zeros if ``ids`` is given. All ranks give ``ids`` or ``wants``, or none does.
+            zeros if ``ids`` is given; old ones are exchanged no longer. All ranks give ``ids`` or
+            ``wants``, or none does.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
