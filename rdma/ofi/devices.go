@@ -27,25 +27,18 @@ func devices() (list []int) {
 	return list
 }
 
-// track has a forked child close what was opened since before.
-func (c *carrier) track(before []int) {
-	for _, fd := range devices() {
-		if !slices.Contains(before, fd) {
-			mem.Track(fd)
-			c.devices = append(c.devices, fd)
-		}
-	}
-}
-
-// untracked closes descriptors. Those that the library keeps are tracked again.
-func (c *carrier) untracked(closes func()) {
+// tracked does what opens or closes devices of c. From then on a forked child closes those that are open, which
+// the library may keep.
+func (c *carrier) tracked(change func()) {
+	others := slices.DeleteFunc(devices(), func(fd int) bool { return slices.Contains(c.devices, fd) })
 	for _, fd := range c.devices {
 		mem.Untrack(fd)
 	}
-	closes()
-	for _, fd := range devices() {
-		if slices.Contains(c.devices, fd) {
-			mem.Track(fd)
-		}
+	if change(); c.o == nil {
+		return // it could not be opened
+	}
+	c.devices = slices.DeleteFunc(devices(), func(fd int) bool { return slices.Contains(others, fd) })
+	for _, fd := range c.devices {
+		mem.Track(fd)
 	}
 }

@@ -15,7 +15,7 @@
 #pragma weak dlsym
 #pragma weak dlerror
 
-enum { API = OFI_VERSION(1, 14), WRITES = 128, EVENTS = 1024, EVENTS_FOR_EACH = 64, SIGNALS = 64 };
+enum { API = OFI_VERSION(1, 14), EVENTS = 1024, EVENTS_FOR_EACH = 64, SIGNALS = 64 };
 
 /* ---- what libraries may change, and must not */
 
@@ -31,26 +31,17 @@ static void keep(struct kept *k)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &k->blocked);
 	for (int s = 1; s <= SIGNALS; s++)
-		if (sigaction(s, NULL, &k->handlers[s]) != 0)
-			k->handlers[s].sa_flags = -1;
+		sigaction(s, NULL, &k->handlers[s]); /* fails for two, as below */
 }
 
 static void restore(const struct kept *k)
 {
 	struct sigaction now;
 	for (int s = 1; s <= SIGNALS; s++)
-		if (k->handlers[s].sa_flags != -1 && sigaction(s, NULL, &now) == 0 &&
+		if (sigaction(s, NULL, &now) == 0 &&
 		    (now.sa_sigaction != k->handlers[s].sa_sigaction || now.sa_flags != k->handlers[s].sa_flags))
 			sigaction(s, &k->handlers[s], NULL);
 	pthread_sigmask(SIG_SETMASK, &k->blocked, NULL);
-}
-
-/* Sets what the user has not; tells whether it did. */
-static int preset(const char *name, unsigned value)
-{
-	char text[16];
-	snprintf(text, sizeof text, "%u", value);
-	return getenv(name) == NULL && setenv(name, text, 1) == 0;
 }
 
 /* ---- opening */
@@ -115,6 +106,10 @@ static int open_cq(struct maltc_ofi *o)
 
 static const char *open_all(struct maltc_ofi *o, const char *provider, uint32_t peers, int *r)
 {
+	if ((o->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+		*r = -errno;
+		return "eventfd";
+	}
 	if ((*r = ask(o, provider)) != 0)
 		return "fi_getinfo";
 	if ((*r = o->fabric_open(o->info->fabric_attr, &o->fabric, NULL)) != 0)
@@ -140,47 +135,42 @@ static const char *open_all(struct maltc_ofi *o, const char *provider, uint32_t 
 	return NULL;
 }
 
-int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struct maltc_ofi **out, const char **failed,
-                   char *text, size_t bytes)
+struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_t peers, const char **failed, char *text,
+                                 size_t bytes)
 {
+	/* With a cache a region that was closed can still be written into. rxe refuses queues for few peers. And no
+	   message needs a buffer. */
+	static const char *const names[] = {"FI_MR_CACHE_MAX_COUNT", "FI_UNIVERSE_SIZE", "FI_OFI_RXM_BUFFER_SIZE"};
+	const uint32_t values[] = {0, peers < 8 ? 8 : peers, 1024};
+	char value[16];
+	int preset = 0; /* by a bit each, what the user has not set */
 	struct kept kept;
 	struct maltc_ofi *o = calloc(1, sizeof *o);
 	*failed = "calloc";
 	if (o == NULL)
-		return -ENOMEM;
+		return NULL;
 	o->events = EVENTS + EVENTS_FOR_EACH * peers;
-	o->fd = -1;
-	o->woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	o->contexts = calloc(WRITES, sizeof *o->contexts);
+	o->fd = o->woken = -1;
 	keep(&kept);
-	/* With a cache a region that was closed can still be written into. rxe refuses queues for few peers. And no
-	   message needs a buffer. */
-	int cache = preset("FI_MR_CACHE_MAX_COUNT", 0), universe = preset("FI_UNIVERSE_SIZE", peers < 8 ? 8 : peers);
-	int buffers = preset("FI_OFI_RXM_BUFFER_SIZE", 1024);
+	for (int i = 0; i < 3; i++) {
+		snprintf(value, sizeof value, "%u", values[i]);
+		preset |= (getenv(names[i]) == NULL && setenv(names[i], value, 1) == 0) << i;
+	}
 	*failed = NULL;
 	int r = load(o, path, text, bytes);
 	if (r == 0 && (*failed = open_all(o, provider, peers, &r)) != NULL)
 		snprintf(text, bytes, "%s", r == -ENODATA ? "no such provider, or no device for it" : o->strerror(-r));
-	if (cache)
-		unsetenv("FI_MR_CACHE_MAX_COUNT");
-	if (universe)
-		unsetenv("FI_UNIVERSE_SIZE");
-	if (buffers)
-		unsetenv("FI_OFI_RXM_BUFFER_SIZE");
+	for (int i = 0; i < 3; i++)
+		if (preset >> i & 1)
+			unsetenv(names[i]);
 	restore(&kept);
-	if (r == 0 && (o->contexts == NULL || o->woken < 0)) {
-		r = -ENOMEM;
-		*failed = "eventfd";
-		snprintf(text, bytes, "%s", o->strerror(ENOMEM));
-	}
 	if (r != 0) {
 		maltc_ofi_close(o);
-		return r;
+		return NULL;
 	}
 	o->library = o->version();
-	o->slots = o->info->tx_attr->size < WRITES ? o->info->tx_attr->size : WRITES;
-	*out = o;
-	return 0;
+	o->slots = o->info->tx_attr->size < MALTC_OFI_WRITES ? o->info->tx_attr->size : MALTC_OFI_WRITES;
+	return o;
 }
 
 const char *maltc_ofi_error(const struct maltc_ofi *o, int error) { return o->strerror(error < 0 ? -error : error); }
@@ -205,7 +195,6 @@ int maltc_ofi_close(struct maltc_ofi *o)
 		o->freeinfo(o->info);
 	if (o->woken >= 0)
 		close(o->woken);
-	free(o->contexts);
 	free(o);
 	return r;
 }
@@ -250,7 +239,7 @@ int maltc_ofi_write(struct maltc_ofi *o, uint32_t slot, const void *p, size_t n,
 static int32_t slot(const struct maltc_ofi *o, const void *context)
 {
 	const struct ofi_context *c = context;
-	return c >= o->contexts && c < o->contexts + WRITES ? (int32_t)(c - o->contexts) : -1;
+	return c >= o->contexts && c < o->contexts + MALTC_OFI_WRITES ? (int32_t)(c - o->contexts) : -1;
 }
 
 int maltc_ofi_poll(struct maltc_ofi *o, struct maltc_ofi_event *events, int most)
@@ -291,11 +280,4 @@ void maltc_ofi_wait(struct maltc_ofi *o, int milliseconds)
 		return; /* there is something */
 	}
 	poll(fds, 2, milliseconds);
-}
-
-void maltc_ofi_wake(struct maltc_ofi *o)
-{
-	uint64_t one = 1;
-	if (write(o->woken, &one, sizeof one) < 0) { /* it is awake */
-	}
 }

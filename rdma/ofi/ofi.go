@@ -3,7 +3,6 @@
 package ofi
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
-// #include <errno.h>
 // #include <stdlib.h>
 // #include "ofi.h"
 import "C"
@@ -34,15 +33,15 @@ var refused = map[string]string{
 }
 
 type carrier struct {
-	// life: everything else is within its reading half; Close takes the other.
-	life  sync.RWMutex
-	o     *C.struct_maltc_ofi // nil once closed
+	o     *C.struct_maltc_ofi // nil once closed, which takes polling and waiting
 	about fabric.About
 	caps  fabric.Caps
 	own   []byte
 
 	devices []int // descriptors that were opened for it
 
+	once    sync.Once // of Close
+	waiting sync.RWMutex
 	polling sync.Mutex
 	found   [64]C.struct_maltc_ofi_event // polling
 
@@ -52,7 +51,7 @@ type carrier struct {
 	free    []uint32           // slots
 	regions map[*region]bool   // that are open
 	keys    uint64             // that were chosen here
-	closing bool
+	closing bool               // only Poll and Wait go on
 }
 
 // opening lets one Open in at a time: the environment is the process's.
@@ -72,20 +71,21 @@ func Open(provider, path string, peers int) (fabric.Carrier, error) {
 	cpath, cprovider := C.CString(path), C.CString(provider)
 	defer C.free(unsafe.Pointer(cpath))
 	defer C.free(unsafe.Pointer(cprovider))
-	var o *C.struct_maltc_ofi
 	var failed *C.char
 	var text [512]C.char
-	before := devices()
-	if C.maltc_ofi_open(cpath, cprovider, C.uint32_t(peers), &o, &failed, &text[0], C.size_t(len(text))) != 0 {
+	c := &carrier{peers: map[int]C.uint64_t{}, regions: map[*region]bool{}}
+	c.tracked(func() {
+		c.o = C.maltc_ofi_open(cpath, cprovider, C.uint32_t(peers), &failed, &text[0], C.size_t(len(text)))
+	})
+	o := c.o
+	if o == nil {
 		if why := C.GoString(&text[0]); failed != nil {
 			return nil, fmt.Errorf("libfabric's provider %s: %s: %s", provider, C.GoString(failed), why)
 		}
 		return nil, fmt.Errorf("%w: %s", fabric.ErrNoLibrary, C.GoString(&text[0]))
 	}
-	c := &carrier{o: o, peers: map[int]C.uint64_t{}, regions: map[*region]bool{},
-		own: C.GoBytes(unsafe.Pointer(&o.address[0]), C.int(o.address_bytes))}
+	c.own = C.GoBytes(unsafe.Pointer(&o.address[0]), C.int(o.address_bytes))
 	c.about = fabric.About{Provider: C.GoString(o.info.fabric_attr.prov_name), Device: C.GoString(o.info.domain_attr.name), Library: fmt.Sprintf("%d.%d", o.library>>16, o.library&0xffff)}
-	c.track(before)
 	c.caps = fabric.Caps{MaxWrite: int(min(uint64(o.info.ep_attr.max_msg_size), 1<<62)), MaxRooms: int(o.events) / 2, Hardware: strings.HasPrefix(c.about.Provider, "verbs")}
 	c.ops = make([]*fabric.Op, o.slots)
 	for i := range c.ops {
@@ -128,18 +128,6 @@ func (c *carrier) About() fabric.About { return c.about }
 func (c *carrier) Caps() fabric.Caps   { return c.caps }
 func (c *carrier) Address() []byte     { return c.own }
 
-// enter is for a call; leave ends it.
-func (c *carrier) enter() error {
-	c.life.RLock()
-	if c.o == nil {
-		c.life.RUnlock()
-		return fabric.ErrClosed
-	}
-	return nil
-}
-
-func (c *carrier) leave() { c.life.RUnlock() }
-
 // fail puts in words what libfabric answered.
 func (c *carrier) fail(what string, r C.int) error {
 	if r == 0 {
@@ -160,17 +148,18 @@ func (c *carrier) short(r C.int, bytes int, err error) error {
 		need += uint64(len(r.m.Bytes()))
 	}
 	var limit unix.Rlimit
-	if r == -C.ENOMEM && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil && limit.Cur < need {
+	if r == -C.int(unix.ENOMEM) && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil && limit.Cur < need {
 		return &fabric.MemlockError{Limit: limit.Cur, Need: need}
 	}
 	return err
 }
 
 func (c *carrier) Connect(peer int, address []byte) error {
-	if err := c.enter(); err != nil {
-		return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return fabric.ErrClosed
 	}
-	defer c.leave()
 	if len(address) != len(c.own) {
 		return fmt.Errorf("%s: an address of %d bytes: those here have %d", c.about.Provider, len(address), len(c.own))
 	}
@@ -178,8 +167,6 @@ func (c *carrier) Connect(peer int, address []byte) error {
 	if err := c.fail("fi_av_insert", C.maltc_ofi_connect(c.o, unsafe.Pointer(&address[0]), &to)); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.peers[peer] = to
 	return nil
 }
@@ -187,24 +174,20 @@ func (c *carrier) Connect(peer int, address []byte) error {
 type region struct {
 	c            *carrier
 	m            mem.Pinned
-	mr           *C.struct_ofi_mr // nil once closed
+	mr           *C.struct_ofi_mr
 	address, key C.uint64_t
 }
 
 func (c *carrier) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
-	if err := c.enter(); err != nil {
-		return nil, err
-	}
-	defer c.leave()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, target := &region{c: c, m: m}, C.int(0)
-	if a == fabric.Target {
-		target = 1
+	if c.closing {
+		return nil, fabric.ErrClosed
 	}
+	r := &region{c: c, m: m}
 	c.keys++ // none comes twice, so that one of a region that was closed opens no other
 	b := m.Bytes()
-	e := C.maltc_ofi_register(c.o, unsafe.Pointer(&b[0]), C.size_t(len(b)), target, C.uint64_t(c.keys), &r.mr, &r.address, &r.key)
+	e := C.maltc_ofi_register(c.o, unsafe.Pointer(&b[0]), C.size_t(len(b)), C.int(a), C.uint64_t(c.keys), &r.mr, &r.address, &r.key)
 	if err := c.fail(fmt.Sprintf("registering %d bytes", len(b)), e); err != nil {
 		return nil, c.short(e, len(b), err)
 	}
@@ -215,16 +198,12 @@ func (c *carrier) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error)
 func (r *region) Remote() (address, key uint64) { return uint64(r.address), uint64(r.key) }
 
 func (r *region) Close() error {
-	if r.c.enter() != nil {
-		return nil // with the Carrier
-	}
-	defer r.c.leave()
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	return r.close()
 }
 
-// close is with mu, or in Close.
+// close is with mu.
 func (r *region) close() error {
 	if !r.c.regions[r] {
 		return nil
@@ -234,10 +213,6 @@ func (r *region) close() error {
 }
 
 func (c *carrier) Write(op *fabric.Op) error {
-	if err := c.enter(); err != nil {
-		return err
-	}
-	defer c.leave()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	from, _ := op.From.(*region)
@@ -267,14 +242,13 @@ func (c *carrier) Write(op *fabric.Op) error {
 }
 
 func (c *carrier) Poll(ev []fabric.Event) int {
-	if c.enter() != nil {
-		return 0
-	}
-	defer c.leave()
 	if !c.polling.TryLock() {
 		return 0
 	}
 	defer c.polling.Unlock()
+	if c.o == nil {
+		return 0
+	}
 	return c.poll(ev)
 }
 
@@ -298,11 +272,11 @@ func (c *carrier) poll(ev []fabric.Event) int {
 }
 
 func (c *carrier) Wait(d time.Duration) {
-	if c.enter() != nil {
-		return
+	c.waiting.RLock()
+	defer c.waiting.RUnlock()
+	if c.o != nil {
+		C.maltc_ofi_wait(c.o, C.int((d+time.Millisecond-1)/time.Millisecond))
 	}
-	defer c.leave()
-	C.maltc_ofi_wait(c.o, C.int((d+time.Millisecond-1)/time.Millisecond))
 }
 
 // drained is for how long Close waits for writes in flight.
@@ -311,35 +285,37 @@ const drained = 200 * time.Millisecond
 // Close closes regions before the endpoint: ofi_rxm crashes if an endpoint is closed while there are numbers
 // to poll (libfabric 1.17), and no more arrive after that. Over tcp it crashes in the middle of a write
 // that comes in, too. There the endpoint stays, as with writes that do not end; without polls it moves nothing.
-func (c *carrier) Close() error {
-	if err := c.enter(); err != nil {
-		return nil
-	}
+func (c *carrier) Close() (err error) {
+	c.once.Do(func() { err = c.close() })
+	return err
+}
+
+func (c *carrier) close() error {
 	c.mu.Lock()
-	c.closing = true // no further write
+	c.closing = true
 	c.mu.Unlock()
 	var ev [16]fabric.Event
 	for end := time.Now().Add(drained); c.inFlight() && time.Now().Before(end); c.Wait(time.Millisecond) {
 		c.Poll(ev[:])
 	}
-	C.maltc_ofi_wake(c.o) // out of Wait
-	c.leave()
-	c.life.Lock()
-	defer c.life.Unlock()
-	if c.o == nil {
-		return nil
-	}
+	_, _ = unix.Write(int(c.o.woken), []byte{7: 1}) // any number ends Wait
+	c.waiting.Lock()
+	defer c.waiting.Unlock()
+	c.polling.Lock()
+	defer c.polling.Unlock()
 	var errs []error
+	c.mu.Lock()
 	for r := range c.regions {
 		errs = append(errs, r.close())
 	}
+	c.mu.Unlock()
 	for range 2 * c.caps.MaxRooms { // as many as are kept
 		if c.poll(ev[:]) == 0 {
 			break
 		}
 	}
 	if c.caps.Hardware && !c.inFlight() {
-		c.untracked(func() {
+		c.tracked(func() {
 			if r := C.maltc_ofi_close(c.o); r != 0 {
 				errs = append(errs, fmt.Errorf("%s: closing: libfabric's error %d", c.about.Provider, r))
 			}

@@ -10,7 +10,7 @@
 
 #include "abi.h"
 
-enum { MALTC_OFI_ADDRESS = 256, MALTC_OFI_BUSY = 1 };
+enum { MALTC_OFI_ADDRESS = 256, MALTC_OFI_WRITES = 128, MALTC_OFI_BUSY = 1 };
 
 struct maltc_ofi {
 	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct ofi_info *,
@@ -27,8 +27,8 @@ struct maltc_ofi {
 	struct ofi_av *av;
 	struct ofi_cq *cq;
 	struct ofi_ep *ep;
-	struct ofi_context *contexts; /* one for each slot: libfabric's, while its write is under way */
-	int fd, woken;                /* fd: readable when there are completions, or -1 */
+	struct ofi_context contexts[MALTC_OFI_WRITES]; /* by slot: libfabric's, while its write is under way */
+	int fd, woken; /* fd: readable when there are completions, or -1; woken: an eventfd, which ends maltc_ofi_wait */
 
 	uint32_t library; /* its version: major << 16 | minor */
 	uint32_t slots;   /* writes at once */
@@ -44,12 +44,12 @@ struct maltc_ofi_event {
 };
 
 /*
- * Loads libfabric and opens what provider names. On failure *failed is the step, also 0 if the library is
+ * Loads libfabric and opens what provider names. On failure *failed is the step, NULL if the library is
  * not there, and text says why. To be called once at a time: for its duration it sets variables of the
  * environment. What libraries do to the handlers of signals is undone.
  */
-int maltc_ofi_open(const char *path, const char *provider, uint32_t peers, struct maltc_ofi **, const char **failed,
-                   char *text, size_t bytes);
+struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_t peers, const char **failed, char *text,
+                                 size_t bytes);
 const char *maltc_ofi_error(const struct maltc_ofi *, int error);
 /* No region is open, no write in flight, no event left to poll. */
 int maltc_ofi_close(struct maltc_ofi *);
@@ -62,8 +62,7 @@ int maltc_ofi_unregister(struct ofi_mr *);
 int maltc_ofi_write(struct maltc_ofi *, uint32_t slot, const void *p, size_t n, struct ofi_mr *, uint64_t peer,
                     uint64_t address, uint64_t key, uint32_t number);
 int maltc_ofi_poll(struct maltc_ofi *, struct maltc_ofi_event *, int most);
-/* Until there may be something to poll, maltc_ofi_wake was called, or so long. */
+/* Until there may be something to poll, woken is readable, or so long. */
 void maltc_ofi_wait(struct maltc_ofi *, int milliseconds);
-void maltc_ofi_wake(struct maltc_ofi *);
 
 #endif

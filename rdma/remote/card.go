@@ -24,7 +24,6 @@ type card struct {
 	last    uint32           // number of a room
 	numbers map[uint32]*link // that peers may send; nil: it has arrived
 	writes  map[*fabric.Op]*write
-	busy    []*link      // with a write that waits for its turn
 	kept    []mem.Pinned // where peers may write as long as the carrier is open
 }
 
@@ -74,19 +73,8 @@ func (c *card) poll() bool {
 func (c *card) run() {
 	defer close(c.ended)
 	for !c.closing.Load() {
-		c.mu.Lock()
-		busy := c.busy
-		c.busy = nil
-		c.mu.Unlock()
-		pause := 100 * time.Millisecond
-		if len(busy) > 0 {
-			pause = time.Millisecond
-		}
 		if !c.poll() {
-			c.Wait(pause)
-		}
-		for _, l := range busy {
-			l.kick()
+			c.Wait(100 * time.Millisecond)
 		}
 	}
 }
@@ -118,8 +106,11 @@ func (c *card) tell(e *fabric.Event) {
 	case w == nil:
 	case w.back == nil:
 		l := w.link
-		if w.done.Store(true); e.Err != nil { // from here on w is another one's
+		if e.Err != nil {
 			_ = l.unpair(e.Err)
+		}
+		w.done.Store(true) // from here on w is another one's
+		if l.starved.Swap(false) || e.Err != nil {
 			l.kick()
 		}
 	default:
@@ -130,14 +121,7 @@ func (c *card) tell(e *fabric.Event) {
 	}
 }
 
-// again has a link woken soon.
-func (c *card) again(l *link) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.busy = append(c.busy, l)
-}
-
-// begin begins to write; not ok, and no error: the link is woken to try again.
+// begin begins to write; not ok, and no error: the link is woken in a moment to try again.
 func (c *card) begin(w *write) (ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +133,7 @@ func (c *card) begin(w *write) (ok bool, err error) {
 		return true, nil
 	case errors.Is(err, fabric.ErrBusy):
 		w.link.turned = true
-		c.busy = append(c.busy, w.link)
+		w.link.rank.later.ask()
 		return false, nil
 	}
 	return false, err

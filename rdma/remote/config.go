@@ -84,6 +84,7 @@ func (c *Config) check() error {
 	if c.Survives {
 		usual, least = WhereSurvived, leastWhereSurvived
 	}
+	c.PlaceFrom = cmp.Or(c.PlaceFrom, copied+1)
 	switch {
 	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.peers():
 		return say.Errorf(rdma.ErrConfig, "rank %d of %d: ranks are numbered from 0", c.Rank, c.Size)

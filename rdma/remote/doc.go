@@ -31,8 +31,8 @@
 //	session.turn, input.turn                  one of them; if an end is locked, only by TryLock
 //	publication.using (box.End.Lock), rank.mu one of them
 //	link.mu, rooms.lock                       one of them
-//	conn.mu, and the locks of a Wire, ends.Set, lease, later and votes
-//	slots.mu, then card.mu, then the locks of a Carrier
+//	conn.mu, and the locks of a Wire, ends.Set, lease and votes
+//	slots.mu, then card.mu, then later and the locks of a Carrier
 //
 // # Caveats
 //

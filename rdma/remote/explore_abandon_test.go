@@ -220,6 +220,7 @@ func newSide(rank, from int, net *fabrictest.Net) *side {
 		panic(err)
 	}
 	r.card = card
+	r.later.stop() // a moment passes when a thread says so
 	w.t, w.l = newTransport(r, r.bells, nil), r.links[1-rank]
 	return w
 }

@@ -7,6 +7,7 @@ import (
 
 // moment is how long news may wait that nobody waits for: quiet words, and
 // releases in newest mode. Then they travel together, or with what comes before.
+// A write that a card could not begin is tried again then.
 const moment = 2 * time.Millisecond
 
 // later looks at the links of a rank a moment after it was asked to.

@@ -44,6 +44,7 @@ type link struct {
 
 	off                        atomic.Pointer[error] // why no payload goes past the connection any more
 	sentPlaced, receivedPlaced atomic.Uint64         // bytes that did
+	starved                    atomic.Bool           // a record waits for the end of a write
 	begun                      uint64                // writes of the card; card.mu
 	turned                     bool                  // away: one has yet to begin; card.mu
 

@@ -110,7 +110,7 @@ func (s *session) start(x *relaySession) (bool, error) {
 		return false, err
 	}
 	x.head, x.rest, x.mine, x.first, x.busy = h, payload, mine, true, true
-	if into, ok := x.placing.take(&h, mine, s.link.rank.least()); ok {
+	if into, ok := x.placing.take(&h, mine, s.link.rank.cfg.PlaceFrom); ok {
 		// Where it cannot be registered, it goes by TCP.
 		if from, err := s.link.rank.region(x.pub.memory, x.pub.memory.holding(payload), fabric.Source); err == nil {
 			x.from, x.into, x.rest = from, placement{room: into, size: len(payload)}, nil
@@ -134,7 +134,7 @@ func (x *relaySession) finish() {
 // cardFor is the card that brings updates of a box; nil: they are too small, or too short for memory that
 // is there as a whole.
 func (r *rank) cardFor(s rdma.Spec) *card {
-	if s.Partial || s.Bytes < r.least() {
+	if s.Partial || s.Bytes < r.cfg.PlaceFrom {
 		return nil
 	}
 	return r.card

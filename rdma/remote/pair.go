@@ -27,14 +27,6 @@ type greeting struct {
 	at           []byte // the card
 }
 
-// least is the number of bytes from which on updates are placed.
-func (r *rank) least() int {
-	if r.cfg.PlaceFrom > 0 {
-		return r.cfg.PlaceFrom
-	}
-	return copied + 1
-}
-
 // lacks has the rank do without RDMA, at least for some of its memory.
 func (r *rank) lacks(why error) {
 	r.without.CompareAndSwap(nil, &why)
@@ -89,32 +81,26 @@ func (l *link) brought(here func() bool, what string) error {
 	return nil
 }
 
-// overdue is how often the peer was asked for an answer while the oldest write has not ended. A peer that is stopped, for
-// which some cards wait, does not answer, and is waited for.
+// overdue is how often the peer was asked for an answer while the oldest write has not ended.
 type overdue struct {
 	write uint64 // 0: there is none
 	asked int
 }
 
-// look is at the oldest write; ask: the peer is to be asked, which has answered before.
-func (o *overdue) look(write uint64, answered bool) (ask bool) {
-	switch {
-	case write != o.write:
-		*o = overdue{write: write}
-	case write != 0 && answered:
-		o.asked++
-		return true
-	}
-	return false
-}
-
-// controlOverdue ends the pair if a write does not end.
+// controlOverdue looks at the oldest write, and ends the pair if that does not end. A peer that is stopped, for which some
+// cards wait, does not answer, and is waited for.
 func (s *session) controlOverdue() error {
-	l := s.link
-	if !s.overdue.look(l.rank.card.oldest(l), !s.asked.Load()) {
+	l, o := s.link, &s.overdue
+	write := l.rank.card.oldest(l)
+	if write != o.write {
+		*o = overdue{write: write}
 		return nil
 	}
-	if s.overdue.asked > l.rank.cfg.answers() {
+	if write == 0 || s.asked.Load() {
+		return nil
+	}
+	o.asked++
+	if o.asked > l.rank.cfg.answers() {
 		return l.unpair(errors.New("a write does not end, though the peer answers"))
 	}
 	s.asked.Store(true)

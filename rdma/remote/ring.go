@@ -269,11 +269,11 @@ func (s *session) ringFor(x *relaySession) *ring {
 // full tells whether a record has to wait for a slot. Then the link is woken when one may be free.
 func (r *ring) full() bool {
 	return !r.out.free(func(slot uint64) bool {
-		done := r.writes[slot].done.Load()
-		if !done {
-			r.session.link.rank.card.again(r.session.link)
+		w := &r.writes[slot]
+		if !w.done.Load() {
+			w.link.starved.Store(true) // before the look
 		}
-		return done
+		return w.done.Load()
 	})
 }
 

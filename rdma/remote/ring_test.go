@@ -216,6 +216,33 @@ func TestNoCredit(t *testing.T) {
 	}
 }
 
+// The end of a write wakes the sender if a record has to wait for its slot, and else does not.
+func TestRecordThatWaitsForTheEndOfAWrite(t *testing.T) {
+	c, err := newCard(inMemory()(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go c.run()
+	defer c.close()
+	l := newLink(&rank{card: c}, 1)
+	defer l.quit()
+	r := c.ring(&session{link: l})
+	w := &r.writes[0]
+	for _, waits := range []bool{false, true} {
+		w.done.Store(false)
+		c.mu.Lock()
+		c.writes[&w.Op] = w
+		c.mu.Unlock()
+		if waits && !r.full() {
+			t.Error("a slot is free while the card writes from it")
+		}
+		c.tell(&fabric.Event{Op: &w.Op})
+		if woken := l.dirty.Swap(false); woken != waits || r.full() {
+			t.Errorf("a record waits: %v; the sender was woken: %v; full: %v", waits, woken, r.full())
+		}
+	}
+}
+
 // What is no record ends the connection, as over TCP; so do counts that cannot be.
 func TestMalformedRecords(t *testing.T) {
 	for name, c := range map[string]func(s *session, r *ring) error{
