@@ -167,14 +167,20 @@ func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 
 // through is the rank whose box brings the changes of r.
 func (c *Core) through(r int) int {
-	for _, s := range c.stages {
-		for _, from := range s.Group {
-			if s.First(from) == s.First(r) {
-				return from
-			}
+	for _, s := range slices.Backward(c.stages) {
+		if at := s.First(r) + c.rank%s.Ranks; at != c.rank {
+			return at
 		}
 	}
 	return c.rank
+}
+
+// Way appends to list the ranks by which the changes of r come, that one last.
+func (c *Core) Way(list []int, r int) []int {
+	for _, s := range slices.Backward(c.stages) {
+		list = append(list, s.First(r)+c.rank%s.Ranks)
+	}
+	return list
 }
 
 // Renew says that all ranks have the changes of all, which are at clock.

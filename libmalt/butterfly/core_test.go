@@ -29,6 +29,39 @@ func TestTranscript(t *testing.T) {
 	transcripttest.Play(t, "testdata/core.txt", func(to *strings.Builder, said string) { a.play(t, to, said) })
 }
 
+// TestWay: each rank on the way of changes is in a group of the next, and the last one is where they begin.
+func TestWay(t *testing.T) {
+	for _, spec := range []string{"2x2", "4x2", "2x3", "3x2", "2x3x2", "5"} {
+		size := 1
+		for f := range strings.SplitSeq(spec, "x") {
+			n, _ := strconv.Atoi(f)
+			size *= n
+		}
+		g, err := graphs.Parse("butterfly:"+spec, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for to := range size {
+			for r := range size {
+				at, c := to, NewCore(g, to)
+				way := slices.DeleteFunc(c.Way(nil, r), func(r int) bool { return r == to })
+				if len(way) > 0 && c.through(r) != way[0] {
+					t.Errorf("%s: changes of %d come to %d through %d, on the way %v", spec, r, to, c.through(r), way)
+				}
+				for _, from := range way {
+					if from != at && !slices.ContainsFunc(g.Stages(at), func(s graphs.Stage) bool { return slices.Contains(s.Group, from) }) {
+						t.Errorf("%s: from %d to %d by %v: %d does not send to %d", spec, r, to, way, from, at)
+					}
+					at = from
+				}
+				if at != r {
+					t.Errorf("%s: from %d to %d by %v", spec, r, to, way)
+				}
+			}
+		}
+	}
+}
+
 type actor struct {
 	c          *Core
 	away, gone []int

@@ -1,6 +1,7 @@
 package butterfly
 
 import (
+	"slices"
 	"strconv"
 
 	"malt/graphs"
@@ -134,6 +135,16 @@ func (e *Engine) Gone(dead error) error {
 	return say.Errorf(core.ErrLeft, "%s: rank %d has left, and passes on no more changes of %s", e.O.Called("gather"), through, say.Ranks(ranks)).
 		At("a rank that has ended waits for ranks that need it, at most until its timeout").
 		Try("Raise MALT_TIMEOUT, divide the data evenly, or take graph=all.").More("butterfly")
+}
+
+// Through appends the late ranks, and those on the way of their changes to this one.
+func (e *Engine) Through(list, late []int) []int {
+	for _, r := range late {
+		list = e.core.Way(list, r)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	return slices.DeleteFunc(list, func(r int) bool { return r == e.O.Rank() })
 }
 
 // Apply makes the array the start and all totals.

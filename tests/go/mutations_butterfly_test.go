@@ -59,6 +59,13 @@ var ofStages = []mutation{
 		caught: "TestButterflyLosesARankOnTheWay/butterfly:2x2/async", pkg: "libmalt", how: "heard after",
 	},
 	{
+		line:   "stages: an error names the first ranks of groups as those on the way of changes",
+		in:     "libmalt/butterfly.Core.Way",
+		old:    "$s.First($r) + $c.rank%$s.Ranks",
+		new:    "s.First(r)",
+		caught: "TestWay", how: "does not send to",
+	},
+	{
 		line:   "stages: a gather does not wait",
 		in:     "libmalt/butterfly.Core.Late",
 		old:    "$at.Clock < $clock && $present($r)",
