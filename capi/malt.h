@@ -500,8 +500,8 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
  *
  * On all and butterfly each rank sends the total of its changes, so nothing is lost if an
  * update is overwritten. On shards:K each of the first K ranks, and on shards each rank, keeps
- * the sum of one part, to which the others push what they have changed. Own changes are all in; of each rank that is not away, in ssp:S all but
- * those of its last S syncs. malt_vector_allreduce with the vector's fold makes all
+ * the sum of one part, to which the others push what they have changed. Own changes are all in; of each other rank, in ssp:S all but
+ * those of its last S syncs, or what it had changed before a collective call that it is in. malt_vector_allreduce with the vector's fold makes all
  * ranks the start values plus all changes, sent or not. After it, as after any
  * malt_vector_allreduce and malt_vector_broadcast, changes count from the new values on.
  * malt_object_configure loses none. *folded: from how many other ranks new changes have
@@ -518,7 +518,8 @@ malt_status malt_vector_sync_slack(malt_handle v, uint64_t slack, double weight,
  * dies that keeps a part, the next call that needs it returns MALT_EPEER. */
 
 /* The age of a vector of changes: how many clocks of the rank that was farthest behind the last
- * gather lacked, among ranks that are not away; 0 … S in ssp:S. 0 with other folds. */
+ * gather lacked; 0 … S in ssp:S. A rank that is away does not count once all its changes have
+ * come. 0 with other folds. */
 malt_status malt_vector_age(malt_handle v, uint64_t *age);
 
 /* Rows with ids. Each rank of a vector of one array can hold other rows: malt_array.ids

@@ -368,6 +368,83 @@ func TestChangesBesideASync(t *testing.T) {
 	}
 }
 
+// TestG12BesideCalls: a rank that is in a collective call is not waited for, but what it had changed before
+// is. The age is that of the oldest change that is missing. In virtual time.
+func TestG12BesideCalls(t *testing.T) {
+	const n, rounds, most = 4, 8, 4
+	const table = n * rounds * most
+	for seed, graph := range []string{"butterfly:2x2", "shards:1", "shards", "shards:1/1", "shards:2/2"} {
+		g, err := graphs.Parse(graph, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := max(1, g.Keepers())
+		for consistency, slack := range map[string]uint64{"ssp:0": 0, "ssp:2": 2, "async": math.MaxUint64} {
+			plan := rand.New(rand.NewPCG(uint64(seed), slack))
+			made, level := make([][]uint64, n), uint64(0) // by rank: the clocks of its changes
+			counts := make([][n]int, rounds)
+			for i := range counts {
+				highest := 0
+				for r := range n {
+					counts[i][r] = plan.IntN(most + 1)
+					for k := range counts[i][r] {
+						made[r] = append(made[r], level+uint64(k)+1)
+					}
+					highest = max(highest, counts[i][r])
+				}
+				level += uint64(highest)
+			}
+			body := func(ctx context.Context, w *libmalt.World) error {
+				me, own := w.Rank(), 0
+				v, array, err := numbers(ctx, w, parts*table, 0, "fold=sum-changes graph="+graph+" consistency="+consistency)
+				if err != nil {
+					return err
+				}
+				r := rand.New(rand.NewPCG(uint64(seed), uint64(me)))
+				for i := range counts {
+					for range counts[i][me] {
+						time.Sleep(time.Duration(r.IntN(3)) * time.Second)
+						for q := range parts {
+							array[q*table+me*rounds*most+own]++
+						}
+						own++
+						if _, err := v.Sync(ctx, 1); err != nil {
+							return err
+						}
+						upTo, err := everywhere(array, parts, n, 1)
+						if err != nil {
+							return err
+						}
+						if v.Clock() != made[me][own-1] {
+							return fmt.Errorf("rank %d is at clock %d, not %d", me, v.Clock(), made[me][own-1])
+						}
+						for o, there := range upTo {
+							if o == me || int(there) == len(made[o]) || made[o][there] > v.Clock() {
+								continue
+							}
+							if behind := v.Clock() - made[o][there] + 1; behind > slack || behind > v.Age() {
+								return fmt.Errorf("rank %d at clock %d: the change of rank %d at clock %d is missing, age %d", me, v.Clock(), o, made[o][there], v.Age())
+							}
+						}
+					}
+					if i%4 == 3 {
+						err = v.AllReduce(ctx, "sum-changes")
+					} else {
+						err = w.Barrier(ctx)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			t.Run(graph+", "+consistency, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { check(t, run(t.Context(), inmem.New(n), body)) })
+			})
+		}
+	}
+}
+
 // TestNewsOfASync: a sync returns from how many ranks it has brought changes that were not there:
 // what a collective call lifts the clock of a rank to, or the closing of the vector, is none.
 func TestNewsOfASync(t *testing.T) {

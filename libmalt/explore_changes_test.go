@@ -125,8 +125,8 @@ func (a *actor) law(all bool) {
 			if behind > m.N || i == a.w.job.Rank && upTo[i] != len(a.made) {
 				a.t.Fail("rank %d at clock %d, slack %d: has %d changes of rank %d, made at %d", a.w.job.Rank, clock, m.N, upTo[i], i, b.made)
 			}
-			if m.Kind == rule.SSP && a.v.Age() > m.N {
-				a.t.Fail("rank %d at clock %d: age %d", a.w.job.Rank, clock, a.v.Age())
+			if age := a.v.Age(); m.Kind == rule.SSP && (age > m.N || age < behind) {
+				a.t.Fail("rank %d at clock %d: age %d, and rank %d is %d behind", a.w.job.Rank, clock, age, i, behind)
 			}
 		}
 	}

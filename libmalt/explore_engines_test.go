@@ -20,7 +20,8 @@ import (
 
 // Sums of changes that an engine carries, in every interleaving of small cases; for what the
 // ranks do and what is held against them see explore_changes_test.go. There is no goroutine beside
-// the loops: a rank passes on what has come in its calls, and when it leaves.
+// the loops: a rank passes on what has come in its calls on the vector, in some cases in collective ones, and
+// when it leaves.
 
 // ofChanges is such an engine.
 type ofChanges interface {
@@ -30,6 +31,7 @@ type ofChanges interface {
 	Boxes(box func(number int, spec rdma.Spec, readers []int) rdma.Outbox)
 	Hear(number int, in rdma.Inbox)
 	State() []any
+	Beside()
 }
 
 // goesOn knows before the ranks begin whether the job goes on when one dies.
@@ -94,6 +96,7 @@ func TestExploreButterfly(t *testing.T) {
 		{"one stage, a death", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"SS", "SS"}, 1, false, nil}},
 		{"one stage, three ranks", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes preemptions=1", []string{"S", "SS", "S"}, 0, false, nil}},
 		{"one stage, away", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"Sb", "Sb"}, 0, false, nil}},
+		{"one stage, one is away before", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes beside=1", []string{"b", "Sb"}, 0, false, nil}},
 		{"allreduce", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"ShSw", "ShS"}, 0, false, nil}},
 		{"allreduce, slack", false, play{"consistency=ssp:1 graph=butterfly fold=sum-changes", []string{"ShS", "ShS"}, 0, false, nil}},
 		{"a timeout", false, play{"consistency=ssp:0 graph=butterfly fold=sum-changes", []string{"TS", "SS"}, 0, false, nil}},
@@ -113,12 +116,13 @@ func TestExploreShards(t *testing.T) {
 		{"slack", false, play{"consistency=ssp:1 graph=shards fold=sum-changes preemptions=2", []string{"SSS", "SS"}, 0, false, nil}},
 		{"a death", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=2", []string{"S", "S"}, 1, false, nil}},
 		{"allreduce, a worker is ahead", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=2", []string{"h", "hS"}, 0, false, nil}},
-		{"allreduce, the keeper is ahead", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=1", []string{"hS", "Sh"}, 0, false, nil}},
+		{"allreduce, the keeper is ahead", false, play{"consistency=ssp:0 graph=shards fold=sum-changes beside=1 preemptions=1", []string{"hS", "Sh"}, 0, false, nil}},
 		{"allreduce, a sum comes late", false, play{"consistency=async graph=shards fold=sum-changes preemptions=2", []string{"h", "PPhS"}, 0, false, nil}},
 		{"away", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=2", []string{"Sb", "Sb"}, 0, false, nil}},
+		{"away, with a change on its way", false, play{"consistency=ssp:0 graph=shards fold=sum-changes beside=1 preemptions=2", []string{"Pb", "Sb"}, 0, false, nil}},
 		{"a timeout", false, play{"consistency=ssp:0 graph=shards fold=sum-changes preemptions=2", []string{"S", "TS"}, 0, false, nil}},
 		{"rows", false, play{"consistency=async graph=shards sparse=model fold=sum-changes preemptions=2", []string{"P", "PG"}, 0, false, nil}},
-		{"rows, allreduce", false, play{"consistency=ssp:0 graph=shards sparse=model fold=sum-changes preemptions=1", []string{"hS", "Sh"}, 0, false, nil}},
+		{"rows, allreduce", false, play{"consistency=ssp:0 graph=shards sparse=model fold=sum-changes beside=1 preemptions=1", []string{"hS", "Sh"}, 0, false, nil}},
 		{"rows, a filter", false, play{"consistency=ssp:0 graph=shards sparse=model filter=dvf:10 fold=sum-changes preemptions=1", []string{"SSh", "SSh"}, 0, false, nil}},
 		{"a worker dies", false, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=2 preemptions=1", []string{"SSh", "Sh"}, 1, false, nil}},
 		{"a worker dies when it is done", false, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=2 preemptions=1", []string{"SS", "S"}, 1, false, nil}},
@@ -128,7 +132,7 @@ func TestExploreShards(t *testing.T) {
 		{"one of two workers dies, in any order", true, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes survive=1 dies=3 preemptions=1", []string{"Sh", "Sh", "SPh"}, 1, false, nil}},
 		{"a tree, a death", true, play{"consistency=ssp:0 graph=shards:1/1 fold=sum-changes preemptions=1 dies=2", []string{"", "", "S"}, 1, false, nil}},
 		{"a death, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"S", "S"}, 1, false, nil}},
-		{"allreduce, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"hS", "Sh"}, 0, false, nil}},
+		{"allreduce, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes beside=1", []string{"hS", "Sh"}, 0, false, nil}},
 		{"a timeout, in any order", true, play{"consistency=ssp:0 graph=shards fold=sum-changes", []string{"S", "TS"}, 0, false, nil}},
 		{"a server", true, play{"consistency=ssp:0 graph=shards:1 fold=sum-changes preemptions=1", []string{"", "S", "S"}, 0, false, nil}},
 	} {

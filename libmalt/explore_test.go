@@ -59,6 +59,7 @@ const (
 	opens       = "opens="       // 1 + the rank, a digit for each that goes as far as it can before the play begins, in this order
 	died        = "died="        // 1 + the rank of these that dies there
 	cut         = "cut="         // 1 + the rank that is left out alive
+	beside      = "beside="      // 1: a rank that is in a collective call passes on what comes
 	recorded    = "recorded="    // what is to be folded: see explore_replay_test.go
 )
 
@@ -75,7 +76,7 @@ func (p *play) own(key string) (value int) {
 // ofObject are the options that are not the play's own.
 func (p *play) ofObject() string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(p.options), func(option string) bool {
-		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, opens, died, cut, recorded}, func(own string) bool { return strings.HasPrefix(option, own) })
+		return slices.ContainsFunc([]string{lines, preemptions, survive, small, split, apart, dies, opens, died, cut, beside, recorded}, func(own string) bool { return strings.HasPrefix(option, own) })
 	}), " ")
 }
 
@@ -303,6 +304,9 @@ func (a *actor) perform(script string) {
 	for i, step := range script {
 		a.at(script[i:])
 		a.tr.Local = func() []any { return append(append(a.local(), a.meeting()...), script[i:]) }
+		if a.tr.Beside = nil; a.play.own(beside) > 0 && strings.ContainsRune("bh", step) {
+			a.tr.Beside = a.e.Beside
+		}
 		var err error
 		switch step {
 		case 's':

@@ -162,7 +162,7 @@ func (v *Vector) SyncSlack(ctx context.Context, weight float64, slack uint64) (i
 }
 
 // Age is, of a vector of changes, how many clocks of the rank that was farthest behind the
-// last gather lacked, of those that are not away.
+// last gather lacked, of those of which changes may be missing.
 func (v *Vector) Age() uint64 {
 	if v.keyed { // its way may change
 		return 0

@@ -76,7 +76,8 @@ func (t *totals) next(src *source) (err error) {
 // the gather.
 func (t *totals) look(src *source) { _ = t.take(nil, src) }
 
-// aged finds the age of those that are not away.
+// aged finds the age of those that are not away, and of those that went away with changes that have
+// come since.
 func (t *totals) aged(r rule.Rule) {
 	b := t.b
 	t.old = 0
@@ -84,7 +85,8 @@ func (t *totals) aged(r rule.Rule) {
 		src := &b.ch.sources[i]
 		if b.ch.view.Has(src.rank) && src.at < b.Clock() && !r.Waits(b.Clock(), src.at) { // else it was away
 			_, gone := src.inbox.Clock()
-			if standing, _ := b.Job.Standing(src.rank, gone); rule.About(standing) == rule.Wait {
+			standing, _ := b.Job.Standing(src.rank, gone)
+			if clock, _ := src.inbox.Clock(); rule.About(standing) == rule.Wait || clock > src.at {
 				t.old = max(t.old, b.Clock()-src.at)
 			}
 		}

@@ -94,24 +94,42 @@ func (c *Core) Lost() (ranks []int, through int) {
 	return ranks, through
 }
 
-// due tells whether to publish a stage: the rank that is farthest behind there, of those that
-// are present, has come farther than when it was published last. So it is published once for
-// all of them, and nobody waits for one that is away. Where nothing more comes of those that
-// are present, any counts. It is also published for a rank that has changed twice, or changes no
-// more: a slow rank does not keep the changes of the others.
-func (c *Core) due(stage int, present func(rank int) bool) bool {
+// waited says until which collective call this rank is waited for: it has changed no more before that.
+func (c *Core) waited(until uint64) {
+	if has := &c.has[c.rank]; until != engine.Here {
+		has.Call = max(has.Call, until)
+	}
+}
+
+// due tells whether to publish a stage: the rank that is farthest behind there, of those from which
+// more is to come, has come farther than when it was published last. So it is published once for
+// all of them, and nobody waits for one that is away: but a rank that is ahead of it has to hear
+// that all has come which it had changed before. Where nothing more comes, any changes count. It is
+// also published for a rank that has changed twice, or changes no more: a slow rank does not keep the
+// changes of the others.
+func (c *Core) due(stage int, until func(rank int) uint64) bool {
 	first, now, sent := c.stages[stage].First(c.rank), c.of(stage, c.rank), c.sent[stage]
-	least, before := uint64(closed), uint64(closed)
-	for i := range now {
-		if now[i].Scatters > sent[i].Scatters+1 || now[i].Clock >= over && sent[i].Clock < over {
+	newest := uint64(0) // clock of a rank that may wait
+	for r, has := range c.has {
+		if has.Clock < over && until(r) == engine.Here {
+			newest = max(newest, has.Clock)
+		}
+	}
+	least, before, news := uint64(closed), uint64(closed), false
+	for i, has := range now {
+		if has.Scatters > sent[i].Scatters+1 || has.Clock >= over && sent[i].Clock < over {
 			return true
 		}
-		if present(first + i) {
-			least, before = min(least, now[i].Clock), min(before, sent[i].Clock)
+		news = news || sent[i].Before(has)
+		switch {
+		case has.Call < until(first+i):
+			least, before = min(least, has.Clock), min(before, sent[i].Clock)
+		case has.Call > sent[i].Call && sent[i].Clock < newest:
+			return true
 		}
 	}
 	if before >= over {
-		return !slices.Equal(now, sent)
+		return news
 	}
 	return least > before
 }
@@ -119,10 +137,11 @@ func (c *Core) due(stage int, present func(rank int) bool) bool {
 // published says that the stage has been, as things are.
 func (c *Core) published(stage int) { copy(c.sent[stage], c.of(stage, c.rank)) }
 
-// Late appends to list the ranks that are present and have not come to clock.
-func (c *Core) Late(list []int, clock uint64, present func(rank int) bool) []int {
+// Late appends to list the ranks of which changes up to clock may be missing, that they had made until
+// then.
+func (c *Core) Late(list []int, clock uint64, until func(rank int) uint64) []int {
 	for r, at := range c.has {
-		if at.Clock < clock && present(r) {
+		if at.Clock < clock && at.Call < until(r) {
 			list = append(list, r)
 		}
 	}
@@ -141,10 +160,10 @@ func (c *Core) Gathered() (ranks int) {
 	return ranks
 }
 
-// Age is how far the rank that is farthest behind clock is, of those that are present.
-func (c *Core) Age(clock uint64, present func(rank int) bool) (age uint64) {
+// Age is how far the rank that is farthest behind clock is, of those of which changes may be missing.
+func (c *Core) Age(clock uint64, until func(rank int) uint64) (age uint64) {
 	for r, at := range c.has {
-		if at.Clock < clock && present(r) {
+		if at.Clock < clock && at.Call < until(r) {
 			age = max(age, clock-at.Clock)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"malt/graphs"
 	"malt/internal/transcripttest"
+	"malt/libmalt/engine"
 )
 
 // TestTranscript replays what one rank decides. Lines behind ">" say what happens, those below
@@ -16,11 +17,12 @@ import (
 //
 //	> butterfly:2x2 is 0           a new rank 0 of four
 //	> scatters 1                   at clock 1
-//	> 2 in 2: 1 3/2                a sum of rank 2 has come in stage 2: the changes of each rank up to
-//	                               that clock, of as many scatters, or of that many; left2: no more come,
-//	                               since rank 2 has left
+//	> 2 in 2: 1 3/2 4@3            a sum of rank 2 has come in stage 2: the changes of each rank up to
+//	                               that clock, of as many scatters, or of that many; nothing is missing
+//	                               before that collective call; left2: no more come, since rank 2 has left
 //	> gathers 4, slack 1           what the gather waits for
-//	> away 1 3, gone 2             from here on: in a collective call, and left
+//	> away 1 3, gone 2             from here on: not waited for, and left
+//	> call 3: 1                    rank 1 is in that collective call
 //	> left 1 in 1                  the last of rank 1, which has left, had come in stage 1
 //	> levelled 4                   by a collective call
 //	> closes, renew 5              the vector; a new era at that clock
@@ -65,9 +67,15 @@ func TestWay(t *testing.T) {
 type actor struct {
 	c          *Core
 	away, gone []int
+	call       uint64 // in which those are that are away
 }
 
-func (a *actor) present(r int) bool { return !slices.Contains(a.away, r) }
+func (a *actor) until(r int) uint64 {
+	if slices.Contains(a.away, r) {
+		return a.call
+	}
+	return engine.Here
+}
 
 func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	t.Helper()
@@ -116,18 +124,20 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	case words[0] == "left":
 		a.c.cut(int(number(words[3]))-1, int(number(words[1])))
 	case words[0] == "away":
-		a.away = ranks(words[1:])
+		a.away, a.call = ranks(words[1:]), 0
+	case words[0] == "call":
+		a.away, a.call = ranks(words[2:]), number(words[1])
 	case words[0] == "gone":
 		a.gone = ranks(words[1:])
 	case words[0] == "gathers":
 		clock := number(words[1])
-		late := a.c.Late(nil, clock-min(clock, number(words[3])), a.present)
+		late := a.c.Late(nil, clock-min(clock, number(words[3])), a.until)
 		if lost, through := a.c.Lost(); len(lost) > 0 {
 			fmt.Fprintf(to, "fails: changes of %v come no more through %d\n", lost, through)
 		} else if len(late) > 0 {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
-			fmt.Fprintf(to, "has %s, age %d, changes of %d\n", reaches(a.c.has), a.c.Age(clock, a.present), a.c.Gathered())
+			fmt.Fprintf(to, "has %s, age %d, changes of %d\n", reaches(a.c.has), a.c.Age(clock, a.until), a.c.Gathered())
 		}
 		return
 	case words[0] == "leaves":
@@ -140,18 +150,23 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	default:
 		var sum []reach
 		for _, w := range words[3:] {
+			w, call, known := strings.Cut(w, "@")
 			clock, scatters, counted := strings.Cut(w, "/")
 			if !counted {
 				scatters = clock
 			}
-			sum = append(sum, reach{Clock: number(clock), Scatters: number(scatters)})
+			if !known {
+				call = "0"
+			}
+			sum = append(sum, reach{Clock: number(clock), Scatters: number(scatters), Call: number(call)})
 		}
 		if err := a.c.take(int(number(words[2]))-1, int(number(words[0])), sum); err != nil {
 			fmt.Fprintf(to, "%v\n", err)
 		}
 	}
+	a.c.waited(a.until(a.c.rank))
 	for i := range a.c.stages {
-		if a.c.due(i, a.present) {
+		if a.c.due(i, a.until) {
 			a.c.published(i)
 			fmt.Fprintf(to, "publishes stage %d to %v: %s\n", i+1, a.c.others(i), reaches(a.c.of(i, a.c.rank)))
 		}
@@ -171,6 +186,9 @@ func reaches(list []reach) string {
 		}
 		if at.Scatters != at.Clock {
 			words[i] += fmt.Sprintf("/%d", at.Scatters)
+		}
+		if at.Call > 0 {
+			words[i] += fmt.Sprintf("@%d", at.Call)
 		}
 	}
 	return strings.Join(words, " ")

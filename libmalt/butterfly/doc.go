@@ -14,7 +14,8 @@
 // gather waits for the ranks whose changes are missing, however far they have to come, and its error
 // names these. The printed algorithm has the clock of the sender alone: then data may be as old
 // as the slack times the number of stages. Beside each clock is the number of scatters: a gather tells by it from
-// how many ranks it has brought something new, since a collective call lifts clocks, too.
+// how many ranks it has brought something new, since a collective call lifts clocks, too. And there is the
+// last collective call before which the rank has changed no more: it is waited for until that has come.
 //
 // The calls of the rank pass on what has come, and between them the goroutine of package
 // progress does. A rank that closes the vector leaves its total with the others, at a clock that

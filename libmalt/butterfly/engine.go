@@ -85,7 +85,8 @@ func (e *Engine) Take(i int, b *engine.Inbox) {
 
 // Send publishes stage i, if it is due.
 func (e *Engine) Send(i int) {
-	if !e.core.due(i, e.Ranks.Of) {
+	e.core.waited(e.Until(e.O.Rank()))
+	if !e.core.due(i, e.Until) {
 		return
 	}
 	slot, err := e.outs[i].Begin()

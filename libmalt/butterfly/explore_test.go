@@ -9,11 +9,12 @@ import (
 
 	"malt/graphs"
 	"malt/internal/explore"
+	"malt/libmalt/engine"
 )
 
 // The decisions of all ranks of a job, in every order of their steps. A step is a scatter, a
-// sum that is taken or published, a gather that is done, and what ends a rank. That is more than an
-// engine does, which takes and publishes in passes.
+// sum that is taken or published, a rank that finds itself in a collective call, a gather that is done,
+// and what ends a rank. That is more than an engine does, which takes and publishes in passes.
 //
 // Besides its clocks each sum has what is really in it: how often each rank's changes, of
 // which there is one at each clock. That is held against the clocks.
@@ -85,7 +86,16 @@ func (w world) with(r int) (world, *rank) {
 	return n, k
 }
 
-func (w world) present(r int) bool { return !w.ranks[r].away && !w.ranks[r].dead }
+// until is for which changes of a rank to wait: those before its one collective call, if it is in it.
+func (w world) until(r int) uint64 {
+	switch k := &w.ranks[r]; {
+	case k.dead:
+		return 0
+	case k.away:
+		return 1
+	}
+	return engine.Here
+}
 
 // contents is what this rank has of the changes of each, through the stages before this one.
 func (k *rank) contents(stage int) []uint64 {
@@ -119,6 +129,11 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			d.dead, d.gone = true, true
 			to(name(0, 0, 0), true, n)
 		}
+		if k.away && k.c.has[r].Call == 0 {
+			n, f := w.with(r)
+			f.c.waited(w.until(r))
+			to(name(8, 0, 0), false, n)
+		}
 		for i, s := range k.c.stages {
 			for j, from := range s.Group {
 				switch box := w.ranks[from].boxes[i]; {
@@ -135,7 +150,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 					to(name(7, i, from), false, n)
 				}
 			}
-			if k.c.due(i, w.present) {
+			if k.c.due(i, w.until) {
 				n, p := w.with(r)
 				p.boxes[i] = sum{k.boxes[i].seq + 1, slices.Clone(p.c.of(i, r)), p.contents(i)}
 				p.c.published(i)
@@ -157,7 +172,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			s.waits = true
 			s.c.Scattered(s.clock)
 			to(name(4, 0, 0), false, n)
-		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
+		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.until)) == 0:
 			n, d := w.with(r)
 			if lost, _ := k.c.Lost(); len(lost) == 0 { // else it fails
 				d.broken = g.law(w, r)
@@ -199,7 +214,7 @@ func (w world) idle(r int) bool {
 				return false
 			}
 		}
-		if w.ranks[r].c.due(i, w.present) {
+		if w.ranks[r].c.due(i, w.until) {
 			return false
 		}
 	}
@@ -221,10 +236,14 @@ func (g *game) law(w world, r int) string {
 	k := &w.ranks[r]
 	for j, n := range k.contents(len(k.c.stages)) {
 		least := k.clock - min(k.clock, g.slack)
-		if w.ranks[j].c.has[j].Clock == closed {
+		if w.ranks[j].c.has[j].Clock == closed || w.ranks[j].away {
 			least = min(least, w.ranks[j].clock)
 		}
-		if w.present(j) && n < least {
+		switch {
+		case w.ranks[j].dead:
+		case n < min(k.clock, w.ranks[j].clock) && k.c.Age(k.clock, w.until) < k.clock-n:
+			return fmt.Sprintf("rank %d at clock %d has %d changes of rank %d, and age %d", r, k.clock, n, j, k.c.Age(k.clock, w.until))
+		case n < least:
 			return fmt.Sprintf("rank %d has %d changes of rank %d after its gather at clock %d, slack %d", r, n, j, k.clock, g.slack)
 		}
 	}
@@ -299,6 +318,7 @@ func TestExploreStages(t *testing.T) {
 		{"two stages", game{graph: "butterfly:2x2", syncs: []int{1, 1, 1, 1}, ends: stay}},
 		{"two stages, a death", game{graph: "butterfly:2x2", syncs: []int{1, 1, 1, 1}, ends: stay, kills: 1}},
 		{"two stages, one serves", game{graph: "butterfly:2x2", syncs: []int{1, 0, 0, 1}, ends: apart}},
+		{"two stages, one goes away", game{graph: "butterfly:2x2", syncs: []int{2, 1, 0, 1}, ends: []string{"", "away", "close", "away"}}},
 		{"two stages, all serve", game{graph: "butterfly:2x2", syncs: []int{1, 0, 0, 1}, ends: []string{"close", "close", "close", "close"}}},
 		{"two stages, one does not come", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 0}, slack: 2, ends: stay}},
 		{"two stages, one leaves early", game{graph: "butterfly:2x2", syncs: []int{2, 0, 0, 0}, slack: 2, ends: []string{"", "early", "", ""}}},
@@ -314,7 +334,7 @@ func TestExploreStages(t *testing.T) {
 					r, from, stage := step%64, step/64%64, step/4096%8
 					return fmt.Sprintf("rank %d: %s", r, [...]string{"dies", fmt.Sprintf("takes of rank %d in stage %d", from, stage+1),
 						fmt.Sprintf("publishes stage %d", stage+1), "leaves", "scatters", "has gathered", "ends",
-						fmt.Sprintf("knows in stage %d that rank %d has left", stage+1, from)}[step/4096/8])
+						fmt.Sprintf("knows in stage %d that rank %d has left", stage+1, from), "finds itself away"}[step/4096/8])
 				},
 				// All ranks are done, whose gathers wait for what others have changed: none before it
 				// is there.

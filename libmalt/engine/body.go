@@ -233,13 +233,14 @@ func (c *call) Step() (bool, error) {
 
 func (c *call) Name() string { return c.b.Called(c.method) }
 
-// Late are the ranks whose changes are missing, of those that have not come. Where all have, they are
-// those that are to pass on what these sent.
+// Late are the ranks whose changes are missing, of those that have not come. Where all have, or are in
+// a collective call, they are those that are to pass on what these sent.
 func (c *call) Late() []int {
 	missing := c.b.Engine.Late()
 	c.late = c.late[:0]
 	for _, r := range missing {
-		if _, id, clock, err := c.b.Job.Marks.Doing(r); err != nil || id != c.b.ID || clock < c.least {
+		_, id, clock, err := c.b.Job.Marks.Doing(r)
+		if away, _ := c.b.Job.IsAway(r); !away && (err != nil || id != c.b.ID || clock < c.least) {
 			c.late = append(c.late, r)
 		}
 	}

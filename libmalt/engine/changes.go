@@ -32,8 +32,8 @@ type Changes struct {
 	used   bool   // all ranks have made it
 	Failed error  // of a pass
 	Ranks  Presence
-	// Of and orDead of Ranks.
-	present, orDead func(rank int) bool
+	// Until and orDead of Ranks.
+	Until, orDead func(rank int) uint64
 
 	Edges []core.Edge // what has not been counted yet
 	news  int         // by the last gather, and age
@@ -57,7 +57,7 @@ type Way interface {
 	Source(i int) (name string, spec rdma.Spec, from []int)
 
 	// Take takes what Held of a box is now. Heard comes after each look into a box, and Send
-	// after those into all boxes of a source: it sends what is due.
+	// for each source after those into all boxes: it sends what is due.
 	Take(i int, b *Inbox)
 	Heard(i int, b *Inbox)
 	Send(i int)
@@ -76,10 +76,10 @@ type Clocks interface {
 	// Lifted, that it is at clock without another change.
 	Scattered(clock uint64)
 	Lifted(clock uint64)
-	// Late appends to list the ranks that are present and have not come to clock; Age is how far the one that is
-	// farthest behind it is.
-	Late(list []int, clock uint64, present func(rank int) bool) []int
-	Age(clock uint64, present func(rank int) bool) uint64
+	// Late appends to list the ranks of which changes up to clock may be missing, that they had made until
+	// then; Age is how far the one that is farthest behind it is.
+	Late(list []int, clock uint64, until func(rank int) uint64) []int
+	Age(clock uint64, until func(rank int) uint64) uint64
 	// Gathered says that what has come is in the array, and from how many other ranks there are
 	// changes that were not there at the last one.
 	Gathered() (ranks int)
@@ -94,7 +94,7 @@ type Clocks interface {
 func (e *Changes) Use(o core.Object, way Way, clocks Clocks, sources int) {
 	e.O, e.way, e.clocks, e.In = o, way, clocks, make([][]Inbox, sources)
 	e.Ranks, e.Edges = newPresence(o.Size()), make([]core.Edge, o.Size())
-	e.present, e.orDead = e.Ranks.Of, e.Ranks.orDead
+	e.Until, e.orDead = e.Ranks.Until, e.Ranks.orDead
 }
 
 // Lay cuts the totals from mapped, and returns the rest.
@@ -206,6 +206,8 @@ func (e *Changes) Pass() (took bool) {
 			}
 			e.way.Heard(i, b)
 		}
+	}
+	for i := range e.In {
 		if e.Failed == nil {
 			e.way.Send(i)
 		}
@@ -250,7 +252,7 @@ func (e *Changes) Scatter(clock uint64, weight float64) core.Stepper {
 	}}
 }
 
-// Gather waits until no rank that is present is more than slack clocks behind.
+// Gather waits until no rank is more than slack clocks behind, but for those that have changed no more.
 func (e *Changes) Gather(clock, slack uint64) core.Stepper {
 	return step{e, "gather", func() (bool, error) {
 		e.Pass()
@@ -261,7 +263,7 @@ func (e *Changes) Gather(clock, slack uint64) core.Stepper {
 		}
 		start := time.Now()
 		e.way.Apply()
-		e.news, e.age = e.clocks.Gathered(), e.clocks.Age(clock, e.present)
+		e.news, e.age = e.clocks.Gathered(), e.clocks.Age(clock, e.Until)
 		e.O.Folded(time.Since(start))
 		return true, nil
 	}}

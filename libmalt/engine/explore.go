@@ -25,6 +25,9 @@ func (e *Changes) Hear(source int, in rdma.Inbox) {
 	e.In[source] = append(e.In[source], Inbox{Inbox: in})
 }
 
+// Beside is a pass of the goroutine.
+func (e *Changes) Beside() { e.poll() }
+
 // State is what its steps depend on, which none does on what the gathers have counted.
 func (e *Changes) State() []any {
 	state := []any{e.Era, e.used, e.age, e.Totals.Start, e.Totals.Sum, e.Totals.Shadow, e.Totals.Last, e.Totals.Weight}

@@ -6,42 +6,45 @@ import (
 	"malt/libmalt/internal/core"
 )
 
-// Presence is which ranks an engine waits for. It looks before it takes updates: those that a rank
-// has sent before it went into a collective call are then taken, though nobody waits for that rank.
-// The same goes for the last ones of a rank that is dead, where the job goes on without it.
+// Here is until when an engine waits for a rank that is present. One that has ended is waited for
+// until its last changes have come, with the clock of one that has closed the vector.
+const Here = core.Ended
+
+// Presence is which ranks an engine waits for. It looks before it takes updates. One that is in a
+// collective call is waited for until all has come that it had changed before that call: another
+// rank may have to pass it on. One that is dead is not, where the job goes on without it.
 type Presence struct {
-	here []bool // by rank, and dead and left
-	dead []error
-	left []bool
+	until []uint64 // by rank: the call, or Here
+	dead  []error
+	left  []bool
 }
 
 // newPresence is of a job with so many ranks.
 func newPresence(size int) Presence {
-	return Presence{here: make([]bool, size), dead: make([]error, size), left: make([]bool, size)}
+	return Presence{until: make([]uint64, size), dead: make([]error, size), left: make([]bool, size)}
 }
 
 // Look has it as it is now.
 func (p *Presence) Look(o core.Object) {
-	for r := range p.here {
-		wait, dead := o.Present(r)
-		done, left := false, false
-		if dead == nil && !wait {
-			done, left = o.Done(r)
-		}
-		p.here[r], p.dead[r] = dead == nil && wait || done && !o.Lost(r), dead
-		p.left[r] = left
+	for r := range p.until {
+		p.until[r], p.left[r], p.dead[r] = o.Until(r)
 	}
 }
 
-// Of tells whether to wait for a rank: it takes part; or it is done, and its last changes have yet
-// to come here, with the clock of one that has closed the vector.
-func (p *Presence) Of(rank int) bool { return p.here[rank] }
+// Of tells whether a rank takes part, Until, for which changes of it to wait: those before that call.
+func (p *Presence) Of(rank int) bool      { return p.until[rank] == Here }
+func (p *Presence) Until(rank int) uint64 { return p.until[rank] }
 
 // Left tells whether a rank has left: it sends no more than what is there now.
 func (p *Presence) Left(rank int) bool { return p.left[rank] }
 
-// orDead tells whether a rank would be waited for if it lived, and death whether one of these does not.
-func (p *Presence) orDead(rank int) bool { return p.here[rank] || p.dead[rank] != nil }
+// orDead is Until a dead rank would be waited for if it lived, and death whether one of these is dead.
+func (p *Presence) orDead(rank int) uint64 {
+	if p.dead[rank] != nil {
+		return Here
+	}
+	return p.until[rank]
+}
 
 func (p *Presence) death(ranks []int) (dead error) {
 	for _, r := range ranks {

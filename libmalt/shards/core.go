@@ -69,7 +69,7 @@ func (c *Core) waits(q int) { c.parts[q].late = true }
 func (c *Core) pushed(q int) error {
 	c.parts[q].late = false
 	if q == c.rank {
-		c.more(q, c.own.Clock)
+		c.more(q, c.own.Clock, engine.Here)
 		return c.add(q, c.own)
 	}
 	c.parts[q].pushed = c.own.Clock
@@ -86,15 +86,21 @@ func (c *Core) add(from int, now reach) error {
 		return say.Errorf(rdma.ErrCorrupt, "rank %d pushed %d changes up to clock %d, after %d up to clock %d",
 			from, now.Scatters, now.Clock, p.has[from].Scatters, p.has[from].Clock)
 	}
-	p.has[from] = now
+	p.has[from].Clock, p.has[from].Scatters = now.Clock, now.Scatters
 	p.hurry = p.hurry || now.Clock == closed // it comes no more: see needed
 	return nil
 }
 
-// more says that a rank has changes up to clock for the part that this one keeps.
-func (c *Core) more(from int, clock uint64) {
+// more says that a rank has changes up to clock for the part that this one keeps, and is waited for
+// until that collective call: so there are no more before it.
+func (c *Core) more(from int, clock, until uint64) {
 	p := &c.parts[c.rank]
-	p.hurry = p.hurry || clock > p.has[from].Clock && p.has[from].Clock > p.sent[from].Clock
+	switch has := &p.has[from]; {
+	case clock > has.Clock:
+		p.hurry = p.hurry || has.Clock > p.sent[from].Clock
+	case until != engine.Here:
+		has.Call = max(has.Call, until)
+	}
 }
 
 // take takes what is in a newer view of part q.
@@ -111,23 +117,30 @@ func (c *Core) take(q int, sum []reach) error {
 }
 
 // due tells whether to publish the sum of part q. A worker passes on each view that it takes. At the
-// keeper the rank that is farthest behind, of those that are present, has come farther than when the
-// sum was published last. So it is published once for all of them, and nobody waits for one that is
-// away. It is also published for a rank that can push no more before, so that a slow rank keeps
-// nobody's changes from the others. Where nothing more comes of those that are present, any counts.
-func (c *Core) due(q int, present func(rank int) bool) bool {
+// keeper the rank that is farthest behind, of those from which more is to come, has come farther than
+// when the sum was published last. So it is published once for all of them, and nobody waits for one
+// that is away: but the others, when they are ahead of it, have to hear that all has come which it had
+// changed before. It is also published for a rank that can push no more before, so that a slow rank keeps
+// nobody's changes from the others. Where nothing more comes, any changes count.
+func (c *Core) due(q int, until func(rank int) uint64) bool {
 	p := &c.parts[q]
 	if q != c.rank {
 		return p.passes && !slices.Equal(p.has, p.sent)
 	}
 	least, before := uint64(closed), uint64(closed)
-	for r := range p.has {
-		if present(r) {
-			least, before = min(least, p.has[r].Clock), min(before, p.sent[r].Clock)
+	news := false
+	for r, has := range p.has {
+		sent := p.sent[r]
+		news = news || sent.Before(has)
+		if has.Call < until(r) {
+			least = min(least, has.Clock)
+		}
+		if has.Call < until(r) || has.Call > sent.Call {
+			before = min(before, sent.Clock)
 		}
 	}
-	if before == closed {
-		return !slices.Equal(p.has, p.sent)
+	if least == closed {
+		return news
 	}
 	return p.hurry || least > before
 }
@@ -149,21 +162,22 @@ func (c *Core) newest(q int) (clock uint64) {
 	return clock
 }
 
-// Late appends to list the other ranks that are present and have not come to clock in every part.
-func (c *Core) Late(list []int, clock uint64, present func(rank int) bool) []int {
+// Late appends to list the other ranks of which changes up to clock may be missing in a part, that they
+// had made until then.
+func (c *Core) Late(list []int, clock uint64, until func(rank int) uint64) []int {
 	for r := range c.gathered {
-		if r != c.rank && c.least(r).Clock < clock && present(r) {
+		if at := c.least(r); r != c.rank && at.Clock < clock && at.Call < until(r) {
 			list = append(list, r)
 		}
 	}
 	return list
 }
 
-// Age is how far the rank that is farthest behind clock is, of those that are present.
-func (c *Core) Age(clock uint64, present func(rank int) bool) (age uint64) {
+// Age is how far the rank that is farthest behind clock is, of those of which changes may be missing.
+func (c *Core) Age(clock uint64, until func(rank int) uint64) (age uint64) {
 	for r := range c.gathered {
-		if at := c.least(r).Clock; at < clock && r != c.rank && present(r) {
-			age = max(age, clock-at)
+		if at := c.least(r); at.Clock < clock && r != c.rank && at.Call < until(r) {
+			age = max(age, clock-at.Clock)
 		}
 	}
 	return age
@@ -171,10 +185,10 @@ func (c *Core) Age(clock uint64, present func(rank int) bool) (age uint64) {
 
 // least is up to where the changes of a rank are in every part.
 func (c *Core) least(rank int) reach {
-	least := reach{Clock: closed, Scatters: closed}
+	least := reach{Clock: closed, Scatters: closed, Call: closed}
 	for q := range c.parts {
 		has := c.parts[q].has[rank]
-		least = reach{Clock: min(least.Clock, has.Clock), Scatters: min(least.Scatters, has.Scatters)}
+		least = reach{Clock: min(least.Clock, has.Clock), Scatters: min(least.Scatters, has.Scatters), Call: min(least.Call, has.Call)}
 	}
 	return least
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"malt/internal/transcripttest"
+	"malt/libmalt/engine"
 )
 
 // TestTranscript replays what one rank decides. Lines behind ">" say what happens, those below
@@ -19,9 +20,10 @@ import (
 //	> push of 2: 1                 has come, for the part that this rank keeps; of as many scatters
 //	> push of 2: 4 of 3            or of that many
 //	> more of 2: 3                 its clock is 3, and not all has been pushed
-//	> sum of 1: 1 1 0              of part 1, with these clocks
+//	> sum of 1: 1 1@3 0            of part 1, with these clocks; of rank 1 nothing is missing before call 3
 //	> gathers 4, slack 1           what the gather waits for
-//	> away 1, gone 2               from here on: in a collective call, and left
+//	> away 1, gone 2               from here on: not waited for, and left
+//	> in 3: 1                      rank 1 is in that collective call
 //	> newest 0, lacks 2            the clock of the changes in part 0; the parts that have the fewest of rank 2
 //	> levelled 4                   by a collective call
 //	> closes, renew 5              the vector; a new era at that clock
@@ -33,19 +35,28 @@ func TestTranscript(t *testing.T) {
 type actor struct {
 	c          *Core
 	away, gone []int
+	call       uint64 // in which those are that are away
 }
 
-func (a *actor) present(r int) bool { return !slices.Contains(a.away, r) }
+func (a *actor) until(r int) uint64 {
+	if slices.Contains(a.away, r) {
+		return a.call
+	}
+	return engine.Here
+}
 
 func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	t.Helper()
-	var numbers []uint64
+	var numbers, calls []uint64
 	for _, word := range strings.FieldsFunc(said, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
+		word, call, _ := strings.Cut(word, "@")
 		if word == "closed" {
 			numbers = append(numbers, closed)
 		} else if n, err := strconv.ParseUint(word, 10, 64); err == nil {
 			numbers = append(numbers, n)
 		}
+		n, _ := strconv.ParseUint(call, 10, 64)
+		calls = append(calls, n)
 	}
 	ranks := func() (list []int) {
 		for _, n := range numbers {
@@ -68,9 +79,13 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		}
 		told(a.c.add(int(numbers[0]), now))
 	case "more":
-		a.c.more(int(numbers[0]), numbers[1])
+		a.c.more(int(numbers[0]), numbers[1], a.until(int(numbers[0])))
 	case "sum":
-		told(a.c.take(int(numbers[0]), at(numbers[1:]...)))
+		sum := at(numbers[1:]...)
+		for r := range sum {
+			sum[r].Call = calls[len(calls)-len(sum)+r]
+		}
+		told(a.c.take(int(numbers[0]), sum))
 	case "levelled":
 		a.c.Lifted(numbers[0])
 	case "closes":
@@ -78,15 +93,17 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 	case "renew":
 		a.c.Renew(numbers[0])
 	case "away":
-		a.away = ranks()
+		a.away, a.call = ranks(), 0
+	case "in":
+		a.away, a.call = ranks()[1:], numbers[0]
 	case "gone":
 		a.gone = ranks()
 	case "gathers":
-		late := a.c.Late(nil, numbers[0]-min(numbers[0], numbers[1]), a.present)
+		late := a.c.Late(nil, numbers[0]-min(numbers[0], numbers[1]), a.until)
 		if len(late) > 0 {
 			fmt.Fprintf(to, "waits for %v\n", late)
 		} else {
-			fmt.Fprintf(to, "goes on, age %d, changes of %d\n", a.c.Age(numbers[0], a.present), a.c.Gathered())
+			fmt.Fprintf(to, "goes on, age %d, changes of %d\n", a.c.Age(numbers[0], a.until), a.c.Gathered())
 		}
 		return
 	case "newest":
@@ -129,7 +146,10 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 			a.c.waits(q)
 			fmt.Fprintf(to, "tells %d of more up to %s\n", q, clocks(a.c.own))
 		}
-		if a.c.due(q, a.present) {
+		if q == a.c.rank {
+			a.c.more(q, a.c.own.Clock, a.until(q))
+		}
+		if a.c.due(q, a.until) {
 			a.c.published(q)
 			what := "publishes"
 			if q != a.c.rank {
@@ -159,6 +179,9 @@ func clocks(list ...reach) string {
 			words[i] = "closed"
 		} else if at.Scatters != at.Clock {
 			words[i] += fmt.Sprintf("/%d", at.Scatters)
+		}
+		if at.Call > 0 {
+			words[i] += fmt.Sprintf("@%d", at.Call)
 		}
 	}
 	return strings.Join(words, " ")

@@ -14,7 +14,8 @@
 // sum. So nothing is overwritten, nobody waits for room, and own changes are there always and once.
 // Changes in between go with the next push. A worker that has some tells the keeper, which then
 // publishes the sum. Otherwise it publishes once the slowest rank has pushed, since nobody can be
-// waiting before.
+// waiting before. A rank that is in a collective call is not waited for, but what it had pushed before
+// has to be in the sum: so beside each clock is the last call before which all is there.
 //
 // On shards:K/D the sum of a part travels through a tree: the keeper publishes it for D workers,
 // and each worker that has others below it publishes its view, as it is, whenever it takes a new

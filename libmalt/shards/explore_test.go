@@ -9,11 +9,12 @@ import (
 
 	"malt/graphs"
 	"malt/internal/explore"
+	"malt/libmalt/engine"
 )
 
 // The decisions of all ranks of a job, in every order of their steps. A step is a scatter, a push
 // that is made, announced or added, a sum that is published, by the keeper or by a worker that passes
-// it on, or taken, a gather that is done, and
+// it on, or taken, a rank that is found in a collective call, a gather that is done, and
 // what ends a rank. That is more than an engine does, which makes passes.
 //
 // Besides its clocks each sum has what is really in it: how often each rank's changes, of which
@@ -102,7 +103,16 @@ func (w world) with(r int) (world, *rank) {
 	return n, k
 }
 
-func (w world) present(r int) bool { return !w.ranks[r].away && !w.ranks[r].dead }
+// until is for which changes of a rank to wait: those before its one collective call, if it is in it.
+func (w world) until(r int) uint64 {
+	switch k := &w.ranks[r]; {
+	case k.dead:
+		return 0
+	case k.away:
+		return 1
+	}
+	return engine.Here
+}
 
 func must(err error) {
 	if err != nil {
@@ -145,6 +155,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			step(dies, 0, true, func(k *rank) { k.dead, k.gone = true, true })
 		}
 		busy := false // there is something to take or to send: an engine does that first
+		said := true  // the keepers can see all clocks: so they can before this rank goes into a collective call
 		for q := range k.parts {
 			if q != r {
 				above := g.above[q][r]
@@ -171,17 +182,23 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 							p.sum[from] += box.pushed
 						})
 					}
-					if from != r {
-						if n, _ := w.with(r); !n.ranks[r].c.parts[q].hurry {
-							if n.ranks[r].c.more(from, box.said); n.ranks[r].c.parts[q].hurry {
-								busy = true
-								to(uint64((hears*64+from)*64+r), false, n)
-							}
-						}
+					said := box.said
+					if from == r {
+						said = k.c.own.Clock
+					}
+					if from == r && said > k.c.parts[q].has[r].Clock {
+						continue // it adds its own changes first
+					}
+					n, _ := w.with(r)
+					now, was := &n.ranks[r].c.parts[q], k.c.parts[q]
+					n.ranks[r].c.more(from, said, w.until(from))
+					if now.hurry != was.hurry || now.has[from] != was.has[from] {
+						busy = true
+						to(uint64((hears*64+from)*64+r), false, n)
 					}
 				}
 			}
-			if k.c.due(q, w.present) {
+			if k.c.due(q, w.until) {
 				busy = true
 				step(publishes, q, false, func(k *rank) {
 					p := &k.parts[q]
@@ -192,7 +209,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 			}
 			push, more := k.c.toPush(q)
 			if push {
-				busy = true
+				busy, said = true, false
 				step(pushes, q, false, func(k *rank) {
 					p := &k.parts[q]
 					if q == r {
@@ -206,7 +223,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 				})
 			}
 			if more && k.parts[q].said < k.c.own.Clock {
-				busy = true
+				busy, said = true, false
 				step(announces, q, false, func(k *rank) { k.parts[q].said = k.c.own.Clock })
 			}
 		}
@@ -225,9 +242,9 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 					k.parts[q].last++
 				}
 			})
-		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.present)) == 0:
+		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.until)) == 0:
 			step(gathers, 0, false, func(k *rank) { k.waits, k.broken = false, g.law(w, r) })
-		case !k.waits:
+		case !k.waits && (said || g.ends[r] != "away"):
 			step(ends, 0, false, func(k *rank) {
 				k.over = true
 				switch g.ends[r] {
@@ -246,11 +263,15 @@ func (g *game) law(w world, r int) string {
 	k := &w.ranks[r]
 	for q := range k.parts {
 		for j, n := range k.parts[q].sum {
-			least := min(k.clock-min(k.clock, g.slack), w.ranks[j].clock)
-			if w.ranks[j].c.own.Clock != closed {
-				least = k.clock - min(k.clock, g.slack)
+			least := k.clock - min(k.clock, g.slack)
+			if w.ranks[j].c.own.Clock == closed || w.ranks[j].away {
+				least = min(least, w.ranks[j].clock)
 			}
-			if j != r && w.present(j) && n < least {
+			switch {
+			case j == r || w.ranks[j].dead:
+			case n < min(k.clock, w.ranks[j].clock) && k.c.Age(k.clock, w.until) < k.clock-n:
+				return fmt.Sprintf("rank %d at clock %d has %d changes of rank %d in part %d, and age %d", r, k.clock, n, j, q, k.c.Age(k.clock, w.until))
+			case n < least:
 				return fmt.Sprintf("rank %d has %d changes of rank %d in part %d after its gather at clock %d, slack %d", r, n, j, q, k.clock, g.slack)
 			}
 		}
@@ -308,6 +329,7 @@ func TestExploreShards(t *testing.T) {
 	}{
 		{"a server and two workers", game{graph: "shards:1", syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}}},
 		{"a server and two workers, slack", game{graph: "shards:1", syncs: []int{0, 3, 1}, slack: 1, ends: []string{"away", "", "away"}}},
+		{"a server and three workers, one goes away", game{graph: "shards:1", syncs: []int{0, 1, 1, 0}, ends: []string{"away", "", "away", "close"}}},
 		{"a server and two workers, all close", game{graph: "shards:1", syncs: []int{0, 2, 1}, slack: 2, ends: []string{"close", "close", "close"}}},
 		{"a server that works, a death", game{graph: "shards:1", syncs: []int{1, 1, 1}, ends: []string{"", "", "close"}, kills: 1}},
 		{"a server and two workers, of which one dies", game{graph: "shards:1", syncs: []int{0, 2, 2}, ends: []string{"away", "", ""}, kills: 1, lives: 1}},
@@ -331,7 +353,7 @@ func TestExploreShards(t *testing.T) {
 				Start: g.start(), Key: g.key, Next: g.next, Bad: g.bad,
 				Name: func(step uint64) string {
 					r, other := step%64, step/64%64
-					return fmt.Sprintf("rank %d: %s (%d)", r, [...]string{"dies", "adds a push", "hears of more", "pushes", "announces", "publishes",
+					return fmt.Sprintf("rank %d: %s (%d)", r, [...]string{"dies", "adds a push", "hears of a clock", "pushes", "announces", "publishes",
 						"takes a sum", "leaves", "scatters", "has gathered", "ends"}[step/4096], other)
 				},
 				// All ranks are done, whose gathers wait for what others have changed, and those that

@@ -28,11 +28,12 @@ func (e *Engine) Renewed() {
 	}
 }
 
-// Heard has the keeper know how far the others have changed its part.
+// Heard has the keeper know how far the others have changed its part: until they went into a
+// collective call, if one is, since Ranks was looked at before.
 func (e *Engine) Heard(q int, b *engine.Inbox) {
 	if q == e.O.Rank() {
 		clock, _ := b.Clock() // a rank that has gone has no more
-		e.core.more(b.From(), clock)
+		e.core.more(b.From(), clock, e.Until(b.From()))
 	}
 }
 
@@ -152,7 +153,10 @@ func (e *Engine) Send(q int) {
 	if push {
 		e.Fail(e.core.pushed(q))
 	}
-	if e.core.due(q, e.Ranks.Of) {
+	if own {
+		e.core.more(q, e.core.own.Clock, e.Until(q))
+	}
+	if e.core.due(q, e.Until) {
 		e.Fail(e.publish(q))
 		e.core.published(q)
 	}

@@ -28,17 +28,22 @@ type keeper struct {
 	lost  int // a rank, if that is not 0
 }
 
-func (k *keeper) Rank() int                   { return k.rank }
-func (*keeper) Array() []byte                 { return make([]byte, 40) }
-func (*keeper) Size() int                     { return 3 }
-func (*keeper) Runs() []reduce.Run            { return []reduce.Run{{Type: reduce.Float32, Bytes: 40}} }
-func (k *keeper) Present(r int) (bool, error) { return !k.away && !k.Lost(r), nil }
-func (*keeper) Done(int) (done, left bool)    { return false, false }
-func (k *keeper) Lost(r int) bool             { return r > 0 && r == k.lost }
-func (*keeper) Survives() bool                { return true }
-func (k *keeper) Clock() uint64               { return k.clock }
-func (k *keeper) Acked(r int) uint64          { return k.acked[r] }
-func (*keeper) Reserve(int) error             { return nil }
+func (k *keeper) Rank() int          { return k.rank }
+func (*keeper) Array() []byte        { return make([]byte, 40) }
+func (*keeper) Size() int            { return 3 }
+func (*keeper) Runs() []reduce.Run   { return []reduce.Run{{Type: reduce.Float32, Bytes: 40}} }
+func (k *keeper) Lost(r int) bool    { return r > 0 && r == k.lost }
+func (*keeper) Survives() bool       { return true }
+func (k *keeper) Clock() uint64      { return k.clock }
+func (k *keeper) Acked(r int) uint64 { return k.acked[r] }
+func (*keeper) Reserve(int) error    { return nil }
+
+func (k *keeper) Until(r int) (call uint64, left bool, death error) {
+	if !k.away && !k.Lost(r) {
+		call = engine.Here
+	}
+	return call, false, nil
+}
 
 func newKeeper(t *testing.T, rank int, held string) *keeper {
 	t.Helper()

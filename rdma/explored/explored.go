@@ -220,6 +220,8 @@ type Transport struct {
 
 	// Local is what the steps of the wait to come depend on; nil: unknown.
 	Local func() []any
+	// Beside is what the goroutine beside the rank does whenever the rank looks; nil: nothing.
+	Beside func()
 }
 
 func (t *Transport) Name() string { return "explored" }
@@ -264,6 +266,9 @@ func (t *Transport) listen(ctx context.Context, step func() bool) error {
 			t.thread.At("wait", t.Local()...)
 		}
 		t.job.set(t.rank, 0)
+		if t.Beside != nil {
+			t.Beside()
+		}
 		if step() {
 			return nil
 		}

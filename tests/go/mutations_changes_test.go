@@ -17,6 +17,13 @@ var ofChanges = []mutation{
 		caught: "TestExploreChanges/async,_allreduce", how: "times, after",
 	},
 	{
+		line:   "the age lacks the last changes of a rank that has gone away",
+		in:     "libmalt/boxes.totals.aged",
+		old:    "clock > $src.at",
+		new:    "clock < src.at",
+		caught: "TestExploreChanges/ssp", how: "age 0",
+	},
+	{
 		line:   "a total that was folded is let go of",
 		in:     "libmalt/boxes.Boxes.folded",
 		old:    "$b.counting.folded($src)",

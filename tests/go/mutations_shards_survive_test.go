@@ -4,9 +4,9 @@ package tests
 var ofShardsThatGoOn = []mutation{
 	{
 		line:   "shards: a rank that died when it was done is waited for",
-		in:     "libmalt/engine.Presence.Look",
-		old:    "!$o.Lost($r)",
-		new:    "true",
+		in:     "libmalt/internal/core.Carried.Until",
+		old:    "return 0, false, $death",
+		new:    "return call, false, death",
 		caught: "TestExploreShards/a_worker_dies_when_it_is_done", pkg: "libmalt", how: "waits for ever",
 	},
 	{

@@ -461,18 +461,18 @@ func (j *Job) IsAway(rank int) (bool, error) {
 // Of a rank that is lost this one goes over to a view without it: the user who asks after the
 // call which ranks were in it, sees that.
 func (j *Job) Standing(rank int, gone error) (rule.Standing, error) {
-	standing, death := j.standing(rank, gone)
+	_, standing, death := j.standing(rank, gone)
 	if standing == rule.Lost {
 		j.Adopt()
 	}
 	return standing, death
 }
 
-// standing is Standing for the goroutine beside the user's, which goes over to no view.
-func (j *Job) standing(rank int, gone error) (rule.Standing, error) {
-	away := gone != nil
-	if !away {
-		away, gone = j.IsAway(rank)
+// standing is Standing for the goroutine beside the user's, which goes over to no view; and in which
+// call the rank was last.
+func (j *Job) standing(rank int, gone error) (call uint64, s rule.Standing, death error) {
+	if gone == nil {
+		call, gone = j.Marks.Get(rank, MarkAway)
 	}
 	dead := DeathIn(gone)
 	if dead == nil && gone != nil {
@@ -480,15 +480,15 @@ func (j *Job) standing(rank int, gone error) (rule.Standing, error) {
 	}
 	switch {
 	case dead != nil && LeftOut(j.T, rank):
-		return rule.Lost, nil
+		return call, rule.Lost, nil
 	case dead != nil && j.Undecided(dead):
-		return rule.Present, nil
+		return call, rule.Present, nil
 	case dead != nil:
-		return rule.Dead, dead
-	case away || gone != nil:
-		return rule.Away, nil
+		return call, rule.Dead, dead
+	case call > j.calls.Load() || gone != nil:
+		return call, rule.Away, nil
 	}
-	return rule.Present, nil
+	return call, rule.Present, nil
 }
 
 // Undecided tells whether the hosts have yet to decide that the job goes on without a rank

@@ -33,10 +33,10 @@ type Object interface {
 	CatchUp()
 	// Missing tells whether to wait for a rank that has not come. An error: it died.
 	Missing(rank int, gone error) (wait bool, err error)
-	// Present is Missing for the goroutine beside the user's, which goes over to no view.
-	Present(rank int) (wait bool, death error)
-	// Done tells whether a rank has made all its calls, see Serve, and whether it has left.
-	Done(rank int) (done, left bool)
+	// Until is the collective call before which a rank has sent all that this one waits for; Ended:
+	// there is none, since it is present, or makes no more calls, and may have left. For the goroutine
+	// beside the user's, which goes over to no view.
+	Until(rank int) (call uint64, left bool, death error)
 	// Awaited tells that Missing would say so: to be asked at every look, it costs little. If
 	// not, Missing may say so, too. Of boxes it knows nothing.
 	Awaited(rank int) bool
@@ -94,11 +94,6 @@ func (c Carried) Clock() uint64               { return c.M.Clock() }
 func (c Carried) Folded(d time.Duration)      { c.M.Counts.FoldTime += d }
 func (c Carried) Brought(from int, rs []int)  { c.M.Brought(from, rs) }
 
-func (c Carried) Done(rank int) (done, left bool) {
-	away, gone := c.M.Job.Marks.Get(rank, MarkAway)
-	return away == Ended, errors.Is(gone, rdma.ErrLeft)
-}
-
 func (c Carried) Calls() uint64  { return c.M.Job.Calls() }
 func (c Carried) Serve(s Server) { c.M.Job.serve(s) }
 
@@ -125,9 +120,16 @@ func (c Carried) Missing(rank int, gone error) (bool, error) {
 	return rule.About(standing) == rule.Wait, death
 }
 
-func (c Carried) Present(rank int) (bool, error) {
-	standing, death := c.M.Job.standing(rank, nil)
-	return rule.About(standing) == rule.Wait, death
+func (c Carried) Until(rank int) (call uint64, left bool, death error) {
+	call, standing, death := c.M.Job.standing(rank, nil)
+	switch standing {
+	case rule.Present:
+		return Ended, false, nil
+	case rule.Away:
+		_, gone := c.M.Job.Marks.Get(rank, MarkAway)
+		return call, errors.Is(gone, rdma.ErrLeft), nil
+	}
+	return 0, false, death
 }
 
 // Call is a collective call in progress that replaces an object's values. As a Stepper

@@ -875,8 +875,8 @@ class Vector(Exchange, Generic[Element]):
     def age(self) -> int:
         """How many syncs of the rank farthest behind the last gather lacked, with a fold of changes.
 
-        Ranks that are away (in a collective call, or gone) do not count. It is at most S in ``ssp:S``,
-        0 in ``bsp``, and 0 with other folds.
+        A rank that is in a collective call, or gone, does not count once all that it had changed has
+        come. It is at most S in ``ssp:S``, 0 in ``bsp``, and 0 with other folds.
         """
         return self._object.age()
 
