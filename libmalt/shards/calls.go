@@ -37,7 +37,8 @@ func (e *Engine) Gone(dead error) error {
 		}
 		if gone != nil {
 			return say.Errorf(gone, "%s: rank %d has left, from which others have a part of the vector", e.O.Called("gather"), r).
-				Try("Have all ranks close the vector, or leave, at about the same time, or raise timeout=.")
+				At("a rank that has ended waits for ranks that need it, at most until its timeout").
+				Try("Raise MALT_TIMEOUT, divide the data evenly, or take graph=all.").More("shards")
 		}
 	}
 	return e.lost(dead, "gather")

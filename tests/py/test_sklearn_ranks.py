@@ -579,6 +579,42 @@ def test_folds_graphs_modes_and_shares_of_weights() -> None:
     )
 
 
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize(("graph", "sparse"), [("all", False), ("butterfly", False), ("shards", "model")])
+def test_changes_count_from_the_model_when_the_vector_was_made(n: int, graph: str, sparse: bool | str) -> None:
+    run(
+        n,
+        f"""
+        from sklearn.linear_model import SGDRegressor
+        options = {{"graph": {graph!r}, "sparse": {sparse!r}, "consistency": "ssp:1"}}
+        for fold, share in [("sum-changes", 1), ("mean-changes", 1 / n)]:
+            e = SGDRegressor(random_state=0)                    # zeros
+            v = malt.sklearn.Vector(e, fold=fold, **options)
+            e.partial_fit(np.eye(4) + r, np.arange(4.0) - r)
+            own = np.sum(malt.allgather(np.append(e.coef_, e.intercept_)), 0)
+            v.allreduce()
+            np.testing.assert_allclose(np.append(e.coef_, e.intercept_), share * own)
+
+            e = SGDRegressor(random_state=0)                    # rank 0 has no rows
+            v = malt.sklearn.Vector(e, fold=fold, **options)
+            if r or n == 1:
+                e.partial_fit(np.eye(4), np.full(4, r + 1.0))
+            own = np.sum(malt.allgather(e.coef_.copy() if r or n == 1 else np.zeros(4)), 0)
+            v.sync()
+            v.allreduce()
+            np.testing.assert_allclose(e.coef_, share * own)
+
+            e = SGDRegressor(random_state=0).partial_fit(np.eye(4), np.full(4, r + 1.0))
+            before = malt.broadcast(e.coef_.copy(), 0)          # each has another
+            v = malt.sklearn.Vector(e, fold=fold, **options)
+            e.coef_ += r + 1
+            v.sync()
+            v.allreduce()
+            np.testing.assert_allclose(e.coef_, before + share * n * (n + 1) / 2)
+        """,
+    )
+
+
 def test_changed_weights_travel_alone_and_late() -> None:
     run(
         2,

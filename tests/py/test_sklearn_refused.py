@@ -208,3 +208,8 @@ def test_importing_malt_loads_no_scikit_learn() -> None:
     code = "import sys, malt; print(malt.sklearn.__name__, 'sklearn' in sys.modules, 'scipy' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONG, check=True).stdout
     assert said.split() == ["malt.sklearn", "False", "False"]
+
+
+def test_changes_of_a_network_that_has_learnt_nothing_are_refused() -> None:
+    with pytest.raises(malt.StateError, match="Call partial_fit on the same rows on all ranks first"):
+        malt.sklearn.Vector(MLPClassifier(random_state=0), fold="mean-changes")

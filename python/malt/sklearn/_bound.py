@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .._job import world
 from .._vectors import vector
 from .._vectors.arrays import Array
 from .._vectors.folds import Fold
-from ..typing import ChangesName, Op, Start
+from ..typing import Op, Start
 from ._agree import Agreement
 from ._counts import Totals
 from ._state import State, digest
@@ -25,13 +25,17 @@ class Bound(vector.Vector):
     def __init__(
         self,
         state: State,
-        values: Sequence[Array],
         agreement: Agreement,
+        since: Sequence[Array] | None,
         timeout: float | None,
         options: dict[str, Any],
     ) -> None:
-        start: Start = "same" if agreement.same and options["fold"] in get_args(ChangesName) else "own"
-        first = [np.array(a, order="C") for a in values]
+        """Make it of a fitted estimator; ``since``: its model that changes count from, empty where it has zeros."""
+        start: Start = "same" if agreement.same and since is not None else "own"
+        now = [np.array(a, order="C") for _, a in state.values()]
+        first = now if since is None else list(since) or [np.zeros_like(a) for a in now]
+        for (label, a), before in zip(state.values(), first, strict=True):
+            state.see_shape(label, a, before)
         if options.get("sparse"):  # only one array has rows
             flat = np.concatenate([a.ravel() for a in first], dtype=first[0].dtype, casting="no")
             super().__init__(flat, start=start, **options)
@@ -43,8 +47,10 @@ class Bound(vector.Vector):
         self._idle = None  # a model may well stay as it is between two exchanges
         self._state = state
         self._untouched = ""  # digest of a model that was another rank's and has not changed since
+        if since is not None:
+            state.replace([_moved(*arrays, agreement.spare) for arrays in zip(self.parts, first, now, strict=True)])
         state.bind(self.parts, agreement.common)
-        if agreement.same and not isinstance(state, Totals):
+        if since is None and agreement.same and not isinstance(state, Totals):
             super().broadcast(agreement.root, timeout=timeout)
         self._take()
         if agreement.spare:
@@ -116,3 +122,10 @@ class Bound(vector.Vector):
             counters, rest = world.broadcast(own, root, timeout=timeout)
             state.count_on(counters)
             state.complete(rest)
+
+
+def _moved(start: Array, before: Array, now: Array, spare: bool) -> Array:
+    """Return the start with what this rank has changed; ``spare``: nothing."""
+    if spare:
+        return start
+    return now if np.array_equal(start, before) else start + (now - before)

@@ -65,7 +65,8 @@ class Vector(Exchanged):
         own if all ranks start from the same values (linear models start with zeros;
         networks and k-means with equal ``random_state`` or ``init``), otherwise with rank
         0's, because an average of different networks is useless. For counts, each rank
-        always starts with its own.
+        always starts with its own. With a fold of changes all start with what rank 0's model is
+        when the vector is made, zeros if it has learnt nothing; what each learns from then on counts.
 
     Raises
     ------
@@ -170,7 +171,11 @@ class Vector(Exchanged):
             choose("start", start, get_args(Start))
         world.init()
         _lib.check_vector(name, options(graph, consistency, fold=fold if isinstance(fold, str) else None, **rows))
-        self._start = "same" if start is None and fold in get_args(ChangesName) else start
+        self._since: list[Array] | None = None
+        if fold in get_args(ChangesName):
+            start = start or "same"
+            self._since = self._before(fold)
+        self._start = start
         self._options: dict[str, Any] = {"graph": graph, "consistency": consistency, "fold": fold or "mean"}
         self._rows = rows
         self._name = name
@@ -393,10 +398,26 @@ class Vector(Exchanged):
                     options["name"] = f"{self._name}/{i}"
                 if state.fold is not None:
                     options["fold"] = state.fold
-                made = Bound(state, [a for _, a in state.values()], agreement, timeout, options)
+                since = self._since if state is self._state else None
+                made = Bound(state, agreement, since, timeout, options)
                 if self._name is None:
                     _frames.unnamed[made.called] = self
                 self._vectors[i] = made
+
+    def _before(self, fold: Fold | None) -> list[Array]:
+        """Return the model that changes count from; empty: zeros, of shapes that are not known yet."""
+        state = self._state
+        if state.fitted():
+            return [a.copy() for _, a in state.values()]
+        if state.alike() == "zeros":
+            return []
+        raise StateError(
+            lines(
+                f"fold={fold!r} of {state.name}, which has learnt nothing yet",
+                "changes count from its first model, which is not known before",
+                "Call partial_fit on the same rows on all ranks first.",
+            )
+        )
 
     def _refuse_fold(self, fold: Fold | None) -> None:
         """Raise where the fold is none, or would make no sense for the estimator."""
