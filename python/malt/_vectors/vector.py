@@ -361,7 +361,8 @@ class Vector(Exchange, Generic[Element]):
             Some of the receivers; all by default.
         weight : float
             The weight of these values in a ``mean``, for example the number of examples
-            that they were learnt from. With a fold of changes, what the changes are multiplied by.
+            that they were learnt from. With a fold of changes, what the changes are multiplied by;
+            in a job of one rank, which sends none, they count whole.
         timeout : float, optional
             In seconds; by default the timeout of the job.
 
@@ -628,8 +629,8 @@ class Vector(Exchange, Generic[Element]):
 
     def _check_slack(self, slack: int, fold: Fold | None) -> None:
         """Raise unless a sync can have this slack."""
-        if type(slack) is not int or slack < 0:
-            raise ValueError(lines(f"slack={slack!r}", "expected a whole number, at least 0"))
+        if type(slack) is not int or not 0 <= slack < 1 << 63:
+            raise ValueError(lines(f"slack={slack!r}", "expected a whole number from 0 to 65536"))
         if fold is not None or self._own_fold is not None or self._named is not None:
             raise ValueError(
                 lines(

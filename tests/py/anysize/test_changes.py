@@ -97,7 +97,7 @@ def test_slack_of_one_sync(n: int, way: Any) -> None:
         assert v.array.tolist() == [n] * 3
         assert v.age == 0
         malt.barrier()
-        for wrong in (-1, 1.5, "2"):
+        for wrong in (-1, 1.5, "2", 1 << 16 | 1, 1 << 64):
             with pytest.raises(ValueError, match="slack="):
                 v.sync(slack=wrong)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="Leave slack= out"):
