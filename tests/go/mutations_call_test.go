@@ -20,16 +20,16 @@ var ofCalls = []mutation{
 	},
 	{
 		line:   "a rank in an earlier collective is not waited for",
-		in:     "libmalt/internal/core.Job.IsAway",
-		old:    "return $n > $j.calls.Load(), $err",
-		new:    "return $n > 0, $err",
+		in:     "libmalt/internal/core.Job.misses",
+		old:    "return $call > $j.calls.Load()",
+		new:    "return call > 0",
 		caught: "TestExplorePlays/bsp,_barrier", how: "has folded the set",
 	},
 	{
 		line:   "a rank in a collective is waited for",
-		in:     "libmalt/internal/core.Job.IsAway",
-		old:    "return $n > $j.calls.Load(), $err",
-		new:    "return $n == Ended, $err",
+		in:     "libmalt/internal/core.Job.misses",
+		old:    "return $call > $j.calls.Load()",
+		new:    "return call == Ended",
 		caught: "TestExplorePlays/bsp,_barrier", how: "waits for ever",
 	},
 	{

@@ -212,10 +212,11 @@ def _over(request: pytest.FixtureRequest) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("error", "heard", "told"),
     [
-        # Rank 1 ends because of rank 2; rank 0 hears that from rank 1 alone, and rank 2 that it is taken for dead.
+        # Rank 1 ends because of rank 2, and rank 2 hears that it is taken for dead, and gives up, too. Rank 0 hears
+        # of both, of either first.
         (
             'malt.PeerError("rank 7 is dead tired", 2, "unreachable", "no answer")',
-            ("2 unreachable ",),
+            ("2 unreachable ", "1 failed rank 2 reported it and gave up"),
             (
                 "1 failed it considers this rank dead: ",
                 "0 failed it considers this rank dead: ",

@@ -72,7 +72,7 @@ def test_ctrl_c_ends_it() -> None:
     malt.barrier()
 """
     with jobs.Job(2, script) as job:
-        job.ranks[0].out.wait_for("waits")
+        job.ranks[0].out.wait_for("waits\n")
         job.ranks[0].signal(signal.SIGINT)
         job.ranks[0].out.wait_for("interrupted")
         job.ranks[1].say("go on")

@@ -450,9 +450,12 @@ func (j *Job) stopAway() {
 // IsAway tells whether rank is inside a collective that this rank has not
 // completed, or has left. PROTOCOLS, join rule.
 func (j *Job) IsAway(rank int) (bool, error) {
-	n, err := j.Marks.Get(rank, MarkAway)
-	return n > j.calls.Load(), err
+	call, err := j.Marks.Get(rank, MarkAway)
+	return j.misses(call), err
 }
+
+// misses tells whether this rank has not completed the call that another one is in.
+func (j *Job) misses(call uint64) bool { return call > j.calls.Load() }
 
 // Standing is what is known of a rank that a call lacks, and the death of one that is dead.
 // gone is a box's word on it: a rank that has closed the object, or ended, is away, unless
@@ -485,7 +488,7 @@ func (j *Job) standing(rank int, gone error) (call uint64, s rule.Standing, deat
 		return call, rule.Present, nil
 	case dead != nil:
 		return call, rule.Dead, dead
-	case call > j.calls.Load() || gone != nil:
+	case j.misses(call) || gone != nil:
 		return call, rule.Away, nil
 	}
 	return call, rule.Present, nil
