@@ -126,16 +126,14 @@ func (e *Engine) held(before int) [][]byte {
 	return e.sums
 }
 
-// Gone is also the error where a rank has left through which changes of others come. Whoever dies leaves its
-// changes with the others of its groups.
+// Gone is dead, or the error where changes come no more, because a rank has left that passed them on. A rank that
+// dies leaves its changes with the others of its groups.
 func (e *Engine) Gone(dead error) error {
 	ranks, through := e.core.Lost()
 	if dead != nil || ranks == nil {
 		return dead
 	}
-	return say.Errorf(core.ErrLeft, "%s: rank %d has left, and passes on no more changes of %s", e.O.Called("gather"), through, say.Ranks(ranks)).
-		At("a rank that has ended waits for ranks that need it, at most until its timeout").
-		Try("Raise MALT_TIMEOUT, divide the data evenly, or take graph=all.").More("butterfly")
+	return engine.HasLeft(say.Errorf(core.ErrLeft, "%s: rank %d has left, and passes on no more changes of %s", e.O.Called("gather"), through, say.Ranks(ranks)), "butterfly")
 }
 
 // Through appends the late ranks, and those on the way of their changes to this one.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 
+	"malt/internal/say"
 	"malt/libmalt/internal/core"
 )
 
@@ -51,4 +52,10 @@ func (p *Presence) death(ranks []int) (dead error) {
 		dead = cmp.Or(p.dead[r], dead)
 	}
 	return dead
+}
+
+// HasLeft is the error where a rank has left that others need, on that graph.
+func HasLeft(said *say.Error, graph string) error {
+	return said.At("a rank that has ended waits for ranks that need it, at most until its timeout").
+		Try("Raise MALT_TIMEOUT, divide the data evenly, or take graph=all.").More(graph)
 }

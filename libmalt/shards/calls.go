@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"malt/internal/say"
+	"malt/libmalt/engine"
 	"malt/libmalt/internal/core"
 )
 
@@ -36,9 +37,7 @@ func (e *Engine) Gone(dead error) error {
 			return e.lost(dead, "gather")
 		}
 		if gone != nil {
-			return say.Errorf(gone, "%s: rank %d has left, from which others have a part of the vector", e.O.Called("gather"), r).
-				At("a rank that has ended waits for ranks that need it, at most until its timeout").
-				Try("Raise MALT_TIMEOUT, divide the data evenly, or take graph=all.").More("shards")
+			return engine.HasLeft(say.Errorf(gone, "%s: rank %d has left, from which others have a part of the vector", e.O.Called("gather"), r), "shards")
 		}
 	}
 	return e.lost(dead, "gather")
