@@ -177,14 +177,14 @@ func (s *session) landRecord(n uint64) error {
 	if err != nil {
 		return err
 	}
-	if h.kind != data || h.flags != flagLast || h.length > recordBytes-frameBytes {
+	if h.kind != data || h.flags != flagLast || h.length < preamble || h.length > recordBytes-frameBytes {
 		return malformed("record %d is a frame of kind %d with flags %#x and %d bytes", n, h.kind, h.flags, h.length)
 	}
 	r.input = input{buf: b, from: frameBytes, to: frameBytes + int(h.length)}
+	l.receivedPlaced.Add(uint64(h.length - preamble)) // before a reader can take it
 	if err := l.landData(&r.input, h); err != nil {
 		return err
 	}
-	l.receivedPlaced.Add(uint64(h.length - preamble))
 	s.landed.Add(1)
 	return nil
 }
