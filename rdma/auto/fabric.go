@@ -24,7 +24,7 @@ func Fabric(wanted, path string, ranks int) (fabric.Carrier, error) {
 
 // carrier is what brings payload to other hosts; none says why there is none, as with "", since no job has used
 // a device that is not emulated. One that was named is there, or err says why not.
-func (c *Config) carrier() (f fabric.Carrier, none, err error) {
+func (c *Config) carrier() (f fabric.Carrier, named bool, none, err error) {
 	switch {
 	case c.Fabric == "":
 		none = fabric.ErrOff
@@ -33,10 +33,10 @@ func (c *Config) carrier() (f fabric.Carrier, none, err error) {
 	default:
 		f, none = Fabric(c.Fabric, c.Libfabric, c.Size)
 	}
-	if named := c.Fabric != "" && c.Fabric != "auto" && c.Fabric != "off"; named && none != nil {
+	if named = c.Fabric != "" && c.Fabric != "auto" && c.Fabric != "off"; named && none != nil {
 		err = say.Errorf(rdma.ErrConfig, "MALT_FABRIC=%.40s cannot be used: %v", c.Fabric, none).Try("`malt doctor` looks at it; MALT_FABRIC=off does without RDMA.")
 	}
-	return f, none, err
+	return f, named, none, err
 }
 
 func choose(wanted string, devices fs.FS) (provider string, err error) {

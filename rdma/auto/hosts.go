@@ -191,7 +191,7 @@ func (m *met) tcp(ctx context.Context, near mixed.Near) (*remote.Transport, erro
 		c.Near, c.Bell = near.Near(), near
 	}
 	var err error
-	if c.Fabric, c.NoFabric, err = m.carrier(); err != nil {
+	if c.Fabric, c.FabricNeeded, c.NoFabric, err = m.carrier(); err != nil {
 		m.close()
 		return nil, err
 	}

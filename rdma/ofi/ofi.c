@@ -135,8 +135,8 @@ static const char *open_all(struct maltc_ofi *o, const char *provider, uint32_t 
 	return NULL;
 }
 
-struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_t peers, const char **failed, char *text,
-                                 size_t bytes)
+struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_t peers, const char **failed, int *error,
+                                 char *text, size_t bytes)
 {
 	/* With a cache a region that was closed can still be written into. rxe refuses queues for few peers. And no
 	   message needs a buffer. */
@@ -147,6 +147,7 @@ struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_
 	struct kept kept;
 	struct maltc_ofi *o = calloc(1, sizeof *o);
 	*failed = "calloc";
+	*error = -ENOMEM;
 	if (o == NULL)
 		return NULL;
 	o->events = EVENTS + EVENTS_FOR_EACH * peers;
@@ -157,14 +158,14 @@ struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_
 		preset |= (getenv(names[i]) == NULL && setenv(names[i], value, 1) == 0) << i;
 	}
 	*failed = NULL;
-	int r = load(o, path, text, bytes);
-	if (r == 0 && (*failed = open_all(o, provider, peers, &r)) != NULL)
-		snprintf(text, bytes, "%s", r == -ENODATA ? "no such provider, or no device for it" : o->strerror(-r));
+	*error = load(o, path, text, bytes);
+	if (*error == 0 && (*failed = open_all(o, provider, peers, error)) != NULL)
+		snprintf(text, bytes, "%s", *error == -ENODATA ? "no such provider, or no device for it" : o->strerror(-*error));
 	for (int i = 0; i < 3; i++)
 		if (preset >> i & 1)
 			unsetenv(names[i]);
 	restore(&kept);
-	if (r != 0) {
+	if (*error != 0) {
 		maltc_ofi_close(o);
 		return NULL;
 	}

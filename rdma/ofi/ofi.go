@@ -72,15 +72,17 @@ func Open(provider, path string, peers int) (fabric.Carrier, error) {
 	defer C.free(unsafe.Pointer(cpath))
 	defer C.free(unsafe.Pointer(cprovider))
 	var failed *C.char
+	var number C.int
 	var text [512]C.char
 	c := &carrier{peers: map[int]C.uint64_t{}, regions: map[*region]bool{}}
 	c.tracked(func() {
-		c.o = C.maltc_ofi_open(cpath, cprovider, C.uint32_t(peers), &failed, &text[0], C.size_t(len(text)))
+		c.o = C.maltc_ofi_open(cpath, cprovider, C.uint32_t(peers), &failed, &number, &text[0], C.size_t(len(text)))
 	})
 	o := c.o
 	if o == nil {
 		if why := C.GoString(&text[0]); failed != nil {
-			return nil, fmt.Errorf("libfabric's provider %s: %s: %s", provider, C.GoString(failed), why)
+			err := fmt.Errorf("libfabric's provider %s: %s: %s", provider, C.GoString(failed), why)
+			return nil, c.short(number, connection*(peers-1), err)
 		}
 		return nil, fmt.Errorf("%w: %s", fabric.ErrNoLibrary, C.GoString(&text[0]))
 	}

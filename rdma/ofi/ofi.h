@@ -45,11 +45,11 @@ struct maltc_ofi_event {
 
 /*
  * Loads libfabric and opens what provider names. On failure *failed is the step, NULL if the library is
- * not there, and text says why. To be called once at a time: for its duration it sets variables of the
+ * not there, *error what libfabric says, and text says why. To be called once at a time: for its duration it sets variables of the
  * environment. What libraries do to the handlers of signals is undone.
  */
-struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_t peers, const char **failed, char *text,
-                                 size_t bytes);
+struct maltc_ofi *maltc_ofi_open(const char *path, const char *provider, uint32_t peers, const char **failed, int *error,
+                                 char *text, size_t bytes);
 const char *maltc_ofi_error(const struct maltc_ofi *, int error);
 /* No region is open, no write in flight, no event left to poll. */
 int maltc_ofi_close(struct maltc_ofi *);

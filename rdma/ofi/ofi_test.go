@@ -9,11 +9,14 @@ import (
 	"hash/crc32"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"malt/rdma/fabric"
 	"malt/rdma/fabrictest"
@@ -82,6 +85,41 @@ func TestNothingToOpen(t *testing.T) {
 			t.Errorf("%s of %s was opened", c.provider, c.library)
 		} else if !strings.Contains(err.Error(), c.says) || errors.Is(err, fabric.ErrNoLibrary) != c.none {
 			t.Errorf("%s of %s: %v", c.provider, c.library, err)
+		}
+	}
+}
+
+// Some cards lock the memory of an endpoint when it is opened. A process that may not lock it is told so; one that may is not.
+func TestMemlockOfAnEndpoint(t *testing.T) {
+	library := filepath.Join(t.TempDir(), "libfabric.so")
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library, "testdata/short.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &limit) }()
+	for _, c := range []struct {
+		limit, need uint64
+	}{{64 << 10, 2 * connection}, {2 * connection, 0}} {
+		if c.limit > limit.Max {
+			t.Skipf("this process may lock %d bytes at most", limit.Max)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: c.limit, Max: limit.Max}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open("verbs", library, 2)
+		var short *fabric.MemlockError
+		switch {
+		case err == nil:
+			t.Fatal("it was opened")
+		case errors.As(err, &short) != (c.need > 0):
+			t.Errorf("with a limit of %d bytes: %v", c.limit, err)
+		case c.need > 0 && *short != fabric.MemlockError{Limit: c.limit, Need: c.need}:
+			t.Errorf("%+v", short)
+		case c.need == 0 && err.Error() != "libfabric's provider verbs: fi_getinfo: no memory":
+			t.Error(err)
 		}
 	}
 }

@@ -43,10 +43,12 @@ type Config struct {
 	Unreachable time.Duration
 
 	// Fabric, if not nil, brings payload past the connections, of updates of PlaceFrom bytes or more;
-	// 0: as many as are worth it. NoFabric is why it is nil.
-	Fabric    fabric.Carrier
-	NoFabric  error
-	PlaceFrom int
+	// 0: as many as are worth it. NoFabric is why it is nil. FabricNeeded says that Open fails where it cannot
+	// be used, unless for want of memory that may be locked.
+	Fabric       fabric.Carrier
+	NoFabric     error
+	FabricNeeded bool
+	PlaceFrom    int
 
 	// Survives says that Survive will be called.
 	Survives bool

@@ -190,6 +190,9 @@ func (l *link) serve(s *session) (end error) {
 		_ = c.SetWriteDeadline(time.Unix(1, 0)) // nobody needs it any more
 	}
 	posted := <-stopped
+	if left {
+		_ = l.unpair(errPeerLeft)
+	}
 	s.abandon()
 	if left {
 		// The peer waits for this end, so as to know that all has landed.

@@ -51,7 +51,7 @@ func (r *rank) Lacks() *rdma.Lack { return r.lack.Load() }
 
 // rdma is rdma.Traffic.RDMA: a number of malt_edge.rdma.
 func (l *link) rdma() int32 {
-	if why := cmp.Or(l.off.Load(), l.rank.without.Load()); why != nil {
+	if why := cmp.Or(l.off.Load(), l.rank.without.Load()); why != nil && *why != errPeerLeft {
 		return int32(fabric.WhyOf(*why))
 	}
 	if l.sentPlaced.Load() > 0 {

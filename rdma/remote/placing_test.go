@@ -68,7 +68,7 @@ func (p placed) Close() error {
 		if l == nil {
 			continue
 		}
-		if why := l.off.Load(); why != nil && l.current() != nil && !errors.Is(*why, errBroken) {
+		if why := l.off.Load(); why != nil && l.current() != nil && !errors.Is(*why, errBroken) && !errors.Is(*why, errPeerLeft) {
 			p.tb.Errorf("rank %d with %d: %v", p.Rank(), l.peer, *why)
 		}
 		if s := l.session.Load(); s != nil {
@@ -565,6 +565,14 @@ func TestWhyNoRDMA(t *testing.T) {
 			f.left.Store(1)
 			c.Fabric = f
 		}, int32(fabric.ErrMemlock), short.Need},
+		{"no ring", func(c *config) {
+			open(c)
+			f := &faulty{Carrier: c.Fabric, register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) {
+				return nil, errors.New("too many regions")
+			}}
+			f.left.Store(1)
+			c.Fabric = f
+		}, int32(fabric.ErrFailed), 0},
 		{"encrypted", func(c *config) { open(c); c.Encrypt = handshake.Always }, int32(fabric.ErrEncrypted), 0},
 		{"broken", func(c *config) { c.NoFabric = errors.New("fi_enable: why") }, int32(fabric.ErrFailed), 0},
 	} {
@@ -582,6 +590,36 @@ func TestWhyNoRDMA(t *testing.T) {
 				t.Errorf("%+v", lack)
 			}
 		})
+	}
+}
+
+// Updates to a rank that has left in good order went by RDMA, if they did.
+func TestPeerThatHasLeft(t *testing.T) {
+	all := openRinging(t, inMemory())
+	out, in := pair(t, all, rdma.Spec{Bytes: 8})
+	if err := errors.Join(put(all[0], out, 8, 1), got(all[1], in, 8, 1), all[1].Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[0].Wait(t.Context(), func() bool { return all[0].State(1) != nil }); err != nil {
+		t.Fatal(err)
+	}
+	if n := all[0].Traffic(1).RDMA; n != 1 {
+		t.Errorf("%d, expected 1", n)
+	}
+	if err := all[0].Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A provider that was named is used, or there is no job.
+func TestOpenWithACardThatCannotBeUsed(t *testing.T) {
+	broken := errors.New("too many regions")
+	c := configure(t, 1)[0]
+	f := &faulty{Carrier: inMemory()(), register: func(fabric.Carrier, mem.Pinned, fabric.Access) (fabric.Region, error) { return nil, broken }}
+	f.left.Store(2)
+	c.Fabric, c.FabricNeeded = f, true
+	if _, err := join(t.Context(), c); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -98,7 +98,7 @@ var _ rdma.Transport = (*Transport)(nil)
 // The transport takes over w and c.Fabric and closes them, also when Open fails.
 func Open(ctx context.Context, c Config, w wire.Wire) (*Transport, error) {
 	card, err := newCard(c.Fabric, c.Size)
-	if err != nil && !errors.Is(err, fabric.ErrMemlock) {
+	if err != nil && c.FabricNeeded && !errors.Is(err, fabric.ErrMemlock) {
 		w.Close()
 		return nil, err
 	} else if err != nil {
