@@ -23,9 +23,10 @@ type playTape struct {
 	lines []string
 }
 
-func (t *playTape) Record(object uint32, g rule.Gathered) (bool, error) {
-	t.lines = append(t.lines, strings.TrimSpace(string(t.text(object, g))))
-	return false, nil
+func (t *playTape) Record(g rule.Gathered) (bool, error) {
+	text, err := json.Marshal(g)
+	t.lines = append(t.lines, string(text))
+	return false, err
 }
 
 // tape is that of a rank, of which the option recorded= has the lines, or is empty: then there is
@@ -42,7 +43,7 @@ func (p *play) tape(rank int) *playTape {
 		}
 		for r, lines := range strings.Split(text, "|") {
 			for line := range strings.SplitSeq(lines, ";") {
-				var words []uint64
+				var words rule.Gathered
 				if json.Unmarshal([]byte(line), &words) == nil {
 					t.put(r, words)
 				}

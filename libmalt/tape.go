@@ -19,7 +19,6 @@ type tape struct {
 	rank, size int
 	file       *os.File // of this run; nil: it is not recorded
 	room       int
-	line       []uint64
 	replays    map[uint32]*rule.Replay // by object; nil unless a run is replayed
 }
 
@@ -62,11 +61,12 @@ func tapeName(folder string, rank, size int) string {
 }
 
 // Record implements core.Tape. A line is written at once: so it is there if the process is killed.
-func (t *tape) Record(object uint32, g rule.Gathered) (full bool, err error) {
+func (t *tape) Record(g rule.Gathered) (full bool, err error) {
 	if t.file == nil {
 		return false, nil
 	}
-	text := t.text(object, g)
+	text, _ := json.Marshal(g) // numbers always can be
+	text = append(text, '\n')
 	_, err = t.file.Write(text)
 	if t.room -= len(text); err != nil || t.room <= 0 {
 		full = true
@@ -77,15 +77,6 @@ func (t *tape) Record(object uint32, g rule.Gathered) (full bool, err error) {
 		err = say.Errorf(nil, "MALT_RECORD: this rank records no more").At("%v", err)
 	}
 	return full && err == nil, err
-}
-
-func (t *tape) text(object uint32, g rule.Gathered) []byte {
-	t.line = append(t.line[:0], uint64(object), g.Clock)
-	for _, f := range g.Folds {
-		t.line = append(t.line, uint64(f.Rank), f.Clock)
-	}
-	text, _ := json.Marshal(t.line) // numbers always can be
-	return append(text, '\n')
 }
 
 // Close closes the file of this run.
@@ -114,9 +105,9 @@ func (t *tape) read(folder string, r int) error {
 			Try("Name a folder that MALT_RECORD has filled, with as many ranks.")
 	}
 	defer func() { _ = file.Close() }()
-	var line []uint64
 	in := json.NewDecoder(file)
 	for number := 1; ; number++ {
+		var line rule.Gathered // a new one, which is kept
 		switch err := in.Decode(&line); {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return nil
@@ -127,21 +118,19 @@ func (t *tape) read(folder string, r int) error {
 }
 
 // put takes a line of rank r: of this one all, of others what they folded of this one's. false: it is none.
-func (t *tape) put(r int, line []uint64) bool {
+func (t *tape) put(r int, line rule.Gathered) bool {
 	if len(line) < 2 || len(line)%2 != 0 {
 		return false
 	}
-	g := rule.Gathered{Clock: line[1]}
 	for i := 2; i < len(line); i += 2 {
 		if line[i] >= uint64(t.size) || line[i+1] == 0 {
 			return false
 		}
-		g.Folds = append(g.Folds, rule.Folded{Rank: int(line[i]), Clock: line[i+1]})
 	}
 	p := t.Replay(uint32(line[0]))
 	if r == t.rank {
-		p.Gathers = append(p.Gathers, g)
-	} else if clock := g.Of(t.rank); clock > 0 {
+		p.Gathers = append(p.Gathers, line)
+	} else if clock := line.Of(t.rank); clock > 0 {
 		p.Readers[r] = append(p.Readers[r], clock)
 	}
 	return true

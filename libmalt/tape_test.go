@@ -13,7 +13,7 @@ import (
 // written is read back.
 func TestTapeIsBounded(t *testing.T) {
 	folder := t.TempDir()
-	g := rule.Gathered{Clock: 12, Folds: []rule.Folded{{Rank: 1, Clock: 11}}}
+	g := rule.Gathered{7, 12, 1, 11}
 	for r := range 2 {
 		tape, err := newTape(r, 2, folder, "")
 		if err != nil {
@@ -21,7 +21,7 @@ func TestTapeIsBounded(t *testing.T) {
 		}
 		tape.room = 30 // of lines of 12 bytes
 		for i := range 6 {
-			if full, err := tape.Record(7, g); err != nil || full != (i == 2) {
+			if full, err := tape.Record(g); err != nil || full != (i == 2) {
 				t.Errorf("line %d: full %v, %v", i, full, err)
 			}
 		}

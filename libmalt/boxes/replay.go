@@ -16,13 +16,13 @@ func (b *Boxes) record() error {
 	if !b.taped() {
 		return nil
 	}
-	g := rule.Gathered{Clock: b.Clock()}
+	g := rule.Gathered{uint64(b.ID), b.Clock()}
 	for _, u := range b.updates {
 		if b.counting.fresh(u.Seq, u.Read) {
-			g.Folds = append(g.Folds, rule.Folded{Rank: u.Rank, Clock: u.Clock})
+			g = append(g, uint64(u.Rank), u.Clock)
 		}
 	}
-	full, err := b.Job.Tape.Record(b.ID, g)
+	full, err := b.Job.Tape.Record(g)
 	if full {
 		b.Warn(core.Trouble{Kind: core.TapeFull, Rank: b.Job.Rank})
 	}
@@ -41,8 +41,8 @@ func (o *gathering) replayed() (over bool, err error) {
 		b.Warn(core.Trouble{Kind: core.TapeEnds, Rank: b.Job.Rank})
 		return true, nil
 	}
-	if next.Clock != b.Clock() {
-		return false, o.strays("rank %d is at clock %d, and was at %d", b.Job.Rank, b.Clock(), next.Clock)
+	if next[1] != b.Clock() {
+		return false, o.strays("rank %d is at clock %d, and was at %d", b.Job.Rank, b.Clock(), next[1])
 	}
 	for i := range b.ch.sources {
 		src := &b.ch.sources[i]

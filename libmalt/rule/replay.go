@@ -14,22 +14,14 @@ type Replay struct {
 	Readers [][]uint64 // by rank: clocks of this rank's updates that it folds, ascending
 }
 
-// Gathered is what one gather has folded.
-type Gathered struct {
-	Clock uint64 // of the reader
-	Folds []Folded
-}
-
-// Folded is one update in it.
-type Folded struct {
-	Rank  int
-	Clock uint64
-}
+// Gathered is what one gather has folded: the number of its object, the clock of the reader, then
+// rank and clock of each update.
+type Gathered []uint64
 
 // Next is what the next gather folds; false: the recording ends before it.
 func (p *Replay) Next() (Gathered, bool) {
 	if len(p.Gathers) == 0 {
-		return Gathered{}, false
+		return nil, false
 	}
 	return p.Gathers[0], true
 }
@@ -49,9 +41,9 @@ func (p *Replay) Reads(reader int, clock uint64) bool {
 
 // Of is the clock of the update of rank in it; 0: there is none.
 func (g Gathered) Of(rank int) uint64 {
-	for _, f := range g.Folds {
-		if f.Rank == rank {
-			return f.Clock
+	for i := 2; i < len(g); i += 2 {
+		if g[i] == uint64(rank) {
+			return g[i+1]
 		}
 	}
 	return 0

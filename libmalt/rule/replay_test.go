@@ -4,12 +4,12 @@ import "testing"
 
 // TestReplay: gathers come in their order, and the clocks of a reader as the sender reaches them.
 func TestReplay(t *testing.T) {
-	p := Replay{[]Gathered{{Clock: 1}, {Clock: 2, Folds: []Folded{{1, 4}, {3, 2}}}}, [][]uint64{nil, {2, 5, 6}, nil, nil}}
-	if g, more := p.Next(); !more || g.Clock != 1 || g.Of(1) != 0 {
+	p := Replay{[]Gathered{{7, 1}, {7, 2, 1, 4, 3, 2}}, [][]uint64{nil, {2, 5, 6}, nil, nil}}
+	if g, more := p.Next(); !more || g[1] != 1 || g.Of(1) != 0 {
 		t.Errorf("first gather: %+v, %v", g, more)
 	}
 	p.Gathered()
-	if g, more := p.Next(); !more || g.Clock != 2 || g.Of(1) != 4 || g.Of(3) != 2 || g.Of(0) != 0 {
+	if g, more := p.Next(); !more || g[1] != 2 || g.Of(1) != 4 || g.Of(3) != 2 || g.Of(0) != 0 {
 		t.Errorf("second gather: %+v, %v", g, more)
 	}
 	p.Gathered()
