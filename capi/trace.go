@@ -39,11 +39,8 @@ func show(c *libmalt.Config) {
 	}
 	seen.memory, seen.fd = memory, fd
 	p := unsafe.Pointer(&memory[0])
-	now, events := (*libmalt.Now)(p), []libmalt.Event(nil)
-	if c.Events > 0 {
-		events = unsafe.Slice((*libmalt.Event)(unsafe.Add(p, nowBytes)), c.Events)
-	}
-	c.Trace = libmalt.NewTrace(now, events, monotonic)
+	now := (*libmalt.Now)(p)
+	c.Trace = libmalt.NewTrace(now, unsafe.Slice((*libmalt.Event)(unsafe.Add(p, nowBytes)), c.Events), monotonic)
 	now.Job.Store(jobNumber(c))
 	now.Rank.Store(uint64(c.Rank))
 	now.Size.Store(uint64(c.Size))

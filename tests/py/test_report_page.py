@@ -153,10 +153,10 @@ def test_a_rank_that_was_replaced_twice(tmp_path: Path) -> None:
 
 
 def test_events_that_were_lost_are_told_beside_what_they_count() -> None:
-    text = report.body_of(facts(2, verdict=["Fine."]), "9 events that were overwritten")
+    text = report.page(facts(2, verdict=["Fine."]), "9 events that were overwritten")
     assert "Fine.</p><p class=soft>Bytes, waits, ages and losses are without 9 events that were overwritten.<" in text
     assert "and where their events are lost." in text
-    assert "are without" not in report.body_of(facts(2))
+    assert "are without" not in report.page(facts(2))
 
 
 def test_ranks_in_different_calls(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def facts(size: int, **other: Any) -> Facts:
 
 @pytest.mark.parametrize("size", [1, 2, 16, 17, 64, 500])
 def test_pages_of_any_number_of_ranks(size: int) -> None:
-    text = report.body_of(facts(size))
+    text = report.page(facts(size))
     found = Page(text)
     assert "train.py '<x>'" in " ".join(found.words)
     shown = min(size, report.SHOWN)
@@ -225,7 +225,7 @@ def test_pages_of_any_number_of_ranks(size: int) -> None:
     ],
 )
 def test_curves_of_any_values(losses: list[tuple[float, float, float]]) -> None:
-    text = report.body_of(facts(2, loss=losses))
+    text = report.page(facts(2, loss=losses))
     Page(text)
     points = re.findall(r"(-?[\d.]+),(-?[\d.]+)", " ".join(re.findall("points='(.*?)'", text)))
     assert len(points) == 2 * max(2, len(losses) - 1)  # the mean of as many as there are ranks

@@ -133,7 +133,7 @@ func (t *Trace) clock() uint64 { return t.base + uint64(time.Since(t.epoch)) }
 
 // Begin is when something begins that Record may tell of; 0: nothing is recorded.
 func (t *Trace) Begin() uint64 {
-	if t.events == nil {
+	if len(t.events) == 0 {
 		return 0
 	}
 	return t.clock()
@@ -271,7 +271,7 @@ func (l *lateness) book(t *Trace, now uint64) {
 		return
 	}
 	l.counts.waited(time.Duration(now-l.begun), l.ranks)
-	if t.events != nil && len(l.ranks) > 0 {
+	if len(t.events) > 0 && len(l.ranks) > 0 {
 		t.record(l.begun, now, EventWait, l.ranks, 0, "") // up to where the next part begins
 	}
 }

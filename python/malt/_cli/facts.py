@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import malt
-from malt._cli.verdict import PARTS, Split, lives, splits, told, verdict
+from malt._cli.verdict import lives, spent, verdict
 from malt._cli.wrap import counted
 from malt._ranks import machine
 from malt._ranks.rank import Outcome, successors
-from malt._ranks.story import POINTS, Story, Track
+from malt._ranks.story import POINTS, Story
 
 Facts = dict[str, Any]
 """Of a job, of a rank, or of an end that was not a good one: docs/api/json.md has what is in it."""
@@ -22,11 +22,8 @@ Facts = dict[str, Any]
 
 def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env: Mapping[str, str]) -> Facts:
     """Return what is known of a job that has ended; `env` has the settings of its ranks."""
-    known = splits(outcomes, story)
-    found = verdict(known)
+    ranks = spent(outcomes, story)
     since, tracks = story.timeline(), sorted(story.tracks.items())
-    spent = {split.rank: split for split in known}
-    ranks = [_rank(one, story.tracks.get(one.number), spent.get(one.number)) for one in lives(outcomes)]
     noticed = sorted((when + story.clock(n)[0], n, dead) for n, track in tracks for when, dead, _ in track.deaths)
     logged = ((since(n, when), used, loss, n) for n, track in tracks for when, used, loss in track.logs["loss"])
     return {
@@ -37,9 +34,9 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "settings": {key: env[key] for key in sorted(env) if key.startswith("MALT_") and key not in PRIVATE},
         "vectors": next((one.made for one in lives(outcomes) if one.made), {}),
         "hosts": list(dict.fromkeys(rank["host"] for rank in ranks)),
-        "seconds": found.seconds if found is not None else 0.0,
+        "seconds": max((rank["seconds"] for rank in ranks), default=0.0),
         "off": max((story.clock(n)[1] for n, _ in tracks), default=0.0),
-        "verdict": told(outcomes, found),
+        "verdict": verdict(outcomes, ranks),
         "ranks": ranks,
         "loss": list(_losses(logged)),
         "unit": "examples" if any("examples" in track.logs for _, track in tracks) else "syncs",
@@ -96,18 +93,6 @@ def went_on(one: Outcome, outcomes: Sequence[Outcome], noticed: Noticed) -> list
     return [
         (who, max(0.0, when - one.died)) for when, who, dead in noticed if one.number in dead and since <= when < until
     ]
-
-
-def _rank(one: Outcome, track: Track | None, split: Split | None) -> Facts:
-    did, spent = track or Track(0.0), split or Split(one.number, {})
-    return {kind: getattr(spent, kind) for kind in ("rank", "seconds", *PARTS, "waited")} | {
-        "host": one.host,
-        "cores": one.cores,
-        "sent": dict(sorted(did.sent.items())),
-        "ages": dict(sorted(did.ages.items())),
-        "syncs": did.syncs,
-        "lost": did.lost,
-    }
 
 
 def _losses(logged: Iterable[tuple[float, float, float, int]]) -> Iterator[tuple[float, float, float]]:

@@ -107,8 +107,8 @@ class Figures:
 class Traffic(NamedTuple):
     """Which updates a graph sends in a step."""
 
-    links: Mapping[tuple[int, int], float]
-    """From one host to another, on average over the turns of the graph."""
+    links: Any
+    """From one host to another, on average over the turns of the graph: a matrix."""
     near: float
     """To a rank from others of its host, on average over the turns, where that is most."""
     readers: int
@@ -119,32 +119,26 @@ class Traffic(NamedTuple):
 
 def traffic(graph: str, hosts: Sequence[int]) -> Traffic:
     """Return what a graph sends between hosts of so many ranks."""
-    host = [number for number, ranks in enumerate(hosts) for _ in range(ranks)]
+    import numpy as np  # here: the help does without
+
+    host = np.repeat(np.arange(len(hosts)), hosts)
     made = malt.Graph(graph, len(host))
     turns = max(1, len(host) - 1) if graph == "one-peer" else 1
     edges = Counter((rank, to) for turn in range(turns) for rank, out in enumerate(made.lists(turn + 1)) for to in out)
-    links: Counter[tuple[int, int]] = Counter()
-    near: Counter[int] = Counter()
-    for (rank, to), count in edges.items():
-        if host[rank] == host[to]:
-            near[to] += count
-        else:
-            links[host[rank], host[to]] += count
+    sends = np.zeros((len(host), len(host)))
+    sends[tuple(np.transpose([*edges]))] = [*edges.values()]
+    far, of = host[:, None] != host, np.eye(len(hosts))[host]
     return Traffic(
-        {pair: count / turns for pair, count in links.items()},
-        max(near.values(), default=0) / turns,
-        max(Counter(rank for rank, _ in edges).values(), default=0),
-        max(Counter(to for rank, to in edges if host[rank] != host[to]).values(), default=0),
+        of.T @ (sends * far) @ of / turns,
+        (sends * ~far).sum(axis=0).max() / turns,
+        int((sends > 0).sum(axis=1).max()),
+        int((sends * far > 0).sum(axis=0).max()),
     )
 
 
-def busiest(links: Mapping[tuple[int, int], float]) -> float:
+def busiest(links: Any) -> float:
     """Return the most that leaves, or reaches, one host."""
-    ends: dict[tuple[int, int], float] = {}
-    for pair, amount in links.items():
-        for end in enumerate(pair):
-            ends[end] = ends.get(end, 0.0) + amount
-    return max(ends.values(), default=0.0)
+    return float(max(*links.sum(axis=0), *links.sum(axis=1)))
 
 
 def forecasts(job: Job, figures: Figures) -> list[Forecast]:
@@ -174,14 +168,14 @@ def forecast(graph: str, consistency: str, job: Job, figures: Figures) -> Foreca
     updates = busiest(sends.links)
     in_step = (graph, consistency) == ("all", "bsp")
     if in_step and count == 1:  # in memory that all map
-        links, hops, held = dict(sends.links), 0, 1.0
+        links, hops, held = sends.links, 0, 1.0
         local = figures.sync(size)
     elif in_step and _lib.inspect(" ".join(map(str, ("shares", size, *job.hosts)))) == "true":
-        links, hops, held = dict.fromkeys(sends.links, 2 * size / count), 2 + (ranks > 1), 3.5
+        links, hops, held = (sends.links > 0) * 2 * size / count, 2 + (ranks > 1), 3.5
         local = figures.sync(size) if ranks > 1 else 0.0
         updates = 2.0 * (count - 1) * ranks
     else:
-        links, hops = {pair: size * n for pair, n in sends.links.items()}, int(count > 1)
+        links, hops = size * sends.links, int(count > 1)
         held = 1 + _slots(graph, consistency, sends.readers) + (1 if consistency == "notify-ack" else 3) * sends.far
         # Each sender beyond the first is one array more to read: half a copy.
         local = figures.copied(size) + (sends.near - 1) * figures.copy(size) / 2 if sends.near else 0.0
@@ -197,7 +191,7 @@ def forecast(graph: str, consistency: str, job: Job, figures: Figures) -> Foreca
         consistency,
         seconds,
         speedup=sum(job.hosts) * job.step / seconds,
-        links={pair: part * amount for pair, amount in links.items()},
+        links={(a, b): part * amount for a, row in enumerate(links.tolist()) for b, amount in enumerate(row) if amount},
         sent=part * sent,
         memory=math.ceil(held * size),
         age=1 / part,

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NoReturn, get_args
+from typing import NoReturn, TypeVar, get_args
 
 from malt import _options
 from malt._cli.wrap import Formatter
@@ -15,6 +15,8 @@ from malt._ranks.room import MOST, shortage
 from malt.typing import OnDeath
 
 ON_DEATH = get_args(OnDeath)
+
+N = TypeVar("N", int, float)
 
 Refuse = Callable[..., NoReturn]
 """Raises an error; as of `UsageError`, less the command."""
@@ -101,15 +103,20 @@ def refuse_given(options: argparse.Namespace, names: Iterable[str], refuse: Refu
             refuse(f"--{name.replace('_', '-')} {why}", *more)
 
 
-def whole(text: str, least: int, most: int, what: str, example: str) -> int:
-    """Return text as a whole number from `least` to `most`; the error is argparse's."""
+def number(kind: Callable[[str], N], text: str, least: N, most: N, what: str, example: str) -> N:
+    """Return text as a number from `least` to `most`; the error is argparse's."""
     try:
-        value = int(text)
+        value = kind(text)
     except ValueError:
         value = least - 1
     if not least <= value <= most:
         raise unfit(f"{text!r} is not a {what}", f"expected {least} to {most}, such as {example}")
     return value
+
+
+def whole(text: str, least: int, most: int, what: str, example: str) -> int:
+    """Return the same for a whole number."""
+    return number(int, text, least, most, what, example)
 
 
 RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}

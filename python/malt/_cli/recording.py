@@ -106,12 +106,10 @@ class Recording:
             return
         collector = Collector(job, self.story.take)
         self.story.unseen = collector.unseen
-        try:
-            while not job.wait(time.monotonic() + EVERY):
-                collector.look()
+        while not job.wait(time.monotonic() + EVERY):
             collector.look()
-        finally:
-            collector.close()
+        collector.look()
+        collector.close()
 
     def finish(self, job: Job, terminal: Terminal) -> None:
         """Write the files."""

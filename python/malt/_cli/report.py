@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import BinaryIO
 
@@ -61,47 +62,41 @@ def write(file: BinaryIO, story: Story, facts: Facts, _: bool = False) -> str:
     return left
 
 
-def page(facts: Facts, left: str) -> str:
-    """Return the page."""
-    title = f'<title>{escape(facts["command"])}</title><meta name="viewport" content="width=device-width">'
-    return f"{BEGIN}{title}<style>{STYLE}</style><body>{body_of(facts, left)}</body></html>\n"
-
-
-def body_of(facts: Facts, left: str = "") -> str:
-    """Return what is between the tags of the body."""
+def page(facts: Facts, left: str = "") -> str:
+    """Return the page; `left` says what is missing in its sums."""
     ranks = sorted(facts["ranks"], key=lambda rank: -sum(rank["sent"].values()) - rank["seconds"])[:SHOWN]
     ranks.sort(key=lambda rank: rank["rank"])
-    count = len(facts["ranks"])
-    head = f"<h1>{escape(facts['command'])}</h1><p class=soft>{described(facts)}, started {facts['started']}"
+    command, count = escape(facts["command"]), len(facts["ranks"])
+    named = f'<title>{command}</title><meta name="viewport" content="width=device-width">'
+    head = f"<h1>{command}</h1><p class=soft>{described(facts)}, started {facts['started']}</p>"
     verdict = " ".join(facts["verdict"]) or "The ranks have reported nothing: did they use MALT?"
     known = f"<p class=soft>Bytes, waits, ages and losses are without {escape(left)}.</p>" if left else ""
     rest = f"<p class=soft>{count - SHOWN} ranks that did less are left out below.</p>" if count > SHOWN else ""
-    parts = [
-        f"{head}</p><p class=verdict>{escape(verdict)}</p>{known}{rest}",
-        _section("Time of each rank", _bars(ranks)),
-        _section(
+    sections = (
+        ("Time of each rank", "", _bars(ranks)),
+        (
             "Waits of each rank for others, in seconds",
-            _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}"),
             "A wait for several ranks counts for the ranks that had not come to a call on that vector, or of the job, "
             f"by then. It is divided evenly while all were in one{', and where their events are lost' * bool(left)}.",
+            _matrix(ranks, "waited", "wait", lambda v: f"{v:.2f}"),
         ),
-        _section("Bytes from rank to rank", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
-        _section(
+        ("Bytes from rank to rank", "", _graph(ranks) + _matrix(ranks, "sent", "compute", size)),
+        (
             "Age of the updates that were folded, in clocks",
-            _ages(ranks),
             "The number of syncs of the rank that folded minus that of the update. Below 0: its sender was ahead.",
+            _ages(ranks),
         ),
-        _section("Loss", _losses(facts)),
-        _section("Deaths and repairs", _deaths(facts)),
-        _section("Vectors", _vectors(facts)),
-        _section("Settings and machine", _settings(facts)),
-    ]
-    return "".join(parts)
-
-
-def _section(title: str, content: str, caption: str = "") -> str:
-    said = f"<p class=soft>{caption}</p>" if caption else ""
-    return f"<h2>{title}</h2>{said}{content}" if content else ""
+        ("Loss", "", _losses(facts)),
+        ("Deaths and repairs", "", _deaths(facts["ends"])),
+        ("Vectors", "", _vectors(facts["vectors"])),
+        ("Settings and machine", "", _settings(facts)),
+    )
+    body = f"{head}<p class=verdict>{escape(verdict)}</p>{known}{rest}" + "".join(
+        f"<h2>{title}</h2>{caption and f'<p class=soft>{caption}</p>'}{drawn}"
+        for title, caption, drawn in sections
+        if drawn
+    )
+    return f"{BEGIN}{named}<style>{STYLE}</style><body>{body}</body></html>\n"
 
 
 def _bars(ranks: Sequence[Facts]) -> str:
@@ -159,26 +154,23 @@ def _graph(ranks: Sequence[Facts]) -> str:
     most = max((count for rank in ranks for count in rank["sent"].values()), default=0)
     if not most or not 1 < len(ranks) <= LABELLED:
         return ""
-    angles = {rank["rank"]: 2 * math.pi * i / len(ranks) for i, rank in enumerate(ranks)}
-    at = {number: (300 + 105 * math.sin(a), 130 - 105 * math.cos(a)) for number, a in angles.items()}
+    turns = {rank["rank"]: cmath.exp(2j * math.pi * i / len(ranks)) for i, rank in enumerate(ranks)}
+    at = {number: 300 + 130j - 105j * turn for number, turn in turns.items()}
     lines = []
     for rank in ranks:
-        x, y = at[rank["rank"]]
-        for other, count in rank["sent"].items():
-            if other in at:
-                u, v = at[other]
-                # It bends to its right, so that both directions are seen, and ends beside the circle of a rank.
-                bend = f"{(x + u) / 2 - (v - y) / 8:.1f} {(y + v) / 2 + (u - x) / 8:.1f}"
-                far = 16 / math.hypot(u - x, v - y)
-                end = f"{u - far * (u - x):.1f} {v - far * (v - y):.1f}"
-                lines.append(
-                    f"<path d='M{x:.1f} {y:.1f} Q{bend} {end}' stroke-width='{0.5 + 3 * count / most:.2f}' "
-                    f"marker-end='url(#tip)'><title>{rank['rank']} → {other}: {size(count)}</title></path>"
-                )
+        for other in sorted(at.keys() & rank["sent"]):
+            count, begin, end = rank["sent"][other], at[rank["rank"]], at[other]
+            way = end - begin
+            # It bends to its right, so that both directions are seen, and ends beside the circle of a rank.
+            bend, near = (begin + end) / 2 + way * 0.125j, end - 16 * way / abs(way)
+            lines.append(
+                f"<path d='M{_at(begin)} Q{_at(bend)} {_at(near)}' stroke-width='{0.5 + 3 * count / most:.2f}' "
+                f"marker-end='url(#tip)'><title>{rank['rank']} → {other}: {size(count)}</title></path>"
+            )
     nodes = [
-        f"<circle cx='{x:.1f}' cy='{y:.1f}' r='12' fill='var(--paper)' stroke='currentColor'/>"
-        f"<text x='{x:.1f}' y='{y + 4.5:.1f}' text-anchor='middle'>{number}</text>"
-        for number, (x, y) in at.items()
+        f"<g transform='translate({_at(place)})'><circle r='12' fill='var(--paper)' stroke='currentColor'/>"
+        f"<text y='4.5' text-anchor='middle'>{number}</text></g>"
+        for number, place in at.items()
     ]
     tip = "viewBox='0 0 6 6' refX='5' refY='3' markerWidth='8' markerHeight='8' markerUnits='userSpaceOnUse'"
     return (
@@ -186,6 +178,10 @@ def _graph(ranks: Sequence[Facts]) -> str:
         f"<marker id='tip' orient='auto' {tip}><path d='M0 0L6 3L0 6z' fill='var(--compute)'/></marker></defs>"
         f"<g fill='none' stroke='var(--compute)'>{''.join(lines)}</g>{''.join(nodes)}</svg>"
     )
+
+
+def _at(place: complex) -> str:
+    return f"{place.real:.1f},{place.imag:.1f}"
 
 
 def _ages(ranks: Sequence[Facts]) -> str:
@@ -214,26 +210,25 @@ def _losses(facts: Facts) -> str:
 
 
 def _curve(points: Sequence[tuple[float, float]], unit: str, marks: dict[str, float]) -> str:
-    xs, ys = _ticks([x for x, _ in points]), _ticks([y for _, y in points])
+    xs, ys = map(_ticks, zip(*points, strict=True))
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        return 60 + 520 * (x - xs[0]) / (xs[-1] - xs[0]), 200 - 185 * (y - ys[0]) / (ys[-1] - ys[0])
+    def place(x: float, y: float) -> complex:
+        return complex(60 + 520 * (x - xs[0]) / (xs[-1] - xs[0]), 200 - 185 * (y - ys[0]) / (ys[-1] - ys[0]))
 
     drawn = []
     for tick in ys:
-        y = place(xs[0], tick)[1]
+        y = place(xs[0], tick).imag
         drawn.append(f"<path d='M60 {y:.1f}H580' stroke='var(--line)'/>")
         drawn.append(f"<text x='54' y='{y + 4:.1f}' text-anchor='end'>{tick:.4g}</text>")
-    drawn += [f"<text x='{place(tick, ys[0])[0]:.1f}' y='222' text-anchor='middle'>{tick:.6g}</text>" for tick in xs]
+    drawn += [f"<text x='{place(tick, ys[0]).real:.1f}' y='222' text-anchor='middle'>{tick:.6g}</text>" for tick in xs]
     for text, when in list(marks.items())[-20:]:
         if xs[0] <= when <= xs[-1]:
-            x = place(when, ys[0])[0]
+            x = place(when, ys[0]).real
             drawn.append(f"<path d='M{x:.1f} 15V200' stroke='var(--exchange)'><title>{escape(text)}</title></path>")
-    line = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in points)
     return (
         f"<svg viewBox='0 0 600 248' role='img' aria-label='Loss over {unit}'>{''.join(drawn)}"
-        f"<polyline points='{line}' fill='none' stroke='var(--compute)' stroke-width='2'/>"
-        f"<text x='320' y='243' text-anchor='middle'>{unit}</text></svg>"
+        f"<polyline points='{' '.join(_at(place(*point)) for point in points)}' fill='none' stroke='var(--compute)' "
+        f"stroke-width='2'/><text x='320' y='243' text-anchor='middle'>{unit}</text></svg>"
     )
 
 
@@ -254,9 +249,9 @@ def _ticks(values: Sequence[float]) -> list[float]:
     return [i * step for i in range(first, last + 1)]
 
 
-def _deaths(facts: Facts) -> str:
+def _deaths(ends: Sequence[Facts]) -> str:
     lines = []
-    for end in facts["ends"]:
+    for end in ends:
         line = f"{name([end['rank']])} {end['fate']}"
         if end["lived"] is not None:
             words = ", ".join(f"rank {who} went on {took:.3f} s later" for who, took in end["went_on"])
@@ -267,15 +262,12 @@ def _deaths(facts: Facts) -> str:
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
 
 
-def _vectors(facts: Facts) -> str:
-    made = facts["vectors"]
-    if not made:
-        return ""
-    columns = list(dict.fromkeys(key for vector in made.values() for key in vector))
+def _vectors(made: Mapping[str, Mapping[str, str]]) -> str:
     shown = {called: {**vector, "bytes": size(float(vector["bytes"]))} for called, vector in made.items()}
-    rows = ((called, [f">{escape(cells.get(key, ''))}" for key in columns]) for called, cells in shown.items())
+    columns = list(dict.fromkeys(key for vector in shown.values() for key in vector))
+    rows = ((called, [f">{escape(vector.get(key, ''))}" for key in columns]) for called, vector in shown.items())
     more = f"<p class=soft>The first {MADE}; further ones are left out.</p>" if len(made) == MADE else ""
-    return f"<div class=wide>{_table(rows, ['name', *columns], 'facts')}</div>{more}"
+    return f"<div class=wide>{_table(rows, ['name', *columns], 'facts')}</div>{more}" if made else ""
 
 
 def _settings(facts: Facts) -> str:

@@ -33,7 +33,7 @@ from malt._cli.restarts import RESTARTS, Restarts
 from malt._cli.summary import deaths, table
 from malt._cli.supervise import Kind, here, keep_standard_descriptors, supervise
 from malt._cli.terminal import Terminal
-from malt._cli.verdict import splits, told, verdict
+from malt._cli.verdict import spent, verdict
 from malt._cli.wrap import columns
 from malt._ranks import machine
 from malt._ranks.launch import Job, job_environment, meeting
@@ -249,9 +249,10 @@ def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal
         terminal.note(f"the logs in {options.log_dir!r} are incomplete: {display.log_error}")
     if options.summary:
         terminal.note("where the time of the ranks went, in seconds:")
-        known = splits(job.outcomes, recorded.story)
-        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2, {one.rank: one.waited for one in known}))
-        words = told(job.outcomes, verdict(known))
+        ranks = spent(job.outcomes, recorded.story)
+        waited = {rank["rank"]: rank["waited"] for rank in ranks}
+        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2, waited))
+        words = verdict(job.outcomes, ranks)
         if words:
             terminal.note("does it pay? " + " ".join(words))
         died = deaths(job.outcomes)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from malt._cli import looks
-from malt._cli.options import Parser, unfit
+from malt._cli.options import Parser, number
 from malt._cli.supervise import name
 from malt._cli.wrap import aligned, columns, counted, folded, span
 from malt._ranks import seen
@@ -69,12 +69,7 @@ def parser() -> Parser:
 
 
 def _seconds(text: str) -> float:
-    try:
-        if 0.05 <= float(text) <= 3600:
-            return float(text)
-    except ValueError:
-        pass
-    raise unfit(f"{text!r} is not a time", "expected 0.05 to 3600 seconds, such as --every 2")
+    return number(float, text, 0.05, 3600, "number of seconds", "--every 2")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -159,17 +154,18 @@ def missing(ranks: Sequence[seen.Rank]) -> list[int]:
 
 
 def _facts(job: str, ranks: Sequence[seen.Rank], before: looks.Jobs) -> dict[str, Any]:
-    rows = [{key: getattr(rank, key) for key in FIELDS} | _rates(rank, before) for rank in ranks]
-    for row in rows:
-        row["loss"] = _in_json(row["loss"])
     return {
         "job": job,
         "command": ranks[0].command,
         "size": ranks[0].size,
-        "ranks": rows,
+        "ranks": [_fields(rank) | _rates(rank, before) for rank in ranks],
         "missing": missing(ranks),
         "causes": list(causes(ranks, before)),
     }
+
+
+def _fields(rank: seen.Rank) -> dict[str, Any]:
+    return {key: getattr(rank, key) for key in FIELDS} | {"loss": _in_json(rank.loss)}
 
 
 def _in_json(value: float | None) -> float | str | None:

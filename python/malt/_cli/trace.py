@@ -56,23 +56,19 @@ def write(file: BinaryIO, story: Story, facts: Facts, packed: bool) -> str:
 def left_out(story: Story) -> str:
     """Say of what the sums over a job know nothing; empty if they know all."""
     lost = sum(track.lost for track in story.tracks.values())
-    words = []
-    if lost:
-        words.append(f"{lost} events that were overwritten before they were read: a larger --events avoids that")
-    if story.unseen:
-        words.append(f"all events of {name(story.unseen)}, which ended before they could be read")
-    return "; ".join(words)
+    overwritten = f"{lost} events that were overwritten before they were read: a larger --events avoids that"
+    unseen = f"all events of {name(story.unseen)}, which ended before they could be read" if story.unseen else ""
+    return "; ".join(filter(None, [overwritten * (lost > 0), unseen]))
 
 
 def _events(story: Story, facts: Facts) -> Iterator[dict[str, Any]]:
     since = story.timeline()
-    hosts = list(dict.fromkeys(rank["host"] for rank in facts["ranks"]))
-    places = {rank["rank"]: hosts.index(rank["host"]) for rank in facts["ranks"]}
+    places = {rank["rank"]: facts["hosts"].index(rank["host"]) for rank in facts["ranks"]}
 
     def at(rank: int, when: float, lane: int = 0) -> dict[str, Any]:
         return {"pid": places[rank], "tid": rank + MOST * lane, "ts": round(since(rank, when) * 1e6, 3)}
 
-    for number, host in enumerate(hosts):
+    for number, host in enumerate(facts["hosts"]):
         yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": host}}
     for rank, track in story.tracks.items():
         for when, text in track.marks:

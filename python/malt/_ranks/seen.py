@@ -8,7 +8,7 @@ users, and the rank does not notice.
 from __future__ import annotations
 
 import contextlib
-import io
+import mmap
 import os
 import struct
 import time
@@ -20,7 +20,7 @@ MAGIC = 0x34574F4E544C414D
 PAGE = struct.Struct("<11Qq3Qd118Q")  # core.Now: words, of which the age has a sign, and the loss is a float
 WORDS = {"rank": 2, "size": 3, "near": 4, "room": 7, "doing": 8, "syncs": 9, "bytes": 10, "age": 11, "recorded": 13}
 TEXTS = {"mark": 49, "place": 70, "host": 113}  # where they begin
-EVENTS = 4096  # where they begin
+RECORDED, EVENTS = 8 * WORDS["recorded"], 4096  # where their number is, and where they begin
 RECORD = struct.Struct("<32Q")
 KINDS = ("", "call", "wait", "fold", "death", "mark", "log", "send")
 NO_AGE = -128
@@ -94,8 +94,7 @@ def ranks() -> list[Rank]:
         # A process may have just ended, not be a rank, or belong to another user.
         with contextlib.suppress(OSError, ValueError, KeyError, struct.error):
             if os.stat(f"/proc/{name}").st_uid == os.getuid():
-                with _opened(name) as file:
-                    found.append(_described(name, file.fileno()))
+                found.append(_described(name, _mapped(name)))
     return found
 
 
@@ -122,24 +121,23 @@ def descriptor(pid: int | str, name: str) -> tuple[str, str]:
     """Return the path of a process's memfd whose name begins so, and its whole name; empty if it has none."""
     folder = f"/proc/{pid}/fd"
     for fd in os.listdir(folder):
-        try:
+        with contextlib.suppress(OSError):  # it has just been closed
             target = os.readlink(f"{folder}/{fd}")
-        except OSError:
-            continue
-        if target.startswith(name):
-            return f"{folder}/{fd}", target.removesuffix(" (deleted)")
+            if target.startswith(name):
+                return f"{folder}/{fd}", target.removesuffix(" (deleted)")
     return "", ""
 
 
-def _opened(pid: int | str) -> io.FileIO:
+def _mapped(pid: int | str) -> mmap.mmap:
     path, _ = descriptor(pid, MEMORY)
     if not path:
         raise ValueError(pid)
-    return io.FileIO(path)
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 
 
-def _described(pid: int | str, fd: int) -> Rank:
-    page = _read(fd)
+def _described(pid: int | str, memory: mmap.mmap) -> Rank:
+    page = _read(memory)
     status = dict(line.split(":", 1) for line in _text(pid, "status").splitlines())
     if page[0] != MAGIC or page[1] != int(status["NSpid"].split()[-1]):
         raise ValueError(pid)  # it has left, or is a child of the rank
@@ -200,38 +198,27 @@ class Ring:
     """
 
     def __init__(self, pid: int | str) -> None:
-        with contextlib.ExitStack() as opened:
-            self._file = opened.enter_context(_opened(pid))
-            self._read = 0
-            self.rank = _described(pid, self._file.fileno())
-            if not self.rank.room:
-                raise ValueError(pid)
-            opened.pop_all()
-
-    def close(self) -> None:
-        """Read no more."""
-        self._file.close()
+        self._memory, self._read = _mapped(pid), 0
+        self.rank = _described(pid, self._memory)
+        if not self.rank.room:
+            raise ValueError(pid)
 
     def read(self) -> tuple[bytes, int]:
         """Return the records of events since the last time, and how many of these are lost.
 
         An event is lost if a newer one has overwritten it before it was read.
         """
-        fd = self._file.fileno()
-        recorded = int.from_bytes(os.pread(fd, 8, 8 * WORDS["recorded"]), "little")
-        first, room, found = max(self._read, recorded - self.rank.room), self.rank.room, []
-        while first < recorded:
-            slot = first % room
-            count = min(recorded - first, room - slot)
-            # An event that has been overwritten meanwhile has another number in the second copy.
-            once, twice = (os.pread(fd, count * RECORD.size, EVENTS + slot * RECORD.size) for _ in range(2))
-            for at in range(0, len(once), RECORD.size):
-                record = once[at : at + RECORD.size]
-                first += 1
-                if record == twice[at : at + RECORD.size] and int.from_bytes(record[:8], "little") == first:
-                    found.append(record)
+        recorded = int.from_bytes(self._memory[RECORDED : RECORDED + 8], "little")
+        first = max(self._read, recorded - self.rank.room)
+        found = [record for number in range(first, recorded) if (record := self._record(number))]
         lost, self._read = recorded - self._read - len(found), recorded
         return b"".join(found), lost
+
+    def _record(self, number: int) -> bytes:
+        """Return a record; none if it is overwritten meanwhile: then it has another number in the second copy."""
+        at = EVENTS + number % self.rank.room * RECORD.size
+        once, twice = (self._memory[at : at + RECORD.size] for _ in range(2))
+        return once if once == twice and int.from_bytes(once[:8], "little") == number + 1 else b""
 
     def events(self) -> tuple[list[Event], int]:
         """Return the events since the last time, and how many are lost."""
@@ -258,11 +245,11 @@ def decoded(rank: int, records: bytes) -> Iterator[Event]:
             yield event._replace(value=_float(value), text=text.decode(errors="replace"))
 
 
-def _read(fd: int) -> tuple[Any, ...]:
+def _read(memory: mmap.mmap) -> tuple[Any, ...]:
     """Return the words of the page: twice the same, so that no text is half a new one."""
-    before = os.pread(fd, PAGE.size, 0)
+    before = memory[: PAGE.size]
     for _ in range(3):
-        after = os.pread(fd, PAGE.size, 0)
+        after = memory[: PAGE.size]
         if before[392:] == after[392:]:
             break
         before = after

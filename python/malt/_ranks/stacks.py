@@ -10,6 +10,7 @@ import re
 import signal
 import time
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
 from malt._ranks import seen
@@ -47,66 +48,53 @@ def ask(ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
     """Return the answers of ranks: of `TOGETHER` of them those of the same moment, as far as that goes."""
     answers: dict[seen.Key, Answer] = {}
     for first in range(0, len(ranks), TOGETHER):
-        answers |= _ask(ranks[first : first + TOGETHER])
+        with contextlib.ExitStack() as opened:
+            asked = [(rank, _send(rank, opened)) for rank in ranks[first : first + TOGETHER]]
+            until = time.monotonic() + PATIENCE
+            for rank, fd in asked:
+                answers[rank.key] = Answer((), fd) if isinstance(fd, str) else _hear(rank, fd, until)
     return answers
 
 
-def _ask(ranks: Sequence[seen.Rank]) -> dict[seen.Key, Answer]:
-    answers: dict[seen.Key, Answer] = {}
-    with contextlib.ExitStack() as opened:
-        asked = []
-        for rank in ranks:
-            try:
-                answer = _send(rank, opened)
-            except PermissionError:
-                answer = Answer((), "the system does not let us look into its process")
-            except (ProcessLookupError, FileNotFoundError):
-                answer = Answer((), "it has just ended")
-            except BlockingIOError:
-                answer = Answer((), "another `malt stack` is asking it")
-            if isinstance(answer, int):
-                asked.append((rank, answer))
-            else:
-                answers[rank.key] = answer
-        until = time.monotonic() + PATIENCE
-        for rank, fd in asked:
-            answers[rank.key] = _hear(rank, fd, until)
-    return answers
-
-
-def _send(rank: seen.Rank, opened: contextlib.ExitStack) -> int | Answer:
-    """Ask a rank, and return the descriptor from which its answer can be read."""
+def _send(rank: seen.Rank, opened: contextlib.ExitStack) -> int | str:
+    """Ask a rank, and return the descriptor from which its answer can be read, or why there will be none."""
     if rank.state == "stopped":
-        return Answer((), "stopped, by SIGSTOP or a debugger")
-    process = os.pidfd_open(rank.pid)  # that process, even if its number is used again
-    opened.callback(os.close, process)
-    path, name = seen.descriptor(rank.pid, MEMORY)
-    if not path:
-        return Answer((), f"{rank.state}; its program is not Python")
-    number = int(name.removeprefix(MEMORY))
-    if not rank.signals >> (number - 1) & 1:
-        return Answer((), f"{rank.state}; its program uses signal {number} itself, or ends")
-    fd = os.open(path, os.O_RDWR)
-    opened.callback(os.close, fd)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.ftruncate(fd, 0)
-    signal.pidfd_send_signal(process, number)
+        return "stopped, by SIGSTOP or a debugger"
+    try:
+        process = os.pidfd_open(rank.pid)  # that process, even if its number is used again
+        opened.callback(os.close, process)
+        path, name = seen.descriptor(rank.pid, MEMORY)
+        if not path:
+            return f"{rank.state}; its program is not Python"
+        number = int(name.removeprefix(MEMORY))
+        if not rank.signals >> (number - 1) & 1:
+            return f"{rank.state}; its program uses signal {number} itself, or ends"
+        fd = os.open(path, os.O_RDWR)
+        opened.callback(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        signal.pidfd_send_signal(process, number)
+    except PermissionError:
+        return "the system does not let us look into its process"
+    except (ProcessLookupError, FileNotFoundError):
+        return "it has just ended"
+    except BlockingIOError:
+        return "another `malt stack` is asking it"
     return fd
 
 
 def _hear(rank: seen.Rank, fd: int, until: float) -> Answer:
     while not (text := os.pread(fd, os.fstat(fd).st_size, 0)).endswith(b"\nend\n"):
         if time.monotonic() > until:
-            return Answer(
-                (), f"{rank.state}; it does not answer: it blocks signals, gets no processor time, or has ended"
-            )
+            why = "it does not answer: it blocks signals, gets no processor time, or has ended"
+            return Answer((), f"{rank.state}; {why}")
         time.sleep(0.002)
     os.ftruncate(fd, 0)
     words = ESCAPED.sub(_character, text.decode(errors="replace"))
     frames = [_frame(rank.cwd, *found) for found in FRAME.findall(words)]
-    while frames and (frames[0].file.startswith(OWN) or "/site-packages/malt/" in frames[0].file):
-        del frames[0]  # of MALT, inside the last call
-    return Answer(tuple(reversed(frames)))
+    # Without those of MALT, inside the last call.
+    of_user = dropwhile(lambda frame: frame.file.startswith(OWN) or "/site-packages/malt/" in frame.file, frames)
+    return Answer(tuple(of_user)[::-1])
 
 
 def _character(escaped: re.Match[str]) -> str:

@@ -294,6 +294,4 @@ class Collector:
 
     def close(self) -> None:
         """Read no more."""
-        for ring in self._rings.values():
-            ring.close()
         self._rings = {}
