@@ -29,18 +29,18 @@ type greeting struct {
 
 // lacks has the rank do without RDMA, at least for some of its memory.
 func (r *rank) lacks(why error) {
-	r.without.CompareAndSwap(nil, &why)
 	if short := new(fabric.MemlockError); errors.As(why, &short) {
 		r.lack.CompareAndSwap(nil, &rdma.Lack{Rank: r.cfg.Rank, Limit: short.Limit, Need: short.Need})
 	}
+	r.without.CompareAndSwap(nil, &why) // Lacks says more by then
 }
 
 // unpair has updates go by TCP for good.
 func (l *link) unpair(why error) error {
-	l.off.CompareAndSwap(nil, &why)
 	if errors.Is(why, fabric.ErrMemlock) {
 		l.rank.lacks(why)
 	}
+	l.off.CompareAndSwap(nil, &why)
 	return fmt.Errorf("RDMA: %w", why)
 }
 
