@@ -24,10 +24,7 @@ import (
 
 // deaf is an address of this machine at which nothing is answered, as if its host
 // were away, until it hears.
-type deaf struct {
-	net.Listener
-	waiting []net.Conn
-}
+type deaf struct{ net.Listener }
 
 // newDeaf fills the queue of a listener: what comes then its kernel drops.
 func newDeaf(t *testing.T) *deaf {
@@ -45,20 +42,17 @@ func newDeaf(t *testing.T) *deaf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deaf{Listener: l}
-	t.Cleanup(func() {
-		d.Close()
-		for _, c := range d.waiting {
-			c.Close()
-		}
-	})
-	for {
-		c, err := net.DialTimeout("tcp", d.Addr().String(), 100*time.Millisecond)
-		if err != nil {
-			return d
-		}
-		d.waiting = append(d.waiting, c)
+	t.Cleanup(func() { l.Close() })
+	waiting, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { waiting.Close() })
+	until(t, "the queue is full", func() bool {
+		info := tcpInfo(t, l.(*net.TCPListener))
+		return info.Unacked > info.Sacked // of a listener: how many wait, and how many may
+	})
+	return &deaf{l}
 }
 
 // hear lets everybody in, until it is closed.
@@ -353,14 +347,28 @@ func TestCutOneWay(t *testing.T) {
 			t.Parallel()
 			var other detour
 			all := openRanks(t, 2, func(c *config) {
-				c.Unreachable = 2 * time.Second
+				c.Unreachable = time.Hour // so that it does not look for itself, and make the connection again
 				if c.Rank == deaf {
+					c.Unreachable = 2 * time.Second
 					other.Wire = tcp.New(c.TCP)
 					c.wire = &other
 				}
 			})
 			at := newDeaf(t).Addr().String()
 			other.to.Store(&TCP{Peers: [][]string{{at}, {at}}})
+			until(t, "nothing is under way, which would keep back a last word", func() bool {
+				for _, l := range []*link{all[0].links[1], all[1].links[0]} {
+					if s := l.session.Load(); s == nil || !s.resumed.Load() {
+						return false // the other end has yet to say where it is
+					}
+				}
+				for _, l := range []*link{all[0].links[1], all[1].links[0]} {
+					if s, ok := l.current().state(); !ok || s.Unacked {
+						return false
+					}
+				}
+				return true
+			})
 			mute(t, all[deaf].links[1-deaf].current())
 			for rank, want := range map[int]string{1 - deaf: "ranks 0 and 1 cannot reach each other: rank " + fmt.Sprint(deaf), deaf: "its host has not answered for 2s"} {
 				ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)

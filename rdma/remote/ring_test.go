@@ -103,21 +103,28 @@ func (c *watchedConn) saw(b []byte) {
 
 // ringing waits until small updates to all peers go through rings; false: some do not.
 func ringing(t *Transport) bool {
-	end := time.Now().Add(fleet.Patience)
 	for _, l := range t.peers {
-		for used := false; !used; runtime.Gosched() {
-			if l.off.Load() != nil || time.Now().After(end) {
-				return false
-			}
-			s := l.session.Load()
-			if s == nil {
-				continue
-			}
-			s.turn.Lock()
-			r := s.ring.Load()
-			used = r != nil && r.out.said > 0
-			s.turn.Unlock()
+		if !l.ringing() {
+			return false
 		}
+	}
+	return true
+}
+
+func (l *link) ringing() bool {
+	end := time.Now().Add(fleet.Patience)
+	for used := false; !used; runtime.Gosched() {
+		if l.off.Load() != nil || time.Now().After(end) {
+			return false
+		}
+		s := l.session.Load()
+		if s == nil {
+			continue
+		}
+		s.turn.Lock()
+		r := s.ring.Load()
+		used = r != nil && r.out.said > 0
+		s.turn.Unlock()
 	}
 	return true
 }

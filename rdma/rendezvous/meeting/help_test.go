@@ -3,6 +3,8 @@ package meeting
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"malt/internal/fleet"
 	"malt/rdma/internal/mem"
@@ -60,16 +63,19 @@ func meetRole(r *fleet.Rank) error {
 	return nil
 }
 
-// freePort is one at which nobody listens, and which is not given to anybody
-// else soon.
+// freePort is one at which nobody listens, and which the kernel gives to nobody
+// who asks for any.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 16384+rand.IntN(16384)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // sockets is how many of them this process has, and how many forked children
@@ -107,7 +113,7 @@ func nothingLeft(t testing.TB) (check func()) {
 func settled(t testing.TB, before int) {
 	t.Helper()
 	stack := make([]byte, 1<<20)
-	for range 10_000 {
+	for end := time.Now().Add(fleet.Patience); time.Now().Before(end); runtime.Gosched() {
 		running := 0
 		for g := range bytes.SplitSeq(stack[:runtime.Stack(stack, true)], []byte("\n\n")) {
 			if bytes.Contains(g, []byte("malt/rdma/rendezvous/meeting.")) && !bytes.Contains(g, []byte("testing.tRunner")) {
@@ -117,7 +123,6 @@ func settled(t testing.TB, before int) {
 		if running == 0 && sockets() <= before {
 			return
 		}
-		runtime.Gosched()
 	}
 	t.Errorf("%d sockets, %d before; goroutines:\n%s", sockets(), before, stack[:runtime.Stack(stack, true)])
 }
