@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -34,9 +35,11 @@ PRELUDE = "import os, signal, sys, time\nimport numpy as np\nimport malt\nr, n =
 
 def by_tcp() -> dict[str, str]:
     """Return what makes the ranks of a `Job` do without shared memory."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return {"MALT_TRANSPORT": "tcp", "MALT_STORE": f"127.0.0.1:{free.getsockname()[1]}"}
+    while True:
+        port = 16384 + secrets.randbelow(16384)  # the kernel gives it to nobody who asks for any
+        with contextlib.suppress(OSError), socket.socket() as free:
+            free.bind(("127.0.0.1", port))
+            return {"MALT_TRANSPORT": "tcp", "MALT_STORE": f"127.0.0.1:{port}"}
 
 
 class Stream:

@@ -6,6 +6,7 @@ tests measure it; they allow for a loaded machine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -239,8 +240,9 @@ def test_a_guard_that_was_killed_is_replaced(tmp_path: Path) -> None:
 
 def _guard(pid: int) -> int | None:
     for child in _children(pid):
-        if b"_ranks/guard.py" in Path(f"/proc/{child}/cmdline").read_bytes():
-            return child
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that was killed
+            if b"_ranks/guard.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return child
     return None
 
 

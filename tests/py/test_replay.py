@@ -106,7 +106,7 @@ def test_another_program_is_refused(tmp_path: Path, change: str, words: str) -> 
         ({"MALT_RECORD": "{}/bad/rank-0-of-2"}, "", "MALT_RECORD: this run cannot be recorded"),
         ({"MALT_RECORD": "{}", "MALT_REPLAY": "{}"}, "", "MALT_RECORD and MALT_REPLAY name the same folder"),
         ({"MALT_RECORD": "{}", "MALT_ON_DEATH": "continue"}, "", "do not go with on_death=continue"),
-        ({"MALT_RECORD": "{}", **jobs.by_tcp()}, "", "are for ranks that share memory"),
+        ({"MALT_RECORD": "{}", "MALT_TRANSPORT": "tcp"}, "", "are for ranks that share memory"),
         (
             {"MALT_RECORD": "{}"},
             "malt.Vector(4, graph='butterfly', consistency='async', fold='sum-changes')",
@@ -119,7 +119,8 @@ def test_what_cannot_be_recorded(tmp_path: Path, env: dict[str, str], script: st
     bad.mkdir()
     for r in range(2):
         (bad / f"rank-{r}-of-2").write_text("[1,1,1,1]\n[1,2,7,1]\n[1,3,1")
-    with jobs.Job(2, script, env={key: value.replace("{}", str(tmp_path)) for key, value in env.items()}) as job:
+    env = {key: value.replace("{}", str(tmp_path)) for key, value in env.items()}
+    with jobs.Job(2, script, env=jobs.by_tcp() | env if "MALT_TRANSPORT" in env else env) as job:
         ranks = job.finish()
     assert [rank.process.returncode for rank in ranks] == [1, 1]
     said = [rank.err.text for rank in ranks]

@@ -211,8 +211,8 @@ def test_a_dead_rank(capsys: pytest.CaptureFixture[str]) -> None:
     v.sync()
     if r == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    while len(malt.alive()) == n:
-        v.sync()
+    while malt.generation() == 1:
+        malt.confirm()
     print("on", flush=True)
     sys.stdin.readline()
     """
