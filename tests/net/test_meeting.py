@@ -141,6 +141,14 @@ TIMED = RANK.replace("import malt\n", "import malt\nbegan = time.monotonic()\n")
 
 
 def test_a_rank_whose_first_packets_get_lost_is_not_late() -> None:
+    took = [met_late()]
+    while took[-1] >= 3.0 and len(took) < 4:  # again where the machine was busy with something else
+        took.append(met_late())
+    assert took[-1] < 3.0, took
+
+
+def met_late() -> float:
+    """Return how long the ranks take to meet."""
     with Network(2) as net, Programs() as started:
         net.hosts[0].administer(  # three get lost: the kernel sends again after 1, 3 and 7 s
             "nft",
@@ -149,7 +157,8 @@ def test_a_rank_whose_first_packets_get_lost_is_not_late() -> None:
         )
         store = f"{net.hosts[0].address}:29500"
         ranks = [started.start(host, TIMED, json.dumps([host.number, 2, store, 15, 5])) for host in net.hosts]
-        for one in ranks:
-            total, seconds = one.hear()
-            assert total == 1.0
-            assert seconds < 3.0
+        heard = [one.hear() for one in ranks]
+        assert [total for total, _ in heard] == [1.0, 1.0]
+        latest = max(seconds for _, seconds in heard)
+        assert isinstance(latest, float)
+        return latest

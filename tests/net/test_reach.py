@@ -62,19 +62,31 @@ def test_silence_counts_from_the_last_sign_whatever_becomes_of_the_connection() 
 
 
 def test_a_host_that_is_back_in_time_is_alive() -> None:
+    away, said = back_after(LIMIT * 0.75)
+    for _ in range(4):
+        if away < LIMIT * 0.8:
+            break
+        away, said = back_after(LIMIT * 0.75)  # again where the machine was busy with something else
+    assert said == ["alive"] * 4, away
+
+
+def back_after(seconds: float) -> tuple[float, list[str]]:
+    """Return for how long two hosts were away, on a busy machine longer than asked, and what all ranks say of it."""
     with Network(4) as net, Programs() as started:
         pairs = [net.hosts[:2], net.hosts[2:]]
         jobs = [ranks(pair, started, size) for pair, size in zip(pairs, (1, 1 << 20), strict=True)]
         assert [rank.hear() for job in jobs for rank in job] == ["up"] * 4
+        began = time.monotonic()
         for _, host in pairs:
             host.cable.loss = 1  # without what a new cable takes until hosts know each other's addresses
-        time.sleep(LIMIT * 0.75)
+        time.sleep(seconds)
         for _, host in pairs:
             host.cable.loss = 0
+        away = time.monotonic() - began
         for job in jobs:
             for rank in job:
                 rank.tell("enough")
-        assert [rank.hear() for job in jobs for rank in job] == ["alive"] * 4
+        return away, [rank.hear() for job in jobs for rank in job]
 
 
 def test_a_connection_that_a_firewall_forgets_is_made_again() -> None:
