@@ -40,13 +40,11 @@ func (e *expellable) Confirm(context.Context) rdma.Answer {
 	return func() (bool, []int) { return !e.silent.Load(), []int{1} }
 }
 
-// TestG9ExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds. A
-// wait whose time is up while it cannot be decided who takes part says so.
-func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
-	ctx := background(t)
+// expelling is rank 0 of two that have a vector, as a world of its own, and the other one.
+func expelling(ctx context.Context, t *testing.T) (e *expellable, other rdma.Transport, w *libmalt.World, v *libmalt.Vector) {
 	ranks := inmem.New(2)
 	t.Cleanup(func() { _ = ranks[1].Close() })
-	e := &expellable{Viewed: ranks[0].(rdma.Viewed)}
+	e = &expellable{Viewed: ranks[0].(rdma.Viewed)}
 	made := make(chan error)
 	go func() {
 		w, err := libmalt.NewWorld(ctx, ranks[1], libmalt.Config{Continue: true})
@@ -59,10 +57,38 @@ func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := vector(ctx, w, 10, "consistency=async")
+	v, err = vector(ctx, w, 10, "consistency=async")
 	if err := errors.Join(err, <-made); err != nil {
 		t.Fatal(err)
 	}
+	return e, ranks[1], w, v
+}
+
+// TestG9AnotherIsExpelledFirst: a rank that ends while votes are missing may have ended for that. The others of its
+// host fail with the same error, and not with its end.
+func TestG9AnotherIsExpelledFirst(t *testing.T) {
+	for name, ends := range map[string]func(rdma.Transport) error{
+		"leaves": rdma.Transport.Close,
+		"fails":  func(t rdma.Transport) error { t.Abort(rdma.HasFailed(t.Rank(), "ExpelledError")); return nil },
+	} {
+		ctx := background(t)
+		e, other, w, _ := expelling(ctx, t)
+		e.stuck.Store(true)
+		if err := ends(other); err != nil {
+			t.Fatal(err)
+		}
+		var dead *rdma.PeerError
+		if err := w.Barrier(ctx); !errors.Is(err, rdma.ErrExpelled) || errors.Is(err, libmalt.ErrTimeout) || errors.As(err, &dead) {
+			t.Errorf("rank 1 %s: a barrier ends with %v", name, err)
+		}
+	}
+}
+
+// TestG9ExpelledRankGoesNoFurther: neither a call that waits nor one that would not succeeds. A
+// wait whose time is up while it cannot be decided who takes part says so.
+func TestG9ExpelledRankGoesNoFurther(t *testing.T) {
+	ctx := background(t)
+	e, _, w, v := expelling(ctx, t)
 	if _, err := v.Sync(ctx, 1); err != nil {
 		t.Fatal(err)
 	}

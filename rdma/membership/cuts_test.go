@@ -148,6 +148,31 @@ func TestTwoHostsAreSilent(t *testing.T) {
 	})
 }
 
+// All ranks of a host learn at once that the others have gone on: one of them may end for it before another looks.
+func TestRanksOfAHostAreOutTogether(t *testing.T) {
+	simulate(t, 1, []int{2, 1, 1}, func(w *world) {
+		w.ranks[0].m.Expelled(2)
+		if err := w.ranks[1].m.Out(); !errors.Is(err, rdma.ErrExpelled) {
+			t.Errorf("rank 1: %v", err)
+		}
+		if err := w.ranks[2].m.Out(); err != nil {
+			t.Errorf("rank 2: %v", err)
+		}
+	})
+	simulate(t, 1, []int{2, 1, 1}, func(w *world) {
+		w.ranks[2].kill()
+		w.ranks[3].kill()
+		out := func(rank int) bool {
+			_, final := w.ranks[rank].m.Stuck()
+			return final || errors.Is(w.ranks[rank].m.Out(), rdma.ErrExpelled)
+		}
+		w.until("waits for nobody", 2*time.Second, func() bool { return out(0) || out(1) })
+		if !out(0) || !out(1) {
+			t.Error("one of two ranks of a host waits for hosts that have ended")
+		}
+	})
+}
+
 // One and two of three, two and two of four.
 func TestG10Partitions(t *testing.T) {
 	for _, c := range []struct {

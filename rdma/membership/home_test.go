@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"sync/atomic"
 	"time"
 
 	"malt/rdma/vote"
@@ -13,6 +14,7 @@ type page struct {
 	view     vote.View
 	acceptor vote.Acceptor
 	swaps    uint64
+	out      atomic.Bool
 }
 
 // home is the page as a rank has it.
@@ -23,6 +25,9 @@ type home struct {
 
 func (h home) Enter() bool { h.p.step(); return true }
 func (h home) Exit()       {}
+
+func (h home) LeaveOut() { h.out.Store(true) }
+func (h home) Out() bool { return h.out.Load() }
 
 func (h home) OnDeath(wake func()) { h.p.onDeath = wake }
 

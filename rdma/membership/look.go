@@ -34,7 +34,12 @@ func (m *Members) look(now time.Time) {
 	// A host that is dead to this rank may go on being heard by another one for a while.
 	m.doubts.Look(now, dead.Or(doubted))
 	m.see.Lasted = m.doubts.Lasted(m.see.Suspects(v))
-	m.lack.Store(m.lacking(now, v))
+	l := m.lacking(now, v)
+	if l != nil && l.Final {
+		m.final.Store(true)
+		m.home.LeaveOut() // before this rank can end for it
+	}
+	m.lack.Store(l)
 }
 
 // The states of a host, to this rank.

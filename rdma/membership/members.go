@@ -27,6 +27,10 @@ type Home interface {
 	Living() vote.Set
 	// OnDeath has wake called whenever the process of one of them is found to have ended.
 	OnDeath(wake func())
+	// LeaveOut notes for all ranks of this host that the others have gone on without it, or may
+	// have, for good. Out tells whether one of them has. They are called at any time.
+	LeaveOut()
+	Out() bool
 	// Enter keeps the home from being closed until Exit; false once it is.
 	Enter() bool
 	Exit()
@@ -70,6 +74,7 @@ type Members struct {
 	view  atomic.Pointer[vote.View] // the newest that is known; stored by the goroutine
 	out   atomic.Pointer[error]     // final; stored once
 	lack  atomic.Pointer[lack]      // stored by the goroutine
+	final atomic.Bool               // some lack has been: Stuck says more than Out
 	calls calls
 	bye   atomic.Uint64   // stored by Close
 	life  context.Context // ends with Close

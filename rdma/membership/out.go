@@ -14,6 +14,9 @@ import (
 
 // Out is rdma.ErrExpelled, with hosts and votes, once this rank is left out; else nil.
 func (m *Members) Out() error {
+	if m.out.Load() == nil && !m.final.Load() && m.home.Out() {
+		m.refuse("the others have gone on without this rank, or may have", "another rank of this host has found that out")
+	}
 	if err := m.out.Load(); err != nil {
 		return *err
 	}
@@ -32,9 +35,14 @@ func (m *Members) leftOut(before, v vote.View) {
 	m.leave("generation %d is of %s: %d of %d hosts", v.Generation, m.names(slices.Collect(v.Hosts.All())), v.Hosts.Count(), before.Hosts.Count())
 }
 
-// leave is final.
+// leave is final, for all ranks of this host: as long as it lives, a rank is left out with its host alone.
 func (m *Members) leave(where string, args ...any) {
-	var err error = say.Errorf(rdma.ErrExpelled, "the others have gone on without this rank").At(where, args...).
+	m.home.LeaveOut()
+	m.refuse("the others have gone on without this rank", where, args...)
+}
+
+func (m *Members) refuse(what, where string, args ...any) {
+	var err error = say.Errorf(rdma.ErrExpelled, "%s", what).At(where, args...).
 		Try("End this process. Check the network between its host and the others.")
 	m.out.CompareAndSwap(nil, &err)
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 
 	"malt/rdma"
+	"malt/rdma/internal/mem"
 	"malt/rdma/vote"
 )
 
 // Ballots is the page as the hosts' votes need it: what this host has promised, accepted and
-// learned, and which of its ranks live. One goroutine at a time uses it, but for Enter.
+// learned, and which of its ranks live. One goroutine at a time uses it, but for Enter, LeaveOut
+// and Out.
 type Ballots struct {
 	votes
 	h *Host
@@ -38,8 +40,8 @@ func (h *Host) votesOf() vote.Job {
 // not block.
 func (b *Ballots) OnDeath(wake func()) { b.h.onDeath.Store(&wake) }
 
-// Enter keeps the page mapped until Exit; false once the Host is closed. The other methods
-// are for those that have entered.
+// Enter keeps the page mapped until Exit; false once the Host is closed. All methods that use
+// the page, but for LeaveOut and Out, are for those that have entered.
 func (b *Ballots) Enter() bool { return b.h.guard.Enter() }
 func (b *Ballots) Exit()       { b.h.guard.Exit() }
 
@@ -53,6 +55,27 @@ func (b *Ballots) Living() vote.Set {
 		}
 	}
 	return s
+}
+
+// out is 1 once a rank of this host has found that the others have gone on without the host, or
+// that this cannot be known any more. It says so here before it tells its caller, so that the
+// others do not take the end of that rank for a death. Final.
+func (p page) out() *mem.Word { return mem.WordAt(p, offOut) }
+
+// LeaveOut notes it, and Out tells whether a rank has. Any goroutine may call them at any time.
+func (b *Ballots) LeaveOut() {
+	if b.Enter() {
+		b.page.out().Store(1)
+		b.Exit()
+	}
+}
+
+func (b *Ballots) Out() (out bool) {
+	if b.Enter() {
+		out = b.page.out().Load() != 0
+		b.Exit()
+	}
+	return out
 }
 
 // undecided tells whether the hosts have yet to decide on a view without rank, which is dead:

@@ -23,7 +23,7 @@ const MaxSize = 4096
 //	     | magic   version and size                                 | the first member, before it hands the page out
 //	  64 +----------------------------------------------------------+
 //	     | view: who takes part (view.go)   vote (votes.go)         | the first member, before it hands the page out
-//	     | changes of states   again (again.go)                     | +16
+//	     | changes of states   again (again.go)   out (ballots.go)  | +16
 //	 128 +----------------------------------------------------------+ member 0
 //	     | pid   start time   state   back: try, pid, start time    | +0
 //	     | here: the try                                            | +48
@@ -39,7 +39,7 @@ type page []byte
 
 const (
 	pageMagic   = 0x313045474150_4d // "MPAGE01"
-	pageVersion = 6
+	pageVersion = 7
 
 	offMagic   = 0
 	offSize    = 8
@@ -47,6 +47,7 @@ const (
 	offVote    = 72
 	offChanges = 80
 	offAgain   = 88
+	offOut     = 96
 	offMembers = 128
 	perMember  = 6272
 

@@ -40,7 +40,7 @@ func (f *Failures) out(op Stepper) error {
 	if f.views == nil {
 		return nil
 	}
-	return out(f.views, op)
+	return out(f.views, op, false)
 }
 
 // book notes how a call behind g that may have waited has ended.

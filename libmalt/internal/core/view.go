@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 
 	"malt/internal/say"
 	"malt/rdma"
@@ -74,15 +75,16 @@ func (j *Job) Expel(rank int) error {
 	return views.Expel(rank)
 }
 
-// out is the error of op where the others have gone on without this rank, or nobody ever will.
-func out(t rdma.Transport, op Stepper) error {
+// out is the error of op where the others have gone on without this rank, or nobody ever will. Where another
+// rank has given up or ended, it is enough that votes are missing: that rank may have found the same.
+func out(t rdma.Transport, op Stepper, ended bool) error {
 	views, ok := t.(rdma.Viewed)
 	if !ok {
 		return nil
 	}
 	err := views.Out()
 	if err == nil {
-		if stuck, final := views.Stuck(); final {
+		if stuck, final := views.Stuck(); final || ended && errors.Is(stuck, rdma.ErrExpelled) {
 			err = stuck
 		}
 	}

@@ -134,7 +134,7 @@ func advance(m *Marks, op Stepper) (done bool, err error) {
 	if done || err != nil {
 		return done, blame(t, op, err)
 	}
-	if out := out(t, op); out != nil {
+	if out := out(t, op, false); out != nil {
 		op.GiveUp()
 		return false, out
 	}
@@ -148,7 +148,7 @@ func advance(m *Marks, op Stepper) (done bool, err error) {
 		return done, blame(t, op, err)
 	}
 	op.GiveUp()
-	return false, dead.During(op.Name())
+	return false, blame(t, op, dead)
 }
 
 // blame is err, of op; where that says that a rank has left, and one has died, the
@@ -159,7 +159,7 @@ func blame(t rdma.Transport, op Stepper, err error) error {
 		dead = Death(t)
 	}
 	if dead != nil || left {
-		if out := out(t, op); out != nil {
+		if out := out(t, op, true); out != nil {
 			return out
 		}
 	}
