@@ -70,7 +70,7 @@ func (w *World) replaces(ctx context.Context, c Config) error {
 		}
 		a.past, a.donor = largest(parts), slices.IndexFunc(parts, func(p []byte) bool { return len(p) > 0 })
 		if a.donor < 0 {
-			return say.Errorf(rdma.ErrLeft, "no rank of the job is left").In("malt.init")
+			return errNobodyLeft("malt.init")
 		}
 	}
 	w.again = a
@@ -155,6 +155,10 @@ func (a *again) starts(v *Vector) bool {
 	return a.head == v
 }
 
+func errNobodyLeft(call string) error {
+	return say.Errorf(rdma.ErrLeft, "no rank of the job is left").In(call)
+}
+
 // errAlone is why a try is over.
 var errAlone = errors.New("a rank or a new process has ended meanwhile")
 
@@ -172,10 +176,15 @@ func (v *Vector) Meet(ctx context.Context) (*World, error) {
 		return nil, nil
 	}
 	if a.fresh {
+		var parts [][]byte
 		for range 2 { // that it is here, and that all take part with it
-			if _, err := w.collect(ctx, firstOp, nil); err != nil {
+			var err error
+			if parts, err = w.collect(ctx, firstOp, nil); err != nil {
 				return nil, err
 			}
+		}
+		if !slices.ContainsFunc(parts, func(p []byte) bool { return len(p) > 0 }) {
+			return nil, errNobodyLeft("malt.sync") // whose values it has
 		}
 		if a.fresh = false; a.config.Joined != nil {
 			a.config.Joined()
@@ -214,7 +223,7 @@ func (v *Vector) Meet(ctx context.Context) (*World, error) {
 		w.job.Cede(&old.Member)
 	}
 	next.again.starts(next.Heir(v))
-	if _, err = next.collect(ctx, firstOp, nil); err == nil {
+	if _, err = next.collect(ctx, firstOp, word); err == nil {
 		err = w.job.Close(ctx)
 	}
 	return next, err

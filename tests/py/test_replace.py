@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +43,6 @@ print("done", v.clock - w.clock, malt.alive(), flush=True)
 """
 
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
-
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -92,6 +92,21 @@ def test_a_process_that_dies_while_it_joins_changes_nothing(tmp_path: Path, wher
     done = train(tmp_path, program(ONCE).replace(where, f"if start == 1: {KILL}\n{where}", 1))
     assert done.err.count("rank 1 is started again") == 2, done.err
     assert done.err.count("rank 1 takes part again") == 1, done.err
+
+
+@pytest.mark.parametrize("where", ["v = malt.Vector", "back, steps"])
+def test_a_process_that_joins_does_not_go_on_alone(tmp_path: Path, where: str) -> None:
+    """The last rank that has the values dies while the process joins, which would begin from nothing."""
+    pid = tmp_path / "pid"
+    ended = f"if start == 1: os.kill(int(open({str(pid)!r}).read()), signal.SIGKILL)\n"
+    text = program(ONCE.replace("r == 1", "r == 0"))
+    text = text.replace(
+        "malt.init()", f"if r == 1 and not start: print(os.getpid(), file=open({str(pid)!r}, 'w'))\nmalt.init()", 1
+    )
+    done = run(*REPLACE, "-n", "2", script(tmp_path, text.replace(where, ended + where, 1)))
+    assert done.process.returncode == 128 + signal.SIGKILL, done.err
+    assert "takes part again" not in done.err
+    assert "done" not in done.out
 
 
 # Each process but rank 0 may die in any step of its life, by dice of its own, until the job has seen 12
