@@ -10,6 +10,15 @@ import (
 // judge holds what the ranks reported, and how they ended, against the plan.
 func (c *controller) judge() error {
 	var errs []error
+	logs := make([][]event, c.ranks)
+	if c.Survive {
+		for r := range logs {
+			logs[r] = c.job.page.book(r, c.ranks).events()
+		}
+		if c.weather != nil {
+			errs = append(errs, c.markLeftOut(logs))
+		}
+	}
 	for r, p := range c.job.ranks {
 		v := c.verdicts[r]
 		if err := c.judgeEnd(p); err != nil {
@@ -19,8 +28,12 @@ func (c *controller) judge() error {
 			c.tally.addAll(v.Tally)
 		}
 		switch {
+		case c.fell(r) && c.mayLive(r):
+			if err := c.judgeLeftOut(v); err != nil {
+				errs = append(errs, fmt.Errorf("rank %d: %w", r, err))
+			}
 		case c.fell(r):
-			c.tally.add(map[string]string{"kill": "kills", "exit": "exits without leaving", "abort": "aborts", "inside": "kills inside a call"}[c.deathOf(r).how], 1)
+			c.tally.add(map[string]string{"kill": "kills", "exit": "exits without leaving", "abort": "aborts", "inside": "kills inside a call", off: "ranks of a host that was powered off"}[c.deathOf(r).how], 1)
 		case v == nil:
 			errs = append(errs, fmt.Errorf("rank %d ended without a report", r))
 		default:
@@ -30,16 +43,16 @@ func (c *controller) judge() error {
 		}
 	}
 	if c.Survive {
-		errs = append(errs, c.judgeSurvivors())
+		errs = append(errs, c.judgeSurvivors(logs))
 	}
 	return errors.Join(errs...)
 }
 
 // judgeSurvivors looks through what all ranks have noted.
-func (c *controller) judgeSurvivors() error {
-	logs, fell := make([][]event, c.ranks), make([]bool, c.ranks)
-	for r := range logs {
-		logs[r], fell[r] = c.job.page.book(r, c.ranks).events(), c.fell(r)
+func (c *controller) judgeSurvivors(logs [][]event) error {
+	fell := make([]bool, c.ranks)
+	for r := range fell {
+		fell[r] = c.fell(r)
 	}
 	return judgeSurvivors(c.plan, logs, fell, c.tally)
 }
@@ -50,7 +63,7 @@ func (c *controller) fell(rank int) bool {
 }
 
 func (c *controller) judgeEnd(p *process) error {
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 && !c.fell(p.rank) {
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 && (!c.fell(p.rank) || c.mayLive(p.rank)) {
 		return fmt.Errorf("ended with %v", p.cmd.ProcessState)
 	}
 	return nil

@@ -29,6 +29,7 @@ const (
 	enough                  // of rounds, of claims; by the test
 	died                    // when it was killed, or ended itself; by whoever did it
 	resumed                 // when it was last continued; by the test
+	members                 // a set: who took part at the end of its last call
 	words
 )
 

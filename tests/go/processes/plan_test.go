@@ -112,7 +112,7 @@ type moment struct {
 // death is the end of a rank that does not leave.
 type death struct {
 	rank  int
-	how   string // "kill": by the test at after. "exit", "abort": by itself after after.value scatters. "inside": see killInside
+	how   string // "kill": by the test at after. "exit", "abort": by itself after after.value scatters. "inside": see killInside. "off", "cut off": with its host
 	after moment // in the rank's own life, or where others go on perhaps in that of
 	of    int    // another, as do several deaths at once
 }

@@ -60,7 +60,7 @@ func judgeSurvivors(p *plan, logs [][]event, fell []bool, t tally) error {
 			}
 		}
 	}
-	errs := []error{q.judgeViews(), q.judgeCalls()}
+	errs := []error{q.judgeViews(), q.judgeCalls(), q.judgeOut()}
 	for r := range logs {
 		if err := q.judgeSteps(r); err != nil {
 			errs = append(errs, fmt.Errorf("rank %d: %w", r, err))

@@ -55,10 +55,11 @@ const (
 	scattered eventKind = iota
 	looked              // a gather whose updates the rank has read
 	folded
-	synced // scattered and folded
-	called // a collective call
-	void   // it was refused, and nothing was sent
-	done   // with the object
+	synced    // scattered and folded
+	called    // a collective call
+	void      // it was refused, and nothing was sent
+	done      // with the object
+	confirmed // this rank takes part still
 )
 
 // result is what an array, or the arrays of a vector, hold.

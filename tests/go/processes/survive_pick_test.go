@@ -76,6 +76,7 @@ func newSurvival(l lot) *plan {
 		if p.witness && rnd.IntN(2) == 0 {
 			p.voteless = &death{of: rnd.IntN(p.ranks), after: p.pickMoment(rnd)}
 		}
+		p.pickGone(rnd)
 		p.leaveVotes()
 	}
 	return p
@@ -92,9 +93,15 @@ func (p *plan) leaveVotes() {
 	for _, h := range p.places {
 		living[h]++
 	}
+	if p.gone != nil { // and that is one
+		most = 0
+	}
 	dead := 0
 	p.deaths = slices.DeleteFunc(p.deaths, func(d death) bool {
 		h := p.places[d.rank]
+		if p.concerns(h) {
+			return false
+		}
 		if living[h] == 1 && dead == most {
 			return true
 		}

@@ -26,7 +26,7 @@ func (q *inquest) judgeSteps(rank int) error {
 		if e.Phase != w.phase {
 			w.phase, w.turn = e.Phase, 0
 		}
-		if e.Ended == 0 || e.Kind == called || e.Kind == void || e.Kind == done {
+		if e.Ended == 0 || e.Kind == called || e.Kind == void || e.Kind == done || e.Kind == confirmed {
 			continue
 		}
 		if err := w.judge(e); err != nil {

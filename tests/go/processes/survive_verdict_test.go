@@ -183,6 +183,8 @@ func TestJudgeOfSurvivorsFinds(t *testing.T) {
 		{"folded twice", newest("async"), func(s *story) { s.last.Folded[1] = 2 }, "G2"},
 		{"the last one of the dead is dropped", newest("async"), func(s *story) { s.last.Folded[dying] = 0 }, "G2"},
 		{"one that was never sent", newest("async"), func(s *story) { s.last.Folded[dying] = 4 }, "never sent"},
+		{"sent by one that had been left out", newest("async"), func(s *story) { s.scatter(dying, 4); s.look(0, 3, 0, 0, 4).alone() }, "G9"},
+		{"confirmed after it was left out", newest("async"), func(s *story) { s.note(dying, event{Kind: confirmed}) }, "G10"},
 		{"out of bound", newest("ssp:0"), func(s *story) { at(s, 0, 2).Folded[1], at(s, 0, 2).Sums[1] = 1, contents(1, 1) }, "G7"},
 		{"the last one of the dead is dropped, in a queue", queue, func(s *story) { s.last.Folded[dying] = 0 }, "G2"},
 		{"twice, in a queue", queue, func(s *story) { s.last.Folded[1], s.last.Sums[1] = 1, contents(1, 1) }, "G2"},

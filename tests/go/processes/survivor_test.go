@@ -53,6 +53,13 @@ func (x *survivor) follow() error {
 				return fmt.Errorf("end of phase %d: %w", i+1, err)
 			}
 		}
+		if x.plan.weather != nil {
+			e := x.note(event{Kind: confirmed})
+			if err := x.call(collecting, "confirm", x.w.Confirm); err != nil {
+				return fmt.Errorf("end of phase %d: %w", i+1, err)
+			}
+			x.end(e)
+		}
 	}
 	if x.plan.end == shut {
 		x.note(event{Kind: done}).end()
@@ -80,6 +87,7 @@ func (x *survivor) note(e event) *event {
 // end completes an event. Whom a scatter was for is known if the view has not changed.
 func (x *survivor) end(e *event) {
 	e.Generation, e.Members = x.w.Generation(), setOf(x.w.Alive())
+	x.page.at(x.me(), members).Store(int64(e.Members))
 	if x.obj != nil && !x.closed {
 		if e.Kind != scattered && e.Kind != synced {
 			e.Clock = x.obj.s.Clock()
@@ -163,7 +171,7 @@ func (x *survivor) fell(rank int) bool { return x.page.at(rank, died).Load() != 
 
 // leftOut tells whether the job goes on without a rank that fell.
 func (x *survivor) leftOut(rank int) bool {
-	return x.fell(rank) && !slices.Contains(x.w.Alive(), rank)
+	return (x.fell(rank) || x.plan.mayLive(rank)) && !slices.Contains(x.w.Alive(), rank)
 }
 
 // sending is the event of a scatter of the object's present values.

@@ -34,6 +34,8 @@ const (
 	absent  = "peer has not arrived"
 	missed  = "peer has left" // a collective call lacked it
 	failure = "failure"
+
+	expelled = "the others have gone on without this rank"
 )
 
 // callError is an error of MALT's, with the call that gave it.
@@ -63,6 +65,9 @@ func (x *runner) judge(err error) verdict {
 	switch {
 	case errors.As(err, &dead) && (x.plan.deathOf(dead.Rank) != nil || x.plan.fatal() && x.plan.weather.separates(x.me(), dead.Rank)):
 		v.Outcome, v.Dead = peer, dead.Rank
+	case errors.Is(err, rdma.ErrExpelled) && x.plan.mayLive(x.me()):
+		v.Outcome = expelled
+		x.page.at(x.me(), died).Store(int64(now()))
 	case x.plan.earlyDeaths() && v.Joining:
 		v.Outcome = absent
 	case x.plan.end == desert && x.phase == len(x.plan.phases)-1 && errors.Is(err, libmalt.ErrLeft):

@@ -27,6 +27,7 @@ type weather struct {
 	cables    []cable // by host, from the start
 	faults    []fault
 	lost      *fault // a cable that is cut for good
+	gone      *fault // a host that the others go on without
 }
 
 // cable is what leads from a host to the others.
@@ -39,7 +40,9 @@ type cable struct {
 // fault is a change of a cable, at a moment in the life of a rank.
 type fault struct {
 	host  int
-	what  string // cut, reset, or a quality
+	what  string // cut, reset, or a quality; off, cutOff
+	way   string // of a cut: an event, or a link's direction
+	other int    // the end of the link; -1: all others
 	cable cable  // of a quality: from now on
 	rank  int
 	after moment
@@ -119,6 +122,9 @@ func (p *plan) pickFault(rnd *rand.Rand) fault {
 	f.host = rnd.IntN(p.weather.hosts)
 	switch f.what {
 	case "cut":
+		if f.way, f.other = "cut=unplug", -1; rnd.IntN(3) == 0 {
+			f.pickLink(rnd, p.weather.hosts)
+		}
 		f.lasts = pick(rnd, upTo(rnd, longestCut), longestCut/2+upTo(rnd, longestCut/2)) + time.Millisecond
 	case "quality":
 		f.cable = pick(rnd, cable{}, pickCable(rnd))
@@ -135,7 +141,7 @@ func (p *plan) stopForLong(rnd *rand.Rand) {
 
 // lose cuts the cable of a host for good, in the place of deaths.
 func (p *plan) lose(rnd *rand.Rand) {
-	f := fault{host: rnd.IntN(p.weather.hosts), what: "cut", rank: rnd.IntN(p.ranks), after: p.pickMoment(rnd)}
+	f := fault{host: rnd.IntN(p.weather.hosts), what: "cut", way: "cut=unplug", other: -1, rank: rnd.IntN(p.ranks), after: p.pickMoment(rnd)}
 	p.weather.lost, p.deaths = &f, nil
 	p.weather.faults = append(p.weather.faults, f)
 }
@@ -180,10 +186,20 @@ func (f fault) String() string {
 		return "its cable has " + f.cable.String()
 	case f.what == "reset":
 		return "its connections are reset"
-	case f.lasts == 0:
-		return "its cable is cut for good"
+	case f.what == off:
+		return "it is powered off"
 	}
-	return fmt.Sprintf("its cable is cut for %v", f.lasts)
+	cut := f.way
+	if f.other >= 0 {
+		cut += fmt.Sprintf(" host %d", f.other)
+	}
+	switch {
+	case f.what == cutOff:
+		return cut + " until the others have gone on"
+	case f.lasts == 0:
+		return cut + " for good"
+	}
+	return fmt.Sprintf("%s for %v", cut, f.lasts)
 }
 
 func (c cable) String() string {
@@ -238,27 +254,30 @@ func (c *controller) befall(f fault) error {
 	}
 	h := c.job.hosts[f.host]
 	c.mu.Lock()
-	c.tally.add(map[string]string{"cut": "cuts", "reset": "resets", "quality": "changes of a cable"}[f.what], 1)
+	c.tally.add(map[string]string{"cut": "cuts", "reset": "resets", "quality": "changes of a cable", off: "hosts powered off", cutOff: "hosts cut off until the others have gone on"}[f.what], 1)
 	c.mu.Unlock()
 	switch f.what {
 	case "reset":
 		return h.change("reset")
 	case "quality":
 		return h.give(f.cable)
+	case off, cutOff:
+		return c.leaveHost(f)
 	}
+	made, healed := f.cuts(c.job.hosts)
 	if f.lasts == 0 {
 		c.parted.Store(int64(now()))
-		return h.wires.apply("cut=unplug:" + h.Name)
+		return h.wires.applyAll(made)
 	}
 	began := now()
-	if err := h.wires.apply("cut=unplug:" + h.Name); err != nil {
+	if err := h.wires.applyAll(made); err != nil {
 		return err
 	}
 	select {
 	case <-time.After(f.lasts):
 	case <-c.done:
 	}
-	err := h.wires.apply("heal:" + h.Name)
+	err := h.wires.applyAll(healed)
 	c.mu.Lock()
 	c.cuts = append(c.cuts, span{began, now()})
 	c.mu.Unlock()
