@@ -21,6 +21,7 @@ import (
 
 	"malt/internal/fleet"
 	"malt/rdma"
+	"malt/rdma/box"
 	"malt/rdma/fabric"
 	"malt/rdma/fabrictest"
 	"malt/rdma/internal/handshake"
@@ -598,6 +599,103 @@ func TestWhyNoRDMA(t *testing.T) {
 				t.Errorf("%+v", lack)
 			}
 		})
+	}
+}
+
+// touching is a card that writes into all of its memory until it is closed.
+type touching struct {
+	fabric.Carrier
+	memory []mem.Pinned
+	closed bool
+}
+
+func (c *touching) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
+	c.memory = append(c.memory, m)
+	return c.Carrier.Register(m, a)
+}
+
+func (c *touching) Close() error {
+	for _, m := range c.memory {
+		m.Bytes()[0]++ // a fault, if it was given back
+	}
+	c.closed = true
+	return c.Carrier.Close()
+}
+
+// A card is closed before its memory is given back, also that which is kept for it.
+func TestMemoryOutlivesItsCard(t *testing.T) {
+	open := &touching{Carrier: inMemory()()}
+	c, err := newCard(open, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go c.run()
+	l, err := box.NewLayout(rdma.Spec{Bytes: size}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSlots(l, c)
+	if err := s.reserve(0, 0, size); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.region(0, fabric.Target); err != nil {
+		t.Fatal(err)
+	}
+	s.lose(0)
+	if err := s.free(); err != nil {
+		t.Fatal(err)
+	}
+	if c.close(); !open.closed || len(open.memory) != 3 {
+		t.Errorf("closed: %v; of %d regions", open.closed, len(open.memory))
+	}
+}
+
+// counting is a card that knows how many of its regions are open.
+type counting struct {
+	fabric.Carrier
+	open int
+}
+
+type countedRegion struct {
+	fabric.Region
+	c *counting
+}
+
+func (c *counting) Register(m mem.Pinned, a fabric.Access) (fabric.Region, error) {
+	r, err := c.Carrier.Register(m, a)
+	c.open++
+	return countedRegion{r, c}, err
+}
+
+func (r countedRegion) Close() error {
+	r.c.open--
+	return r.Region.Close()
+}
+
+// Memory of a box that is given back is no card's any more.
+func TestRegionsEndWithTheirMemory(t *testing.T) {
+	open := &counting{Carrier: inMemory()()}
+	c, err := newCard(open, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go c.run()
+	defer c.close()
+	l, err := box.NewLayout(rdma.Spec{Bytes: size}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, before := newSlots(l, c), open.open
+	for i := range 2 {
+		if err := s.reserve(i, 0, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.region(i, fabric.Target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.free(); err != nil || open.open != before {
+		t.Errorf("%d regions are open, expected %d; %v", open.open, before, err)
 	}
 }
 

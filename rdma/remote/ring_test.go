@@ -14,6 +14,7 @@ import (
 	"malt/internal/fleet"
 	"malt/rdma"
 	"malt/rdma/fabric"
+	"malt/rdma/internal/mem"
 	"malt/rdma/wire"
 )
 
@@ -246,6 +247,35 @@ func TestRecordThatWaitsForTheEndOfAWrite(t *testing.T) {
 		c.tell(&fabric.Event{Op: &w.Op})
 		if woken := l.dirty.Swap(false); woken != waits || r.full() {
 			t.Errorf("a record waits: %v; the sender was woken: %v; full: %v", waits, woken, r.full())
+		}
+	}
+	c.mu.Lock()
+	c.writes[&w.Op] = w
+	c.mu.Unlock()
+	c.tell(&fabric.Event{Op: &w.Op, Err: errors.New("broken on purpose")})
+	if l.off.Load() == nil || !l.dirty.Swap(false) {
+		t.Error("a write has failed, and the pair goes on")
+	}
+}
+
+// Only a record that may be under way arrives: any other number would hide one that is here.
+func TestNumbersOfRecords(t *testing.T) {
+	for _, c := range []struct {
+		next   uint64
+		number uint16
+		ok     bool
+	}{
+		{40, 39, false}, {40, 40, true}, {40, 40 + records - 1, true}, {40, 40 + records, false},
+		{1<<16 - 1, 1<<16 - 2, false}, {1<<16 - 1, 1<<16 - 1, true}, {1<<16 - 1, 0, true}, {1 << 16, records, false},
+	} {
+		words := mem.Heap(8*(records+1), 64)
+		in := incoming{slots: records, here: words, next: mem.WordAt(words, 8*records)}
+		in.next.Store(c.next)
+		if ok := in.arrive(c.number); ok != c.ok {
+			t.Errorf("number %d, with record %d next: %v", c.number, c.next, ok)
+		}
+		if next := uint16(c.next) == c.number; in.ready() != next {
+			t.Errorf("number %d, with record %d next: ready is %v", c.number, c.next, in.ready())
 		}
 	}
 }
