@@ -71,6 +71,7 @@ def test_words_that_a_user_may_look_for_are_topics() -> None:
     assert {"graphs", "consistency", "learning-rate", "every"} <= explain.topics().keys()
     for word in ("ids", "filter", "sparse", "age", "ssp"):
         assert re.search(rf"\b{word}\b", explain.topics()[word])
+    assert explain.topics()["ids"].startswith("Ids, wants and fold\n")
 
 
 def test_a_misspelt_topic_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

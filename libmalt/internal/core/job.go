@@ -386,8 +386,8 @@ const (
 // state of a connection gives better advice where it is known.
 func (j *Job) waitFor(call string, ranks []int, do, more string) Wait {
 	whom, known := j.Marks.Describe(ranks, j.NameOf)
-	if known != "" {
-		do, more = known, "network"
+	if known.do != "" {
+		do, more = known.do, known.topic
 	}
 	return Wait{Call: call, Whom: whom, Do: do, More: more}
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 type slowed struct {
 	clause string // "" where nothing is known
 	do     string // about it; "" where it is not what is waited for
+	topic  string // of the guide on that
 }
 
 // connection is what keeps a rank from being heard.
@@ -33,28 +33,28 @@ func (m *Marks) connection(rank int) slowed {
 	carried += fmt.Sprintf("%s are not acknowledged yet, %s were sent again", size(float64(c.Queued)), size(float64(c.Resent)))
 	switch {
 	case c.Stopped:
-		return slowed{"; its process is stopped, by SIGSTOP or a debugger", fmt.Sprintf("Resume the process of rank %d (kill -CONT).", rank)}
+		return slowed{"; its process is stopped, by SIGSTOP or a debugger", fmt.Sprintf("Resume the process of rank %d (kill -CONT).", rank), "hangs"}
 	case c.Address == "":
 		return slowed{}
 	case c.Large:
 		return slowed{
 			fmt.Sprintf("; on the way to %s small packets arrive, large ones do not: the path's MTU is smaller than that of this host's interface: %s", c.Address, carried),
-			"Large packets get lost. Lower the MTU on both hosts (ip link set mtu); `malt doctor -H HOST,HOST` finds the right one.",
+			"Large packets get lost. Lower the MTU on both hosts (ip link set mtu); `malt doctor -H HOST,HOST` finds the right one.", "network",
 		}
 	case c.Full:
 		return slowed{
 			fmt.Sprintf("; its kernel's buffer at %s is full, since its process does not read: %s", c.Address, carried),
-			fmt.Sprintf("Look at the process of rank %d: it is stopped, or gets no processor time.", rank),
+			fmt.Sprintf("Look at the process of rank %d: it is stopped, or gets no processor time.", rank), "network",
 		}
 	case c.Queued > 0:
 		return slowed{
 			fmt.Sprintf("; the connection with %s is active: %s", c.Address, carried),
-			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.",
+			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.", "network",
 		}
 	case m.mute(rank):
 		return slowed{
 			fmt.Sprintf("; its host at %s answers, its process does not: it is stopped, or gets no processor time", c.Address),
-			fmt.Sprintf("Look at the process of rank %d. If it is stopped, resume it (kill -CONT).", rank),
+			fmt.Sprintf("Look at the process of rank %d. If it is stopped, resume it (kill -CONT).", rank), "network",
 		}
 	case c.Resent > 0:
 		return slowed{clause: fmt.Sprintf("; the connection with %s is active: %s", c.Address, carried)}
@@ -94,14 +94,16 @@ func (m *Marks) whereabouts(rank int, nameOf func(id uint32) string) string {
 	return doing + call + place
 }
 
-// Describe lists ranks and where they are, for messages about waits; do is the advice
-// where a connection shows the cause.
-func (m *Marks) Describe(ranks []int, nameOf func(id uint32) string) (text, do string) {
+// Describe lists ranks and where they are, for messages about waits; known is what keeps one
+// of them, with the advice, where a connection shows that.
+func (m *Marks) Describe(ranks []int, nameOf func(id uint32) string) (text string, known slowed) {
 	shown := ranks[:min(len(ranks), 4)]
 	parts := make([]string, len(shown))
 	for i, r := range shown {
 		c := m.connection(r)
-		do = cmp.Or(do, c.do)
+		if known.do == "" {
+			known = c
+		}
 		parts[i] = fmt.Sprintf("rank %d (%s%s)", r, m.whereabouts(r, nameOf), c.clause)
 	}
 	text = strings.Join(parts, ", ")
@@ -111,7 +113,7 @@ func (m *Marks) Describe(ranks []int, nameOf func(id uint32) string) (text, do s
 	if more := ranks[len(shown):]; len(more) > 0 {
 		text += " and " + say.Ranks(more)
 	}
-	return text, do
+	return text, known
 }
 
 // size is so many bytes in the largest unit that fits.

@@ -26,21 +26,21 @@ def numbers(what: str, ids: npt.ArrayLike | None) -> Array | None:
         given = np.array(ids, np.uint64)  # numpy makes floats of 1 and 2**63
     if given.ndim != 1:
         raise ValueError(lines(f"{what}= has shape {given.shape}", "expected one axis: an id for each row"))
+    expected = "expected integers from 0 to 2**64 - 1"
     if given.size and given.dtype.kind not in "iu":
-        raise TypeError(
-            lines(
-                f"{what}= has dtype {given.dtype}",
-                "expected whole numbers from 0 to 2**64 - 1",
-                f"Pass {what}=numpy.flatnonzero(mask)."
-                if given.dtype.kind == "b"
-                else f"Number the rows, or pass {what}=np.array(…, np.uint64).",
-            )
-        )
+        has = f"dtype {given.dtype}"
+        do = f"Pass {what}=" + ("numpy.flatnonzero(mask)." if given.dtype.kind == "b" else "np.array(…, np.uint64).")
+        for i, wrong in enumerate(given.tolist()):
+            if not (isinstance(wrong, int | float) and 0 <= wrong < 1 << 64 and wrong == int(wrong)):
+                has = f"{wrong!r:.40} at index {i}"
+                do = "Number the rows, alike on all ranks. Python's hash() of a text differs on each."
+                break
+        raise TypeError(lines(f"{what}= has {has}", expected, do))
     if given.size and given.min() < 0:
         raise ValueError(
             lines(
                 f"{what}= has {given.min()} at index {given.argmin()}",
-                "expected whole numbers from 0 to 2**64 - 1",
+                expected,
                 "If they are hashes, pass np.array(…, np.int64).view(np.uint64).",
             )
         )

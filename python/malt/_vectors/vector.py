@@ -121,8 +121,8 @@ class Vector(Exchange, Generic[Element]):
         Later averages bring models together again; gradients of fewer ranks make the models
         drift apart for good. By default "error" with ``sparse="gradient"``, otherwise "ok".
         "error" is not possible in ``async``, which waits for no rank.
-    start : {"same", "own"}
-        Whether every rank starts with rank 0's values, or with its own.
+    start : {"same", "own"}, optional
+        Whether every rank starts with rank 0's values, the default, or with its own, as always with ``ids``.
     ids : array of int, optional
         For a vector of one array: each rank holds other rows, and these are their ids, any
         numbers from 0 to 2**64 - 1, one for each index of the first axis. `sync` is then a
@@ -192,7 +192,7 @@ class Vector(Exchange, Generic[Element]):
         filter: str | None = None,
         wire: Wire = "exact",
         uneven: Uneven | None = None,
-        start: Start = "same",
+        start: Start | None = None,
         ids: npt.ArrayLike | None = None,
         wants: npt.ArrayLike | None = None,
         dtype: type[Element] | np.dtype[Element] | type[float] | str | None = None,
@@ -205,6 +205,10 @@ class Vector(Exchange, Generic[Element]):
         self._specs, self._is_list = specs(data, dtype)
         self._ids, self._wants = numbers("ids", ids), numbers("wants", wants)
         row = row_of(self._specs, self._sparse, fold, self._ids, self._wants)
+        if start == "same" and ids is not None:
+            why = "each rank holds other rows, and starts with its own"
+            raise ValueError(lines("start='same' with ids=", why, "Leave start out."))
+        start = start or "same"
         choose("start", start, get_args(Start))
         if uneven is None:
             uneven = "error" if self._sparse == "gradient" else "ok"
