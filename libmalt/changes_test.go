@@ -373,13 +373,16 @@ func TestChangesBesideASync(t *testing.T) {
 func TestG12BesideCalls(t *testing.T) {
 	const n, rounds, most = 4, 8, 4
 	const table = n * rounds * most
-	for seed, graph := range []string{"butterfly:2x2", "shards:1", "shards", "shards:1/1", "shards:2/2"} {
+	for seed, graph := range []string{"butterfly:2x2", "shards:1", "shards", "shards:1/1", "shards:2/2", "all"} {
 		g, err := graphs.Parse(graph, n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		parts := max(1, g.Keepers())
-		for consistency, slack := range map[string]uint64{"ssp:0": 0, "ssp:2": 2, "async": math.MaxUint64} {
+		for consistency, slack := range map[string]uint64{"bsp": 0, "ssp:0": 0, "ssp:2": 2, "async": math.MaxUint64} {
+			if consistency == "bsp" && graph != "all" {
+				continue
+			}
 			plan := rand.New(rand.NewPCG(uint64(seed), slack))
 			made, level := make([][]uint64, n), uint64(0) // by rank: the clocks of its changes
 			counts := make([][n]int, rounds)

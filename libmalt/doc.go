@@ -45,8 +45,8 @@
 //
 // # Words of the modes
 //
-// bsp adds one word per rank with the step that it has reached, and has two
-// newest slots, by the parity of the clock. notify-ack uses the slots as a ring
+// bsp adds one word per rank with the step that it has reached, and keeps
+// the two newest updates. notify-ack uses the slots as a ring
 // that moves on as readers acknowledge.
 //
 // # Deaths

@@ -104,7 +104,7 @@ type actor struct {
 
 	made  []uint64 // changes: by number, from 0, its clock when it scattered that
 	upTo  []int    // by rank: how many changes are in its array
-	given [8]int   // by call: how many changes it has given to an allreduce
+	given [8]int   // by call: how many changes it had made, or given to an allreduce
 
 	tape *playTape // nil: see explore_replay_test.go
 
@@ -332,6 +332,7 @@ func (a *actor) perform(script string) {
 		case 'v':
 			err = a.kept()
 		case 'b':
+			a.given[a.w.job.Calls()+1] = len(a.made)
 			err = a.barrier(ctx)
 		case 'd':
 			err = a.sum(ctx)

@@ -91,7 +91,7 @@ type Mode int
 
 const (
 	Newest  Mode = 0  // the newest update, which overwrites older ones
-	ByClock Mode = -1 // that of each clock, for readers in lock-step: two latest words per reader, by clock & 1
+	ByClock Mode = -1 // the two newest for each reader, for readers in lock-step
 	noMode  Mode = -2
 )
 
@@ -173,8 +173,8 @@ type Inbox interface {
 	// was returned last then stays valid. A slot whose header does not fit
 	// (magic, sender, length) is ErrCorrupt, never a wrong update.
 	Next() (u Update, ok bool, err error)
-	// At returns the update of exactly that clock (ByClock only), also when it is
-	// asked again; ok is false when there was none for this reader. What was got
+	// At returns the newest update of at most that clock (ByClock only), also when it is
+	// asked again; ok is false when there is none for this reader. What was got
 	// before is valid no longer.
 	At(clock uint64) (u Update, ok bool, err error)
 	// Release gives back all updates up to seq, and skips those among them that

@@ -65,6 +65,14 @@ type source struct {
 	queue  rdma.ViewedInbox // is inbox, where the sender has edges
 }
 
+// exactly is the update of that clock.
+func (s *source) exactly(clock uint64) (u rdma.Update, ok bool, err error) {
+	if u, ok, err = s.inbox.At(clock); u.Clock != clock {
+		return rdma.Update{}, false, err
+	}
+	return u, ok, err
+}
+
 // release gives the held update back.
 func (s *source) release() {
 	s.inbox.Release(s.held.Seq)

@@ -311,7 +311,7 @@ func (o *gathering) takeAt(src *source) (err error) {
 		o.drop(src) // a collective has raised the clock since
 	}
 	if src.held, src.has = b.given(src); !src.has {
-		src.held, src.has, err = src.inbox.At(b.Clock())
+		src.held, src.has, err = src.exactly(b.Clock())
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func (c carried) Heard(rank int) (uint64, error) {
 
 func (c carried) InBox(clock, but uint64) (bool, error) {
 	for i := range c.b.ch.sources {
-		u, ok, err := c.b.ch.sources[i].inbox.At(clock)
+		u, ok, err := c.b.ch.sources[i].exactly(clock)
 		if err != nil || ok && u.Tag != but {
 			return err == nil, err
 		}

@@ -46,7 +46,7 @@ func (b *Boxes) Stand(rank int) (at core.Stand, ok bool) {
 	}
 	at.Has = graph == nil || !slices.Contains(graph.Receivers(rank, at.Due), b.Job.Rank) || s.has && s.held.Clock == at.Due
 	if !at.Has {
-		_, at.Has, _ = s.inbox.At(at.Due) // an error comes again, in the gather
+		_, at.Has, _ = s.exactly(at.Due) // an error comes again, in the gather
 	}
 	return at, true
 }
@@ -62,7 +62,7 @@ func (b *Boxes) Held(rank int, clock uint64) (u rdma.Update) {
 	case s.has && s.held.Clock == clock:
 		u = s.held
 	default:
-		u, _, _ = s.inbox.At(clock)
+		u, _, _ = s.exactly(clock)
 	}
 	if u.Age == named {
 		return rdma.Update{}

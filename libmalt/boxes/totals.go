@@ -29,9 +29,9 @@ func newTotals(b *Boxes, c codec.Cumulative) *totals {
 	return &totals{b: b, codec: c, last: make([]rdma.Stamp, b.Job.Size), told: make([]bool, b.Job.Size)}
 }
 
-// take takes the newest total of a sender, in lock-step that of this clock: so all ranks have
-// the same ones. A rank that is behind is away, and what it sends when it is back counts at
-// its next clock, unless it is dead: then all find the same.
+// take takes the newest total of a sender, in lock-step up to this clock: so all ranks have
+// the same ones. A rank that is behind is away or dead, and what it sends when it is back counts at
+// its next clock.
 func (t *totals) take(_ *gathering, src *source) error { return t.upTo(t.b.Clock(), src) }
 
 func (t *totals) upTo(clock uint64, src *source) error {
@@ -51,9 +51,9 @@ func (t *totals) next(src *source) (err error) {
 	switch {
 	case b.ch.mode.Rule.Boxes() == rdma.Newest:
 		u, ok, err = src.inbox.Next()
-	case clock == own || clock == own+1:
-		u, ok, err = src.inbox.At(own)
-	case clock > own || !b.ch.view.Has(src.rank): // while this rank was away; and a newer total holds the older one
+	case clock <= own+1:
+		u, ok, err = src.inbox.At(min(clock, own))
+	default: // this rank was away; and a newer total holds the older one
 		t.keep(src) // At lets go of it
 		u, ok, err = src.inbox.At(clock)
 	}

@@ -55,7 +55,7 @@ func (i *Inbox) Next() (rdma.Update, bool, error) {
 	return rdma.Update{Stamp: h.Stamp, Seq: h.Seq, Data: payload}, true, nil
 }
 
-// At implements rdma.Inbox. It may be asked again for the same clock.
+// At implements rdma.Inbox.
 func (i *Inbox) At(clock uint64) (rdma.Update, bool, error) {
 	if i.end.Layout.Spec.Mode != rdma.ByClock {
 		return rdma.Update{}, false, fmt.Errorf("%s: At needs a box in lock-step; this one is %s", i.end.Name, Describe(i.end.Layout.Spec))

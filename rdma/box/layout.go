@@ -101,6 +101,9 @@ func (l Layout) parities() int {
 	return 1
 }
 
+// parity is that word of a reader which update seq is named in: the one before it stays named.
+func (l Layout) parity(seq uint64) int { return int(seq % uint64(l.parities())) }
+
 // digest is the same at both ends if their Specs are.
 func digest(s rdma.Spec) uint64 {
 	h := fnv.New64a()

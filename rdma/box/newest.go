@@ -1,5 +1,7 @@
 package box
 
+import "math"
+
 // Newest mode: an update replaces the one before it, the sender is wait-free and
 // a reader lock-free.
 //
@@ -121,29 +123,54 @@ func (r *Reader) nextNewest() (h Header, ok bool, err error) {
 	return h, true, nil
 }
 
-// atNewest is At: the newest update of that parity, if it is of that clock and of
-// this reader's generation. fresh is true the first time that it is returned.
+// atNewest is At: of the two newest updates the newer one that is of at most that clock and of
+// this reader's generation. fresh is true the first time that it is returned. Where the one behind
+// what was returned last is of that clock, the other cannot be better.
 func (r *Reader) atNewest(clock uint64) (h Header, ok, fresh bool, err error) {
-	parity := int(clock & 1)
-	w := r.latest(parity)
+	next := r.layout.parity(r.seen + 1)
+	if w := r.latest(next); w>>slotBits > r.seen {
+		h, ok, err = r.upTo(clock, next, w)
+	}
+	if err == nil && (!ok || h.Clock != clock) {
+		w := r.latest(newestOf)
+		newest := r.layout.parity(w >> slotBits)
+		if h, ok, err = r.upTo(clock, newest, w); !ok && err == nil {
+			h, ok, err = r.upTo(clock, 1-newest, r.latest(1-newest))
+		}
+	}
+	if ok {
+		last := &r.looked[r.layout.parity(h.Seq)]
+		fresh, last.taken = !last.taken, true
+		r.seen = max(r.seen, h.Seq)
+	}
+	return h, ok, fresh, err
+}
+
+// upTo is the update of the latest word w of that parity, if it is of at most that clock.
+func (r *Reader) upTo(clock uint64, parity int, w uint64) (h Header, ok bool, err error) {
 	last := &r.looked[parity]
-	if w == 0 || w == last.word && last.clock != clock {
-		return Header{}, false, false, nil // no need to give up what is held
+	if w == 0 || w == last.word && last.clock > clock {
+		return Header{}, false, nil // no need to give up what is held
 	}
 	if w, h, err = r.hold(parity, w); err != nil {
-		return Header{}, false, false, err
+		return Header{}, false, err
 	}
-	if h.Clock != clock || h.Generation != r.want.Generation {
-		*last = looked{w, h.Clock, false}
+	if w != last.word {
+		*last = looked{word: w, clock: h.Clock}
+	}
+	if h.Generation != r.want.Generation {
+		last.clock = never
+	}
+	if last.clock > clock {
 		r.held = 0
 		r.control.pin(r.me).Store(0)
-		return Header{}, false, false, nil
+		return Header{}, false, nil
 	}
-	fresh = last.word != w || !last.taken
-	*last = looked{w, clock, true}
-	r.seen = max(r.seen, w>>slotBits)
-	return h, true, fresh, nil
+	return h, true, nil
 }
+
+// never is the clock of an update of another generation.
+const never = math.MaxUint64
 
 // looked is what At has found out about a latest word.
 type looked struct {

@@ -58,7 +58,7 @@ func (r *Reader) Next() (h Header, payload []byte, ok bool, err error) {
 	return h, r.payload, true, nil
 }
 
-// At returns the update of exactly that clock (lock-step only), as often as it is
+// At returns the newest update of at most that clock (lock-step only), as often as it is
 // asked for; fresh is true the first time.
 func (r *Reader) At(clock uint64) (h Header, payload []byte, ok, fresh bool, err error) {
 	if r.closed {

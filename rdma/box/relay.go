@@ -94,7 +94,7 @@ func (l *Relay) Ready() bool {
 }
 
 // pending is the oldest latest word that was not passed on, and is wanted; 0: none.
-// In lock-step the one of the other parity is of the next clock, and comes behind it. It may
+// In lock-step the one of the other parity is the next, and comes behind it. It may
 // have been stored between the looks at the two, so they are looked at again until none is
 // older.
 func (l *Relay) pending() (parity int, word uint64) {

@@ -147,7 +147,7 @@ func (w *Writer) Commit(n int, s rdma.Stamp, to []int, all bool) {
 	if w.layout.Spec.Mode.Depth() > 0 {
 		w.publishQueue()
 	} else {
-		w.publishNewest(int(s.Clock & uint64(w.layout.parities()-1)))
+		w.publishNewest(w.layout.parity(w.seq))
 	}
 	w.slot, w.payload = -1, nil
 	w.publishClock(s.Clock)

@@ -145,11 +145,8 @@ func (i *farInbox) Next() (u rdma.Update, ok bool, err error) {
 }
 
 func (i *farInbox) At(clock uint64) (u rdma.Update, ok bool, err error) {
-	if clock > i.limit() {
-		return u, false, nil
-	}
-	if u, ok, err = i.ViewedInbox.At(clock); ok {
-		i.sees(clock)
+	if u, ok, err = i.ViewedInbox.At(min(clock, i.limit())); ok {
+		i.sees(u.Clock)
 	}
 	return u, ok, err
 }

@@ -240,7 +240,7 @@ func exchange(t *Transport, mode string, updates uint64, enough func() bool) err
 		if err != nil {
 			return err
 		}
-		if u, ok, err := ins[0].At(c); err != nil || !ok {
+		if u, ok, err := ins[0].At(c); err != nil || !ok || u.Clock != c {
 			return fmt.Errorf("clock %d: its word is here and the update is not: %v", c, err)
 		} else if err := take(u, ok, err); err != nil {
 			return err

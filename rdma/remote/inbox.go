@@ -271,7 +271,7 @@ func (i *inbox) next() (rdma.Update, bool, error) {
 
 func (i *inbox) At(clock uint64) (rdma.Update, bool, error) {
 	u, ok, err := i.Inbox.At(clock)
-	if !ok && err == nil {
+	if err == nil && (!ok || u.Clock < clock) {
 		err = i.failed()
 	}
 	return u, ok, err

@@ -255,7 +255,7 @@ func inTurns(t *testing.T, all []*Transport, clocks uint64, rooms func(l *link) 
 							next = func() (rdma.Update, bool, error) { return in.At(clock) }
 						}
 						u, ok, err := next()
-						if ok {
+						if ok = ok && u.Clock == clock; ok {
 							got.Write(u.Data)
 							in.Release(u.Seq)
 						}
@@ -362,7 +362,7 @@ func TestSyncsPastTheSocket(t *testing.T) {
 					}
 					err = errors.Join(err, tr.Wait(ctx, func() bool {
 						u, ok, failed := ins[0].At(clock)
-						if ok && binary.LittleEndian.Uint64(u.Data[bytes-8:]) != clock {
+						if ok = ok && u.Clock == clock; ok && binary.LittleEndian.Uint64(u.Data[bytes-8:]) != clock {
 							t.Errorf("clock %d ends with %d", clock, u.Data[bytes-8:])
 						}
 						err = failed

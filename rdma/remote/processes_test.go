@@ -224,7 +224,7 @@ func (w *worker) gather(in rdma.Inbox) (done bool, err error) {
 		if v < w.clock {
 			return gone != nil, alive(gone)
 		}
-		if u, ok, err = in.At(w.clock); err == nil && !ok {
+		if u, ok, err = in.At(w.clock); err == nil && u.Clock != w.clock {
 			err = fmt.Errorf("the word of rank %d is at %d, and its update is not here", from, v)
 		}
 	} else {
