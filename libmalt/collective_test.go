@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"malt/libmalt"
 	"malt/libmalt/routetest"
 	"malt/rdma"
+	"malt/rdma/rdmatest/inmem"
 )
 
 func TestBarrierHoldsUntilAllAreThere(t *testing.T) {
@@ -211,6 +213,34 @@ func TestCollectiveOfARankThatHasEnded(t *testing.T) {
 		if err := errs[r]; !errors.Is(err, libmalt.ErrLeft) {
 			t.Errorf("rank %d: got %v, want that a rank has ended", r, err)
 		}
+	}
+}
+
+// TestCollectiveOfARankThatServes fails at once, also where a rank that has ended stays in the job for what others
+// still change. In virtual time.
+func TestCollectiveOfARankThatServes(t *testing.T) {
+	for _, graph := range []string{"butterfly", "shards:1", "shards:2/1"} {
+		t.Run(graph, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				check(t, run(t.Context(), inmem.New(4), func(ctx context.Context, w *libmalt.World) error {
+					v, array, err := numbers(ctx, w, 4, 0, "fold=sum-changes consistency=ssp:0 graph="+graph)
+					if w.Rank() == 2 || err != nil {
+						return err
+					}
+					time.Sleep(time.Second)
+					begun := time.Now()
+					err = v.AllReduce(ctx, "sum-changes")
+					if took := time.Since(begun); took > time.Second || err == nil || !strings.Contains(err.Error(), "rank 2 has ended") {
+						return fmt.Errorf("after %v: %v", took, err)
+					}
+					array[0]++
+					if _, err = v.Sync(ctx, 1); err == nil && array[0] != 3 {
+						err = fmt.Errorf("the sum is %v", array[0])
+					}
+					return err
+				}))
+			})
+		})
 	}
 }
 

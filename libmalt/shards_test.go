@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -124,6 +125,89 @@ func TestShardsServe(t *testing.T) {
 				return w.Close()
 			})
 		})
+	}
+}
+
+// TestShardsWithoutARankThatHasLeft: each rank in turn leaves a tree although others need it. Those below it get an
+// error in a sync, and end. So do the changes that they had pushed no further: the others go on, with all that each rank
+// had scattered, and wait for no rank that has ended. In virtual time.
+func TestShardsWithoutARankThatHasLeft(t *testing.T) {
+	const steps, step = 20, time.Second
+	for _, c := range []struct {
+		graph    string
+		n, size  int
+		finishes int // how many ranks do, of all that make steps in any of the jobs
+		options  string
+	}{
+		{"shards:1/1", 4, 3 * lineOf, 6, ""},
+		{"shards:2/1", 4, 4, 6, ""}, // rank 1 keeps an empty part
+		{"shards:2/1", 4, 4, 6, " sparse=model"},
+		{"shards:2/1", 3, 1, 3, ""},
+		{"shards:2/2", 6, 4, 22, ""},
+		{"shards:2/1", 5, 2 * lineOf, 1, ""},
+		{"shards:3/1", 3, 3 * lineOf, 0, ""},
+		{"shards:2", 4, 4, 9, ""},
+	} {
+		for _, consistency := range []string{"ssp:0", "ssp:3", "async"} {
+			t.Run(fmt.Sprintf("%s%s, %d ranks, %d elements, %s", c.graph, c.options, c.n, c.size, consistency), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					finished := 0
+					for leaves := range c.n {
+						begun := time.Now()
+						var mu sync.Mutex
+						made := make([]int, c.n)
+						check(t, run(t.Context(), inmem.New(c.n), func(ctx context.Context, w *libmalt.World) error {
+							r := w.Rank()
+							v, array, err := numbers(ctx, w, c.size, 0, "fold=sum-changes graph="+c.graph+" consistency="+consistency+c.options)
+							if err == nil {
+								err = w.Barrier(ctx)
+							}
+							if err != nil {
+								return err
+							}
+							if r == leaves {
+								short, stop := context.WithTimeout(ctx, 5*step)
+								defer stop()
+								return errors.Join(v.Close(), w.Leave(short))
+							}
+							for range steps {
+								time.Sleep(step)
+								mu.Lock()
+								made[r]++
+								mu.Unlock()
+								for i := range array {
+									array[i] += math.Pow(64, float64(r))
+								}
+								if _, err := v.Sync(ctx, 1); err != nil {
+									return errors.Join(wantErr(err, libmalt.ErrLeft), v.Close())
+								}
+							}
+							time.Sleep(steps * step)
+							if _, err := v.Gather(ctx, ""); err != nil {
+								return errors.Join(wantErr(err, libmalt.ErrLeft), v.Close())
+							}
+							mu.Lock()
+							defer mu.Unlock()
+							finished++
+							for i, x := range array {
+								for o := range c.n {
+									if got := int(x/math.Pow(64, float64(o))) % 64; got != made[o] {
+										return fmt.Errorf("without rank %d element %d has %d of %d changes of rank %d", leaves, i, got, made[o], o)
+									}
+								}
+							}
+							return nil
+						}))
+						if took := time.Since(begun); took > 3*steps*step {
+							t.Errorf("without rank %d it takes %v", leaves, took)
+						}
+					}
+					if finished != c.finishes {
+						t.Errorf("%d ranks finish, want %d", finished, c.finishes)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -78,8 +78,8 @@ func (l *Loop) remove(own *func() bool) error {
 	return err
 }
 
-// Runs tells whether there are polls; Wake has them called, for what rings another doorbell.
-func (l *Loop) Runs() bool { return l.runs.Load() }
+// Runs tells whether there are polls, none of a Loop that is nil; Wake has them called, for what rings another doorbell.
+func (l *Loop) Runs() bool { return l != nil && l.runs.Load() }
 
 func (l *Loop) Wake() {
 	l.mu.Lock()

@@ -37,7 +37,7 @@ func (e *Engine) Gone(dead error) error {
 			return e.lost(dead, "gather")
 		}
 		if gone != nil {
-			return engine.HasLeft(say.Errorf(gone, "%s: rank %d has left, from which others have a part of the vector", e.O.Called("gather"), r), "shards")
+			return engine.HasLeft(say.Errorf(core.ErrLeft, "%s: rank %d has left, from which others have a part of the vector", e.O.Called("gather"), r), "shards")
 		}
 	}
 	return e.lost(dead, "gather")

@@ -25,19 +25,20 @@ type part struct {
 	has    []reach // by rank: up to where its changes are in the sum; at a worker, in its view of it
 	pushed uint64  // at a worker: the clock of the last push
 	late   bool    // at a worker: there was more to push while that was on its way
+	cut    bool    // at a worker: a rank has left through which it had the sum
 
 	// Where this rank publishes it, be it the keeper or a worker that passes its view on:
-	passes bool
-	sent   []reach // what was in it when it was published last
-	hurry  bool    // at the keeper: a rank has more to push, whose last push has not been published
+	below []int   // ranks that have it through this one
+	sent  []reach // what was in it when it was published last
+	hurry bool    // at the keeper: a rank has more to push, whose last push has not been published
 }
 
-// NewCore is for a rank of so many, where all are at clock 0. It has as many parts as passes, which
-// tells of which ones it publishes the sum.
-func NewCore(rank, size int, passes []bool) *Core {
-	c := &Core{rank: rank, parts: make([]part, len(passes)), gathered: make([]uint64, size)}
+// NewCore is for a rank of so many, where all are at clock 0. It has as many parts as below, which
+// has the ranks that get the sum of each through this one.
+func NewCore(rank, size int, below [][]int) *Core {
+	c := &Core{rank: rank, parts: make([]part, len(below)), gathered: make([]uint64, size)}
 	for q := range c.parts {
-		c.parts[q] = part{has: make([]reach, size), passes: passes[q], sent: make([]reach, size)}
+		c.parts[q] = part{has: make([]reach, size), below: below[q], sent: make([]reach, size)}
 	}
 	return c
 }
@@ -53,15 +54,19 @@ func (c *Core) Lifted(clock uint64) { c.own.Clock = max(c.own.Clock, clock) }
 
 // toPush tells whether to push to part q what has changed since the last push; pushed says that
 // this has been done. There is one push at a time on its way: where it is not in the view yet, the
-// keeper has to hear that there is more. At the keeper the sum itself is the view.
-func (c *Core) toPush(q int) (push, more bool) {
+// keeper has to hear that there is more. At the keeper the sum itself is the view. Where that comes no
+// more, a rank that has closed the vector does without: that the keeper has taken the last push is enough.
+func (c *Core) toPush(q int, taken bool) (push, more bool) {
 	p := &c.parts[q]
 	if q == c.rank {
 		return c.own.Clock > p.has[q].Clock, false
 	}
-	there := c.seen(q)
+	there := c.seen(q) || taken && p.cut && c.own.Clock == closed
 	return c.own.Clock > p.pushed && there, c.own.Clock > p.pushed && !there
 }
+
+// cut says that a rank has left, which is not the keeper, through which the sum of part q came.
+func (c *Core) cut(q int) { c.parts[q].cut = true }
 
 // waits says that the push which is due waits for the last one.
 func (c *Core) waits(q int) { c.parts[q].late = true }
@@ -125,7 +130,7 @@ func (c *Core) take(q int, sum []reach) error {
 func (c *Core) due(q int, until func(rank int) uint64) bool {
 	p := &c.parts[q]
 	if q != c.rank {
-		return p.passes && !slices.Equal(p.has, p.sent)
+		return len(p.below) > 0 && !slices.Equal(p.has, p.sent)
 	}
 	least, before := uint64(closed), uint64(closed)
 	news := false
@@ -208,12 +213,12 @@ func (c *Core) Gathered() (ranks int) {
 }
 
 // Needed appends to list the ranks for which this one, which has closed the vector, goes on: those
-// that keep a part in which its last changes are not, and those that may still wait for a sum that
-// it publishes.
+// that keep a part in which its last changes are not, or to which it has not pushed them if it cannot know
+// that, and those that may still wait for a sum that comes through it.
 func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 	for r := range c.gathered {
-		keeps := r < len(c.parts) && c.parts[r].has[c.rank].Clock != closed
-		waits := slices.ContainsFunc(c.parts, func(p part) bool { return p.passes && p.has[r].Clock != closed })
+		keeps := r < len(c.parts) && c.parts[r].has[c.rank].Clock != closed && !(c.parts[r].cut && c.parts[r].pushed == closed)
+		waits := slices.ContainsFunc(c.parts, func(p part) bool { return slices.Contains(p.below, r) && p.has[r].Clock != closed })
 		if r != c.rank && (keeps || waits) && !gone(r) {
 			list = append(list, r)
 		}

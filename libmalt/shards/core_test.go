@@ -15,8 +15,10 @@ import (
 // what it does:
 //
 //	> shards:2 of 3 is 0           a new rank 0 of three, of which two keep a part
-//	> shards:1 of 3 is 2, on 0     one that passes the sum of part 0 on
+//	> shards:1 of 3 is 1, on 0     one that passes the sum of part 0 on to ranks of higher numbers
 //	> scatters 1                   at clock 1
+//	> cut 0                        the sum of part 0 comes no more: a rank has left that passed it on
+//	> taken 0                      the keeper of part 0 has the last push of this rank
 //	> push of 2: 1                 has come, for the part that this rank keeps; of as many scatters
 //	> push of 2: 4 of 3            or of that many
 //	> more of 2: 3                 its clock is 3, and not all has been pushed
@@ -36,6 +38,7 @@ type actor struct {
 	c          *Core
 	away, gone []int
 	call       uint64 // in which those are that are away
+	taken      []int
 }
 
 func (a *actor) until(r int) uint64 {
@@ -92,6 +95,10 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		a.c.Lifted(closed)
 	case "renew":
 		a.c.Renew(numbers[0])
+	case "cut":
+		a.c.cut(int(numbers[0]))
+	case "taken":
+		a.taken = ranks()
 	case "away":
 		a.away, a.call = ranks(), 0
 	case "in":
@@ -124,22 +131,27 @@ func (a *actor) play(t *testing.T, to *strings.Builder, said string) {
 		}
 		return
 	default:
-		passes := make([]bool, numbers[0])
-		for _, q := range numbers[3:] {
-			passes[q] = true
+		below, rank := make([][]int, numbers[0]), int(numbers[2])
+		for r := range int(numbers[1]) {
+			for _, q := range numbers[3:] {
+				if r > rank {
+					below[q] = append(below[q], r)
+				}
+			}
+			if r != rank && rank < len(below) {
+				below[rank] = append(below[rank], r)
+			}
 		}
-		if numbers[2] < numbers[0] {
-			passes[numbers[2]] = true
-		}
-		*a = actor{c: NewCore(int(numbers[2]), int(numbers[1]), passes)}
+		*a = actor{c: NewCore(rank, int(numbers[1]), below)}
 		return
 	}
 	for q := range a.c.parts {
-		switch push, more := a.c.toPush(q); {
+		switch push, more := a.c.toPush(q, slices.Contains(a.taken, q)); {
 		case push && q == a.c.rank:
 			told(a.c.pushed(q))
 			fmt.Fprintf(to, "adds its own changes up to %s\n", clocks(a.c.own))
 		case push:
+			a.taken = nil
 			fmt.Fprintf(to, "pushes to %d up to %s%s\n", q, clocks(a.c.own), map[bool]string{true: ", late"}[a.c.parts[q].late])
 			told(a.c.pushed(q))
 		case more:

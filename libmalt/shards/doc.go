@@ -28,9 +28,9 @@
 // the sum and what its readers know. Nothing is held back of the last push of a rank that closes the vector.
 //
 // The goroutine of package progress does all this for keepers and workers while their loops
-// compute. A rank that closes the vector pushes its last changes at a clock that nobody waits for;
-// a rank that publishes a sum goes on until all have closed it, or it leaves the job, which waits
-// for that.
+// compute. A rank that closes the vector pushes its last changes at a clock that nobody waits for; a rank
+// through which others have a sum goes on until these have closed the vector, or it leaves the job, which
+// waits for that. If it leaves before, those below fail, and still push their last changes.
 //
 // # Files
 //

@@ -36,6 +36,7 @@ type shard struct {
 	below  []int
 	way    []byte // at a worker: what was pushed last, in the outbox, until it is in the view
 	moved  int    // at a worker: the bytes of the last push
+	pushes uint64 // at a worker: how many it has made
 	rows   partRows
 }
 
@@ -62,7 +63,7 @@ func newEngine(o core.Object, g *graphs.Graph, bytes int, row spvec.Shape, f fil
 	}
 	pieces := max(1, (bytes+cut-1)/cut)
 	keepers := min(g.Keepers(), pieces) // nobody keeps nothing
-	passes := make([]bool, keepers)
+	below := make([][]int, keepers)
 	for q := range keepers {
 		above := g.Above(q)
 		s := shard{lo: pieces * q / keepers * cut, hi: min(pieces*(q+1)/keepers*cut, bytes)}
@@ -73,22 +74,30 @@ func newEngine(o core.Object, g *graphs.Graph, bytes int, row spvec.Shape, f fil
 			if from == o.Rank() {
 				s.below = append(s.below, r)
 			}
+			if slices.Contains(through(above, r), o.Rank()) {
+				below[q] = append(below[q], r)
+			}
 		}
-		for r := above[o.Rank()]; r >= 0; r = above[r] {
-			s.via = append(s.via, r)
-		}
+		s.via = through(above, o.Rank())
 		e.via = append(e.via, s.via...)
-		passes[q] = len(s.below) > 0
 		e.shards = append(e.shards, s)
 	}
 	slices.Sort(e.via)
 	e.via = slices.Compact(e.via)
-	e.core = NewCore(o.Rank(), o.Size(), passes)
+	e.core = NewCore(o.Rank(), o.Size(), below)
 	e.Use(o, e, e.core, keepers)
 	if o.Survives() && e.keeps() {
 		e.theirs = make([][]byte, o.Size()-keepers)
 	}
 	return e
+}
+
+// through is by which ranks a sum comes to a rank, the nearest first: see graphs.Above.
+func through(above []int, rank int) (via []int) {
+	for r := above[rank]; r >= 0; r = above[r] {
+		via = append(via, r)
+	}
+	return via
 }
 
 // memory is how much lay takes.

@@ -58,10 +58,11 @@ func (p *piece) clone() {
 
 type game struct {
 	graph string
-	above [][]int // by part: see graphs.Above
-	syncs []int   // of each rank
+	above [][]int   // by part: see graphs.Above
+	via   [][][]int // by part and rank
+	syncs []int     // of each rank
 	slack uint64
-	ends  []string // of each rank after its syncs: "" it stays, away, close
+	ends  []string // of each rank after its syncs: "" it stays, away, close, flee: close, and leave though others need it
 	kills int
 	lives int // ranks below that do not die, and the others go on without one that does; 0: a death ends the job
 }
@@ -71,14 +72,21 @@ func (g *game) start() world {
 	graph, err := graphs.Parse(g.graph, n)
 	must(err)
 	for q := range graph.Keepers() {
-		g.above = append(g.above, graph.Above(q))
+		g.above, g.via = append(g.above, graph.Above(q)), append(g.via, make([][]int, n))
+		for r := range n {
+			g.via[q][r] = through(g.above[q], r)
+		}
 	}
 	for r := range n {
-		passes := make([]bool, len(g.above))
-		for q := range passes {
-			passes[q] = slices.Contains(g.above[q], r)
+		below := make([][]int, len(g.above))
+		for q := range below {
+			for x := range n {
+				if slices.Contains(g.via[q][x], r) {
+					below[q] = append(below[q], x)
+				}
+			}
 		}
-		k := rank{c: NewCore(r, n, passes)}
+		k := rank{c: NewCore(r, n, below)}
 		for range g.above {
 			k.parts = append(k.parts, piece{sum: make([]uint64, n), has: make([]reach, n), contents: make([]uint64, n), took: make([]int, n)})
 		}
@@ -114,6 +122,9 @@ func (w world) until(r int) uint64 {
 	return engine.Here
 }
 
+// left tells whether a rank has left, and has not died.
+func (w world) left(r int) bool { return w.ranks[r].gone && !w.ranks[r].dead }
+
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -131,6 +142,7 @@ const (
 	leaves
 	scatters
 	gathers
+	fails
 	ends
 )
 
@@ -153,6 +165,12 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 		}
 		if kills < g.kills && r >= g.lives {
 			step(dies, 0, true, func(k *rank) { k.dead, k.gone = true, true })
+		}
+		for q := range k.parts {
+			if via := g.via[q][r]; len(via) > 1 && slices.ContainsFunc(via[:len(via)-1], w.left) {
+				w, k = w.with(r)
+				k.c.cut(q)
+			}
 		}
 		busy := false // there is something to take or to send: an engine does that first
 		said := true  // the keepers can see all clocks: so they can before this rank goes into a collective call
@@ -207,7 +225,7 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 					k.c.published(q)
 				})
 			}
-			push, more := k.c.toPush(q)
+			push, more := k.c.toPush(q, w.ranks[q].parts[q].took[r] == k.parts[q].seq)
 			if push {
 				busy, said = true, false
 				step(pushes, q, false, func(k *rank) {
@@ -229,7 +247,8 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 		}
 		switch {
 		case k.over && k.c.own.Clock == closed:
-			if !busy && len(k.c.Needed(nil, func(x int) bool { return w.ranks[x].gone })) == 0 {
+			needed := k.c.Needed(nil, func(x int) bool { return w.ranks[x].gone })
+			if !busy && (len(needed) == 0 || g.ends[r] == "flee") {
 				step(leaves, 0, false, func(k *rank) { k.gone, k.broken = true, g.lost(w, r) })
 			}
 		case k.over:
@@ -242,13 +261,18 @@ func (g *game) next(w world, to func(step uint64, failure bool, next world)) {
 					k.parts[q].last++
 				}
 			})
+		case k.waits && g.cut(w, r):
+			step(fails, 0, false, func(k *rank) {
+				k.waits, k.over = false, true
+				k.c.Lifted(closed)
+			})
 		case k.waits && len(k.c.Late(nil, k.clock-min(k.clock, g.slack), w.until)) == 0:
 			step(gathers, 0, false, func(k *rank) { k.waits, k.broken = false, g.law(w, r) })
 		case !k.waits && (said || g.ends[r] != "away"):
 			step(ends, 0, false, func(k *rank) {
 				k.over = true
 				switch g.ends[r] {
-				case "close":
+				case "close", "flee":
 					k.c.Lifted(closed)
 				case "away":
 					k.away = true
@@ -279,11 +303,28 @@ func (g *game) law(w world, r int) string {
 	return ""
 }
 
-// lost says whose sum lacks changes of r, which leaves.
+// cut tells whether a rank has left, and not died, through which r has a part.
+func (g *game) cut(w world, r int) bool {
+	for q := range g.via {
+		if slices.ContainsFunc(g.via[q][r], w.left) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost says whose sum lacks changes of r, which leaves, or of another rank that has closed the vector, while r, which leaves,
+// keeps it. What has been pushed can be taken.
 func (g *game) lost(w world, r int) string {
 	for q := range g.above {
-		if n := w.ranks[q].parts[q].sum[r]; !w.ranks[q].dead && n != w.ranks[r].clock {
-			return fmt.Sprintf("rank %d leaves, and part %d has %d of its %d changes", r, q, n, w.ranks[r].clock)
+		for j := range w.ranks {
+			n := w.ranks[q].parts[q].sum[j]
+			if p := w.ranks[j].parts[q]; j != q && w.ranks[q].parts[q].took[j] != p.seq {
+				n += p.pushed
+			}
+			if of := &w.ranks[j]; (j == r || q == r && of.c.own.Clock == closed && !of.dead) && !w.ranks[q].gone && n != of.clock {
+				return fmt.Sprintf("rank %d leaves, and part %d has %d of %d changes of rank %d", r, q, n, of.clock, j)
+			}
 		}
 	}
 	return ""
@@ -302,7 +343,7 @@ func (g *game) bad(w world) string {
 					return fmt.Sprintf("rank %d has %d changes of rank %d in part %d, and clock %d", r, n, j, q, at)
 				}
 			}
-			if n := p.sum[r] + p.way + p.last; n != k.clock {
+			if n := p.sum[r] + p.way + p.last; n != k.clock && (q == r || k.c.own.Clock != closed) {
 				return fmt.Sprintf("rank %d has %d of its own %d changes in part %d", r, n, k.clock, q)
 			}
 		}
@@ -343,6 +384,7 @@ func TestExploreShards(t *testing.T) {
 		{"a tree, all close", game{graph: "shards:1/1", syncs: []int{0, 0, 2}, slack: 1, ends: []string{"close", "close", "close"}}},
 		{"a tree, a death", game{graph: "shards:1/1", syncs: []int{0, 1, 1}, ends: []string{"close", "close", "close"}, kills: 1}},
 		{"a tree of two levels", game{graph: "shards:1/1", syncs: []int{0, 0, 1, 1}, ends: []string{"close", "close", "close", "close"}}},
+		{"a tree, a rank of it leaves", game{graph: "shards:1/1", syncs: []int{1, 0, 2}, slack: 1, ends: []string{"close", "flee", "close"}}},
 		{"two parts, trees", game{graph: "shards:2/1", syncs: []int{1, 1, 1}, ends: []string{"", "", ""}}},
 		{"two parts, a death", game{graph: "shards", syncs: []int{1, 1}, ends: []string{"close", "close"}, kills: 1}},
 	} {
@@ -354,7 +396,7 @@ func TestExploreShards(t *testing.T) {
 				Name: func(step uint64) string {
 					r, other := step%64, step/64%64
 					return fmt.Sprintf("rank %d: %s (%d)", r, [...]string{"dies", "adds a push", "hears of a clock", "pushes", "announces", "publishes",
-						"takes a sum", "leaves", "scatters", "has gathered", "ends"}[step/4096], other)
+						"takes a sum", "leaves", "scatters", "has gathered", "has not gathered", "ends"}[step/4096], other)
 				},
 				// All ranks are done, whose gathers wait for what others have changed, and those that
 				// have closed the vector have left.

@@ -137,7 +137,10 @@ func (e *Engine) Inherit(among []int) error {
 func (e *Engine) Send(q int) {
 	s, own := &e.shards[q], q == e.O.Rank()
 	last := e.Totals.Last[s.lo:s.hi]
-	push, more := e.core.toPush(q)
+	if len(s.via) > 1 && slices.ContainsFunc(s.via[:len(s.via)-1], e.Ranks.Left) {
+		e.core.cut(q)
+	}
+	push, more := e.core.toPush(q, e.core.parts[q].cut && s.push.Acked(q) >= s.pushes)
 	switch {
 	case more:
 		e.Fail(s.push.Advance(e.core.own.Clock))
@@ -169,6 +172,7 @@ func (e *Engine) push(q int, changes []byte) error {
 	if err != nil {
 		return err
 	}
+	s.pushes++
 	var kind spvec.Kind
 	if e.rows != nil {
 		s.moved, kind, err = e.pushRows(q, slot, changes)

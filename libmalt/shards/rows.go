@@ -69,6 +69,7 @@ func encode(out rdma.Outbox, slot []byte, s spvec.Shape, data []byte, rows []uin
 // holds nothing back.
 func (e *Engine) pushRows(q int, slot, changes []byte) (int, spvec.Kind, error) {
 	s := &e.shards[q]
+	clear(s.way) // of a rank that has closed the vector
 	s.way = e.rows.sent[s.lo:s.hi]
 	due := e.rows.due(s.rows.shape, changes, s.way, e.core.own.Clock, e.core.parts[q].late)
 	size := s.rows.shape.RowBytes()

@@ -152,8 +152,7 @@ func (c *Collective) ReadReason(rank int, b []byte) error {
 	return e
 }
 
-// gone is the error where rank can no longer take part. state is the
-// transport's word on it.
+// gone is the error where rank can no longer take part. state is as of Job.ended.
 func (c *Collective) gone(rank int, state error) error {
 	if dead := DeathIn(state); dead != nil && LeftOut(c.Job.T, rank) {
 		return errAttempt
@@ -163,7 +162,7 @@ func (c *Collective) gone(rank int, state error) error {
 	if state != nil {
 		// It may have ended since it missed another that had ended.
 		if mark, _ := c.Job.Marks.Get(rank, MarkGaveUp); mark>>FaultBits >= c.n {
-			if first, kind := c.blame(mark); kind == 0 && c.Job.T.State(first) != nil {
+			if first, kind := c.blame(mark); kind == 0 && c.Job.ended(first) != nil {
 				rank = first
 			}
 		}
@@ -193,7 +192,7 @@ func (c *Collective) Gone(rank int, needed bool) error {
 	if mark, _ := c.Job.Marks.Get(rank, MarkGaveUp); !needed && mark>>FaultBits != c.n {
 		return nil
 	}
-	return c.gone(rank, c.Job.T.State(rank))
+	return c.gone(rank, c.Job.ended(rank))
 }
 
 // explain is err, or where that says that a rank has left the call, why it may have:

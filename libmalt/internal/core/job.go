@@ -457,6 +457,16 @@ func (j *Job) IsAway(rank int) (bool, error) {
 // misses tells whether this rank has not completed the call that another one is in.
 func (j *Job) misses(call uint64) bool { return call > j.calls.Load() }
 
+// ended is the transport's word on a rank, or ErrLeft where that makes no more calls but still serves others: see
+// serving.go. It has sent all before it says so. Where survivors settle they may need what it has of the last call.
+func (j *Job) ended(rank int) error {
+	state := j.T.State(rank)
+	if state == nil && j.Progress.Runs() && !j.Settles() && j.Marks.Peek(rank, MarkAway) == Ended {
+		return rdma.ErrLeft
+	}
+	return state
+}
+
 // Standing is what is known of a rank that a call lacks, and the death of one that is dead.
 // gone is a box's word on it: a rank that has closed the object, or ended, is away, unless
 // it died. Whether it is dead to the job is the transport's to say.

@@ -77,7 +77,7 @@ const IDMask = 1<<20 - 1
 // come out of one: the engines' sums wait for ranks that are present, and a word rings only the
 // doorbell at which calls wait.
 func (m *Marks) moved() {
-	if m.beside == nil || !m.beside.Runs() {
+	if !m.beside.Runs() {
 		return
 	}
 	moved := false

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
+	"time"
 )
 
 // A rank that has closed an object may still be needed to pass on what others send: its engine
@@ -28,12 +30,36 @@ func (j *Job) served(ctx context.Context, wait bool) (err error) {
 	j.servers = nil
 	j.mu.Unlock()
 	if wait && len(servers) > 0 {
+		if j.Progress.Runs() {
+			defer j.lookOften()()
+		}
 		_ = j.Gate.waiter.await(ctx, j.Marks, &leaving{j: j, servers: servers})
 	}
 	for _, s := range servers {
 		err = cmp.Or(err, s.Release())
 	}
 	return err
+}
+
+// lookOften wakes this rank every few milliseconds until stop: that another one has taken what it sent last rings nobody.
+func (j *Job) lookOften() (stop func()) {
+	var beside sync.WaitGroup
+	over := make(chan struct{})
+	beside.Go(func() {
+		for tick := time.NewTicker(10 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				j.T.Wake()
+			case <-over:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	return func() {
+		close(over)
+		beside.Wait()
+	}
 }
 
 // leaving is the wait of a rank that leaves for the ranks that need it.
