@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import jobs
@@ -95,6 +96,30 @@ def test_an_end_with_code_0_of_which_the_others_are_not_told(tmp_path: Path) -> 
     assert done.process.returncode == 0, done.err
     assert sorted(done.out.splitlines()) == [f"[{r}] done [0, 2] 30.0" for r in (0, 2)]
     assert "DeathWarning: rank 1 has died" in done.err
+
+
+@pytest.mark.skipif(find_spec("sklearn") is None, reason="needs scikit-learn")
+@pytest.mark.parametrize("dead", [0, 1])
+def test_ranks_agree_on_an_estimator_without_a_dead_one(tmp_path: Path, dead: int) -> None:
+    text = f"""
+        import numpy as np, malt, malt.sklearn
+        from sklearn.linear_model import SGDClassifier
+        malt.barrier()
+        if r == {dead}: os.kill(os.getpid(), signal.SIGKILL)
+        while len(malt.alive()) == n: malt.confirm()
+        x = np.random.default_rng(r).normal(size=(300, 5))
+        model = SGDClassifier(random_state=0)
+        if r < 2: model.partial_fit(x, x[:, 0] > 0, classes=[False, True])
+        v = malt.sklearn.Vector(model)
+        v.sync()
+        v.allreduce()
+        print("model", malt.alive(), model.coef_.tobytes().hex())
+    """
+    done = run("-q", "-n", "3", "--on-death", "continue", script(tmp_path, text))
+    assert done.process.returncode == 0, done.err
+    models = [line.split("model ")[1] for line in done.out.splitlines() if "model " in line]
+    assert len(models) == 2
+    assert len({*models}) == 1, models
 
 
 def test_rank_0_is_a_rank_like_others(tmp_path: Path) -> None:

@@ -46,20 +46,22 @@ def agree(states: Sequence[State], start: str | None, timeout: float | None) -> 
     """
     given = ", ".join([s.name for s in states] + ([] if start is None else [f'start="{start}"']))
     said = world.allgather_in("malt.sklearn.Vector", [_described(s) for s in states], timeout, given)
-    steps = list(zip(*said, strict=True))
-    if not any(one["arrays"] for ranks in steps for one in ranks):
+    steps = [dict(zip(world.alive(), ranks, strict=True)) for ranks in zip(*said, strict=True)]
+    if not any(one["arrays"] for ranks in steps for one in ranks.values()):
         names = " or ".join(s.name for s in states)
         raise StateError(
             lines(f"no rank's {names} has learnt anything yet", do="Call partial_fit before the first exchange.")
         )
     for i, (state, ranks) in enumerate(zip(states, steps, strict=True)):
         for later, learnt in zip(states[i + 1 :], steps[i + 1 :], strict=True):
-            _same_before(state, ranks, later, [r for r, one in enumerate(learnt) if one["arrays"]])
-    return [_agree(state, list(ranks), start, timeout) for state, ranks in zip(states, steps, strict=True)]
+            _same_before(state, ranks, later, [r for r, one in learnt.items() if one["arrays"]])
+    return [_agree(state, ranks, start, timeout) for state, ranks in zip(states, steps, strict=True)]
 
 
-def _agree(state: State, ranks: list[dict[str, Any]], start: str | None, timeout: float | None) -> Agreement | None:
-    fitted = [r for r, one in enumerate(ranks) if one["arrays"]]
+def _agree(
+    state: State, ranks: dict[int, dict[str, Any]], start: str | None, timeout: float | None
+) -> Agreement | None:
+    fitted = [r for r, one in ranks.items() if one["arrays"]]
     if not fitted:
         return None
     mine, root = ranks[world.rank()], fitted[0]
@@ -67,7 +69,7 @@ def _agree(state: State, ranks: list[dict[str, Any]], start: str | None, timeout
         _compare(state, root, ranks[root], r, ranks[r])
     alike = {ranks[r]["alike"] for r in fitted}
     same = start == "same" or (start is None and (len(alike) > 1 or alike == {""}))
-    firsts = {one["first"] for one in ranks}
+    firsts = {one["first"] for one in ranks.values()}
     if len(fitted) < len(ranks):  # those without data need the values of one that has some
         values = [value for _, value in state.values()] if world.rank() == root else None
         first = world.broadcast(values, root, timeout=timeout)
@@ -76,7 +78,7 @@ def _agree(state: State, ranks: list[dict[str, Any]], start: str | None, timeout
     return Agreement(root, same, len(firsts) == 1 and firsts != {""}, not mine["arrays"])
 
 
-def _same_before(state: State, ranks: Sequence[dict[str, Any]], later: State, learnt: Sequence[int]) -> None:
+def _same_before(state: State, ranks: dict[int, dict[str, Any]], later: State, learnt: Sequence[int]) -> None:
     """Raise if a later step of a pipeline has learnt, on these ranks, from what a step made differently on each."""
     for r in learnt[1:]:
         a, b = ranks[learnt[0]]["now"], ranks[r]["now"]
