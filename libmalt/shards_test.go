@@ -149,63 +149,62 @@ func TestShardsWithoutARankThatHasLeft(t *testing.T) {
 		{"shards:2", 4, 4, 9, ""},
 	} {
 		for _, consistency := range []string{"ssp:0", "ssp:3", "async"} {
-			t.Run(fmt.Sprintf("%s%s, %d ranks, %d elements, %s", c.graph, c.options, c.n, c.size, consistency), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					finished := 0
-					for leaves := range c.n {
-						begun := time.Now()
-						var mu sync.Mutex
-						made := make([]int, c.n)
-						check(t, run(t.Context(), inmem.New(c.n), func(ctx context.Context, w *libmalt.World) error {
-							r := w.Rank()
-							v, array, err := numbers(ctx, w, c.size, 0, "fold=sum-changes graph="+c.graph+" consistency="+consistency+c.options)
-							if err == nil {
-								err = w.Barrier(ctx)
+			t.Logf("%s%s, %d ranks, %d elements, %s", c.graph, c.options, c.n, c.size, consistency)
+			synctest.Test(t, func(t *testing.T) {
+				finished := 0
+				for leaves := range c.n {
+					begun := time.Now()
+					var mu sync.Mutex
+					made := make([]int, c.n)
+					check(t, run(t.Context(), inmem.New(c.n), func(ctx context.Context, w *libmalt.World) error {
+						r := w.Rank()
+						v, array, err := numbers(ctx, w, c.size, 0, "fold=sum-changes graph="+c.graph+" consistency="+consistency+c.options)
+						if err == nil {
+							err = w.Barrier(ctx)
+						}
+						if err != nil {
+							return err
+						}
+						if r == leaves {
+							short, stop := context.WithTimeout(ctx, 5*step)
+							defer stop()
+							return errors.Join(v.Close(), w.Leave(short))
+						}
+						for range steps {
+							time.Sleep(step)
+							mu.Lock()
+							made[r]++
+							mu.Unlock()
+							for i := range array {
+								array[i] += math.Pow(64, float64(r))
 							}
-							if err != nil {
-								return err
-							}
-							if r == leaves {
-								short, stop := context.WithTimeout(ctx, 5*step)
-								defer stop()
-								return errors.Join(v.Close(), w.Leave(short))
-							}
-							for range steps {
-								time.Sleep(step)
-								mu.Lock()
-								made[r]++
-								mu.Unlock()
-								for i := range array {
-									array[i] += math.Pow(64, float64(r))
-								}
-								if _, err := v.Sync(ctx, 1); err != nil {
-									return errors.Join(wantErr(err, libmalt.ErrLeft), v.Close())
-								}
-							}
-							time.Sleep(steps * step)
-							if _, err := v.Gather(ctx, ""); err != nil {
+							if _, err := v.Sync(ctx, 1); err != nil {
 								return errors.Join(wantErr(err, libmalt.ErrLeft), v.Close())
 							}
-							mu.Lock()
-							defer mu.Unlock()
-							finished++
-							for i, x := range array {
-								for o := range c.n {
-									if got := int(x/math.Pow(64, float64(o))) % 64; got != made[o] {
-										return fmt.Errorf("without rank %d element %d has %d of %d changes of rank %d", leaves, i, got, made[o], o)
-									}
+						}
+						time.Sleep(steps * step)
+						if _, err := v.Gather(ctx, ""); err != nil {
+							return errors.Join(wantErr(err, libmalt.ErrLeft), v.Close())
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						finished++
+						for i, x := range array {
+							for o := range c.n {
+								if got := int(x/math.Pow(64, float64(o))) % 64; got != made[o] {
+									return fmt.Errorf("without rank %d element %d has %d of %d changes of rank %d", leaves, i, got, made[o], o)
 								}
 							}
-							return nil
-						}))
-						if took := time.Since(begun); took > 3*steps*step {
-							t.Errorf("without rank %d it takes %v", leaves, took)
 						}
+						return nil
+					}))
+					if took := time.Since(begun); took > 3*steps*step {
+						t.Errorf("without rank %d it takes %v", leaves, took)
 					}
-					if finished != c.finishes {
-						t.Errorf("%d ranks finish, want %d", finished, c.finishes)
-					}
-				})
+				}
+				if finished != c.finishes {
+					t.Errorf("%d ranks finish, want %d", finished, c.finishes)
+				}
 			})
 		}
 	}

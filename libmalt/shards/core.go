@@ -219,7 +219,7 @@ func (c *Core) Needed(list []int, gone func(rank int) bool) []int {
 	for r := range c.gathered {
 		keeps := r < len(c.parts) && c.parts[r].has[c.rank].Clock != closed && !(c.parts[r].cut && c.parts[r].pushed == closed)
 		waits := slices.ContainsFunc(c.parts, func(p part) bool { return slices.Contains(p.below, r) && p.has[r].Clock != closed })
-		if r != c.rank && (keeps || waits) && !gone(r) {
+		if (keeps || waits) && !gone(r) {
 			list = append(list, r)
 		}
 	}

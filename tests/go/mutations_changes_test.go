@@ -28,7 +28,7 @@ var ofChanges = []mutation{
 		in:     "libmalt/boxes.Boxes.folded",
 		old:    "$b.counting.folded($src)",
 		new:    "$src.release()",
-		caught: "TestExploreChanges/bsp,_uneven", how: "and has",
+		caught: "TestExploreChanges/ssp", how: "and has",
 	},
 	{
 		line:   "a dead rank counts up to the clock that it had come to",
