@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,8 @@ from launching import run, script
 
 from malt._cli import report
 from malt._cli.facts import Facts
+from malt._ranks import seen
+from malt._ranks.seen import NO_AGE
 
 STEPS, SLEEP = 10, 0.2
 
@@ -187,7 +190,7 @@ def rank(number: int, size: int) -> Facts:
         "rank": number, "host": "h", "cores": 2, "seconds": 10.0, "compute": 6.0, "starved": 0.0,
         "wait": 3.0, "exchange": 1.0, "waited": {(number + 1) % size: 3.0},
         "sent": {(number + 1) % size: 10**9},
-        "ages": dict.fromkeys(range(-100, 100), 5), "syncs": 9, "lost": 0,
+        "ages": dict.fromkeys(range(-100, 100), 5) | {NO_AGE: 3}, "syncs": 9, "lost": 0,
     }  # fmt: skip
 
 
@@ -210,7 +213,19 @@ def test_pages_of_any_number_of_ranks(size: int) -> None:
     assert len(found.table("Bytes", text)) == shown + 1
     assert ("Bytes on the graph" in text) == (1 < size <= report.LABELLED)
     assert (f"{size - shown} ranks that did less are left out below" in text) == (size > shown)
-    assert text.count("<div class=row>") <= shown + report.BARS
+    assert text.count("<div class=row>") <= shown + report.BARS + 1
+    assert "<b>-100 to -88</b>" in text
+    assert "<b>beyond ±127</b>" in text
+
+
+def test_ages_that_are_not_told() -> None:
+    for ages, value in (([3, NO_AGE], 3), ([-5, NO_AGE], -5), ([NO_AGE], NO_AGE), ([], 0)):
+        text = report.page(facts(1, ranks=[rank(0, 1) | {"ages": dict.fromkeys(ages, 2)}]))
+        assert text.count("<b>beyond ±127</b>") == (NO_AGE in ages)
+        assert "-128" not in text
+        told = int.from_bytes(struct.pack(f"{len(ages)}b", *ages), "little")
+        record = seen.RECORD.pack(0, seen.KINDS.index("fold") | len(ages) << 8, *[0] * 19, told, *[0] * 10)
+        assert [event.value for event in seen.decoded(0, record)] == [value]
 
 
 @pytest.mark.parametrize(

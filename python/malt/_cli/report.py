@@ -16,6 +16,7 @@ from malt._cli.trace import left_out
 from malt._cli.verdict import PARTS
 from malt._cli.wrap import counted
 from malt._ranks.rank import MADE
+from malt._ranks.seen import NO_AGE
 from malt._ranks.story import Story
 
 SHOWN = 64
@@ -188,10 +189,13 @@ def _ages(ranks: Sequence[Facts]) -> str:
     ages = sum((Counter(rank["ages"]) for rank in ranks), Counter[int]())
     if not ages:
         return ""
-    low, high = min(ages), max(ages)
-    wide = math.ceil((high - low + 1) / BARS)
+    far = ages.pop(NO_AGE, 0)
+    low, high = min(ages, default=0), max(ages, default=-1)
+    wide = max(1, math.ceil((high - low + 1) / BARS))
     counts = [sum(ages[age] for age in range(first, first + wide)) for first in range(low, high + 1, wide)]
     labels = [f"{first}" + (f" to {first + wide - 1}" if wide > 1 else "") for first in range(low, high + 1, wide)]
+    if far:
+        labels, counts = [*labels, "beyond ±127"], [*counts, far]
     most = max(counts)
     return "".join(
         _bar(label, [("compute", count / most, f"{count:,} updates")], f"{count:,}")

@@ -133,8 +133,10 @@ def _drawn(event: seen.Event, where: Mapping[str, Any], length: float) -> Iterat
         yield {**bar, "name": f"wait for {name(event.ranks)}"}
     else:
         clock = event.update & (1 << 40) - 1
-        yield {**bar, "name": "fold", "args": {"from": event.ranks, "clock": clock, "largest age": event.value}}
-        yield {"ph": "C", "name": f"age at rank {event.rank}", **where, "args": {"updates": event.value}}
+        age = {} if event.value == seen.NO_AGE else {"largest age": event.value}
+        yield {**bar, "name": "fold", "args": {"from": event.ranks, "clock": clock, **age}}
+        if age:
+            yield {"ph": "C", "name": f"age at rank {event.rank}", **where, "args": {"updates": event.value}}
 
 
 def _used(fold: seen.Event, sent: Mapping[tuple[int, int], seen.Event]) -> Iterator[seen.Event]:

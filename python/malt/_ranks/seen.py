@@ -23,7 +23,7 @@ TEXTS = {"mark": 49, "place": 70, "host": 113}  # where they begin
 RECORDED, EVENTS = 8 * WORDS["recorded"], 4096  # where their number is, and where they begin
 RECORD = struct.Struct("<32Q")
 KINDS = ("", "call", "wait", "fold", "death", "mark", "log", "send")
-NO_AGE = -128
+NO_AGE = -128  # it does not fit in a byte
 IN_CALL = ("computing", "in a gather", "in a scatter", "in a collective call")
 IN_COLLECTIVE = 3
 OBJECT = (1 << 20) - 1  # of an object's number, where doing has it
@@ -238,7 +238,8 @@ def decoded(rank: int, records: bytes) -> Iterator[Event]:
         event = Event(rank, number, name, at, (begin + took) / 1e9 - at, others, 0.0)
         if name == "fold":
             ages = struct.unpack(f"{len(text)}b", text)
-            yield event._replace(update=value, ages=ages, value=float(max(ages, default=0)))
+            known = [age for age in ages if age != NO_AGE] or ages
+            yield event._replace(update=value, ages=ages, value=float(max(known, default=0)))
         elif name == "send":
             yield event._replace(update=value, value=float(words[21]))
         else:
