@@ -56,7 +56,7 @@ class Team:
         told = world.allgather([message, value], timeout=timeout)
         if failure is not None:
             raise failure
-        for rank, (message, _) in zip(world.alive(), told, strict=True):
+        for rank, (message, _) in enumerate(told):
             if message is not None:
                 raise MismatchError(lines(f"load failed on rank {rank}: {message}"))
         return [value for _, value in told]
