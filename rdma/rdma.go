@@ -174,8 +174,8 @@ type Inbox interface {
 	// (magic, sender, length) is ErrCorrupt, never a wrong update.
 	Next() (u Update, ok bool, err error)
 	// At returns the newest update of at most that clock (ByClock only), also when it is
-	// asked again; ok is false when there is none for this reader. What was got
-	// before is valid no longer.
+	// asked again; ok is false when there is none for this reader. The update
+	// that was returned before is no longer valid.
 	At(clock uint64) (u Update, ok bool, err error)
 	// Release gives back all updates up to seq, and skips those among them that
 	// were not returned; the largest uint64 stands for all that there are. In

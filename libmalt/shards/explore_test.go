@@ -314,7 +314,7 @@ func (g *game) cut(w world, r int) bool {
 }
 
 // lost says whose sum lacks changes of r, which leaves, or of another rank that has closed the vector, while r, which leaves,
-// keeps it. What has been pushed can be taken.
+// keeps it. The keeper can take a push at any time after it was made.
 func (g *game) lost(w world, r int) string {
 	for q := range g.above {
 		for j := range w.ranks {

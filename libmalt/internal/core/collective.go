@@ -250,7 +250,7 @@ func (c *Collective) send() (bool, error) {
 func (c *Collective) checkReaders() error {
 	for _, r := range c.view.Ranks {
 		if r != c.Job.Rank {
-			if err := c.gone(r, c.Job.ended(r)); err != nil && err != errAttempt {
+			if err := c.gone(r); err != nil && err != errAttempt {
 				return c.Because(r, err)
 			}
 		}
@@ -324,7 +324,7 @@ func (c *Collective) peek(rank int) (bool, error) {
 	for {
 		if !s.has {
 			// Before Next: what the rank sent before it went is not lost.
-			gone := c.gone(rank, c.Job.ended(rank))
+			gone := c.gone(rank)
 			var err error
 			if s.next, s.has, err = s.inbox.Next(); err != nil {
 				return false, err
@@ -339,7 +339,7 @@ func (c *Collective) peek(rank int) (bool, error) {
 				return false, err
 			}
 		case s.next.Tag > c.n: // it has given up this one, though its word of that may come behind
-			return false, c.gone(rank, c.Job.ended(rank))
+			return false, c.gone(rank)
 		case s.next.Kind == kindReason:
 			return false, c.ReadReason(rank, s.next.Data)
 		case s.next.Age > c.attempt() && c.Job.Settles():
@@ -370,7 +370,7 @@ func (c *Collective) look() error {
 		}
 		there, err := c.peek(r)
 		if err == nil {
-			if err = c.gone(r, c.Job.ended(r)); err != nil && err != errAttempt {
+			if err = c.gone(r); err != nil && err != errAttempt {
 				err = c.Because(r, err)
 			}
 		}

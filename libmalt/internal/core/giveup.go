@@ -152,8 +152,9 @@ func (c *Collective) ReadReason(rank int, b []byte) error {
 	return e
 }
 
-// gone is the error where rank can no longer take part. state is as of Job.ended.
-func (c *Collective) gone(rank int, state error) error {
+// gone is the error where rank can no longer take part.
+func (c *Collective) gone(rank int) error {
+	state := c.Job.ended(rank)
 	if dead := DeathIn(state); dead != nil && LeftOut(c.Job.T, rank) {
 		return errAttempt
 	} else if dead != nil {
@@ -192,7 +193,7 @@ func (c *Collective) Gone(rank int, needed bool) error {
 	if mark, _ := c.Job.Marks.Get(rank, MarkGaveUp); !needed && mark>>FaultBits != c.n {
 		return nil
 	}
-	return c.gone(rank, c.Job.ended(rank))
+	return c.gone(rank)
 }
 
 // explain is err, or where that says that a rank has left the call, why it may have:
