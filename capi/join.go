@@ -56,6 +56,9 @@ func join(options string, timeoutMs int64) error {
 	pending = nil
 	if err := cmp.Or(late, j.err); err != nil {
 		hide()
+		if j.config.Restart > 0 && errors.Is(err, rdma.ErrLeft) {
+			reportLate()
+		}
 		return err
 	}
 	publish(j.world)

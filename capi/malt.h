@@ -276,8 +276,8 @@ void malt_on_long_wait(int64_t after_ms, malt_report report);
  * If timeout_ms or the timeout of the job runs out, the message names the ranks that
  * have not arrived.
  * MALT_EINVAL, MALT_EINIT (joined already), MALT_ETIMEOUT, MALT_ECANCELLED,
- * MALT_EBUSY (another thread is in it), MALT_EPEER, MALT_EIO, and MALT_ESTATE
- * if another live process is this rank. */
+ * MALT_EBUSY (another thread is in it), MALT_EPEER, MALT_EIO, MALT_ESTATE if another live
+ * process is this rank, and with restart= MALT_ELEFT if the job has ended. */
 malt_status malt_init(const char *options, int64_t timeout_ms);
 
 /* Votes for a host without ranks on who goes on after a death, and does nothing else: in a

@@ -27,20 +27,27 @@ var surviving atomic.Pointer[report]
 // environment now: Python takes the pipe out of that.
 func reporting(c libmalt.Config) (joined func()) {
 	surviving.Store(nil)
-	var r report
-	if n, _ := fmt.Sscanf(getenv("MALT_REPORT"), "%d:%d", &r.fd, &r.inode); n != 2 {
-		return func() {}
-	}
+	r := launcher()
 	return func() {
 		if c.Events > 0 {
 			r.say("{\"records\": %d}\n", os.Getpid())
 		}
 		if c.Continue {
-			surviving.Store(&r)
+			surviving.Store(r)
 			r.survives(max(1, c.MinRanks))
 		}
 	}
 }
+
+// launcher is where the launcher named in the environment hears of this rank.
+func launcher() *report {
+	r := report{fd: -1}
+	_, _ = fmt.Sscanf(getenv("MALT_REPORT"), "%d:%d", &r.fd, &r.inode)
+	return &r
+}
+
+// reportLate says that the job had ended before this process could take the place of a dead rank.
+func reportLate() { launcher().say("{\"late\": true}\n") }
 
 // reportExpelled says that the others have gone on without this rank, so that its end, however
 // it comes, is not that of the job. It is the last that is said.

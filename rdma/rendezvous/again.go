@@ -309,7 +309,9 @@ func (c Config) Return(ctx context.Context, most uint64) (Config, context.Contex
 			}
 		}
 		if !heard {
-			return c, nil, say.Errorf(rdma.ErrLeft, "the job has ended").At("rank %d was to join it again", c.Rank)
+			return c, nil, say.Errorf(rdma.ErrLeft, "the job had ended before rank %d could join it again", c.Rank).
+				At("this process was to take the place of one that died; no other rank is left").
+				Try("Read what the other ranks printed: the result, if they ended well, is theirs.")
 		}
 		if err := wait.sleep(ctx); err != nil {
 			return c, nil, say.Errorf(err, "rank %d could not join again", c.Rank).At("the other ranks have not gone on without the process that it was before")

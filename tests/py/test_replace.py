@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections import defaultdict
@@ -107,6 +108,40 @@ def test_a_process_that_joins_does_not_go_on_alone(tmp_path: Path, where: str) -
     assert done.process.returncode == 128 + signal.SIGKILL, done.err
     assert "takes part again" not in done.err
     assert "done" not in done.out
+
+
+# Rank 1 dies after its last sync, in which rank 0 is too, and rank 0 ends when rank 1 is started again.
+END = f"""
+start = int(os.environ.get("MALT_RESTART", "0"))
+if start: open({{fifo!r}}, "w").close()
+import numpy as np
+import malt
+v = malt.Vector(np.zeros(10))
+v.sync()
+if r == 1: {KILL}
+open({{fifo!r}}).close()
+"""
+
+
+def test_a_rank_that_is_started_again_when_the_job_has_ended(tmp_path: Path) -> None:
+    fifo, logs = tmp_path / "fifo", tmp_path / "logs"
+    os.mkfifo(fifo)
+    text = END.format(fifo=str(fifo))
+    done = run(*REPLACE, "--log-dir", str(logs), "-n", "2", script(tmp_path, text))
+    assert done.process.returncode == 0, done.err
+    said = [line for line in done.err.splitlines() if line.startswith("malt run: rank 1 ")]
+    assert re.fullmatch("malt run: rank 1 was killed by SIGKILL after .* s; rank 0 goes on", said[0]), done.err
+    assert said[1:] == [
+        "malt run: rank 1 is started again",
+        "malt run: rank 1 does not take part again: the job has ended",
+    ]
+    assert "Traceback" not in done.err
+    log = (logs / "rank-1.log").read_text()
+    assert log.endswith(
+        "malt.StateError: malt: the job had ended before rank 1 could join it again\n"
+        "this process was to take the place of one that died; no other rank is left\n"
+        "Read what the other ranks printed: the result, if they ended well, is theirs.\n"
+    )
 
 
 # Each process but rank 0 may die in any step of its life, by dice of its own, until the job has seen 12

@@ -33,6 +33,8 @@ class Failures:
         lines = _lines(rank)
         self.display(rank.number, 2, b"")  # a line that it has not ended
         self.display.log(rank.number, lines)
+        if rank.late:
+            return  # nothing is wrong, and a line says so
         group = self._groups.setdefault(rank.words["same"] or rank.words["text"], [])
         group.append(rank)
         if len(group) == 1 and rank.words["dead"] is None:

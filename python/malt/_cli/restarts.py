@@ -41,7 +41,7 @@ class Restarts:
 
     def died(self, rank: Rank) -> None:
         """Start it again."""
-        if self._ended:
+        if self._ended or rank.late:
             return
         if self._starts[rank.number] == self._most:
             self._ended = True

@@ -46,6 +46,8 @@ class Outcome:
         """The process that shows its events, once it has joined."""
         self.expelled = False
         """It has said that the others have gone on without it."""
+        self.late = False
+        """It has said that the job had ended before it could take the place of a rank that died."""
         self.died: float | None = None
         """When it ended, in time.monotonic(), if the others go on without it."""
         self.later = 0.0
@@ -90,6 +92,8 @@ class Outcome:
 
     def fate(self) -> str:
         """Return how it ended, such as ``ended with exit code 1``."""
+        if self.late:
+            return "found that the job had ended"
         if self.failure is not None:
             return f"failed with {self.failure['type']}"
         if self.status is None:
@@ -102,6 +106,8 @@ class Outcome:
 def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]], str]) -> str:
     """Return a sentence about a rank that died, and the ranks that go on; ``name`` returns how ranks are called."""
     left = [other for other in left if other.witness is None]
+    if rank.late:
+        return f"{name([rank.number])} does not take part again: the job has ended"
     others = f"{name([other.number for other in left])} go{'es' if len(left) == 1 else ''} on"
     fate = f"{name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
     return f"{fate}; {others if left else 'the other ranks have ended'}"
@@ -191,6 +197,8 @@ class Rank(Outcome):
                 self.records = int(said["records"])
             elif "expelled" in said:
                 self.expelled = True
+            elif "late" in said:
+                self.late = True
             elif "made" in said:
                 if len(self.made) < MADE or said["made"] in self.made:
                     self.made[str(said["made"])] = {str(key): str(value) for key, value in said["is"].items()}

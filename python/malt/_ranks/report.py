@@ -24,6 +24,8 @@ The rank writes lines of JSON to it:
     The rank has joined, and this is the process that shows its events (``seen``). The library says this.
 ``{"expelled": true}``
     The others have gone on without this rank, so its end is not that of the job. The library says this, too.
+``{"late": true}``
+    The job had ended before this rank, which was to take the place of a dead one, could join. So does this.
 ``{"made": "model", "is": {"holds": "1000 x float32", "bytes": "4000", "graph": "all", "consistency": "bsp", …}}``
     A vector or segment was made, or is this from now on.
 ``{"summary": {"wall": 9.1, "setup": 0.4, "starved": 0, "scatter": 0.3, "wait": 1.2, "waited": {"2": 1.1}, …}}``
