@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,33 +17,43 @@ from malt._job import codec, world
 Loads = Callable[..., list[Any]]
 
 
+class DeadError(Exception):
+    """What a rank gets that has died."""
+
+
 class Meeting:
     """The one collective call that loads make, among threads."""
 
-    def __init__(self, size: int) -> None:
-        self._values: list[Any] = [None] * size
-        self._barrier = threading.Barrier(size)
-        self.calls = 0
+    def __init__(self, size: int, dies: Mapping[int, int]) -> None:
+        self._lives = [dies.get(rank, sys.maxsize) for rank in range(size)]  # for so many calls
+        self._made = [0] * size
+        self._calls: dict[int, tuple[dict[int, bytes], threading.Barrier]] = {}
+        self._lock = threading.Lock()
 
     def allgather(self, rank: int, value: Any) -> list[Any]:
-        self._values[rank] = codec.encode(value)
-        self._barrier.wait(30)
-        told = [codec.decode(data) for data in self._values]
-        self.calls += rank == 0
-        self._barrier.wait(30)
-        return told
+        call = self._made[rank]
+        self._made[rank] += 1
+        living = [other for other, calls in enumerate(self._lives) if call < calls]
+        if rank not in living:
+            raise DeadError
+        with self._lock:
+            told, barrier = self._calls.setdefault(call, ({}, threading.Barrier(len(living))))
+        told[rank] = codec.encode(value)
+        barrier.wait(30)
+        return [codec.decode(told[other]) for other in living]
 
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
     """Return what each of n ranks loads, or the exception that it gets instead.
 
-    An argument that is a function is called with the rank for the argument.
+    An argument that is a function is called with the rank for the argument. ``dies`` has the ranks that
+    die, each in one of its collective calls, from 0: the others go on.
     """
     me = threading.local()
 
-    def load(n: int, *paths: Any, **options: Any) -> list[Any]:
-        meeting = Meeting(n)
+    def load(n: int, *paths: Any, dies: Mapping[int, int] | None = None, **options: Any) -> list[Any]:
+        meeting = Meeting(n, dies or {})
         results: list[Any] = [None] * n
 
         def own(x: Any) -> Any:

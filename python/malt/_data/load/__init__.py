@@ -213,7 +213,10 @@ def load(
             parts.append(part)
             if order == "block" and team.size > 1 and isinstance(part, tuple):
                 warn_if_sorted(team, files[0].name, part[1])
-            lengths.append(sum(team.share(partial(_length, part))) if n is None else n)
+            if n is None:
+                each = team.share(partial(_length, part))
+                n = sum(each) if len(each) == team.size else source.count()
+            lengths.append(n)
     except OutOfMemoryError:
         raise
     except MemoryError as e:
@@ -228,11 +231,11 @@ def load(
     finally:
         team.progress.end()
     if len(set(lengths)) > 1:
-        each = ", ".join(f"{files[0].name} has {n}" for files, n in zip(groups, lengths, strict=True))
+        found = ", ".join(f"{files[0].name} has {n}" for files, n in zip(groups, lengths, strict=True))
         raise ValueError(
             _guide.lines(
                 "load of data with different numbers of rows",
-                each,
+                found,
                 "Data that you cut together must have the same number of rows.",
             )
         )
@@ -255,21 +258,22 @@ def _agreed_files(
         ]
 
     first, *others = team.share(look, timeout=None)
-    for rank, theirs in enumerate(others, 1):
+    one, *ranks = team.ranks
+    for rank, theirs in zip(ranks, others, strict=True):
         for name, value in first[0].items():
             if theirs[0].get(name) != value:
                 raise MismatchError(
                     _guide.lines(
-                        f"load with {name}={value} on rank 0 and {theirs[0].get(name)} on rank {rank}",
+                        f"load with {name}={value} on rank {one} and {theirs[0].get(name)} on rank {rank}",
                         do="Pass the same on all ranks.",
                     )
                 )
         if len(first) != len(theirs):
             raise MismatchError(
-                _guide.lines(f"load of {len(first) - 1} paths on rank 0, {len(theirs) - 1} on rank {rank}")
+                _guide.lines(f"load of {len(first) - 1} paths on rank {one}, {len(theirs) - 1} on rank {rank}")
             )
         for mine, other in zip(first[1:], theirs[1:], strict=True):
-            if difference := same(0, mine, rank, other):
+            if difference := same(one, mine, rank, other):
                 raise MismatchError(_guide.lines("load: the ranks do not see the same files", difference))
     return groups
 

@@ -115,7 +115,7 @@ class CSV:
                 )
             self._has_header = not numbers[0]
             alone = len(fields) == len(spans) == 1 and next(blocks, None) is None
-            if self._has_header and alone and self._team.rank == 0:
+            if self._has_header and alone and self._team.first:
                 _lib.warn(
                     lines(
                         f"load: {file.name} has no rows",

@@ -15,7 +15,7 @@ FEW = 20
 
 
 def warn_if_sorted(team: Team, name: str, labels: Any) -> None:
-    """Warn, on rank 0, if the many rows of a rank have one label while others have another. Collective."""
+    """Warn, on the first rank, if the many rows of a rank have one label while others have another. Collective."""
 
     def look() -> tuple[int, float, float]:
         values = np.asarray(labels)
@@ -25,8 +25,8 @@ def warn_if_sorted(team: Team, name: str, labels: Any) -> None:
 
     told = team.share(look)
     low, high = min(a for _, a, _ in told), max(b for _, _, b in told)
-    for rank, (rows, a, b) in enumerate(told):
-        if team.rank == 0 and rows > FEW and a == b and low < high:
+    for rank, (rows, a, b) in zip(team.ranks, told, strict=True):
+        if team.first and rows > FEW and a == b and low < high:
             _lib.warn(
                 lines(
                     f"load: all {rows:,} rows of rank {rank} of {name} have the label {a:g}",

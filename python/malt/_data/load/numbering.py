@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from .files import File
 from .rows import Rows
@@ -32,9 +33,13 @@ def numbered(files: list[File], rows: Rows, start: Callable[[int], int], team: T
     start : callable
         The byte with which the rows of a file begin.
     """
-    numbering = _Numbering(files, rows, start, team)
-    inside = team.share(numbering.quotes) if rows.quote and team.size > 1 else []
-    found = team.share(lambda: numbering.counted(inside))
+    while True:
+        numbering = _Numbering(files, rows, start, team)
+        inside = team.share(numbering.quotes) if rows.quote and team.size > 1 else []
+        if team.ranks == numbering.ranks:
+            found = team.share(partial(numbering.counted, inside))
+        if team.ranks == numbering.ranks:  # no rank has died meanwhile, of which the counts would be missing
+            break
     segments = [Segment(f, a, None if b < 0 else b, n) for part in found for f, a, b, n in part]
     return sorted(segments, key=lambda s: (s.file, s.start))
 
@@ -47,16 +52,18 @@ class _Numbering:
         self._rows = rows
         self._start = start
         self._team = team
+        self.ranks = team.ranks
 
-    def _shares(self, rank: int) -> Iterator[tuple[int, int, int | None]]:
-        """Go through the file, first byte and end of what is a rank's to count; the end is None for all of it.
+    def _shares(self) -> Iterator[tuple[int, int, int | None]]:
+        """Go through the file, first byte and end of what is this rank's to count; the end is None for all of it.
 
         The shares are equal parts of the bytes of all files. A file that cannot be
         divided belongs to the rank in whose share it begins.
         """
         sizes = [max(1, f.size or 1) for f in self._files]
         total = sum(sizes)
-        low, high = rank * total // self._team.size, (rank + 1) * total // self._team.size
+        place = self.ranks.index(self._team.rank)
+        low, high = place * total // len(self.ranks), (place + 1) * total // len(self.ranks)
         at = 0
         for i, (file, size) in enumerate(zip(self._files, sizes, strict=True)):
             if not (at + size <= low or at >= high):
@@ -73,7 +80,7 @@ class _Numbering:
         that a row that begins with the share is seen to begin.
         """
         counts = []
-        for i, low, high in self._shares(self._team.rank):
+        for i, low, high in self._shares():
             if high is not None:
                 low, high = max(self._start(i), low - 1), max(self._start(i), high - 1)
                 number = sum(block.count(self._rows.quote) for block in self._files[i].stream(low, high))
@@ -83,7 +90,7 @@ class _Numbering:
     def counted(self, inside: list[list[tuple[int, int, int]]]) -> list[tuple[int, int, int, int]]:
         """Count the rows that begin in this rank's shares: segments, with -1 for an end that is the file's."""
         odd = {(i, low): number % 2 for part in inside for i, low, number in part}
-        shares = list(self._shares(self._team.rank))
+        shares = list(self._shares())
         self._team.progress.begin(
             "counting rows", sum((high or self._files[i].size or 0) - low for i, low, high in shares)
         )

@@ -34,10 +34,12 @@ class Team:
     def __init__(self, together: bool, progress: Callable[[int], Progress]) -> None:
         self.rank = world.rank() if together else 0
         self.size = world.size() if together else 1
+        self.ranks = list(range(self.size))
+        """The ranks that took part in the last `share`: all, unless some have died."""
         self.progress = progress(self.rank)
 
     def share(self, work: Callable[[], T], timeout: float | None = PATIENCE) -> list[T]:
-        """Do some work and return what it gave on each rank, in rank order. Collective.
+        """Do some work and return what it gave on each of `ranks`, in their order. Collective.
 
         The work may return anything that ``malt.allgather`` carries. If it fails on
         some ranks, no rank is left waiting: those raise their own error, the
@@ -53,13 +55,19 @@ class Team:
         except Exception as e:
             failure = e
         message = None if failure is None else _told(failure)
-        told = world.allgather([message, value], timeout=timeout)
+        told = world.allgather([self.rank, message, value], timeout=timeout)
         if failure is not None:
             raise failure
-        for rank, (message, _) in enumerate(told):
+        for rank, message, _ in told:
             if message is not None:
                 raise MismatchError(lines(f"load failed on rank {rank}: {message}"))
-        return [value for _, value in told]
+        self.ranks = [rank for rank, _, _ in told]
+        return [value for _, _, value in told]
+
+    @property
+    def first(self) -> bool:
+        """Whether this rank does what one of them does."""
+        return self.rank == self.ranks[0]
 
 
 def _told(failure: Exception) -> str:
