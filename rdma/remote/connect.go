@@ -90,16 +90,18 @@ func (l *link) judge(err error, first bool, given, took time.Duration) error {
 	}
 	switch {
 	case errors.As(err, &refused):
-		if first {
+		cut := refused.Verdict == handshake.CountedDead
+		if first && !cut {
 			return err
 		}
 		switch m := l.rank.survivors(); {
-		case m == nil:
-		case refused.Verdict == handshake.Expelled:
+		case m != nil && refused.Verdict == handshake.Expelled:
 			m.Expelled(l.peer)
 			return l.dead(rdma.Unreachable, errGoneOn)
-		case !m.Has(l.peer): // and has found out, before Review
+		case m != nil && !m.Has(l.peer): // and has found out, before Review
 			return l.dead(rdma.Unreachable, errLeftOut)
+		case cut:
+			return rdma.Apart(l.peer, l.rank.cfg.Rank, fmt.Errorf("rank %d had no answer from this rank for as long as MALT_UNREACHABLE says, and counts it as dead", l.peer))
 		}
 		return l.dead(rdma.Ended, fmt.Errorf("it does not let this rank reconnect: %w", err))
 	case first && !l.rank.cfg.Listening:
@@ -288,18 +290,19 @@ func (r *rank) permit(from int, incarnation uint64) handshake.Verdict {
 
 // permit tells whether a process is the peer: the same for ever.
 func (l *link) permit(incarnation uint64) handshake.Verdict {
-	if l.rank.state(l.peer) != nil {
-		return handshake.OtherProcess
-	}
+	end := l.rank.state(l.peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.incarnation == 0 {
 		l.incarnation = incarnation
 	}
-	if l.incarnation != incarnation {
-		return handshake.OtherProcess
+	switch {
+	case l.incarnation == incarnation && end == nil:
+		return handshake.Accepted
+	case l.incarnation == incarnation && errors.As(end, new(*rdma.PeerError)):
+		return handshake.CountedDead
 	}
-	return handshake.Accepted
+	return handshake.OtherProcess
 }
 
 // offer hands over a connection that the peer made. That it made one means that

@@ -144,6 +144,12 @@ func TestPermit(t *testing.T) {
 			t.Errorf("%+v: %v", c, v)
 		}
 	}
+	all[0].finish(1, all[0].links[1].unreachable())
+	for incarnation, want := range map[uint64]handshake.Verdict{one: handshake.CountedDead, one + 1: handshake.OtherProcess} {
+		if v := all[0].permit(1, incarnation); v != want {
+			t.Errorf("of a rank that cannot be reached: %v, expected %v", v, want)
+		}
+	}
 	all[1].finish(0, rdma.ErrLeft)
 	if v := all[1].permit(0, zero); v != handshake.OtherProcess {
 		t.Errorf("of a rank that has left: %v", v)

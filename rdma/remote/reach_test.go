@@ -325,17 +325,23 @@ func TestSilentConnectionOfOneWhoIsThere(t *testing.T) {
 // Who counts as dead, and has not heard the last word, learns it when it connects again, whether it dials or is dialled.
 func TestWhoCountsAsDeadLearnsIt(t *testing.T) {
 	for told := range 2 {
-		all := openRanks(t, 2, nil)
-		l := all[1-told].links[told]
-		l.condemned.Store(l.unreachable())
-		l.stop()
-		ctx, stop := context.WithTimeout(t.Context(), fleet.Patience)
-		err := all[told].Wait(ctx, func() bool { return all[told].State(1-told) != nil })
-		stop()
-		if err = errors.Join(err, all[told].State(1-told)); err == nil || !strings.Contains(err.Error(), "it does not let this rank reconnect") {
-			t.Errorf("rank %d: %v", told, err)
+		stops := openRanks(t, 2, nil)
+		survives, members := surviving(t, 2, nil)
+		for _, all := range [][]*Transport{stops, survives} {
+			l := all[1-told].links[told]
+			l.condemned.Store(l.unreachable())
+			l.stop()
+			other := all[told]
+			until(t, "it learns that", func() bool { return other.State(1-told) != nil })
+			var dead *rdma.PeerError
+			if err := other.State(1 - told); !errors.As(err, &dead) || dead.Rank != 1-told || dead.Kind != rdma.Unreachable || !errors.As(err, new(*rdma.ApartError)) || !strings.Contains(err.Error(), "MALT_UNREACHABLE") || other.Gone(1-told) || other.Said(1-told) {
+				t.Errorf("rank %d: %v", told, err)
+			}
+			closeAll(t, all)
 		}
-		closeAll(t, all)
+		if by := members[told].refused(); len(by) > 0 {
+			t.Errorf("rank %d is expelled by %v", told, by)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func TestHandshake(t *testing.T) {
 	if said != d.hello || said.From != 1 || said.Version != 3 || said.Incarnation == 0 {
 		t.Errorf("heard %+v; said was %+v", said, d.hello)
 	}
-	for v := OtherVersion; v <= OtherProcess; v++ {
+	for v := OtherVersion; v <= CountedDead; v++ {
 		if v == WrongToken {
 			continue
 		}

@@ -23,6 +23,7 @@ const (
 	OtherProcess
 	OtherEncryption
 	Expelled
+	CountedDead
 )
 
 // sentences are what each says, and what to do about it.
@@ -36,7 +37,8 @@ var sentences = [...]struct{ what, do string }{
 	OtherProcess:    {what: "another process is, or was, that rank"},
 	OtherEncryption: {"only one of the two encrypts what it sends",
 		"All ranks of a job must encrypt what they send between hosts, or none (MALT_ENCRYPT, malt run --encrypt)."},
-	Expelled: {what: "the others have gone on without this rank"},
+	Expelled:    {what: "the others have gone on without this rank"},
+	CountedDead: {what: "it could not reach this rank, and counts it as dead"},
 }
 
 func (v Verdict) String() string {
