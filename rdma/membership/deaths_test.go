@@ -60,6 +60,39 @@ func TestHostDies(t *testing.T) {
 	}
 }
 
+// Of five hosts one dies, and then two of those that have decided on the next view, before a fourth hears of it:
+// it was stopped, or frames to it were lost. In the view before it misses too many votes, and in the next one none.
+func TestDecidedBeforeMostHostsEnd(t *testing.T) {
+	for _, stops := range []bool{true, false} {
+		t.Run(fmt.Sprint(stops), func(t *testing.T) {
+			simulate(t, 1, []int{1, 1, 1, 1, 1}, func(w *world) {
+				late, lost := w.ranks[0], true
+				w.drop = func(from, to *process, k vote.Kind) bool {
+					if stops && to == late && k == vote.Accept && to.cont == nil && lost {
+						to.cont = make(chan struct{})
+					}
+					return lost && (from == late && k == vote.Prepare || !stops && to == late && (k == vote.Accept || k == vote.Decided))
+				}
+				w.ranks[4].kill()
+				w.until("decided", time.Second, w.have([]int{1, 2, 3}, 0, 1, 2, 3))
+				w.ranks[2].kill()
+				w.ranks[3].kill()
+				time.Sleep(2 * refusal)
+				w.mu.Lock()
+				lost = false
+				w.mu.Unlock()
+				late.resume()
+				t.Log(w.until("goes on", 2*time.Second, w.have([]int{0, 1}, 0, 1)))
+				for _, p := range w.ranks[:2] {
+					if _, final := p.m.Stuck(); final || p.m.Out() != nil || p.m.final.Load() {
+						t.Errorf("rank %d is out: %v", p.rank, p.m.Out())
+					}
+				}
+			})
+		})
+	}
+}
+
 // A host whose ranks have left is not missed, and its vote is not waited for.
 func TestHostLeaves(t *testing.T) {
 	for _, hosts := range [][]int{{2, 1}, {2, 2, 1}} {

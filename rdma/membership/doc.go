@@ -46,8 +46,8 @@
 //
 // A host of which all ranks are stopped is not silent, since its kernel answers. It does not
 // vote either, and the others do not go on without it: a decision waits until one of its ranks
-// runs again, or all have ended. Stuck names the host. It is final where most hosts have ended at once:
-// they may have decided on something that nobody else knows.
+// runs again, or all have ended. Stuck names the host. It is final where most hosts have ended at once,
+// and all others have said, half a second later, that they know of no later view: what those had decided nobody else knows.
 //
 // An idle rank wakes up 20 times a second. One look takes 1 µs with 2 hosts, and 15 µs with
 // 128.

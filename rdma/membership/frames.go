@@ -38,6 +38,7 @@ func (m *Members) receive(now time.Time, f frame) {
 		}
 	case vote.Answer:
 		m.inquiry.heed(f.m, from)
+		m.doom.heed(f.m, from)
 	default:
 		if answer, ok := m.voter.Answer(f.m, m.see, from); ok {
 			m.post(f.peer, answer)

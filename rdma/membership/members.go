@@ -89,9 +89,10 @@ type Members struct {
 	proposal *vote.Proposal
 	turn     turn
 	inquiry  inquiry
-	stirred  bool // a host is missed, or this one has made a promise: something may be decided
-	uneasy   bool // it may have been, since all hosts last answered
-	known    news // by the net
+	doom     inquiry // whether a host knows of a later view, since too many have ended
+	stirred  bool    // a host is missed, or this one has made a promise: something may be decided
+	uneasy   bool    // it may have been, since all hosts last answered
+	known    news    // by the net
 	body     []byte
 }
 
@@ -207,7 +208,7 @@ func (m *Members) follow() {
 	}
 	m.view.Store(&v)
 	m.proposal, m.turn = nil, turn{}
-	m.inquiry.q = nil // begins again in this view
+	m.inquiry.q, m.doom = nil, inquiry{} // begin again in this view
 	if !v.Ranks.Has(m.c.Rank) {
 		m.leftOut(before, v)
 	}

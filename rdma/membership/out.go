@@ -74,7 +74,7 @@ type lack struct {
 	Mute                []int // hosts that can be reached, of which no rank answers: all are stopped, or hang
 	Hosts               int   // in the view, that may have voted on the next one
 	Votes, Needed       int   // that this rank can expect, and that a decision takes
-	Final               bool  // there will never be as many: too many hosts have ended
+	Final               bool  // there will never be as many (doomed): too many hosts have ended
 }
 
 // mute are hosts that can be reached, and do not answer though they are asked.
@@ -94,6 +94,7 @@ func (m *Members) mute(now time.Time, v vote.View) (hosts []int) {
 func (m *Members) lacking(now time.Time, v vote.View) *lack {
 	mute := m.mute(now, v)
 	if len(mute) == 0 && !m.reason(v, 0) {
+		m.doom = inquiry{}
 		return nil
 	}
 	silent, dead, rest := m.see.Doubted, m.see.Dead.And(v.Hosts), v.Hosts.Less(m.see.Suspects(v))
@@ -105,8 +106,29 @@ func (m *Members) lacking(now time.Time, v vote.View) *lack {
 	if vote.Quorum(v.Hosts, rest, m.see) {
 		l.Needed = min(l.Needed, l.Votes)
 	}
-	l.Final = !vote.Quorum(v.Hosts, v.Hosts.Less(m.see.Dead), m.see)
+	l.Final = m.doomed(now, v)
 	return l
+}
+
+// doomed tells whether there will never be enough votes, and no host that may still run knows of a later view. It
+// may have been decided just before the others ended, and what tells of it be on its way, so all are asked some time after.
+func (m *Members) doomed(now time.Time, v vote.View) bool {
+	d, rest := &m.doom, v.Hosts.Less(m.see.Dead)
+	switch {
+	case vote.Quorum(v.Hosts, rest, m.see):
+		m.doom = inquiry{}
+		return false
+	case d.since.IsZero():
+		d.since = now
+	case d.q == nil && now.Sub(d.since) >= askEach:
+		m.inquiry.number++
+		d.q, d.answered = m.voter.Confirm(m.inquiry.number), vote.SetOf(m.c.Job.Hosts, m.host)
+	}
+	if d.q != nil && now.Sub(d.sent) >= tick {
+		d.sent = now
+		m.tell(rest, d.q.Ask())
+	}
+	return d.q != nil && rest.Within(d.answered)
 }
 
 // Stuck says why it is not decided who takes part: an rdma.ErrExpelled where votes are missing,
