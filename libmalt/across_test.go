@@ -322,9 +322,13 @@ func TestAcrossDeath(t *testing.T) {
 
 // TestAcrossIsARoute: on all layouts, and for ranks that are near nobody, over connections.
 func TestAcrossIsARoute(t *testing.T) {
+	rounds := 24
+	if testing.Short() {
+		rounds = 8
+	}
 	for _, host := range exchanged {
 		t.Run(fmt.Sprint(host), func(t *testing.T) {
-			routetest.Route{Ranks: func(*testing.T) []rdma.Transport { return inmem.NewHosts(host...) }, Elements: acrossLength, Rounds: 24}.Run(t)
+			routetest.Route{Ranks: func(*testing.T) []rdma.Transport { return inmem.NewHosts(host...) }, Elements: acrossLength, Rounds: rounds}.Run(t)
 		})
 	}
 	for _, n := range []int{3, 4} {

@@ -87,7 +87,7 @@ func TestG12LawOfASum(t *testing.T) {
 	}
 	largest := 12
 	if testing.Short() {
-		largest = 6
+		largest = 4
 	}
 	for _, consistency := range []string{"bsp", "ssp:0", "ssp:1", "ssp:3", "async"} {
 		for name, pace := range paces {
@@ -240,6 +240,10 @@ func holdsLaw(t *testing.T, n, parts int, consistency, fold, options string, sla
 // to configure the vector loses nothing.
 func TestG13NothingIsLost(t *testing.T) {
 	const size, start = 3000, 7 // several blocks
+	sizes := []int{2, 3, 5, 6}
+	if testing.Short() {
+		sizes = []int{3}
+	}
 	for _, ranks := range []struct {
 		name string
 		make func(t *testing.T, n int) []rdma.Transport
@@ -249,7 +253,7 @@ func TestG13NothingIsLost(t *testing.T) {
 		{"tcp", func(t *testing.T, n int) []rdma.Transport { return overTCP(t, n) }},
 	} {
 		for _, consistency := range []string{"bsp", "ssp:2", "async", "ssp:0 graph=butterfly", "ssp:2 graph=butterfly", "async graph=butterfly", "ssp:2 graph=shards", "async graph=shards:1", "ssp:0 graph=shards:2/1", "ssp:0 graph=shards:2", "ssp:2 graph=shards sparse=model filter=dvf:9", "async graph=shards:2/1 sparse=model filter=top:3%"} {
-			for _, n := range []int{2, 3, 5, 6} {
+			for _, n := range sizes {
 				t.Run(fmt.Sprintf("%s/%s/%d", ranks.name, consistency, n), func(t *testing.T) {
 					check(t, run(background(t), ranks.make(t, n), func(ctx context.Context, w *libmalt.World) error {
 						v, array, err := numbers(ctx, w, size, start, "fold=sum-changes consistency="+consistency)
