@@ -28,7 +28,7 @@ func exploreTests(pkg, run string, env []string, more ...string) (output string,
 
 // searching is the environment of a search. Its threads make much garbage and keep
 // little: to collect it less often saves a fifth of the time.
-func searching(env ...string) []string { return append(append(os.Environ(), "GOGC=400"), env...) }
+func searching(env ...string) []string { return append(append(os.Environ(), "GOGC=1000"), env...) }
 
 // explored are the packages that have such checks.
 var explored = []string{"rdma/box", "rdma/membership", "rdma/remote", "rdma/rendezvous", "rdma/vote", "libmalt", "libmalt/butterfly", "libmalt/shards"}
