@@ -4,7 +4,7 @@ import "unsafe"
 
 // Change writes base + weight · (to − from) to dst, for the n = len(dst) bytes at off of an
 // object made of runs. The operands have n bytes each, and dst may be one of them. Each
-// of the three operations is rounded to the element type.
+// of the three operations is rounded to the element type. Infinity that stays is no change.
 func Change(runs []Run, off int, dst, base, from, to []byte, weight float64) {
 	for _, r := range runs {
 		lo, hi := max(r.Off, off)-off, min(r.Off+r.Bytes, off+len(dst))-off
@@ -34,7 +34,11 @@ func changeGo[T float](dst, base, from, to []byte, weight float64) {
 		end := min(at+blockElements*size, len(dst))
 		x, y, z := elements(a[:], base[at:end]), elements(b[:], from[at:end]), elements(c[:], to[at:end])
 		for i := range x {
-			if out[i] = x[i] + T(w*T(z[i]-y[i])); out[i] != out[i] {
+			d := T(0)
+			if y[i] != z[i] {
+				d = T(w * T(z[i]-y[i]))
+			}
+			if out[i] = x[i] + d; out[i] != out[i] {
 				out[i] = nan[T]()
 			}
 		}

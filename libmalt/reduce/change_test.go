@@ -32,14 +32,19 @@ func changeEverywhere[T float](t *testing.T, p path, dt DType, at func(b []byte)
 					if r.IntN(9) == 0 {
 						x = special[r.IntN(len(special))]
 					}
+					if i == 2 && r.IntN(3) == 0 {
+						x = at(operands[1][e*dt.Size():]) // stays
+					}
 					copy(operands[i][e*dt.Size():], unsafe.Slice((*byte)(unsafe.Pointer(&x)), dt.Size()))
 				}
 			}
 			want := make([]T, n)
 			for e := range want {
-				d := at(operands[2][e*dt.Size():]) - at(operands[1][e*dt.Size():])
-				d = T(T(weight) * d)
-				want[e] = at(operands[0][e*dt.Size():]) + d
+				from, to := at(operands[1][e*dt.Size():]), at(operands[2][e*dt.Size():])
+				want[e] = at(operands[0][e*dt.Size():])
+				if from != to {
+					want[e] += T(T(weight) * T(to-from))
+				}
 			}
 			dst := [][]byte{make([]byte, n*dt.Size()), operands[0], operands[2]}[r.IntN(3)]
 			if n > 0 {

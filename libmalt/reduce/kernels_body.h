@@ -307,7 +307,8 @@ TARGET static void FN(change)(char *dst, const char *base, const char *from, con
 	const V w = (V){0} + weight;
 	for (size_t i = 0; i < len;) {
 		int whole = len - i >= BYTES;
-		V v = w * (FN(load_some)(to + i, whole) - FN(load_some)(from + i, whole));
+		V a = FN(load_some)(from + i, whole), b = FN(load_some)(to + i, whole);
+		V v = (V)((VI)(w * (b - a)) & (VI)(a != b)); /* infinity that stays is no change: the difference is NaN */
 		v = FN(settle)(FN(load_some)(base + i, whole) + v);
 		memcpy(dst + i, &v, whole ? BYTES : sizeof(T));
 		i += whole ? BYTES : sizeof(T);

@@ -251,3 +251,4 @@ def test_a_keeper_that_is_killed_ends_a_job_that_goes_on(tmp_path: Path) -> None
     assert done.process.returncode != 0
     assert "rank 1 is dead" in done.err
     assert "part 1 of the vector is lost with it: restart from a checkpoint, or take graph=all" in done.err
+    assert "before all ranks had joined" not in done.err

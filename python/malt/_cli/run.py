@@ -274,6 +274,8 @@ def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     ranks = [rank for rank in job.outcomes if rank.witness is None]
     left = sum(rank.died is None and not rank.waits and not (rank.killed and rank.failed is not None) for rank in ranks)
     left += job.elsewhere
-    if job.least <= left:
-        return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"
-    return f"{left or 'no'} rank{'s'[: left > 1]} {'are' if left > 1 else 'is'} left, and the job needs {job.least}"
+    if job.least > left:
+        return f"{left or 'no'} rank{'s'[: left > 1]} {'are' if left > 1 else 'is'} left, and the job needs {job.least}"
+    if job.least:
+        return ""  # all had joined; the others cannot do without this one, and have said so
+    return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"

@@ -35,6 +35,20 @@ def test_g13_every_change_is_there_in_the_end(r: int, n: int, consistency: str, 
         assert set(v.array.tolist()) == {5 + 2 * (n * (n + 1) + n) + (n - 1) + n}
 
 
+@pytest.mark.parametrize(
+    ("consistency", "graph"), [("bsp", "all"), ("ssp:0", "all"), ("ssp:0", "butterfly"), ("ssp:0", "shards")]
+)
+def test_infinity_that_stays_is_no_change(n: int, consistency: str, graph: str) -> None:
+    mask = [0, -np.inf, np.inf]  # of an attention, say, among the parameters
+    with malt.Vector(np.array(mask), fold="mean-changes", consistency=consistency, graph=graph) as v:
+        for step in range(1, 4):
+            v.array[0] += 1
+            v.sync()
+            assert v.array[1:].tolist() == mask[1:], step
+        v.allreduce()
+        assert v.array == pytest.approx([3, *mask[1:]])
+
+
 @pytest.mark.parametrize("graph", ["all", "butterfly", "shards"])
 def test_several_arrays_change_as_one(r: int, n: int, graph: str) -> None:
     arrays = [np.zeros(3, np.float32), np.ones((2, 2))]
