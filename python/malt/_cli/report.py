@@ -151,12 +151,13 @@ def _matrix(ranks: Sequence[Facts], field: str, colour: str, shown: Callable[[fl
 
 
 def _graph(ranks: Sequence[Facts]) -> str:
-    """Draw the ranks in a circle, with a line to each receiver: its width is the bytes."""
+    """Draw the ranks in a circle, with a line to each receiver: its width is the bytes. Many lines are thinner."""
     most = max((count for rank in ranks for count in rank["sent"].values()), default=0)
     if not most or not 1 < len(ranks) <= LABELLED:
         return ""
     turns = {rank["rank"]: cmath.exp(2j * math.pi * i / len(ranks)) for i, rank in enumerate(ranks)}
     at = {number: 300 + 130j - 105j * turn for number, turn in turns.items()}
+    thin = min(1, 24 / sum(len(rank["sent"]) for rank in ranks))
     lines = []
     for rank in ranks:
         for other in sorted(at.keys() & rank["sent"]):
@@ -164,8 +165,9 @@ def _graph(ranks: Sequence[Facts]) -> str:
             way = end - begin
             # It bends to its right, so that both directions are seen, and ends beside the circle of a rank.
             bend, near = (begin + end) / 2 + way * 0.125j, end - 16 * way / abs(way)
+            width = thin * (0.5 + 3 * count / most)
             lines.append(
-                f"<path d='M{_at(begin)} Q{_at(bend)} {_at(near)}' stroke-width='{0.5 + 3 * count / most:.2f}' "
+                f"<path d='M{_at(begin)} Q{_at(bend)} {_at(near)}' stroke-width='{width:.2f}' "
                 f"marker-end='url(#tip)'><title>{rank['rank']} → {other}: {size(count)}</title></path>"
             )
     nodes = [
@@ -173,7 +175,8 @@ def _graph(ranks: Sequence[Facts]) -> str:
         f"<text y='4.5' text-anchor='middle'>{number}</text></g>"
         for number, place in at.items()
     ]
-    tip = "viewBox='0 0 6 6' refX='5' refY='3' markerWidth='8' markerHeight='8' markerUnits='userSpaceOnUse'"
+    wide = f"{2 + 6 * thin:.1f}"
+    tip = f"viewBox='0 0 6 6' refX='5' refY='3' markerWidth='{wide}' markerHeight='{wide}' markerUnits='userSpaceOnUse'"
     return (
         "<svg viewBox='0 0 600 260' role='img' aria-label='Bytes on the graph'><defs>"
         f"<marker id='tip' orient='auto' {tip}><path d='M0 0L6 3L0 6z' fill='var(--compute)'/></marker></defs>"
