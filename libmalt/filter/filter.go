@@ -57,6 +57,9 @@ func Parse(s string) (f Filter, err error) {
 		words[len(words)-1] = strings.TrimSuffix(last, "%")
 	}
 	if len(words) != 2 && (f.Kind != Largest || len(words) != 3) {
+		if f.Kind == Largest {
+			return refused("one or two numbers after the colon")
+		}
 		return refused("one number after the colon")
 	}
 	for i, to := range []*float64{&f.D, &f.U}[:len(words)-1] {
