@@ -67,10 +67,17 @@ var ofVotes = []mutation{
 	},
 	{
 		line:   "members: a host that is silent is given up for ever",
-		in:     "rdma/membership.Members.lacking",
-		old:    "!vote.Quorum($v.Hosts, $v.Hosts.Less($m.see.Dead), $m.see)",
-		new:    "!vote.Quorum(v.Hosts, rest, m.see)",
+		in:     "rdma/membership.Members.doomed",
+		old:    "$v.Hosts.Less($m.see.Dead)",
+		new:    "v.Hosts.Less(m.see.Suspects(v))",
 		caught: "TestMostHostsEnd", how: "may come back",
+	},
+	{
+		line:   "members: a host gives up although another one may know that it goes on",
+		in:     "rdma/membership.Members.doomed",
+		old:    "$d.q != nil && $rest.Within($d.answered)",
+		new:    "true",
+		caught: "TestDecidedBeforeMostHostsEnd/true", how: "is out",
 	},
 	{
 		line:   "members: a host that answers is named as one that does not",

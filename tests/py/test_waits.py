@@ -85,7 +85,7 @@ def test_a_second_thread_is_refused_meanwhile() -> None:
     def waits():
         while True:
             try:
-                return print("folded", v.gather(wait=3000))
+                return print("folded " + str(v.gather(wait=3000)))
             except malt.StateError:  # the other thread is in its gather
                 pass
     thread = threading.Thread(target=waits)
@@ -101,4 +101,4 @@ def test_a_second_thread_is_refused_meanwhile() -> None:
     with jobs.Job(2, script) as job:
         job.ranks[0].out.wait_for("is in a call of another thread|serves one call at a time")
         job.ranks[1].say("go on")
-        assert job.finish()[0].out.text.endswith("folded 1\n")
+        assert "folded 1" in job.finish()[0].out.text  # its end may stand before or behind that of the error
