@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -34,7 +35,11 @@ func (c *Config) carrier() (f fabric.Carrier, named bool, none, err error) {
 		f, none = Fabric(c.Fabric, c.Libfabric, c.Size)
 	}
 	if named = c.Fabric != "" && c.Fabric != "auto" && c.Fabric != "off"; named && none != nil {
-		err = say.Errorf(rdma.ErrConfig, "MALT_FABRIC=%.40s cannot be used: %v", c.Fabric, none).Try("`malt doctor` looks at it; MALT_FABRIC=off does without RDMA.")
+		do := "`malt doctor` looks at it; MALT_FABRIC=off does without RDMA."
+		if errors.Is(none, fabric.ErrEncrypted) {
+			do = "MALT_FABRIC=off does without RDMA, MALT_ENCRYPT=0 without encryption."
+		}
+		err = say.Errorf(rdma.ErrConfig, "MALT_FABRIC=%.40s cannot be used: %v", c.Fabric, none).Try("%s", do)
 	}
 	return f, named, none, err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"malt/rdma"
 	"malt/rdma/fabric"
 )
 
@@ -45,5 +46,23 @@ func TestFabricIsNotLoaded(t *testing.T) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil || strings.Contains(string(maps), "libfabric") {
 		t.Errorf("libfabric is mapped; %v", err)
+	}
+}
+
+// TestNamedFabricThatCannotBe: the error says what to do about its reason.
+func TestNamedFabricThatCannotBe(t *testing.T) {
+	named := func(c Config) string {
+		c.Fabric, c.Size = "tcp;ofi_rxm", 2
+		_, _, _, err := c.carrier()
+		if !errors.Is(err, rdma.ErrConfig) {
+			t.Fatal(err)
+		}
+		return err.Error()
+	}
+	if text := named(Config{Encrypt: EncryptAlways}); !strings.Contains(text, "MALT_ENCRYPT=0 without encryption") {
+		t.Error(text)
+	}
+	if text := named(Config{Libfabric: "/nowhere/libfabric.so"}); !strings.Contains(text, "/nowhere/libfabric.so") || !strings.Contains(text, "malt doctor") {
+		t.Error(text)
 	}
 }
