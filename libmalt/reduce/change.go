@@ -4,7 +4,7 @@ import "unsafe"
 
 // Change writes base + weight · (to − from) to dst, for the n = len(dst) bytes at off of an
 // object made of runs. The operands have n bytes each, and dst may be one of them. Each
-// of the three operations is rounded to the element type. Infinity that stays is no change.
+// of the three operations is rounded to the element type. A value that stays, infinity too, has not changed.
 func Change(runs []Run, off int, dst, base, from, to []byte, weight float64) {
 	for _, r := range runs {
 		lo, hi := max(r.Off, off)-off, min(r.Off+r.Bytes, off+len(dst))-off

@@ -308,7 +308,7 @@ TARGET static void FN(change)(char *dst, const char *base, const char *from, con
 	for (size_t i = 0; i < len;) {
 		int whole = len - i >= BYTES;
 		V a = FN(load_some)(from + i, whole), b = FN(load_some)(to + i, whole);
-		V v = (V)((VI)(w * (b - a)) & (VI)(a != b)); /* infinity that stays is no change: the difference is NaN */
+		V v = (V)((VI)(w * (b - a)) & (VI)(a != b)); /* 0 where a value stays: of infinity the difference is NaN */
 		v = FN(settle)(FN(load_some)(base + i, whole) + v);
 		memcpy(dst + i, &v, whole ? BYTES : sizeof(T));
 		i += whole ? BYTES : sizeof(T);

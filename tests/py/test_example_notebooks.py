@@ -1,4 +1,4 @@
-"""The notebooks of ``examples/notebooks`` run, and what is committed is what was run."""
+"""The notebooks of ``examples/notebooks`` as 2 and 4 ranks, and that what is committed is what was run."""
 
 from __future__ import annotations
 
@@ -48,19 +48,8 @@ def test_committed_notebook_is_what_was_run(path: Path) -> None:
             assert not any(output.output_type == "error" for output in cell.outputs)
 
 
-ONE_FOR_EACH_CORE = ("01_first_steps", "06_pytorch", "07_scikit_learn")
-"""They advise as many ranks as there are cores, so they also run as 2."""
-
-
-@pytest.mark.parametrize(
-    ("path", "ranks"),
-    [
-        pytest.param(path, n, id=f"{path.stem}-{n}")
-        for path in NOTEBOOKS
-        for n in (2, 4)
-        if n == 4 or path.stem in ONE_FOR_EACH_CORE
-    ],
-)
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs_and_its_numbers_hold(path: Path, ranks: int) -> None:
     check = checks(path.stem)
     for package in check["NEEDS"]:

@@ -8,6 +8,7 @@ for name, result in results.items():
     assert result["loss"][-1] < 0.2, name
     assert abs(result["loss"][-1] / results["average"]["loss"][-1] - 1) < 0.1, name
 slow = {name: reached["10 Mbit/s", name] for name in modes}
-assert slow["halton"] <= 1.2 * slow["all"]  # both have their ups and downs, by what arrives when
-assert slow["average"] < slow["all"]
+if ranks > 2:  # two ranks are the same graph in each, and send as much
+    assert slow["halton"] <= 1.2 * slow["all"]  # both have their ups and downs, by what arrives when
+    assert slow["average"] < slow["all"]
 assert not malt.Graph("halton-paper", 8, allow_disconnected=True).connected
