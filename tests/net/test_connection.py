@@ -103,7 +103,11 @@ class Watched:
         top = malt(self._hosts[0], "top", "--json", "--every", "0.2", *self._there)
         assert top.stdout is not None
         advice = "Large packets get lost. Lower the MTU on both hosts"
-        (job,) = next(jobs for jobs in map(json.loads, top.stdout) if advice in " ".join(jobs[0]["causes"]))
+        for jobs in map(json.loads, top.stdout):
+            assert jobs, "the job ended before its cause was seen"
+            (job,) = jobs
+            if advice in " ".join(job["causes"]):
+                break
         assert [(rank["host"], rank["waits_for"]) for rank in job["ranks"]] == [
             (host.name, [1 - number]) for number, host in enumerate(self._hosts)
         ]
