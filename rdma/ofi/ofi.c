@@ -246,27 +246,29 @@ static int32_t slot(const struct maltc_ofi *o, const void *context)
 int maltc_ofi_poll(struct maltc_ofi *o, struct maltc_ofi_event *events, int most)
 {
 	struct ofi_cq_entry entries[64];
+	struct ofi_cq_error e = {0};
 	int n = 0, limit = most < 64 ? most : 64;
 	ssize_t r = o->cq->calls->read(o->cq, entries, limit);
-	if (r == -EAGAIN || limit == 0)
+	if (limit == 0)
 		return 0;
-	if (r == -OFI_EAVAIL) {
-		struct ofi_cq_error e = {0};
-		if (o->cq->calls->readerr(o->cq, &e, 0) < 1)
-			return 0;
-		events[0] = (struct maltc_ofi_event){.slot = slot(o, e.context), .error = e.err != 0 ? e.err : EIO};
+	int failed = r == -OFI_EAVAIL; /* one write */
+	if (failed)
+		r = o->cq->calls->readerr(o->cq, &e, 0);
+	int broken = r < 0 && r != -EAGAIN ? (int)-r : 0;
+	if (__atomic_exchange_n(&o->broken, broken, __ATOMIC_RELAXED) == 0 && broken != 0) {
+		events[0] = (struct maltc_ofi_event){.slot = -1, .error = broken};
 		return 1;
 	}
-	if (r < 0) {
-		events[0] = (struct maltc_ofi_event){.slot = -1, .error = (int)-r};
+	if (failed && r > 0) {
+		events[0] = (struct maltc_ofi_event){.slot = slot(o, e.context), .error = e.err != 0 ? e.err : EIO};
 		return 1;
 	}
 	for (ssize_t i = 0; i < r; i++) {
 		int told = (entries[i].flags & OFI_REMOTE_CQ_DATA) != 0;
-		struct maltc_ofi_event e = {.slot = told ? -1 : slot(o, entries[i].context),
-		                            .number = told ? (uint32_t)entries[i].data : 0};
-		if (e.slot >= 0 || told)
-			events[n++] = e;
+		struct maltc_ofi_event found = {.slot = told ? -1 : slot(o, entries[i].context),
+		                                .number = told ? (uint32_t)entries[i].data : 0};
+		if (found.slot >= 0 || told)
+			events[n++] = found;
 	}
 	return n;
 }
@@ -275,10 +277,13 @@ void maltc_ofi_wait(struct maltc_ofi *o, int milliseconds)
 {
 	struct pollfd fds[] = {{.fd = o->woken, .events = POLLIN}, {.fd = o->fd, .events = POLLIN}};
 	ofi_fid *cq = &o->cq->fid;
-	if (o->fd < 0) {
+	nfds_t of = 2;
+	if (__atomic_load_n(&o->broken, __ATOMIC_RELAXED) != 0) {
+		of = 1; /* fd may be readable for good */
+	} else if (o->fd < 0) {
 		milliseconds = milliseconds < 1 ? milliseconds : 1; /* nothing tells: look again soon */
 	} else if (o->fabric->calls->trywait(o->fabric, &cq, 1) != 0) {
 		return; /* there is something */
 	}
-	poll(fds, 2, milliseconds);
+	poll(fds, of, milliseconds);
 }

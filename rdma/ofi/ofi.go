@@ -263,9 +263,9 @@ func (c *carrier) poll(ev []fabric.Event) int {
 	c.mu.Lock() // a write whose completion is found here has its Op there
 	defer c.mu.Unlock()
 	for i, f := range c.found[:n] {
-		ev[i] = fabric.Event{Number: uint32(f.number), Err: c.fail("a write", f.error)}
+		ev[i] = fabric.Event{Number: uint32(f.number), Err: c.fail("completions", f.error)}
 		if f.slot >= 0 {
-			ev[i].Op = c.ops[f.slot]
+			ev[i] = fabric.Event{Op: c.ops[f.slot], Err: c.fail("a write", f.error)}
 			c.ops[f.slot] = nil
 			c.free = append(c.free, uint32(f.slot))
 		}

@@ -29,6 +29,7 @@ struct maltc_ofi {
 	struct ofi_ep *ep;
 	struct ofi_context contexts[MALTC_OFI_WRITES]; /* by slot: libfabric's, while its write is under way */
 	int fd, woken; /* fd: readable when there are completions, or -1; woken: an eventfd, which ends maltc_ofi_wait */
+	int broken;    /* why completions could not be read the last time, or 0; atomic */
 
 	uint32_t library; /* its version: major << 16 | minor */
 	uint32_t slots;   /* writes at once */
@@ -61,6 +62,7 @@ int maltc_ofi_unregister(struct ofi_mr *);
 /* MALTC_OFI_BUSY: poll, then again. slot is one that no write has. */
 int maltc_ofi_write(struct maltc_ofi *, uint32_t slot, const void *p, size_t n, struct ofi_mr *, uint64_t peer,
                     uint64_t address, uint64_t key, uint32_t number);
+/* That completions cannot be read is told once, as an event of no write. */
 int maltc_ofi_poll(struct maltc_ofi *, struct maltc_ofi_event *, int most);
 /* Until there may be something to poll, woken is readable, or so long. */
 void maltc_ofi_wait(struct maltc_ofi *, int milliseconds);

@@ -89,12 +89,20 @@ func TestNothingToOpen(t *testing.T) {
 	}
 }
 
-// Some cards lock the memory of an endpoint when it is opened. A process that may not lock it is told so; one that may is not.
-func TestMemlockOfAnEndpoint(t *testing.T) {
+// compile makes a library of a file in testdata, linked with others.
+func compile(t *testing.T, file string, with ...string) string {
+	t.Helper()
 	library := filepath.Join(t.TempDir(), "libfabric.so")
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library, "testdata/short.c").CombinedOutput(); err != nil {
+	args := append([]string{"-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", library, filepath.Join("testdata", file)}, with...)
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return library
+}
+
+// Some cards lock the memory of an endpoint when it is opened. A process that may not lock it is told so; one that may is not.
+func TestMemlockOfAnEndpoint(t *testing.T) {
+	library := compile(t, "short.c")
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
 		t.Fatal(err)
@@ -121,6 +129,35 @@ func TestMemlockOfAnEndpoint(t *testing.T) {
 		case c.need == 0 && err.Error() != "libfabric's provider verbs: fi_getinfo: no memory":
 			t.Error(err)
 		}
+	}
+}
+
+// Where completions cannot be read any more, it is said once, and Wait waits, although there always is something to read.
+func TestBrokenQueue(t *testing.T) {
+	need(t, software).Close()
+	library := compile(t, "broken.c", "-Wl,--no-as-needed", "-l:libfabric.so.1")
+	t.Setenv("MALT_TEST_READS", "3")
+	c, err := Open(software, library, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var ev [4]fabric.Event
+	var told []fabric.Event
+	for range 10 {
+		told = append(told, ev[:c.Poll(ev[:])]...)
+	}
+	if len(told) != 1 || told[0].Op != nil || told[0].Number != 0 || told[0].Err == nil {
+		t.Fatalf("%+v", told)
+	}
+	if want := software + ": completions: Input/output error"; told[0].Err.Error() != want {
+		t.Errorf("%v, expected %s", told[0].Err, want)
+	}
+	const d = 20 * time.Millisecond
+	begin := time.Now()
+	c.Wait(d)
+	if waited := time.Since(begin); waited < d {
+		t.Errorf("it waited for %v", waited)
 	}
 }
 
