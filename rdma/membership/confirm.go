@@ -11,15 +11,12 @@ import (
 	"malt/rdma/vote"
 )
 
-// inquiry asks the hosts of the view whether they know a later one: for calls of Confirm, or
-// because this rank has a reason to think so. A host that knows one tells it.
+// inquiry asks the hosts of the view whether they know a later one. A host that knows one tells it.
 type inquiry struct {
 	q        *vote.Question // nil: not begun in this view
-	number   uint64         // of the last
 	answered vote.Set       // hosts that have answered, whatever they say
 	sent     time.Time
 	since    time.Time // the hosts are asked again and again since then; zero: they are not
-	calls    []*call   // of Confirm, from before it began
 }
 
 // call is one of Confirm.
@@ -41,17 +38,33 @@ func (i *inquiry) heed(m vote.Message, from int) {
 	}
 }
 
-// ask begins an inquiry where one is needed, and repeats the question.
+// pose asks a question, or again after a time, and begins it if need be.
+func (m *Members) pose(i *inquiry, now time.Time, each time.Duration) {
+	if now.Sub(i.sent) < each {
+		return
+	}
+	if i.q == nil {
+		m.questions++
+		i.q, i.answered = m.voter.Confirm(m.questions), vote.NewSet(m.c.Job.Hosts)
+	}
+	i.sent = now
+	m.tell(i.q.View.Hosts.Less(m.see.Dead), i.q.Ask())
+	if answer, ok := m.voter.Answer(i.q.Ask(), m.see, m.host); ok {
+		i.heed(answer, m.host)
+	}
+}
+
+// ask asks for calls of Confirm, or because this rank has a reason to think that a later view is known.
 func (m *Members) ask(now time.Time) {
 	i, each := &m.inquiry, tick
-	i.calls = slices.DeleteFunc(i.calls, func(c *call) bool { return c.ctx.Err() != nil })
-	if len(i.calls) == 0 {
-		if i.calls = m.calls.take(); len(i.calls) > 0 {
+	m.confirming = slices.DeleteFunc(m.confirming, func(c *call) bool { return c.ctx.Err() != nil })
+	if len(m.confirming) == 0 {
+		if m.confirming = m.calls.take(); len(m.confirming) > 0 {
 			i.q, i.sent = nil, time.Time{} // asked after the call
 		}
 	}
 	m.uneasy = m.uneasy || m.stirred
-	if len(i.calls) == 0 {
+	if len(m.confirming) == 0 {
 		if each = askEach; m.stirred {
 			i.q = nil // what hosts have told up to now does not count
 		} else if i.q != nil && i.q.View.Hosts.Less(m.see.Dead).Within(i.answered) {
@@ -65,18 +78,7 @@ func (m *Members) ask(now time.Time) {
 	if i.since.IsZero() {
 		i.since = now
 	}
-	if now.Sub(i.sent) < each {
-		return
-	}
-	if i.q == nil {
-		i.number++
-		i.q, i.answered = m.voter.Confirm(i.number), vote.NewSet(m.c.Job.Hosts)
-	}
-	i.sent = now
-	m.tell(i.q.View.Hosts.Less(m.see.Dead), i.q.Ask())
-	if answer, ok := m.voter.Answer(i.q.Ask(), m.see, m.host); ok {
-		i.heed(answer, m.host)
-	}
+	m.pose(i, now, each)
 }
 
 // calls are those of Confirm.
@@ -98,9 +100,9 @@ func (c *calls) settle(m *Members) (answered bool) {
 	i := &m.inquiry
 	if m.Out() != nil { // nobody asks any more
 		c.take()
-		i.calls = nil
+		m.confirming = nil
 	}
-	if len(i.calls) == 0 || i.q == nil {
+	if len(m.confirming) == 0 || i.q == nil {
 		return false
 	}
 	now := answer{known: i.q.Confirmed(m.see)}
@@ -111,11 +113,11 @@ func (c *calls) settle(m *Members) (answered bool) {
 			}
 		}
 	}
-	for _, call := range i.calls {
+	for _, call := range m.confirming {
 		call.answer.Store(&now)
 	}
 	if now.known {
-		i.calls = nil
+		m.confirming = nil
 	}
 	return now.known
 }

@@ -77,7 +77,7 @@ func TestDecidedBeforeMostHostsEnd(t *testing.T) {
 				w.until("decided", time.Second, w.have([]int{1, 2, 3}, 0, 1, 2, 3))
 				w.ranks[2].kill()
 				w.ranks[3].kill()
-				time.Sleep(2 * refusal)
+				time.Sleep(2*refusal + 2*askEach)
 				w.mu.Lock()
 				lost = false
 				w.mu.Unlock()

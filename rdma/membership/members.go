@@ -82,18 +82,20 @@ type Members struct {
 	runs  sync.WaitGroup
 
 	// The goroutine's.
-	see      vote.Sight
-	doubts   vote.Doubts
-	lost     vote.Set    // hosts of the view that are silent, or have ended without leaving
-	heard    []time.Time // when the last frame of each host landed
-	proposal *vote.Proposal
-	turn     turn
-	inquiry  inquiry
-	doom     inquiry // whether a host knows of a later view, since too many have ended
-	stirred  bool    // a host is missed, or this one has made a promise: something may be decided
-	uneasy   bool    // it may have been, since all hosts last answered
-	known    news    // by the net
-	body     []byte
+	see        vote.Sight
+	doubts     vote.Doubts
+	lost       vote.Set    // hosts of the view that are silent, or have ended without leaving
+	heard      []time.Time // when the last frame of each host landed
+	proposal   *vote.Proposal
+	turn       turn
+	inquiry    inquiry // of ask
+	doom       inquiry // of doomed
+	questions  uint64  // of both
+	confirming []*call // of Confirm, from before the inquiry began
+	stirred    bool    // a host is missed, or this one has made a promise: something may be decided
+	uneasy     bool    // it may have been, since all hosts last answered
+	known      news    // by the net
+	body       []byte
 }
 
 // New makes the members of a rank. Frames that land before Start wait for it.

@@ -113,22 +113,17 @@ func (m *Members) lacking(now time.Time, v vote.View) *lack {
 // doomed tells whether there will never be enough votes, and no host that may still run knows of a later view. It
 // may have been decided just before the others ended, and what tells of it be on its way, so all are asked some time after.
 func (m *Members) doomed(now time.Time, v vote.View) bool {
-	d, rest := &m.doom, v.Hosts.Less(m.see.Dead)
-	switch {
+	rest := v.Hosts.Less(m.see.Dead)
+	switch d := &m.doom; {
 	case vote.Quorum(v.Hosts, rest, m.see):
-		m.doom = inquiry{}
-		return false
+		*d = inquiry{}
 	case d.since.IsZero():
 		d.since = now
-	case d.q == nil && now.Sub(d.since) >= askEach:
-		m.inquiry.number++
-		d.q, d.answered = m.voter.Confirm(m.inquiry.number), vote.SetOf(m.c.Job.Hosts, m.host)
+	case now.Sub(d.since) >= askEach:
+		m.pose(d, now, tick)
+		return rest.Within(d.answered)
 	}
-	if d.q != nil && now.Sub(d.sent) >= tick {
-		d.sent = now
-		m.tell(rest, d.q.Ask())
-	}
-	return d.q != nil && rest.Within(d.answered)
+	return false
 }
 
 // Stuck says why it is not decided who takes part: an rdma.ErrExpelled where votes are missing,
