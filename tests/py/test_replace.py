@@ -75,6 +75,7 @@ def test_a_rank_that_was_killed_takes_part_again(tmp_path: Path, rank: int) -> N
     done = train(tmp_path, program(ONCE.replace("r == 1", f"r == {rank}")))
     assert f"malt run: rank {rank} is started again\n" in done.err
     assert f"malt run: rank {rank} takes part again\n" in done.err
+    assert "rank 0 died" not in done.err
 
 
 def test_two_ranks_at_once_and_one_again(tmp_path: Path) -> None:

@@ -240,7 +240,8 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
 
 def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal: Terminal, display: Display) -> None:
     recorded.finish(job, terminal)
-    if any(rank.died is not None and rank.number == 0 for rank in job.outcomes):
+    first = [rank for rank in job.outcomes if rank.number == 0]
+    if first and all(rank.died is not None or rank.waits for rank in first):
         terminal.note("rank 0 died, and with it all that only rank 0 prints or saves: use malt.first() for that")
     ended = _ended_by_death(job, options)
     if ended:
