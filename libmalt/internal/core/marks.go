@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"malt/libmalt/progress"
 	"malt/rdma"
@@ -29,7 +30,7 @@ type Marks struct {
 // NewMarks is the marks of the job of t in w.
 func NewMarks(t rdma.Transport, w rdma.Words) *Marks {
 	counts, _ := t.(rdma.Counted)
-	return &Marks{Words: w, Trace: NewTrace(new(Now), nil, func() uint64 { return 0 }), t: t, counts: counts, asked: askable(t), seen: make([]atomic.Uint64, t.Size())}
+	return &Marks{Words: w, Trace: &Trace{Now: new(Now), epoch: time.Now()}, t: t, counts: counts, asked: askable(t), seen: make([]atomic.Uint64, t.Size())}
 }
 
 // Words of each rank that all others read. Words that every call reads lie in other cache
