@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -50,7 +51,9 @@ def train(data: Texts, keepers: int, steps: int, computing: float, goal: float =
         after = time.perf_counter()
         spent += after - before
         kept.append((after - begun, spent, v.array.astype(np.float64)))
-    malt.barrier()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # servers wait here from the beginning
+        malt.barrier()
     v.close()
     found = np.full(3, np.inf)
     if malt.rank() == malt.size() - 1:

@@ -41,6 +41,14 @@ INLINE V FN(load_some)(const char *p, int whole)
 	return v;
 }
 
+INLINE void FN(store_some)(char *p, V v, int whole)
+{
+	if (whole)
+		*(FN(vec_at) *)p = v;
+	else
+		memcpy(p, &v, sizeof(T));
+}
+
 INLINE W FN(load_wide)(const double *p)
 {
 	return *(const FN(wide_at) *)p;
@@ -115,7 +123,7 @@ TARGET static __attribute__((noinline)) size_t FN(rest)(int op, int last, output
 			}
 		}
 		for (size_t d = 0; d < out.n; d++)
-			memcpy(output(out, d, i), &a, whole ? BYTES : sizeof(T));
+			FN(store_some)(output(out, d, i), a, whole);
 		i += whole ? BYTES : sizeof(T);
 	}
 	return i;
@@ -302,17 +310,21 @@ TARGET static size_t FN(fold)(int op, outputs dst, const uintptr_t *src, const d
 	}
 }
 
+INLINE void FN(change_some)(char *dst, const char *base, const char *from, const char *to, V w, int whole)
+{
+	V a = FN(load_some)(from, whole), b = FN(load_some)(to, whole);
+	V v = (V)((VI)(w * (b - a)) & (VI)(a != b)); /* 0 where a value stays: of infinity the difference is NaN */
+	FN(store_some)(dst, FN(settle)(FN(load_some)(base, whole) + v), whole);
+}
+
 TARGET static void FN(change)(char *dst, const char *base, const char *from, const char *to, T weight, size_t len)
 {
 	const V w = (V){0} + weight;
-	for (size_t i = 0; i < len;) {
-		int whole = len - i >= BYTES;
-		V a = FN(load_some)(from + i, whole), b = FN(load_some)(to + i, whole);
-		V v = (V)((VI)(w * (b - a)) & (VI)(a != b)); /* 0 where a value stays: of infinity the difference is NaN */
-		v = FN(settle)(FN(load_some)(base + i, whole) + v);
-		memcpy(dst + i, &v, whole ? BYTES : sizeof(T));
-		i += whole ? BYTES : sizeof(T);
-	}
+	size_t i = 0;
+	for (; len - i >= BYTES; i += BYTES)
+		FN(change_some)(dst + i, base + i, from + i, to + i, w, 1);
+	for (; i < len; i += sizeof(T))
+		FN(change_some)(dst + i, base + i, from + i, to + i, w, 0);
 }
 
 #undef FN
