@@ -26,7 +26,7 @@ func (m *Members) Out() error {
 // Expelled says that peer has refused this rank, since it is not in the view that peer
 // knows.
 func (m *Members) Expelled(peer int) {
-	m.leave("rank %d of host %d refuses this rank: it knows a view without it", peer, m.c.Job.Of[peer])
+	m.leave("%s refuses this rank: it knows a view without it", m.names([]int{m.c.Job.Of[peer]}))
 	m.Wake()
 }
 
@@ -140,7 +140,7 @@ func (m *Members) Stuck() (why error, final bool) {
 			Try("This rank may be on the smaller side of a cut. Look after the network and those hosts."), false
 	case len(l.Mute) > 0:
 		return say.Errorf(context.DeadlineExceeded, "it is not decided who goes on").At("%s", m.Missing()).
-			Try("Its ranks are stopped, or hang: continue them (kill -CONT), or end them (kill -9) on that host."), false
+			Try("The ranks of a host that did not answer are stopped, or hang: continue them (kill -CONT), or end them (kill -9)."), false
 	}
 	return nil, false
 }
@@ -164,5 +164,8 @@ func (m *Members) Missing() string {
 	if len(l.Mute) > 0 {
 		what = append(what, m.names(l.Mute)+" did not answer")
 	}
-	return fmt.Sprintf("%s; %d of %d hosts can vote, and a decision takes %d", strings.Join(what, ", "), l.Votes, l.Hosts, l.Needed)
+	if l.Votes < l.Needed {
+		return fmt.Sprintf("%s; %d of %d hosts can vote, and a decision takes %d", strings.Join(what, ", "), l.Votes, l.Hosts, l.Needed)
+	}
+	return strings.Join(what, ", ")
 }

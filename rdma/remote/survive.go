@@ -40,7 +40,7 @@ type Members = interface {
 const beatEvery = 50 * time.Millisecond
 
 var (
-	errLeftOut = errors.New("it is not in the view any more: the others have gone on without it")
+	errLeftOut = errors.New("the hosts have voted to go on without it")
 	errGoneOn  = errors.New("it has gone on without this rank")
 )
 

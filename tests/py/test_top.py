@@ -555,6 +555,27 @@ def test_a_terminal_in_colour_with_rich_and_plain_without() -> None:
     assert set(re.findall(rb"\x1b\[\d+m", shows[1])) == set()
 
 
+def test_sigterm_gives_the_terminal_back() -> None:
+    with Job(2, SLOW) as job:
+        until(job, asleep(0))
+        screen, terminal = pty.openpty()
+        command = [sys.executable, "-m", "malt", "top", "--every", "0.1", str(job.ranks[0].process.pid)]
+        process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal)
+        os.close(terminal)
+        shown = b""
+        while b" for 1" not in shown:
+            shown += os.read(screen, 1 << 16)
+        process.terminate()
+        with contextlib.suppress(OSError):  # it has ended
+            while piece := os.read(screen, 1 << 16):
+                shown += piece
+        os.close(screen)
+        assert process.wait() == 128 + signal.SIGTERM
+        assert shown.endswith(b"\x1b[?25h\x1b[?1049l")
+        job.ranks[1].say("")
+        job.finish()
+
+
 def test_a_job_of_slurms() -> None:
     own = {"MALT_SIZE": "", "MALT_STORE": "", "MALT_TOKEN": "", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "3"}
     step = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "MALT_RANK": ""}

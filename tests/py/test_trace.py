@@ -541,6 +541,12 @@ def test_verdict_on_steps_that_are_slow_in_turn() -> None:
     # It does not help in collective calls, nor without a core.
     none = "No single change would save more than 0.00 s of 10.0 s."
     assert sentences([split(0, 6, 4, meeting=4.0), split(1, 6, 4)])[2] == none
+    # They do already.
+    for consistency, says in (("ssp:2", none), ("async", none), ("bsp", ahead)):
+        ranks = split(0, 6, 4), split(1, 6, 4)
+        for one, _ in ranks:
+            one.made = {"w": {"consistency": consistency}}
+        assert sentences(ranks)[2] == says
     lacking = split(0, 3, 4, starved=3.0), split(1, 3, 4, starved=3.0)
     assert "is to give each rank a core of its own: it would save about 3.0 s of" in sentences(lacking)[2]
 

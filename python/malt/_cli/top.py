@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import sys
 import time
 from collections import defaultdict
@@ -113,9 +114,11 @@ def _screen() -> Iterator[Callable[[list[str]], None]]:
         print(f"\033[H{text}\033[J", end="", flush=True)
 
     print("\033[?1049h\033[?25l", end="")  # without a cursor
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         yield show
     finally:
+        signal.signal(signal.SIGTERM, before)
         print("\033[?25h\033[?1049l", end="", flush=True)
 
 

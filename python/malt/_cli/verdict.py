@@ -179,7 +179,9 @@ def _changes(ranks: Ranks) -> Iterator[tuple[float, str]]:
     starved = sum(rank["starved"] for _, rank in ranks) / count
     # All ranks wait at times: another one is slow in each step, and not for the lack of a core.
     ahead = min(rank["wait"] - (one.summary or {}).get("meeting", 0.0) for one, rank in ranks) - starved
-    yield ahead, 'let ranks run ahead of slow steps, with consistency="ssp:2"'
+    made = [vector for one, _ in ranks for vector in one.made.values()]
+    if not made or any(vector.get("consistency") == "bsp" for vector in made):
+        yield ahead, 'let ranks run ahead of slow steps, with consistency="ssp:2"'
     exchange = sum(rank["exchange"] for _, rank in ranks) / count
     yield exchange * (1 - 1 / RARER), f"sync only in every {RARER}th step"
     yield starved, "give each rank a core of its own"
