@@ -145,6 +145,18 @@ def test_all_of_them(tmp_path: Path) -> None:
     assert "stopped" not in done.err
 
 
+def test_all_of_them_one_after_the_other(tmp_path: Path) -> None:
+    first = "os.kill(os.getpid(), signal.SIGSEGV)"
+    text = (
+        STEPS.replace("r in (1,)", "r == 0")
+        .format(end=first)
+        .replace("    v.sync()\n", f"    v.sync()\n    if malt.alive() == [1]: {KILL}\n")
+    )
+    done = run(*GO_ON, "-n", "2", script(tmp_path, text))
+    assert done.process.returncode == 128 + signal.SIGKILL, done.err
+    assert "malt run: rank 0 was killed by SIGSEGV" in done.err
+
+
 def test_too_few_ranks_are_left(tmp_path: Path) -> None:
     path = script(
         tmp_path,

@@ -542,7 +542,7 @@ def test_verdict_on_steps_that_are_slow_in_turn() -> None:
     none = "No single change would save more than 0.00 s of 10.0 s."
     assert sentences([split(0, 6, 4, meeting=4.0), split(1, 6, 4)])[2] == none
     # They do already.
-    for consistency, says in (("ssp:2", none), ("async", none), ("bsp", ahead)):
+    for consistency, says in (("ssp:2", none), ("async", none), ("bsp", ahead), ("notify-ack:1", ahead)):
         ranks = split(0, 6, 4), split(1, 6, 4)
         for one, _ in ranks:
             one.made = {"w": {"consistency": consistency}}

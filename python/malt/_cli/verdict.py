@@ -180,7 +180,7 @@ def _changes(ranks: Ranks) -> Iterator[tuple[float, str]]:
     # All ranks wait at times: another one is slow in each step, and not for the lack of a core.
     ahead = min(rank["wait"] - (one.summary or {}).get("meeting", 0.0) for one, rank in ranks) - starved
     made = [vector for one, _ in ranks for vector in one.made.values()]
-    if not made or any(vector.get("consistency") == "bsp" for vector in made):
+    if not made or not all(vector.get("consistency", "").startswith(("ssp", "async")) for vector in made):
         yield ahead, 'let ranks run ahead of slow steps, with consistency="ssp:2"'
     exchange = sum(rank["exchange"] for _, rank in ranks) / count
     yield exchange * (1 - 1 / RARER), f"sync only in every {RARER}th step"

@@ -1,4 +1,5 @@
 /* The system's libfabric, whose completion queues fail for good after MALT_TEST_READS reads. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
