@@ -133,6 +133,13 @@ func (o *syncing) Late() []int {
 	return o.b.Route.Late()
 }
 
+func (o *syncing) CameLast() int {
+	if o.stage != onRoute {
+		return -1 // each arrival wakes
+	}
+	return o.b.Route.CameLast()
+}
+
 func (o *syncing) Waiting() core.Wait {
 	if o.stage != onRoute {
 		w := o.current().Waiting()

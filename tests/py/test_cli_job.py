@@ -152,6 +152,25 @@ def test_summary_says_who_was_waited_for(tmp_path: Path) -> None:
     assert float(computed) > 0.4
 
 
+@pytest.mark.parametrize("call", ["v.sync()", "v.allreduce()"])
+def test_summary_names_the_rank_that_several_wait_for(tmp_path: Path, call: str) -> None:
+    """Ranks that sleep are woken once, by the last to come: what they waited was for that one."""
+    path = script(
+        tmp_path,
+        f"""
+        import malt
+        v = malt.Vector(10)
+        for i in range(10):
+            v.array[:] += 1
+            time.sleep(0.1 if r == 0 else 0.01)
+            {call}
+        """,
+    )
+    done = run("-n", "5", "--summary", path)
+    (share,) = re.findall(r"\((\d+)% of that for rank 0\)", done.err)
+    assert int(share) >= 85
+
+
 def test_summary_has_the_largest_age_of_an_update(tmp_path: Path) -> None:
     path = script(
         tmp_path,

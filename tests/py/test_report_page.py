@@ -118,10 +118,12 @@ def test_deaths_and_repairs(tmp_path: Path) -> None:
         time.sleep(0.01)
         v.array[:] += 1
         v.sync()
+        malt.log(loss=1 / (1 + step))
     """
     found, text = page(tmp_path, text, "-n", "3", "--on-death", "continue")
     said = r"Rank 2 was killed by SIGKILL \d+\.\d s after the start; the others went on\. 3 ranks took"
     assert re.search(said, " ".join(found.words))
+    assert "<title>rank 2 was killed by SIGKILL</title>" in text  # in the curve
     (line,) = re.findall("<li>(.*?)</li>", text)
     assert re.fullmatch(
         r"rank 2 was killed by SIGKILL \d+\.\d\d s after the start: (rank [01] went on \d+\.\d{3} s later(, |)){2}",
@@ -190,7 +192,7 @@ def rank(number: int, size: int) -> Facts:
         "rank": number, "host": "h", "cores": 2, "seconds": 10.0, "compute": 6.0, "starved": 0.0,
         "wait": 3.0, "exchange": 1.0, "waited": {(number + 1) % size: 3.0},
         "sent": {(number + 1) % size: 10**9},
-        "ages": dict.fromkeys(range(-100, 100), 5) | {NO_AGE: 3}, "syncs": 9, "lost": 0,
+        "ages": dict.fromkeys(range(-100, 100), 5) | {NO_AGE: 3}, "syncs": 9, "lost": 0, "not_finite": 0,
     }  # fmt: skip
 
 

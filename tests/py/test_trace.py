@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import io
 import itertools
@@ -173,7 +174,9 @@ def test_losses_that_grow_until_they_are_no_numbers(tmp_path: Path) -> None:
     assert {loss for _, _, loss in trace["otherData"]["malt"]["loss"]} == {0.5, 1.0}
     losses = {event["args"]["loss"] for event in trace["traceEvents"] if event["name"] == "loss of rank 0"}
     assert losses == {0.5, 1.0, 1e308}
-    assert "Loss over seconds" in page.read_text()
+    text = page.read_text()
+    assert "Loss over seconds" in text
+    assert "NaN or infinity: 2 of rank 0, 2 of rank 1.<" in text
 
 
 def test_events_that_were_overwritten_are_counted(tmp_path: Path) -> None:
@@ -323,6 +326,7 @@ def test_bars_that_touch_do_not_cross(at: int) -> None:
     """Clocks of hosts are told apart to half a nanosecond. After four months floats have no single ones."""
     draw, told, records = random.Random(3), Story(keep=True), []
     told.take(1, at / 1e9, b"", 0)
+    told.zero = at / 1e9
     told.clock = lambda rank: (0.0 if rank else 1.0000000005, 0.0)
     for number in range(1, 1001):
         took, late = draw.randint(1, 10**6), [1 << 1 + number % 2, *[0] * 15]
@@ -488,8 +492,17 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
             os.symlink("/dev/full", full)
         done = run("-q", "-n", "2", "--trace", full, "--report", str(page), text)
         assert done.process.returncode == 1
-        assert done.err == f"malt run: the output of the ranks is incomplete: {full}: No space left on device\n"
+        assert done.err == f"malt run: could not be written to the end: {full}: No space left on device\n"
         assert page.read_text().endswith("</html>\n")
+
+
+def test_a_file_that_another_job_writes(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = run("-n", "2", "--trace", str(path), script(tmp_path, "import malt; malt.init()"))
+    assert done.process.returncode == 2
+    assert f"'{path}' cannot be written\nanother job writes it" in done.err
 
 
 # ------------------------------------------------------------------ the verdict

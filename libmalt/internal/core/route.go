@@ -31,6 +31,9 @@ type Route interface {
 	Step() (Outcome, error)
 	// Late are the ranks that the last step lacked.
 	Late() []int
+	// CameLast is the rank that came last to the last sync, if this rank has been woken for
+	// several at once; negative: not known.
+	CameLast() int
 	// Leave is called when this rank gives the sync up, so that no rank waits for it.
 	// What it has to fold or to send comes now. Underway: it has folded its part, and
 	// Step says when the others have.
@@ -79,6 +82,7 @@ func (BoxesOnly) Close() error                          { return nil }
 func (BoxesOnly) Begin(uint64, reduce.Op, float64) bool { return false }
 func (BoxesOnly) Step() (Outcome, error)                { return UseBoxes, nil }
 func (BoxesOnly) Late() []int                           { return nil }
+func (BoxesOnly) CameLast() int                         { return -1 }
 func (BoxesOnly) Leave() (Outcome, error)               { return UseBoxes, nil }
 func (BoxesOnly) Scatters(uint64)                       {}
 func (BoxesOnly) AllReduce(Call, reduce.Op) Stepper     { return nil }

@@ -15,6 +15,12 @@ type Stepper interface {
 	GiveUp()
 }
 
+// Woken is a call that wakes this rank once for the arrival of several.
+type Woken interface {
+	// CameLast is the rank that came last; negative: not known.
+	CameLast() int
+}
+
 // Wait is what a call could not go on without, for the error of a timeout.
 type Wait struct {
 	Call string // as a program writes it

@@ -252,33 +252,47 @@ type lateness struct {
 	begun  uint64 // when it began to wait for these
 	ranks  []int
 	since  uint64 // when it fell asleep; 0: it did not
+	sleeps bool   // it did in this part
 	told   bool   // what to do about it is shown
 }
 
-// look is for each step that could not go on. A wait has a part for each set of ranks.
-func (l *lateness) look(t *Trace, late []int) {
+// look is for each step of op that could not go on. A wait has a part for each set of ranks.
+func (l *lateness) look(t *Trace, op Stepper) {
+	late := op.Late()
 	if l.waits && slices.Equal(late, l.ranks) {
 		return // for many a look
 	}
 	now := t.clock()
-	l.book(t, now)
-	l.waits, l.begun, l.ranks = true, now, append(l.ranks[:0], late...)
+	l.book(t, now, op)
+	l.waits, l.begun, l.ranks, l.sleeps = true, now, append(l.ranks[:0], late...), false
 }
 
 // book is for the end of a part.
-func (l *lateness) book(t *Trace, now uint64) {
+func (l *lateness) book(t *Trace, now uint64, op Stepper) {
 	if !l.waits {
 		return
 	}
-	l.counts.waited(time.Duration(now-l.begun), l.ranks)
+	l.counts.waited(time.Duration(now-l.begun), l.cause(op))
 	if len(t.events) > 0 && len(l.ranks) > 0 {
 		t.record(l.begun, now, EventWait, l.ranks, 0, "") // up to where the next part begins
 	}
 }
 
+// cause is whom the part was for. Who slept through the arrivals of several has waited for
+// the last of them.
+func (l *lateness) cause(op Stepper) []int {
+	if w, ok := op.(Woken); ok && l.sleeps && len(l.ranks) > 1 {
+		if at := slices.Index(l.ranks, w.CameLast()); at >= 0 {
+			return l.ranks[at : at+1]
+		}
+	}
+	return l.ranks
+}
+
 // asleep shows the wait, once it sleeps: most last less than what that costs.
-func (l *lateness) asleep(t *Trace, late []int) {
-	putRanks(t.late[:], late)
+func (l *lateness) asleep(t *Trace, op Stepper) {
+	l.sleeps = true
+	putRanks(t.late[:], op.Late())
 	if l.since == 0 {
 		l.since = t.clock()
 		t.since.Store(l.since)
@@ -291,7 +305,7 @@ func (l *lateness) long(t *Trace, advice string) {
 	t.advice.set(advice)
 }
 
-func (l *lateness) end(t *Trace) {
+func (l *lateness) end(t *Trace, op Stepper) {
 	if l.told {
 		t.advice.set("")
 	}
@@ -300,7 +314,7 @@ func (l *lateness) end(t *Trace) {
 		t.slept.Add(t.clock() - l.since)
 	}
 	if l.waits {
-		l.book(t, t.clock())
+		l.book(t, t.clock(), op)
 	}
 	l.waits, l.since, l.told = false, 0, false
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,20 +103,63 @@ func TestTraceRing(t *testing.T) {
 	}
 }
 
+// lateFor is a call that waits for ranks, of which one came last.
+type lateFor struct {
+	Stepper
+	late []int
+	last int
+}
+
+func (l lateFor) Late() []int   { return l.late }
+func (l lateFor) CameLast() int { return l.last }
+
+// TestTraceLast: who slept through the arrivals of several has waited for the last; who looked, or
+// sleeps on for another reason, for each.
+func TestTraceLast(t *testing.T) {
+	trace := NewTrace(new(Now), make([]Event, 8), one)
+	for _, c := range []struct {
+		sleeps bool
+		last   int
+		want   []int // that were waited for
+	}{{true, 2, []int{2}}, {true, -1, []int{1, 2, 3}}, {true, 0, []int{1, 2, 3}}, {false, 2, []int{1, 2, 3}}} {
+		l := lateness{counts: &Stats{Edges: make([]Edge, 4)}}
+		op := lateFor{late: []int{1, 2, 3}, last: c.last}
+		l.look(trace, op)
+		if c.sleeps {
+			l.asleep(trace, op)
+		}
+		for start := trace.clock(); trace.clock()-start < 1000; {
+		}
+		l.end(trace, op)
+		var got []int
+		for r, e := range l.counts.Edges {
+			if e.Waited > 0 {
+				got = append(got, r)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("sleeps %t, last %d: waited for %v, not %v", c.sleeps, c.last, got, c.want)
+		}
+		if e, ok := record(&trace.events[trace.recorded.Load()-1], trace.recorded.Load()); !ok || e[eventRanks] != 0b1110 {
+			t.Errorf("the event is %#x: it has all that were late, and is divided by who came when", e)
+		}
+	}
+}
+
 // TestTraceWaits: there is an event for each set of ranks that a wait was for, and what the rank
 // shows lasts as long as the wait.
 func TestTraceWaits(t *testing.T) {
 	trace := NewTrace(new(Now), make([]Event, 8), one)
 	l := lateness{counts: &Stats{Edges: make([]Edge, 201)}}
 	for _, late := range [][]int{{1, 200}, {1, 200}, {200}} {
-		l.look(trace, late)
-		l.asleep(trace, late)
+		l.look(trace, lateFor{late: late})
+		l.asleep(trace, lateFor{late: late})
 	}
 	since := trace.since.Load()
 	if since == 0 || trace.late[3].Load() != 1<<(200-192) || trace.late[0].Load() != 0 {
 		t.Errorf("asleep since %d, for %#x and %#x", since, trace.late[0].Load(), trace.late[3].Load())
 	}
-	l.end(trace)
+	l.end(trace, lateFor{})
 	if c := l.counts; c.WaitTime == 0 || c.Edges[1].Waited == 0 || (c.WaitTime-c.Edges[1].Waited-c.Edges[200].Waited).Abs() > time.Nanosecond {
 		t.Errorf("waited %v, of that %v and %v for ranks", c.WaitTime, c.Edges[1].Waited, c.Edges[200].Waited)
 	}
@@ -164,9 +208,9 @@ func TestTraceParts(t *testing.T) {
 	trace := NewTrace(new(Now), make([]Event, 8), one)
 	l := lateness{counts: &Stats{Edges: make([]Edge, 3)}}
 	for i := range len(trace.events) {
-		l.look(trace, []int{1 + i%2})
+		l.look(trace, lateFor{late: []int{1 + i%2}})
 	}
-	l.end(trace)
+	l.end(trace, lateFor{})
 	for i := 1; i < len(trace.events); i++ {
 		before, e := &trace.events[i-1], &trace.events[i]
 		if end := before[2].Load() + before[3].Load(); end != e[2].Load() {

@@ -74,13 +74,13 @@ func (w *waiter) await(ctx context.Context, m *Marks, op Stepper) error {
 	}
 	for {
 		if done, err := w.wait(ctx, m, op); done || err != nil {
-			w.late.end(m.Trace)
+			w.late.end(m.Trace, op)
 			return err
 		}
 		out := expired(m.t, op.Waiting())
 		w.late.long(m.Trace, out.Said.Do)
 		if p, ok := ctx.(Patient); !ok || !p.GoOn(out) {
-			w.late.end(m.Trace)
+			w.late.end(m.Trace, op)
 			out.Cause = cmp.Or(ctx.Err(), out.Cause)
 			op.GiveUp()
 			if _, ok := op.(Elapsing); ok && errors.Is(out.Cause, context.DeadlineExceeded) {
@@ -102,14 +102,14 @@ func (w *waiter) wait(ctx context.Context, m *Marks, op Stepper) (done bool, err
 			w.done, w.err = advance(w.m, w.op)
 			w.m.moved()
 			if !w.done && w.err == nil {
-				w.late.look(w.m.Trace, w.op.Late())
+				w.late.look(w.m.Trace, w.op)
 			}
 			return w.done || w.err != nil
 		}
-		w.asleep = func() { w.late.asleep(w.m.Trace, w.op.Late()) }
+		w.asleep = func() { w.late.asleep(w.m.Trace, w.op) }
 	}
 	w.m, w.op, w.done, w.err = m, op, false, nil
-	w.late.look(m.Trace, op.Late())
+	w.late.look(m.Trace, op)
 	w.ask.arm(ctx, m)
 	if d, ok := ctx.(Drowsy); ok {
 		d.OnSleep(w.asleep)

@@ -67,6 +67,8 @@ func (o *allReduce) advance() (bool, error) {
 	return len(o.Late()) == 0, nil
 }
 
+func (o *allReduce) CameLast() int { return o.r.last(wordMeeting, o.Number()) }
+
 // await makes the ranks late that have yet to arrive, and may.
 func (o *allReduce) await() {
 	late := o.r.below(o.r.all, wordCalled, o.Number(), o.Late()[:0])

@@ -32,9 +32,8 @@ func (p *pass) begin(r *Route, op reduce.Op, number uint64) {
 	p.ranks, p.weights = r.all, p.weights[:0]
 	call := number&ofCall != 0
 	if r.small && !call {
-		p.whole = r.rank // where the word has gone on, this rank has learned that all is folded
-		if _, d := r.decision(wordDecision, number); d&(1<<decider-1) == 2*number {
-			p.whole = int(d >> decider)
+		if p.whole = r.last(wordDecision, number); p.whole < 0 {
+			p.whole = r.rank // the word has gone on: this rank has learned that all is folded
 		}
 	}
 	if r.o.Survives() {

@@ -46,6 +46,8 @@ func (r *Route) Step() (core.Outcome, error) {
 
 func (r *Route) Late() []int { return r.late }
 
+func (r *Route) CameLast() int { return r.last(wordDecision, r.clock) }
+
 // choose is the decision that this rank wants: pending while it has to wait for
 // another.
 func (r *Route) choose() state {

@@ -64,6 +64,15 @@ func (r *Route) decision(word int, clock uint64) (state, uint64) {
 	return aborted, d
 }
 
+// last is the rank that has committed at clock, as only the last to arrive can, or one that looked
+// just then; negative: none has, or the word has gone on.
+func (r *Route) last(word int, clock uint64) int {
+	if d := r.shared.Get(r.home(), word); d&(1<<decider-1) == 2*clock {
+		return int(d >> decider)
+	}
+	return -1
+}
+
 // decide ends the pending state at clock: want, unless another rank, or this one
 // before, has decided otherwise. mine: this call has decided. Then the others are to be rung
 // after a commit once this rank has folded, of long arrays also at once.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import io
 import os
 import time
@@ -93,9 +94,7 @@ class Recording:
         self.story = Story(options.trace is not None) if names else None
         self._program = program
         try:
-            self._files = {
-                kind: opened.enter_context(io.BufferedWriter(io.FileIO(name, "w"))) for kind, name in names.items()
-            }
+            self._files = {kind: opened.enter_context(_opened(name)) for kind, name in names.items()}
         except OSError as error:
             raise UsageError("malt run", f"{error.filename!r} cannot be written", error.strerror or "") from None
         self._env: Mapping[str, str] = {**os.environ, **settings(options)}
@@ -122,6 +121,19 @@ class Recording:
                 file.flush()
                 if left:
                     terminal.note(f"{file.name} leaves out {left}")
+
+
+def _opened(name: str) -> io.BufferedWriter[io.FileIO]:
+    """Open an empty file that no other job is going to write."""
+    raw = io.FileIO(name, "a")
+    if os.path.isfile(name):
+        try:
+            fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raw.close()
+            raise OSError(error.errno, "another job writes it", name) from None
+        raw.truncate()
+    return io.BufferedWriter(raw)
 
 
 @contextlib.contextmanager

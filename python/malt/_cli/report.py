@@ -207,13 +207,16 @@ def _ages(ranks: Sequence[Facts]) -> str:
 
 
 def _losses(facts: Facts) -> str:
+    odd = [f"{rank['not_finite']:,} of rank {rank['rank']}" for rank in facts["ranks"] if rank["not_finite"]]
+    left = f"<p class=soft>Not drawn, since they are NaN or infinity: {', '.join(odd)}.</p>" if odd else ""
     if len(facts["loss"]) < 2:
-        return ""
+        return left
     points = smoothed(facts, len(facts["ranks"]))
     marks = {text: when for when, _, text in reversed(facts["marks"])}
-    time = _curve([(when, loss) for when, _, loss in points], "seconds", marks)
+    marks |= {f"rank {end['rank']} {end['fate']}": end["lived"] for end in facts["ends"] if end["lived"] is not None}
+    time = _curve([(when, loss) for when, _, loss in points], "seconds after the start", marks)
     over = _curve([(examples, loss) for _, examples, loss in points], f"{facts['unit']} of all ranks", {})
-    return f"<div class=pair>{time}{over}</div>"
+    return f"{left}<div class=pair>{time}{over}</div>"
 
 
 def _curve(points: Sequence[tuple[float, float]], unit: str, marks: dict[str, float]) -> str:

@@ -135,7 +135,7 @@ def supervise(
     if terminal.broken:
         return 128 + signal.SIGPIPE
     if terminal.lost:
-        terminal.note(f"the output of the {kind.noun}s is incomplete: {terminal.lost}")
+        terminal.note(f"could not be written to the end: {terminal.lost}")
     failed = job.first_failure()
     if failed is None:
         # One that did not end well all the same was killed on demand.

@@ -93,7 +93,7 @@ class Terminal:
         self._watch()
         if error.errno != errno.EPIPE:
             name = "standard output" if fd == 1 else "standard error"
-            self.lost = self.lost or f"{name} could not be written: {error.strerror}"
+            self.lost = self.lost or f"{name}: {error.strerror}"
         elif fd == 1 and self.job is not None:
             self.broken = True
             self.job.stop()

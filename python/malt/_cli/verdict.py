@@ -14,6 +14,9 @@ from malt._ranks.story import Story, Track
 WORTH = 0.03
 """The part of a job's time from which a change is worth a sentence."""
 
+SHORTEST = 0.1
+"""Seconds from which the time of a job tells something."""
+
 RARER = 4
 """Each so many syncs there would be one, in the figure for rarer syncs."""
 
@@ -66,6 +69,7 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
         "ages": dict(sorted(did.ages.items())),
         "syncs": did.syncs,
         "lost": did.lost,
+        "not_finite": did.not_finite,
     }
 
 
@@ -126,6 +130,8 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
     Of a job that a failure has ``ended`` no change is named. If it mostly waited, that wait is all that counts.
     """
     count, seconds, parts = len(ranks), max(rank["seconds"] for _, rank in ranks), shares(ranks)
+    if seconds < SHORTEST:
+        return [f"{counted(count, 'rank')} took {span(seconds)}, too little to tell."]
     speed = count * parts.pop("compute")
     alone = span(speed * seconds)  # if the steps are as fast as here
     if count == 1:

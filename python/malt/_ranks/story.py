@@ -102,6 +102,8 @@ class Track:
         """By name: when, the number of examples, or where that is not logged of syncs, and the value."""
         self.nameless = 0
         """Values with other names: the loss and `NAMES` have a curve."""
+        self.not_finite = 0
+        """Losses that are NaN or infinity."""
         self.marks: Curve[tuple[float, str]] = Curve()
         self.deaths: list[tuple[float, list[int], float]] = []
         """When it heard of them; which ranks; the generation without them."""
@@ -140,6 +142,7 @@ class Track:
             if event.text == "loss" or event.text in self.logs or len(self.logs) < NAMES:
                 used = self.syncs if self._examples is None else self._examples
                 self.logs[event.text].add((end, used, event.value))
+                self.not_finite += event.text == "loss" and not math.isfinite(event.value)
             else:
                 self.nameless += 1
 
@@ -180,6 +183,8 @@ class Story:
 
     def __init__(self, keep: bool) -> None:
         self.begun = time.time()
+        self.zero = time.monotonic()
+        """The same moment by our clock."""
         self.tracks: dict[int, Track] = {}
         self.events: list[seen.Event] = []
         self.stride = 1
@@ -205,10 +210,9 @@ class Story:
                 self._add(track, event)
 
     def timeline(self) -> Callable[[int, float], float]:
-        """Return what turns a time by a rank's clock into the seconds since the first rank had joined."""
+        """Return what turns a time by a rank's clock into the seconds since the start of the job."""
         shifts = {rank: self.clock(rank)[0] for rank in self.tracks}
-        zero = min((track.joined + shifts[rank] for rank, track in self.tracks.items()), default=0.0)
-        return lambda rank, when: round(when + shifts[rank] - zero, 9)
+        return lambda rank, when: round(when + shifts[rank] - self.zero, 9)
 
     def settle(self) -> None:
         """Settle which rank was late in each wait: no more events come."""
