@@ -342,7 +342,7 @@ void malt_on_death(malt_news news);
 /* Something about the values of a vector that its user should look at. */
 #define MALT_NOT_FINITE 1 /* a fold has brought NaN or infinity from that rank, perhaps this one */
 #define MALT_SLOW 2       /* in async: that rank scatters less than half as often as this one */
-#define MALT_TAPE_FULL 3  /* MALT_RECORD: this rank has recorded 64 MB, and records no more */
+#define MALT_TAPE_FULL 3  /* MALT_RECORD: this rank records no more: 64 MB, or its disk is full */
 #define MALT_TAPE_ENDS 4  /* MALT_REPLAY: the recorded run ends here; gathers fold what has come */
 #define MALT_MEMLOCK 5    /* this rank may lock too little memory for RDMA, and goes without */
 #define MALT_NO_RDMA 6    /* RDMA with that rank has failed, and updates go by TCP */
@@ -352,7 +352,7 @@ typedef struct malt_trouble {
 	uint64_t own, theirs; /* MALT_SLOW: scatters of this rank and of the other, */
 	double seconds;       /* within that time, 30 seconds or more */
 	uint64_t limit, need; /* MALT_MEMLOCK: bytes that this rank may lock, and would have to */
-	const char *why;      /* MALT_NO_RDMA; it is valid during the call */
+	const char *why;      /* MALT_NO_RDMA, MALT_TAPE_FULL; it is valid during the call */
 } malt_trouble;
 
 /* Sets a callback: the call that finds a trouble calls troubled, once for each vector, kind

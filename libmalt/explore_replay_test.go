@@ -23,10 +23,10 @@ type playTape struct {
 	lines []string
 }
 
-func (t *playTape) Record(g rule.Gathered) (bool, error) {
+func (t *playTape) Record(g rule.Gathered) error {
 	text, err := json.Marshal(g)
 	t.lines = append(t.lines, string(text))
-	return false, err
+	return err
 }
 
 // tape is that of a rank, of which the option recorded= has the lines, or is empty: then there is

@@ -61,22 +61,21 @@ func tapeName(folder string, rank, size int) string {
 }
 
 // Record implements core.Tape. A line is written at once: so it is there if the process is killed.
-func (t *tape) Record(g rule.Gathered) (full bool, err error) {
+func (t *tape) Record(g rule.Gathered) (ends error) {
 	if t.file == nil {
-		return false, nil
+		return nil
 	}
 	text, _ := json.Marshal(g) // numbers always can be
 	text = append(text, '\n')
-	_, err = t.file.Write(text)
-	if t.room -= len(text); err != nil || t.room <= 0 {
-		full = true
-		_ = t.file.Close() // what it has is written
-		t.file = nil
+	if _, ends = t.file.Write(text); ends == nil {
+		if t.room -= len(text); t.room > 0 {
+			return nil
+		}
+		ends = fmt.Errorf("its file has %d MB", TapeBytes>>20)
 	}
-	if err != nil {
-		err = say.Errorf(nil, "MALT_RECORD: this rank records no more").At("%v", err)
-	}
-	return full && err == nil, err
+	_ = t.file.Close() // what it has is written
+	t.file = nil
+	return ends
 }
 
 // Close closes the file of this run.

@@ -55,9 +55,8 @@ func (b *Boxes) End(folded bool) error {
 	if !b.held.CompareAndSwap(true, false) {
 		return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
 	}
-	var err error
 	if folded {
-		err = b.record()
+		b.record()
 		b.folded()
 		b.tell()
 		b.compare()
@@ -68,7 +67,7 @@ func (b *Boxes) End(folded bool) error {
 	clear(b.updates)
 	b.updates = b.updates[:0]
 	b.Free()
-	return err
+	return nil
 }
 
 // tell shows others the age of what was folded.

@@ -12,9 +12,9 @@ import (
 func (b *Boxes) taped() bool { return b.Job.Tape != nil && b.ch.mode.Rule.Boxes() == rdma.Newest }
 
 // record notes what a gather has folded.
-func (b *Boxes) record() error {
+func (b *Boxes) record() {
 	if !b.taped() {
-		return nil
+		return
 	}
 	g := rule.Gathered{uint64(b.ID), b.Clock()}
 	for _, u := range b.updates {
@@ -22,14 +22,12 @@ func (b *Boxes) record() error {
 			g = append(g, uint64(u.Rank), u.Clock)
 		}
 	}
-	full, err := b.Job.Tape.Record(g)
-	if full {
-		b.Warn(core.Trouble{Kind: core.TapeFull, Rank: b.Job.Rank})
+	if ends := b.Job.Tape.Record(g); ends != nil {
+		b.Warn(core.Trouble{Kind: core.TapeFull, Rank: b.Job.Rank, Why: ends})
 	}
 	if b.replay != nil {
 		b.replay.Gathered()
 	}
-	return err
 }
 
 // replayed gets the updates that the recorded gather has folded. A rank that has read one keeps

@@ -82,6 +82,16 @@ def test_a_run_that_is_longer_than_the_recorded_one(tmp_path: Path) -> None:
         assert rank.err.text.count("w: the recorded run ends here, and gathers fold what has come") == 1
 
 
+def test_a_disk_that_is_full_ends_the_recording_and_not_the_job(tmp_path: Path) -> None:
+    (tmp_path / "rank-1-of-2").symlink_to("/dev/full")
+    with jobs.Job(2, TWO.format(steps=3), env={"MALT_RECORD": str(tmp_path)}) as job:
+        ranks = job.finish()
+    assert [rank.process.returncode for rank in ranks] == [0, 0]
+    assert ranks[1].err.text.count("w: rank 1 records no more\nwrite ") == 1
+    assert "no space left on device" in ranks[1].err.text
+    assert len(files(tmp_path)["rank-0-of-2"].splitlines()) == 3
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -55,8 +55,9 @@ def test_it_can_be_an_exception() -> None:
 
 
 def test_the_words_about_a_recording_that_is_full() -> None:
-    with pytest.warns(RuntimeWarning, match="^malt: model: rank 3 has recorded 64 MB, and records no more\n"):
-        _lib.waiting.warn_of_trouble(ffi.new("malt_trouble *", {"kind": 3, "rank": 3}), "model")
+    why = ffi.new("char[]", b"its file has 64 MB")
+    with pytest.warns(RuntimeWarning, match="^malt: model: rank 3 records no more\nits file has 64 MB\n"):
+        _lib.waiting.warn_of_trouble(ffi.new("malt_trouble *", {"kind": 3, "rank": 3, "why": why}), "model")
 
 
 def test_the_words_about_memory_that_cannot_be_locked() -> None:

@@ -16,7 +16,7 @@ type Trouble struct {
 	Own, Senders uint64        // of Slow: how many clocks this rank and that one have made,
 	Over         time.Duration // in this time
 	Limit, Need  uint64        // of Memlock: bytes that it may lock, and would have to
-	Why          error         // of NoRDMA
+	Why          error         // of NoRDMA and TapeFull
 }
 
 // TroubleKind is a kind of Trouble.

@@ -208,7 +208,7 @@ def warn_of_trouble(trouble: Any, vector: str) -> None:
     """Warn of what is the matter with a vector: a malt_trouble."""
     rank = trouble.rank
     if trouble.kind == lib.MALT_TAPE_FULL:
-        warn(lines(f"{vector}: rank {rank} has recorded 64 MB, and records no more", topic="replay"))
+        warn(lines(f"{vector}: rank {rank} records no more", ffi.string(trouble.why).decode(), topic="replay"))
     elif trouble.kind == lib.MALT_TAPE_ENDS:
         warn(lines(f"{vector}: the recorded run ends here, and gathers fold what has come", topic="replay"))
     elif trouble.kind == lib.MALT_MEMLOCK:
