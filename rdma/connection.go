@@ -32,6 +32,7 @@ type Connection struct {
 	Heard   uint64        // bytes that came from it
 	Resent  uint64        // bytes that were sent to it again
 	Queued  int           // bytes that wait in this kernel, sent or not, until its kernel acknowledges them
+	Ahead   int           // packets of it that came before one which was sent earlier
 	Full    bool          // its kernel has no room: its process takes nothing
 	Large   bool          // its host answers, but for large packets, which arrive neither at once nor when sent again
 }

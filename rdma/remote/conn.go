@@ -103,7 +103,7 @@ func (t *Transport) Connection(peer int) (found rdma.Connection) {
 	large := c.hole(t.links[peer].suspicious())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found = rdma.Connection{Address: c.Address(), Queued: s.Queued, Full: s.Full && !s.Unacked, Large: large}
+	found = rdma.Connection{Address: c.Address(), Queued: s.Queued, Ahead: s.Ahead, Full: s.Full && !s.Unacked, Large: large}
 	first := c.past[(c.at+1)%moments]
 	if first.at.IsZero() {
 		first = c.past[1] // it is younger than that

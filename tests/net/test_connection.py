@@ -146,11 +146,12 @@ def test_what_a_connection_does(tmp_path: Path) -> None:
 
 
 def what_a_connection_does(folder: Path, patience: int) -> None:
-    with Network(8) as net, Programs() as started:
+    with Network(10) as net, Programs() as started:
         h = net.hosts
-        watched = Watched(folder, h[6:], patience)
+        watched = Watched(folder, h[6:8], patience)
         pairs = {
             "hole": (h[0], h[1], SMALL),
+            "hole one way": (h[8], h[9], SMALL),
             "slow": (h[2], h[3], LARGE),
             "stopped": (h[4], h[4], SMALL),
             "stopped far": (h[4], h[5], SMALL),
@@ -165,6 +166,7 @@ def what_a_connection_does(folder: Path, patience: int) -> None:
         pids = {name: [rank.hear() for rank in job] for name, job in jobs.items()}
         for host in pairs["hole"][:2]:  # packets with more than 1000 bytes get lost
             host.administer("nft", HOLE)
+        h[9].administer("nft", HOLE)
         h[2].cable.rate = 4e6
         stopped = [pids["stopped"][1], pids["stopped far"][1]]
         for pid in stopped:
@@ -189,6 +191,9 @@ def what_a_connection_does(folder: Path, patience: int) -> None:
                     assert " were sent again" in text
                     assert "Large packets get lost. Lower the MTU on both hosts" in text
                     assert "Does one rank skip a sync" not in text
+            sender, receiver = ([text for text in spoken(rank.hear()) if "waited" in text] for rank in jobs["hole one way"])
+            assert sender and all("Large packets get lost. Lower the MTU" in text for text in sender), sender
+            assert receiver and all("packets on the way from there get lost, or it is stopped" in text for text in receiver), receiver
             texts = [text for rank in jobs["slow"] for text in rank.hear()]
             slow = [text for text in texts if "is active: in the last" in text]
             assert any(" KB/s)" in text for text in slow), texts

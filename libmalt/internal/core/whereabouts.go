@@ -51,6 +51,11 @@ func (m *Marks) connection(rank int) slowed {
 			fmt.Sprintf("; the connection with %s is active: %s", c.Address, carried),
 			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.", "network",
 		}
+	case m.mute(rank) && c.Ahead > 0:
+		return slowed{
+			fmt.Sprintf("; its host at %s answers, its process does not: packets on the way from there get lost, or it is stopped", c.Address),
+			fmt.Sprintf("Do large packets arrive? `malt doctor -H HOST,HOST` tells. If they do, look at the process of rank %d.", rank), "network",
+		}
 	case m.mute(rank):
 		return slowed{
 			fmt.Sprintf("; its host at %s answers, its process does not: it is stopped, or gets no processor time", c.Address),

@@ -19,6 +19,7 @@ type Socket struct {
 	Full    bool          // it had no room for what is to be sent
 	Queued  int           // bytes that it has not acknowledged, also those not sent yet
 	Resent  uint64        // bytes that were sent again
+	Ahead   int           // packets that came before one which was sent earlier
 	Segment int           // bytes of the largest packet's payload
 	Asked   int           // how often in a row it was asked, though nothing is under way, and has not answered
 }
@@ -35,6 +36,7 @@ func TCPState(fd int) (Socket, error) {
 		Unacked: i.Unacked > 0 || i.Notsent_bytes > 0 && i.Snd_wnd > 0, // without a route nothing is ever under way
 		Full:    i.Notsent_bytes > 0 && i.Unacked == 0,
 		Resent:  i.Bytes_retrans,
+		Ahead:   int(i.Rcv_ooopack),
 		Segment: int(i.Snd_mss),
 		Asked:   int(i.Probes),
 	}
