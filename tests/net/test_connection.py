@@ -191,9 +191,14 @@ def what_a_connection_does(folder: Path, patience: int) -> None:
                     assert " were sent again" in text
                     assert "Large packets get lost. Lower the MTU on both hosts" in text
                     assert "Does one rank skip a sync" not in text
-            sender, receiver = ([text for text in spoken(rank.hear()) if "waited" in text] for rank in jobs["hole one way"])
-            assert sender and all("Large packets get lost. Lower the MTU" in text for text in sender), sender
-            assert receiver and all("packets on the way from there get lost, or it is stopped" in text for text in receiver), receiver
+            for rank, words in zip(
+                jobs["hole one way"],
+                ("Large packets get lost. Lower the MTU", "packets on the way from there get lost, or it is stopped"),
+                strict=True,
+            ):
+                texts = [text for text in spoken(rank.hear()) if "waited" in text]
+                assert texts
+                assert all(words in text for text in texts), texts
             texts = [text for rank in jobs["slow"] for text in rank.hear()]
             slow = [text for text in texts if "is active: in the last" in text]
             assert any(" KB/s)" in text for text in slow), texts
