@@ -267,8 +267,7 @@ def test_output_that_cannot_be_written(tmp_path: Path, options: str, limit: str)
     )
     assert done.returncode == 1
     assert re.fullmatch(
-        "malt run: could not be written to the end: standard output: "
-        "(No space left on device|File too large)\n",
+        "malt run: could not be written to the end: standard output: (No space left on device|File too large)\n",
         done.stderr,
     )
 

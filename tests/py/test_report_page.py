@@ -190,7 +190,7 @@ def test_a_program_without_malt(tmp_path: Path) -> None:
 def rank(number: int, size: int) -> Facts:
     return {
         "rank": number, "host": "h", "cores": 2, "seconds": 10.0, "compute": 6.0, "starved": 0.0,
-        "wait": 3.0, "exchange": 1.0, "waited": {(number + 1) % size: 3.0},
+        "wait": 3.0, "crowded": 0.0, "exchange": 1.0, "waited": {(number + 1) % size: 3.0},
         "sent": {(number + 1) % size: 10**9},
         "ages": dict.fromkeys(range(-100, 100), 5) | {NO_AGE: 3}, "syncs": 9, "lost": 0, "not_finite": 0,
     }  # fmt: skip

@@ -22,9 +22,10 @@ from launching import run, script
 
 from malt._cli import main
 from malt._cli.trace import compared, left_out, write
-from malt._cli.verdict import PARTS, Ranks, sentences, shares, verdict
+from malt._cli.verdict import PARTS, Ranks, divided, sentences, shares, spent, verdict
 from malt._ranks import machine, seen, story
 from malt._ranks.rank import Outcome, Rank
+from malt._ranks.report import SPENT
 from malt._ranks.story import Collector, Curve, Story
 
 STEPS, SLEEP = 10, 0.2
@@ -514,7 +515,7 @@ def split(
     """Return what has become of a rank, and where its time went; it has told of some things itself."""
     one = Outcome(rank)
     one.status, one.summary = status, {key: other.pop(key) for key in ("meeting", "longest") if key in other}
-    known = {"starved": 0.0, "exchange": 0.0, "waited": {}} | other
+    known = {"starved": 0.0, "crowded": 0.0, "exchange": 0.0, "waited": {}} | other
     seconds = compute + wait + known["starved"] + known["exchange"]
     return one, {"rank": rank, "seconds": seconds, "compute": compute, "wait": wait, **known}
 
@@ -522,6 +523,21 @@ def split(
 def said(ranks: list[Outcome], *splits: tuple[Outcome, dict[str, Any]]) -> list[str]:
     """Return the verdict on ranks; of those beyond the ones of which the time is known nothing is."""
     return verdict(ranks, [split for _, split in splits] + [{"seconds": 0.0}] * (len(ranks) - len(splits)))
+
+
+@pytest.mark.parametrize(("cores", "crowded"), [(1, 2.0), (2, 1.6), (3, 0.0), (None, 0.0)])
+def test_waits_while_all_cores_work_are_for_a_core(cores: int | None, crowded: float) -> None:
+    ranks = [Outcome(number) for number in range(3)]
+    for one in ranks:
+        one.status, one.cores = 0, cores
+        one.summary = {**dict.fromkeys(SPENT, 0.0), "wall": 10.0, "busy": 6.0, "wait": 2.0, "starved": 2.5}
+        one.summary |= {"waited": {"0": 2.0}, "longest": (0.0, "")}
+    known = spent(ranks, None)
+    assert [rank["crowded"] for rank in known] == pytest.approx([crowded] * 3)
+    assert divided(known[0]) == pytest.approx(
+        {"compute": 6.0, "starved": 2 + crowded, "wait": 2 - crowded, "exchange": 0.0}
+    )
+    assert shares(list(zip(ranks, known, strict=True)))["wait"] == pytest.approx((2 - crowded) / 10)
 
 
 def test_verdict_on_a_slow_rank() -> None:

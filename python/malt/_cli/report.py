@@ -13,7 +13,7 @@ from malt._cli.facts import Facts, described, smoothed
 from malt._cli.supervise import name
 from malt._cli.top import size
 from malt._cli.trace import left_out
-from malt._cli.verdict import PARTS
+from malt._cli.verdict import PARTS, divided
 from malt._cli.wrap import counted
 from malt._ranks.rank import MADE
 from malt._ranks.seen import NO_AGE
@@ -108,7 +108,7 @@ def _bars(ranks: Sequence[Facts]) -> str:
     rows = [
         _bar(
             f"rank {rank['rank']}",
-            [(kind, rank[kind] / longest, f"{words}: {rank[kind]:.2f} s") for kind, words in PARTS.items()],
+            [(kind, took / longest, f"{PARTS[kind]}: {took:.2f} s") for kind, took in divided(rank).items()],
             f"{rank['seconds']:.2f} s",
         )
         for rank in ranks

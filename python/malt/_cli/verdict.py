@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,7 +40,37 @@ def spent(outcomes: Sequence[Outcome], story: Story | None) -> list[Spent]:
     if story is not None:
         story.settle()
     tracks = story.tracks if story is not None else {}
-    return [_spent(one, tracks.get(one.number)) for one in lives(outcomes)]
+    ranks = [_spent(one, tracks.get(one.number)) for one in lives(outcomes)]
+    hosts = defaultdict(list)
+    for one, rank in zip(lives(outcomes), ranks, strict=True):
+        hosts[one.host].append((one, rank))
+    for near in hosts.values():
+        _crowded(near)
+    return ranks
+
+
+def _crowded(near: Ranks) -> None:
+    """Note which part of the waits of ranks of one host fell into time in which none of its cores was free.
+
+    With so many more ranks than cores those that wait for others wait for a core.
+    """
+    cores, seconds = near[0][0].cores, max(rank["seconds"] for _, rank in near)
+    if not cores or len(near) <= cores or not seconds:
+        return
+    busy = sum((one.summary or {}).get("busy", 0.0) for one, _ in near)
+    full = min(1.0, max(0.0, busy / seconds - (cores - 1)))  # at least: as if never two were free at once
+    for _, rank in near:
+        rank["crowded"] = full * rank["wait"]
+
+
+def divided(rank: Spent) -> dict[str, float]:
+    """Return the seconds of a rank by kind."""
+    crowded = rank["crowded"]
+    return {
+        **{kind: rank[kind] for kind in PARTS},
+        "starved": rank["starved"] + crowded,
+        "wait": rank["wait"] - crowded,
+    }
 
 
 def _spent(one: Outcome, track: Track | None) -> Spent:
@@ -61,6 +91,7 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
         "compute": free * (1 - lacking),
         "starved": free * lacking,
         "wait": wait,
+        "crowded": 0.0,
         "exchange": max(0.0, called - wait),
         "waited": waited,
         "host": one.host,
@@ -120,7 +151,7 @@ def shares(ranks: Ranks) -> dict[str, float]:
     """Return by kind which part of the time of all ranks it took."""
     seconds = [rank["seconds"] for _, rank in ranks]
     total = len(ranks) * max(seconds)
-    parts = {kind: sum(rank[kind] for _, rank in ranks) / total for kind in PARTS}
+    parts = {kind: sum(divided(rank)[kind] for _, rank in ranks) / total for kind in PARTS}
     return {**parts, "ended": 1 - sum(seconds) / total}
 
 
@@ -179,10 +210,10 @@ def _changes(ranks: Ranks) -> Iterator[tuple[float, str]]:
     """Yield how many seconds of the job it would save to do what; ranks that were killed or stopped tell less."""
     ranks = [(one, rank) for one, rank in ranks if not one.status] or ranks
     count = len(ranks)
-    busy = {rank["rank"]: rank["compute"] + rank["starved"] + rank["exchange"] for _, rank in ranks}
+    busy = {rank["rank"]: rank["seconds"] - divided(rank)["wait"] for _, rank in ranks}
     slowest = max(busy, key=busy.__getitem__)
     yield busy[slowest] - sum(busy.values()) / count, f"give {name([slowest])} less work, as malt.deal does"
-    starved = sum(rank["starved"] for _, rank in ranks) / count
+    starved = sum(divided(rank)["starved"] for _, rank in ranks) / count
     # All ranks wait at times: another one is slow in each step, and not for the lack of a core.
     ahead = min(rank["wait"] - (one.summary or {}).get("meeting", 0.0) for one, rank in ranks) - starved
     made = [vector for one, _ in ranks for vector in one.made.values()]

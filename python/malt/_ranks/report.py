@@ -28,9 +28,10 @@ The rank writes lines of JSON to it:
     The job had ended before this rank, which was to take the place of a dead one, could join. So does this.
 ``{"made": "model", "is": {"holds": "1000 x float32", "bytes": "4000", "graph": "all", "consistency": "bsp", …}}``
     A vector or segment was made, or is this from now on.
-``{"summary": {"wall": 9.1, "setup": 0.4, "starved": 0, "scatter": 0.3, "wait": 1.2, "waited": {"2": 1.1}, …}}``
-    At the end, in seconds, for ``malt run --summary``. ``setup`` is the time until the rank had joined; ``starved``
-    that in which its main thread could have run and had no core since then. ``wait`` is that for other ranks in any
+``{"summary": {"wall": 9.1, "setup": 0.4, "busy": 7, "starved": 0, "scatter": 0.3, "wait": 1.2, …}}``
+    At the end, in seconds, for ``malt run --summary``. ``setup`` is the time until the rank had joined; ``busy`` that
+    of processors since then, in all threads; ``starved`` that in which its main thread could have run and had no
+    core. ``wait`` is that for other ranks in any
     call, and is in none of the others; ``meeting`` is the part of it in collective calls; ``waited`` has the part for
     each rank; ``deaths`` when, in time.monotonic(), this rank
     noticed the death of another and repaired its graphs; ``longest`` the seconds of the longest wait
@@ -57,7 +58,7 @@ from malt._errors import Error, PeerError, death
 
 VARIABLE = "MALT_REPORT"
 
-SPENT = ("wall", "setup", "starved", "scatter", "fold", "wait", "meeting", "collective", "age")
+SPENT = ("wall", "setup", "busy", "starved", "scatter", "fold", "wait", "meeting", "collective", "age")
 """What a rank tells seconds of, and an age."""
 
 LONGEST = 1 << 18
@@ -78,7 +79,7 @@ class Reporter:
         self._pid = os.getpid()
         self._start = time.monotonic()
         self._seconds = dict.fromkeys(("scatter", "fold", "wait", "meeting", "collective"), 0.0)
-        self._setup = self._starved = 0.0
+        self._setup = self._busy = self._starved = 0.0
         self._waited: dict[int, float] = {}
         self.age = 0
         """The largest of an update that was folded."""
@@ -129,7 +130,7 @@ class Reporter:
 
     def joined(self) -> None:
         """Note that the rank has joined its job."""
-        self._setup, self._starved = time.monotonic() - self._start, _starved()
+        self._setup, self._busy, self._starved = time.monotonic() - self._start, time.process_time(), _starved()
 
     def spent(self, kind: str, seconds: float) -> None:
         """Add to the time spent on ``scatter``, ``fold``, ``wait``, ``meeting`` or ``collective``."""
@@ -144,6 +145,7 @@ class Reporter:
         summary = {
             "wall": time.monotonic() - self._start,
             "setup": self._setup,
+            "busy": time.process_time() - self._busy,
             "starved": _starved() - self._starved,
             **self._seconds,
             "age": self.age,
