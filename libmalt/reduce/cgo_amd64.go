@@ -62,14 +62,18 @@ func addresses(to []C.uintptr_t, list [][]byte, at int) []C.uintptr_t {
 }
 
 // changeC runs the C kernel; of addresses see foldC.
-func changeC(p path, dt DType, dst, base, from, to []byte, weight float64) {
-	var room [4]C.uintptr_t
-	at := addresses(room[:0], [][]byte{dst, base, from, to}, 0)
-	C.malt_change(C.int(p), C.int(dt), at[0], at[1], at[2], at[3], C.double(weight), C.size_t(len(dst)))
-	runtime.KeepAlive(dst)
-	runtime.KeepAlive(base)
-	runtime.KeepAlive(from)
-	runtime.KeepAlive(to)
+func changeC(p path, dt DType, o *changed, weight float64, rebase bool) {
+	var at [len(o)]C.uintptr_t
+	for i, b := range o {
+		hold(b)
+		at[i] = C.uintptr_t(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	}
+	rebased := C.int(0)
+	if rebase {
+		rebased = 1
+	}
+	C.malt_change(C.int(p), C.int(dt), &at[0], C.double(weight), rebased, C.size_t(len(o[0])))
+	runtime.KeepAlive(o)
 }
 
 // differC fills mask, of which there is one for each 256 bytes of a.

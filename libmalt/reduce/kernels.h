@@ -29,9 +29,11 @@ int malt_best_path(void);
 size_t malt_fold(int path, int op, int dtype, int guard, const uintptr_t *dst, size_t m, const uintptr_t *src,
                  const double *weights, double total, size_t k, size_t bytes);
 
-/* Writes the bytes bytes of base + weight * (to - from) to dst, which may be one of these. */
-void malt_change(int path, int dtype, uintptr_t dst, uintptr_t base, uintptr_t from, uintptr_t to, double weight,
-                 size_t bytes);
+/*
+ * Writes the bytes bytes of base + weight * (to - from) to dst and copy, and adds the change to also. Then from
+ * becomes to, or with rebase base. at: dst, base, from, to, copy or NULL, also or NULL.
+ */
+void malt_change(int path, int dtype, const uintptr_t *at, double weight, int rebase, size_t bytes);
 
 /*
  * For every path but MALT_PATH_GO: sets bit i of mask[n] where word 64 * n + i,

@@ -56,6 +56,12 @@ static inline outputs further(outputs o, size_t at)
 	return (outputs){o.of, o.n, o.at + at, o.guard};
 }
 
+/* The operands of malt_change. */
+typedef struct {
+	char *dst, *base, *from, *to, *copy, *also;
+	int rebase;
+} changes;
+
 /* T: element, I: integer of its size, QUIET: the bits of its NaN, BYTES: of a
  * vector, VMIN: the instruction, which returns its second operand where the two
  * are zeros or one is NaN, WIDEN and NARROW: to a vector of double and back,
@@ -131,19 +137,17 @@ size_t malt_fold(int path, int op, int dtype, int guard, const uintptr_t *dst, s
 	return fold_avx2_f64(op, out, src, weights, total, k, bytes);
 }
 
-void malt_change(int path, int dtype, uintptr_t dst, uintptr_t base, uintptr_t from, uintptr_t to, double weight,
-                 size_t bytes)
+void malt_change(int path, int dtype, const uintptr_t *at, double weight, int rebase, size_t bytes)
 {
-	char *d = (char *)dst;
-	const char *b = (const char *)base, *f = (const char *)from, *t = (const char *)to;
+	const changes c = {(char *)at[0], (char *)at[1], (char *)at[2], (char *)at[3], (char *)at[4], (char *)at[5], rebase};
 	if (path == MALT_PATH_AVX512 && dtype == MALT_F32)
-		change_avx512_f32(d, b, f, t, (float)weight, bytes);
+		change_avx512_f32(c, (float)weight, bytes);
 	else if (path == MALT_PATH_AVX512)
-		change_avx512_f64(d, b, f, t, weight, bytes);
+		change_avx512_f64(c, weight, bytes);
 	else if (dtype == MALT_F32)
-		change_avx2_f32(d, b, f, t, (float)weight, bytes);
+		change_avx2_f32(c, (float)weight, bytes);
 	else
-		change_avx2_f64(d, b, f, t, weight, bytes);
+		change_avx2_f64(c, weight, bytes);
 }
 
 /* Bit i: word i of the 8 at a is that at b. */

@@ -310,21 +310,27 @@ TARGET static size_t FN(fold)(int op, outputs dst, const uintptr_t *src, const d
 	}
 }
 
-INLINE void FN(change_some)(char *dst, const char *base, const char *from, const char *to, V w, int whole)
+INLINE void FN(change_some)(changes c, size_t i, V w, int whole)
 {
-	V a = FN(load_some)(from, whole), b = FN(load_some)(to, whole);
+	V a = FN(load_some)(c.from + i, whole), b = FN(load_some)(c.to + i, whole), base = FN(load_some)(c.base + i, whole);
 	V v = (V)((VI)(w * (b - a)) & (VI)(a != b)); /* 0 where a value stays: of infinity the difference is NaN */
-	FN(store_some)(dst, FN(settle)(FN(load_some)(base, whole) + v), whole);
+	V sum = FN(settle)(base + v);
+	FN(store_some)(c.dst + i, sum, whole);
+	FN(store_some)(c.from + i, c.rebase ? base : b, whole);
+	if (c.copy)
+		FN(store_some)(c.copy + i, sum, whole);
+	if (c.also)
+		FN(store_some)(c.also + i, FN(settle)(FN(load_some)(c.also + i, whole) + v), whole);
 }
 
-TARGET static void FN(change)(char *dst, const char *base, const char *from, const char *to, T weight, size_t len)
+TARGET static void FN(change)(changes c, T weight, size_t len)
 {
 	const V w = (V){0} + weight;
 	size_t i = 0;
 	for (; len - i >= BYTES; i += BYTES)
-		FN(change_some)(dst + i, base + i, from + i, to + i, w, 1);
+		FN(change_some)(c, i, w, 1);
 	for (; i < len; i += sizeof(T))
-		FN(change_some)(dst + i, base + i, from + i, to + i, w, 0);
+		FN(change_some)(c, i, w, 0);
 }
 
 #undef FN

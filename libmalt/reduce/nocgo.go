@@ -9,7 +9,7 @@ func foldC(path, bool, Op, DType, [][]byte, [][]byte, []float64, int, int, int) 
 	panic("reduce: no C kernels in this build")
 }
 
-func changeC(path, DType, []byte, []byte, []byte, []byte, float64) {
+func changeC(path, DType, *changed, float64, bool) {
 	panic("reduce: no C kernels in this build")
 }
 

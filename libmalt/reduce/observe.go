@@ -5,9 +5,9 @@ import "unsafe"
 // observer is told what is moved; nil but in tests.
 var observer func(at uintptr, bytes int, written bool)
 
-// Observe has f told, from here on, every operand that Copy and Fold read and
+// Observe has f told, from here on, every operand that Copy, Fold and Totals read and
 // every result that they write; nil ends that. All that the library moves of dense
-// vectors goes through these two, so that tests can count it. f is called from
+// vectors goes through these, so that tests can count it. f is called from
 // whichever goroutine moves; Observe itself not while one does.
 func Observe(f func(at uintptr, bytes int, written bool)) { observer = f }
 
@@ -17,9 +17,13 @@ func observed(dsts, srcs [][]byte, bytes int) {
 		return
 	}
 	for _, s := range srcs {
-		observer(uintptr(unsafe.Pointer(&s[0])), bytes, false)
+		if s != nil {
+			observer(uintptr(unsafe.Pointer(&s[0])), bytes, false)
+		}
 	}
 	for _, d := range dsts {
-		observer(uintptr(unsafe.Pointer(&d[0])), bytes, true)
+		if d != nil {
+			observer(uintptr(unsafe.Pointer(&d[0])), bytes, true)
+		}
 	}
 }

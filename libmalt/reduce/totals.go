@@ -41,19 +41,7 @@ func (t *Totals) Add(array []byte, weight float64, dst []byte) {
 	if weight >= 0 {
 		t.Weight = weight
 	}
-	for lo := 0; lo < len(t.Sum); lo += len(t.room) {
-		hi := min(lo+len(t.room), len(t.Sum))
-		now := t.room[:hi-lo]
-		Copy(now, array[lo:hi]) // another thread may be changing the array
-		Change(t.Runs, lo, t.Sum[lo:hi], t.Sum[lo:hi], t.Shadow[lo:hi], now, t.Weight*t.Share)
-		if t.Last != nil {
-			Change(t.Runs, lo, t.Last[lo:hi], t.Last[lo:hi], t.Shadow[lo:hi], now, t.Weight*t.Share)
-		}
-		Copy(t.Shadow[lo:hi], now)
-		if dst != nil {
-			Copy(dst[lo:hi], t.Sum[lo:hi])
-		}
-	}
+	change(t.Runs, 0, changed{t.Sum, t.Sum, t.Shadow, array, dst, t.Last}, t.Weight*t.Share, false)
 }
 
 // Apply makes the array start + sums, in their order, + what has changed since the last Add. from
@@ -83,8 +71,7 @@ func (t *Totals) ApplyPart(array []byte, first, end int, sums [][]byte) (from in
 		}
 		now := t.room[:hi-lo]
 		from = Earlier(from, FoldRuns(Sum, t.Runs, lo, now, t.srcs, nil, 0))
-		Change(t.Runs, lo, array[lo:hi], now, t.Shadow[lo:hi], array[lo:hi], 1)
-		Copy(t.Shadow[lo:hi], now)
+		change(t.Runs, lo, changed{array[lo:hi], now, t.Shadow[lo:hi], array[lo:hi]}, 1, true)
 	}
 	clear(t.srcs)
 	return from
