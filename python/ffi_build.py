@@ -61,6 +61,11 @@ SHORT = {
         malt_status status = malt_vector_scatter(v, NULL, 0, weight, timeout_ms, &n);
         return status == MALT_OK ? (int64_t)n : status;
     """,
+    "int64_t malt_python_clock(malt_handle o)": """
+        uint64_t clock;
+        malt_status status = malt_object_clock(o, &clock);
+        return status == MALT_OK ? (int64_t)clock : status;
+    """,
     "int64_t malt_python_gather(malt_handle v)": "return malt_python_gather_as(v, patience);",
     "int64_t malt_python_scatter(malt_handle v)": "return malt_python_scatter_as(v, 1, patience);",
 }

@@ -274,10 +274,8 @@ class Object(Place):
     # Looking, and leaving.
 
     def clock(self) -> int:
-        self.must_be_open()
-        clock = ffi.new("uint64_t *")
-        check(lib.malt_object_clock(self.handle, clock))
-        return int(clock[0])
+        clock = lib.malt_python_clock(self.handle)
+        return self.answer(clock, None) if clock < 0 else clock
 
     def age(self) -> int:
         self.must_be_open()
