@@ -38,35 +38,38 @@ func changeOn(p path, dt DType, o *changed, weight float64, rebase bool) {
 
 // changeGo is the reference, and the path where there are no kernels in C.
 func changeGo[T float](o *changed, weight float64, rebase bool) {
-	const n = 64 // so small arrays do not pay for large rooms
-	var rooms [len(o)][n]T
+	const n = 128 // so small arrays do not pay for large rooms
 	size, w := int(unsafe.Sizeof(T(0))), T(weight)
+	var rooms [2][n]T
+	var now, changes, sums [n]T
 	for at := 0; at < len(o[0]); at += n * size {
 		end := min(at+n*size, len(o[0]))
-		var x [len(o)][]T
-		for i, b := range o {
-			if x[i] = rooms[i][:(end-at)/size]; b != nil {
-				copy(raw(x[i]), b[at:end])
-			}
-		}
-		sum, base, from, to, also := x[0], x[1], x[2], x[3], x[5]
-		for i := range sum {
-			d := T(0)
+		to := now[:(end-at)/size]
+		copy(raw(to), o[3][at:end])
+		base, from := elements(rooms[0][:], o[1][at:end]), elements(rooms[1][:], o[2][at:end])[:len(to)]
+		sum, d := sums[:len(to)], changes[:len(to)]
+		for i, x := range base[:len(to)] {
+			d[i] = 0
 			if from[i] != to[i] {
-				d = T(w * T(to[i]-from[i]))
+				d[i] = T(w * T(to[i]-from[i]))
 			}
-			sum[i] = base[i] + d
-			also[i] += d
+			sum[i] = x + d[i]
 		}
 		finish(Sum, sum, 1)
-		finish(Sum, also, 1)
-		if !rebase {
-			base = to
+		if rebase {
+			to = base
 		}
-		for i, result := range [len(o)][]T{0: sum, 2: base, 4: sum, 5: also} {
-			if o[i] != nil {
-				copy(o[i][at:end], raw(result))
+		copy(o[2][at:end], raw(to)) // before dst, which may be base
+		copy(o[0][at:end], raw(sum))
+		if o[4] != nil {
+			copy(o[4][at:end], raw(sum))
+		}
+		if o[5] != nil {
+			for i, x := range elements(rooms[0][:], o[5][at:end])[:len(d)] {
+				sum[i] = x + d[i]
 			}
+			finish(Sum, sum, 1)
+			copy(o[5][at:end], raw(sum))
 		}
 	}
 }
