@@ -1,11 +1,11 @@
 /*
  * Vector.sync() as loops call it, of a vector whose sync is the library's alone: without arguments,
- * or with weight=, from the line that was told last; and with every= while it is not due, from the
+ * or with weight=, from a line that was told before; and with every= while it is not due, from the
  * line of the last such call. Then no Python code runs. All other calls go to the function of Python.
  */
 static PyObject *whole;                          /* that function */
 static PyObject *place, *listeners, *caught;     /* see place.py, listeners.py, loading.py */
-static PyObject *wanted, *code, *instruction;    /* names in place */
+static PyObject *wanted, *code, *instruction, *texts; /* names in place */
 static PyObject *quick, *counted;                /* attributes of a vector */
 static PyObject *f_code, *f_lasti, *answer;      /* attributes of a frame, and of the vector's object */
 static PyObject *every, *weight;                 /* names of arguments */
@@ -13,26 +13,56 @@ static int forked;                               /* this process is a child, whi
 
 static void in_child(void) { forked = 1; }
 
+/* Which instruction of which code makes this call; 0: none. */
+static int caller(PyObject **of, PyObject **number)
+{
+    PyObject *frame = (PyObject *)PyEval_GetFrame();
+    if (frame == NULL || (*of = PyObject_GetAttr(frame, f_code)) == NULL)
+        return 0;
+    if ((*number = PyObject_GetAttr(frame, f_lasti)) != NULL)
+        return 1;
+    Py_DECREF(*of);
+    return 0;
+}
+
 /* Whether this call is made by that instruction of that code. */
 static int made_by(PyObject *of, PyObject *number)
 {
-    PyObject *frame = (PyObject *)PyEval_GetFrame(), *now, *at;
+    PyObject *now, *at;
     int same = 0;
-    if (frame == NULL)
-        return 0;
-    if ((now = PyObject_GetAttr(frame, f_code)) != NULL && (at = PyObject_GetAttr(frame, f_lasti)) != NULL) {
+    if (caller(&now, &at)) {
         same = now == of && PyLong_AsLong(at) == PyLong_AsLong(number);
+        Py_DECREF(now);
         Py_DECREF(at);
     }
-    Py_XDECREF(now);
     return same;
+}
+
+/* Tells the other ranks where this call is, if it has been told before; see _tell in place.py. */
+static int tell(void)
+{
+    PyObject *of, *number, *address, *key = NULL, *known = NULL;
+    if (!caller(&of, &number))
+        return 0;
+    if ((address = PyLong_FromVoidPtr(of)) != NULL && (key = PyTuple_Pack(2, address, number)) != NULL)
+        known = PyDict_GetItem(PyDict_GetItem(place, texts), key);
+    if (known != NULL) {
+        malt_at(PyBytes_AsString(PyTuple_GetItem(known, 1)));
+        PyDict_SetItem(place, code, of);
+        PyDict_SetItem(place, instruction, number);
+    }
+    Py_XDECREF(key);
+    Py_XDECREF(address);
+    Py_DECREF(number);
+    Py_DECREF(of);
+    return known != NULL;
 }
 
 /* Whether other ranks know where this call is, or there are none. */
 static int told(void)
 {
     return PyDict_GetItem(place, wanted) != Py_True ||
-           made_by(PyDict_GetItem(place, code), PyDict_GetItem(place, instruction));
+           made_by(PyDict_GetItem(place, code), PyDict_GetItem(place, instruction)) || tell();
 }
 
 /* Notes the weight of a call, NULL: none was given. */
@@ -116,8 +146,8 @@ static void malt_python_quicken(uintptr_t address)
     static PyMethodDef method = {"sync", (PyCFunction)(void (*)(void))quick_sync, METH_VARARGS | METH_KEYWORDS, NULL};
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *all = (PyObject *)address, *owner, *made;
-    if (PyArg_ParseTuple(all, "OOsOOOOOOOOOOOOO", &owner, &whole, &method.ml_doc, &place, &listeners, &caught, &wanted, &code,
-                         &instruction, &quick, &counted, &f_code, &f_lasti, &answer, &every, &weight)) {
+    if (PyArg_ParseTuple(all, "OOsOOOOOOOOOOOOOO", &owner, &whole, &method.ml_doc, &place, &listeners, &caught, &wanted, &code,
+                         &instruction, &texts, &quick, &counted, &f_code, &f_lasti, &answer, &every, &weight)) {
         Py_INCREF(all);
         if (pthread_atfork(NULL, NULL, in_child) != 0)
             PyErr_NoMemory();

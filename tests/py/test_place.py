@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 
 import jobs
@@ -10,6 +11,7 @@ import pytest
 
 import malt
 from malt._lib import place
+from malt._ranks import seen
 
 
 @pytest.fixture
@@ -82,6 +84,34 @@ def test_sync_in_a_loop_runs_no_python(told: list[str], call: str) -> None:
             sys.setprofile(None)
         assert calls == [calls[0]] * 4
         assert "sync" in called  # the first, which tells the line, or goes to its count
+
+
+def test_syncs_of_two_lines_run_no_python_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard on a count: each line is told again without a function of Python."""
+    malt.init()
+    monkeypatch.setattr(place, "wanted", True)
+    called: list[str] = []
+    shown: list[str] = []
+
+    def show() -> None:
+        shown.extend(rank.place.partition(": ")[2] for rank in seen.ranks() if rank.pid == os.getpid())
+
+    with malt.Vector(3, name="v") as v, malt.Vector(3, name="w") as w:
+        for step in range(12):  # in the first ones the values are watched
+            if step == 11:
+                sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+            try:
+                v.array[:] += 1
+                v.sync()
+                if step < 11:
+                    show()
+                w.array[:] += 1
+                w.sync()
+            finally:
+                sys.setprofile(None)
+        show()
+    assert called == ["array"] * 2
+    assert shown == ["v.sync()"] * 11 + ["w.sync()"]
 
 
 def test_what_sync_is_without_python(told: list[str]) -> None:

@@ -386,8 +386,8 @@ def quicken(owner: type, sync: Callable[..., Any], listeners: list[Any]) -> None
     bare = [p.replace(annotation=p.empty) for p in inspect.signature(sync).parameters.values()]
     head = str(inspect.Signature(bare)).replace("self", "$self", 1)  # as C functions have it
     doc = f"sync{head}\n--\n\n{inspect.getdoc(sync)}"
-    names = "wanted", "_code", "_instruction", "_quick", "_counted", "f_code", "f_lasti", "answer", "every", "weight"
-    kept = owner, sync, doc, vars(place), listeners, caught, *names
+    names = "wanted", "_code", "_instruction", "_texts", "_quick", "_counted", "f_code", "f_lasti", "answer"
+    kept = owner, sync, doc, vars(place), listeners, caught, *names, "every", "weight"
     lib.malt_python_quicken(id(kept))
 
 

@@ -44,13 +44,13 @@ def _tell(frame: FrameType | None) -> None:
     """Tell the line of the user's from which ``frame`` was called, unless it is known."""
     global _code, _instruction
     while frame is not None and not (frame.f_code is _code and frame.f_lasti == _instruction):
-        if not _frames.ours(frame):
+        key = id(frame.f_code), frame.f_lasti
+        if key in _texts or not _frames.ours(frame):
             break
         frame = frame.f_back
     else:
         return
     _code, _instruction = frame.f_code, frame.f_lasti
-    key = id(_code), _instruction
     if key not in _texts:
         if len(_texts) >= KEPT:
             _texts.clear()

@@ -32,11 +32,15 @@ from .loading import caught, ffi, lib
 DEFAULT_TIMEOUT = 300.0  # seconds, where neither MALT_TIMEOUT nor malt.init says otherwise
 
 
+REAL = int | float | np.integer | np.floating
+"""Types of a number of seconds."""
+
+
 def seconds(limit: float | None, name: str = "timeout", without: str = "for the job's timeout") -> float:
     """Return the seconds of that argument; of a timeout None is the job's."""
     if limit is None:
         return JOB.timeout
-    if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer | np.floating):
+    if isinstance(limit, bool) or not isinstance(limit, REAL):
         raise TypeError(lines(f"{name}={limit!r}", f"expected seconds, or None {without}"))
     if not limit >= 0:
         raise ValueError(lines(f"{name}={limit!r}", f"expected 0 or more seconds, or None {without}"))
