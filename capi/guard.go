@@ -37,7 +37,7 @@ func fail(err error) C.malt_status {
 	// side finds the right thread's buffer.
 	i := infoOf(err)
 	if i.code == C.MALT_EEXPELLED {
-		reportExpelled()
+		reportLast("expelled")
 	}
 	more := ""
 	if i.Topic != "" {

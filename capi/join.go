@@ -110,8 +110,10 @@ func maltGoWitness(options C.maltc_text) (status C.malt_status) {
 	if err == nil {
 		err = libmalt.Witness(config, reporting(config))
 	}
-	if errors.Is(err, rdma.ErrExpelled) {
-		reportExpelled()
+	if err == nil {
+		reportLast("left")
+	} else if errors.Is(err, rdma.ErrExpelled) {
+		reportLast("expelled")
 	}
 	return fail(err)
 }
@@ -244,6 +246,7 @@ func maltGoFinalize() (status C.malt_status) {
 	if errors.Is(err, libmalt.ErrBusy) {
 		return fail(err) // nothing was closed
 	}
+	reportLast("left")
 	world.Store(nil)
 	hide()
 	C.maltc_left()

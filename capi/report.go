@@ -49,11 +49,11 @@ func launcher() *report {
 // reportLate says that the job had ended before this process could take the place of a dead rank.
 func reportLate() { launcher().say("{\"late\": true}\n") }
 
-// reportExpelled says that the others have gone on without this rank, so that its end, however
-// it comes, is not that of the job. It is the last that is said.
-func reportExpelled() {
+// reportLast says that this rank has left, so that its end is not a death, or that it is expelled: the others have
+// gone on without it, so its end, however it comes, is not that of the job.
+func reportLast(what string) {
 	if r := surviving.Swap(nil); r != nil {
-		r.say("{\"expelled\": true}\n")
+		r.say("{%q: true}\n", what)
 	}
 }
 

@@ -194,6 +194,33 @@ def test_an_exit_code_of_which_the_others_hear_nothing_stops_them_at_once(monkey
     assert job.first_failure() is failed
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_rank_that_leaves_while_it_is_looked_at_has_not_died(
+    leaves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(fifo := tmp_path / "fifo")
+    joined = report('{"survives": 1}')
+    last = report('{"left": true}') if leaves else ""
+    look = Rank.look
+
+    def once(rank: Rank) -> None:
+        if rank.number == 1:
+            monkeypatch.setattr(Rank, "look", look)
+            fifo.write_text("")
+            os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)
+        look(rank)
+
+    with Job(Output()) as job:
+        ranks = [
+            python(job, f"{joined}; import time; time.sleep(1000)"),
+            python(job, f"{joined}; open({str(fifo)!r}); {last}"),
+        ]
+        assert not job.wait(enough=lambda: all(rank.least for rank in ranks))
+        monkeypatch.setattr(Rank, "look", once)
+        job.judge()
+        assert (ranks[1].status, ranks[1].died is None) == (0, leaves)
+
+
 TIMES = {**dict.fromkeys(SPENT, 1.0), "waited": {"1": 0.5}, "deaths": {}, "longest": [0.0, ""]}
 
 

@@ -91,11 +91,15 @@ def test_a_rank_that_ends_early_is_no_death(tmp_path: Path) -> None:
     assert not done.err
 
 
-def test_an_end_with_code_0_of_which_the_others_are_not_told(tmp_path: Path) -> None:
-    done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end="os._exit(0)")))
+@pytest.mark.parametrize("hosts", [["-n", "3"], ["-H", "localhost:1,127.0.0.1:2"]])
+def test_an_end_with_code_0_of_which_the_others_are_not_told(tmp_path: Path, hosts: list[str]) -> None:
+    done = run(*GO_ON, "--summary", *hosts, script(tmp_path, STEPS.format(end="os._exit(0)")))
     assert done.process.returncode == 0, done.err
     assert sorted(done.out.splitlines()) == [f"[{r}] done [0, 2] 30.0" for r in (0, 2)]
     assert "DeathWarning: rank 1 has died" in done.err
+    assert re.search(rf"rank 1 .*ended without leaving the job \(exit code 0\) after .* s; {GO}$", done.err, re.M)
+    assert re.search(r"^ +1 +died$", done.err, re.M), done.err
+    assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d+\.\d{3}, rank 2 \+\d+\.\d{3}$", done.err, re.M), done.err
 
 
 @pytest.mark.skipif(find_spec("sklearn") is None, reason="needs scikit-learn")
@@ -528,21 +532,23 @@ def test_the_guide_names_tests_that_there_are() -> None:
 # ------------------------------------------------------------------ malt.run
 
 
-def part(who: int) -> list[int]:
-    """Kill a rank, and return those that are left."""
+def part(who: int, killed: bool = True) -> list[int]:
+    """End a rank, and return those that are left."""
     malt.barrier()
     if malt.rank() == who:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL) if killed else os._exit(0)
     malt.barrier()
     return malt.alive()
 
 
-def test_malt_run_returns_what_the_survivors_return() -> None:
-    zero, one, two = malt.run(part, 3, (1,), on_death="continue")
+@pytest.mark.parametrize("killed", [True, False])
+def test_malt_run_returns_what_the_survivors_return(killed: bool) -> None:
+    zero, one, two = malt.run(part, 3, (1, killed), on_death="continue")
     assert zero == two == [0, 2]
     assert isinstance(one, malt.PeerError)
     assert (one.rank, one.kind) == (1, "ended")
-    assert re.fullmatch(r"malt: rank 1 is dead: it was killed by SIGKILL after \d+\.\d s", str(one))
+    how = "was killed by SIGKILL" if killed else r"ended without leaving the job \(exit code 0\)"
+    assert re.fullmatch(rf"malt: rank 1 is dead: it {how} after \d+\.\d s", str(one))
 
 
 def test_malt_run_stops_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,8 +108,8 @@ class Agent(Job):
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
         for rank in self.ranks:
-            fields = ("status", "failure", "words", "made", "summary", "cores", "least", "expelled", "died", "lived")
-            news = {name: getattr(rank, name) for name in fields} | {"failed": rank.failed is not None}
+            fields = "status failure words made summary cores least left expelled died lived"
+            news = {name: getattr(rank, name) for name in fields.split()} | {"failed": rank.failed is not None}
             if news != self._news.get(rank.number):
                 self._news[rank.number] = news
                 self._say(rank=rank.number, **news)
@@ -317,9 +317,10 @@ class Hosts(Programs):
     def _news(self, rank: _RemoteRank, news: Mapping[str, Any], later: float) -> None:
         rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
         rank.made, rank.cores = news["made"], news["cores"]
-        rank.least, rank.expelled, rank.later = news["least"], news["expelled"], later
+        rank.least, rank.left, rank.expelled = news["least"], news["left"], news["expelled"]
+        rank.lived, rank.later = news["lived"], later
         if rank.died is None and news["died"] is not None:
-            self.do_without(rank, news["died"] + later, news["lived"])
+            self.do_without(rank, news["died"] + later)
         if rank.words is None and news["words"] is not None:
             rank.words = news["words"]
             self._failures.heard(rank)

@@ -432,16 +432,21 @@ class Job:
         All ranks are looked at, not only the one whose end was noticed: where a
         rank dies, others may fail over it before its own end is seen here.
         """
-        for report in list(self._reports):
-            report()
+        self._hear_all()
         now = time.monotonic()
         for rank in self.ranks:
             rank.look()
+        if any(rank.vanished for rank in self.ranks):
+            self._hear_all()  # one may have left and ended since
         for rank in list(self.ranks):
-            if rank.status and rank.died is None and self.do_without(rank, now):
+            if (rank.status or rank.vanished) and rank.died is None and self.do_without(rank, now):
                 self._signal(rank, signal.SIGTERM)  # its children, which nobody needs any more
                 if self._takers():
                     self.replace(rank)
+
+    def _hear_all(self) -> None:
+        for report in list(self._reports):
+            report()
 
     def lose(self, ranks: Iterable[Rank]) -> None:
         """Count it as no failure that ranks are about to be killed with their host; what has ended before counts."""
@@ -451,17 +456,19 @@ class Job:
             if rank.status is None:
                 rank.died, rank.lived = now, now - self._begun
 
-    def do_without(self, rank: Outcome, ended: float, lived: float | None = None) -> bool:
+    def do_without(self, rank: Outcome, ended: float) -> bool:
         """Have the others go on without a rank that has ended, or note that it has failed.
 
         One that has failed may be spared later, when another rank has said that the job goes on.
         """
+        rank.lived = rank.lived or ended - self._begun
         if not self._can_be_spared(rank):
-            self.failed(rank, ended)
+            if rank.status:
+                self.failed(rank, ended)
             return False
         if rank.failed is not None:
             rank.failed = self._stop_at = None
-        rank.died, rank.lived = ended, ended - self._begun if lived is None else lived
+        rank.died = ended
         self.mourn(rank, self._takers())
         return True
 
@@ -486,7 +493,7 @@ class Job:
 
     def _can_be_spared(self, rank: Outcome) -> bool:
         """Tell whether the others go on without a rank that has ended: one has said so, and none otherwise."""
-        left = [other for other in self.outcomes if not other.status and not other.waits]
+        left = [other for other in self.outcomes if not (other.status or other.vanished or other.waits)]
         known = [rank, *left] if not rank.waits else left
         # One that has joined has met all. With the launcher of its host a rank may end before we hear that it has.
         ready = all(other.least != 0 for other in known if other.status != 0 and other.witness is None)

@@ -46,6 +46,8 @@ class Outcome:
         """The process that shows its events, once it has joined."""
         self.expelled = False
         """It has said that the others have gone on without it."""
+        self.left = False
+        """It has said that it has left its job, which goes on after a death: its end is none."""
         self.late = False
         """It has said that the job had ended before it could take the place of a rank that died."""
         self.died: float | None = None
@@ -53,7 +55,7 @@ class Outcome:
         self.later = 0.0
         """By how much our clock is ahead of that of its machine."""
         self.lived = 0.0
-        """How many seconds that was after the job's start."""
+        """How many seconds after the job's start it died or failed; 0: it did not, or it was stopped."""
         self.failure: dict[str, Any] | None = None
         """What it reported about its failure (``_report``): type, peer."""
         self.words: dict[str, Any] | None = None
@@ -77,7 +79,7 @@ class Outcome:
     @property
     def spared(self) -> bool:
         """Whether others may go on without it: it was killed, or they do so already."""
-        return self.killed or ((self.expelled or self.waits) and self.status is not None)
+        return self.killed or self.vanished or ((self.expelled or self.waits) and self.status is not None)
 
     @property
     def waits(self) -> bool:
@@ -90,6 +92,11 @@ class Outcome:
         crashes = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
         return self.failure is None and self.status is not None and (self.status < 0 or self.status - 128 in crashes)
 
+    @property
+    def vanished(self) -> bool:
+        """Whether it has ended with exit code 0, but as the others see it has died."""
+        return self.status == 0 and bool(self.least) and not self.left
+
     def fate(self) -> str:
         """Return how it ended, such as ``ended with exit code 1``."""
         if self.late:
@@ -98,6 +105,8 @@ class Outcome:
             return f"failed with {self.failure['type']}"
         if self.status is None:
             return "does not end: it hangs in the kernel"
+        if self.vanished:
+            return "ended without leaving the job (exit code 0)"
         if self.status >= 0:
             return f"ended with exit code {self.status}"
         return f"was killed by {signal_name(-self.status)}"
@@ -192,7 +201,9 @@ class Rank(Outcome):
             elif "warned" in said:
                 self.warnings.append((str(said["warned"]), str(said["same"])))
             elif "survives" in said:
-                self.least = int(said["survives"])
+                self.least, self.left = int(said["survives"]), False
+            elif "left" in said:
+                self.left = True
             elif "records" in said:
                 self.records = int(said["records"])
             elif "expelled" in said:

@@ -24,6 +24,9 @@ The rank writes lines of JSON to it:
     The rank has joined, and this is the process that shows its events (``seen``). The library says this.
 ``{"expelled": true}``
     The others have gone on without this rank, so its end is not that of the job. The library says this, too.
+``{"left": true}``
+    A rank that ``survives`` has left the job. Without that the others take its end for a death, also with exit code 0.
+    So does this.
 ``{"late": true}``
     The job had ended before this rank, which was to take the place of a dead one, could join. So does this.
 ``{"made": "model", "is": {"holds": "1000 x float32", "bytes": "4000", "graph": "all", "consistency": "bsp", …}}``

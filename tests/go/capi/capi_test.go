@@ -84,7 +84,7 @@ func TestTimeouts(t *testing.T) {
 	}).wait(t)
 }
 
-// TestSurvivors: a program in C goes on after deaths, and says to its launcher that it does.
+// TestSurvivors: a program in C goes on after deaths, and says to its launcher that it does, and that it has left.
 func TestSurvivors(t *testing.T) {
 	p := compile(t, source("survive.c"))
 	r, w, err := os.Pipe()
@@ -109,7 +109,7 @@ func TestSurvivors(t *testing.T) {
 		}
 	}
 	said, err := io.ReadAll(r)
-	if err != nil || string(said) != strings.Repeat("{\"survives\": 1}\n", 3) {
+	if err != nil || string(said) != strings.Repeat("{\"survives\": 1}\n", 3)+"{\"left\": true}\n" {
 		t.Errorf("the launcher hears %q (%v)", said, err)
 	}
 }
