@@ -123,7 +123,7 @@ def test_malt_run_starts_a_witness_where_a_host_has_no_ranks(dies: bool, ssh: Ss
                 os.kill(process(b"MALT_RANK=3", f"JOB={tmp_path}".encode()), signal.SIGKILL)
         assert job.wait(LONG) == 0, said
     assert "rank 0 on host h0 was killed by SIGKILL after" in said
-    assert "; ranks 1 and 2 go on" in said
+    assert "; ranks 1 and 2 are left" in said
     assert said.count("] 3 [1, 2] 2.0") == 2, said
     if dies:
         assert "witness 0 on host h2 was killed by SIGKILL after" in said

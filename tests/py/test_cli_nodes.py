@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import select
+import signal
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -157,6 +159,34 @@ def test_machines_that_were_told_different_things_say_which(
         assert 1 in [one.finish(), other.finish()], one.err + other.err
     err = one.err + other.err
     assert all(part in err for part in said), err
+
+
+def test_a_machine_of_which_all_ranks_were_killed(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        malt.barrier()
+        if r == 2: os.kill(os.getpid(), signal.SIGKILL)
+        while 2 in malt.alive(): malt.barrier()
+        if r == 3: os.kill(os.getpid(), signal.SIGSEGV)
+        while 3 in malt.alive(): malt.barrier()
+        """,
+    )
+    store = f"127.{'.'.join(str(random.randrange(1, 255)) for _ in range(3))}:29500"
+    command = ["-q", "--on-death", "continue", "-n", "2", "--nodes", "2", "--store", store, "--summary"]
+    with (
+        launched(*command, "--node-rank", "0", path, env=SECRET) as one,
+        launched(*command, "--node-rank", "1", path, env=SECRET) as other,
+    ):
+        assert (one.finish(), other.finish()) == (0, 128 + signal.SIGSEGV), one.err + other.err
+    first, second = (line for line in other.err.splitlines() if " left on this machine" in line)
+    assert re.fullmatch(r"malt run: rank 2 was killed by SIGKILL after .* s; rank 3 is left on this machine", first)
+    assert re.fullmatch(
+        r"malt run: rank 3 was killed by SIGSEGV after .* s; no other rank is left on this machine", second
+    )
+    assert "went on." not in other.err
+    assert other.err.splitlines()[-1].startswith("malt run: rank 3 was killed by SIGSEGV"), other.err
 
 
 def test_another_program_at_the_store_that_says_nothing_is_no_rank_that_has_been_started(tmp_path: Path) -> None:

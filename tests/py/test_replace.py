@@ -111,7 +111,7 @@ def test_a_process_that_joins_does_not_go_on_alone(tmp_path: Path, where: str) -
     assert "done" not in done.out
 
 
-# Rank 1 dies after its last sync, in which rank 0 is too, and rank 0 ends when rank 1 is started again.
+# A rank dies after its last sync, in which the other one is too, which ends when the rank is started again.
 END = f"""
 start = int(os.environ.get("MALT_RESTART", "0"))
 if start: open({{fifo!r}}, "w").close()
@@ -119,27 +119,30 @@ import numpy as np
 import malt
 v = malt.Vector(np.zeros(10))
 v.sync()
-if r == 1: {KILL}
+if r == {{rank}}: {KILL}
 open({{fifo!r}}).close()
 """
 
 
-def test_a_rank_that_is_started_again_when_the_job_has_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_started_again_when_the_job_has_ended(tmp_path: Path, rank: int) -> None:
     fifo, logs = tmp_path / "fifo", tmp_path / "logs"
     os.mkfifo(fifo)
-    text = END.format(fifo=str(fifo))
+    text = END.format(fifo=str(fifo), rank=rank)
     done = run(*REPLACE, "--log-dir", str(logs), "-n", "2", script(tmp_path, text))
     assert done.process.returncode == 0, done.err
-    said = [line for line in done.err.splitlines() if line.startswith("malt run: rank 1 ")]
-    assert re.fullmatch("malt run: rank 1 was killed by SIGKILL after .* s; rank 0 goes on", said[0]), done.err
-    assert said[1:] == [
-        "malt run: rank 1 is started again",
-        "malt run: rank 1 does not take part again: the job has ended",
+    said = [line for line in done.err.splitlines() if line.startswith(f"malt run: rank {rank} ")]
+    dead = f"malt run: rank {rank} was killed by SIGKILL after .* s; rank {1 - rank} is left"
+    assert re.fullmatch(dead, said[0]), done.err
+    assert said[1:3] == [
+        f"malt run: rank {rank} is started again",
+        f"malt run: rank {rank} does not take part again: the job has ended",
     ]
+    assert (said[3:] != []) == ("rank 0 died: after that" in done.err) == (rank == 0), done.err
     assert "Traceback" not in done.err
-    log = (logs / "rank-1.log").read_text()
+    log = (logs / f"rank-{rank}.log").read_text()
     assert log.endswith(
-        "malt.StateError: malt: the job had ended before rank 1 could join it again\n"
+        f"malt.StateError: malt: the job had ended before rank {rank} could join it again\n"
         "this process was to take the place of one that died; no other rank is left\n"
         "Read what the other ranks printed: the result, if they ended well, is theirs.\n"
     )

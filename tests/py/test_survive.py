@@ -33,7 +33,7 @@ print("done", malt.alive(), v.array[0], flush=True)
 
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 
-GO = "(ranks 0 and 2 go on|rank [02] goes on|the other ranks have ended)"
+GO = "(ranks 0 and 2 are|rank [02] is|no other rank is) left"
 """What the launcher says of the others, which may soon have ended, too, when rank 1 has died."""
 
 
@@ -81,7 +81,7 @@ def test_an_error_of_its_own_stops_the_job(tmp_path: Path, end: str, code: int, 
     done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.format(end=end) + "\nsignal.pause()"))
     assert done.process.returncode == code, done.err
     assert f"malt run: {last}" in done.err
-    assert " on" not in [line.rsplit(";")[-1][-3:] for line in done.err.splitlines() if line.startswith("malt run")]
+    assert not re.search("^malt run.* left$", done.err, re.M)
 
 
 def test_a_rank_that_ends_early_is_no_death(tmp_path: Path) -> None:
@@ -130,7 +130,10 @@ def test_rank_0_is_a_rank_like_others(tmp_path: Path) -> None:
     done = run(*GO_ON, "-n", "3", script(tmp_path, STEPS.replace("r in (1,)", "r == 0").format(end=KILL)))
     assert done.process.returncode == 0, done.err
     assert sorted(done.out.splitlines()) == [f"[{r}] done [1, 2] 30.0" for r in (1, 2)]
-    assert "malt run: rank 0 died, and with it all that only rank 0 prints or saves: use malt.first()" in done.err
+    assert (
+        "malt run: rank 0 died: after that, all that only rank 0 prints or saves is missing; use malt.first()"
+        in done.err
+    )
 
 
 def test_all_but_one_and_the_last_one_is_first(tmp_path: Path) -> None:
@@ -138,7 +141,7 @@ def test_all_but_one_and_the_last_one_is_first(tmp_path: Path) -> None:
     done = run(*GO_ON, "-n", "4", path)
     assert done.process.returncode == 0, done.err
     assert done.out.splitlines() == ["[2] done [2] 30.0", "[2] True"]
-    assert re.search("rank 2 goes on|the other ranks have ended", done.err)
+    assert re.search("rank 2 is left|no other rank is left", done.err)
 
 
 def test_all_of_them(tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_too_few_ranks_are_left(tmp_path: Path) -> None:
     with launched(*GO_ON, "--min-ranks", "2", "-n", "3", path) as job:
         pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 3)}
         os.kill(pids[2], signal.SIGKILL)
-        job.wait_for("rank 2 was killed by SIGKILL after .*; ranks 0 and 1 go on", stream=2)
+        job.wait_for("rank 2 was killed by SIGKILL after .*; ranks 0 and 1 are left", stream=2)
         os.kill(pids[0], signal.SIGKILL)
         assert job.finish() == 128 + signal.SIGKILL
         assert "malt run: 1 rank is left, and the job needs 2" in job.err
@@ -191,7 +194,7 @@ def test_a_death_before_all_have_met_ends_the_job(tmp_path: Path, on_death: str)
     said = "malt run: rank 1 was killed before all ranks had joined the job: that ends it" in done.err
     assert said == (on_death == "continue")
     assert "rank 1 was killed by SIGKILL" in done.err.splitlines()[-1]
-    assert "go on" not in done.err
+    assert " left" not in done.err
 
 
 def test_a_death_in_a_program_that_does_not_join_ends_the_job() -> None:
@@ -229,7 +232,7 @@ def test_a_signal_to_malt_run_ends_a_job_with_deaths(tmp_path: Path, number: sig
     with launched(*GO_ON, "-n", "3", script(tmp_path, WAIT)) as job:
         pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 3)}
         os.kill(pids[1], signal.SIGKILL)
-        job.wait_for("ranks 0 and 2 go on", stream=2)
+        job.wait_for("ranks 0 and 2 are left", stream=2)
         job.signal(number)
         assert job.finish() == 128 + number
         assert "is left" not in job.err
@@ -252,7 +255,7 @@ def test_ctrl_c_before_all_have_joined_ends_the_job(tmp_path: Path, on_death: st
         job.wait_for(r"here (\d)", 3)
         job.signal(signal.SIGINT)
         assert job.finish() == 128 + signal.SIGINT
-        assert not re.search("was killed|go on|takes its place|Error", job.err), job.err
+        assert not re.search("was killed| left|takes its place|Error", job.err), job.err
 
 
 def test_a_death_does_not_hide_that_the_others_finished_on_demand(tmp_path: Path) -> None:
@@ -260,7 +263,7 @@ def test_a_death_does_not_hide_that_the_others_finished_on_demand(tmp_path: Path
     with launched(*GO_ON, "-n", "2", path) as job:
         pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 2)}
         os.kill(pids[0], signal.SIGKILL)
-        job.wait_for("rank 1 goes on", stream=2)
+        job.wait_for("rank 1 is left", stream=2)
         job.signal(signal.SIGTERM)
         assert job.finish() == 0
 
@@ -269,7 +272,7 @@ def test_a_killed_launcher_takes_the_survivors(tmp_path: Path) -> None:
     with launched(*GO_ON, "-n", "3", script(tmp_path, WAIT)) as job:
         pids = {int(r): int(pid) for r, pid in job.wait_for(r"ready (\d) (\d+)", 3)}
         os.kill(pids[1], signal.SIGKILL)
-        job.wait_for("ranks 0 and 2 go on", stream=2)
+        job.wait_for("ranks 0 and 2 are left", stream=2)
         job.signal(signal.SIGKILL)
         assert all(wait_for_end(pid) for pid in pids.values())
 
@@ -469,7 +472,7 @@ def test_an_expelled_rank_does_not_end_the_job(tmp_path: Path, hosts: list[str])
     done = run(*GO_ON, "-q", *hosts, path)
     assert done.process.returncode == 0, done.err
     assert sorted(done.out.splitlines()) == ["[0] [0, 1]", "[1] [0, 1]"]
-    others = "(ranks 0 and 1 go on|rank [01] goes on|the other ranks have ended)"  # as far as they have come by then
+    others = "(ranks 0 and 1 are|rank [01] is|no other rank is) left"  # as far as they have come by then
     assert re.search(rf"rank 2 (on host 127.0.0.1 )?failed with ExpelledError after .* s; {others}", done.err)
 
 
@@ -485,14 +488,40 @@ def test_the_summary_tells_of_deaths(tmp_path: Path, first: str) -> None:
     assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d+\.\d{3}, rank 2 \+\d+\.\d{3}$", done.err, re.M), done.err
 
 
+@pytest.mark.parametrize("options", [(), ("--on-death", "continue", "--min-ranks", "3")])
+@pytest.mark.parametrize("hosts", [("-n", "3"), ("-H", "localhost:3")])
+def test_the_summary_tells_of_the_death_that_ended_the_job(
+    tmp_path: Path, options: tuple[str, ...], hosts: tuple[str, ...]
+) -> None:
+    done = run("-q", *options, "--summary", *hosts, script(tmp_path, STEPS.format(end=KILL)))
+    assert done.process.returncode == 128 + signal.SIGKILL
+    assert re.search(r"^ +1 +died$", done.err, re.M), done.err
+    assert re.search(r"^ +1 +\d+\.\d\d  ended the job$", done.err, re.M), done.err
+
+
+def test_an_end_that_the_user_asked_for_is_no_death() -> None:
+    with launched("-q", "--summary", "-n", "2", "--", "sh", "-c", "echo here; exec sleep 1000") as job:
+        job.wait_for("here", 2)
+        job.signal(signal.SIGTERM)
+        assert job.finish() == 128 + signal.SIGTERM
+    assert job.err.count("no report") == 2, job.err
+    assert "died" not in job.err
+
+
 def test_the_summary_does_not_take_an_older_death_for_a_new_one() -> None:
     """A rank died twice: rank 0 heard of it at 11 s, and had ended before the second time."""
     first, second, other = Outcome(1), Outcome(1), Outcome(0)
     first.died, second.died, second.start = 10.9, 20.0, 1
     other.summary = {"deaths": {"1": 11.0}}
-    assert [line.split()[2:] for line in deaths([other, first, second])[1:]] == [["rank", "0", "+0.100"], []]
+    assert [line.split()[2:] for line in deaths([first, second], [other, first, second])[1:]] == [
+        ["rank", "0", "+0.100"],
+        [],
+    ]
     other.summary = {"deaths": {"1": 20.25}}
-    assert [line.split()[2:] for line in deaths([other, first, second])[1:]] == [[], ["rank", "0", "+0.250"]]
+    assert [line.split()[2:] for line in deaths([first, second], [other, first, second])[1:]] == [
+        [],
+        ["rank", "0", "+0.250"],
+    ]
 
 
 def test_many_jobs_with_deaths_at_any_moment(tmp_path: Path) -> None:

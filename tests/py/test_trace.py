@@ -655,6 +655,16 @@ def test_what_is_said_of_ranks_that_died() -> None:
     ]
 
 
+def test_the_others_went_on_only_if_one_did() -> None:
+    ranks = [Outcome(number) for number in range(2)]
+    ranks[1].status, ranks[1].died, ranks[1].lived = -9, 50.0, 3.25
+    ranks[0].status, ranks[0].failed = -9, 52.0
+    ended = "Rank 0 was killed by SIGKILL, which ended the job."
+    assert said(ranks)[:2] == ["Rank 1 was killed by SIGKILL 3.2 s after the start.", ended]
+    ranks[0].failed, ranks[0].died = None, 52.0  # on this machine; there are others
+    assert said(ranks) == ["Ranks 0 and 1 died."]
+
+
 def test_a_job_that_a_death_has_ended_gets_no_advice_on_speed() -> None:
     ranks = [Outcome(number) for number in range(2)]
     ranks[1].status, ranks[1].failed = -9, 50.0

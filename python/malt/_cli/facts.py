@@ -45,7 +45,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
             {
                 "rank": one.number,
                 "fate": one.fate(),
-                "lived": None if one.died is None else one.lived,
+                "lived": one.lived or None,
                 "went_on": went_on(one, outcomes, noticed),
                 "replaced": bool(successors(one, outcomes)),
             }

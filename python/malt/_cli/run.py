@@ -242,7 +242,9 @@ def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal
     recorded.finish(job, terminal)
     first = [rank for rank in job.outcomes if rank.number == 0]
     if first and all(rank.died is not None or rank.waits for rank in first):
-        terminal.note("rank 0 died, and with it all that only rank 0 prints or saves: use malt.first() for that")
+        terminal.note(
+            "rank 0 died: after that, all that only rank 0 prints or saves is missing; use malt.first() for it"
+        )
     ended = _ended_by_death(job, options)
     if ended:
         terminal.note(ended)
@@ -252,14 +254,14 @@ def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal
         terminal.note("where the time of the ranks went, in seconds:")
         ranks = spent(job.outcomes, recorded.story)
         waited = {rank["rank"]: rank["waited"] for rank in ranks}
-        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2, waited))
+        dead = job.deaths()
+        _show(terminal, table(job.outcomes, columns(2, sys.maxsize) - 2, waited, dead))
         words = verdict(job.outcomes, ranks)
         if words:
             terminal.note("does it pay? " + " ".join(words))
-        died = deaths(job.outcomes)
-        if died:
+        if dead:
             terminal.note("deaths, and when the other ranks went on, in seconds:")
-            _show(terminal, died)
+            _show(terminal, deaths(dead, job.outcomes))
 
 
 def _show(terminal: Terminal, lines: Sequence[str]) -> None:
@@ -273,8 +275,8 @@ def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     if failed is None or not failed.killed or failed.least == 0 or job.asked or not goes_on:
         return ""
     ranks = [rank for rank in job.outcomes if rank.witness is None]
-    left = sum(rank.died is None and not rank.waits and not (rank.killed and rank.failed is not None) for rank in ranks)
-    left += job.elsewhere
+    dead = job.deaths()
+    left = sum(rank not in dead and not rank.waits for rank in ranks) + job.elsewhere
     if job.least > left:
         return f"{left or 'no'} rank{'s'[: left > 1]} {'are' if left > 1 else 'is'} left, and the job needs {job.least}"
     if job.least:

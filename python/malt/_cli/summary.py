@@ -13,14 +13,16 @@ from malt._ranks.rank import Outcome
 COLUMNS = ("rank", "seconds", "compute", "waiting", "scatter", "gather", "collective", "age", "waited for")
 
 
-def table(ranks: Sequence[Outcome], width: int, waited: Mapping[int, Mapping[int, float]]) -> list[str]:
+def table(
+    ranks: Sequence[Outcome], width: int, waited: Mapping[int, Mapping[int, float]], dead: Sequence[Outcome]
+) -> list[str]:
     """Return the lines of the table; where they do not fit, without seconds, and with the last column below.
 
     Compute is what is left of a rank's time: the user's own code. A rank that
     does not use MALT from Python, or was killed, has reported nothing. Age is the largest
     of an update that the rank has folded; in lock-step there is none.
     """
-    rows = [(_name(rank), *_row(rank.summary, _unreported(rank), waited.get(rank.number, {}))) for rank in ranks]
+    rows = [(_name(rank), *_row(rank.summary, _unreported(rank, dead), waited.get(rank.number, {}))) for rank in ranks]
     rows.insert(0, COLUMNS)
     if not any(rank.summary and rank.summary["age"] for rank in ranks):
         rows = [(*row[:-2], row[-1]) for row in rows]
@@ -32,8 +34,8 @@ def _name(rank: Outcome) -> str:
     return str(rank.number) if rank.witness is None else f"witness {rank.witness}"
 
 
-def _unreported(rank: Outcome) -> str:
-    if rank.died is not None:
+def _unreported(rank: Outcome, dead: Sequence[Outcome]) -> str:
+    if rank in dead:
         return "died"
     return "no report" if rank.witness is None else "only votes"
 
@@ -47,7 +49,7 @@ def _narrow(rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
             yield from textwrap.wrap(f"waited for {waited}", width, initial_indent="     ", subsequent_indent="       ")
 
 
-def deaths(ranks: Sequence[Outcome]) -> list[str]:
+def deaths(dead: Sequence[Outcome], ranks: Sequence[Outcome]) -> list[str]:
     """Return the lines about ranks that died: when, from the start of the job, and how much later others went on."""
     noticed = [
         (when + one.later, one.number, [int(dead)])
@@ -59,9 +61,11 @@ def deaths(ranks: Sequence[Outcome]) -> list[str]:
         (
             _name(one),
             f"{one.lived:.2f}",
-            ", ".join(f"rank {who} +{after:.3f}" for who, after in went_on(one, ranks, noticed)),
+            ", ".join(f"rank {who} +{after:.3f}" for who, after in went_on(one, ranks, noticed))
+            if one.failed is None
+            else "ended the job",
         )
-        for _, one in sorted(((one.died, one) for one in ranks if one.died is not None), key=lambda entry: entry[0])
+        for one in dead
     ]
     heads = ("rank", "died", "went on")
     width = max(len(row[0]) for row in [heads, *rows])

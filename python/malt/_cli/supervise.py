@@ -117,7 +117,7 @@ def supervise(
     with gather(failures, terminal) as job:
         terminal.job = job
         warned = Warned(job, display, terminal.note, kind.name)
-        job.mourn = lambda rank, left: terminal.note(farewell(rank, left, kind.name))
+        job.mourn = lambda rank, left: terminal.note(farewell(rank, left, kind.name, job.elsewhere))
         signals = Signals(job, terminal, f"{kind.noun}s")
         try:
             start(job, terminal)

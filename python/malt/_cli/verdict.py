@@ -135,12 +135,13 @@ def _crowd(outcomes: Sequence[Outcome]) -> str:
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield which ranks died, and which one ended the job."""
     dead = [one for one in outcomes if one.died is not None and one.witness is None]
+    failed = first_failure(outcomes)
     if dead:
         how = f"{dead[0].fate()} {dead[0].lived:.1f} s after the start" if len(dead) == 1 else "died"
         again = {one.number for one in dead if successors(one, outcomes)}
         after = f", and a new process took the place of {name(again)}" if again else ""
-        yield f"{name({one.number for one in dead}).capitalize()} {how}; the others went on{after}."
-    failed = first_failure(outcomes)
+        others = any(one.died is None and one is not failed for one in lives(outcomes))
+        yield f"{name({one.number for one in dead}).capitalize()} {how}{'; the others went on' * others}{after}."
     if failed is not None:
         yield f"{name([failed.number]).capitalize()} {failed.fate()}, which ended the job."
         if failed.killed and not any(one.least for one in outcomes):

@@ -518,9 +518,16 @@ class Job:
         if self._stop_at is None:
             self._stop_at = time.monotonic() + (FINISH if self.asked or unheard else FAIL)
 
+    def deaths(self) -> list[Outcome]:
+        """Return the ranks that died, in order; also one whose death has ended the job, unless the user did."""
+        ended = [one for one in self.outcomes if one.failed is not None and one.killed and one.least != 0]
+        died = [one for one in self.outcomes if one.died is not None or (one in ended and not self.asked)]
+        return sorted(died, key=lambda one: one.died or one.failed or 0.0)
+
     def first_failure(self) -> Outcome | None:
-        """Return the rank that failed first, if any did."""
-        return first_failure(self.outcomes)
+        """Return the rank that failed first, if any did; where all of this machine died, and others go on, the last."""
+        gone = self.elsewhere and all(one.died is not None for one in self.outcomes)
+        return first_failure(self.outcomes) or (self.deaths()[-1] if gone else None)
 
     def ask(self, number: int, group: bool) -> None:
         """Ask the ranks to end, by a signal of the user: once one has, the others get longer to."""

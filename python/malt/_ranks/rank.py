@@ -112,14 +112,17 @@ class Outcome:
         return f"was killed by {signal_name(-self.status)}"
 
 
-def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]], str]) -> str:
-    """Return a sentence about a rank that died, and the ranks that go on; ``name`` returns how ranks are called."""
+def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]], str], elsewhere: int = 0) -> str:
+    """Return a sentence about a rank that died, and the ranks that still run, but for those elsewhere; they may fail.
+
+    ``name`` returns how ranks are called.
+    """
     left = [other for other in left if other.witness is None]
     if rank.late:
         return f"{name([rank.number])} does not take part again: the job has ended"
-    others = f"{name([other.number for other in left])} go{'es' if len(left) == 1 else ''} on"
+    others = name([other.number for other in left]) if left else "no other rank"
     fate = f"{name([rank.number])} {rank.fate()} after {rank.lived:.1f} s"
-    return f"{fate}; {others if left else 'the other ranks have ended'}"
+    return f"{fate}; {others} {'are' if len(left) > 1 else 'is'} left{' on this machine' if elsewhere else ''}"
 
 
 def successors(rank: Outcome, outcomes: Sequence[Outcome]) -> list[Outcome]:
