@@ -165,11 +165,14 @@ def test_a_machine_of_which_all_ranks_were_killed(tmp_path: Path) -> None:
     path = script(
         tmp_path,
         """
-        import malt
-        malt.barrier()
+        import contextlib, select, malt
+        pid = int(malt.allreduce(os.getpid() * (r == 2)))
         if r == 2: os.kill(os.getpid(), signal.SIGKILL)
         while 2 in malt.alive(): malt.barrier()
-        if r == 3: os.kill(os.getpid(), signal.SIGSEGV)
+        if r == 3:
+            with contextlib.suppress(ProcessLookupError):
+                select.select([os.pidfd_open(pid)], [], [])  # from then on the launcher can see it, too
+            os.kill(os.getpid(), signal.SIGSEGV)
         while 3 in malt.alive(): malt.barrier()
         """,
     )

@@ -52,7 +52,7 @@ def spent(outcomes: Sequence[Outcome], story: Story | None) -> list[Spent]:
 def _crowded(near: Ranks) -> None:
     """Note which part of the waits of ranks of one host fell into time in which none of its cores was free.
 
-    With so many more ranks than cores those that wait for others wait for a core.
+    With so many more ranks than cores a rank that waits for others waits for a core.
     """
     cores, seconds = near[0][0].cores, max(rank["seconds"] for _, rank in near)
     if not cores or len(near) <= cores or not seconds:
