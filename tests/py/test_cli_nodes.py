@@ -184,10 +184,9 @@ def test_a_machine_of_which_all_ranks_were_killed(tmp_path: Path) -> None:
     ):
         assert (one.finish(), other.finish()) == (0, 128 + signal.SIGSEGV), one.err + other.err
     first, second = (line for line in other.err.splitlines() if " left on this machine" in line)
-    assert re.fullmatch(r"malt run: rank 2 was killed by SIGKILL after .* s; rank 3 is left on this machine", first)
-    assert re.fullmatch(
-        r"malt run: rank 3 was killed by SIGSEGV after .* s; no other rank is left on this machine", second
-    )
+    fate = r"malt run: rank {} was killed by {} after .* s; {} is left on this machine"
+    assert re.fullmatch(fate.format(2, "SIGKILL", "(rank 3|no other rank)"), first)  # where it sees both at once
+    assert re.fullmatch(fate.format(3, "SIGSEGV", "no other rank"), second)
     assert "went on." not in other.err
     assert other.err.splitlines()[-1].startswith("malt run: rank 3 was killed by SIGSEGV"), other.err
 
