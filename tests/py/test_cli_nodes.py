@@ -166,7 +166,7 @@ def test_a_machine_of_which_all_ranks_were_killed(tmp_path: Path) -> None:
         tmp_path,
         """
         import contextlib, select, malt
-        pid = int(malt.allreduce(os.getpid() * (r == 2)))
+        pid = int(malt.allreduce(os.getpid() * (r == 2), "sum"))
         if r == 2: os.kill(os.getpid(), signal.SIGKILL)
         while 2 in malt.alive(): malt.barrier()
         if r == 3:
