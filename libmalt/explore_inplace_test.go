@@ -33,7 +33,7 @@ func share(job *explored.Job, all []*actor) {
 	for r, memory := range job.Shared("shared", room, words, claims) {
 		v, b := all[r].v, all[r].b
 		b.Of([]reduce.Run{{Type: reduce.Float64, Bytes: bytes}})
-		v.Kind, b.Route, v.Data = "vector", shared.On(b.ForRoute(), memory, bytes, all[r].play.own(small) > 0), memory.Bytes(r)[:bytes:bytes]
+		v.Kind, b.Route, v.Data = "vector", shared.On(b.ForRoute(), memory, bytes, all[r].play.own(small) > min(r, 1)), memory.Bytes(r)[:bytes:bytes]
 		v.Base = &v.Data[0]
 	}
 }
@@ -229,13 +229,17 @@ func TestExploreInPlace(t *testing.T) {
 		{"barrier", false, play{"", []string{"bi", "ib"}, 0, false, nil}},
 		{"given up, barrier", false, play{"", []string{"Ki", "ib"}, 0, false, nil}},
 		{"closed", false, play{"", []string{"icw", "ii"}, 0, false, nil}},
-		{"small", false, play{"small=1", []string{"ii", "ii"}, 0, false, nil}},
-		{"small, a death", false, play{"small=1", []string{"i", "i"}, 1, false, nil}},
-		{"small, uneven", false, play{"small=1", []string{"i", "ii"}, 0, false, nil}},
-		{"small, one scatters by itself", false, play{"small=1", []string{"isi", "iii"}, 0, false, nil}},
-		{"small, given up", false, play{"small=1", []string{"xi", "ii"}, 0, false, nil}},
-		{"small, given up, barrier", true, play{"small=1", []string{"Ki", "ib"}, 0, false, nil}},
-		{"small, three ranks", true, play{"small=1", []string{"i", "i", "i"}, 0, false, nil}},
+		{"small", false, play{"small=2", []string{"ii", "ii"}, 0, false, nil}},
+		{"small, a death", false, play{"small=2", []string{"i", "i"}, 1, false, nil}},
+		{"small, uneven", false, play{"small=2", []string{"i", "ii"}, 0, false, nil}},
+		{"small, one scatters by itself", false, play{"small=2", []string{"isi", "iii"}, 0, false, nil}},
+		{"small, given up", false, play{"small=2", []string{"xi", "ii"}, 0, false, nil}},
+		{"small, given up, barrier", true, play{"small=2", []string{"Ki", "ib"}, 0, false, nil}},
+		{"small for one", false, play{"small=1", []string{"ii", "ii"}, 0, false, nil}},
+		{"small for one, a death", false, play{"small=1", []string{"i", "i"}, 1, false, nil}},
+		{"small for one, one scatters by itself", false, play{"small=1", []string{"isi", "iii"}, 0, false, nil}},
+		{"small for one, given up", false, play{"small=1", []string{"ii", "xi"}, 0, false, nil}},
+		{"small, three ranks", true, play{"small=2", []string{"i", "i", "i"}, 0, false, nil}},
 		{"given up and closed", false, play{"", []string{"Xcw", "i"}, 0, false, nil}},
 	} {
 		explore.Case(t, c.name, c.large, c.play.run)

@@ -52,7 +52,7 @@ const (
 	lines       = "lines="       // that each rank owns, in an exchange
 	preemptions = "preemptions=" // at most, see explore.Options
 	survive     = "survive="     // 1: the job goes on when a rank dies; see explore_survive_test.go
-	small       = "small="       // 1: the rank that decides about an average in place folds for all
+	small       = "small="       // 1: rank 0, where it decides about an average in place, folds for all; 2: each rank
 	split       = "split="       // 1: data of collective calls is sent behind its header
 	apart       = "apart="       // the host of each rank, a digit, if there are several: see explore_settle_test.go
 	dies        = "dies="        // 1 + the rank that may die; 0: all may

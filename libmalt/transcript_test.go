@@ -284,7 +284,8 @@ func (s *recordedShared) Set(i int, v uint64) {
 func (s *recordedShared) Swap(rank, i int, old, v uint64) bool {
 	ok := s.Shared.Swap(rank, i, old, v)
 	if ok {
-		s.t.tell("%d decides clock %d: %s", s.t.Rank(), v/2, [...]string{"in place", "through boxes"}[v%2])
+		at := v & (1<<47 - 1) // without who has, and folds for all
+		s.t.tell("%d decides clock %d: %s", s.t.Rank(), at/2, [...]string{"in place", "through boxes"}[at%2])
 	}
 	return ok
 }

@@ -249,6 +249,9 @@ type Shared interface {
 // the same, so are they. 0: they may have changed. Not for after Close.
 type Counted interface{ Changes() uint64 }
 
+// Cored is a Transport that knows how many cores its near ranks have, all together.
+type Cored interface{ Cores() int }
+
 // Traffic counts one peer's messages and payload bytes. Only updates that were
 // meant for the peer count: as sent when they are published to it, as received
 // when the reader gets them. One that was overwritten unseen was never received.

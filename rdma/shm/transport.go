@@ -46,6 +46,7 @@ var _ interface {
 	rdma.Replacing
 	rdma.Counted
 	rdma.Connected
+	rdma.Cored
 } = (*Transport)(nil)
 
 // Open joins the job and returns when all ranks have arrived: rendezvous.Join

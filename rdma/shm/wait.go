@@ -32,6 +32,9 @@ func policyFor(here, cores int, elsewhere bool) rendezvous.Policy {
 	return p
 }
 
+// Cores implements rdma.Cored.
+func (t *Transport) Cores() int { return coresOf(t.Host) }
+
 // coresOf is how many cores the ranks of a machine have. Where GOMAXPROCS is less than what
 // this process may use, it knows of a control group's share of processor time.
 func coresOf(h *rendezvous.Host) int {

@@ -106,7 +106,21 @@ var ofAverages = []mutation{
 		old:    "$r.shared.Set($word, $folded)",
 		new:    "$r.shared.Ring(); $r.shared.Set($word, $folded); return",
 		caught: "TestExploreInPlace/small", how: "waits for ever",
+	}, {
+		line:   "in place: each rank takes an array for small by itself",
+		in:     "libmalt/route/shared.pass.begin",
+		old:    "$d&forAll != 0",
+		new:    "r.small",
+		caught: "TestExploreInPlace/small_for_one", how: "in element",
 	},
+	{
+		line:   "in place: who has missed a decision folds its span",
+		in:     "libmalt/route/shared.pass.begin",
+		old:    "$d&(forAll-1) != 2*$number",
+		new:    "false",
+		caught: "TestExploreInPlace/small,_one_scatters_by_itself", how: "in element",
+	},
+
 	{
 		line:   "in place: a rank that has closed the vector is waited for",
 		in:     "libmalt/route/shared.Route.Close",
@@ -151,7 +165,7 @@ var ofAverages = []mutation{
 		old:  "$r.decideAndFold(aborted)",
 		new: `
 			if $r.state == pending {
-				$r.state, _ = $r.decide(wordDecision, $r.clock, aborted)
+				$r.state, _, _ = $r.decide(wordDecision, $r.clock, aborted)
 			}`,
 		caught: "TestExploreInPlace/given_up_for_good", how: "waits for ever",
 	},

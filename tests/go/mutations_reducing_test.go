@@ -115,7 +115,7 @@ var ofAllReduces = []mutation{
 			}`,
 		new: `
 			if $o.state == pending {
-				$o.state, _ = $o.r.decide(wordMeeting, $o.Number(), aborted)
+				$o.state, _, _ = $o.r.decide(wordMeeting, $o.Number(), aborted)
 			}
 			if $o.state == committed {
 				$o.r.leftAt = $o.Number()
@@ -125,7 +125,7 @@ var ofAllReduces = []mutation{
 	{
 		line:   "allreduce in place: folds after another has given it up",
 		in:     "libmalt/route/shared.allReduce.decideAndFold",
-		old:    "$o.state == committed",
+		old:    "state == committed",
 		new:    "want == committed",
 		caught: "TestExploreReducing/given_up,_then_a_gather", how: "claims",
 	},

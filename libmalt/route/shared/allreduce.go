@@ -112,7 +112,7 @@ func (o *allReduce) choose() state {
 // another instead, or has given this one up.
 func (o *allReduce) alike() bool {
 	p := &o.r.calls
-	p.begin(o.r, o.op, ofCall|o.Number()) // as it will be
+	p.begin(o.r, o.op, ofCall|o.Number(), 0) // as it will be
 	for _, rank := range p.ranks {
 		if o.r.shared.Get(rank, wordCalled) != o.Number() {
 			return false
@@ -145,9 +145,9 @@ func (o *allReduce) decideAndFold(want state) {
 		if want == committed && o.r.o.Survives() {
 			o.r.showView()
 		}
-		var mine bool
-		if o.state, mine = o.r.decide(wordMeeting, o.Number(), want); o.state == committed {
-			o.r.calls.begin(o.r, o.op, ofCall|o.Number())
+		state, d, mine := o.r.decide(wordMeeting, o.Number(), want)
+		if o.state = state; state == committed {
+			o.r.calls.begin(o.r, o.op, ofCall|o.Number(), d)
 			o.hear()
 			o.r.fold(&o.r.calls, o.r.rank)
 			o.r.finish(&o.r.calls, mine)

@@ -18,11 +18,9 @@ func Layout(array int) (bytes, wordsOf, claims int) {
 	return spareAt(array) + core.BlockBytes + viewBytes(1), words, wordDone
 }
 
-// On is a route of all ranks in existing memory. Arrays are small if that is said: all others
-// have several blocks.
+// On is a route of all ranks in existing memory, which a rank takes for small arrays if that is said.
 func On(o core.Boxed, m rdma.Shared, bytes int, small bool) *Route {
-	r := on(o, m, bytes)
-	r.small = small
+	r := on(o, m, bytes, small)
 	r.Among(rdma.Everyone(o.Size()).Ranks)
 	return r
 }
@@ -62,7 +60,7 @@ func (r *Route) Claim() Claim {
 		return c
 	}
 	var p pass
-	p.begin(r, c.Op, c.Number)
+	p.begin(r, c.Op, c.Number, r.shared.Get(r.home(), wordDecision))
 	c.Call, c.Number, c.Ranks = c.Number&ofCall != 0, c.Number&^ofCall, p.ranks
 	word, folded := p.end()
 	c.Holds = len(r.below(p.folding(), word, folded, nil)) > 0

@@ -9,8 +9,7 @@ import (
 )
 
 // pass is what the ranks do to the arrays in a sync or an allreduce that is committed:
-// each folds its span of all arrays into each of them. In a sync of small arrays the span of
-// the rank that has decided is all.
+// each folds its span of all arrays into each of them, or in a sync the rank that has decided all.
 //
 // Its ranks are those that had arrived, and so all that live. A rank that had died before
 // the decision is among them if it had arrived: its array is still there, and counts. All
@@ -26,15 +25,17 @@ type pass struct {
 	arrived []int // room for ranks
 }
 
-// begin makes p the pass of that number.
-func (p *pass) begin(r *Route, op reduce.Op, number uint64) {
+// begin makes p the pass of that number, which d has decided.
+func (p *pass) begin(r *Route, op reduce.Op, number, d uint64) {
 	p.op, p.number, p.idle, p.whole = op, number, false, -1
 	p.ranks, p.weights = r.all, p.weights[:0]
 	call := number&ofCall != 0
-	if r.small && !call {
-		if p.whole = r.last(wordDecision, number); p.whole < 0 {
-			p.whole = r.rank // the word has gone on: this rank has learned that all is folded
-		}
+	switch {
+	case call:
+	case d&(forAll-1) != 2*number:
+		p.whole = r.rank // the word has gone on: this rank has learned that all is folded
+	case d&forAll != 0:
+		p.whole = int(d >> decider)
 	}
 	if r.o.Survives() {
 		word, least := wordStep, 2*number-1

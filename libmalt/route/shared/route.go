@@ -16,7 +16,7 @@ type Route struct {
 	rank           int
 	all            []int // among which the vector was made, ascending
 	bytes          int   // of the array
-	small          bool  // the rank that decides about a sync folds for all
+	small          bool  // where this rank decides about a sync it folds for all
 	long           bool  // the others are woken before
 	shared         rdma.Shared
 
@@ -36,8 +36,12 @@ type Route struct {
 var _ core.Route = (*Route)(nil)
 
 // smallBytes is up to where it is faster to have one rank fold a whole array than to wait for
-// all to fold their spans.
-const smallBytes = 8 << 10
+// all to fold their spans. Where ranks take turns on cores they wait for longer, and no more spans than
+// there are cores are folded at a time: crowdedBytes is for two cores.
+const (
+	smallBytes   = 8 << 10
+	crowdedBytes = 64 << 10
+)
 
 // longBytes are those of a span from which on it takes longer to fold it than to wake the others,
 // who have their own to fold.
@@ -54,14 +58,24 @@ func New(o core.Boxed, bytes int) (*Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return on(o, m, bytes), nil
+	return on(o, m, bytes, bytes <= small(o.Transport())), nil
 }
 
-func on(o core.Boxed, m rdma.Shared, bytes int) *Route {
+func on(o core.Boxed, m rdma.Shared, bytes int, small bool) *Route {
 	return &Route{
-		o: o, rank: o.Rank(), bytes: bytes, shared: m, small: bytes <= smallBytes, long: bytes >= longBytes*o.Size(),
+		o: o, rank: o.Rank(), bytes: bytes, shared: m, small: small, long: bytes >= longBytes*o.Size(),
 		syncs: pass{whole: -1},
 	}
+}
+
+// small is up to how many bytes an array of the near ranks is small.
+func small(t rdma.Transport) int {
+	if c, ok := t.(rdma.Cored); ok {
+		if cores := c.Cores(); cores < len(t.Near()) {
+			return max(smallBytes, crowdedBytes/max(1, cores-1))
+		}
+	}
+	return smallBytes
 }
 
 func (r *Route) Memory() []byte                 { return r.shared.Bytes(r.rank) }

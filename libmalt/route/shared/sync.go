@@ -96,12 +96,12 @@ func (r *Route) decideAndFold(want state) {
 	if r.state != pending {
 		return
 	}
-	var mine bool
-	if r.state, mine = r.decide(wordDecision, r.clock, want); r.state != committed {
+	state, d, mine := r.decide(wordDecision, r.clock, want)
+	if r.state = state; state != committed {
 		return
 	}
 	p := &r.syncs
-	p.begin(r, r.op, r.clock)
+	p.begin(r, r.op, r.clock, d)
 	if p.whole < 0 || mine {
 		start := time.Now()
 		r.fold(p, r.rank)
@@ -111,7 +111,7 @@ func (r *Route) decideAndFold(want state) {
 }
 
 // Scatters aborts the sync at that clock.
-func (r *Route) Scatters(clock uint64) { _, _ = r.decide(wordDecision, clock, aborted) }
+func (r *Route) Scatters(clock uint64) { _, _, _ = r.decide(wordDecision, clock, aborted) }
 
 // Leave aborts, or folds. Then no rank waits for this one, and after an abort none
 // writes into its array.

@@ -46,14 +46,17 @@ const (
 	aborted         // by boxes, or by messages
 )
 
-// decider is the first bit of a word that decides which tells who has.
-const decider = 48
+// A word that decides has the rank that has, from the bit decider on, and below forAll the clock.
+const (
+	decider = 48
+	forAll  = 1 << 47 // that rank folds the whole arrays
+)
 
 // decision is the state at clock in that word, and the word. A commit of which this rank has
 // yet to learn may be under a later abort: then wordStep says so (let).
 func (r *Route) decision(word int, clock uint64) (state, uint64) {
 	d := r.shared.Get(r.home(), word)
-	switch at := d & (1<<decider - 1); {
+	switch at := d & (forAll - 1); {
 	case at < 2*clock:
 		return pending, d
 	case at == 2*clock:
@@ -67,24 +70,26 @@ func (r *Route) decision(word int, clock uint64) (state, uint64) {
 // last is the rank that has committed at clock, as only the last to arrive can, or one that looked
 // just then; negative: none has, or the word has gone on.
 func (r *Route) last(word int, clock uint64) int {
-	if d := r.shared.Get(r.home(), word); d&(1<<decider-1) == 2*clock {
+	if d := r.shared.Get(r.home(), word); d&(forAll-1) == 2*clock {
 		return int(d >> decider)
 	}
 	return -1
 }
 
 // decide ends the pending state at clock: want, unless another rank, or this one
-// before, has decided otherwise. mine: this call has decided. Then the others are to be rung
-// after a commit once this rank has folded, of long arrays also at once.
-func (r *Route) decide(word int, clock uint64, want state) (s state, mine bool) {
+// before, has decided otherwise; d is the word then. mine: this call has decided. Then the others are
+// to be rung after a commit once this rank has folded, of long arrays also at once.
+func (r *Route) decide(word int, clock uint64, want state) (s state, d uint64, mine bool) {
 	decided := uint64(r.rank)<<decider | 2*clock
 	if want == aborted {
 		decided++
+	} else if r.small && word == wordDecision {
+		decided |= forAll
 	}
 	for {
 		s, d := r.decision(word, clock)
 		if s != pending {
-			return s, false
+			return s, d, false
 		}
 		if want == aborted {
 			r.let()
@@ -93,7 +98,7 @@ func (r *Route) decide(word int, clock uint64, want state) (s state, mine bool) 
 			if want == aborted || r.long {
 				r.shared.Ring()
 			}
-			return want, true
+			return want, decided, true
 		}
 	}
 }
