@@ -29,9 +29,10 @@
 // past clock e before all have folded, and so have read the decision. So if the word has
 // a later clock, e was aborted.
 //
-// Of small arrays the span of the rank that decides is all, as decision says, and the others only wait for its
-// step: each has to run but once. What is small, that rank knows: more is where ranks take turns on cores. So a rank may be past clock e before all have read the
-// decision. Before such a rank aborts a later sync, it raises a step of 2e-1 to 2e: a rank
+// Of small arrays the span of the rank that decides is all, and the others only wait for its
+// step: each has to run but once. Decision says so, since what is small is for that rank to know:
+// larger arrays are, where ranks take turns on cores. So a rank may be past clock e before all have
+// read the decision. Before such a rank aborts a later sync, it raises a step of 2e-1 to 2e: a rank
 // whose own step is 2e knows that e was committed, and folded.
 //
 // A rank that gives up after a commit folds its span first. Its sync counts as a
