@@ -906,3 +906,40 @@ func (mr *MockCountedMockRecorder) Changes() *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Changes", reflect.TypeOf((*MockCounted)(nil).Changes))
 }
+
+// MockCored is a mock of Cored interface.
+type MockCored struct {
+	ctrl     *gomock.Controller
+	recorder *MockCoredMockRecorder
+}
+
+// MockCoredMockRecorder is the mock recorder for MockCored.
+type MockCoredMockRecorder struct {
+	mock *MockCored
+}
+
+// NewMockCored creates a new mock instance.
+func NewMockCored(ctrl *gomock.Controller) *MockCored {
+	mock := &MockCored{ctrl: ctrl}
+	mock.recorder = &MockCoredMockRecorder{mock}
+	return mock
+}
+
+// EXPECT returns an object that allows the caller to indicate expected use.
+func (m *MockCored) EXPECT() *MockCoredMockRecorder {
+	return m.recorder
+}
+
+// Cores mocks base method.
+func (m *MockCored) Cores() int {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "Cores")
+	ret0, _ := ret[0].(int)
+	return ret0
+}
+
+// Cores indicates an expected call of Cores.
+func (mr *MockCoredMockRecorder) Cores() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Cores", reflect.TypeOf((*MockCored)(nil).Cores))
+}
