@@ -3,6 +3,7 @@ package boxes
 import (
 	"cmp"
 	"sync/atomic"
+	"time"
 
 	"malt/graphs"
 	"malt/libmalt/codec"
@@ -47,6 +48,7 @@ type Boxes struct {
 	scattering scattering
 	syncing    syncing
 	folding    folding
+	lent       time.Time // when the updates were, to be folded elsewhere
 }
 
 // New is for an object of these elements, or of bytes. Abandon it after an error, too.

@@ -25,6 +25,7 @@ func (b *Boxes) Begin(ctx context.Context) ([]codec.Update, error) {
 		return nil, err
 	}
 	b.Codec.Show(b.updates)
+	b.lent = time.Now()
 	return b.updates, nil
 }
 
@@ -54,6 +55,10 @@ func (b *Boxes) decode() error {
 func (b *Boxes) End(folded bool) error {
 	if !b.held.CompareAndSwap(true, false) {
 		return say.Errorf(core.ErrState, "no gather of %s is open", b).Try("Begin one first.")
+	}
+	if !b.lent.IsZero() {
+		b.Counts.FoldTime += time.Since(b.lent)
+		b.lent = time.Time{}
 	}
 	if folded {
 		b.record()

@@ -95,7 +95,7 @@ func (h *Host) elsewhere(rank int) error {
 	case h.latest().Has(rank):
 		return nil
 	case err == nil:
-		return &rdma.PeerError{Rank: rank, Kind: rdma.Unreachable, Err: errors.New("its host could not be reached, and the others have gone on without it")}
+		return &rdma.PeerError{Rank: rank, Kind: rdma.Unreachable, Err: errors.New("the others have gone on without it: it has ended, or its host cannot be reached")}
 	}
 	return err
 }

@@ -171,6 +171,33 @@ def test_summary_names_the_rank_that_several_wait_for(tmp_path: Path, call: str)
     assert int(share) >= 85
 
 
+def test_summary_counts_the_time_of_a_fold_in_python(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import malt
+        v = malt.Vector(10)
+        for i in range(5):
+            v.sync(lambda own, updates: time.sleep(0.05) or own)
+        """,
+    )
+    done = run("-n", "2", "--summary", path)
+    rows = [line.split() for line in done.err.splitlines() if re.match(r" +[01] +\d", line)]
+    folded = [float(re.sub(r"\(.*?\)", "", " ".join(row)).split()[5]) for row in rows]
+    assert min(folded) >= 0.25
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_of_the_user_is_no_failure_of_a_rank(tmp_path: Path, number: signal.Signals) -> None:
+    text = "import malt\nmalt.barrier()\nprint('ready', flush=True)\ntime.sleep(1000)"
+    with launched("-n", "2", "--summary", script(tmp_path, text)) as job:
+        job.wait_for("ready", 2)
+        job.signal(number)
+        assert job.finish() == 128 + number
+    assert "does it pay? The job was ended from outside, by Ctrl-C or a signal." in job.err
+    assert "--on-death" not in job.err
+
+
 def test_summary_has_the_largest_age_of_an_update(tmp_path: Path) -> None:
     path = script(
         tmp_path,

@@ -200,7 +200,7 @@ def facts(size: int, **other: Any) -> Facts:
     known: Any = {
         "command": "train.py '<x>'", "started": "", "machine": "", "settings": {}, "hosts": ["h"], "seconds": 10.0,
         "off": 0.0, "verdict": [], "ranks": [rank(number, size) for number in range(size)], "loss": [], "unit": "syncs",
-        "marks": [], "ends": [], "vectors": {},
+        "marks": [], "ends": [], "vectors": {}, "setup": 0.0,
     }  # fmt: skip
     return {**known, **other}
 

@@ -327,7 +327,6 @@ def test_bars_that_touch_do_not_cross(at: int) -> None:
     """Clocks of hosts are told apart to half a nanosecond. After four months floats have no single ones."""
     draw, told, records = random.Random(3), Story(keep=True), []
     told.take(1, at / 1e9, b"", 0)
-    told.zero = at / 1e9
     told.clock = lambda rank: (0.0 if rank else 1.0000000005, 0.0)
     for number in range(1, 1001):
         took, late = draw.randint(1, 10**6), [1 << 1 + number % 2, *[0] * 15]
@@ -497,6 +496,14 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         assert page.read_text().endswith("</html>\n")
 
 
+def test_a_second_run_replaces_the_files(tmp_path: Path) -> None:
+    page, path, text = tmp_path / "out.html", tmp_path / "out.json.gz", script(tmp_path, SLOW.format(options=""))
+    for _ in range(2):
+        assert run("-q", "-n", "2", "--trace", str(path), "--report", str(page), text).process.returncode == 0
+    assert json.loads(gzip.decompress(path.read_bytes()))["otherData"]["malt"]["ranks"]
+    assert page.read_text().count("<html") == 1
+
+
 def test_a_file_that_another_job_writes(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     with path.open("w") as file:
@@ -514,7 +521,7 @@ def split(
 ) -> tuple[Outcome, dict[str, Any]]:
     """Return what has become of a rank, and where its time went; it has told of some things itself."""
     one = Outcome(rank)
-    one.status, one.summary = status, {key: other.pop(key) for key in ("meeting", "longest") if key in other}
+    one.status, one.summary = status, {key: other.pop(key) for key in ("meeting", "longest", "syncs") if key in other}
     known = {"starved": 0.0, "crowded": 0.0, "exchange": 0.0, "waited": {}} | other
     seconds = compute + wait + known["starved"] + known["exchange"]
     return one, {"rank": rank, "seconds": seconds, "compute": compute, "wait": wait, **known}
@@ -540,13 +547,31 @@ def test_waits_while_all_cores_work_are_for_a_core(cores: int | None, crowded: f
     assert shares(list(zip(ranks, known, strict=True)))["wait"] == pytest.approx((2 - crowded) / 10)
 
 
+def test_waits_that_are_the_exchange_get_shorter_with_rarer_syncs() -> None:
+    ranks = [split(number, 1, 4, syncs=5000) for number in range(2)]
+    assert sentences(ranks)[2].startswith("The best single change is to sync only in every 4th step: it would save")
+    slow = [split(number, 1, 4, syncs=500) for number in range(2)]
+    assert "ssp:2" in sentences(slow)[2]
+
+
+def test_two_ranks_that_are_as_slow_are_named_together() -> None:
+    ranks = split(0, 10), split(1, 9.9, 0.1, waited={0: 0.1}), split(2, 4, 6, waited={0: 6.0})
+    assert "give ranks 0 and 1 less work: it" in sentences(ranks)[2]
+
+
+def test_a_job_that_the_user_ends() -> None:
+    ranks = [Outcome(0), Outcome(1)]
+    ranks[1].status, ranks[1].failed, ranks[1].asked = -15, 50.0, True
+    assert said(ranks) == ["The job was ended from outside, by Ctrl-C or a signal."]
+
+
 def test_verdict_on_a_slow_rank() -> None:
     ranks = split(0, 4, 6, waited={1: 6.0}), split(1, 10), split(2, 4, 6, waited={1: 5.0, 0: 1.0})
     assert sentences(ranks) == [
         "3 ranks took 10.0 s for steps that one rank alone would compute in 18.0 s: 1.8 times as fast, of at most 3, "
         "if they learn as much from each example (see malt explain trace).",
         "The other 40% of their time: 40% waiting for others (92% of that for rank 1).",
-        "The best single change is to give rank 1 less work, as malt.deal does: it would save about 4.0 s of 10.0 s.",
+        "The best single change is to give rank 1 less work: it would save about 4.0 s of 10.0 s.",
     ]
 
 

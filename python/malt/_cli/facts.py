@@ -34,6 +34,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
         "settings": {key: env[key] for key in sorted(env) if key.startswith("MALT_") and key not in PRIVATE},
         "vectors": next((one.made for one in lives(outcomes) if one.made), {}),
         "hosts": list(dict.fromkeys(rank["host"] for rank in ranks)),
+        "setup": story.setup(),
         "seconds": max((rank["seconds"] for rank in ranks), default=0.0),
         "off": max((story.clock(n)[1] for n, _ in tracks), default=0.0),
         "verdict": verdict(outcomes, ranks),

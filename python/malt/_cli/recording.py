@@ -132,7 +132,7 @@ def _opened(name: str) -> io.BufferedWriter[io.FileIO]:
         except BlockingIOError as error:
             raw.close()
             raise OSError(error.errno, "another job writes it", name) from None
-        raw.truncate()
+        raw.truncate(0)
     return io.BufferedWriter(raw)
 
 

@@ -213,8 +213,9 @@ def _losses(facts: Facts) -> str:
         return left
     points = smoothed(facts, len(facts["ranks"]))
     marks = {text: when for when, _, text in reversed(facts["marks"])}
-    marks |= {f"rank {end['rank']} {end['fate']}": end["lived"] for end in facts["ends"] if end["lived"] is not None}
-    time = _curve([(when, loss) for when, _, loss in points], "seconds after the start", marks)
+    ends = [end for end in facts["ends"] if end["lived"] is not None]
+    marks |= {f"rank {end['rank']} {end['fate']}": end["lived"] - facts["setup"] for end in ends}
+    time = _curve([(when, loss) for when, _, loss in points], "seconds", marks)
     over = _curve([(examples, loss) for _, examples, loss in points], f"{facts['unit']} of all ranks", {})
     return f"{left}<div class=pair>{time}{over}</div>"
 

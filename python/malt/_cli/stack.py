@@ -16,7 +16,8 @@ from malt._ranks.stacks import Answer
 DESCRIPTION = """\
 Prints where in its program each rank of your jobs is, on this machine or on others (-H): the Python
 stack of its main thread, also of a rank that is in a call of MALT or of numpy. Ranks at the same place are
-shown together, so that you see which one differs. The ranks continue as if nothing had happened."""
+shown together, so that you see which one differs. The ranks continue; but they are asked by a signal, which ends
+a sleep() or poll() of C early."""
 
 EXAMPLES = """\
   malt stack                 all ranks of this machine

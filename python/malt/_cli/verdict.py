@@ -17,6 +17,9 @@ WORTH = 0.03
 SHORTEST = 0.1
 """Seconds from which the time of a job tells something."""
 
+QUICK = 0.001
+"""Seconds that a rank waits for a sync up to which rarer ones help, and not that ranks run ahead of slow steps."""
+
 RARER = 4
 """Each so many syncs there would be one, in the figure for rarer syncs."""
 
@@ -142,7 +145,9 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
         after = f", and a new process took the place of {name(again)}" if again else ""
         others = any(one.died is None and one is not failed for one in lives(outcomes))
         yield f"{name({one.number for one in dead}).capitalize()} {how}{'; the others went on' * others}{after}."
-    if failed is not None:
+    if failed is not None and failed.asked:
+        yield "The job was ended from outside, by Ctrl-C or a signal."
+    elif failed is not None:
         yield f"{name([failed.number]).capitalize()} {failed.fate()}, which ended the job."
         if failed.killed and not any(one.least for one in outcomes):
             yield "With --on-death continue the other ranks go on, and with replace a new process takes its place."
@@ -212,14 +217,23 @@ def _changes(ranks: Ranks) -> Iterator[tuple[float, str]]:
     ranks = [(one, rank) for one, rank in ranks if not one.status] or ranks
     count = len(ranks)
     busy = {rank["rank"]: rank["seconds"] - divided(rank)["wait"] for _, rank in ranks}
-    slowest = max(busy, key=busy.__getitem__)
-    yield busy[slowest] - sum(busy.values()) / count, f"give {name([slowest])} less work, as malt.deal does"
+    mean, most = sum(busy.values()) / count, max(busy.values())
+    slow = [number for number, seconds in busy.items() if seconds >= (mean + most) / 2]
+    yield most - mean, f"give {name(slow)} less work"
     starved = sum(divided(rank)["starved"] for _, rank in ranks) / count
     # All ranks wait at times: another one is slow in each step, and not for the lack of a core.
-    ahead = min(rank["wait"] - (one.summary or {}).get("meeting", 0.0) for one, rank in ranks) - starved
+    ahead = min(_waits(one, rank)[0] for one, rank in ranks) - starved
     made = [vector for one, _ in ranks for vector in one.made.values()]
     if not made or not all(vector.get("consistency", "").startswith(("ssp", "async")) for vector in made):
         yield ahead, 'let ranks run ahead of slow steps, with consistency="ssp:2"'
-    exchange = sum(rank["exchange"] for _, rank in ranks) / count
+    exchange = sum(rank["exchange"] + _waits(one, rank)[1] for one, rank in ranks) / count
     yield exchange * (1 - 1 / RARER), f"sync only in every {RARER}th step"
     yield starved, "give each rank a core of its own"
+
+
+def _waits(one: Outcome, rank: Spent) -> tuple[float, float]:
+    """Return how long a rank waited in its syncs for slow steps, and for the exchange."""
+    told = one.summary or {}
+    waits = rank["wait"] - told.get("meeting", 0.0)
+    brief = waits <= QUICK * (told["syncs"] if "syncs" in told else rank.get("syncs", 0))
+    return (0.0, max(0.0, waits - rank["crowded"])) if brief else (waits, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import sys
 import threading
@@ -177,6 +178,7 @@ def _report_to_launcher() -> None:
         totals, edges = counters
         for kind in ("scatter", "wait", "fold"):
             reporter.spent(kind, totals[f"{kind}_seconds"])
+        reporter.spent("syncs", totals["scatters"])
         for edge in edges:
             reporter.waited_for(edge["rank"], edge["waited"])
             reporter.age = max(reporter.age, edge["age_max"])
@@ -447,6 +449,8 @@ def log(**values: float) -> None:
 def _number(name: str, value: Any) -> float:
     try:
         return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
     except (TypeError, ValueError):
         raise TypeError(lines(f"{name}={value!r}", "expected a number")) from None
 

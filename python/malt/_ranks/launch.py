@@ -474,7 +474,7 @@ class Job:
 
     def failed(self, rank: Outcome, when: float | None = None) -> None:
         """Note that a rank has failed; the first failure stops the job. Ranks found ended in one look get one time."""
-        rank.failed = rank.failed or when or time.monotonic()
+        rank.failed, rank.asked = rank.failed or when or time.monotonic(), self.asked
         if self.stopped is None:
             left = [other for other in self.outcomes if other.status is None]
             unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on

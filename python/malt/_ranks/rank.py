@@ -35,6 +35,8 @@ class Outcome:
         """Exit code, or minus the signal that killed it; None while it runs."""
         self.failed: float | None = None
         """When it failed, in time.monotonic(); None: it did not, or it was stopped."""
+        self.asked = False
+        """It ended after the user had asked the ranks to."""
         self.lost = False
         """How it ended is not known: something else has reaped it, and its pid is not ours any more, or the connection
         to its host has ended."""

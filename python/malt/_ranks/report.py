@@ -36,7 +36,7 @@ The rank writes lines of JSON to it:
     of processors since then, in all threads; ``starved`` that in which its main thread could have run and had no
     core. ``wait`` is that for other ranks in any
     call, and is in none of the others; ``meeting`` is the part of it in collective calls; ``waited`` has the part for
-    each rank; ``deaths`` when, in time.monotonic(), this rank
+    each rank; ``syncs`` how many scatters it made; ``deaths`` when, in time.monotonic(), this rank
     noticed the death of another and repaired its graphs; ``longest`` the seconds of the longest wait
     of which the user was told, and the words. ``age`` is the largest of an update that was folded.
 
@@ -61,8 +61,8 @@ from malt._errors import Error, PeerError, death
 
 VARIABLE = "MALT_REPORT"
 
-SPENT = ("wall", "setup", "busy", "starved", "scatter", "fold", "wait", "meeting", "collective", "age")
-"""What a rank tells seconds of, and an age."""
+SPENT = ("wall", "setup", "busy", "starved", "scatter", "fold", "wait", "meeting", "collective", "syncs", "age")
+"""What a rank tells seconds of, a number of syncs, and an age."""
 
 LONGEST = 1 << 18
 """Bytes of a line. A traceback that is longer is printed by the rank."""
@@ -81,7 +81,7 @@ class Reporter:
     def __init__(self, where: str | None) -> None:
         self._pid = os.getpid()
         self._start = time.monotonic()
-        self._seconds = dict.fromkeys(("scatter", "fold", "wait", "meeting", "collective"), 0.0)
+        self._spent = dict.fromkeys(("scatter", "fold", "wait", "meeting", "collective", "syncs"), 0.0)
         self._setup = self._busy = self._starved = 0.0
         self._waited: dict[int, float] = {}
         self.age = 0
@@ -136,8 +136,8 @@ class Reporter:
         self._setup, self._busy, self._starved = time.monotonic() - self._start, time.process_time(), _starved()
 
     def spent(self, kind: str, seconds: float) -> None:
-        """Add to the time spent on ``scatter``, ``fold``, ``wait``, ``meeting`` or ``collective``."""
-        self._seconds[kind] += seconds
+        """Add to the time spent on ``scatter``, ``fold``, ``wait``, ``meeting`` or ``collective``, or to ``syncs``."""
+        self._spent[kind] += seconds
 
     def waited_for(self, rank: int, seconds: float) -> None:
         """Add to the time for which rank was waited for."""
@@ -150,7 +150,7 @@ class Reporter:
             "setup": self._setup,
             "busy": time.process_time() - self._busy,
             "starved": _starved() - self._starved,
-            **self._seconds,
+            **self._spent,
             "age": self.age,
             "waited": self._waited,
             "deaths": self.deaths,

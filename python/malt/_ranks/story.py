@@ -183,8 +183,7 @@ class Story:
 
     def __init__(self, keep: bool) -> None:
         self.begun = time.time()
-        self.zero = time.monotonic()
-        """The same moment by our clock."""
+        self._start = time.monotonic()
         self.tracks: dict[int, Track] = {}
         self.events: list[seen.Event] = []
         self.stride = 1
@@ -210,9 +209,18 @@ class Story:
                 self._add(track, event)
 
     def timeline(self) -> Callable[[int, float], float]:
-        """Return what turns a time by a rank's clock into the seconds since the start of the job."""
+        """Return what turns a time by a rank's clock into the seconds since the first rank had joined."""
         shifts = {rank: self.clock(rank)[0] for rank in self.tracks}
-        return lambda rank, when: round(when + shifts[rank] - self.zero, 9)
+        zero = self._zero()
+        return lambda rank, when: round(when + shifts[rank] - zero, 9)
+
+    def setup(self) -> float:
+        """Return the seconds from the start of the job until the first rank had joined."""
+        return max(0.0, self._zero() - self._start)
+
+    def _zero(self) -> float:
+        joined = (track.joined + self.clock(rank)[0] for rank, track in self.tracks.items())
+        return min(joined, default=self._start)
 
     def settle(self) -> None:
         """Settle which rank was late in each wait: no more events come."""
