@@ -89,7 +89,7 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_job(tmp_path: Path) 
     assert [rank.process.returncode for rank in ranks] == [0, 0]
     assert ranks[1].err.text.count("w: rank 1 records no more\nwrite ") == 1
     assert "no space left on device" in ranks[1].err.text
-    assert len(files(tmp_path)["rank-0-of-2"].splitlines()) == 3
+    assert len((tmp_path / "rank-0-of-2").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
