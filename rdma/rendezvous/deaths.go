@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 
 	"malt/rdma"
 	"malt/rdma/internal/mem"
@@ -68,7 +69,7 @@ func (h *Host) Kill(rank int) error {
 	defer h.deaths.mu.Unlock()
 	p := h.deaths.procs[rank]
 	if p == nil {
-		return fmt.Errorf("rank %d has ended, or has not arrived", rank)
+		return fmt.Errorf("rank %d has ended, or has not arrived: %w", rank, syscall.ESRCH)
 	}
 	return p.Kill()
 }

@@ -693,12 +693,16 @@ def test_the_others_went_on_only_if_one_did() -> None:
 def test_a_job_that_a_death_has_ended_gets_no_advice_on_speed() -> None:
     ranks = [Outcome(number) for number in range(2)]
     ranks[1].status, ranks[1].failed = -9, 50.0
+    assert said(ranks) == ["Rank 1 was killed by SIGKILL, which ended the job."]  # before they had joined
+    ranks[0].summary = {"setup": 0.1}
     found = split(0, 6, 4), split(1, 6, 4)
     assert "ssp:2" in sentences(found)[-1]
     first, second, *rest = said(ranks, *found)
     assert first == "Rank 1 was killed by SIGKILL, which ended the job."
     assert second == "With --on-death continue the other ranks go on, and with replace a new process takes its place."
     assert rest == sentences(found)[:1]
+    ranks[0].host = "elsewhere"
+    assert said(ranks, *found)[1] == "With --on-death continue the other ranks go on."
     ranks[0].least = 2  # they go on, while there are two
     assert said(ranks, *found) == [first, *sentences(found)[:2]]
 

@@ -169,7 +169,8 @@ def _explain(kind: Kind, job: Job, failed: Outcome, failures: Failures, terminal
         for rank in job.outcomes
         if rank.witness is None
     )
-    sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate()}"
+    there = len({rank.host for rank in alike}) == 1
+    sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate() if there else Outcome.fate(failed)}"
     if failed.status == -signal.SIGKILL and failed.failure is None:
         somebody = "somebody, or by the kernel for lack of memory: see dmesg"
         sentence += f" (by {'the kernel: the control group is out of memory' if oom else somebody})"

@@ -149,8 +149,11 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield "The job was ended from outside, by Ctrl-C or a signal."
     elif failed is not None:
         yield f"{name([failed.number]).capitalize()} {failed.fate()}, which ended the job."
-        if failed.killed and not any(one.least for one in outcomes):
-            yield "With --on-death continue the other ranks go on, and with replace a new process takes its place."
+        joined = any((one.summary or {}).get("setup") for one in outcomes)
+        if failed.killed and joined and not any(one.least for one in outcomes):
+            near = len({one.host for one in outcomes}) == 1
+            again = ", and with replace a new process takes its place"
+            yield f"With --on-death continue the other ranks go on{again * near}."
 
 
 def shares(ranks: Ranks) -> dict[str, float]:
