@@ -152,8 +152,8 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
         joined = any((one.summary or {}).get("setup") for one in outcomes)
         if failed.killed and joined and not any(one.least for one in outcomes):
             near = len({one.host for one in outcomes}) == 1
-            again = ", and with replace a new process takes its place"
-            yield f"With --on-death continue the other ranks go on{again * near}."
+            replaced = ", and with replace a new process takes its place" * near
+            yield f"With --on-death continue the other ranks go on{replaced}."
 
 
 def shares(ranks: Ranks) -> dict[str, float]:
