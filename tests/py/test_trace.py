@@ -21,9 +21,11 @@ from documented import fields
 from launching import run, script
 
 from malt._cli import main
+from malt._cli.summary import table
 from malt._cli.trace import compared, left_out, write
 from malt._cli.verdict import PARTS, Ranks, divided, sentences, shares, spent, verdict
 from malt._ranks import machine, seen, story
+from malt._ranks.launch import Job
 from malt._ranks.rank import Outcome, Rank
 from malt._ranks.report import SPENT
 from malt._ranks.story import Collector, Curve, Story
@@ -557,6 +559,29 @@ def test_waits_that_are_the_exchange_get_shorter_with_rarer_syncs() -> None:
 def test_two_ranks_that_are_as_slow_are_named_together() -> None:
     ranks = split(0, 10), split(1, 9.9, 0.1, waited={0: 0.1}), split(2, 4, 6, waited={0: 6.0})
     assert "give ranks 0 and 1 less work: it" in sentences(ranks)[2]
+
+
+@pytest.mark.parametrize(("syncs", "says"), [(100, True), (300, False)])
+def test_a_rank_that_is_far_behind_in_async(syncs: int, says: bool) -> None:
+    ranks = split(0, 10, syncs=500), split(1, 10, syncs=syncs)
+    for one, _ in ranks:
+        one.made["v"] = {"consistency": "async"}
+    words = "Rank 1 synced 10 times a second, and rank 0 50: its values are old."
+    assert (words in sentences(ranks)[1]) == says
+    ranks[1][0].made["v"] = {"consistency": "bsp"}
+    assert words not in sentences(ranks)[1]
+
+
+def test_a_process_that_came_too_late_did_not_die_nor_took_a_place() -> None:
+    first, late, other = Outcome(1), Outcome(1), Outcome(0)
+    first.status, first.died, first.lived = -9, 50.0, 3.25
+    late.start, late.status, late.died, late.late = 1, 1, 52.0, True
+    other.status = 0
+    ended = "Rank 1 was killed by SIGKILL 3.2 s after the start; the others went on."
+    assert verdict([first, late, other], [{"seconds": 0.0}] * 2) == [ended]
+    job = SimpleNamespace(outcomes=[first, late, other], asked=False)
+    assert Job.deaths(job) == [first]  # type: ignore[arg-type]
+    assert [row.split()[1:] for row in table(job.outcomes, 80, {}, [first])[1:3]] == [["died"], ["too", "late"]]
 
 
 def test_a_job_that_the_user_ends() -> None:

@@ -37,6 +37,8 @@ def _name(rank: Outcome) -> str:
 def _unreported(rank: Outcome, dead: Sequence[Outcome]) -> str:
     if rank in dead:
         return "died"
+    if rank.late:
+        return "too late"
     return "no report" if rank.witness is None else "only votes"
 
 

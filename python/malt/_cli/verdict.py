@@ -109,7 +109,7 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
 
 def lives(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the last process of each rank."""
-    return [one for one in outcomes if one.witness is None and not successors(one, outcomes)]
+    return [one for one in outcomes if one.witness is None and not one.late and not successors(one, outcomes)]
 
 
 def verdict(outcomes: Sequence[Outcome], ranks: Sequence[Spent]) -> list[str]:
@@ -137,7 +137,7 @@ def _crowd(outcomes: Sequence[Outcome]) -> str:
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield which ranks died, and which one ended the job."""
-    dead = [one for one in outcomes if one.died is not None and one.witness is None]
+    dead = [one for one in outcomes if one.died is not None and one.witness is None and not one.late]
     failed = first_failure(outcomes)
     if dead:
         how = f"{dead[0].fate()} {dead[0].lived:.1f} s after the start" if len(dead) == 1 else "died"
@@ -191,6 +191,7 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
     words = ", ".join(f"{part:.0%} {kinds[kind]}" for part, kind in lost[::-1])
     rest = 1 - min(1.0, speed / count)
     second = f"The other {rest:.0%} of their time: {words}." if words else "They lost almost no time."
+    second += _behind(ranks)
     took, said, rank = max((*(one.summary or {}).get("longest", (0.0, "")), one.number) for one, _ in ranks)
     long = [f"For {span(took)}, {name([rank])} {said}"] if said else []
     if ended and said and took > seconds / 2:
@@ -201,6 +202,19 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
         advice = f"No single change would save more than {span(saves)} of {span(seconds)}."
     # That wait is the cause of what another change would save.
     return [first, second, *([advice] if not ended and not (said and took > saves / 2) else []), *long]
+
+
+def _behind(ranks: Ranks) -> str:
+    """Return which rank nobody waits for, in async, though it syncs far less often."""
+    told = [(one.summary, rank["seconds"], one) for one, rank in ranks if one.summary and "syncs" in one.summary]
+    paces = sorted(((summary["syncs"] / seconds, one) for summary, seconds, one in told), key=lambda entry: entry[0])
+    if not paces or paces[0][0] * 2 > paces[-1][0]:
+        return ""
+    (least, slow), (most, fast) = paces[0], paces[-1]
+    if all(vector.get("consistency") != "async" for vector in slow.made.values()):
+        return ""
+    others = f"{name([fast.number])} {most:.3g}"
+    return f" {name([slow.number]).capitalize()} synced {least:.3g} times a second, and {others}: its values are old."
 
 
 def _blame(ranks: Ranks) -> str:

@@ -522,6 +522,7 @@ class Job:
         """Return the ranks that died, in order; also one whose death has ended the job, unless the user did."""
         ended = [one for one in self.outcomes if one.failed is not None and one.killed and one.least != 0]
         died = [one for one in self.outcomes if one.died is not None or (one in ended and not self.asked)]
+        died = [one for one in died if not one.late]
         return sorted(died, key=lambda one: one.lived)  # one may have counted as failed before it was spared
 
     def first_failure(self) -> Outcome | None:

@@ -128,8 +128,9 @@ def farewell(rank: Outcome, left: Sequence[Outcome], name: Callable[[list[int]],
 
 
 def successors(rank: Outcome, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the processes that have taken the place of one that died."""
-    return [other for other in outcomes if other.number == rank.number and other.start > rank.start]
+    """Return the processes that have taken the place of one that died: others were too late, or did not join."""
+    after = [other for other in outcomes if other.number == rank.number and other.start > rank.start]
+    return [other for other in after if other.least is not None]
 
 
 def first_failure(ranks: Sequence[R]) -> R | None:
