@@ -153,15 +153,18 @@ def test_all_of_them(tmp_path: Path) -> None:
 
 
 def test_all_of_them_one_after_the_other(tmp_path: Path) -> None:
-    first = "os.kill(os.getpid(), signal.SIGSEGV)"
+    first, seen = "os.kill(os.getpid(), signal.SIGSEGV)", tmp_path / "seen"
+    os.mkfifo(seen)
+    last = f"open({str(seen)!r}).close(); {KILL}"  # where both end at once, the launcher may see either one first
     text = (
         STEPS.replace("r in (1,)", "r == 0")
         .format(end=first)
-        .replace("    v.sync()\n", f"    v.sync()\n    if malt.alive() == [1]: {KILL}\n")
+        .replace("    v.sync()\n", f"    v.sync()\n    if malt.alive() == [1]: {last}\n")
     )
-    done = run(*GO_ON, "-n", "2", script(tmp_path, text))
-    assert done.process.returncode == 128 + signal.SIGKILL, done.err
-    assert "malt run: rank 0 was killed by SIGSEGV" in done.err
+    with launched(*GO_ON, "-n", "2", script(tmp_path, text)) as job:
+        job.wait_for("malt run: rank 0 was killed by SIGSEGV after", stream=2)
+        seen.write_text("")
+        assert job.finish() == 128 + signal.SIGKILL, job.err
 
 
 def test_too_few_ranks_are_left(tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ def went_on(one: Outcome, outcomes: Sequence[Outcome], noticed: Noticed) -> list
     """Return which ranks have noticed the death of a process, and how much later; none if it has not died."""
     if one.died is None:
         return []
-    later = (other.died for other in successors(one, outcomes) if other.died is not None)
+    after = (other for other in outcomes if other.number == one.number and other.start > one.start)
+    later = (other.died for other in after if other.died is not None)
     until = min(later, default=math.inf) - SOONER
     since = one.died - SOONER if one.start else -math.inf
     return [
