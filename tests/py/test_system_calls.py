@@ -73,6 +73,6 @@ def test_exchanges_make_no_system_call() -> None:
     for name, calls in found.items():
         counts = sorted(sum(n != syscalls.YIELD or name not in WAITING for n in call) for call in calls)
         assert len(counts) == CALLS
-        # Now and then the other rank is late; one more in each call would show in the least of them, too.
-        quick = counts[CALLS // 4]
-        assert quick == 0, f"{name}: three of four calls make {quick} system calls or more, and none is needed"
+        # On a busy machine the other rank is late; one more in each call would show in the least of them, too.
+        quick = counts[CALLS // 20 if name in WAITING else CALLS // 4]
+        assert quick == 0, f"{name}: nearly all calls make {quick} system calls or more, and none is needed"
