@@ -106,7 +106,8 @@ var ofAverages = []mutation{
 		old:    "$r.shared.Set($word, $folded)",
 		new:    "$r.shared.Ring(); $r.shared.Set($word, $folded); return",
 		caught: "TestExploreInPlace/small", how: "waits for ever",
-	}, {
+	},
+	{
 		line:   "in place: each rank takes an array for small by itself",
 		in:     "libmalt/route/shared.pass.begin",
 		old:    "$d&forAll != 0",
@@ -120,7 +121,6 @@ var ofAverages = []mutation{
 		new:    "false",
 		caught: "TestExploreInPlace/small,_one_scatters_by_itself", how: "in element",
 	},
-
 	{
 		line:   "in place: a rank that has closed the vector is waited for",
 		in:     "libmalt/route/shared.Route.Close",

@@ -15,7 +15,7 @@ from launching import LONG, launched, soon, wait_for_end
 
 from malt._ranks import launch
 from malt._ranks.launch import Job
-from malt._ranks.rank import Rank
+from malt._ranks.rank import Outcome, Rank
 from malt._ranks.report import SPENT
 
 
@@ -192,6 +192,18 @@ def test_an_exit_code_of_which_the_others_hear_nothing_stops_them_at_once(monkey
         failed = python(job, f"{joined}; os._exit(3)")
         assert job.wait()
     assert job.first_failure() is failed
+
+
+def test_a_rank_that_failed_before_the_user_asked_has_failed() -> None:
+    with Job(Output()) as job:
+        rank = Outcome(0)
+        job.failed(rank)
+        job.ask(signal.SIGTERM, group=False)
+        job.failed(rank)  # as each look at all ranks says
+        assert not rank.asked
+        later = Outcome(1)
+        job.failed(later)
+        assert later.asked
 
 
 @pytest.mark.parametrize("leaves", [True, False])

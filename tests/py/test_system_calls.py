@@ -62,6 +62,16 @@ print("cases:", *cases, sep="\\n", end="\\n\\n")
 
 @pytest.mark.skipif(bool(syscalls.possible()), reason=syscalls.possible())
 def test_exchanges_make_no_system_call() -> None:
+    for _ in range(3):  # on a busy machine the other rank is late; one more in each call shows every time
+        quick = measured()
+        if not any(quick.values()):
+            break
+    for name, count in quick.items():
+        assert count == 0, f"{name}: three of four calls make {count} system calls or more, and none is needed"
+
+
+def measured() -> dict[str, int]:
+    """Return how many system calls at most the quickest quarter of the calls makes, by case."""
     script = SCRIPT + "if r == 0:" + syscalls.TRACED.replace("\n", "\n    ") + f"\nwork({CALLS})\n"
     with jobs.Job(2, script) as job:
         pieces = syscalls.during(job.ranks[0].process.pid)
@@ -70,9 +80,10 @@ def test_exchanges_make_no_system_call() -> None:
         assert not list(pieces)
         job.finish()
     assert len(found) == 9
+    quick = {}
     for name, calls in found.items():
         counts = sorted(sum(n != syscalls.YIELD or name not in WAITING for n in call) for call in calls)
         assert len(counts) == CALLS
-        # On a busy machine the other rank is late; one more in each call would show in the least of them, too.
-        quick = counts[CALLS // 20 if name in WAITING else CALLS // 4]
-        assert quick == 0, f"{name}: nearly all calls make {quick} system calls or more, and none is needed"
+        # Now and then the other rank is late; one more in each call would show in the least of them, too.
+        quick[name] = counts[CALLS // 4]
+    return quick

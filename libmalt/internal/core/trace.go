@@ -278,8 +278,8 @@ func (l *lateness) book(t *Trace, now uint64, op Stepper) {
 	}
 }
 
-// cause is whom the part was for. Who slept through the arrivals of several has waited for
-// the last of them.
+// cause is whom the part was for. A rank that slept through the arrivals of several has waited
+// for the last of them.
 func (l *lateness) cause(op Stepper) []int {
 	if w, ok := op.(Woken); ok && l.sleeps && len(l.ranks) > 1 {
 		if at := slices.Index(l.ranks, w.CameLast()); at >= 0 {

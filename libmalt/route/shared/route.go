@@ -58,7 +58,7 @@ func New(o core.Boxed, bytes int) (*Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return on(o, m, bytes, bytes <= small(o.Transport())), nil
+	return on(o, m, bytes, bytes <= smallFor(o.Transport())), nil
 }
 
 func on(o core.Boxed, m rdma.Shared, bytes int, small bool) *Route {
@@ -68,8 +68,8 @@ func on(o core.Boxed, m rdma.Shared, bytes int, small bool) *Route {
 	}
 }
 
-// small is up to how many bytes an array of the near ranks is small.
-func small(t rdma.Transport) int {
+// smallFor is up to how many bytes an array of the near ranks is small.
+func smallFor(t rdma.Transport) int {
 	if c, ok := t.(rdma.Cored); ok {
 		if cores := c.Cores(); cores < len(t.Near()) {
 			return max(smallBytes, crowdedBytes/max(1, cores-1))

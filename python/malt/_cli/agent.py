@@ -379,7 +379,7 @@ class Hosts(Programs):
 
     def ask(self, number: int, group: bool) -> None:
         """Ask the ranks to end."""
-        self.asked = True
+        self.asked = self.asked or time.monotonic()
         self._pass("ask", number, group)
 
     def signal(self, number: int, group: bool = True) -> None:

@@ -132,6 +132,8 @@ def _opened(name: str) -> io.BufferedWriter[io.FileIO]:
         except BlockingIOError as error:
             raw.close()
             raise OSError(error.errno, "another job writes it", name) from None
+        except OSError:
+            pass  # a file system without locks
         raw.truncate(0)
     return io.BufferedWriter(raw)
 

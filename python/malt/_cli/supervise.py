@@ -169,7 +169,7 @@ def _explain(kind: Kind, job: Job, failed: Outcome, failures: Failures, terminal
         for rank in job.outcomes
         if rank.witness is None
     )
-    there = len({rank.host for rank in alike}) == 1
+    there = failed.lost or len({rank.host for rank in alike}) == 1
     sentence = f"{kind.name(rank.number for rank in alike)} {failed.fate() if there else Outcome.fate(failed)}"
     if failed.status == -signal.SIGKILL and failed.failure is None:
         somebody = "somebody, or by the kernel for lack of memory: see dmesg"

@@ -83,10 +83,10 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
     lacking = min(1.0, told["starved"] / seconds) if seconds > 0 else 0.0
     if told and (track is None or track.lost):
         wait, waited = told["wait"], {int(other): share for other, share in told["waited"].items()}
-        called = wait + told["scatter"] + told["fold"] + told["collective"]
+        called, syncs = wait + told["scatter"] + told["fold"] + told["collective"], int(told["syncs"])
     else:
         seconds = max(did.last - did.first, seconds)
-        called, wait, waited = did.called, did.wait, dict(did.waited)
+        called, wait, waited, syncs = did.called, did.wait, dict(did.waited), did.syncs
     free = max(0.0, seconds - called)
     return {
         "rank": one.number,
@@ -101,7 +101,7 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
         "cores": one.cores,
         "sent": dict(sorted(did.sent.items())),
         "ages": dict(sorted(did.ages.items())),
-        "syncs": did.syncs,
+        "syncs": syncs,
         "lost": did.lost,
         "not_finite": did.not_finite,
     }
@@ -206,15 +206,15 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
 
 def _behind(ranks: Ranks) -> str:
     """Return which rank nobody waits for, in async, though it syncs far less often."""
-    told = [(one.summary, rank["seconds"], one) for one, rank in ranks if one.summary and "syncs" in one.summary]
-    paces = sorted(((summary["syncs"] / seconds, one) for summary, seconds, one in told), key=lambda entry: entry[0])
+    paces = sorted((rank["syncs"] / rank["seconds"], one.number) for one, rank in ranks if rank["syncs"])
     if not paces or paces[0][0] * 2 > paces[-1][0]:
         return ""
     (least, slow), (most, fast) = paces[0], paces[-1]
-    if all(vector.get("consistency") != "async" for vector in slow.made.values()):
+    made = [vector for one, _ in ranks if one.number == slow for vector in one.made.values()]
+    if all(vector.get("consistency") != "async" for vector in made):
         return ""
-    others = f"{name([fast.number])} {most:.3g}"
-    return f" {name([slow.number]).capitalize()} synced {least:.3g} times a second, and {others}: its values are old."
+    others = f"{name([fast])} {most:.3g}"
+    return f" {name([slow]).capitalize()} synced {least:.3g} times a second, and {others}: its values are old."
 
 
 def _blame(ranks: Ranks) -> str:
@@ -250,7 +250,5 @@ def _changes(ranks: Ranks) -> Iterator[tuple[float, str]]:
 
 def _waits(one: Outcome, rank: Spent) -> tuple[float, float]:
     """Return how long a rank waited in its syncs for slow steps, and for the exchange."""
-    told = one.summary or {}
-    waits = rank["wait"] - told.get("meeting", 0.0)
-    brief = waits <= QUICK * (told["syncs"] if "syncs" in told else rank.get("syncs", 0))
-    return (0.0, max(0.0, waits - rank["crowded"])) if brief else (waits, 0.0)
+    waits = rank["wait"] - (one.summary or {}).get("meeting", 0.0)
+    return (0.0, max(0.0, waits - rank["crowded"])) if waits <= QUICK * rank["syncs"] else (waits, 0.0)

@@ -450,7 +450,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf  # a large integer
     except (TypeError, ValueError):
         raise TypeError(lines(f"{name}={value!r}", "expected a number")) from None
 

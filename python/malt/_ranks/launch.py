@@ -132,8 +132,8 @@ class Job:
         """What has become of the ranks, wherever they run: others than these processes, where these lead to hosts."""
         self.elsewhere = 0
         """How many ranks of the job others have started, who look after them."""
-        self.asked = False
-        """The user has asked the ranks to end: once one has, the others get longer to."""
+        self.asked: float | None = None
+        """When the user asked the ranks to end, in time.monotonic(): once one has, the others get longer to."""
         self.stopped: float | None = None
         """When the job was stopped: what ends after that ends because of it."""
         self.mourn: Callable[[Outcome, Sequence[Outcome]], None] = lambda *_: None
@@ -474,7 +474,8 @@ class Job:
 
     def failed(self, rank: Outcome, when: float | None = None) -> None:
         """Note that a rank has failed; the first failure stops the job. Ranks found ended in one look get one time."""
-        rank.failed, rank.asked = rank.failed or when or time.monotonic(), self.asked
+        rank.failed = rank.failed or when or time.monotonic()
+        rank.asked = self.asked is not None and rank.failed >= self.asked
         if self.stopped is None:
             left = [other for other in self.outcomes if other.status is None]
             unheard = rank.lost and all(other.least is None for other in left)  # one may yet say that the job goes on
@@ -520,9 +521,9 @@ class Job:
 
     def deaths(self) -> list[Outcome]:
         """Return the ranks that died, in order; also one whose death has ended the job, unless the user did."""
-        ended = [one for one in self.outcomes if one.failed is not None and one.killed and one.least != 0]
-        died = [one for one in self.outcomes if one.died is not None or (one in ended and not self.asked)]
-        died = [one for one in died if not one.late]
+        failed = [one for one in self.outcomes if one.failed is not None and not one.asked]
+        ended = [one for one in failed if one.killed and one.least != 0]
+        died = [one for one in self.outcomes if not one.late and (one.died is not None or one in ended)]
         return sorted(died, key=lambda one: one.lived)  # one may have counted as failed before it was spared
 
     def first_failure(self) -> Outcome | None:
@@ -532,7 +533,7 @@ class Job:
 
     def ask(self, number: int, group: bool) -> None:
         """Ask the ranks to end, by a signal of the user: once one has, the others get longer to."""
-        self.asked = True
+        self.asked = self.asked or time.monotonic()
         self.signal(number, group)
         self.signal(signal.SIGCONT, group)  # a stopped rank gets the other one when it goes on
 
