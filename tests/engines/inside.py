@@ -48,7 +48,7 @@ def leaves() -> None:
 
 def sleeps(file: str) -> None:
     Path(file, str(malt.rank())).write_text(str(os.getpid()))
-    time.sleep(LONG)
+    time.sleep(10 * LONG)
 
 
 def alive(pid: int) -> bool:
@@ -111,7 +111,7 @@ def late_ranks(run: Run, who: int) -> None:
 def timeouts(run: Run) -> None:
     folder = Path("sleeping").resolve()
     folder.mkdir()
-    for patience in (5.0, 15.0, 45.0):  # a busy machine needs more for a place and a start
+    for patience in (5.0, 15.0, 45.0, 135.0):  # a busy machine needs more for a place and a start
         with raises(malt.TimeoutError, "within"):
             run(sleeps, 2, args=(str(folder),), timeout=patience)
         pids = [int(file.read_text()) for file in folder.iterdir()]
@@ -125,13 +125,14 @@ def timeouts(run: Run) -> None:
 
 
 def examine(run: Run) -> None:
-    """Run jobs that go well, and others, side by side."""
+    """Run jobs that go well, and others, side by side, and then one whose ranks have to start within a time."""
     with ThreadPoolExecutor() as pool:
         for done in [
-            *(pool.submit(part, run) for part in (timeouts, results, failures, refusals)),
+            *(pool.submit(part, run) for part in (results, failures, refusals)),
             *(pool.submit(late_ranks, run, who) for who in range(2)),
         ]:
             done.result(5 * LONG)
+    timeouts(run)
 
 
 def with_ray() -> None:
