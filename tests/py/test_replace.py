@@ -90,8 +90,9 @@ def test_ranks_that_are_ahead_of_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["malt.init()", "v = malt.Vector", "back, steps"])
-def test_a_process_that_dies_while_it_joins_changes_nothing(tmp_path: Path, where: str) -> None:
-    done = train(tmp_path, program(ONCE).replace(where, f"if start == 1: {KILL}\n{where}", 1))
+@pytest.mark.parametrize("end", [KILL, "os._exit(0)"])
+def test_a_process_that_dies_while_it_joins_changes_nothing(tmp_path: Path, where: str, end: str) -> None:
+    done = train(tmp_path, program(ONCE).replace(where, f"if start == 1: {end}\n{where}", 1))
     assert done.err.count("rank 1 is started again") == 2, done.err
     assert done.err.count("rank 1 takes part again") == 1, done.err
 

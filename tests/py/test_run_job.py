@@ -170,8 +170,8 @@ def test_first_failure_is_the_cause_though_it_ends_last(tmp_path: Path, monkeypa
     monkeypatch.setattr(launch, "FAIL", LONG)
     said = tmp_path / "said"
     now = time.monotonic()
-    cause = f'{{"failed": "KeyError", "peer": false, "time": {now}}}'
-    gone = f'{{"failed": "PeerError", "peer": true, "time": {now - 1}}}'
+    cause = f'{{"failed": "KeyError", "peer": null, "time": {now}}}'
+    gone = f'{{"failed": "PeerError", "peer": {{"rank": null, "kind": null}}, "time": {now - 1}}}'
     with Job(Output()) as job:
         shell(job, "sleep 1000")
         slow = python(job, f"{report(cause)}; open({str(said)!r}, 'w').close(); import time; time.sleep(1000)")
@@ -245,8 +245,8 @@ TIMES = {**dict.fromkeys(SPENT, 1.0), "waited": {"1": 0.5}, "deaths": {}, "longe
         "3",
         '"failed"',
         '{"failed": 1}',
-        '{"failed": "x", "peer": false, "time": "y"}',
-        '{"failed": "x", "peer": false, "time": 1' + "0" * 400 + "}",
+        '{"failed": "x", "peer": null, "time": "y"}',
+        '{"failed": "x", "peer": null, "time": 1' + "0" * 400 + "}",
         '{"summary": 3}',
         '{"summary": {"wall": 1}}',
         json.dumps({"summary": TIMES | {"longest": []}}),
@@ -268,6 +268,6 @@ def test_failure_reported_after_the_stop_is_no_news() -> None:
     rank = Rank.__new__(Rank)
     rank.failed, rank.failure, rank.summary, rank.expelled, rank._begun = None, None, None, False, b""
     rank.start, rank.least = 0, None
-    assert not rank.hear(b'{"failed": "x", "peer": false, "time": 5.0}\n', stopped=4.0)
-    assert rank.hear(b'{"failed": "x", "peer": false, ', stopped=None) is False
+    assert not rank.hear(b'{"failed": "x", "peer": null, "time": 5.0}\n', stopped=4.0)
+    assert rank.hear(b'{"failed": "x", "peer": null, ', stopped=None) is False
     assert rank.hear(b'"time": 5.0}\n', stopped=6.0) is True

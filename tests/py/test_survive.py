@@ -102,6 +102,43 @@ def test_an_end_with_code_0_of_which_the_others_are_not_told(tmp_path: Path, hos
     assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d+\.\d{3}, rank 2 \+\d+\.\d{3}$", done.err, re.M), done.err
 
 
+@pytest.mark.parametrize("options", [("--on-death", "stop"), ("--on-death", "continue", "--min-ranks", "3")])
+@pytest.mark.parametrize("hosts", [("-n", "3"), ("-H", "localhost:1,127.0.0.1:2")])
+def test_an_end_with_code_0_that_ends_the_job(tmp_path: Path, hosts: list[str], options: tuple[str, ...]) -> None:
+    path = script(tmp_path, STEPS.format(end="os._exit(0)"))
+    done = run("-q", "--summary", *options, *hosts, path)
+    assert done.process.returncode == 1, done.err
+    assert re.search(r"ranks 0 and 2 failed because rank 1 was gone \(PeerError\), at .*: v.sync\(\)$", done.err, re.M)
+    assert re.fullmatch(r"malt run: rank 1 .*ended without leaving the job \(exit code 0\)", done.err.splitlines()[-1])
+    assert re.search(r"^ +1 +\d+\.\d\d  ended the job$", done.err, re.M), done.err
+    assert ("2 ranks are left, and the job needs 3" in done.err) == ("--min-ranks" in options)
+
+
+@pytest.mark.parametrize("hosts", [("-n", "3"), ("-H", "localhost:1,127.0.0.1:2")])
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_end_with_code_0_before_the_others_have_joined(tmp_path: Path, hosts: list[str], first: int) -> None:
+    os.mkfifo(fifo := tmp_path / "fifo")
+    early, late = f"open({str(fifo)!r}, 'w'); sys.exit()", f"open({str(fifo)!r}).read()"
+    path = script(
+        tmp_path, f"if r == 1: {early if first else 'sys.exit()'}\nif r and {first}: {late}\nimport malt\nmalt.init()"
+    )
+    with soon():
+        done = run("-q", *hosts, path)
+    assert done.process.returncode == 1, done.err
+    assert re.search(r"^malt run: rank 1 .*ended without joining the job \(exit code 0\)", done.err.splitlines()[-1])
+
+
+def test_ranks_that_make_a_job_of_their_own_do_not_need_the_others(tmp_path: Path) -> None:
+    text = """
+        import malt
+        if r == 2: sys.exit()
+        malt.init(size=2)
+        print(malt.allreduce(1, "sum"))
+        """
+    done = run("-q", "-n", "3", script(tmp_path, text))
+    assert (done.process.returncode, sorted(done.out.splitlines())) == (0, ["[0] 2", "[1] 2"]), done.err
+
+
 @pytest.mark.skipif(find_spec("sklearn") is None, reason="needs scikit-learn")
 @pytest.mark.parametrize("dead", [0, 1])
 def test_ranks_agree_on_an_estimator_without_a_dead_one(tmp_path: Path, dead: int) -> None:
@@ -590,6 +627,8 @@ def test_malt_run_returns_what_the_survivors_return(killed: bool) -> None:
 def test_malt_run_stops_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(malt.PeerError, match="rank 1"):
         malt.run(part, 2, (1,))
+    with pytest.raises(malt.PeerError, match=r"rank 1 ended without leaving the job \(exit code 0\)"):
+        malt.run(part, 3, (1, False))
     monkeypatch.setenv("MALT_ON_DEATH", "continue")
     assert malt.run(part, 2, (1,))[0] == [0]
     with pytest.raises(malt.PeerError, match="rank 1"):

@@ -697,7 +697,7 @@ def test_what_is_said_of_ranks_that_died() -> None:
     ranks[1].status, ranks[1].died, ranks[1].lived = -9, 50.0, 3.25
     assert said(ranks) == ["Rank 1 was killed by SIGKILL 3.2 s after the start; the others went on."]
     ranks[3].status, ranks[3].died = 139, 51.0
-    ranks[0].status, ranks[0].failed, ranks[0].failure = 1, 52.0, {"type": "ValueError", "peer": False}
+    ranks[0].status, ranks[0].failed, ranks[0].failure = 1, 52.0, {"type": "ValueError", "peer": None}
     assert said(ranks, split(0, 3)) == [
         "Ranks 1 and 3 died; the others went on.",
         "Rank 0 failed with ValueError, which ended the job.",

@@ -108,7 +108,7 @@ class Agent(Job):
     def _tell(self) -> bool:
         """Say what is new about the ranks."""
         for rank in self.ranks:
-            fields = "status failure words made summary cores least left expelled died lived"
+            fields = "status failure words made summary cores meets least left needed expelled died lived"
             news = {name: getattr(rank, name) for name in fields.split()} | {"failed": rank.failed is not None}
             if news != self._news.get(rank.number):
                 self._news[rank.number] = news
@@ -317,7 +317,8 @@ class Hosts(Programs):
     def _news(self, rank: _RemoteRank, news: Mapping[str, Any], later: float) -> None:
         rank.status, rank.failure, rank.summary = news["status"], news["failure"], news["summary"]
         rank.made, rank.cores = news["made"], news["cores"]
-        rank.least, rank.left, rank.expelled = news["least"], news["left"], news["expelled"]
+        rank.meets, rank.least, rank.left = news["meets"], news["least"], news["left"]
+        rank.needed, rank.expelled = news["needed"], news["expelled"]
         rank.lived, rank.later = news["lived"], later
         if rank.died is None and news["died"] is not None:
             self.do_without(rank, news["died"] + later)
@@ -329,6 +330,7 @@ class Hosts(Programs):
         for lost in self.outcomes:  # with its host, perhaps before this rank could say that the job goes on
             if lost.lost and lost.failed is not None:
                 self.do_without(lost, lost.failed)
+        self.blame()
         self._dismiss()
 
     def wrote(self, rank: int, stream: int, data: bytes) -> None:

@@ -51,7 +51,7 @@ def facts(outcomes: Sequence[Outcome], story: Story, program: Sequence[str], env
                 "replaced": bool(successors(one, outcomes)),
             }
             for one in outcomes
-            if (one.status or one.died is not None) and one.witness is None
+            if (one.status or one.needed or one.died is not None) and one.witness is None
         ],
     }
 

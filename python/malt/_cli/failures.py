@@ -64,7 +64,7 @@ class Failures:
             if cause in group:
                 for place, numbers in _places(group, first["place"]):
                     yield f"{name(numbers)} saw it at {place}", b""
-            elif dead in told:
+            elif dead in told or (dead == cause.number and cause.needed):
                 for place, numbers in _places(group):
                     yield f"{name(numbers)} failed because {name([dead])} was gone ({kind}), at {place}", b""
             elif dead is not None:

@@ -241,7 +241,7 @@ def _run_remote(options: argparse.Namespace, program: Sequence[str], refuse: Ref
 def _finish(options: argparse.Namespace, recorded: Recording, job: Job, terminal: Terminal, display: Display) -> None:
     recorded.finish(job, terminal)
     first = [rank for rank in job.outcomes if rank.number == 0]
-    if first and all(rank.died is not None or rank.waits for rank in first):
+    if first and all(rank.died is not None or rank.waits for rank in first) and job.first_failure() is None:
         terminal.note(
             "rank 0 died: after that, all that only rank 0 prints or saves is missing; use malt.first() for it"
         )
@@ -272,13 +272,13 @@ def _ended_by_death(job: Job, options: argparse.Namespace) -> str:
     """Say why a death has ended a job that goes on after others; empty where that is not so."""
     failed = job.first_failure()
     goes_on = job.least or (options.on_death or os.environ.get("MALT_ON_DEATH") or "stop") != "stop"
-    if failed is None or not failed.killed or failed.least == 0 or job.asked or not goes_on:
+    if failed is None or not (failed.killed or failed.needed) or failed.least == 0 or job.asked or not goes_on:
         return ""
     ranks = [rank for rank in job.outcomes if rank.witness is None]
     dead = job.deaths()
     left = sum(rank not in dead and not rank.waits for rank in ranks) + job.elsewhere
     if job.least > left:
         return f"{left or 'no'} rank{'s'[: left > 1]} {'are' if left > 1 else 'is'} left, and the job needs {job.least}"
-    if job.least:
+    if job.least or not failed.killed:
         return ""  # all had joined; the others cannot do without this one, and have said so
     return f"{RANKS.name([failed.number])} was killed before all ranks had joined the job: that ends it"

@@ -31,7 +31,7 @@ from typing import TypeVar
 
 from malt._ranks.machine import threads
 from malt._ranks.processes import members, start_guard, watch
-from malt._ranks.rank import Outcome, Pipe, Rank, first_failure
+from malt._ranks.rank import Outcome, Pipe, Rank, first_failure, successors
 
 J = TypeVar("J", bound="Job")
 
@@ -270,12 +270,14 @@ class Job:
         self._output(rank, stream, piece)
 
     def _hear(self, rank: Rank, piece: bytes) -> None:
-        before, known, waited = rank.words, rank.records, rank.waits
+        before, known, waited, met = rank.words, rank.records, rank.waits, rank.meets
         failed = rank.hear(piece, self.stopped)
         if waited and not rank.waits:
             self.returned(rank)
         if rank.records != known:
             self.recording(rank)
+        if rank.meets != met:
+            self.blame()
         if rank.words is not before or rank.warnings:
             self.drain(rank)  # what it wrote before that
         for warning in rank.warnings:
@@ -443,6 +445,23 @@ class Job:
                 self._signal(rank, signal.SIGTERM)  # its children, which nobody needs any more
                 if self._takers():
                     self.replace(rank)
+        self.blame()
+
+    def blame(self) -> None:
+        """Note that ranks have failed whose end others fail over, or that others wait for as they join.
+
+        By itself their end may be no failure: an exit code of 0, or a death after which those of this machine go on.
+        """
+        peers = [one.failure["peer"] for one in self.outcomes if one.failure is not None]
+        gone = {peer["rank"] for peer in peers if peer is not None and peer["kind"] == "ended"}
+        size = self.elsewhere + sum(one.witness is None and not one.start for one in self.outcomes)
+        joining = any(one.meets == size and one.status is None for one in self.outcomes)
+        for one in self.outcomes:
+            missed = joining and one.meets is None and one.witness is None and not one.start
+            blamed = one.number in gone and not successors(one, self.outcomes)
+            if one.status is not None and not (one.failed or one.left) and (blamed or missed):
+                one.needed = True
+                self.failed(one, one.died)
 
     def _hear_all(self) -> None:
         for report in list(self._reports):
@@ -522,7 +541,7 @@ class Job:
     def deaths(self) -> list[Outcome]:
         """Return the ranks that died, in order; also one whose death has ended the job, unless the user did."""
         failed = [one for one in self.outcomes if one.failed is not None and not one.asked]
-        ended = [one for one in failed if one.killed and one.least != 0]
+        ended = [one for one in failed if (one.killed or one.needed) and one.least != 0]
         died = [one for one in self.outcomes if not one.late and (one.died is not None or one in ended)]
         return sorted(died, key=lambda one: one.lived)  # one may have counted as failed before it was spared
 

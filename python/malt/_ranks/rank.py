@@ -42,6 +42,8 @@ class Outcome:
         to its host has ended."""
         self.start = 0
         """The number of the start after a death, from 1; 0: it was there from the beginning."""
+        self.meets: int | None = None
+        """Of how many ranks the job is that it joins at the moment; 0: it has joined; None: it has not begun to."""
         self.least: int | None = None
         """With how many ranks its job goes on after a death, once it has joined (``report``); 0: not after its own."""
         self.records: int | None = None
@@ -52,6 +54,8 @@ class Outcome:
         """It has said that it has left its job, which goes on after a death: its end is none."""
         self.late = False
         """It has said that the job had ended before it could take the place of a rank that died."""
+        self.needed = False
+        """It has ended, perhaps with exit code 0, and others could not go on without it."""
         self.died: float | None = None
         """When it ended, in time.monotonic(), if the others go on without it."""
         self.later = 0.0
@@ -59,7 +63,7 @@ class Outcome:
         self.lived = 0.0
         """How many seconds after the job's start it died or failed; 0: it did not, or it was stopped."""
         self.failure: dict[str, Any] | None = None
-        """What it reported about its failure (``_report``): type, peer."""
+        """What it reported about its failure (``_report``): type, peer, which is None or has rank and kind."""
         self.words: dict[str, Any] | None = None
         """Its traceback, if it left it to the launcher to show that (``_report``)."""
         self.warnings: list[tuple[str, str]] = []
@@ -74,8 +78,10 @@ class Outcome:
         """The exit code that a shell would show: 128 + n after signal n."""
         if self.status is None:
             return 128 + signal.SIGKILL
-        if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
-            return 1  # it was stopped while it was on its way out
+        if (self.failure is not None and self.status in (-signal.SIGTERM, -signal.SIGKILL)) or (
+            self.status == 0 and (self.failure is not None or self.needed)
+        ):
+            return 1  # it was stopped while it was on its way out, or should not have ended
         return self.status if self.status >= 0 else 128 - self.status
 
     @property
@@ -97,7 +103,7 @@ class Outcome:
     @property
     def vanished(self) -> bool:
         """Whether it has ended with exit code 0, but as the others see it has died."""
-        return self.status == 0 and bool(self.least) and not self.left
+        return self.status == 0 and not (self.left or self.late) and bool(self.least or self.needed or self.waits)
 
     def fate(self) -> str:
         """Return how it ended, such as ``ended with exit code 1``."""
@@ -108,7 +114,7 @@ class Outcome:
         if self.status is None:
             return "does not end: it hangs in the kernel"
         if self.vanished:
-            return "ended without leaving the job (exit code 0)"
+            return f"ended without {'leaving' if self.meets == 0 else 'joining'} the job (exit code 0)"
         if self.status >= 0:
             return f"ended with exit code {self.status}"
         return f"was killed by {signal_name(-self.status)}"
@@ -145,7 +151,7 @@ def first_failure(ranks: Sequence[R]) -> R | None:
 
     def order(entry: tuple[float, R]) -> tuple[bool, float, bool, int]:
         at, rank = entry
-        by_peer = rank.failure is not None and rank.failure["peer"]
+        by_peer = rank.failure is not None and rank.failure["peer"] is not None
         return by_peer, at, (rank.status or 0) >= 0, rank.number
 
     return min(failed, key=order)[1]
@@ -198,7 +204,7 @@ class Rank(Outcome):
             if "failed" in said:
                 if "words" in said:
                     self.words = _words(**said["words"])
-                at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": bool(said["peer"])}
+                at, failure = float(said["time"]), {"type": str(said["failed"]), "peer": _peer(said["peer"])}
                 if self.expelled or self.waits:
                     self.failure = failure
                 elif self.failed is None and (stopped is None or at < stopped):
@@ -206,6 +212,8 @@ class Rank(Outcome):
                     return True
             elif "warned" in said:
                 self.warnings.append((str(said["warned"]), str(said["same"])))
+            elif "meets" in said:
+                self.meets = int(said["meets"])
             elif "survives" in said:
                 self.least, self.left = int(said["survives"]), False
             elif "left" in said:
@@ -226,8 +234,15 @@ class Rank(Outcome):
         return False
 
 
+def _peer(said: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Check what a rank says of another that is gone: any program may write into the pipe."""
+    if said is None:
+        return None
+    return {"rank": None if said["rank"] is None else int(said["rank"]), "kind": said["kind"]}
+
+
 def _words(dead: int | None, **texts: str) -> dict[str, Any]:
-    """Check what a rank says of its traceback: any program may write into the pipe."""
+    """Check in the same way what it says of its traceback."""
     texts = {name: str(texts[name]) for name in ("type", "text", "same", "place")}
     return {**texts, "dead": None if dead is None else int(dead)}
 
@@ -235,7 +250,7 @@ def _words(dead: int | None, **texts: str) -> dict[str, Any]:
 def _spent(
     waited: dict[str, float], deaths: dict[str, float], longest: Sequence[Any], **seconds: float
 ) -> dict[str, Any]:
-    """Check in the same way what a rank says of its time."""
+    """Check in the same way what it says of its time."""
     by_rank = {"waited": waited, "deaths": deaths}
     return {
         **{kind: float(seconds[kind]) for kind in SPENT},

@@ -3,10 +3,10 @@
 The launcher hands each rank the writing end of a pipe, as ``MALT_REPORT=fd:inode``.
 The rank writes lines of JSON to it:
 
-``{"failed": "ValueError", "peer": false, "time": 12.5}``
+``{"failed": "ValueError", "peer": null, "time": 12.5}``
     An exception was not caught, at this time.monotonic(), which is the same
-    clock in all processes of a machine. ``peer`` is true where it only says
-    that another rank is gone. The launcher needs this because the rank that
+    clock in all processes of a machine. ``peer`` is ``{"rank": 3, "kind": "ended"}`` where it only says
+    that another rank is gone: `PeerError`. The launcher needs this because the rank that
     fails first is often not the first to end.
     ``"words": {"type": …, "text": "Traceback …", "same": "", "dead": null, "place": "train.py:12: v.sync()"}``
     is there as well where the rank leaves it to the launcher to show its traceback. The launcher
@@ -16,14 +16,16 @@ The rank writes lines of JSON to it:
 ``{"warned": "train.py:12: UserWarning: …", "same": "…"}``
     The rank leaves it to the launcher to show a warning of Python's. Those of several ranks with the same ``same``
     are shown once.
+``{"meets": 4}``
+    The rank has begun to join a job of so many ranks, all of which have to; 0: it has joined. The library says this
+    (capi/report.go), since the launcher needs it of every program.
 ``{"survives": 1}``
     The rank has joined a job that goes on after a death, as long as so many ranks are
-    left; 0: it has called malt_abort, so that its end is that of the job. The library says this
-    (capi/report.go), since the launcher needs it of every program.
+    left; 0: it has called malt_abort, so that its end is that of the job. The library says this, too.
 ``{"records": 4711}``
-    The rank has joined, and this is the process that shows its events (``seen``). The library says this.
+    The rank has joined, and this is the process that shows its events (``seen``). So does this.
 ``{"expelled": true}``
-    The others have gone on without this rank, so its end is not that of the job. The library says this, too.
+    The others have gone on without this rank, so its end is not that of the job. So does this.
 ``{"left": true}``
     A rank that ``survives`` has left the job. Without that the others take its end for a death, also with exit code 0.
     So does this.
@@ -112,7 +114,9 @@ class Reporter:
 
         With ``shown``, it is left to the launcher to show the traceback: False if nobody will.
         """
-        said = {"failed": type(error).__name__, "peer": death(error) is not None, "time": time.monotonic()}
+        dead = death(error)
+        peer = None if dead is None else {"rank": dead.rank, "kind": dead.kind}
+        said = {"failed": type(error).__name__, "peer": peer, "time": time.monotonic()}
         if shown:
             said["words"] = {
                 "type": type(error).__name__,
