@@ -43,10 +43,7 @@ func (p *play) tape(rank int) *playTape {
 		}
 		for r, lines := range strings.Split(text, "|") {
 			for line := range strings.SplitSeq(lines, ";") {
-				var words rule.Gathered
-				if json.Unmarshal([]byte(line), &words) == nil {
-					t.put(r, words)
-				}
+				t.put(r, json.RawMessage(line))
 			}
 		}
 		return &playTape{tape: t}

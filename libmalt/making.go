@@ -70,6 +70,9 @@ func (w *World) makeObject(ctx context.Context, s *Object, v *Vector, name, opti
 		err := s.travel(v, rows, bytes)
 		m.way = s.way
 		if err == nil {
+			err = w.tape.makes(what)
+		}
+		if err == nil {
 			memory := s.way.Memory()
 			if m.heir() {
 				memory = v.of.w.job.Mapping(&v.of.Member)

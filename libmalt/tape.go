@@ -12,14 +12,16 @@ import (
 	"malt/libmalt/rule"
 )
 
-// tape is the files of recorded runs: one of each rank, with a line for each gather that may fold
-// other updates in another run. It is an array in JSON: the number of the object, the clock of
+// tape is the files of recorded runs: one of each rank, with a line in JSON for each vector or segment that is made,
+// which is a string, and for each gather that may fold
+// other updates in another run. That is an array: the number of the object, the clock of
 // the rank, then rank and clock of each update.
 type tape struct {
 	rank, size int
 	file       *os.File // of this run; nil: it is not recorded
 	room       int
 	replays    map[uint32]*rule.Replay // by object; nil unless a run is replayed
+	made       []string                // by this rank in that run, and yet to be made in this one
 }
 
 // TapeBytes is how long the file of a rank gets: each update takes 5 to 10 of them.
@@ -60,22 +62,46 @@ func tapeName(folder string, rank, size int) string {
 	return filepath.Join(folder, fmt.Sprintf("rank-%d-of-%d", rank, size))
 }
 
+// makes notes what is made, and compares it with the recorded run. That may have had no room for it.
+func (t *tape) makes(op string) error {
+	if t == nil {
+		return nil
+	}
+	if len(t.made) > 0 {
+		if was := t.made[0]; was != op {
+			ours, theirs := core.Apart(op, was)
+			return say.Errorf(ErrMismatch, "%s does not make what it made in the recorded run", core.CallOf(op)).
+				At("this run: %s\nrecorded: %s", ours, theirs).Try("Replay the same program, with the same ranks, data and random numbers.")
+		}
+		t.made = t.made[1:]
+	}
+	_ = t.write(op) // the next gather tells of a full disk
+	return nil
+}
+
 // Record implements core.Tape. A line is written at once: so it is there if the process is killed.
 func (t *tape) Record(g rule.Gathered) (ends error) {
 	if t.file == nil {
 		return nil
 	}
-	text, _ := json.Marshal(g) // numbers always can be
-	text = append(text, '\n')
-	if _, ends = t.file.Write(text); ends == nil {
-		if t.room -= len(text); t.room > 0 {
-			return nil
-		}
+	if ends = t.write(g); ends == nil && t.room <= 0 {
 		ends = fmt.Errorf("its file has %d MB", TapeBytes>>20)
 	}
-	_ = t.file.Close() // what it has is written
-	t.file = nil
+	if ends != nil {
+		_ = t.file.Close() // what it has is written
+		t.file = nil
+	}
 	return ends
+}
+
+func (t *tape) write(line any) error {
+	if t.file == nil {
+		return nil
+	}
+	text, _ := json.Marshal(line) // numbers and a string always can be
+	t.room -= len(text) + 1
+	_, err := t.file.Write(append(text, '\n'))
+	return err
 }
 
 // Close closes the file of this run.
@@ -106,7 +132,7 @@ func (t *tape) read(folder string, r int) error {
 	defer func() { _ = file.Close() }()
 	in := json.NewDecoder(file)
 	for number := 1; ; number++ {
-		var line rule.Gathered // a new one, which is kept
+		var line json.RawMessage
 		switch err := in.Decode(&line); {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return nil
@@ -117,8 +143,16 @@ func (t *tape) read(folder string, r int) error {
 }
 
 // put takes a line of rank r: of this one all, of others what they folded of this one's. false: it is none.
-func (t *tape) put(r int, line rule.Gathered) bool {
-	if len(line) < 2 || len(line)%2 != 0 {
+func (t *tape) put(r int, text json.RawMessage) bool {
+	var op string
+	if json.Unmarshal(text, &op) == nil {
+		if r == t.rank {
+			t.made = append(t.made, op)
+		}
+		return true
+	}
+	var line rule.Gathered // a new one, which is kept
+	if json.Unmarshal(text, &line) != nil || len(line) < 2 || len(line)%2 != 0 {
 		return false
 	}
 	for i := 2; i < len(line); i += 2 {

@@ -70,7 +70,7 @@ def test_a_replay_has_the_same_bits(tmp_path: Path) -> None:
         assert len(set(models)) > 1, "no two recordings differ"
     assert files(first) == files(second)
     assert sorted(files(first)) == [f"rank-{r}-of-4" for r in range(4)]
-    assert re.match(rb"\[\d+,\d+,0,\d+,2,\d+,3,\d+\]\n", files(first)["rank-1-of-4"])
+    assert re.match(rb'".*"\n\[\d+,\d+,0,\d+,2,\d+,3,\d+\]\n', files(first)["rank-1-of-4"])
 
 
 def test_a_run_that_is_longer_than_the_recorded_one(tmp_path: Path) -> None:
@@ -89,7 +89,17 @@ def test_a_disk_that_is_full_ends_the_recording_and_not_the_job(tmp_path: Path) 
     assert [rank.process.returncode for rank in ranks] == [0, 0]
     assert ranks[1].err.text.count("w: rank 1 records no more\nwrite ") == 1
     assert "no space left on device" in ranks[1].err.text
-    assert len((tmp_path / "rank-0-of-2").read_text().splitlines()) == 3
+    assert len((tmp_path / "rank-0-of-2").read_text().splitlines()) == 1 + 3
+
+
+def test_a_vector_of_another_size_is_refused(tmp_path: Path) -> None:
+    jobs.run(2, TWO.format(steps=3), env={"MALT_RECORD": str(tmp_path)})
+    with jobs.Job(2, TWO.format(steps=3).replace("(4, ", "(5, "), env={"MALT_REPLAY": str(tmp_path)}) as job:
+        ranks = job.finish()
+    assert [rank.process.returncode for rank in ranks] == [1, 1]
+    for rank in ranks:
+        assert "MismatchError: malt: malt.Vector does not make what it made in the recorded run" in rank.err.text
+        assert re.search(r"^this run: .*float64\[5\].*\nrecorded: .*float64\[4\]", rank.err.text, re.M), rank.err.text
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ func (c *Collective) same(rank int, op string) error {
 		e.What = "the ranks made this call on different objects with the same name"
 		e.Do = "All ranks must make the same collective calls in the same order. Give each vector its own name."
 	case CallOf(op) == call:
-		ours, theirs = apart(ours, theirs, len(call)+1)
+		ours, theirs = Apart(c.op, op)
 		e.What = fmt.Sprintf("the ranks passed different arguments to %s", call)
 		e.Do = "Pass the same on all ranks. If a length comes from the data, agree on it first: n = malt.allreduce(n, \"max\")."
 		e.Topic = "mismatch"
@@ -164,10 +164,12 @@ func (c *Collective) same(rank int, op string) error {
 	return e.At("%s\n%s", c.Job.Marks.InPlace(first, ours), c.Job.Marks.InPlace(second, theirs))
 }
 
-// apart cuts what two texts have in common behind their first n bytes, as far as they
+// Apart is two ops of one call as a program writes them, less what they have in common if they
 // are too long for a line.
-func apart(a, b string, n int) (string, string) {
+func Apart(a, b string) (string, string) {
 	const most, before = 70, 20
+	n := len(CallOf(a)) + 1
+	a, b = whole(a), whole(b)
 	same := n
 	for same < min(len(a), len(b)) && a[same] == b[same] {
 		same++
