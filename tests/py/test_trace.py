@@ -549,6 +549,15 @@ def test_waits_while_all_cores_work_are_for_a_core(cores: int | None, crowded: f
     assert shares(list(zip(ranks, known, strict=True)))["wait"] == pytest.approx((2 - crowded) / 10)
 
 
+@pytest.mark.parametrize(("busy", "starved"), [(6.5, 2.0), (5.75, 2.25), (5.5, 2.5), (1.0, 2.5), (0.0, 2.5)])
+def test_a_rank_lacks_its_core_in_its_steps_where_it_had_no_processor(busy: float, starved: float) -> None:
+    rank = Outcome(0)
+    rank.summary = {**dict.fromkeys(SPENT, 0.0), "wall": 10.0, "busy": busy, "wait": 2.0, "starved": 2.5}
+    rank.summary |= {"waited": {}, "longest": (0.0, "")}
+    known = spent([rank], None)[0]
+    assert (known["starved"], known["compute"]) == (starved, 8.0 - starved)
+
+
 def test_waits_that_are_the_exchange_get_shorter_with_rarer_syncs() -> None:
     ranks = [split(number, 1, 4, syncs=5000) for number in range(2)]
     assert sentences(ranks)[2].startswith("The best single change is to sync only in every 4th step: it would save")

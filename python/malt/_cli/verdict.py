@@ -80,7 +80,6 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
     """Return the same of a rank; no seconds if neither it nor its events tell."""
     told, did = one.summary or {}, track or Track(0.0)
     seconds = told["wall"] - told["setup"] if told else 0.0
-    lacking = min(1.0, told["starved"] / seconds) if seconds > 0 else 0.0
     if told and (track is None or track.lost):
         wait, waited = told["wait"], {int(other): share for other, share in told["waited"].items()}
         called, syncs = wait + told["scatter"] + told["fold"] + told["collective"], int(told["syncs"])
@@ -88,11 +87,14 @@ def _spent(one: Outcome, track: Track | None) -> Spent:
         seconds = max(did.last - did.first, seconds)
         called, wait, waited, syncs = did.called, did.wait, dict(did.waited), did.syncs
     free = max(0.0, seconds - called)
+    starved = 0.0
+    if told and seconds > 0:  # as everywhere in its time, or more, if it had no processor for so long
+        starved = min(free, max(told["starved"] / seconds * free, min(told["starved"], free - told["busy"])))
     return {
         "rank": one.number,
         "seconds": seconds,
-        "compute": free * (1 - lacking),
-        "starved": free * lacking,
+        "compute": free - starved,
+        "starved": starved,
         "wait": wait,
         "crowded": 0.0,
         "exchange": max(0.0, called - wait),
