@@ -152,9 +152,12 @@ func (c *Collective) same(rank int, op string) error {
 		e.What = "the ranks made this call on different objects with the same name"
 		e.Do = "All ranks must make the same collective calls in the same order. Give each vector its own name."
 	case CallOf(op) == call:
+		e.Do = "Pass the same on all ranks."
+		if strings.ContainsRune(ours, '[') { // it has a shape
+			e.Do += " If a length comes from the data, agree on it first: n = malt.allreduce(n, \"max\")."
+		}
 		ours, theirs = Apart(c.op, op)
 		e.What = fmt.Sprintf("the ranks passed different arguments to %s", call)
-		e.Do = "Pass the same on all ranks. If a length comes from the data, agree on it first: n = malt.allreduce(n, \"max\")."
 		e.Topic = "mismatch"
 	}
 	first, second := c.Job.Rank, rank
