@@ -62,5 +62,7 @@ def test_every_collective_call_is_compared() -> None:
     assert words["number, allgather"][0] == "malt: the ranks are in different collective calls"
     assert "malt.allgather()" in words["number, allgather"][2]
     assert words["root"][3] == "Pass the same on all ranks."
-    assert words["making"][3].startswith("Pass the same on all ranks. If a length comes from the data, agree on it first")
+    assert words["making"][3].startswith(
+        "Pass the same on all ranks. If a length comes from the data, agree on it first"
+    )
     assert words["vectors of one name"][0] == "malt: the ranks made this call on different objects with the same name"

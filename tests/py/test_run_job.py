@@ -233,6 +233,15 @@ def test_a_rank_that_leaves_while_it_is_looked_at_has_not_died(
         assert (ranks[1].status, ranks[1].died is None) == (0, leaves)
 
 
+def test_a_rank_that_ends_well_after_the_others_had_gone_on_without_it() -> None:
+    joined = '{"meets": 0}', '{"survives": 1}'
+    with Job(Output()) as job:
+        python(job, f"{report(*joined)}; import time; time.sleep(1000)")
+        out = python(job, report(*joined, '{"expelled": true}'))
+        assert not job.wait(enough=lambda: out.died is not None)
+        assert out.fate() == "ended, after the others had gone on without it (exit code 0)"
+
+
 TIMES = {**dict.fromkeys(SPENT, 1.0), "waited": {"1": 0.5}, "deaths": {}, "longest": [0.0, ""]}
 
 

@@ -113,6 +113,8 @@ class Outcome:
             return f"failed with {self.failure['type']}"
         if self.status is None:
             return "does not end: it hangs in the kernel"
+        if self.vanished and self.expelled:
+            return "ended, after the others had gone on without it (exit code 0)"
         if self.vanished:
             return f"ended without {'leaving' if self.meets == 0 else 'joining'} the job (exit code 0)"
         if self.status >= 0:
