@@ -128,6 +128,23 @@ def test_an_end_with_code_0_before_the_others_have_joined(tmp_path: Path, hosts:
     assert re.search(r"^malt run: rank 1 .*ended without joining the job \(exit code 0\)", done.err.splitlines()[-1])
 
 
+def test_an_end_with_code_0_in_the_middle_of_joining(tmp_path: Path) -> None:
+    os.mkfifo(fifo := tmp_path / "fifo")
+    text = f"""
+        import threading, malt
+        if r == 1:
+            end = open({str(fifo)!r}, "w")
+            threading.Timer(0.3, os._exit, (0,)).start()
+        if r == 0:
+            open({str(fifo)!r}).read()  # until that rank has ended
+        malt.init()
+        """
+    with soon():
+        done = run("-q", "-n", "3", script(tmp_path, text))
+    assert done.process.returncode == 1, done.err
+    assert re.search(r"^malt run: rank 1 ended without joining the job \(exit code 0\)", done.err.splitlines()[-1])
+
+
 def test_ranks_that_make_a_job_of_their_own_do_not_need_the_others(tmp_path: Path) -> None:
     text = """
         import malt

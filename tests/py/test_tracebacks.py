@@ -242,6 +242,7 @@ def test_a_death_of_which_nothing_else_is_known_is_shown_in_full_at_the_end() ->
     ((sentence, words),) = made.others(killed, NAME)
     assert sentence == "ranks 0 and 2 failed with PeerError:"
     assert words.startswith(b"[0] Traceback")
+    assert not list(made.others(killed, NAME, {7})), "the launcher has stopped it"
     # Where the dead rank belongs to another launcher, one of these is the first failure.
     assert made.words(ranks[1]).startswith(b"[0] Traceback")
     assert [sentence for sentence, _ in made.others(ranks[1], NAME)] == ["rank 2 saw it at b"]

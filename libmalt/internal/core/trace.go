@@ -251,6 +251,7 @@ type lateness struct {
 	waits  bool
 	begun  uint64 // when it began to wait for these
 	ranks  []int
+	still  []int  // room for cause
 	since  uint64 // when it fell asleep; 0: it did not
 	sleeps bool   // it did in this part
 	told   bool   // what to do about it is shown
@@ -279,12 +280,24 @@ func (l *lateness) book(t *Trace, now uint64, op Stepper) {
 }
 
 // cause is whom the part was for. A rank that slept through the arrivals of several has waited
-// for the last of them.
+// for the last of them, or for those that have yet to come.
 func (l *lateness) cause(op Stepper) []int {
-	if w, ok := op.(Woken); ok && l.sleeps && len(l.ranks) > 1 {
+	if !l.sleeps || len(l.ranks) < 2 {
+		return l.ranks
+	}
+	if w, ok := op.(Woken); ok {
 		if at := slices.Index(l.ranks, w.CameLast()); at >= 0 {
 			return l.ranks[at : at+1]
 		}
+	}
+	l.still = l.still[:0]
+	for _, rank := range op.Late() {
+		if slices.Contains(l.ranks, rank) {
+			l.still = append(l.still, rank)
+		}
+	}
+	if len(l.still) > 0 {
+		return l.still
 	}
 	return l.ranks
 }

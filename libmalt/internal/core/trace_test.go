@@ -113,15 +113,23 @@ type lateFor struct {
 func (l lateFor) Late() []int   { return l.late }
 func (l lateFor) CameLast() int { return l.last }
 
-// TestTraceLast: who slept through the arrivals of several has waited for the last; who looked, or
-// sleeps on for another reason, for each.
+// TestTraceLast: who slept through the arrivals of several has waited for the last, or for those that have
+// yet to come; who looked, or sleeps on for another reason, for each.
 func TestTraceLast(t *testing.T) {
 	trace := NewTrace(new(Now), make([]Event, 8), one)
 	for _, c := range []struct {
 		sleeps bool
 		last   int
+		still  []int // late at the end
 		want   []int // that were waited for
-	}{{true, 2, []int{2}}, {true, -1, []int{1, 2, 3}}, {true, 0, []int{1, 2, 3}}, {false, 2, []int{1, 2, 3}}} {
+	}{
+		{true, 2, nil, []int{2}},
+		{true, -1, nil, []int{1, 2, 3}},
+		{true, 0, nil, []int{1, 2, 3}},
+		{true, -1, []int{3}, []int{3}},
+		{true, -1, []int{0}, []int{1, 2, 3}},
+		{false, 2, []int{3}, []int{1, 2, 3}},
+	} {
 		l := lateness{counts: &Stats{Edges: make([]Edge, 4)}}
 		op := lateFor{late: []int{1, 2, 3}, last: c.last}
 		l.look(trace, op)
@@ -130,6 +138,7 @@ func TestTraceLast(t *testing.T) {
 		}
 		for start := trace.clock(); trace.clock()-start < 1000; {
 		}
+		op.late = c.still
 		l.end(trace, op)
 		var got []int
 		for r, e := range l.counts.Edges {
@@ -160,7 +169,7 @@ func TestTraceWaits(t *testing.T) {
 		t.Errorf("asleep since %d, for %#x and %#x", since, trace.late[0].Load(), trace.late[3].Load())
 	}
 	l.end(trace, lateFor{})
-	if c := l.counts; c.WaitTime == 0 || c.Edges[1].Waited == 0 || (c.WaitTime-c.Edges[1].Waited-c.Edges[200].Waited).Abs() > time.Nanosecond {
+	if c := l.counts; c.WaitTime == 0 || c.Edges[1].Waited != 0 || (c.WaitTime-c.Edges[200].Waited).Abs() > time.Nanosecond {
 		t.Errorf("waited %v, of that %v and %v for ranks", c.WaitTime, c.Edges[1].Waited, c.Edges[200].Waited)
 	}
 	if trace.since.Load() != 0 || trace.recorded.Load() != 2 {

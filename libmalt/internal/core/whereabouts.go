@@ -10,6 +10,9 @@ import (
 	"malt/rdma"
 )
 
+// few bytes wait on a connection at any moment, since hosts tell each other that they live: no network is slow for that.
+const few = 4 << 10
+
 // slowed is what keeps a rank from being heard, as far as the transport knows.
 type slowed struct {
 	clause string // "" where nothing is known
@@ -46,7 +49,7 @@ func (m *Marks) connection(rank int) slowed {
 			fmt.Sprintf("; its kernel's buffer at %s is full, since its process does not read: %s", c.Address, carried),
 			fmt.Sprintf("Look at the process of rank %d: it is stopped, or gets no processor time.", rank), "network",
 		}
-	case c.Queued > 0:
+	case c.Queued > few || c.Queued > 0 && (c.Resent > 0 || !m.mute(rank)):
 		return slowed{
 			fmt.Sprintf("; the connection with %s is active: %s", c.Address, carried),
 			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.", "network",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from malt._ranks.output import Display
 from malt._ranks.rank import Outcome
@@ -51,10 +51,13 @@ class Failures:
             return self.display.last_words(first.number)
         return self.display.prefixed(first.number, 2, _lines(first))
 
-    def others(self, cause: Outcome, name: Callable[[Iterable[int]], str]) -> Iterator[tuple[str, bytes]]:
+    def others(
+        self, cause: Outcome, name: Callable[[Iterable[int]], str], stopped: Container[int] = ()
+    ) -> Iterator[tuple[str, bytes]]:
         """Yield a sentence for each failure but the first, and what is still to be shown of it.
 
-        ``name`` returns how ranks are called, such as ``ranks 0 and 2``.
+        ``name`` returns how ranks are called, such as ``ranks 0 and 2``. That the launcher has ``stopped`` a rank
+        is what another one may have failed over, and nothing to be told.
         """
         told = {rank.number for group in self._groups.values() for rank in group}
         for group in self._groups.values():
@@ -64,6 +67,8 @@ class Failures:
             if cause in group:
                 for place, numbers in _places(group, first["place"]):
                     yield f"{name(numbers)} saw it at {place}", b""
+            elif dead in stopped and dead not in told:
+                continue
             elif dead in told or (dead == cause.number and cause.needed):
                 for place, numbers in _places(group):
                     yield f"{name(numbers)} failed because {name([dead])} was gone ({kind}), at {place}", b""

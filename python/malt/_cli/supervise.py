@@ -111,7 +111,7 @@ def supervise(
         The exit code: that of the first failure, 0 if there was none, or 1 if output is missing.
     """
     terminal = Terminal(kind.command)
-    display = Display(size, terminal.show, (colours(1), colours(2)), logs, kind.letter)
+    display = Display(size, terminal.show, (colours(1), colours(2)), logs, kind.letter, kind.size)
     failures = Failures(display)
     oom_kills = room.oom_kills()
     with gather(failures, terminal) as job:
@@ -160,12 +160,13 @@ def not_started(noun: str, name: str, number: int, size: int, error: OSError) ->
 
 def _explain(kind: Kind, job: Job, failed: Outcome, failures: Failures, terminal: Terminal, oom: bool) -> None:
     """Say which rank failed first, and show again what it said, after the noise of the others."""
-    for sentence, words in failures.others(failed, kind.name):
+    stopped = {rank.number for rank in job.outcomes if rank.failed is None and rank.status != 0 and rank.died is None}
+    for sentence, words in failures.others(failed, kind.name, stopped):
         terminal.note(sentence)
         terminal.show(2, words)
     alike = failures.alike(failed)
     others = sum(
-        rank not in alike and rank.failed is None and rank.status != 0 and rank.words is None and rank.died is None
+        rank not in alike and rank.number in stopped and (rank.words is None or rank.words["dead"] in stopped)
         for rank in job.outcomes
         if rank.witness is None
     )

@@ -20,6 +20,12 @@ SHORTEST = 0.1
 QUICK = 0.001
 """Seconds that a rank waits for a sync up to which rarer ones help, and not that ranks run ahead of slow steps."""
 
+UNEVEN = 0.75
+"""Which part of their time all steps take at most at the pace of the quickest rank, where that is worth a word."""
+
+STEPS = 10
+"""Syncs of a rank from which its steps have a pace."""
+
 RARER = 4
 """Each so many syncs there would be one, in the figure for rarer syncs."""
 
@@ -176,12 +182,14 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
         return [f"{counted(count, 'rank')} took {span(seconds)}, too little to tell."]
     speed = count * parts.pop("compute")
     alone = span(speed * seconds)  # if the steps are as fast as here
-    if count == 1:
-        return [f"One rank took {span(seconds)}, of which it computed {alone}."]
-    times = f"{speed:.0f}" if speed >= 99.5 else f"{speed:.2g}"
+    times = _times(speed)
     fast = f"{times} times as fast, of at most {count}"
     if times == "1":
         fast = f"about as fast (at most: {count} times)"
+    pace = _pace(ranks)
+    if pace is not None and pace[0] < UNEVEN * speed * seconds:  # because of its core, or of what it has to do
+        alone += f", or in {span(pace[0])} at the pace of {name([pace[1]])}"
+        fast = f"{times} or {_times(pace[0] / seconds)} times as fast, of at most {count}"
     first = (
         f"{count} ranks took {span(seconds)} for steps that one rank alone would compute in "
         f"{alone}: {fast}, if they learn as much from each example (see malt explain trace)."
@@ -191,6 +199,8 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
     kinds["starved"] += crowd and f" ({crowd})"
     lost = sorted((part, kind) for kind, part in parts.items() if part >= WORTH / 3)
     words = ", ".join(f"{part:.0%} {kinds[kind]}" for part, kind in lost[::-1])
+    if count == 1:
+        return [f"One rank took {span(seconds)}, of which it computed {alone}{words and f' (the rest: {words})'}."]
     rest = 1 - min(1.0, speed / count)
     second = f"The other {rest:.0%} of their time: {words}." if words else "They lost almost no time."
     second += _behind(ranks)
@@ -199,11 +209,23 @@ def sentences(ranks: Ranks, ended: bool = False, crowd: str = "") -> list[str]:
     if ended and said and took > seconds / 2:
         return long
     saves, change = max(_changes(ranks))
-    advice = f"The best single change is to {change}: it would save about {span(saves)} of {span(seconds)}."
+    advice = f"The best single change is to {change}: it would save up to {span(saves)} of {span(seconds)}."
     if saves < WORTH * seconds:
         advice = f"No single change would save more than {span(saves)} of {span(seconds)}."
     # That wait is the cause of what another change would save.
     return [first, second, *([advice] if not ended and not (said and took > saves / 2) else []), *long]
+
+
+def _times(speed: float) -> str:
+    return f"{speed:.0f}" if speed >= 99.5 else f"{speed:.2g}"
+
+
+def _pace(ranks: Ranks) -> tuple[float, int] | None:
+    """Return what all steps would take at the pace of the rank with the quickest ones, and that; None: not known."""
+    if any(rank["syncs"] < STEPS for _, rank in ranks):
+        return None
+    pace, quickest = min((rank["compute"] / rank["syncs"], one.number) for one, rank in ranks)
+    return pace * sum(rank["syncs"] for _, rank in ranks), quickest
 
 
 def _behind(ranks: Ranks) -> str:
@@ -242,11 +264,13 @@ def _changes(ranks: Ranks) -> Iterator[tuple[float, str]]:
     starved = sum(divided(rank)["starved"] for _, rank in ranks) / count
     # All ranks wait at times: another one is slow in each step, and not for the lack of a core.
     ahead = min(_waits(one, rank)[0] for one, rank in ranks) - starved
-    made = [vector for one, _ in ranks for vector in one.made.values()]
-    if not made or not all(vector.get("consistency", "").startswith(("ssp", "async")) for vector in made):
+    modes = {vector.get("consistency", "").partition(":")[0] for one, _ in ranks for vector in one.made.values()}
+    if not modes or modes - {"ssp", "async"}:
         yield ahead, 'let ranks run ahead of slow steps, with consistency="ssp:2"'
+    elif "ssp" in modes:
+        yield ahead, 'let ranks run further ahead of slow steps, with a larger slack or consistency="async"'
     exchange = sum(rank["exchange"] + _waits(one, rank)[1] for one, rank in ranks) / count
-    yield exchange * (1 - 1 / RARER), f"sync only in every {RARER}th step"
+    yield exchange * (1 - 1 / RARER), f"sync {RARER} times as seldom (every=)"
     yield starved, "give each rank a core of its own"
 
 

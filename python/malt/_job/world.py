@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import math
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -184,6 +185,9 @@ def _report_to_launcher() -> None:
             reporter.age = max(reporter.age, edge["age_max"])
 
     def finish() -> None:
+        before = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        if before is not None:  # a Ctrl-C finds this process at its end, and keeps nobody from hearing of its time
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         _lib.book_all()
         waits = 0.0
         with contextlib.suppress(Error):  # a call of another thread goes on
@@ -194,6 +198,8 @@ def _report_to_launcher() -> None:
         reporter.spent("collective", max(0.0, _lib.JOB.collective_seconds - waits))
         reporter.deaths, reporter.longest = _lib.JOB.deaths, _lib.JOB.longest
         reporter.finish()
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
     global _previous_warning
     if warnings.showwarning.__module__ in _PLAIN:

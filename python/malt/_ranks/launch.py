@@ -457,7 +457,7 @@ class Job:
         size = self.elsewhere + sum(one.witness is None and not one.start for one in self.outcomes)
         joining = any(one.meets == size and one.status is None for one in self.outcomes)
         for one in self.outcomes:
-            missed = joining and one.meets is None and one.witness is None and not one.start
+            missed = joining and one.meets != 0 and one.witness is None and not one.start
             blamed = one.number in gone and not successors(one, self.outcomes)
             if one.status is not None and not (one.failed or one.left) and (blamed or missed):
                 one.needed = True

@@ -6,6 +6,7 @@ All of it is bytes: a rank may write anything.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -104,6 +105,8 @@ class Display:
         Of a rank, by its number: gets the lines without their prefix.
     letter : str
         What stands before the number, such as ``h`` where it is that of a host.
+    ranks : int
+        From this number on they are witnesses: ``w0``.
     """
 
     def __init__(
@@ -113,12 +116,13 @@ class Display:
         colour: tuple[bool, bool] = (False, False),
         logs: Mapping[int, BinaryIO] | None = None,
         letter: str = "",
+        ranks: int = sys.maxsize,
     ) -> None:
         self._show = show
         self._colour = colour
         self._logs = logs or {}
-        self._letter = letter.encode()
-        self._width = len(f"{letter}{size - 1}")
+        self._names = [f"w{number - ranks}" if number >= ranks else f"{letter}{number}" for number in range(size)]
+        self._width = max(map(len, self._names))
         self._lines = [{1: Lines(), 2: Lines()} for _ in range(size)]
         self._kept: list[deque[tuple[int, bytes]]] = [deque(maxlen=_KEPT) for _ in range(size)]
         self._count = 0  # lines shown so far
@@ -141,7 +145,7 @@ class Display:
 
     def prefixed(self, rank: int, stream: int, lines: Sequence[bytes]) -> bytes:
         """Return whole lines with the rank in front of each."""
-        prefix = b"[%*s] " % (self._width, b"%s%d" % (self._letter, rank))
+        prefix = b"[%*s] " % (self._width, self._names[rank].encode())
         if self._colour[stream - 1]:
             prefix = b"\x1b[%dm%s\x1b[0m " % (_COLOURS[rank % len(_COLOURS)], prefix[:-1])
         return b"%s%s\n" % (prefix, (b"\n" + prefix).join(lines))
