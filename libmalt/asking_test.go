@@ -50,7 +50,8 @@ func TestWaitAsksBeforeItsEnd(t *testing.T) {
 		{3 * time.Second, true, 0, 0, true},
 		{3 * time.Second, false, 0, 0, false},
 		{3 * time.Second, true, 200, 0, true},
-		{3 * time.Second, true, 200, 200, false},
+		{3 * time.Second, true, 200, 24, true},
+		{3 * time.Second, true, 200, 20_000, false},
 		{3 * time.Second, true, 20_000, 0, false},
 	} {
 		t.Run(fmt.Sprintf("%v, stopped %t, queued %d, resent %d", c.limit, c.stopped, c.queued, c.resent), func(t *testing.T) {

@@ -153,7 +153,9 @@ def test_the_smaller_side_of_a_cut_is_not_confirmed(hosts: int, tmp_path: Path) 
         assert where.endswith(f"cannot be reached; 1 of {hosts} hosts can vote, and a decision takes 2")
         assert "smaller side of a cut" in do
     assert code == (1 if hosts == 2 else 0), errors
-    assert hosts == 3 or re.search(r"rank [01] failed with ExpelledError after .* s; rank [01] is left\n", errors)
+    # The launcher may see both ends in one look; then neither rank was left by the other.
+    ends = r"rank [01] failed with ExpelledError( after .* s; rank [01] is left|; it ended with:)?\n"
+    assert hosts == 3 or re.search(ends, errors), errors
     assert hosts == 2 or said == dict.fromkeys(("1", "2"), "done [1, 2]"), errors
 
 

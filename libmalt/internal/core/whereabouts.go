@@ -10,7 +10,8 @@ import (
 	"malt/rdma"
 )
 
-// few bytes wait on a connection at any moment, since hosts tell each other that they live: no network is slow for that.
+// few bytes wait on a connection at any moment, or are sent again, since hosts tell each other that they live: no network
+// is slow for that.
 const few = 4 << 10
 
 // slowed is what keeps a rank from being heard, as far as the transport knows.
@@ -49,7 +50,7 @@ func (m *Marks) connection(rank int) slowed {
 			fmt.Sprintf("; its kernel's buffer at %s is full, since its process does not read: %s", c.Address, carried),
 			fmt.Sprintf("Look at the process of rank %d: it is stopped, or gets no processor time.", rank), "network",
 		}
-	case c.Queued > few || c.Queued > 0 && (c.Resent > 0 || !m.mute(rank)):
+	case c.Queued > few || c.Queued > 0 && (c.Resent > few || !m.mute(rank)):
 		return slowed{
 			fmt.Sprintf("; the connection with %s is active: %s", c.Address, carried),
 			"The network is slow or loses packets: `malt doctor -H` measures it. Send less (every=, sparse=), or raise timeout=.", "network",

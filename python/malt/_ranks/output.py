@@ -122,7 +122,7 @@ class Display:
         self._colour = colour
         self._logs = logs or {}
         self._names = [f"w{number - ranks}" if number >= ranks else f"{letter}{number}" for number in range(size)]
-        self._width = max(map(len, self._names))
+        self._width = max(map(len, self._names[:ranks]))
         self._lines = [{1: Lines(), 2: Lines()} for _ in range(size)]
         self._kept: list[deque[tuple[int, bytes]]] = [deque(maxlen=_KEPT) for _ in range(size)]
         self._count = 0  # lines shown so far
