@@ -209,7 +209,7 @@ def what_a_connection_does(folder: Path, patience: int) -> None:
                 assert "Resume the process of rank 1" in text
             for text in spoken(jobs["stopped far"][0].hear()):
                 assert "answers, its process does not: it is stopped, or gets no processor time" in text
-                assert "Look at the process of rank 1." in text
+                assert "Look at the process of rank 1: kill -CONT resumes it" in text
         finally:
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)

@@ -63,7 +63,7 @@ func (m *Marks) connection(rank int) slowed {
 	case m.mute(rank):
 		return slowed{
 			fmt.Sprintf("; its host at %s answers, its process does not: it is stopped, or gets no processor time", c.Address),
-			fmt.Sprintf("Look at the process of rank %d. If it is stopped, resume it (kill -CONT).", rank), "network",
+			fmt.Sprintf("Look at the process of rank %d: kill -CONT resumes it if it is stopped. Or large packets from there get lost: `malt doctor -H` tells.", rank), "network",
 		}
 	case c.Resent > 0:
 		return slowed{clause: fmt.Sprintf("; the connection with %s is active: %s", c.Address, carried)}
