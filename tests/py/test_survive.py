@@ -102,6 +102,14 @@ def test_an_end_with_code_0_of_which_the_others_are_not_told(tmp_path: Path, hos
     assert re.search(r"^ +1 +\d+\.\d\d  rank 0 \+\d+\.\d{3}, rank 2 \+\d+\.\d{3}$", done.err, re.M), done.err
 
 
+def test_the_last_one_that_ends_with_code_0_has_died_too(tmp_path: Path) -> None:
+    text = STEPS.format(end="pass").replace("print", "os._exit(0); print")
+    done = run(*GO_ON, "--summary", "-n", "3", script(tmp_path, text))
+    assert (done.process.returncode, done.out) == (0, ""), done.err
+    assert len(re.findall(r"^ +\d +died$", done.err, re.M)) == 3, done.err
+    assert "does it pay? Ranks 0-2 died.\n" in done.err
+
+
 @pytest.mark.parametrize("options", [("--on-death", "stop"), ("--on-death", "continue", "--min-ranks", "3")])
 @pytest.mark.parametrize("hosts", [("-n", "3"), ("-H", "localhost:1,127.0.0.1:2")])
 def test_an_end_with_code_0_that_ends_the_job(tmp_path: Path, hosts: list[str], options: tuple[str, ...]) -> None:

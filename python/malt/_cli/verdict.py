@@ -145,13 +145,14 @@ def _crowd(outcomes: Sequence[Outcome]) -> str:
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield which ranks died, and which one ended the job."""
-    dead = [one for one in outcomes if one.died is not None and one.witness is None and not one.late]
+    gone = [one for one in outcomes if one.died is not None or (one.vanished and one.failed is None)]
+    dead = [one for one in gone if one.witness is None and not one.late]
     failed = first_failure(outcomes)
     if dead:
         how = f"{dead[0].fate()} {dead[0].lived:.1f} s after the start" if len(dead) == 1 else "died"
         again = {one.number for one in dead if successors(one, outcomes)}
         after = f", and a new process took the place of {name(again)}" if again else ""
-        others = any(one.died is None and one is not failed for one in lives(outcomes))
+        others = any(one not in gone and one is not failed for one in lives(outcomes))
         yield f"{name({one.number for one in dead}).capitalize()} {how}{'; the others went on' * others}{after}."
     if failed is not None and failed.asked:
         yield "The job was ended from outside, by Ctrl-C or a signal."

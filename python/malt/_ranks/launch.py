@@ -539,10 +539,10 @@ class Job:
             self._stop_at = time.monotonic() + (FINISH if self.asked or unheard else FAIL)
 
     def deaths(self) -> list[Outcome]:
-        """Return the ranks that died, in order; also one whose death has ended the job, unless the user did."""
+        """Return the ranks that died, in order; also the last, and one whose death has ended the job."""
         failed = [one for one in self.outcomes if one.failed is not None and not one.asked]
         ended = [one for one in failed if (one.killed or one.needed) and one.least != 0]
-        died = [one for one in self.outcomes if not one.late and (one.died is not None or one in ended)]
+        died = [one for one in self.outcomes if not one.late and (one.died is not None or one.vanished or one in ended)]
         return sorted(died, key=lambda one: one.lived)  # one may have counted as failed before it was spared
 
     def first_failure(self) -> Outcome | None:
