@@ -233,6 +233,19 @@ def test_a_rank_that_leaves_while_it_is_looked_at_has_not_died(
         assert (ranks[1].status, ranks[1].died is None) == (0, leaves)
 
 
+def test_a_process_that_fails_as_it_takes_a_place_blames_nobody() -> None:
+    joined = report('{"meets": 0}', '{"survives": 1}')
+    gone = '{"failed": "PeerError", "peer": {"rank": 1, "kind": "ended"}, "time": 1.0}'
+    with Job(Output()) as job:
+        lives, dead = (python(job, f"{joined}; import time; time.sleep(1000)") for _ in range(2))
+        assert not job.wait(enough=lambda: bool(lives.least and dead.least))
+        os.kill(dead.pid, signal.SIGKILL)
+        assert not job.wait(enough=lambda: dead.died is not None)
+        late = job.start([sys.executable, "-S", "-c", report(gone)], os.environ, number=0, restart=1)
+        assert not job.wait(enough=lambda: late.died is not None)
+        assert (late.fate(), dead.needed, job.first_failure()) == ("failed with PeerError", False, None)
+
+
 def test_a_rank_that_ends_well_after_the_others_had_gone_on_without_it() -> None:
     joined = '{"meets": 0}', '{"survives": 1}'
     with Job(Output()) as job:

@@ -452,7 +452,7 @@ class Job:
 
         By itself their end may be no failure: an exit code of 0, or a death after which those of this machine go on.
         """
-        peers = [one.failure["peer"] for one in self.outcomes if one.failure is not None]
+        peers = [one.failure["peer"] for one in self.outcomes if one.failed is not None and one.failure is not None]
         gone = {peer["rank"] for peer in peers if peer is not None and peer["kind"] == "ended"}
         size = self.elsewhere + sum(one.witness is None and not one.start for one in self.outcomes)
         joining = any(one.meets == size and one.status is None for one in self.outcomes)
