@@ -56,6 +56,7 @@ func join(options string, timeoutMs int64) error {
 	pending = nil
 	if err := cmp.Or(late, j.err); err != nil {
 		hide()
+		reportGaveUp()
 		if j.config.Restart > 0 && errors.Is(err, rdma.ErrLeft) {
 			reportLate()
 		}

@@ -49,6 +49,9 @@ func launcher() *report {
 	return &r
 }
 
+// reportGaveUp says that this process does not join any more.
+func reportGaveUp() { launcher().say("{\"meets\": null}\n") }
+
 // reportLate says that the job had ended before this process could take the place of a dead rank.
 func reportLate() { launcher().say("{\"late\": true}\n") }
 

@@ -43,7 +43,7 @@ class Outcome:
         self.start = 0
         """The number of the start after a death, from 1; 0: it was there from the beginning."""
         self.meets: int | None = None
-        """Of how many ranks the job is that it joins at the moment; 0: it has joined; None: it has not begun to."""
+        """Of how many ranks the job is that it joins at the moment; 0: it has joined; None: it does not."""
         self.least: int | None = None
         """With how many ranks its job goes on after a death, once it has joined (``report``); 0: not after its own."""
         self.records: int | None = None
@@ -215,7 +215,7 @@ class Rank(Outcome):
             elif "warned" in said:
                 self.warnings.append((str(said["warned"]), str(said["same"])))
             elif "meets" in said:
-                self.meets = int(said["meets"])
+                self.meets = None if said["meets"] is None else int(said["meets"])
             elif "survives" in said:
                 self.least, self.left = int(said["survives"]), False
             elif "left" in said:

@@ -17,7 +17,8 @@ The rank writes lines of JSON to it:
     The rank leaves it to the launcher to show a warning of Python's. Those of several ranks with the same ``same``
     are shown once.
 ``{"meets": 4}``
-    The rank has begun to join a job of so many ranks, all of which have to; 0: it has joined. The library says this
+    The rank has begun to join a job of so many ranks, all of which have to; 0: it has joined; null: it has not, and
+    has an error. The library says this
     (capi/report.go), since the launcher needs it of every program.
 ``{"survives": 1}``
     The rank has joined a job that goes on after a death, as long as so many ranks are
