@@ -21,11 +21,10 @@ type report struct {
 // surviving is where a rank of a job that goes on after a death reports; nil: nowhere.
 var surviving atomic.Pointer[report]
 
-// reporting says that this rank begins to join, for which all others have to, and returns what says that it
-// has joined, and what then concerns the launcher: a rank that records
-// events shows them to others as long as it lives; a job may go on after a death, as long as
-// so many ranks are left. Until all ranks have said so, a death ends the job. It looks at the
-// environment now: Python takes the pipe out of that.
+// reporting says that this rank begins to join, for which all others have to, and returns what says that it has
+// joined, and what then concerns the launcher: a rank that records events shows them to others as long as it lives;
+// a job may go on after a death, as long as so many ranks are left. Until all ranks have said so, a death ends the
+// job. It looks at the environment now: Python takes the pipe out of that.
 func reporting(c libmalt.Config) (joined func()) {
 	surviving.Store(nil)
 	r := launcher()

@@ -13,9 +13,8 @@ import (
 )
 
 // tape is the files of recorded runs: one of each rank, with a line in JSON for each vector or segment that is made,
-// which is a string, and for each gather that may fold
-// other updates in another run. That is an array: the number of the object, the clock of
-// the rank, then rank and clock of each update.
+// a string, and for each gather that may fold other updates in another run, an array: the number of the object, the
+// clock of the rank, then rank and clock of each update.
 type tape struct {
 	rank, size int
 	file       *os.File // of this run; nil: it is not recorded

@@ -78,10 +78,10 @@ class Outcome:
         """The exit code that a shell would show: 128 + n after signal n."""
         if self.status is None:
             return 128 + signal.SIGKILL
-        if (self.failure is not None and self.status in (-signal.SIGTERM, -signal.SIGKILL)) or (
-            self.status == 0 and (self.failure is not None or self.needed)
-        ):
-            return 1  # it was stopped while it was on its way out, or should not have ended
+        if self.failure is not None and self.status in (0, -signal.SIGTERM, -signal.SIGKILL):
+            return 1  # it was stopped while it was on its way out
+        if self.needed and self.status == 0:
+            return 1
         return self.status if self.status >= 0 else 128 - self.status
 
     @property

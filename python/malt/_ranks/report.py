@@ -18,8 +18,7 @@ The rank writes lines of JSON to it:
     are shown once.
 ``{"meets": 4}``
     The rank has begun to join a job of so many ranks, all of which have to; 0: it has joined; null: it has not, and
-    has an error. The library says this
-    (capi/report.go), since the launcher needs it of every program.
+    has an error. The library says this (capi/report.go), since the launcher needs it of every program.
 ``{"survives": 1}``
     The rank has joined a job that goes on after a death, as long as so many ranks are
     left; 0: it has called malt_abort, so that its end is that of the job. The library says this, too.
